@@ -1,0 +1,1 @@
+//! Reading task-set files.

@@ -1,0 +1,31 @@
+//! The nouns of a real-time system: tasks, resources, critical sections, processors, time.
+//!
+//! A [`System`] is one platform, its resources and its tasks, already validated: whoever holds one may
+//! rely on every rule listed at [`System::new`]. The analysis, the simulator and the runtime all start
+//! from the same `System`, and read from it the same ceilings and the same sections.
+//!
+//! Time is integer nanoseconds. A greater [`Priority`] is more urgent.
+#![cfg_attr(not(any(test, feature = "format")), no_std)]
+#![forbid(unsafe_code)]
+
+extern crate alloc;
+
+mod ceiling;
+#[cfg(feature = "format")]
+pub mod format;
+mod id;
+mod priority;
+mod section;
+mod system;
+mod task;
+mod time;
+mod trace;
+
+pub use ceiling::{MpcpCeiling, NestedCeilings};
+pub use id::{CpuId, ResourceId, TaskId};
+pub use priority::{Priority, assign_deadline_monotonic, assign_rate_monotonic};
+pub use section::{Request, Section, place_requests, sections_of};
+pub use system::{Invalid, MAX_CPUS, MAX_RESOURCES, MAX_TASKS, Protocol, Resource, Subject, System};
+pub use task::{MAX_NESTING, MAX_STEPS, Step, Task};
+pub use time::{DURATION_MAX, Duration, DurationError, Instant};
+pub use trace::{Event, Observation, Record};

@@ -1,0 +1,151 @@
+//! Critical sections: derived from the body of a task, or laid out into a body.
+
+use crate::{Duration, ResourceId, Step};
+use alloc::vec::Vec;
+
+/// One critical section of one job.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Section {
+    /// What is held.
+    pub resource: ResourceId,
+    /// Execution from the lock to its unlock, inner sections included.
+    pub length: Duration,
+    /// The innermost section around this one: its place in the same list.
+    pub parent: Option<usize>,
+}
+
+/// All requests of one job for one resource: what the analysis needs of them.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Request {
+    /// What is requested.
+    pub resource: ResourceId,
+    /// How often, by one job.
+    pub count: u32,
+    /// The longest of the sections.
+    pub length: Duration,
+}
+
+/// The sections of a body in order of their locks. The body must be well nested.
+#[must_use]
+pub fn sections_of(body: &[Step]) -> Vec<Section> {
+    let mut sections: Vec<Section> = Vec::new();
+    let mut open: Vec<usize> = Vec::new();
+    for step in body {
+        match *step {
+            Step::Run(time) => open.iter().for_each(|&section| sections[section].length += time),
+            Step::Lock(resource) => {
+                sections.push(Section { resource, length: Duration::ZERO, parent: open.last().copied() });
+                open.push(sections.len() - 1);
+            }
+            Step::Unlock(_) => {
+                open.pop();
+            }
+        }
+    }
+    sections
+}
+
+/// Lays requests out into a body of `wcet` execution: the placement rule of the `requests` form.
+///
+/// The sections follow one another in the order given, each request's `count` times in a row. What is left
+/// of the execution time is split evenly before, between and after them; what does not divide goes first.
+/// Returns `None` where the sections are longer than `wcet`, or there are too many of them for a body.
+///
+/// # Examples
+/// ```
+/// use lockwright_model::{place_requests, Duration, Request, ResourceId, Step};
+/// let bus = Request { resource: ResourceId(0), count: 1, length: Duration::from_ns(4) };
+/// let body = place_requests(Duration::from_ns(9), &[bus]).unwrap();
+/// assert_eq!(
+///     body,
+///     [
+///         Step::Run(Duration::from_ns(3)),
+///         Step::Lock(ResourceId(0)),
+///         Step::Run(Duration::from_ns(4)),
+///         Step::Unlock(ResourceId(0)),
+///         Step::Run(Duration::from_ns(2)),
+///     ]
+/// );
+/// ```
+#[must_use]
+pub fn place_requests(wcet: Duration, requests: &[Request]) -> Option<Vec<Step>> {
+    let mut count: u64 = 0;
+    let mut inside = Duration::ZERO;
+    for request in requests {
+        count = count.checked_add(u64::from(request.count))?;
+        inside = inside.checked_add(request.length.checked_mul(u64::from(request.count))?)?;
+    }
+    let outside = wcet.checked_sub(inside)?;
+    // A section is three steps, and a run may come before each and after the last.
+    if count.checked_mul(4)?.checked_add(1)? > crate::MAX_STEPS as u64 {
+        return None;
+    }
+    let gap = outside.as_ns() / (count + 1);
+    let mut extra = outside.as_ns() % (count + 1);
+    let mut body = Vec::new();
+    let mut run_gap = |body: &mut Vec<Step>| {
+        let ns = gap + u64::from(extra > 0);
+        extra = extra.saturating_sub(1);
+        if ns > 0 {
+            body.push(Step::Run(Duration::from_ns(ns)));
+        }
+    };
+    for request in requests {
+        for _ in 0..request.count {
+            run_gap(&mut body);
+            body.push(Step::Lock(request.resource));
+            body.push(Step::Run(request.length));
+            body.push(Step::Unlock(request.resource));
+        }
+    }
+    run_gap(&mut body);
+    Some(body)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const A: ResourceId = ResourceId(0);
+    const B: ResourceId = ResourceId(1);
+
+    fn ns(ns: u64) -> Duration {
+        Duration::from_ns(ns)
+    }
+
+    #[test]
+    fn an_outer_section_is_as_long_as_all_it_holds() {
+        let body = [
+            Step::Run(ns(1)),
+            Step::Lock(A),
+            Step::Run(ns(2)),
+            Step::Lock(B),
+            Step::Run(ns(4)),
+            Step::Unlock(B),
+            Step::Run(ns(8)),
+            Step::Unlock(A),
+        ];
+        assert_eq!(
+            sections_of(&body),
+            [
+                Section { resource: A, length: ns(14), parent: None },
+                Section { resource: B, length: ns(4), parent: Some(0) }
+            ]
+        );
+    }
+
+    #[test]
+    fn placed_requests_fill_the_execution_time_exactly() {
+        for wcet in 6..40 {
+            let requests =
+                [Request { resource: A, count: 2, length: ns(1) }, Request { resource: B, count: 1, length: ns(4) }];
+            let body = place_requests(ns(wcet), &requests).unwrap();
+            let total: Duration =
+                body.iter().map(|step| if let Step::Run(time) = step { *time } else { Duration::ZERO }).sum();
+            assert_eq!(total, ns(wcet));
+            assert_eq!(sections_of(&body).len(), 3);
+        }
+        assert_eq!(place_requests(ns(5), &[Request { resource: A, count: 6, length: ns(1) }]), None);
+        assert_eq!(place_requests(ns(5), &[Request { resource: A, count: u32::MAX, length: ns(0) }]), None);
+    }
+}

@@ -1,0 +1,338 @@
+//! Time in integer nanoseconds.
+
+use core::fmt;
+
+/// The longest duration a system may name: 10^15 ns, about eleven and a half days. It leaves room for
+/// sums over [`MAX_TASKS`](crate::MAX_TASKS) tasks in 64 bits.
+pub const DURATION_MAX: Duration = Duration::from_ns(1_000_000_000_000_000);
+
+/// A length of time, in nanoseconds.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+pub struct Duration(u64);
+
+/// A point in time, in nanoseconds since the system's start.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+pub struct Instant(u64);
+
+/// Why a text is not a duration.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[non_exhaustive]
+pub enum DurationError {
+    /// The text holds no number.
+    NoNumber,
+    /// A number without a unit.
+    NoUnit,
+    /// A unit that is not one of `ns`, `us`, `µs`, `ms`, `s`, `min`.
+    UnknownUnit,
+    /// More decimals than the unit has nanoseconds.
+    BelowNanosecond,
+    /// Above [`DURATION_MAX`].
+    TooLong,
+}
+
+impl fmt::Display for DurationError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::NoNumber => "a duration is a number and a unit, such as \"15 us\"",
+            Self::NoUnit => "a duration needs a unit: ns, us, ms, s or min",
+            Self::UnknownUnit => "the units of a duration are ns, us, ms, s and min",
+            Self::BelowNanosecond => "a duration is a whole number of nanoseconds",
+            Self::TooLong => "a duration is at most 10^15 ns (eleven and a half days)",
+        })
+    }
+}
+
+impl core::error::Error for DurationError {}
+
+const UNITS: [(&str, u64); 8] = [
+    ("ns", 1),
+    ("us", 1_000),
+    ("µs", 1_000),
+    ("μs", 1_000),
+    ("ms", 1_000_000),
+    ("sec", 1_000_000_000),
+    ("s", 1_000_000_000),
+    ("min", 60_000_000_000),
+];
+
+impl Duration {
+    /// No time at all.
+    pub const ZERO: Self = Self(0);
+
+    /// `ns` nanoseconds.
+    #[must_use]
+    pub const fn from_ns(ns: u64) -> Self {
+        Self(ns)
+    }
+
+    /// `us` microseconds.
+    ///
+    /// # Panics
+    /// When the nanoseconds do not fit 64 bits.
+    #[must_use]
+    pub const fn from_us(us: u64) -> Self {
+        Self(us * 1_000)
+    }
+
+    /// `ms` milliseconds.
+    ///
+    /// # Panics
+    /// When the nanoseconds do not fit 64 bits.
+    #[must_use]
+    pub const fn from_ms(ms: u64) -> Self {
+        Self(ms * 1_000_000)
+    }
+
+    /// In nanoseconds.
+    #[must_use]
+    pub const fn as_ns(self) -> u64 {
+        self.0
+    }
+
+    /// The sum, or `None` where it does not fit.
+    #[must_use]
+    pub const fn checked_add(self, other: Self) -> Option<Self> {
+        match self.0.checked_add(other.0) {
+            Some(ns) => Some(Self(ns)),
+            None => None,
+        }
+    }
+
+    /// The difference, or `None` where it is below zero.
+    #[must_use]
+    pub const fn checked_sub(self, other: Self) -> Option<Self> {
+        match self.0.checked_sub(other.0) {
+            Some(ns) => Some(Self(ns)),
+            None => None,
+        }
+    }
+
+    /// The difference, or zero.
+    #[must_use]
+    pub const fn saturating_sub(self, other: Self) -> Self {
+        Self(self.0.saturating_sub(other.0))
+    }
+
+    /// The product, or `None` where it does not fit.
+    #[must_use]
+    pub const fn checked_mul(self, factor: u64) -> Option<Self> {
+        match self.0.checked_mul(factor) {
+            Some(ns) => Some(Self(ns)),
+            None => None,
+        }
+    }
+
+    /// Reads a duration as a task-set file writes it: a decimal number and a unit, `"15 us"`, `"1.5ms"`.
+    ///
+    /// # Errors
+    /// See [`DurationError`].
+    ///
+    /// # Examples
+    /// ```
+    /// use lockwright_model::Duration;
+    /// assert_eq!(Duration::parse("1.5 ms"), Ok(Duration::from_us(1_500)));
+    /// assert!(Duration::parse("15").is_err());
+    /// ```
+    pub fn parse(text: &str) -> Result<Self, DurationError> {
+        let text = text.trim();
+        let digits = text.find(|c: char| !c.is_ascii_digit() && c != '.' && c != '_').unwrap_or(text.len());
+        let (number, unit) = (&text[..digits], text[digits..].trim());
+        if !number.contains(|c: char| c.is_ascii_digit()) || number.starts_with('_') {
+            return Err(DurationError::NoNumber);
+        }
+        if unit.is_empty() {
+            return Err(DurationError::NoUnit);
+        }
+        let scale =
+            UNITS.iter().find(|(name, _)| *name == unit).map(|(_, ns)| *ns).ok_or(DurationError::UnknownUnit)?;
+        let (whole, decimals) = number.split_once('.').unwrap_or((number, ""));
+        if decimals.contains('.') {
+            return Err(DurationError::NoNumber);
+        }
+        let mut ns: u64 = 0;
+        for digit in whole.bytes().filter(u8::is_ascii_digit) {
+            ns = ns
+                .checked_mul(10)
+                .and_then(|ns| ns.checked_add(u64::from(digit - b'0')))
+                .ok_or(DurationError::TooLong)?;
+        }
+        ns = ns.checked_mul(scale).ok_or(DurationError::TooLong)?;
+        let mut rest = scale;
+        for digit in decimals.bytes().filter(u8::is_ascii_digit) {
+            // `rest` keeps its factors of ten until the unit's nanoseconds are used up (a minute has 10^9 * 6 * 10).
+            if rest % 10 != 0 {
+                if digit != b'0' {
+                    return Err(DurationError::BelowNanosecond);
+                }
+                continue;
+            }
+            rest /= 10;
+            ns = ns.checked_add(rest * u64::from(digit - b'0')).ok_or(DurationError::TooLong)?;
+        }
+        if ns > DURATION_MAX.0 {
+            return Err(DurationError::TooLong);
+        }
+        Ok(Self(ns))
+    }
+}
+
+impl Instant {
+    /// The system's start.
+    pub const ZERO: Self = Self(0);
+
+    /// `ns` nanoseconds after the start.
+    #[must_use]
+    pub const fn from_ns(ns: u64) -> Self {
+        Self(ns)
+    }
+
+    /// Nanoseconds since the start.
+    #[must_use]
+    pub const fn as_ns(self) -> u64 {
+        self.0
+    }
+
+    /// The time from `earlier` until this, or zero where this is not later.
+    #[must_use]
+    pub const fn since(self, earlier: Self) -> Duration {
+        Duration(self.0.saturating_sub(earlier.0))
+    }
+
+    /// This and `duration` more, or `None` where it does not fit.
+    #[must_use]
+    pub const fn checked_add(self, duration: Duration) -> Option<Self> {
+        match self.0.checked_add(duration.0) {
+            Some(ns) => Some(Self(ns)),
+            None => None,
+        }
+    }
+}
+
+impl core::ops::Add<Duration> for Instant {
+    type Output = Self;
+
+    fn add(self, duration: Duration) -> Self {
+        Self(self.0 + duration.0)
+    }
+}
+
+impl core::ops::Add for Duration {
+    type Output = Self;
+
+    fn add(self, other: Self) -> Self {
+        Self(self.0 + other.0)
+    }
+}
+
+impl core::ops::AddAssign for Duration {
+    fn add_assign(&mut self, other: Self) {
+        self.0 += other.0;
+    }
+}
+
+impl core::ops::Sub for Duration {
+    type Output = Self;
+
+    fn sub(self, other: Self) -> Self {
+        Self(self.0 - other.0)
+    }
+}
+
+impl core::iter::Sum for Duration {
+    fn sum<I: Iterator<Item = Self>>(durations: I) -> Self {
+        Self(durations.map(|duration| duration.0).sum())
+    }
+}
+
+impl fmt::Display for Duration {
+    /// Exactly, in the largest unit that leaves at least one whole: `43 ms`, `1.5 us`, `0 ns`.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (scale, unit) = match self.0 {
+            0..1_000 => (1, "ns"),
+            1_000..1_000_000 => (1_000, "us"),
+            1_000_000..1_000_000_000 => (1_000_000, "ms"),
+            _ => (1_000_000_000, "s"),
+        };
+        write!(f, "{}", self.0 / scale)?;
+        let mut rest = self.0 % scale;
+        if rest != 0 {
+            f.write_str(".")?;
+            let mut digit = scale / 10;
+            while rest != 0 {
+                write!(f, "{}", rest / digit)?;
+                rest %= digit;
+                digit /= 10;
+            }
+        }
+        write!(f, " {unit}")
+    }
+}
+
+impl fmt::Debug for Duration {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+impl fmt::Display for Instant {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(&Duration(self.0), f)
+    }
+}
+
+impl fmt::Debug for Instant {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "t={self}")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn durations_are_read_with_their_unit() {
+        let cases = [
+            ("15 us", 15_000),
+            ("15us", 15_000),
+            (" 1.5 ms ", 1_500_000),
+            ("0.001 us", 1),
+            ("2 s", 2_000_000_000),
+            ("1 min", 60_000_000_000),
+            ("0.5 min", 30_000_000_000),
+            ("3 µs", 3_000),
+            ("1_000 ns", 1_000),
+            ("1.50000000000000 us", 1_500),
+        ];
+        for (text, ns) in cases {
+            assert_eq!(Duration::parse(text), Ok(Duration(ns)), "{text}");
+        }
+    }
+
+    #[test]
+    fn what_is_not_a_duration_is_refused_by_its_reason() {
+        let cases = [
+            ("", DurationError::NoNumber),
+            ("ms", DurationError::NoNumber),
+            (".", DurationError::NoNumber),
+            ("1.2.3 ms", DurationError::NoNumber),
+            ("-3 ms", DurationError::NoNumber),
+            ("15", DurationError::NoUnit),
+            ("15 parsec", DurationError::UnknownUnit),
+            ("0.5 ns", DurationError::BelowNanosecond),
+            ("99999999999999999999 s", DurationError::TooLong),
+            ("10000000000 s", DurationError::TooLong),
+        ];
+        for (text, error) in cases {
+            assert_eq!(Duration::parse(text), Err(error), "{text}");
+        }
+    }
+
+    #[test]
+    fn display_is_exact_and_reads_back() {
+        for ns in [0, 1, 999, 1_000, 1_001, 15_000, 1_500_000, 43_000_000, 2_000_000_000, 1_234_567_891] {
+            let text = alloc::string::ToString::to_string(&Duration(ns));
+            assert_eq!(Duration::parse(&text), Ok(Duration(ns)), "{text}");
+        }
+    }
+}
