@@ -9,7 +9,7 @@ use alloc::vec::Vec;
 /// On processor p it is the highest base priority of the users *not* on p, in the boosted band: the
 /// holder is as urgent as the most urgent remote task that may be waiting for it, and more urgent than any
 /// job outside such a section. A ceiling fixed by hand stands for both.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct MpcpCeiling {
     /// The processor of the most urgent user.
     pub home: CpuId,

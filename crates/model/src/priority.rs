@@ -5,7 +5,8 @@
 //!   65 536 .. 131 071   boosted band: base + 65 536, above every base priority
 //! ```
 
-use crate::Task;
+use crate::{Duration, Task};
+use alloc::vec::Vec;
 use core::fmt;
 
 /// How urgent something is: **greater is more urgent**, everywhere in Lockwright.
@@ -76,8 +77,8 @@ pub fn assign_deadline_monotonic(tasks: &mut [Task]) {
     assign_by(tasks, |task| task.deadline);
 }
 
-fn assign_by(tasks: &mut [Task], key: impl Fn(&Task) -> crate::Duration) {
-    let mut order: alloc::vec::Vec<usize> = (0..tasks.len()).collect();
+fn assign_by(tasks: &mut [Task], key: impl Fn(&Task) -> Duration) {
+    let mut order: Vec<usize> = (0..tasks.len()).collect();
     order.sort_by_key(|&task| (key(&tasks[task]), task));
     for (rank, &task) in order.iter().enumerate() {
         tasks[task].priority = Priority::base((tasks.len() - rank) as u32);

@@ -1,8 +1,7 @@
 //! A whole system, validated once.
 
 use crate::{
-    CpuId, DURATION_MAX, Duration, MAX_NESTING, MAX_STEPS, Priority, Request, ResourceId, Section, Step, Task, TaskId,
-    section,
+    DURATION_MAX, Duration, MAX_NESTING, MAX_STEPS, Priority, Request, ResourceId, Section, Step, Task, TaskId, section,
 };
 use alloc::collections::BTreeMap;
 use alloc::format;
@@ -552,6 +551,7 @@ fn requests_of(sections: &[Section]) -> Vec<Request> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::CpuId;
 
     fn task(body: Vec<Step>) -> Task {
         let wcet = body.iter().map(|step| if let Step::Run(time) = step { *time } else { Duration::ZERO }).sum();

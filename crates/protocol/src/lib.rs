@@ -1,1 +1,44 @@
+//! Real-time locking protocols as plain state machines: events in, ordered actions out.
+//!
+//! A machine decides and does nothing else: it performs no system call, allocates nothing, spins for nobody,
+//! and knows no time. The simulator carries its [`Action`]s out in virtual time, the runtime with system
+//! calls. Both must
+//!
+//! 1. call the machine under mutual exclusion and carry the actions out after it, in the order given: others
+//!    come first, the caller last, so that the next owner is awake before the caller lowers its own priority;
+//! 2. treat [`Action::SetPriority`] as an absolute value, and drop one whose epoch is older than the last one applied
+//!    to the same task;
+//! 3. call `woken` for a task that was woken without a grant: it may have to wait again.
+//!
+//! | machine | waits | queue | on release | effective priority |
+//! |---|---|---|---|---|
+//! | [`Plain`] | suspended | as a futex: priority at the time of waiting | the lock is free; one waiter is woken and tries again | base |
+//! | [`Pip`] | suspended | priority | the lock is free; the first waiter is woken, and only a more urgent task may take the lock before it | highest of own and of all who wait for what it holds, along the chain |
+//! | [`Icpp`] | suspended (never on one processor) | priority | handed to the first waiter | highest of own and of the ceilings of what it holds or waits for |
+//! | [`Mpcp`] | suspended | priority | handed to the first waiter | as `Icpp`, with ceilings above every base priority |
+//!
+//! Machines are total: every event in every state gives actions or a [`Refusal`] that says why, and a refused
+//! event changes nothing. All have fixed capacity, `TASKS` and `RESOURCES`.
+#![no_std]
+#![forbid(unsafe_code)]
 
+mod action;
+mod handoff;
+mod icpp;
+mod mpcp;
+mod none;
+mod pip;
+mod queue;
+
+pub use action::{Action, Refusal};
+pub use icpp::Icpp;
+pub use mpcp::Mpcp;
+pub use none::Plain;
+pub use pip::Pip;
+
+use lockwright_model::{MAX_RESOURCES, MAX_TASKS};
+
+/// Capacity of a machine where none is named: that of the largest [`System`](lockwright_model::System).
+pub const DEFAULT_TASKS: usize = MAX_TASKS;
+/// See [`DEFAULT_TASKS`].
+pub const DEFAULT_RESOURCES: usize = MAX_RESOURCES;

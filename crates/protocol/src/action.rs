@@ -1,0 +1,79 @@
+//! What a machine answers.
+
+use core::fmt;
+use lockwright_model::{Priority, ResourceId, TaskId};
+
+/// Something to be done, in the order given.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Action {
+    /// The task owns the resource from now on. Ownership has moved already; nothing needs to be done for it.
+    Grant {
+        /// The new owner.
+        task: TaskId,
+        /// What it owns.
+        resource: ResourceId,
+    },
+    /// The task must wait: suspend it until a [`Wake`](Action::Wake).
+    Block {
+        /// Who waits.
+        task: TaskId,
+        /// For what.
+        resource: ResourceId,
+    },
+    /// The task may run again. If it was not granted what it waited for, it calls `woken` when it runs.
+    Wake {
+        /// Who.
+        task: TaskId,
+    },
+    /// The effective priority of the task is this from now on.
+    SetPriority {
+        /// Whose.
+        task: TaskId,
+        /// The absolute value.
+        priority: Priority,
+        /// Grows with every change to this task (and wraps); an older one arriving late must be dropped.
+        epoch: u32,
+    },
+}
+
+/// Why an event has no meaning in the state the machine is in. Nothing was changed.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[non_exhaustive]
+pub enum Refusal {
+    /// The task is beyond the machine's capacity.
+    UnknownTask,
+    /// The resource is beyond the machine's capacity.
+    UnknownResource,
+    /// The task holds the resource already: locks are not recursive.
+    AlreadyHeld,
+    /// The task does not hold what it wants to release.
+    NotHeld,
+    /// The task waits: it cannot ask or release before it was woken.
+    Waiting,
+    /// The task does not wait: there is nothing to wake or cancel.
+    NotWaiting,
+    /// The task's base priority is above the ceiling of the resource (POSIX: `EINVAL`).
+    AboveCeiling,
+    /// The task holds [`MAX_NESTING`](lockwright_model::MAX_NESTING) resources already.
+    TooDeep,
+    /// Waiting would close a cycle: the task would wait for itself.
+    Deadlock,
+}
+
+impl fmt::Display for Refusal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::UnknownTask => "the task is beyond the machine's capacity",
+            Self::UnknownResource => "the resource is beyond the machine's capacity",
+            Self::AlreadyHeld => "the task holds the resource already",
+            Self::NotHeld => "the task does not hold the resource",
+            Self::Waiting => "the task is waiting",
+            Self::NotWaiting => "the task is not waiting",
+            Self::AboveCeiling => "the task's priority is above the ceiling of the resource",
+            Self::TooDeep => "the task holds too many resources already",
+            Self::Deadlock => "the task would wait for itself",
+        })
+    }
+}
+
+impl core::error::Error for Refusal {}

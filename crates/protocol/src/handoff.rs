@@ -1,0 +1,190 @@
+//! What `icpp` and `mpcp` share: a waiting queue by base priority, hand-off to its first, and an effective
+//! priority that is the highest of the base and of the ceilings of what a task holds or waits for.
+//!
+//! ```text
+//!   owner   request                         release
+//!   none    rise to the ceiling, grant      refused
+//!   some    rise to the ceiling, wait       first waiter w: -> w, grant w, wake w, fall
+//!                                           no waiter:      -> none, fall
+//! ```
+//!
+//! A task rises *before* it suspends, so that it resumes with its ceiling and the releaser need not touch
+//! it; a releaser wakes the next owner *before* it falls.
+
+use crate::queue::{Links, WaitQueue};
+use crate::{Action, Refusal};
+use lockwright_model::{MAX_NESTING, Priority, ResourceId, TaskId};
+
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub(crate) struct Handoff<const TASKS: usize, const RESOURCES: usize> {
+    owners: [Option<TaskId>; RESOURCES],
+    queues: [WaitQueue; RESOURCES],
+    links: Links<TASKS>,
+    tasks: [TaskState; TASKS],
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+struct TaskState {
+    base: Priority,
+    effective: Priority,
+    epoch: u32,
+    waits_for: Option<ResourceId>,
+    /// What it holds, and what it waits for behind that, each with the ceiling that counts for it.
+    claims: [(ResourceId, Priority); MAX_NESTING],
+    depth: u8,
+}
+
+const NO_CLAIM: (ResourceId, Priority) = (ResourceId(0), Priority::MIN);
+
+impl TaskState {
+    fn claims(&self) -> &[(ResourceId, Priority)] {
+        &self.claims[..self.depth as usize]
+    }
+
+    fn drop_claim(&mut self, resource: ResourceId) {
+        let place = self.claims().iter().position(|claim| claim.0 == resource).unwrap_or(0);
+        self.claims.copy_within(place + 1.., place);
+        self.depth -= 1;
+        // What is past the depth is kept in one form, so that equal states are equal.
+        self.claims[usize::from(self.depth)..].fill(NO_CLAIM);
+    }
+}
+
+impl<const TASKS: usize, const RESOURCES: usize> Handoff<TASKS, RESOURCES> {
+    pub(crate) fn new(priorities: &[Priority]) -> Self {
+        let idle = TaskState {
+            base: Priority::MIN,
+            effective: Priority::MIN,
+            epoch: 0,
+            waits_for: None,
+            claims: [NO_CLAIM; MAX_NESTING],
+            depth: 0,
+        };
+        let mut tasks = [idle; TASKS];
+        for (task, &base) in tasks.iter_mut().zip(priorities) {
+            (task.base, task.effective) = (base, base);
+        }
+        Self { owners: [None; RESOURCES], queues: [WaitQueue::EMPTY; RESOURCES], links: Links::new(), tasks }
+    }
+
+    pub(crate) fn owner(&self, resource: ResourceId) -> Option<TaskId> {
+        *self.owners.get(resource.index())?
+    }
+
+    pub(crate) fn effective(&self, task: TaskId) -> Priority {
+        self.tasks.get(task.index()).map_or(Priority::MIN, |task| task.effective)
+    }
+
+    pub(crate) fn base(&self, task: TaskId) -> Priority {
+        self.tasks.get(task.index()).map_or(Priority::MIN, |task| task.base)
+    }
+
+    pub(crate) fn request(
+        &mut self,
+        task: TaskId,
+        resource: ResourceId,
+        ceiling: Priority,
+        act: &mut impl FnMut(Action),
+    ) -> Result<(), Refusal> {
+        let state = self.tasks.get(task.index()).ok_or(Refusal::UnknownTask)?;
+        let owner = *self.owners.get(resource.index()).ok_or(Refusal::UnknownResource)?;
+        if state.waits_for.is_some() {
+            return Err(Refusal::Waiting);
+        }
+        if owner == Some(task) {
+            return Err(Refusal::AlreadyHeld);
+        }
+        if usize::from(state.depth) == MAX_NESTING {
+            return Err(Refusal::TooDeep);
+        }
+        if owner.is_some() && self.waits_for_itself(task, resource) {
+            return Err(Refusal::Deadlock);
+        }
+        let state = &mut self.tasks[task.index()];
+        state.claims[usize::from(state.depth)] = (resource, ceiling);
+        state.depth += 1;
+        self.settle(task, act);
+        if owner.is_none() {
+            self.owners[resource.index()] = Some(task);
+            act(Action::Grant { task, resource });
+        } else {
+            let state = &mut self.tasks[task.index()];
+            state.waits_for = Some(resource);
+            self.queues[resource.index()].insert(&mut self.links, task, state.base);
+            act(Action::Block { task, resource });
+        }
+        Ok(())
+    }
+
+    pub(crate) fn release(
+        &mut self,
+        task: TaskId,
+        resource: ResourceId,
+        act: &mut impl FnMut(Action),
+    ) -> Result<(), Refusal> {
+        let state = self.tasks.get_mut(task.index()).ok_or(Refusal::UnknownTask)?;
+        if *self.owners.get(resource.index()).ok_or(Refusal::UnknownResource)? != Some(task) {
+            return Err(Refusal::NotHeld);
+        }
+        if state.waits_for.is_some() {
+            return Err(Refusal::Waiting);
+        }
+        state.drop_claim(resource);
+        let next = self.queues[resource.index()].pop(&mut self.links);
+        self.owners[resource.index()] = next;
+        if let Some(next) = next {
+            self.tasks[next.index()].waits_for = None;
+            act(Action::Grant { task: next, resource });
+            act(Action::Wake { task: next });
+        }
+        self.settle(task, act);
+        Ok(())
+    }
+
+    pub(crate) fn cancel(&mut self, task: TaskId, act: &mut impl FnMut(Action)) -> Result<(), Refusal> {
+        let state = self.tasks.get_mut(task.index()).ok_or(Refusal::UnknownTask)?;
+        let resource = state.waits_for.take().ok_or(Refusal::NotWaiting)?;
+        state.drop_claim(resource);
+        self.queues[resource.index()].remove(&mut self.links, task);
+        act(Action::Wake { task });
+        self.settle(task, act);
+        Ok(())
+    }
+
+    pub(crate) fn set_base(
+        &mut self,
+        task: TaskId,
+        base: Priority,
+        act: &mut impl FnMut(Action),
+    ) -> Result<(), Refusal> {
+        let state = self.tasks.get_mut(task.index()).ok_or(Refusal::UnknownTask)?;
+        state.base = base;
+        if let Some(resource) = state.waits_for {
+            self.queues[resource.index()].reorder(&mut self.links, task, base);
+        }
+        self.settle(task, act);
+        Ok(())
+    }
+
+    fn settle(&mut self, task: TaskId, act: &mut impl FnMut(Action)) {
+        let state = &mut self.tasks[task.index()];
+        let effective = state.claims().iter().map(|claim| claim.1).fold(state.base, Priority::max);
+        if effective != state.effective {
+            state.effective = effective;
+            state.epoch = state.epoch.wrapping_add(1);
+            act(Action::SetPriority { task, priority: effective, epoch: state.epoch });
+        }
+    }
+
+    /// BOUND: one step a task: there was no cycle before.
+    fn waits_for_itself(&self, task: TaskId, resource: ResourceId) -> bool {
+        let mut at = Some(resource);
+        while let Some(owner) = at.and_then(|resource| self.owner(resource)) {
+            if owner == task {
+                return true;
+            }
+            at = self.tasks[owner.index()].waits_for;
+        }
+        false
+    }
+}

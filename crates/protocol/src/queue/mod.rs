@@ -1,0 +1,5 @@
+//! Orders of waiting.
+
+mod priority;
+
+pub(crate) use priority::{Links, WaitQueue};
