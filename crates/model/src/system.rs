@@ -88,6 +88,8 @@ pub enum Subject {
 pub struct Invalid {
     /// Where the fault lies.
     pub subject: Subject,
+    /// Which property of the subject, as a task-set file spells it; `None` where it is no single one.
+    pub key: Option<&'static str>,
     /// What is wrong.
     pub message: String,
     /// What would be right.
@@ -103,7 +105,11 @@ impl fmt::Display for Invalid {
 impl core::error::Error for Invalid {}
 
 fn invalid<T>(subject: Subject, message: String, help: impl Into<String>) -> Result<T, Invalid> {
-    Err(Invalid { subject, message, help: help.into() })
+    Err(Invalid { subject, key: None, message, help: help.into() })
+}
+
+fn invalid_key<T>(subject: Subject, key: &'static str, message: String, help: impl Into<String>) -> Result<T, Invalid> {
+    Err(Invalid { subject, key: Some(key), message, help: help.into() })
 }
 
 /// A platform of identical processors under partitioned fixed priorities, its resources and its tasks.
@@ -262,11 +268,20 @@ impl System {
     fn check_ceilings(&self) -> Result<(), Invalid> {
         for id in self.resource_ids() {
             let Some(ceiling) = self.resource(id).ceiling else { continue };
+            if ceiling.is_boosted() {
+                return invalid_key(
+                    Subject::Resource(id),
+                    "ceiling",
+                    format!("the ceiling of resource `{}` is too high", self.resource(id).name),
+                    format!("ceilings are base priorities, 0 to {}", Priority::BASE_MAX),
+                );
+            }
             let above = self.users(id).iter().find(|&&user| self.task(user).priority > ceiling);
             if let Some(&user) = above {
                 let (resource, user) = (&self.resource(id).name, self.task(user));
-                return invalid(
+                return invalid_key(
                     Subject::Resource(id),
+                    "ceiling",
                     format!(
                         "resource `{resource}` has ceiling {ceiling}, but task `{}` of priority {} uses it",
                         user.name, user.priority
@@ -330,17 +345,30 @@ impl System {
             })
             .collect();
         invalid(
-            Subject::Task(cycle.last().map_or(TaskId(0), |edge| edge.2)),
+            cycle.last().map_or(Subject::System, |&(inner, outer, task)| self.nested_lock(task, outer, inner)),
             format!("these nested locks can deadlock: {}", story.join(", ")),
             "take the resources in the same order everywhere",
         )
+    }
+
+    /// The step at which `task` locks `inner` directly inside `outer`.
+    fn nested_lock(&self, task: TaskId, outer: ResourceId, inner: ResourceId) -> Subject {
+        let sections = self.sections(task);
+        let nested = sections.iter().position(|section| {
+            section.resource == inner && section.parent.is_some_and(|parent| sections[parent].resource == outer)
+        });
+        // Section n opens at the n-th lock.
+        let locks = self.task(task).body.iter().enumerate().filter(|(_, step)| matches!(step, Step::Lock(_)));
+        let step = nested.and_then(|nested| locks.map(|(step, _)| step).nth(nested));
+        step.map_or(Subject::Task(task), |step| Subject::Step(task, step))
     }
 }
 
 fn check_counts(cpus: usize, resources: &[Resource], tasks: &[Task]) -> Result<(), Invalid> {
     if cpus == 0 || cpus > MAX_CPUS {
-        return invalid(
+        return invalid_key(
             Subject::System,
+            "cpus",
             format!("a platform of {cpus} CPUs"),
             format!("1 to {MAX_CPUS} CPUs are supported"),
         );
@@ -372,26 +400,28 @@ fn check_name<'a>(
     subject: Subject,
 ) -> Result<(), Invalid> {
     if name.is_empty() {
-        return invalid(subject, format!("a {kind} without a name"), "give it a name");
+        return invalid_key(subject, "name", format!("a {kind} without a name"), "give it a name");
     }
     if earlier.any(|other| other == name) {
-        return invalid(subject, format!("two {kind}s are called `{name}`"), "names are unique");
+        return invalid_key(subject, "name", format!("two {kind}s are called `{name}`"), "names are unique");
     }
     Ok(())
 }
 
-fn check_times(cpus: usize, task: &Task, subject: Subject) -> Result<(), Invalid> {
+pub(crate) fn check_times(cpus: usize, task: &Task, subject: Subject) -> Result<(), Invalid> {
     let name = &task.name;
     if task.cpu.index() >= cpus {
-        return invalid(
+        return invalid_key(
             subject,
+            "cpu",
             format!("task `{name}` is on CPU {}, but the platform has {cpus}", task.cpu.0),
             format!("CPUs are numbered 0 to {}", cpus - 1),
         );
     }
     if task.priority.is_boosted() {
-        return invalid(
+        return invalid_key(
             subject,
+            "priority",
             format!("the priority of task `{name}` is too high"),
             format!("base priorities are 0 to {}", Priority::BASE_MAX),
         );
@@ -404,8 +434,9 @@ fn check_times(cpus: usize, task: &Task, subject: Subject) -> Result<(), Invalid
         ("wcet", task.wcet),
     ] {
         if time > DURATION_MAX {
-            return invalid(
+            return invalid_key(
                 subject,
+                what,
                 format!("the {what} of task `{name}` is {time}"),
                 format!("at most {DURATION_MAX} is supported"),
             );
@@ -413,19 +444,21 @@ fn check_times(cpus: usize, task: &Task, subject: Subject) -> Result<(), Invalid
     }
     for (what, time) in [("period", task.period), ("deadline", task.deadline), ("wcet", task.wcet)] {
         if time == Duration::ZERO {
-            return invalid(subject, format!("the {what} of task `{name}` is zero"), "it must be positive");
+            return invalid_key(subject, what, format!("the {what} of task `{name}` is zero"), "it must be positive");
         }
     }
     if task.deadline > task.period {
-        return invalid(
+        return invalid_key(
             subject,
+            "deadline",
             format!("the deadline of task `{name}`, {}, is beyond its period, {}", task.deadline, task.period),
             "deadlines beyond periods are not supported: set the deadline to at most the period",
         );
     }
     if task.jitter >= task.deadline {
-        return invalid(
+        return invalid_key(
             subject,
+            "jitter",
             format!("the jitter of task `{name}`, {}, uses up its deadline, {}", task.jitter, task.deadline),
             "a job released after its deadline can never meet it: lower the jitter",
         );
@@ -433,11 +466,12 @@ fn check_times(cpus: usize, task: &Task, subject: Subject) -> Result<(), Invalid
     Ok(())
 }
 
-fn check_body(resources: &[Resource], task: &Task, id: TaskId) -> Result<(), Invalid> {
+pub(crate) fn check_body(resources: &[Resource], task: &Task, id: TaskId) -> Result<(), Invalid> {
     let name = &task.name;
     if task.body.len() > MAX_STEPS {
-        return invalid(
+        return invalid_key(
             Subject::Task(id),
+            "body",
             format!("the body of task `{name}` has {} steps", task.body.len()),
             format!("at most {MAX_STEPS} are supported"),
         );
@@ -525,8 +559,9 @@ fn check_body(resources: &[Resource], task: &Task, id: TaskId) -> Result<(), Inv
         );
     }
     if total != task.wcet {
-        return invalid(
+        return invalid_key(
             Subject::Task(id),
+            "wcet",
             format!("the runs of task `{name}` add up to {total}, but its wcet is {}", task.wcet),
             "make them equal, or leave the wcet out",
         );

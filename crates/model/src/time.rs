@@ -331,7 +331,7 @@ mod tests {
     #[test]
     fn display_is_exact_and_reads_back() {
         for ns in [0, 1, 999, 1_000, 1_001, 15_000, 1_500_000, 43_000_000, 2_000_000_000, 1_234_567_891] {
-            let text = alloc::string::ToString::to_string(&Duration(ns));
+            let text = Duration(ns).to_string();
             assert_eq!(Duration::parse(&text), Ok(Duration(ns)), "{text}");
         }
     }

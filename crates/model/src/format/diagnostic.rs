@@ -1,0 +1,180 @@
+//! What is wrong with a file, and where.
+
+use core::ops::Range;
+
+/// Most faults reported of one file; the first ones in order of place.
+pub const MAX_DIAGNOSTICS: usize = 50;
+
+/// The longest file that is read.
+pub const MAX_SOURCE_BYTES: usize = 16 << 20;
+
+/// Longest name quoted in full; what is longer is cut.
+const SHOWN_MAX: usize = 48;
+
+/// One fault of a file, or one remark on it.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Diagnostic {
+    /// What is wrong.
+    pub message: String,
+    /// The bytes at fault, on character boundaries; `None` where it is the file as a whole.
+    pub span: Option<Range<usize>>,
+    /// What to write under the bytes at fault; may be empty.
+    pub label: String,
+    /// What would be right.
+    pub help: Option<String>,
+}
+
+impl Diagnostic {
+    pub(super) fn new(message: impl Into<String>) -> Self {
+        Self { message: message.into(), span: None, label: String::new(), help: None }
+    }
+
+    pub(super) fn at(mut self, span: Range<usize>) -> Self {
+        self.span = Some(span);
+        self
+    }
+
+    pub(super) fn label(mut self, label: impl Into<String>) -> Self {
+        self.label = label.into();
+        self
+    }
+
+    pub(super) fn help(mut self, help: impl Into<String>) -> Self {
+        self.help = Some(help.into());
+        self
+    }
+
+    /// Line and column of the first byte at fault, both from 1, the column in characters.
+    #[must_use]
+    pub fn line_column(&self, source: &str) -> Option<(usize, usize)> {
+        let before = source.get(..self.span.as_ref()?.start)?;
+        let line_start = before.rfind('\n').map_or(0, |newline| newline + 1);
+        let line = before.bytes().filter(|&byte| byte == b'\n').count() + 1;
+        Some((line, before[line_start..].chars().count() + 1))
+    }
+}
+
+impl core::fmt::Display for Diagnostic {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.write_str(&self.message)?;
+        self.help.as_ref().map_or(Ok(()), |help| write!(f, "; {help}"))
+    }
+}
+
+/// The faults found so far.
+#[derive(Default)]
+pub(super) struct Faults(Vec<Diagnostic>);
+
+impl Faults {
+    pub(super) fn push(&mut self, fault: Diagnostic) {
+        // Readers report almost in order of place, so that what is dropped here is far down.
+        if self.0.len() < 2 * MAX_DIAGNOSTICS {
+            self.0.push(fault);
+        }
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    pub(super) fn is_full(&self) -> bool {
+        self.0.len() >= 2 * MAX_DIAGNOSTICS
+    }
+
+    /// In order of place, each span inside `source` and on character boundaries.
+    pub(super) fn into_sorted(mut self, source: &str) -> Vec<Diagnostic> {
+        for fault in &mut self.0 {
+            fault.span = fault.span.take().map(|span| fit(span, source));
+        }
+        self.0.sort_by_key(|fault| fault.span.as_ref().map_or((0, 0), |span| (span.start, span.end)));
+        self.0.truncate(MAX_DIAGNOSTICS);
+        self.0
+    }
+}
+
+/// The span, grown to character boundaries and cut to the source.
+fn fit(span: Range<usize>, source: &str) -> Range<usize> {
+    let mut start = span.start.min(source.len());
+    let mut end = span.end.clamp(start, source.len());
+    // BOUND: a character has at most four bytes.
+    while !source.is_char_boundary(start) {
+        start -= 1;
+    }
+    while !source.is_char_boundary(end) {
+        end += 1;
+    }
+    start..end
+}
+
+/// Refuses files that are too long to be read.
+pub(super) fn check_length(bytes: usize) -> Result<(), Vec<Diagnostic>> {
+    if bytes <= MAX_SOURCE_BYTES {
+        return Ok(());
+    }
+    let fault = Diagnostic::new(format!("the file has {bytes} bytes"));
+    Err(vec![fault.help(format!("at most {MAX_SOURCE_BYTES} bytes are read"))])
+}
+
+/// A name as messages quote it: in backticks, without control characters, not too long.
+pub(super) fn shown(name: &str) -> String {
+    let mut shown = String::new();
+    for character in name.chars().take(SHOWN_MAX) {
+        if character.is_control() { shown.extend(character.escape_debug()) } else { shown.push(character) }
+    }
+    if name.chars().nth(SHOWN_MAX).is_some() {
+        shown.push('…');
+    }
+    format!("`{shown}`")
+}
+
+/// The candidate nearest to `word`, if one is near.
+pub(super) fn nearest<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+    let letters = word.chars().take(SHOWN_MAX + 1).count();
+    if letters > SHOWN_MAX {
+        return None;
+    }
+    let word = word.to_lowercase();
+    candidates
+        .into_iter()
+        .filter(|candidate| candidate.len() <= 4 * SHOWN_MAX)
+        .map(|candidate| (strsim::damerau_levenshtein(&word, &candidate.to_lowercase()), candidate))
+        .min_by_key(|(distance, _)| *distance)
+        .filter(|(distance, _)| *distance <= (letters / 3).max(1))
+        .map(|(_, candidate)| candidate)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn columns_count_characters() {
+        let source = "a\nµ µx";
+        let fault = Diagnostic::new("").at(6..7);
+        assert_eq!(fault.line_column(source), None, "inside a character");
+        assert_eq!(Diagnostic::new("").at(7..8).line_column(source), Some((2, 4)));
+        assert_eq!(Diagnostic::new("").at(9..9).line_column(source), None, "outside");
+        assert_eq!(Diagnostic::new("").line_column(source), None);
+    }
+
+    #[test]
+    fn spans_are_cut_to_the_source() {
+        assert_eq!(fit(3..900, "µµ"), 2..4);
+        assert_eq!(fit(1..1, "µµ"), 0..2);
+        assert_eq!(fit(70..80, "µµ"), 4..4);
+    }
+
+    #[test]
+    fn the_nearest_word_is_near() {
+        assert_eq!(nearest("perod", ["deadline", "period"]), Some("period"));
+        assert_eq!(nearest("MPCP", ["none", "mpcp"]), Some("mpcp"));
+        assert_eq!(nearest("zebra", ["deadline", "period"]), None);
+        assert_eq!(nearest(&"x".repeat(1 << 20), ["period"]), None);
+    }
+
+    #[test]
+    fn long_and_strange_names_are_tamed() {
+        assert_eq!(shown("a\nb"), "`a\\nb`");
+        assert_eq!(shown(&"x".repeat(100)).chars().count(), SHOWN_MAX + 3);
+    }
+}

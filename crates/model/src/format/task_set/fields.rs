@@ -1,0 +1,131 @@
+//! The keys of one table, and the values found there.
+
+use super::{Diagnostic, Faults, shown};
+use crate::format::diagnostic::nearest;
+use core::ops::Range;
+use toml::Spanned;
+use toml::de::{DeTable, DeValue};
+
+/// The known keys of one table.
+pub(super) struct Fields<'a, 'i> {
+    table: &'a DeTable<'i>,
+    place: Range<usize>,
+    /// Keys that some unknown key probably means: not to be reported as missing, too.
+    misspelt: Vec<&'static str>,
+}
+
+/// A value and the place it stands at.
+#[derive(Clone)]
+pub(super) struct Found<'a, 'i> {
+    pub(super) value: &'a Spanned<DeValue<'i>>,
+    key: Range<usize>,
+}
+
+impl<'a, 'i> Fields<'a, 'i> {
+    /// Reports every key that is not in `valid`. `owner` is what has these keys, in words; `place` is where it begins.
+    pub(super) fn of(
+        table: &'a DeTable<'i>,
+        owner: &str,
+        place: Range<usize>,
+        valid: &[&'static str],
+        faults: &mut Faults,
+    ) -> Self {
+        let mut misspelt = Vec::new();
+        for key in table.keys() {
+            let name: &str = key.get_ref();
+            if faults.is_full() {
+                break;
+            }
+            if !valid.contains(&name) {
+                let fault = Diagnostic::new(format!("{owner} has no key {}", shown(name))).at(key.span());
+                let near = nearest(name, valid.iter().copied());
+                misspelt.extend(near);
+                faults.push(match near {
+                    Some(near) => fault.help(format!("did you mean `{near}`?")),
+                    None => fault.help(format!("the keys here are {}", valid.join(", "))),
+                });
+            }
+        }
+        Self { table, place, misspelt }
+    }
+
+    pub(super) fn get(&self, key: &str) -> Option<Found<'a, 'i>> {
+        self.table.get_key_value(key).map(|(key, value)| Found { value, key: key.span() })
+    }
+
+    /// Whether the key is there, or an unknown one that is probably a slip of it.
+    pub(super) fn means(&self, key: &str) -> bool {
+        self.table.contains_key(key) || self.misspelt.contains(&key)
+    }
+
+    /// As [`Self::get`], for what must be there.
+    pub(super) fn require(&self, key: &str, owner: &str, help: &str, faults: &mut Faults) -> Option<Found<'a, 'i>> {
+        let found = self.get(key);
+        if !self.means(key) {
+            let place = self.get("name").map_or_else(|| self.place.clone(), |name| name.span());
+            faults.push(Diagnostic::new(format!("{owner} has no {key}")).at(place).help(help));
+        }
+        found
+    }
+
+    /// The name of a `kind`; empty where it is missing or wrong.
+    pub(super) fn name(&self, kind: &str, faults: &mut Faults) -> String {
+        let help = format!("add name = \"...\" to the {kind}");
+        let Some(found) = self.require("name", &format!("a {kind}"), &help, faults) else { return String::new() };
+        let name = found.text(&format!("the name of a {kind}"), faults);
+        if name.as_deref() == Some("") {
+            faults.push(Diagnostic::new(format!("a {kind} without a name")).at(found.span()).help("give it a name"));
+        }
+        name.unwrap_or_default()
+    }
+}
+
+impl<'a, 'i> Found<'a, 'i> {
+    /// Where the value stands.
+    pub(super) fn span(&self) -> Range<usize> {
+        self.value.span()
+    }
+
+    /// Where its key stands; an element of a list has the place of the list's key.
+    pub(super) fn key_span(&self) -> Range<usize> {
+        self.key.clone()
+    }
+
+    pub(super) fn is_table(&self) -> bool {
+        matches!(self.value.get_ref(), DeValue::Table(_))
+    }
+
+    pub(super) fn table(&self, what: &str, help: &str, faults: &mut Faults) -> Option<&'a DeTable<'i>> {
+        match self.value.get_ref() {
+            DeValue::Table(table) => Some(table),
+            _ => {
+                faults.push(self.mistyped(what, "a table").help(help));
+                None
+            }
+        }
+    }
+
+    pub(super) fn list(&self, what: &str, help: &str, faults: &mut Faults) -> Option<Vec<Self>> {
+        match self.value.get_ref() {
+            DeValue::Array(list) => Some(list.iter().map(|value| Found { value, key: self.key.clone() }).collect()),
+            _ => {
+                faults.push(self.mistyped(what, "a list").help(help));
+                None
+            }
+        }
+    }
+
+    /// "`x` is a list, but should be a table".
+    pub(super) fn mistyped(&self, what: &str, wanted: &str) -> Diagnostic {
+        let kind = match self.value.get_ref() {
+            DeValue::String(_) => "a text",
+            DeValue::Integer(_) => "a whole number",
+            DeValue::Float(_) => "a number with decimals",
+            DeValue::Boolean(_) => "true or false",
+            DeValue::Datetime(_) => "a date",
+            DeValue::Array(_) => "a list",
+            DeValue::Table(_) => "a table",
+        };
+        Diagnostic::new(format!("{what} is {kind}, but should be {wanted}")).at(self.span())
+    }
+}

@@ -1,0 +1,265 @@
+//! Lockwright's own form of a task set: TOML.
+//!
+//! ```text
+//!   text --toml--> tables --fields, value--> drafts (a task and the places of its parts) --System::new--> system
+//! ```
+//! Faults are collected on the way, so that one look at a file finds as many of them as it can; a stage that needs
+//! what a faulty one would have given is skipped.
+
+mod body;
+mod fields;
+mod priorities;
+mod syntax;
+mod task;
+mod value;
+
+use super::diagnostic::{Diagnostic, Faults, check_length, shown};
+use crate::{Invalid, MAX_CPUS, MAX_RESOURCES, MAX_TASKS, Priority, Protocol, Resource, Subject, System, Task, system};
+use core::ops::Range;
+use fields::{Fields, Found};
+use std::collections::HashMap;
+use task::{Draft, Surroundings};
+
+/// Reads one system from a TOML task set.
+///
+/// # Errors
+/// At least one fault, in order of place.
+///
+/// # Examples
+/// ```
+/// use lockwright_model::format::parse_system;
+/// let source = "[[task]]\nname = \"camera\"\nperiod = \"10 ms\"\nwcet = \"2 ms\"\n";
+/// assert_eq!(parse_system(source).unwrap().tasks().len(), 1);
+///
+/// let faults = parse_system(&source.replace("wcet", "wect")).unwrap_err();
+/// assert_eq!(faults[0].help.as_deref(), Some("did you mean `wcet`?"));
+/// ```
+pub fn parse_system(source: &str) -> Result<System, Vec<Diagnostic>> {
+    check_length(source.len())?;
+    let mut faults = Faults::default();
+    let system = read(source, &mut faults);
+    match system {
+        Some(system) if faults.is_empty() => Ok(system),
+        _ => {
+            if faults.is_empty() {
+                faults.push(Diagnostic::new("this is not a task set"));
+            }
+            Err(faults.into_sorted(source))
+        }
+    }
+}
+
+/// As [`parse_system`], from bytes that should be UTF-8.
+///
+/// # Errors
+/// As [`parse_system`]; or one fault at the first byte that is not UTF-8. Its span is an offset into `source`, with
+/// the text before it intact.
+pub fn parse_system_bytes(source: &[u8]) -> Result<System, Vec<Diagnostic>> {
+    match core::str::from_utf8(source) {
+        Ok(source) => parse_system(source),
+        Err(error) => {
+            let at = error.valid_up_to();
+            let fault = Diagnostic::new("the file is not UTF-8 text").at(at..at).help("save it as UTF-8");
+            Err(vec![fault])
+        }
+    }
+}
+
+fn read(source: &str, faults: &mut Faults) -> Option<System> {
+    let document = syntax::parse(source, faults)?;
+    let keys = ["name", "protocol", "platform", "resource", "task"];
+    let fields = Fields::of(document.get_ref(), "a task set", 0..0, &keys, faults);
+    let name = fields.get("name").map_or(Some(String::new()), |name| name.text("the name of the system", faults));
+    let protocol = read_protocol(fields.get("protocol"), "the protocol of the system", faults);
+
+    let platform = Platform::read(fields.get("platform"), faults);
+
+    let resource_tables = tables(fields.get("resource"), "resource", MAX_RESOURCES, faults);
+    let mut resources = Vec::new();
+    let mut resource_places = Vec::new();
+    for found in resource_tables.iter().flatten() {
+        let (resource, place) = read_resource(found, faults);
+        resources.push(resource);
+        resource_places.push(place);
+    }
+    refuse_namesakes("resource", resources.iter().zip(&resource_places).map(|(r, p)| (&*r.name, p)), faults);
+
+    let surroundings = Surroundings { cpus: platform.cpus, resources: &resources };
+    let task_tables = tables(fields.get("task"), "task", MAX_TASKS, faults);
+    if !fields.means("task") {
+        faults.push(Diagnostic::new("a system without tasks").help("add at least one [[task]]"));
+    }
+    let mut drafts: Vec<Draft> = Vec::new();
+    for found in task_tables.iter().flatten() {
+        drafts.push(Draft::read(found, &surroundings, faults));
+        if faults.is_full() {
+            return None;
+        }
+    }
+    refuse_namesakes("task", drafts.iter().map(|draft| (&*draft.task.name, &draft.places)), faults);
+    priorities::assign(&mut drafts, &platform, faults);
+
+    if !faults.is_empty() {
+        return None;
+    }
+    let (tasks, places): (Vec<Task>, Vec<Places>) = drafts.into_iter().map(|draft| (draft.task, draft.places)).unzip();
+    match System::new(name?, platform.cpus?, protocol?, resources, tasks) {
+        Ok(system) => Some(system),
+        Err(invalid) => {
+            let span = match invalid.subject {
+                Subject::Task(task) => places.get(task.index()).map(|places| places.of(invalid.key)),
+                Subject::Step(task, step) => places.get(task.index()).map(|places| places.of_step(step)),
+                Subject::Resource(id) => resource_places.get(id.index()).map(|places| places.of(invalid.key)),
+                Subject::System => None,
+            };
+            faults.push(refusal(invalid, span));
+            None
+        }
+    }
+}
+
+/// What a broken rule of [`System::new`] reads like.
+fn refusal(invalid: Invalid, span: Option<Range<usize>>) -> Diagnostic {
+    Diagnostic { message: invalid.message, span, label: String::new(), help: Some(invalid.help) }
+}
+
+/// Where the parts of one table stand in the file.
+#[derive(Default)]
+struct Places {
+    /// The header, or the whole table where it is written inline.
+    head: Range<usize>,
+    /// The values, by key.
+    values: Vec<(&'static str, Range<usize>)>,
+    /// The steps of the body.
+    steps: Vec<Range<usize>>,
+}
+
+impl Places {
+    fn at(head: Range<usize>) -> Self {
+        Self { head, ..Self::default() }
+    }
+
+    fn note(&mut self, key: &'static str, found: Option<&Found>) {
+        self.values.extend(found.map(|found| (key, found.span())));
+    }
+
+    /// The value of `key`; the name where there is none, and the head where that is missing, too.
+    fn of(&self, key: Option<&str>) -> Range<usize> {
+        let value = |key| self.values.iter().find(|(known, _)| *known == key).map(|(_, span)| span.clone());
+        key.and_then(value).or_else(|| value("name")).unwrap_or_else(|| self.head.clone())
+    }
+
+    fn of_step(&self, step: usize) -> Range<usize> {
+        self.steps.get(step).cloned().unwrap_or_else(|| self.of(Some("body")))
+    }
+}
+
+/// The tables of `[[kind]]`, or of a list of inline tables.
+fn tables<'a, 'i>(
+    found: Option<Found<'a, 'i>>,
+    kind: &str,
+    most: usize,
+    faults: &mut Faults,
+) -> Option<Vec<Found<'a, 'i>>> {
+    let found = found?;
+    if found.is_table() {
+        let fault = Diagnostic::new(format!("`{kind}` is one table, but there may be many")).at(found.key_span());
+        faults.push(fault.help(format!("write [[{kind}]], with two brackets")));
+        return None;
+    }
+    let tables = found.list(&format!("`{kind}`"), &format!("write each as [[{kind}]]"), faults)?;
+    if let Some(beyond) = tables.get(most) {
+        let fault = Diagnostic::new(format!("{} {kind}s", tables.len())).at(beyond.span());
+        faults.push(fault.help(format!("at most {most} are supported")));
+        return None;
+    }
+    if tables.is_empty() && kind == "task" {
+        let fault = Diagnostic::new("a system without tasks").at(found.span());
+        faults.push(fault.help("add at least one [[task]]"));
+    }
+    Some(tables)
+}
+
+/// The `[platform]` table.
+struct Platform {
+    /// `None` where it is wrong.
+    cpus: Option<usize>,
+    priorities: Option<(priorities::Policy, Range<usize>)>,
+}
+
+impl Platform {
+    fn read(found: Option<Found>, faults: &mut Faults) -> Self {
+        let Some(found) = found else { return Self { cpus: Some(1), priorities: None } };
+        let Some(table) = found.table("`platform`", "write [platform], with one bracket", faults) else {
+            return Self { cpus: None, priorities: None };
+        };
+        let keys = ["cpus", "scheduler", "priorities"];
+        let fields = Fields::of(table, "the platform", found.span(), &keys, faults);
+        let cpus = match fields.get("cpus") {
+            None => Some(1),
+            Some(cpus) => cpus.integer("the number of CPUs", 1, MAX_CPUS as u64, faults).map(|cpus| cpus as usize),
+        };
+        if let Some(scheduler) = fields.get("scheduler") {
+            scheduler.one_of("scheduler", "the scheduler", &[("p-fp", ())], faults);
+        }
+        let priorities = fields.get("priorities").and_then(|found| {
+            let policy = found.one_of("priority assignment", "`priorities`", &priorities::POLICIES, faults)?;
+            Some((policy, found.span()))
+        });
+        Self { cpus, priorities }
+    }
+}
+
+/// `None` where it is wrong, `Some(None)` where it is not given.
+fn read_protocol(found: Option<Found>, what: &str, faults: &mut Faults) -> Option<Option<Protocol>> {
+    let Some(found) = found else { return Some(None) };
+    let names = Protocol::ALL.map(|protocol| (protocol.name(), protocol));
+    found.one_of("protocol", what, &names, faults).map(Some)
+}
+
+fn read_resource(found: &Found, faults: &mut Faults) -> (Resource, Places) {
+    let mut places = Places::at(found.span());
+    let mut resource = Resource::default();
+    let Some(table) = found.table("a resource", "write [[resource]]", faults) else { return (resource, places) };
+    let fields = Fields::of(table, "a resource", found.span(), &["name", "protocol", "ceiling"], faults);
+    resource.name = fields.name("resource", faults);
+    let owner = format!("resource {}", shown(&resource.name));
+    resource.protocol = read_protocol(fields.get("protocol"), &format!("the protocol of {owner}"), faults).flatten();
+    resource.ceiling =
+        fields.get("ceiling").and_then(|ceiling| ceiling.priority(&format!("the ceiling of {owner}"), faults));
+    places.note("name", fields.get("name").as_ref());
+    places.note("ceiling", fields.get("ceiling").as_ref());
+    (resource, places)
+}
+
+fn refuse_namesakes<'a>(kind: &str, named: impl Iterator<Item = (&'a str, &'a Places)>, faults: &mut Faults) {
+    let mut seen = HashMap::new();
+    for (name, places) in named.filter(|(name, _)| !name.is_empty()) {
+        if seen.insert(name, ()).is_some() {
+            let fault = Diagnostic::new(format!("two {kind}s are called {}", shown(name))).at(places.of(Some("name")));
+            faults.push(fault.label("taken already").help("names are unique"));
+        }
+    }
+}
+
+impl Found<'_, '_> {
+    fn priority(&self, what: &str, faults: &mut Faults) -> Option<Priority> {
+        let most = u64::from(Priority::BASE_MAX.level());
+        self.integer(what, 0, most, faults).map(|level| Priority::base(level as u32))
+    }
+}
+
+/// The rules of [`System::new`] that concern one task alone, so that each task's fault is found.
+fn check_task(task: &Task, places: &Places, surroundings: &Surroundings, faults: &mut Faults) {
+    let id = crate::TaskId(0);
+    let cpus = surroundings.cpus.unwrap_or(MAX_CPUS);
+    let checked = system::check_times(cpus, task, Subject::Task(id))
+        .and_then(|()| system::check_body(surroundings.resources, task, id));
+    if let Err(invalid) = checked {
+        let span = match invalid.subject {
+            Subject::Step(_, step) => places.of_step(step),
+            _ => places.of(invalid.key),
+        };
+        faults.push(refusal(invalid, Some(span)));
+    }
+}

@@ -1,0 +1,58 @@
+//! How tasks come by their priorities: all from the file, or all from a rule.
+
+use super::{Diagnostic, Draft, Faults, Platform, shown};
+use crate::{Task, assign_deadline_monotonic, assign_rate_monotonic};
+
+/// What `priorities` may say.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Policy {
+    RateMonotonic,
+    DeadlineMonotonic,
+    Explicit,
+}
+
+pub(super) const POLICIES: [(&str, Policy); 3] = [
+    ("rate-monotonic", Policy::RateMonotonic),
+    ("deadline-monotonic", Policy::DeadlineMonotonic),
+    ("explicit", Policy::Explicit),
+];
+
+/// Gives every task its priority, or says why that cannot be.
+pub(super) fn assign(drafts: &mut [Draft], platform: &Platform, faults: &mut Faults) {
+    let policy = platform.priorities.as_ref().map(|(policy, _)| *policy);
+    let given = drafts.iter().find(|draft| draft.gives_priority);
+    let missing = drafts.iter().find(|draft| !draft.gives_priority);
+    match (policy, given, missing) {
+        (None | Some(Policy::Explicit), _, None) => {}
+        (Some(Policy::Explicit), _, Some(missing)) => {
+            let fault = Diagnostic::new(format!("task {} has no priority", shown(&missing.task.name)))
+                .at(missing.places.of(Some("name")));
+            faults.push(fault.help("priorities = \"explicit\" wants one of every task"));
+        }
+        (None, Some(given), Some(missing)) => {
+            let (given_name, missing_name) = (shown(&given.task.name), shown(&missing.task.name));
+            let fault =
+                Diagnostic::new(format!("task {given_name} gives a priority, but task {missing_name} does not"))
+                    .at(missing.places.of(Some("name")))
+                    .label("no priority");
+            faults.push(fault.help("give every task a priority, or none"));
+        }
+        (Some(Policy::RateMonotonic | Policy::DeadlineMonotonic), Some(given), _) => {
+            let name = shown(&given.task.name);
+            let fault = Diagnostic::new(format!("task {name} gives a priority, but the platform assigns them all"))
+                .at(given.places.of(Some("priority")));
+            faults.push(fault.help("leave the priority out, or say priorities = \"explicit\""));
+        }
+        (None | Some(Policy::RateMonotonic), None, Some(_)) => assign_by(drafts, assign_rate_monotonic),
+        (Some(Policy::DeadlineMonotonic), None, _) => assign_by(drafts, assign_deadline_monotonic),
+        (Some(Policy::RateMonotonic), None, None) => {}
+    }
+}
+
+fn assign_by(drafts: &mut [Draft], rule: fn(&mut [Task])) {
+    let mut tasks: Vec<Task> = drafts.iter_mut().map(|draft| draft.take()).collect();
+    rule(&mut tasks);
+    for (draft, task) in drafts.iter_mut().zip(tasks) {
+        draft.task = task;
+    }
+}

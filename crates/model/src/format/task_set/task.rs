@@ -1,0 +1,128 @@
+//! One `[[task]]`.
+
+use super::fields::{Fields, Found};
+use super::{Diagnostic, Faults, Places, body, check_task, shown};
+use crate::{CpuId, Duration, Priority, Resource, Step, Task};
+
+/// What a task of the file may refer to.
+pub(super) struct Surroundings<'a> {
+    /// `None` where the platform is wrong.
+    pub(super) cpus: Option<usize>,
+    pub(super) resources: &'a [Resource],
+}
+
+/// A task as read, with the places of its parts. Where the file is wrong, a fault has been reported, and the task is not
+/// to be used.
+pub(super) struct Draft {
+    pub(super) task: Task,
+    pub(super) places: Places,
+    pub(super) gives_priority: bool,
+}
+
+const KEYS: [&str; 10] =
+    ["name", "period", "deadline", "jitter", "offset", "wcet", "priority", "cpu", "requests", "body"];
+
+impl Draft {
+    pub(super) fn read(found: &Found, surroundings: &Surroundings, faults: &mut Faults) -> Self {
+        let mut draft = Self { task: blank(), places: Places::at(found.span()), gives_priority: false };
+        let Some(table) = found.table("a task", "write [[task]]", faults) else { return draft };
+        let owner = table.get("name").and_then(|name| name.get_ref().as_str());
+        let owner = owner.map_or("a task".into(), |name| format!("task {}", shown(name)));
+        let fields = Fields::of(table, &owner, found.span(), &KEYS, faults);
+        for key in KEYS {
+            draft.places.note(key, fields.get(key).as_ref());
+        }
+        draft.task.name = fields.name("task", faults);
+        draft.gives_priority = fields.means("priority");
+        if draft.fill(&fields, &owner, surroundings, faults).is_some() {
+            check_task(&draft.task, &draft.places, surroundings, faults);
+        }
+        draft
+    }
+
+    /// `None` where something the checks need is missing or wrong.
+    fn fill(&mut self, fields: &Fields, owner: &str, surroundings: &Surroundings, faults: &mut Faults) -> Option<()> {
+        let mut duration = |key: &str| match fields.get(key) {
+            Some(found) => found.duration(&format!("the {key} of {owner}"), faults).map(Some),
+            None => Some(None),
+        };
+        let [period, deadline, jitter, offset, wcet] =
+            ["period", "deadline", "jitter", "offset", "wcet"].map(&mut duration);
+        if period == Some(None) {
+            fields.require("period", owner, "add period = \"10 ms\" or whatever it is", faults);
+        }
+        let priority = match fields.get("priority") {
+            Some(found) => found.priority(&format!("the priority of {owner}"), faults),
+            None => Some(Priority::MIN),
+        };
+        let cpu = read_cpu(fields, owner, surroundings, faults);
+        let body = body::read(fields, owner, wcet, surroundings, &mut self.places, faults);
+
+        let task = &mut self.task;
+        task.period = period??;
+        task.deadline = deadline?.unwrap_or(task.period);
+        task.jitter = jitter?.unwrap_or(Duration::ZERO);
+        task.offset = offset?.unwrap_or(Duration::ZERO);
+        task.priority = priority?;
+        task.cpu = cpu?;
+        task.body = body?;
+        task.wcet = match wcet? {
+            Some(wcet) => wcet,
+            None => sum_of_runs(&task.body),
+        };
+        Some(())
+    }
+}
+
+fn read_cpu(fields: &Fields, owner: &str, surroundings: &Surroundings, faults: &mut Faults) -> Option<CpuId> {
+    let cpus = surroundings.cpus;
+    match fields.get("cpu") {
+        // The range is checked with the other rules of a system.
+        Some(found) => {
+            found.integer(&format!("the CPU of {owner}"), 0, u64::from(u16::MAX), faults).map(|cpu| CpuId(cpu as u16))
+        }
+        None if cpus == Some(1) => Some(CpuId(0)),
+        None => {
+            let cpus = cpus?;
+            fields.require("cpu", owner, &format!("the platform has {cpus} CPUs: add cpu = 0 to {}", cpus - 1), faults);
+            None
+        }
+    }
+}
+
+/// The sum, or what is above every limit where it does not fit.
+fn sum_of_runs(body: &[Step]) -> Duration {
+    let runs = body.iter().filter_map(|step| if let Step::Run(time) = step { Some(*time) } else { None });
+    runs.fold(Duration::ZERO, |sum, time| sum.checked_add(time).unwrap_or(Duration::from_ns(u64::MAX)))
+}
+
+fn blank() -> Task {
+    Task {
+        name: String::new(),
+        cpu: CpuId(0),
+        priority: Priority::MIN,
+        period: Duration::ZERO,
+        deadline: Duration::ZERO,
+        jitter: Duration::ZERO,
+        offset: Duration::ZERO,
+        wcet: Duration::ZERO,
+        body: Vec::new(),
+    }
+}
+
+impl Draft {
+    /// The task, leaving an empty one behind.
+    pub(super) fn take(&mut self) -> Task {
+        std::mem::replace(&mut self.task, blank())
+    }
+}
+
+/// The diagnostic of a resource that is not declared.
+pub(super) fn undeclared(owner: &str, verb: &str, name: &str, surroundings: &Surroundings) -> Diagnostic {
+    let names = surroundings.resources.iter().map(|resource| resource.name.as_str()).filter(|name| !name.is_empty());
+    let fault = Diagnostic::new(format!("{owner} {verb} {}, which is not declared", shown(name)));
+    match super::super::diagnostic::nearest(name, names) {
+        Some(near) => fault.help(format!("did you mean {}?", shown(near))),
+        None => fault.help("declare it: [[resource]] with that name"),
+    }
+}

@@ -1,0 +1,82 @@
+//! Single values: texts, whole numbers, durations, words of a fixed list.
+
+use super::{Diagnostic, Faults, Found, shown};
+use crate::format::diagnostic::nearest;
+use crate::{Duration, DurationError};
+use toml::de::DeValue;
+
+impl Found<'_, '_> {
+    pub(super) fn text(&self, what: &str, faults: &mut Faults) -> Option<String> {
+        match self.value.get_ref() {
+            DeValue::String(text) => Some(text.to_string()),
+            _ => {
+                faults.push(self.mistyped(what, "a text").help("put it in quotes"));
+                None
+            }
+        }
+    }
+
+    /// A whole number from `least` to `most`.
+    pub(super) fn integer(&self, what: &str, least: u64, most: u64, faults: &mut Faults) -> Option<u64> {
+        let DeValue::Integer(integer) = self.value.get_ref() else {
+            let fault = self.mistyped(what, "a whole number");
+            faults.push(fault.help(format!("write a number from {least} to {most}, without quotes")));
+            return None;
+        };
+        let number = u64::from_str_radix(integer.as_str(), integer.radix()).ok();
+        let inside = number.filter(|number| (least..=most).contains(number));
+        if inside.is_none() {
+            let fault = Diagnostic::new(format!("{what} is {}", shown(&integer.to_string()))).at(self.span());
+            faults.push(fault.help(format!("it must be from {least} to {most}")));
+        }
+        inside
+    }
+
+    pub(super) fn duration(&self, what: &str, faults: &mut Faults) -> Option<Duration> {
+        let fault = match self.value.get_ref() {
+            DeValue::String(text) => match Duration::parse(text) {
+                Ok(duration) => return Some(duration),
+                Err(DurationError::NoNumber) if text.trim_start().starts_with('-') => {
+                    Diagnostic::new(format!("{what} is negative")).help("time does not run backwards")
+                }
+                Err(error) => {
+                    Diagnostic::new(format!("{what}, {}, is not a duration", shown(text))).help(error.to_string())
+                }
+            },
+            DeValue::Integer(integer) => Diagnostic::new(format!("{what} has no unit"))
+                .help(format!("write it with a unit, in quotes, such as \"{} us\"", cut(&integer.to_string()))),
+            DeValue::Float(float) => Diagnostic::new(format!("{what} has no unit"))
+                .help(format!("write it with a unit, in quotes, such as \"{} ms\"", cut(float.as_str()))),
+            _ => self.mistyped(what, "a duration").help("a duration is a text such as \"10 ms\""),
+        };
+        faults.push(fault.at(self.span()));
+        None
+    }
+
+    /// One word of a fixed list: what it stands for.
+    pub(super) fn one_of<T: Copy>(
+        &self,
+        kind: &str,
+        what: &str,
+        words: &[(&'static str, T)],
+        faults: &mut Faults,
+    ) -> Option<T> {
+        let text = self.text(what, faults)?;
+        if let Some((_, meaning)) = words.iter().find(|(word, _)| *word == text) {
+            return Some(*meaning);
+        }
+        let valid: Vec<&str> = words.iter().map(|(word, _)| *word).collect();
+        let fault = Diagnostic::new(format!("there is no {kind} {}", shown(&text))).at(self.span());
+        faults.push(match (nearest(&text, valid.iter().copied()), valid.as_slice()) {
+            (Some(near), _) => fault.help(format!("did you mean `{near}`?")),
+            (None, [only]) => fault.help(format!("only `{only}` is supported so far")),
+            (None, _) => fault.help(format!("it is one of {}", valid.join(", "))),
+        });
+        None
+    }
+}
+
+/// A number to be repeated in a help text, where it is not too long for that.
+fn cut(number: &str) -> &str {
+    if number.len() <= 20 { number.trim_start_matches(['-', '+']) } else { "10" }
+}

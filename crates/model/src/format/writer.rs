@@ -1,0 +1,68 @@
+//! Writing a system as a task-set file.
+
+use crate::{Duration, Step, System, Task};
+use core::fmt::Write;
+
+/// The system as a TOML task set, which [`parse_system`](super::parse_system) reads back to an equal system. Bodies are
+/// written step by step, and every task with its priority.
+#[must_use]
+pub fn write_system(system: &System) -> String {
+    let mut out = String::new();
+    // Writing to a `String` does not fail.
+    let _ = write_to(&mut out, system);
+    out
+}
+
+fn write_to(out: &mut String, system: &System) -> core::fmt::Result {
+    if !system.name().is_empty() {
+        writeln!(out, "name = {}", quoted(system.name()))?;
+    }
+    if let Some(protocol) = system.protocol() {
+        writeln!(out, "protocol = \"{protocol}\"")?;
+    }
+    writeln!(out, "\n[platform]\ncpus = {}\npriorities = \"explicit\"", system.cpus())?;
+    for resource in system.resources() {
+        writeln!(out, "\n[[resource]]\nname = {}", quoted(&resource.name))?;
+        if let Some(protocol) = resource.protocol {
+            writeln!(out, "protocol = \"{protocol}\"")?;
+        }
+        if let Some(ceiling) = resource.ceiling {
+            writeln!(out, "ceiling = {}", ceiling.level())?;
+        }
+    }
+    system.tasks().iter().try_for_each(|task| write_task(out, system, task))
+}
+
+fn write_task(out: &mut String, system: &System, task: &Task) -> core::fmt::Result {
+    writeln!(out, "\n[[task]]\nname = {}", quoted(&task.name))?;
+    writeln!(out, "period = \"{}\"", task.period)?;
+    if task.deadline != task.period {
+        writeln!(out, "deadline = \"{}\"", task.deadline)?;
+    }
+    for (key, time) in [("jitter", task.jitter), ("offset", task.offset)] {
+        if time != Duration::ZERO {
+            writeln!(out, "{key} = \"{time}\"")?;
+        }
+    }
+    writeln!(out, "wcet = \"{}\"\npriority = {}\ncpu = {}", task.wcet, task.priority.level(), task.cpu.0)?;
+    if task.body == [Step::Run(task.wcet)] {
+        return Ok(());
+    }
+    writeln!(out, "body = [")?;
+    for step in &task.body {
+        match step {
+            Step::Run(time) => writeln!(out, "    {{ run = \"{time}\" }},")?,
+            Step::Lock(resource) => {
+                writeln!(out, "    {{ lock = {} }},", quoted(&system.resource(*resource).name))?;
+            }
+            Step::Unlock(resource) => {
+                writeln!(out, "    {{ unlock = {} }},", quoted(&system.resource(*resource).name))?;
+            }
+        }
+    }
+    writeln!(out, "]")
+}
+
+fn quoted(text: &str) -> String {
+    toml::Value::from(text).to_string()
+}
