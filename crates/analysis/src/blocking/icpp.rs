@@ -1,0 +1,31 @@
+//! `icpp`: at most one section of one less urgent task of the same processor, before the job starts.
+//!
+//! A section blocks task i only while its holder is at or above i's priority: sections on resources
+//! whose ceiling is at least i's priority. Two such sections of two less urgent tasks cannot both be begun: the second
+//! task would have had to execute while the first was at its ceiling. An inner section with a higher ceiling counts with
+//! its own length: when it ends, its holder falls back to the outer ceiling.
+//!
+//! Reference: Sha, Rajkumar, Lehoczky, IEEE TC 39(9), 1990; formulas of the classic PCP and SRP.
+
+use super::Blocker;
+use crate::tables::Tables;
+use lockwright_model::{Protocol, TaskId};
+
+/// The longest section that may block a job of `task`, if any may.
+pub(crate) fn longest(tables: &Tables<'_>, task: TaskId) -> Option<Blocker> {
+    let system = tables.system;
+    let priority = system.task(task).priority;
+    let sections = tables.lesser(task).iter().flat_map(|&holder| {
+        let requests = system.requests(holder).iter();
+        requests.map(move |request| Blocker {
+            task: holder,
+            resource: request.resource,
+            length: request.length.as_ns(),
+        })
+    });
+    sections
+        .filter(|section| {
+            tables.protocol(section.resource) == Protocol::Icpp && system.ceiling(section.resource) >= priority
+        })
+        .max_by_key(|section| section.length)
+}

@@ -1,0 +1,170 @@
+//! `mpcp`: waiting for other processors, and boosted sections on one's own.
+//!
+//! *Stretch.* A section of t on q executes on t's processor above every base priority, at q's ceiling there.
+//! Only boosted sections at least as high delay it, at most one of every other task o of that processor: o must
+//! execute below t to request another.
+//! ```text
+//!   g(t,q) = L(t,q) + sum over o beside t of max { L(o,r) : ceiling(r) >= ceiling(q) on that processor }
+//! ```
+//! *Waiting.* Waiters are served by base priority. A request of i for q meets at most one less urgent holder, and then
+//! only sections of tasks at least as urgent, which have at most `ceil((X + R_h) / T_h)` jobs in a wait of X:
+//! those that arrive in it, and those that arrived up to R_h before it and are not done.
+//! ```text
+//!   X = max { g(l,q) : l less urgent } + sum over h at least as urgent of ceil((X + R_h) / T_h) * N(h,q) * g(h,q)
+//! ```
+//! *Boosted sections.* While i is pending and not suspended, a less urgent task of its processor executes at most the section
+//! it had requested before: one at the arrival, and one at each of i's resumptions.
+//!
+//! Reference: Rajkumar, ICDCS 1990; Lakshmanan, de Niz, Rajkumar, RTSS 2009, for the shape of the terms. The
+//! carry-in R_h is as in Yang, Chen, Huang, Real-Time Systems 53(2), 2017: counting `ceil(X / T_h)` is unsafe. With R_h = T_h
+//! the waiting time is the published one, `(ceil(X / T_h) + 1)`.
+
+use super::Blocker;
+use crate::fixed_point;
+use crate::omit::Omit;
+use crate::tables::Tables;
+use lockwright_model::{Protocol, ResourceId, TaskId};
+
+/// One user of a resource, as seen by those who wait for it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct User {
+    pub(crate) task: TaskId,
+    /// Requests of one job.
+    pub(crate) count: u64,
+    /// g: the longest time one of its sections keeps the resource.
+    pub(crate) kept: u64,
+}
+
+/// The users of every resource under `mpcp`, most urgent first.
+pub(crate) struct Remote {
+    /// By resource; empty where another protocol rules it.
+    users: Vec<Vec<User>>,
+}
+
+/// What one request for one resource waits for.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) struct Wait {
+    /// X.
+    pub(crate) total: u64,
+    /// The less urgent holder it meets.
+    pub(crate) holder: Option<Blocker>,
+}
+
+impl Remote {
+    /// `None` where a time does not fit 64 bits.
+    pub(crate) fn new(tables: &Tables<'_>, omit: Option<Omit>) -> Option<Self> {
+        let system = tables.system;
+        let mut users = vec![Vec::new(); system.resources().len()];
+        for resource in system.resource_ids() {
+            if tables.protocol(resource) != Protocol::Mpcp {
+                continue;
+            }
+            for &task in system.users(resource) {
+                let Some(request) = system.requests(task).iter().find(|r| r.resource == resource) else { continue };
+                let stretch = if omit == Some(Omit::Stretch) { 0 } else { stretch(tables, task, resource)? };
+                let kept = request.length.as_ns().checked_add(stretch)?;
+                users[resource.index()].push(User { task, count: u64::from(request.count), kept });
+            }
+            users[resource.index()]
+                .sort_by_key(|user: &User| (core::cmp::Reverse(system.task(user.task).priority), user.task));
+        }
+        Some(Self { users })
+    }
+
+    /// Users at least as urgent as `task`, without it.
+    pub(crate) fn urgent(
+        &self,
+        tables: &Tables<'_>,
+        task: TaskId,
+        resource: ResourceId,
+    ) -> impl Iterator<Item = &User> + Clone {
+        let priority = tables.system.task(task).priority;
+        let at_least = move |user: &&User| tables.system.task(user.task).priority >= priority;
+        self.users[resource.index()].iter().take_while(at_least).filter(move |user| user.task != task)
+    }
+
+    /// The less urgent user that keeps the resource longest.
+    pub(crate) fn holder(&self, tables: &Tables<'_>, task: TaskId, resource: ResourceId) -> Option<Blocker> {
+        let priority = tables.system.task(task).priority;
+        let lesser = self.users[resource.index()].iter().filter(|u| tables.system.task(u.task).priority < priority);
+        let longest = lesser.max_by_key(|user| user.kept)?;
+        Some(Blocker { task: longest.task, resource, length: longest.kept })
+    }
+
+    /// X for one request of `task` for `resource`, at most `limit`, given response times of all tasks. Where
+    /// there is none, the other task to blame, if it is another's missing bound.
+    pub(crate) fn wait(
+        &self,
+        tables: &Tables<'_>,
+        task: TaskId,
+        resource: ResourceId,
+        responses: &[Option<u64>],
+        limit: u64,
+        omit: Option<Omit>,
+    ) -> Result<Wait, Option<TaskId>> {
+        let holder = self.holder(tables, task, resource).filter(|_| omit != Some(Omit::RemoteHolder));
+        let urgent = self.urgent(tables, task, resource);
+        if let Some(user) = urgent.clone().find(|user| responses[user.task.index()].is_none()) {
+            return Err(Some(user.task));
+        }
+        let met = holder.map_or(0, |holder| holder.length);
+        let total = fixed_point::least(1, limit, |x| {
+            let mut sum = met;
+            if omit == Some(Omit::RemoteUrgent) {
+                return Some(sum);
+            }
+            for user in urgent.clone() {
+                let jobs = self.jobs(tables, user, x, responses, omit)?;
+                sum = sum.checked_add(jobs.checked_mul(user.count)?.checked_mul(user.kept)?)?;
+            }
+            Some(sum)
+        });
+        // A wait of nothing at all is a fixed point below the first instant looked at.
+        let alone = met == 0 && urgent.clone().next().is_none();
+        let total = if alone { Some(0) } else { total };
+        total.map(|total| Wait { total, holder }).ok_or(None)
+    }
+
+    /// Jobs of a user in a wait of `x`.
+    pub(crate) fn jobs(
+        &self,
+        tables: &Tables<'_>,
+        user: &User,
+        x: u64,
+        responses: &[Option<u64>],
+        omit: Option<Omit>,
+    ) -> Option<u64> {
+        let carry = if omit == Some(Omit::RemoteCarryIn) { 0 } else { responses[user.task.index()]? };
+        Some(x.checked_add(carry)?.div_ceil(tables.system.task(user.task).period.as_ns()))
+    }
+}
+
+/// How long boosted sections beside it can stretch one section of `task` on `resource`.
+fn stretch(tables: &Tables<'_>, task: TaskId, resource: ResourceId) -> Option<u64> {
+    let system = tables.system;
+    let cpu = system.task(task).cpu;
+    let ceiling = system.mpcp_ceiling(resource).on(cpu);
+    let mut sum: u64 = 0;
+    for &other in tables.neighbours(task) {
+        if other == task || !tables.suspends(other) {
+            continue;
+        }
+        let above = system.requests(other).iter().filter(|request| {
+            tables.protocol(request.resource) == Protocol::Mpcp
+                && system.mpcp_ceiling(request.resource).on(cpu) >= ceiling
+        });
+        sum = sum.checked_add(above.map(|request| request.length.as_ns()).max().unwrap_or(0))?;
+    }
+    Some(sum)
+}
+
+/// The longest boosted section of each less urgent task of the processor.
+pub(crate) fn boosted<'t>(tables: &'t Tables<'_>, task: TaskId) -> impl Iterator<Item = Blocker> + 't {
+    let system = tables.system;
+    tables.lesser(task).iter().filter(|&&lesser| tables.suspends(lesser)).filter_map(move |&lesser| {
+        let requests = system.requests(lesser).iter();
+        let mpcp = requests.filter(|request| tables.protocol(request.resource) == Protocol::Mpcp);
+        let longest = mpcp.max_by_key(|request| request.length)?;
+        Some(Blocker { task: lesser, resource: longest.resource, length: longest.length.as_ns() })
+    })
+}

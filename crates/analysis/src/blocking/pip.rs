@@ -1,0 +1,56 @@
+//! `pip`: at most one section of each less urgent task of the same processor; and, where no sections are nested, at
+//! most one section of each resource.
+//!
+//! Take the time from when a job of task i or a more urgent one is pending until none is. Less urgent
+//! tasks execute in it only with an inherited priority, so only inside sections begun before; once out of its
+//! outermost section such a task is below i and does not execute again: one section each. A section counts if its
+//! resource can pass on a priority of i or above, seen through nesting
+//! ([`NestedCeilings`](lockwright_model::NestedCeilings)). Without nesting, a resource freed in that time goes to a task at or above i, since a
+//! more urgent request takes it even from a waiter that was woken: one section per resource. The smaller sum
+//! holds.
+//!
+//! The same holds of a plain mutex (`none`) where no task can come between holder and waiter; all others were
+//! refused before (`hazard.rs`).
+//!
+//! Reference: Sha, Rajkumar, Lehoczky, IEEE TC 39(9), 1990, theorems on the number of tasks and of semaphores.
+
+use super::Blocker;
+use crate::tables::Tables;
+use lockwright_model::{Protocol, ResourceId, TaskId};
+
+fn rules(tables: &Tables<'_>, resource: ResourceId) -> bool {
+    matches!(tables.protocol(resource), Protocol::Pip | Protocol::None)
+}
+
+/// The sections that may block a job of `task`: their sum is the bound.
+pub(crate) fn blockers(tables: &Tables<'_>, task: TaskId) -> Vec<Blocker> {
+    let system = tables.system;
+    let priority = system.task(task).priority;
+    let mut by_task: Vec<Blocker> = Vec::new();
+    let mut by_resource: Vec<Blocker> = Vec::new();
+    let mut flat = true;
+    for &holder in tables.lesser(task) {
+        flat &= !system.sections(holder).iter().any(|s| s.parent.is_some() && rules(tables, s.resource));
+        let mut longest: Option<Blocker> = None;
+        for request in system.requests(holder) {
+            if !rules(tables, request.resource) || tables.ceilings.get(request.resource) < priority {
+                continue;
+            }
+            let section = Blocker { task: holder, resource: request.resource, length: request.length.as_ns() };
+            if longest.is_none_or(|longest| section.length > longest.length) {
+                longest = Some(section);
+            }
+            match by_resource.iter_mut().find(|other| other.resource == section.resource) {
+                Some(other) if other.length < section.length => *other = section,
+                Some(_) => {}
+                None => by_resource.push(section),
+            }
+        }
+        by_task.extend(longest);
+    }
+    // Nesting by tasks at or above i lets one of them hold a resource while it waits for another: only the sum by task stands.
+    let nested = |id: TaskId| system.sections(id).iter().any(|s| s.parent.is_some() && rules(tables, s.resource));
+    flat &= !tables.neighbours(task).iter().any(|&id| nested(id));
+    let sum = |blockers: &[Blocker]| blockers.iter().map(|blocker| u128::from(blocker.length)).sum::<u128>();
+    if flat && sum(&by_resource) < sum(&by_task) { by_resource } else { by_task }
+}

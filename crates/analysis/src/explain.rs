@@ -1,0 +1,175 @@
+//! A bound taken apart: terms that sum to the response time.
+
+use crate::blocking::mpcp::{self, Remote};
+use crate::blocking::{Blocker, icpp, pip};
+use crate::bound::Analysis;
+use crate::response::occasions;
+use crate::tables::Tables;
+use core::fmt;
+use lockwright_model::{Duration, Protocol, ResourceId, System, TaskId};
+
+/// What a term is charged for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[non_exhaustive]
+pub enum Cause {
+    /// The job's own execution.
+    Execution,
+    /// From arrival to release.
+    Jitter,
+    /// Sections of less urgent tasks on resources of this processor.
+    Local,
+    /// Boosted sections of less urgent tasks of this processor.
+    Boosted,
+    /// Waiting for a less urgent holder.
+    Holder,
+    /// Waiting for more urgent requests granted first.
+    Urgent,
+    /// Jobs of tasks at least as urgent, on this processor.
+    Interference,
+}
+
+impl fmt::Display for Cause {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            Self::Execution => "execution",
+            Self::Jitter => "release jitter",
+            Self::Local => "local blocking",
+            Self::Boosted => "boosted blocking",
+            Self::Holder | Self::Urgent => "remote blocking",
+            Self::Interference => "interference",
+        })
+    }
+}
+
+/// `count` times `each`: one part of a bound.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Term {
+    /// What it is charged for.
+    pub cause: Cause,
+    /// Who causes it; `None` for the job itself.
+    pub by: Option<TaskId>,
+    /// On which resource.
+    pub resource: Option<ResourceId>,
+    /// How often.
+    pub count: u64,
+    /// How long each time.
+    pub each: Duration,
+    /// All of it.
+    pub total: Duration,
+    /// Why, in words.
+    pub why: String,
+}
+
+/// Every term of the response-time bound of `task`; they sum to it. Where the task has no bound, the terms
+/// that are known without one: its own execution and the sections that can block it on its own processor.
+///
+/// # Panics
+/// When `analysis` is of another system.
+#[must_use]
+pub fn explain(system: &System, analysis: &Analysis, task: TaskId) -> Vec<Term> {
+    assert_eq!(analysis.tasks.len(), system.tasks().len(), "the analysis is of this system");
+    let tables = Tables::new(system, analysis.protocol);
+    let mut terms = Terms { system, list: Vec::new() };
+    let own = system.task(task);
+    terms.add(Cause::Execution, None, None, 1, own.wcet.as_ns(), "worst-case execution time".into());
+    if own.jitter > Duration::ZERO {
+        terms.add(Cause::Jitter, None, None, 1, own.jitter.as_ns(), "released at most this long after arrival".into());
+    }
+    local_terms(&tables, task, &mut terms);
+    let responses: Vec<Option<u64>> = analysis.tasks.iter().map(|bound| bound.response.map(Duration::as_ns)).collect();
+    if let Some(response) = analysis.task(task).response {
+        remote_terms(&tables, task, &responses, &mut terms);
+        let window = response.as_ns() - own.jitter.as_ns();
+        for h in tables.urgent(task) {
+            let (other, id) = (system.task(h), h);
+            let deferred = tables.suspends(h);
+            let jitter = if deferred {
+                responses[h.index()].unwrap_or(0).saturating_sub(other.wcet.as_ns())
+            } else {
+                other.jitter.as_ns()
+            };
+            let jobs = (window + jitter).div_ceil(other.period.as_ns());
+            let why = if deferred {
+                format!("jobs in a window of {}, and what suspending deferred into it", Duration::from_ns(window))
+            } else {
+                format!("jobs in a window of {}", Duration::from_ns(window))
+            };
+            terms.add(Cause::Interference, Some(id), None, jobs, other.wcet.as_ns(), why);
+        }
+    }
+    terms.list
+}
+
+struct Terms<'s> {
+    system: &'s System,
+    list: Vec<Term>,
+}
+
+impl Terms<'_> {
+    fn add(
+        &mut self,
+        cause: Cause,
+        by: Option<TaskId>,
+        resource: Option<ResourceId>,
+        count: u64,
+        each: u64,
+        why: String,
+    ) {
+        // Terms of a known bound fit; those of an unknown one are capped for show.
+        let total = Duration::from_ns(each.saturating_mul(count));
+        self.list.push(Term { cause, by, resource, count, each: Duration::from_ns(each), total, why });
+    }
+
+    fn block(&mut self, cause: Cause, count: u64, blocker: Blocker, why: String) {
+        self.add(cause, Some(blocker.task), Some(blocker.resource), count, blocker.length, why);
+    }
+}
+
+fn local_terms(tables: &Tables<'_>, task: TaskId, terms: &mut Terms<'_>) {
+    let count = occasions(tables, task, None);
+    let occasions = if count > 1 { ", at its arrival and at each resumption" } else { "" };
+    let name = |id: ResourceId| &tables.system.resource(id).name;
+    if let Some(longest) = icpp::longest(tables, task) {
+        let ceiling = tables.system.ceiling(longest.resource);
+        let why = format!("holds `{}` at its ceiling {ceiling}{occasions}", name(longest.resource));
+        terms.block(Cause::Local, count, longest, why);
+    }
+    for blocker in pip::blockers(tables, task) {
+        let why = match tables.protocol(blocker.resource) {
+            Protocol::None => format!("holds `{}`, and no task can come between{occasions}", name(blocker.resource)),
+            _ => format!("holds `{}` and inherits from who waits for it{occasions}", name(blocker.resource)),
+        };
+        terms.block(Cause::Local, count, blocker, why);
+    }
+    for blocker in mpcp::boosted(tables, task) {
+        let why = format!("executes its section on `{}` above every base priority{occasions}", name(blocker.resource));
+        terms.block(Cause::Boosted, count, blocker, why);
+    }
+}
+
+fn remote_terms(tables: &Tables<'_>, task: TaskId, responses: &[Option<u64>], terms: &mut Terms<'_>) {
+    let system = terms.system;
+    let Some(remote) = Remote::new(tables, None) else { return };
+    for request in system.requests(task) {
+        if tables.protocol(request.resource) != Protocol::Mpcp {
+            continue;
+        }
+        let limit = system.task(task).period.as_ns();
+        let Ok(wait) = remote.wait(tables, task, request.resource, responses, limit, None) else { continue };
+        let (count, name) = (u64::from(request.count), &system.resource(request.resource).name);
+        if let Some(holder) = wait.holder {
+            let why = format!("holds `{name}` when it is requested, stretched by boosted sections beside it");
+            terms.block(Cause::Holder, count, holder, why);
+        }
+        for user in remote.urgent(tables, task, request.resource) {
+            let Some(jobs) = remote.jobs(tables, user, wait.total, responses, None) else { continue };
+            let blocker = Blocker { task: user.task, resource: request.resource, length: user.kept };
+            let why = format!(
+                "is served first: {} requests in a wait of {}",
+                jobs * user.count,
+                Duration::from_ns(wait.total)
+            );
+            terms.block(Cause::Urgent, count * jobs * user.count, blocker, why);
+        }
+    }
+}

@@ -1,0 +1,268 @@
+//! Response times of all tasks, as the least joint fixed point of blocking and interference.
+//!
+//! ```text
+//!   w = C_i + S_i + B_i + sum over h at least as urgent on the processor of ceil((w + J_h) / T_h) * C_h
+//!   R_i = w + J_i
+//! ```
+//! with B_i the local and boosted blocking, S_i the time suspended for resources under `mpcp`, and J_h the release jitter
+//! of a task that never suspends, `R_h - C_h` of one that may: its work can be deferred by that much, and
+//! no less is safe (Chen et al., "Many suspensions, many problems", Real-Time Systems 55(1), 2019).
+//!
+//! S_i and J_h need response times, of tasks on any processor; all start at `C + J`, and rise together until none
+//! changes. A response time above the period would let jobs of one task overlap; that task has no bound then, nor
+//! has any whose bound rests on it. Deadlines play no part but in the verdict.
+
+use crate::blocking::mpcp::Remote;
+use crate::blocking::{icpp, pip};
+use crate::bound::{Analysis, Blocking, TaskBound, Unbounded};
+use crate::fixed_point;
+use crate::hazard::hazards;
+use crate::omit::Omit;
+use crate::tables::Tables;
+use lockwright_model::{Duration, Protocol, System, TaskId};
+
+/// Most rounds over all tasks; more is taken for divergence, which is safe: it only loses bounds.
+const ROUNDS_MAX: u32 = 10_000;
+
+/// Bounds the blocking and the response time of every task of a system whose resources are under `protocol`
+/// where they name none of their own.
+///
+/// # Examples
+/// ```
+/// use lockwright_analysis::analyse;
+/// use lockwright_model::{CpuId, Duration, Priority, Protocol, Step, System, Task};
+/// let task = |name: &str, priority, period, run| Task {
+///     name: name.into(),
+///     cpu: CpuId(0),
+///     priority: Priority::base(priority),
+///     period: Duration::from_ms(period),
+///     deadline: Duration::from_ms(period),
+///     jitter: Duration::ZERO,
+///     offset: Duration::ZERO,
+///     wcet: Duration::from_ms(run),
+///     body: vec![Step::Run(Duration::from_ms(run))],
+/// };
+/// let tasks = vec![task("control", 2, 10, 3), task("log", 1, 50, 20)];
+/// let system = System::new("pair".into(), 1, None, vec![], tasks)?;
+/// let analysis = analyse(&system, Protocol::Icpp);
+/// assert_eq!(analysis.tasks[1].response, Some(Duration::from_ms(29)));
+/// # Ok::<(), lockwright_model::Invalid>(())
+/// ```
+#[must_use]
+pub fn analyse(system: &System, protocol: Protocol) -> Analysis {
+    solve(&Tables::new(system, protocol), protocol, None)
+}
+
+/// The same with one term left out: a broken twin, for tests of tests.
+#[cfg(feature = "twins")]
+#[must_use]
+pub fn analyse_omitting(system: &System, protocol: Protocol, omit: Omit) -> Analysis {
+    solve(&Tables::new(system, protocol), protocol, Some(omit))
+}
+
+/// What one task's equation needs, in nanoseconds.
+struct Equation {
+    cost: u64,
+    period: u64,
+    jitter: u64,
+    /// Local and boosted blocking.
+    blocking: u64,
+    urgent: Vec<Interferer>,
+    /// Whether it reads any response time but its own.
+    coupled: bool,
+}
+
+struct Interferer {
+    task: TaskId,
+    cost: u64,
+    period: u64,
+    /// `None`: its response time less its cost.
+    jitter: Option<u64>,
+}
+
+/// A task's blocking without the remote part.
+pub(crate) struct Static {
+    pub(crate) local: u64,
+    pub(crate) boosted: u64,
+}
+
+/// Sections on one's own processor delay a job at its arrival and at each of its resumptions.
+pub(crate) fn occasions(tables: &Tables<'_>, task: TaskId, omit: Option<Omit>) -> u64 {
+    if omit == Some(Omit::Repeats) { 1 } else { 1 + tables.suspensions[task.index()] }
+}
+
+pub(crate) fn static_blocking(tables: &Tables<'_>, task: TaskId, omit: Option<Omit>) -> Option<Static> {
+    let longest = icpp::longest(tables, task).filter(|_| omit != Some(Omit::LocalIcpp));
+    let mut local = longest.map_or(0, |section| section.length);
+    let mut inherited = pip::blockers(tables, task);
+    match omit {
+        Some(Omit::LocalPip) => inherited.clear(),
+        Some(Omit::LocalPipRest) => {
+            inherited.sort_by_key(|blocker| core::cmp::Reverse(blocker.length));
+            inherited.truncate(1);
+        }
+        _ => {}
+    }
+    for section in inherited {
+        local = local.checked_add(section.length)?;
+    }
+    let mut boosted: u64 = 0;
+    if omit != Some(Omit::Boosted) {
+        for section in crate::blocking::mpcp::boosted(tables, task) {
+            boosted = boosted.checked_add(section.length)?;
+        }
+    }
+    let occasions = occasions(tables, task, omit);
+    Some(Static { local: local.checked_mul(occasions)?, boosted: boosted.checked_mul(occasions)? })
+}
+
+fn solve(tables: &Tables<'_>, protocol: Protocol, omit: Option<Omit>) -> Analysis {
+    let system = tables.system;
+    let tasks = system.tasks();
+    let mut reasons = hazards(tables);
+    let statics: Vec<Option<Static>> = system.task_ids().map(|id| static_blocking(tables, id, omit)).collect();
+    let remote = Remote::new(tables, omit);
+    let mut responses: Vec<Option<u64>> = Vec::with_capacity(tasks.len());
+    let mut suspended: Vec<u64> = vec![0; tasks.len()];
+    for (index, task) in tasks.iter().enumerate() {
+        if (remote.is_none() || statics[index].is_none()) && reasons[index].is_none() {
+            reasons[index] = Some(Unbounded::BeyondPeriod);
+        }
+        let start = task.wcet.as_ns() + task.jitter.as_ns();
+        responses.push(reasons[index].is_none().then_some(start));
+    }
+    if let Some(remote) = &remote {
+        let equations: Vec<Equation> =
+            system.task_ids().map(|id| equation(tables, id, statics[id.index()].as_ref(), omit)).collect();
+        iterate(tables, remote, &equations, omit, &mut responses, &mut suspended, &mut reasons);
+    }
+    let bounds = system.task_ids().map(|id| {
+        let index = id.index();
+        let response = responses[index].map(Duration::from_ns);
+        let blocking = statics[index].as_ref().filter(|_| response.is_some()).map(|known| Blocking {
+            local: Duration::from_ns(known.local),
+            boosted: Duration::from_ns(known.boosted),
+            remote: Duration::from_ns(suspended[index]),
+        });
+        let schedulable = response.is_some_and(|response| response <= system.task(id).deadline);
+        TaskBound { blocking, response, schedulable, unbounded: reasons[index].take() }
+    });
+    Analysis { protocol, tasks: bounds.collect() }
+}
+
+fn equation(tables: &Tables<'_>, id: TaskId, known: Option<&Static>, omit: Option<Omit>) -> Equation {
+    let system = tables.system;
+    let task = system.task(id);
+    let jitter = |of: TaskId| if omit == Some(Omit::ReleaseJitter) { 0 } else { system.task(of).jitter.as_ns() };
+    let equals = |&h: &TaskId| omit != Some(Omit::Equals) || system.task(h).priority != task.priority;
+    let urgent: Vec<Interferer> = tables
+        .urgent(id)
+        .filter(equals)
+        .map(|h| Interferer {
+            task: h,
+            cost: system.task(h).wcet.as_ns(),
+            period: system.task(h).period.as_ns(),
+            jitter: (!tables.suspends(h) || omit == Some(Omit::SuspensionJitter)).then(|| jitter(h)),
+        })
+        .collect();
+    let coupled = tables.suspends(id) || urgent.iter().any(|h| h.jitter.is_none());
+    let blocking = known.and_then(|known| known.local.checked_add(known.boosted)).unwrap_or(u64::MAX);
+    Equation {
+        cost: task.wcet.as_ns(),
+        period: task.period.as_ns(),
+        jitter: task.jitter.as_ns(),
+        blocking,
+        urgent,
+        coupled,
+    }
+}
+
+/// Raises all response times to their joint least fixed point.
+///
+/// BOUND: [`ROUNDS_MAX`] rounds.
+fn iterate(
+    tables: &Tables<'_>,
+    remote: &Remote,
+    equations: &[Equation],
+    omit: Option<Omit>,
+    responses: &mut [Option<u64>],
+    suspended: &mut [u64],
+    reasons: &mut [Option<Unbounded>],
+) {
+    // The most urgent first: others' jitter reads their response times.
+    let order: Vec<TaskId> = tables.cpus.iter().flatten().copied().collect();
+    for round in 0..=ROUNDS_MAX {
+        let mut changed = false;
+        for &id in &order {
+            let (index, equation) = (id.index(), &equations[id.index()]);
+            if responses[index].is_none() || (round > 0 && !equation.coupled) {
+                continue;
+            }
+            let next = if round == ROUNDS_MAX {
+                Err(Unbounded::BeyondPeriod)
+            } else {
+                respond(tables, remote, id, equation, responses, suspended[index], omit)
+            };
+            match next {
+                Ok((response, wait)) => {
+                    changed |= responses[index] != Some(response);
+                    (responses[index], suspended[index]) = (Some(response), wait);
+                }
+                Err(reason) => {
+                    changed = true;
+                    (responses[index], reasons[index]) = (None, Some(reason));
+                }
+            }
+        }
+        if !changed {
+            return;
+        }
+    }
+}
+
+/// R and S of one task, given the response times so far, which are never above the final ones.
+fn respond(
+    tables: &Tables<'_>,
+    remote: &Remote,
+    id: TaskId,
+    equation: &Equation,
+    responses: &[Option<u64>],
+    suspended_before: u64,
+    omit: Option<Omit>,
+) -> Result<(u64, u64), Unbounded> {
+    let Equation { cost, period, jitter, blocking, .. } = *equation;
+    let beyond = || Unbounded::BeyondPeriod;
+    let mut suspended: u64 = 0;
+    if tables.suspends(id) {
+        for request in tables.system.requests(id) {
+            if tables.protocol(request.resource) != Protocol::Mpcp {
+                continue;
+            }
+            let wait = remote
+                .wait(tables, id, request.resource, responses, period, omit)
+                .map_err(|other| other.map_or(Unbounded::BeyondPeriod, |task| Unbounded::DependsOn { task }))?;
+            let all = wait.total.checked_mul(u64::from(request.count)).ok_or_else(beyond)?;
+            suspended = suspended.checked_add(all).ok_or_else(beyond)?;
+        }
+    }
+    if let Some(h) = equation.urgent.iter().find(|h| h.jitter.is_none() && responses[h.task.index()].is_none()) {
+        return Err(Unbounded::DependsOn { task: h.task });
+    }
+    let own = cost.checked_add(blocking).and_then(|own| own.checked_add(suspended)).ok_or_else(beyond)?;
+    // What the last round found is a lower bound, and so is it with what this round waits longer.
+    let before = responses[id.index()].map_or(own, |response| response - jitter);
+    let start = own.max(before + (suspended - suspended_before));
+    let window = fixed_point::least(start, period - jitter, |window| {
+        let mut sum = own;
+        for h in &equation.urgent {
+            let jitter = match h.jitter {
+                Some(jitter) => jitter,
+                None => responses[h.task.index()]?.saturating_sub(h.cost),
+            };
+            sum = sum.checked_add(window.checked_add(jitter)?.div_ceil(h.period).checked_mul(h.cost)?)?;
+        }
+        Some(sum)
+    });
+    let response = window.ok_or_else(beyond)? + jitter;
+    Ok((response, suspended))
+}

@@ -1,0 +1,66 @@
+//! The system as the bounds want it: flat arrays of nanoseconds, tasks in order of urgency.
+
+use lockwright_model::{NestedCeilings, Protocol, ResourceId, System, TaskId};
+
+pub(crate) struct Tables<'s> {
+    pub(crate) system: &'s System,
+    /// By resource: the protocol that rules it.
+    pub(crate) protocols: Vec<Protocol>,
+    /// By resource.
+    pub(crate) ceilings: NestedCeilings,
+    /// By CPU: its tasks, most urgent first, earlier ids first among equals.
+    pub(crate) cpus: Vec<Vec<TaskId>>,
+    /// By task: requests for resources under `mpcp`, by one job.
+    pub(crate) suspensions: Vec<u64>,
+}
+
+impl<'s> Tables<'s> {
+    pub(crate) fn new(system: &'s System, protocol: Protocol) -> Self {
+        let protocols: Vec<Protocol> =
+            system.resource_ids().map(|resource| system.protocol_of(resource, protocol)).collect();
+        let mut cpus = vec![Vec::new(); system.cpus()];
+        for id in system.task_ids() {
+            cpus[system.task(id).cpu.index()].push(id);
+        }
+        for tasks in &mut cpus {
+            tasks.sort_by_key(|&id| (core::cmp::Reverse(system.task(id).priority), id));
+        }
+        let suspensions = system
+            .task_ids()
+            .map(|id| {
+                let mpcp = system.requests(id).iter().filter(|r| protocols[r.resource.index()] == Protocol::Mpcp);
+                mpcp.map(|request| u64::from(request.count)).sum()
+            })
+            .collect();
+        Self { system, protocols, ceilings: NestedCeilings::of(system), cpus, suspensions }
+    }
+
+    pub(crate) fn protocol(&self, resource: ResourceId) -> Protocol {
+        self.protocols[resource.index()]
+    }
+
+    /// Tasks of `task`'s processor.
+    pub(crate) fn neighbours(&self, task: TaskId) -> &[TaskId] {
+        &self.cpus[self.system.task(task).cpu.index()]
+    }
+
+    /// Other tasks of the processor that are at least as urgent.
+    pub(crate) fn urgent(&self, task: TaskId) -> impl Iterator<Item = TaskId> {
+        let priority = self.system.task(task).priority;
+        let at_least = move |&id: &TaskId| self.system.task(id).priority >= priority;
+        self.neighbours(task).iter().copied().take_while(at_least).filter(move |&id| id != task)
+    }
+
+    /// Less urgent tasks of the processor, most urgent first.
+    pub(crate) fn lesser(&self, task: TaskId) -> &[TaskId] {
+        let priority = self.system.task(task).priority;
+        let neighbours = self.neighbours(task);
+        let first = neighbours.partition_point(|&id| self.system.task(id).priority >= priority);
+        &neighbours[first..]
+    }
+
+    /// Whether jobs of the task may suspend for a resource under `mpcp`.
+    pub(crate) fn suspends(&self, task: TaskId) -> bool {
+        self.suspensions[task.index()] > 0
+    }
+}

@@ -1,0 +1,58 @@
+//! One processor: who executes, who is ready, and how much was executed at which base priority.
+
+use lockwright_model::Priority;
+
+/// A processor's view of time and tasks; `usize` is a task's index.
+pub(crate) struct Cpu {
+    pub(crate) running: Option<usize>,
+    /// When the running task's current run ends; `u64::MAX` while nobody runs.
+    pub(crate) run_ends: u64,
+    /// Most urgent first; first come, first served inside a priority.
+    ready: Vec<(Priority, usize)>,
+    /// Execution so far by rank of base priority, the most urgent rank first.
+    executed: Vec<u64>,
+    accounted_until: u64,
+}
+
+impl Cpu {
+    pub(crate) fn new(ranks: usize) -> Self {
+        Self { running: None, run_ends: u64::MAX, ready: Vec::new(), executed: vec![0; ranks], accounted_until: 0 }
+    }
+
+    /// Behind its equals: newly ready, or risen.
+    pub(crate) fn push_tail(&mut self, priority: Priority, task: usize) {
+        let place = self.ready.partition_point(|&(other, _)| other >= priority);
+        self.ready.insert(place, (priority, task));
+    }
+
+    /// Before its equals: preempted, or fallen.
+    pub(crate) fn push_head(&mut self, priority: Priority, task: usize) {
+        let place = self.ready.partition_point(|&(other, _)| other > priority);
+        self.ready.insert(place, (priority, task));
+    }
+
+    pub(crate) fn remove(&mut self, task: usize) {
+        self.ready.retain(|&(_, other)| other != task);
+    }
+
+    pub(crate) fn first(&self) -> Option<(Priority, usize)> {
+        self.ready.first().copied()
+    }
+
+    pub(crate) fn pop_first(&mut self) {
+        self.ready.remove(0);
+    }
+
+    /// Books the time since the last call on the rank of the running task.
+    pub(crate) fn account(&mut self, now: u64, rank_running: Option<usize>) {
+        if let Some(rank) = rank_running {
+            self.executed[rank] += now - self.accounted_until;
+        }
+        self.accounted_until = now;
+    }
+
+    /// Time so far in which this processor executed tasks of `rank` or more urgent; [`Cpu::account`] first.
+    pub(crate) fn executed_at_least(&self, rank: usize) -> u64 {
+        self.executed[..=rank].iter().sum()
+    }
+}

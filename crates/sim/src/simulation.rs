@@ -1,0 +1,444 @@
+//! The event loop.
+
+use crate::config::{Arrivals, Change, Config, Execution, Offsets};
+use crate::cpu::Cpu;
+use crate::machines::{Call, Machines, SOURCES, Source, source_of};
+use crate::task::{Asked, Job, State, TaskState};
+use crate::tracer::Tracer;
+use lockwright_model::{
+    Duration, Event, Instant, Observation, Priority, Protocol, Record, ResourceId, Step, System, TaskId,
+};
+use lockwright_protocol::Action;
+use std::cmp::Reverse;
+use std::collections::{BinaryHeap, VecDeque};
+
+/// A system being executed in virtual time.
+pub struct Simulation<'s, T: Tracer = ()> {
+    system: &'s System,
+    config: Config,
+    /// By resource: the machine that rules it.
+    sources: Vec<Source>,
+    machines: Machines,
+    tasks: Vec<TaskState>,
+    cpus: Vec<Cpu>,
+    /// Processors that have something to decide now, a bit each.
+    unsettled: u64,
+    /// The next release of every task.
+    releases: BinaryHeap<Reverse<(u64, usize)>>,
+    /// Scripted changes to come, the last one first.
+    changes: Vec<Change>,
+    actions: Vec<Action>,
+    random: fastrand::Rng,
+    now: u64,
+    released: u64,
+    tracer: T,
+}
+
+impl<'s, T: Tracer> Simulation<'s, T> {
+    /// At time zero, before anything arrives.
+    #[must_use]
+    pub fn new(system: &'s System, config: &Config, tracer: T) -> Self {
+        let protocol = config.protocol.unwrap_or_else(|| system.protocol_or_default());
+        let protocols: Vec<Protocol> =
+            system.resource_ids().map(|resource| system.protocol_of(resource, protocol)).collect();
+        let mut random = fastrand::Rng::with_seed(config.seed);
+        let mut ranks: Vec<Vec<Priority>> = vec![Vec::new(); system.cpus()];
+        for task in system.tasks() {
+            ranks[task.cpu.index()].push(task.priority);
+        }
+        for ranks in &mut ranks {
+            ranks.sort_unstable_by_key(|&priority| Reverse(priority));
+            ranks.dedup();
+        }
+        let tasks: Vec<TaskState> = system
+            .tasks()
+            .iter()
+            .enumerate()
+            .map(|(index, task)| TaskState {
+                cpu: task.cpu.index(),
+                rank: ranks[task.cpu.index()].partition_point(|&other| other > task.priority),
+                state: State::Idle,
+                priority: task.priority,
+                views: [task.priority; SOURCES],
+                job: None,
+                backlog: VecDeque::new(),
+                step: 0,
+                left: None,
+                asked: Asked::Not,
+                waited: 0,
+                next_arrival: match &config.offsets {
+                    Offsets::File => task.offset.as_ns(),
+                    Offsets::Synchronous => 0,
+                    Offsets::Random => random.u64(0..task.period.as_ns()),
+                    Offsets::Fixed(offsets) => offsets.get(index).map_or(0, |offset| offset.as_ns()),
+                },
+                seen: Observation::default(),
+            })
+            .collect();
+        let mut changes = config.changes.clone();
+        changes.sort_by_key(|change| Reverse(change.at));
+        let mut simulation = Self {
+            system,
+            config: config.clone(),
+            sources: protocols.iter().map(|&protocol| source_of(protocol)).collect(),
+            machines: Machines::new(system, &protocols),
+            tasks,
+            cpus: ranks.iter().map(|ranks| Cpu::new(ranks.len())).collect(),
+            unsettled: 0,
+            releases: BinaryHeap::new(),
+            changes,
+            actions: Vec::new(),
+            random,
+            now: 0,
+            released: 0,
+            tracer,
+        };
+        for task in 0..simulation.tasks.len() {
+            let release = simulation.draw_release(task);
+            simulation.releases.push(Reverse((release, task)));
+        }
+        simulation
+    }
+
+    /// Virtual time so far.
+    #[must_use]
+    pub fn now(&self) -> Instant {
+        Instant::from_ns(self.now)
+    }
+
+    /// Jobs released so far, of all tasks.
+    #[must_use]
+    pub fn released(&self) -> u64 {
+        self.released
+    }
+
+    /// Goes on until `end`; what happens at `end` itself is included. May be called again with a later end.
+    pub fn run_until(&mut self, end: Instant) {
+        let end = end.as_ns();
+        // BOUND: every round advances time, and ends before `end`.
+        loop {
+            let runs = self.cpus.iter().map(|cpu| cpu.run_ends).min().unwrap_or(u64::MAX);
+            let release = self.releases.peek().map_or(u64::MAX, |Reverse((at, _))| *at);
+            let change = self.changes.last().map_or(u64::MAX, |change| change.at.as_ns());
+            let next = runs.min(release).min(change);
+            if next > end {
+                break;
+            }
+            self.now = next;
+            if runs == next {
+                self.end_runs();
+                self.settle();
+            }
+            if change == next || release == next {
+                self.change_priorities();
+                self.release_jobs();
+                self.settle();
+            }
+        }
+        self.now = self.now.max(end);
+    }
+
+    /// What was seen so far, by task id. Unfinished jobs past their deadline count as misses.
+    #[must_use]
+    pub fn observations(&self) -> Vec<Observation> {
+        let observe = |(state, task): (&TaskState, &lockwright_model::Task)| {
+            let unfinished = state.job.iter().chain(&state.backlog);
+            let late = unfinished.filter(|job| self.now - job.arrival > task.deadline.as_ns()).count();
+            Observation { misses: state.seen.misses + late as u64, ..state.seen }
+        };
+        self.tasks.iter().zip(self.system.tasks()).map(observe).collect()
+    }
+
+    /// The tracer, with what it received.
+    pub fn into_tracer(self) -> T {
+        self.tracer
+    }
+
+    fn record(&mut self, at: u64, task: usize, event: Event) {
+        if T::WANTS {
+            self.tracer.record(Record { at: Instant::from_ns(at), task: TaskId::new(task), event });
+        }
+    }
+
+    /// The task's next release: its next arrival, and up to its jitter.
+    fn draw_release(&mut self, task: usize) -> u64 {
+        let jitter = self.system.tasks()[task].jitter.as_ns();
+        let delay = match jitter {
+            0 => 0,
+            _ => match self.random.u8(0..4) {
+                0 => jitter,
+                1 => self.random.u64(0..=jitter),
+                _ => 0,
+            },
+        };
+        // Past the end of 64-bit time nothing is released any more.
+        self.tasks[task].next_arrival.saturating_add(delay)
+    }
+
+    fn release_jobs(&mut self) {
+        while let Some(Reverse((at, task))) = self.releases.peek().copied() {
+            if at != self.now || at == u64::MAX {
+                return;
+            }
+            let arrival = self.tasks[task].next_arrival;
+            let period = self.system.tasks()[task].period.as_ns();
+            let more = match self.config.arrivals {
+                Arrivals::Sporadic if self.random.u8(0..4) == 0 => self.random.u64(0..=period),
+                _ => 0,
+            };
+            self.tasks[task].next_arrival = arrival.saturating_add(period).saturating_add(more);
+            let next = self.draw_release(task);
+            if let Some(mut first) = self.releases.peek_mut() {
+                *first = Reverse((next, task));
+            }
+            self.released += 1;
+            self.record(arrival, task, Event::Arrive);
+            let (cpu, rank) = (self.tasks[task].cpu, self.tasks[task].rank);
+            self.account(cpu);
+            let job = Job { arrival, release: at, executed: self.cpus[cpu].executed_at_least(rank) };
+            if self.tasks[task].job.is_some() {
+                self.tasks[task].backlog.push_back(job);
+            } else {
+                self.start_job(task, job);
+                self.make_ready(task);
+            }
+        }
+    }
+
+    fn start_job(&mut self, task: usize, job: Job) {
+        let state = &mut self.tasks[task];
+        (state.job, state.step, state.left, state.asked, state.waited) = (Some(job), 0, None, Asked::Not, 0);
+    }
+
+    fn make_ready(&mut self, task: usize) {
+        let state = &mut self.tasks[task];
+        state.state = State::Ready;
+        self.cpus[state.cpu].push_tail(state.priority, task);
+        self.unsettled |= 1 << state.cpu;
+    }
+
+    fn change_priorities(&mut self) {
+        while let Some(change) = self.changes.pop_if(|change| change.at.as_ns() == self.now) {
+            let index = change.task.index();
+            for source in 0..SOURCES {
+                let mut actions = std::mem::take(&mut self.actions);
+                let answer =
+                    self.machines.set_base(source, change.task, change.priority, &mut |action| actions.push(action));
+                self.actions = actions;
+                match answer {
+                    None => self.set_view(index, source, change.priority),
+                    Some(answer) => {
+                        answer.expect("every task of the system is known to every machine");
+                        self.carry_out(source);
+                    }
+                }
+            }
+        }
+    }
+
+    /// Runs that end now: the next step of each is due.
+    fn end_runs(&mut self) {
+        for cpu in 0..self.cpus.len() {
+            if self.cpus[cpu].run_ends == self.now
+                && let Some(task) = self.cpus[cpu].running
+            {
+                self.cpus[cpu].run_ends = u64::MAX;
+                self.tasks[task].left = None;
+                self.tasks[task].step += 1;
+                self.unsettled |= 1 << cpu;
+            }
+        }
+    }
+
+    /// Lets every processor do what it can do in no time.
+    ///
+    /// BOUND: each turn of a processor takes one of the finitely many steps before the next run of a job that
+    /// is ready, or leaves the processor with a run of at least a nanosecond, or idle.
+    fn settle(&mut self) {
+        while self.unsettled != 0 {
+            let cpu = self.unsettled.trailing_zeros() as usize;
+            self.unsettled &= self.unsettled - 1;
+            self.dispatch(cpu);
+            if let Some(task) = self.cpus[cpu].running
+                && self.cpus[cpu].run_ends == u64::MAX
+            {
+                self.step(cpu, task);
+            }
+        }
+    }
+
+    /// Puts the most urgent ready task on the processor; ties leave the running one there.
+    fn dispatch(&mut self, cpu: usize) {
+        let Some((priority, first)) = self.cpus[cpu].first() else { return };
+        if let Some(task) = self.cpus[cpu].running {
+            if self.tasks[task].priority >= priority {
+                return;
+            }
+            self.leave(cpu, task);
+            let state = &mut self.tasks[task];
+            state.state = State::Ready;
+            self.cpus[cpu].push_head(state.priority, task);
+            // `push_head` may have put it before `first` only if it were at least as urgent.
+        }
+        self.account(cpu);
+        self.cpus[cpu].pop_first();
+        self.cpus[cpu].running = Some(first);
+        self.tasks[first].state = State::Running;
+        self.record(self.now, first, Event::Run);
+    }
+
+    /// Takes the running task off its processor, keeping what is left of its run.
+    fn leave(&mut self, cpu: usize, task: usize) {
+        self.account(cpu);
+        let ends = std::mem::replace(&mut self.cpus[cpu].run_ends, u64::MAX);
+        if ends != u64::MAX {
+            self.tasks[task].left = Some(ends - self.now);
+        }
+        self.cpus[cpu].running = None;
+        self.unsettled |= 1 << cpu;
+        self.record(self.now, task, Event::Stop);
+    }
+
+    fn account(&mut self, cpu: usize) {
+        let rank = self.cpus[cpu].running.map(|task| self.tasks[task].rank);
+        self.cpus[cpu].account(self.now, rank);
+    }
+
+    /// The running task takes one step.
+    fn step(&mut self, cpu: usize, task: usize) {
+        let state = &self.tasks[task];
+        match self.system.tasks()[task].body.get(state.step).copied() {
+            None => self.finish(cpu, task),
+            Some(Step::Run(worst)) => {
+                let left = state.left.unwrap_or_else(|| match self.config.execution {
+                    Execution::Worst => worst.as_ns(),
+                    Execution::Random => match self.random.u8(0..4) {
+                        0 => 1,
+                        1 => self.random.u64(1..=worst.as_ns()),
+                        _ => worst.as_ns(),
+                    },
+                });
+                // Past the end of 64-bit time it never ends.
+                self.cpus[cpu].run_ends = self.now.saturating_add(left);
+            }
+            Some(Step::Lock(resource)) => {
+                self.unsettled |= 1 << cpu;
+                self.lock(task, resource);
+            }
+            Some(Step::Unlock(resource)) => {
+                self.unsettled |= 1 << cpu;
+                self.record(self.now, task, Event::Release(resource));
+                self.tasks[task].step += 1;
+                self.call(Call::Release, task, resource);
+            }
+        }
+    }
+
+    fn lock(&mut self, task: usize, resource: ResourceId) {
+        match self.tasks[task].asked {
+            Asked::Not => {
+                self.record(self.now, task, Event::Request(resource));
+                self.tasks[task].asked = Asked::Since(self.now);
+                self.call(Call::Request, task, resource);
+            }
+            Asked::Since(_) => self.call(Call::Woken, task, resource),
+            Asked::Granted(_) => {}
+        }
+        if let Asked::Granted(since) = self.tasks[task].asked
+            && self.tasks[task].state == State::Running
+        {
+            let state = &mut self.tasks[task];
+            state.asked = Asked::Not;
+            state.step += 1;
+            state.waited += self.now - since;
+            self.record(self.now, task, Event::Acquire(resource));
+        }
+    }
+
+    fn finish(&mut self, cpu: usize, task: usize) {
+        self.record(self.now, task, Event::Finish);
+        self.account(cpu);
+        let executed = self.cpus[cpu].executed_at_least(self.tasks[task].rank);
+        let state = &mut self.tasks[task];
+        if let Some(job) = state.job.take() {
+            let response = self.now - job.arrival;
+            let blocking = (self.now - job.release) - (executed - job.executed);
+            let seen = &mut state.seen;
+            seen.jobs += 1;
+            seen.misses += u64::from(response > self.system.tasks()[task].deadline.as_ns());
+            seen.response = seen.response.max(Some(Duration::from_ns(response)));
+            seen.blocking = seen.blocking.max(Some(Duration::from_ns(blocking)));
+            seen.lock_wait = seen.lock_wait.max(Some(Duration::from_ns(state.waited)));
+        }
+        match state.backlog.pop_front() {
+            Some(job) => {
+                self.start_job(task, job);
+                self.unsettled |= 1 << cpu;
+            }
+            None => {
+                self.leave(cpu, task);
+                self.tasks[task].state = State::Idle;
+            }
+        }
+    }
+
+    fn call(&mut self, call: Call, task: usize, resource: ResourceId) {
+        let source = self.sources[resource.index()];
+        let mut actions = std::mem::take(&mut self.actions);
+        self.machines
+            .call(source, call, TaskId::new(task), resource, &mut |action| actions.push(action))
+            .expect("a valid system asks a machine for nothing it refuses");
+        self.actions = actions;
+        self.carry_out(source);
+    }
+
+    /// Carries out what a machine decided, in order.
+    fn carry_out(&mut self, source: Source) {
+        let mut actions = std::mem::take(&mut self.actions);
+        for action in actions.drain(..) {
+            match action {
+                Action::Grant { task, .. } => {
+                    let asked = &mut self.tasks[task.index()].asked;
+                    if let Asked::Since(since) = *asked {
+                        *asked = Asked::Granted(since);
+                    }
+                }
+                Action::Block { task, .. } => {
+                    let index = task.index();
+                    if self.tasks[index].state == State::Running {
+                        self.leave(self.tasks[index].cpu, index);
+                    }
+                    self.tasks[index].state = State::Waiting;
+                }
+                Action::Wake { task } => {
+                    if self.tasks[task.index()].state == State::Waiting {
+                        self.make_ready(task.index());
+                    }
+                }
+                Action::SetPriority { task, priority, .. } => self.set_view(task.index(), source, priority),
+            }
+        }
+        self.actions = actions;
+    }
+
+    fn set_view(&mut self, task: usize, source: Source, priority: Priority) {
+        let state = &mut self.tasks[task];
+        state.views[source] = priority;
+        let effective = state.views.iter().copied().fold(Priority::MIN, Priority::max);
+        let before = std::mem::replace(&mut state.priority, effective);
+        if effective == before {
+            return;
+        }
+        let (cpu, state) = (state.cpu, state.state);
+        self.unsettled |= 1 << cpu;
+        if state == State::Ready {
+            self.cpus[cpu].remove(task);
+            if effective > before {
+                self.cpus[cpu].push_tail(effective, task);
+            } else {
+                self.cpus[cpu].push_head(effective, task);
+            }
+        }
+        self.record(self.now, task, Event::Priority(effective));
+    }
+}

@@ -1,0 +1,57 @@
+//! One task's state in a simulation.
+
+use crate::machines::SOURCES;
+use lockwright_model::{Observation, Priority};
+use std::collections::VecDeque;
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum State {
+    /// No job.
+    Idle,
+    Ready,
+    Running,
+    /// For a resource.
+    Waiting,
+}
+
+/// What has become of the lock the job stands at.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Asked {
+    Not,
+    /// Asked, and not yet granted.
+    Since(u64),
+    /// Granted; the job has not executed since.
+    Granted(u64),
+}
+
+/// A released job.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Job {
+    pub(crate) arrival: u64,
+    pub(crate) release: u64,
+    /// What its processor had executed at its rank or above when it was released.
+    pub(crate) executed: u64,
+}
+
+pub(crate) struct TaskState {
+    pub(crate) cpu: usize,
+    /// Of its base priority on its processor, the most urgent first.
+    pub(crate) rank: usize,
+    pub(crate) state: State,
+    /// The highest of `views`.
+    pub(crate) priority: Priority,
+    /// The priority each machine gives it.
+    pub(crate) views: [Priority; SOURCES],
+    pub(crate) job: Option<Job>,
+    /// Jobs released while an earlier one is not finished.
+    pub(crate) backlog: VecDeque<Job>,
+    /// The step the job stands at.
+    pub(crate) step: usize,
+    /// What is left of a run, once it has begun.
+    pub(crate) left: Option<u64>,
+    pub(crate) asked: Asked,
+    /// The job's time between requests and grants so far.
+    pub(crate) waited: u64,
+    pub(crate) next_arrival: u64,
+    pub(crate) seen: Observation,
+}
