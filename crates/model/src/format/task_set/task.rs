@@ -2,7 +2,9 @@
 
 use super::fields::{Fields, Found};
 use super::{Diagnostic, Faults, Places, body, check_task, shown};
-use crate::{CpuId, Duration, Priority, Resource, Step, Task};
+use crate::format::diagnostic::nearest;
+use crate::format::sum_of_runs;
+use crate::{CpuId, Duration, Priority, Resource, Task};
 
 /// What a task of the file may refer to.
 pub(super) struct Surroundings<'a> {
@@ -90,12 +92,6 @@ fn read_cpu(fields: &Fields, owner: &str, surroundings: &Surroundings, faults: &
     }
 }
 
-/// The sum, or what is above every limit where it does not fit.
-fn sum_of_runs(body: &[Step]) -> Duration {
-    let runs = body.iter().filter_map(|step| if let Step::Run(time) = step { Some(*time) } else { None });
-    runs.fold(Duration::ZERO, |sum, time| sum.checked_add(time).unwrap_or(Duration::from_ns(u64::MAX)))
-}
-
 fn blank() -> Task {
     Task {
         name: String::new(),
@@ -121,7 +117,7 @@ impl Draft {
 pub(super) fn undeclared(owner: &str, verb: &str, name: &str, surroundings: &Surroundings) -> Diagnostic {
     let names = surroundings.resources.iter().map(|resource| resource.name.as_str()).filter(|name| !name.is_empty());
     let fault = Diagnostic::new(format!("{owner} {verb} {}, which is not declared", shown(name)));
-    match super::super::diagnostic::nearest(name, names) {
+    match nearest(name, names) {
         Some(near) => fault.help(format!("did you mean {}?", shown(near))),
         None => fault.help("declare it: [[resource]] with that name"),
     }
