@@ -252,7 +252,8 @@ impl Import {
     }
 
     fn mistyped(&mut self, member: &Member, wanted: &str) {
-        self.fault(&member.node.span, format!("{} is not {wanted}", shown(&member.key)), format!("write {wanted}"));
+        let fault = Diagnostic::new(format!("{} is not {wanted}", shown(&member.key)));
+        self.faults.push(fault.at(member.node.span.clone()));
     }
 
     fn unknown_key(&mut self, member: &Member, owner: &str, valid: &[&str]) {

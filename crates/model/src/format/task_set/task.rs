@@ -1,10 +1,10 @@
 //! One `[[task]]`.
 
 use super::fields::{Fields, Found};
-use super::{Diagnostic, Faults, Places, body, check_task, shown};
+use super::{Diagnostic, Faults, Places, body, check_task, named, shown};
 use crate::format::diagnostic::nearest;
 use crate::format::sum_of_runs;
-use crate::{CpuId, Duration, Priority, Resource, Task};
+use crate::{CpuId, Duration, MAX_CPUS, Priority, Resource, Task};
 
 /// What a task of the file may refer to.
 pub(super) struct Surroundings<'a> {
@@ -29,7 +29,7 @@ impl Draft {
         let mut draft = Self { task: blank(), places: Places::at(found.span()), gives_priority: false };
         let Some(table) = found.table("a task", "write [[task]]", faults) else { return draft };
         let owner = table.get("name").and_then(|name| name.get_ref().as_str());
-        let owner = owner.map_or("a task".into(), |name| format!("task {}", shown(name)));
+        let owner = named("task", owner.unwrap_or_default());
         let fields = Fields::of(table, &owner, found.span(), &KEYS, faults);
         for key in KEYS {
             draft.places.note(key, fields.get(key).as_ref());
@@ -79,9 +79,9 @@ impl Draft {
 fn read_cpu(fields: &Fields, owner: &str, surroundings: &Surroundings, faults: &mut Faults) -> Option<CpuId> {
     let cpus = surroundings.cpus;
     match fields.get("cpu") {
-        // The range is checked with the other rules of a system.
         Some(found) => {
-            found.integer(&format!("the CPU of {owner}"), 0, u64::from(u16::MAX), faults).map(|cpu| CpuId(cpu as u16))
+            let most = cpus.unwrap_or(MAX_CPUS) as u64 - 1;
+            found.integer(&format!("the CPU of {owner}"), 0, most, faults).map(|cpu| CpuId(cpu as u16))
         }
         None if cpus == Some(1) => Some(CpuId(0)),
         None => {
