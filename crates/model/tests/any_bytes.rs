@@ -213,20 +213,20 @@ fn long_files_take_seconds_at_most() {
         + "]";
     let many = [
         "[[task]]\nname=\"x\"\n".repeat(100_000),
-        "x=\n".repeat(500_000),
-        "=\n".repeat(500_000),
-        format!("{}=1", "a.".repeat(500_000)),
+        "x=\n".repeat(200_000),
+        "=\n".repeat(200_000),
+        format!("{}=1", "a.".repeat(200_000)),
         format!("a={}", "[".repeat(1_000_000)),
         (0..100_000).map(|key| format!("k{key}=1\n")).collect(),
-        format!("{}=1", "k".repeat(2_000_000)),
+        format!("{}=1", "k".repeat(1_000_000)),
         "[[resource]]\nname=\"r\"\n".repeat(50_000) + &bodies,
         bodies,
-        "\"".repeat(2_000_000),
+        "\"".repeat(1_000_000),
         format!("{{\"tasks\":{{{}}}}}", "t:{run:x,sleep:1},".repeat(100_000)),
         format!("{{\"tasks\":{{\"t\":{{{}}}}}}}", "run:1,lock:m,".repeat(100_000)),
-        format!("{{\"tasks\":{{\"t\":{{{}}}}}}}", "\"x\":1,".repeat(300_000)),
-        "/**/".repeat(500_000),
-        "{\"a\":".repeat(300_000),
+        format!("{{\"tasks\":{{\"t\":{{{}}}}}}}", "\"x\":1,".repeat(150_000)),
+        "/**/".repeat(200_000),
+        "{\"a\":".repeat(150_000),
         "#".repeat(17 << 20),
     ];
     for source in &many {
