@@ -44,7 +44,8 @@ pub(crate) struct Claims {
 
 impl Claims {
     fn new(base: Priority, level: u8) -> Self {
-        Self { base, machines: [(base, 0); 2], asking: None, level }
+        // A machine says nothing before its first change, and one that does not exist never does.
+        Self { base, machines: [(Priority::MIN, 0); 2], asking: None, level }
     }
 
     /// Takes a machine's value, unless a later one was taken already.
@@ -234,6 +235,13 @@ mod tests {
         assert_eq!(claims.effective(), top);
         claims.set(Source::Icpp, high, u32::MAX);
         assert_eq!(claims.effective(), top);
+    }
+
+    #[test]
+    fn a_base_priority_falls_where_no_machine_holds_it_up() {
+        let mut claims = Claims::new(Priority::base(5), 1);
+        claims.base = Priority::base(0);
+        assert_eq!(claims.effective(), Priority::base(0));
     }
 
     #[test]

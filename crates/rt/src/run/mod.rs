@@ -21,6 +21,7 @@ mod watchdog;
 pub use control::Control;
 pub use error::RunError;
 pub use set_up::run;
+pub(crate) use set_up::throttling;
 
 use crate::calibrate::Calibration;
 use crate::lock::LockError;

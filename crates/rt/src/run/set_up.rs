@@ -170,13 +170,16 @@ fn spawn<T: Send + 'static>(name: &str, body: impl FnOnce() -> T + Send + 'stati
 
 type ScriptEnd = (Vec<Record>, Option<Failure>);
 
+/// What a thread says when it has set itself up.
+type Ready = Result<(), SysError>;
+
 /// The threads of one run.
 struct Crew<'a> {
     shared: &'a Arc<Shared>,
     tasks: Vec<JoinHandle<()>>,
     script: Option<JoinHandle<ScriptEnd>>,
     watchdog: Option<JoinHandle<()>>,
-    ready: (mpsc::Sender<Result<(), SysError>>, mpsc::Receiver<Result<(), SysError>>),
+    ready: (mpsc::Sender<Ready>, mpsc::Receiver<Ready>),
 }
 
 impl<'a> Crew<'a> {

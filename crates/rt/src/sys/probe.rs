@@ -23,3 +23,10 @@ pub(crate) fn has_membarrier() -> bool {
     let commands = unsafe { libc::syscall(libc::SYS_membarrier, QUERY, 0, 0) };
     commands > 0 && commands & PRIVATE_EXPEDITED != 0
 }
+
+/// Locks and unlocks a PI futex by way of the kernel.
+pub(crate) fn try_pi_futex() -> Result<(), super::SysError> {
+    let word = std::sync::atomic::AtomicU32::new(0);
+    super::futex::lock_pi(&word)?;
+    super::futex::unlock_pi(&word)
+}
