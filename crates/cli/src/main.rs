@@ -1,2 +1,5 @@
-//! x
-fn main() {}
+//! The command `lockwright`.
+
+fn main() -> std::process::ExitCode {
+    lockwright_cli::main()
+}

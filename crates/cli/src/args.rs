@@ -1,0 +1,257 @@
+//! The arguments as they are typed.
+
+use crate::console::Color;
+use crate::exit;
+use clap::{Args, Parser, Subcommand, ValueEnum, ValueHint};
+use lockwright_model::{Duration, Protocol, System};
+use std::path::PathBuf;
+
+/// Real-time locking you can prove, run and check.
+///
+/// One task-set file goes in. `check` proves bounds on its response times, `simulate` plays its schedule in virtual time, and
+/// `run` executes it as real threads on this Linux; all three print the same table.
+#[derive(Parser, Debug)]
+#[command(name = "lockwright", version, after_help = exit::HELP, propagate_version = true)]
+pub struct Cli {
+    /// When to colour the output
+    #[arg(long, global = true, value_name = "WHEN", default_value = "auto")]
+    pub color: Color,
+    /// What to do.
+    #[command(subcommand)]
+    pub verb: Verb,
+}
+
+/// What to do.
+#[derive(Subcommand, Debug)]
+pub enum Verb {
+    /// Prove bounds: blocking, response times, slack
+    #[command(after_help = with_statuses(CHECK_EXAMPLES))]
+    Check(Check),
+    /// Play the schedule in virtual time and hold what is observed against the bounds
+    #[command(after_help = with_statuses(SIMULATE_EXAMPLES))]
+    Simulate(Simulate),
+    /// Execute the tasks as real-time threads on this machine and hold what is observed against the bounds
+    #[command(after_help = with_statuses(RUN_EXAMPLES))]
+    Run(Run),
+    /// Say what this machine lacks for real time, and the fix for each
+    #[command(after_help = DOCTOR_HELP)]
+    Doctor(Doctor),
+    /// Turn a workload of another tool into a task-set file, on standard output
+    #[command(after_help = IMPORT_HELP)]
+    Import(Import),
+}
+
+const CHECK_EXAMPLES: &str = "Examples:
+  lockwright check system.toml
+  lockwright check system.toml --protocol all
+  lockwright check system.toml --explain camera
+  lockwright check system.toml --sensitivity --json";
+
+const SIMULATE_EXAMPLES: &str = "Examples:
+  lockwright simulate system.toml
+  lockwright simulate system.toml --offsets random --runs 1000 --seed 7
+  lockwright simulate system.toml --for 10s --trace out.pftrace
+
+Traces open in https://ui.perfetto.dev.";
+
+const RUN_EXAMPLES: &str = "Examples:
+  lockwright run system.toml
+  lockwright run system.toml --for 10s --protocol pip --trace out.pftrace
+
+It needs the right to real-time priorities; `lockwright doctor` says what is missing.";
+
+const DOCTOR_HELP: &str = "Example:
+  lockwright doctor
+
+Exit status:
+  0  `lockwright run` can work here
+  3  it cannot: something it needs is missing";
+
+const IMPORT_HELP: &str = "Example:
+  lockwright import rt-app workload.json > system.toml
+
+Exit status:
+  0  imported
+  2  the arguments or the file are wrong, or the file holds what cannot be modelled";
+
+fn with_statuses(examples: &str) -> String {
+    format!("{examples}\n\n{}", exit::HELP)
+}
+
+/// A file and a protocol: what three verbs share.
+#[derive(Args, Debug)]
+pub struct Subject {
+    /// The task-set file; - is standard input
+    #[arg(value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub file: PathBuf,
+    /// How resources are locked that name no protocol of their own
+    #[arg(long, short, value_name = "PROTOCOL", default_value = "file")]
+    pub protocol: ProtocolChoice,
+    /// Print one JSON object instead of tables (docs/output.schema.json)
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// `check`.
+#[derive(Args, Debug)]
+pub struct Check {
+    #[command(flatten)]
+    #[allow(missing_docs)]
+    pub subject: Subject,
+    /// Take the bound of one task apart, term by term
+    #[arg(long, value_name = "TASK")]
+    pub explain: Option<String>,
+    /// Say how far all execution times, or the sections on one resource, can grow before a deadline breaks
+    #[arg(long)]
+    pub sensitivity: bool,
+}
+
+/// `simulate`.
+#[derive(Args, Debug)]
+pub struct Simulate {
+    #[command(flatten)]
+    #[allow(missing_docs)]
+    pub subject: Subject,
+    /// How long each schedule is, in virtual time [default: long enough to see it repeat, within a limit; the output says which]
+    #[arg(long = "for", value_name = "DURATION", value_parser = duration)]
+    pub duration: Option<Duration>,
+    /// When each task is released first
+    #[arg(long, value_name = "OFFSETS", default_value = "file")]
+    pub offsets: OffsetsChoice,
+    /// The seed of everything random [default: drawn, and printed]
+    #[arg(long, value_name = "N")]
+    pub seed: Option<u64>,
+    /// How many schedules: in all with random offsets [default: 100], for each task with swept ones [default: 16]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+    pub runs: Option<u32>,
+    /// Let every job execute for a random part of its worst-case time, instead of all of it
+    #[arg(long)]
+    pub random_execution: bool,
+    /// Write the schedule as a Perfetto trace (of the worst one, where there are several)
+    #[arg(long, value_name = "OUT", value_hint = ValueHint::FilePath)]
+    pub trace: Option<PathBuf>,
+}
+
+/// `run`.
+#[derive(Args, Debug)]
+pub struct Run {
+    #[command(flatten)]
+    #[allow(missing_docs)]
+    pub subject: Subject,
+    /// How long to run [default: two hyperperiods, at least 1 s and at most 10 s]
+    #[arg(long = "for", value_name = "DURATION", value_parser = duration)]
+    pub duration: Option<Duration>,
+    /// Write the schedule as a Perfetto trace
+    #[arg(long, value_name = "OUT", value_hint = ValueHint::FilePath)]
+    pub trace: Option<PathBuf>,
+}
+
+/// `doctor`.
+#[derive(Args, Debug)]
+pub struct Doctor {
+    /// Print one JSON object instead of lines
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// `import`.
+#[derive(Args, Debug)]
+pub struct Import {
+    /// What wrote the file
+    #[arg(value_name = "TOOL")]
+    pub tool: Tool,
+    /// The workload; - is standard input
+    #[arg(value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub file: PathBuf,
+}
+
+/// Foreign tools whose files can be read.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
+pub enum Tool {
+    /// The JSON of rt-app: periodic threads with run, lock and unlock
+    RtApp,
+}
+
+/// A protocol, several, or the file's.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
+pub enum ProtocolChoice {
+    /// A plain mutex: no control of priority inversion
+    None,
+    /// Priority inheritance
+    Pip,
+    /// Immediate priority ceiling (the POSIX "protect" protocol)
+    Icpp,
+    /// Multiprocessor priority ceiling for resources shared across CPUs, icpp for the others
+    Mpcp,
+    /// Each of these in turn
+    All,
+    /// What the file says; otherwise mpcp where a resource is shared across CPUs, icpp where none is
+    File,
+}
+
+impl ProtocolChoice {
+    /// The protocols meant, for this system.
+    #[must_use]
+    pub fn protocols(self, system: &System) -> Vec<Protocol> {
+        match self {
+            Self::None => vec![Protocol::None],
+            Self::Pip => vec![Protocol::Pip],
+            Self::Icpp => vec![Protocol::Icpp],
+            Self::Mpcp => vec![Protocol::Mpcp],
+            Self::All => Protocol::ALL.to_vec(),
+            Self::File => vec![system.protocol_or_default()],
+        }
+    }
+}
+
+/// When each task is released first.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
+pub enum OffsetsChoice {
+    /// As the file says
+    File,
+    /// All at the same time
+    Synchronous,
+    /// Each at random within its period; several schedules
+    Random,
+    /// Each task in turn moved through its period in equal steps while the others are released together
+    Sweep,
+}
+
+impl OffsetsChoice {
+    /// As typed.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::File => "file",
+            Self::Synchronous => "synchronous",
+            Self::Random => "random",
+            Self::Sweep => "sweep",
+        }
+    }
+}
+
+fn duration(text: &str) -> Result<Duration, String> {
+    match Duration::parse(text) {
+        Ok(Duration::ZERO) => Err("it must be longer than nothing".into()),
+        Ok(duration) => Ok(duration),
+        Err(error) => Err(error.to_string()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::CommandFactory;
+
+    #[test]
+    fn the_arguments_are_consistent() {
+        Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn durations_are_read_as_in_the_file() {
+        assert_eq!(duration("500 ms"), Ok(Duration::from_ms(500)));
+        assert!(duration("10").is_err_and(|error| error.contains("unit")));
+        assert!(duration("0 s").is_err());
+    }
+}

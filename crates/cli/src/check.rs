@@ -1,0 +1,222 @@
+//! `lockwright check`: bounds.
+
+use crate::args::{Check, ProtocolChoice};
+use crate::console::Console;
+use crate::exit::Exit;
+use crate::input::{self, Input};
+use crate::json::{self, Explain, Output, ProtocolResult, SensitivityResult};
+use crate::report::Report;
+use crate::table::{self, Column};
+use crate::units;
+use lockwright_analysis::{Analysis, Growth, Sensitivity, Term, analyse, explain, sensitivity};
+use lockwright_model::{Duration, Protocol, System, TaskId};
+
+/// Everything asked about one protocol.
+struct Answer {
+    report: Report,
+    explain: Option<(TaskId, Vec<Term>)>,
+    sensitivity: Option<Sensitivity>,
+}
+
+/// Does `check`.
+///
+/// # Errors
+/// What was wrong has been said on the console.
+pub fn check(arguments: &Check, console: &Console) -> Result<Exit, Exit> {
+    let input = input::read_system(&arguments.subject.file, console)?;
+    let system = &input.system;
+    let task = arguments.explain.as_deref().map(|name| find_task(system, name, console)).transpose()?;
+    let answer = |protocol: Protocol| {
+        let analysis: Analysis = analyse(system, protocol);
+        Answer {
+            report: Report::of_bounds(system, &analysis),
+            explain: task.map(|task| (task, explain(system, &analysis, task))),
+            sensitivity: arguments.sensitivity.then(|| sensitivity(system, protocol)),
+        }
+    };
+    let answers: Vec<Answer> = arguments.subject.protocol.protocols(system).into_iter().map(answer).collect();
+    let text = if arguments.subject.json {
+        json::to_text(&as_json(&input, &answers))
+    } else if arguments.subject.protocol == ProtocolChoice::All {
+        compare(&input, &answers)
+    } else {
+        answers.iter().map(|answer| one(&input, answer, console)).collect()
+    };
+    console.print(&text)?;
+    Ok(Exit::from_holds(answers.iter().all(|answer| answer.report.holds())))
+}
+
+fn find_task(system: &System, name: &str, console: &Console) -> Result<TaskId, Exit> {
+    if let Some(task) = system.task_ids().find(|&task| system.task(task).name == name) {
+        return Ok(task);
+    }
+    let distance = |other: &str| strsim::damerau_levenshtein(&name.to_lowercase(), &other.to_lowercase());
+    let names = || system.tasks().iter().map(|task| task.name.as_str());
+    let near = names().min_by_key(|other| distance(other)).filter(|other| distance(other) <= 1 + name.len() / 3);
+    let help = match near {
+        Some(near) => format!("did you mean `{near}`?"),
+        None => format!("the tasks are {}", names().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ")),
+    };
+    console.error(format!("there is no task `{name}`"), &help);
+    Err(Exit::BadInput)
+}
+
+fn as_json(input: &Input, answers: &[Answer]) -> Output {
+    let system = &input.system;
+    let result = |answer: &Answer| ProtocolResult {
+        explain: answer.explain.as_ref().map(|(task, terms)| Explain::new(system, *task, terms)),
+        sensitivity: answer.sensitivity.as_ref().map(|found| SensitivityResult::new(system, found)),
+        ..ProtocolResult::new(system, &answer.report)
+    };
+    Output::new(json::Verb::Check, &input.name, answers.iter().map(result).collect())
+}
+
+fn one(input: &Input, answer: &Answer, console: &Console) -> String {
+    let (system, report) = (&input.system, &answer.report);
+    let mut text = table::headline(&input.name, system, report);
+    text.push('\n');
+    text.push_str(&table::tasks(system, report, console.color_out));
+    text.push_str(&table::reasons(system, report));
+    text.push_str(&extras(system, answer));
+    text
+}
+
+/// What was asked for beside the table.
+fn extras(system: &System, answer: &Answer) -> String {
+    let mut text = String::new();
+    if let Some((task, terms)) = &answer.explain {
+        text.push('\n');
+        text.push_str(&explained(system, &answer.report, *task, terms));
+    }
+    if let Some(sensitivity) = &answer.sensitivity {
+        text.push('\n');
+        text.push_str(&grown(system, sensitivity));
+    }
+    text
+}
+
+/// A row a protocol.
+fn compare(input: &Input, answers: &[Answer]) -> String {
+    let system = &input.system;
+    let reports = || answers.iter().map(|answer| &answer.report);
+    let slack = |report: &Report| match report.worst_slack(system) {
+        Some((slack, task)) => format!("{} ({})", units::slack(slack), system.task(task).name),
+        None => "no bound".into(),
+    };
+    let columns = [
+        Column::words("protocol", reports().map(|report| report.protocol.to_string())),
+        Column::words("schedulable", reports().map(|report| if report.holds() { "yes" } else { "no" }.to_owned())),
+        Column::words("worst slack", reports().map(slack)),
+        Column::words("who loses", reports().map(|report| losers(system, report))),
+    ];
+    let mut text = table::system_line(&input.name, system);
+    text.push('\n');
+    text.push_str(&table::draw(&columns));
+    text.push_str(&first_reasons(system, answers));
+    for answer in answers {
+        let more = extras(system, answer);
+        if !more.is_empty() {
+            text.push_str(&format!("\nUnder {}:\n{}", answer.report.protocol, more.trim_start_matches('\n')));
+        }
+    }
+    text
+}
+
+/// For each protocol without bounds, the first task that has none, and why: the others often follow from it.
+fn first_reasons(system: &System, answers: &[Answer]) -> String {
+    let mut text = String::new();
+    for report in answers.iter().map(|answer| &answer.report) {
+        let first = report.rows.iter().find_map(|row| Some((row.task, row.bound.reason.as_ref()?)));
+        if let Some((task, reason)) = first {
+            text.push_str(&format!("  {}: {}: {reason}\n", report.protocol, system.task(task).name));
+        }
+    }
+    if text.is_empty() { text } else { format!("\nWithout a bound, among others:\n{text}") }
+}
+
+/// Names shown of those who lose.
+const LOSERS_SHOWN: usize = 4;
+
+fn losers(system: &System, report: &Report) -> String {
+    let names: Vec<&str> =
+        report.rows.iter().filter(|row| !row.holds()).map(|row| system.task(row.task).name.as_str()).collect();
+    match names.len() {
+        0 => "nobody".into(),
+        n if n > LOSERS_SHOWN => format!("{} and {} more", names[..LOSERS_SHOWN].join(", "), n - LOSERS_SHOWN),
+        _ => names.join(", "),
+    }
+}
+
+fn explained(system: &System, report: &Report, task: TaskId, terms: &[Term]) -> String {
+    let bound = report.rows.iter().find(|row| row.task == task).and_then(|row| row.bound.response);
+    let name = &system.task(task).name;
+    let title = match bound {
+        Some(response) => format!("{name}: every term of its response bound R = {}\n", units::text(response)),
+        None => format!("{name}: no response bound; the terms known without one\n"),
+    };
+    let by = |term: &Term| term.by.map_or_else(String::new, |by| system.task(by).name.clone());
+    let resource = |term: &Term| term.resource.map_or_else(String::new, |id| system.resource(id).name.clone());
+    let mut columns = vec![
+        Column::words("cause", terms.iter().map(|term| term.cause.to_string())),
+        Column::words("by", terms.iter().map(by)),
+        Column::words("resource", terms.iter().map(resource)),
+        Column::numbers("times", terms.iter().map(|term| term.count.to_string())),
+        Column::numbers("each", terms.iter().map(|term| units::text(term.each))),
+        Column::numbers("total", terms.iter().map(|term| units::text(term.total))),
+        Column::words("why", terms.iter().map(|term| term.why.clone())),
+    ];
+    let sum = terms.iter().try_fold(Duration::ZERO, |sum, term| sum.checked_add(term.total));
+    if let (Some(_), Some(sum)) = (bound, sum) {
+        for column in &mut columns {
+            column.cells.push(match column.title.as_str() {
+                "cause" => "R".into(),
+                "total" => units::text(sum),
+                _ => String::new(),
+            });
+        }
+    }
+    columns.retain(|column| column.cells.iter().any(|cell| !cell.is_empty()));
+    title + "\n" + &table::draw(&columns)
+}
+
+fn grown(system: &System, sensitivity: &Sensitivity) -> String {
+    let rows = || {
+        let resources = sensitivity.resources.iter();
+        std::iter::once(("all execution times".to_owned(), sensitivity.all))
+            .chain(resources.map(|(id, growth)| (format!("sections on {}", system.resource(*id).name), *growth)))
+    };
+    if rows().all(|(_, growth)| growth == Growth::Broken) {
+        return format!("Sensitivity: {}.\n", factor(Growth::Broken));
+    }
+    let columns = [
+        Column::words("what grows", rows().map(|(what, _)| what)),
+        Column::words("how far before a deadline breaks", rows().map(|(_, growth)| factor(growth))),
+    ];
+    table::draw(&columns)
+}
+
+fn factor(growth: Growth) -> String {
+    match growth {
+        Growth::Permille(permille) => {
+            let change = i128::from(permille) - 1000;
+            let sign = if change < 0 { '-' } else { '+' };
+            let size = change.unsigned_abs();
+            format!("×{}.{:03} ({sign}{}.{} %)", permille / 1000, permille % 1000, size / 10, size % 10)
+        }
+        Growth::Unlimited => "without limit".into(),
+        Growth::Broken => "no factor helps: not every deadline can be proved, however short they are".into(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn factors_are_exact() {
+        assert_eq!(factor(Growth::Permille(1385)), "×1.385 (+38.5 %)");
+        assert_eq!(factor(Growth::Permille(1000)), "×1.000 (+0.0 %)");
+        assert_eq!(factor(Growth::Permille(995)), "×0.995 (-0.5 %)");
+        assert_eq!(factor(Growth::Permille(1)), "×0.001 (-99.9 %)");
+    }
+}

@@ -1,0 +1,128 @@
+//! The two streams: data on standard output, everything else on standard error.
+//!
+//! A reader that goes away (`| head`) is no error: what is left is dropped in silence and the exit status stays that of
+//! the verb.
+
+use crate::exit::Exit;
+use std::fmt::Display;
+use std::io::{self, IsTerminal, Write};
+
+/// When to colour.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, clap::ValueEnum)]
+pub enum Color {
+    /// On a terminal, unless NO_COLOR is set
+    #[default]
+    Auto,
+    /// Also into files and pipes
+    Always,
+    /// Never
+    Never,
+}
+
+impl Color {
+    fn applies(self, is_terminal: bool) -> bool {
+        let refused = || std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
+        match self {
+            Self::Always => true,
+            Self::Never => false,
+            Self::Auto => is_terminal && !refused(),
+        }
+    }
+}
+
+/// Where to write, and how.
+#[derive(Clone, Copy, Debug)]
+pub struct Console {
+    /// Whether standard output takes colours.
+    pub color_out: bool,
+    /// Whether standard error takes colours.
+    pub color_err: bool,
+    /// Whether a person watches standard error.
+    pub watched: bool,
+}
+
+impl Console {
+    /// The console of this process.
+    #[must_use]
+    pub fn new(color: Color) -> Self {
+        let watched = io::stderr().is_terminal();
+        Self { color_out: color.applies(io::stdout().is_terminal()), color_err: color.applies(watched), watched }
+    }
+
+    /// Writes data to standard output.
+    ///
+    /// # Errors
+    /// Where the stream refuses, such as on a full disk: said on the console. A closed pipe is no error.
+    pub fn print(&self, data: &str) -> Result<(), Exit> {
+        let mut out = io::stdout().lock();
+        match out.write_all(data.as_bytes()).and_then(|()| out.flush()) {
+            Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
+                self.error(format!("cannot write the output: {error}"), "");
+                Err(Exit::Machine)
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Says something beside the data: a note on standard error.
+    pub fn note(&self, note: impl Display) {
+        self.say(Tone::Note, note);
+    }
+
+    /// As [`Console::note`], of something the reader should not miss.
+    pub fn warn(&self, warning: impl Display) {
+        self.say(Tone::Warning, warning);
+    }
+
+    /// Says why the verb gives up, and what to do about it.
+    pub fn error(&self, message: impl Display, help: &str) {
+        self.say(Tone::Error, message);
+        if !help.is_empty() {
+            self.say(Tone::Help, help);
+        }
+    }
+
+    /// Writes to standard error as it is.
+    pub fn say_raw(&self, text: &str) {
+        // Nobody is left to be told that standard error is gone.
+        let _ = io::stderr().lock().write_all(text.as_bytes());
+    }
+
+    fn say(&self, tone: Tone, text: impl Display) {
+        let word = tone.word();
+        let line = if self.color_err {
+            format!("\x1b[1;{}m{word}\x1b[0m: {text}\n", tone.color())
+        } else {
+            format!("{word}: {text}\n")
+        };
+        self.say_raw(&line);
+    }
+}
+
+#[derive(Clone, Copy)]
+enum Tone {
+    Note,
+    Warning,
+    Error,
+    Help,
+}
+
+impl Tone {
+    fn word(self) -> &'static str {
+        match self {
+            Self::Note => "note",
+            Self::Warning => "warning",
+            Self::Error => "error",
+            Self::Help => "help",
+        }
+    }
+
+    fn color(self) -> u8 {
+        match self {
+            Self::Note => 32,
+            Self::Warning => 33,
+            Self::Error => 31,
+            Self::Help => 36,
+        }
+    }
+}

@@ -1,0 +1,41 @@
+//! Exit statuses: the same for every verb.
+
+use std::process::ExitCode;
+
+/// How a verb ended.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[repr(u8)]
+pub enum Exit {
+    /// All deadlines hold.
+    Holds = 0,
+    /// Some deadlines do not.
+    Misses = 1,
+    /// The arguments or the file are wrong.
+    BadInput = 2,
+    /// The machine refuses: no permission, no space.
+    Machine = 3,
+    /// Ended by a signal before its time.
+    Interrupted = 130,
+}
+
+impl Exit {
+    /// From whether all deadlines hold.
+    #[must_use]
+    pub fn from_holds(holds: bool) -> Self {
+        if holds { Self::Holds } else { Self::Misses }
+    }
+}
+
+impl From<Exit> for ExitCode {
+    fn from(exit: Exit) -> Self {
+        Self::from(exit as u8)
+    }
+}
+
+/// Shown at the end of every help text.
+pub const HELP: &str = "Exit status:
+  0  all deadlines hold
+  1  some deadlines do not hold, or cannot be shown to
+  2  the arguments or the file are wrong
+  3  the machine refuses, such as no real-time permission
+  130  interrupted (Ctrl-C); what was seen until then is printed";

@@ -1,0 +1,121 @@
+//! Reading the file a verb was given, or standard input.
+
+use crate::console::Console;
+use crate::diagnose::{self, Severity};
+use crate::exit::Exit;
+use lockwright_model::System;
+use lockwright_model::format::{self, Diagnostic, MAX_SOURCE_BYTES};
+use std::fs::File;
+use std::io::{self, Read};
+use std::path::Path;
+
+/// A file as it was read.
+pub struct Source {
+    /// As messages call it.
+    pub name: String,
+    /// What a system without a name of its own is called.
+    pub stem: String,
+    bytes: Vec<u8>,
+}
+
+/// A system and what to call it.
+pub struct Input {
+    /// The system.
+    pub system: System,
+    /// Its name, or the name of its file; safe to print.
+    pub name: String,
+}
+
+impl Source {
+    /// Reads a whole file; `-` is standard input.
+    ///
+    /// # Errors
+    /// Says what is wrong, and with which file, on the console.
+    pub fn read(path: &Path, console: &Console) -> Result<Self, Exit> {
+        let is_stdin = path.as_os_str() == "-";
+        let name = if is_stdin { "standard input".into() } else { path.display().to_string() };
+        let result = if is_stdin { read_all(io::stdin().lock()) } else { File::open(path).and_then(read_all) };
+        match result {
+            Ok(bytes) => {
+                let stem = path.file_stem().map_or_else(String::new, |stem| stem.to_string_lossy().into_owned());
+                Ok(Self { name, stem: if is_stdin { "stdin".into() } else { stem }, bytes })
+            }
+            Err(error) => {
+                console.error(format!("cannot read {name}: {}", reason(&error)), help(&error, path));
+                Err(Exit::BadInput)
+            }
+        }
+    }
+
+    /// Shows diagnostics of this file.
+    pub fn show(&self, diagnostics: &[Diagnostic], severity: Severity, console: &Console) {
+        let text = String::from_utf8_lossy(&self.bytes);
+        for diagnostic in diagnostics {
+            console.say_raw(&diagnose::render(diagnostic, severity, &self.name, &text, console.color_err));
+        }
+    }
+
+    /// The text; what is not UTF-8 is refused.
+    ///
+    /// # Errors
+    /// Says where the first byte at fault is.
+    pub fn text(&self, console: &Console) -> Result<&str, Exit> {
+        std::str::from_utf8(&self.bytes).map_err(|error| {
+            let line = self.bytes[..error.valid_up_to()].iter().filter(|&&byte| byte == b'\n').count() + 1;
+            console.error(format!("{}:{line}: the text is not UTF-8", self.name), "save the file as UTF-8");
+            Exit::BadInput
+        })
+    }
+
+    /// The system that a task-set file describes.
+    ///
+    /// # Errors
+    /// Shows what is wrong with it.
+    pub fn system(&self, console: &Console) -> Result<Input, Exit> {
+        let system = format::parse_system_bytes(&self.bytes).map_err(|faults| {
+            self.show(&faults, Severity::Error, console);
+            if self.bytes.iter().find(|byte| !byte.is_ascii_whitespace()) == Some(&b'{') {
+                console.note(format!(
+                    "this looks like JSON; if it is a workload of rt-app, `lockwright import rt-app {}` reads it",
+                    self.name
+                ));
+            }
+            Exit::BadInput
+        })?;
+        let name = if system.name().is_empty() { self.stem.as_str() } else { system.name() };
+        let name = name.chars().map(|c| if c.is_control() { '\u{fffd}' } else { c }).collect();
+        Ok(Input { system, name })
+    }
+}
+
+/// At most a byte more than what is read of a file at all, so that the reader can say that it is too long.
+fn read_all(from: impl Read) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    from.take(MAX_SOURCE_BYTES as u64 + 1).read_to_end(&mut bytes)?;
+    Ok(bytes)
+}
+
+/// The system's words without its number.
+fn reason(error: &io::Error) -> String {
+    let text = error.to_string();
+    text.split(" (os error").next().unwrap_or_default().to_owned()
+}
+
+fn help(error: &io::Error, path: &Path) -> &'static str {
+    match error.kind() {
+        io::ErrorKind::NotFound if path.is_relative() => {
+            "give the path of a task-set file, from this folder, or - for standard input"
+        }
+        io::ErrorKind::IsADirectory => "give the path of a task-set file in it",
+        io::ErrorKind::PermissionDenied => "let this user read it",
+        _ => "give the path of a task-set file, or - for standard input",
+    }
+}
+
+/// Reads the task-set file at `path`.
+///
+/// # Errors
+/// Says what is wrong with it on the console.
+pub fn read_system(path: &Path, console: &Console) -> Result<Input, Exit> {
+    Source::read(path, console)?.system(console)
+}

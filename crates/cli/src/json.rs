@@ -1,0 +1,312 @@
+//! The object that `--json` prints. Its schema is generated from these types into `docs/output.schema.json`.
+
+use crate::report::{Report, Row};
+use lockwright_analysis::{Growth, Sensitivity, Term};
+use lockwright_model::{Duration, System, TaskId};
+use schemars::{JsonSchema, Schema, generate::SchemaSettings};
+use serde::Serialize;
+
+/// What `lockwright check`, `simulate` and `run` print with `--json`: exactly one such object. Times are integer
+/// nanoseconds. What does not exist (no bound, not observed) is null. More keys may be added; the required ones stay.
+#[derive(Serialize, JsonSchema)]
+#[schemars(title = "Output of lockwright --json")]
+pub struct Output {
+    /// Which verb printed this.
+    pub verb: Verb,
+    /// The name of the system, or of its file where it has none.
+    pub system: String,
+    /// One for each protocol looked at.
+    pub results: Vec<ProtocolResult>,
+    /// Where the first releases came from; `simulate` only.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub offsets: Option<String>,
+    /// The seed that repeats the simulation, where anything in it was random.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub seed: Option<u64>,
+    /// How many schedules were simulated for each protocol; `simulate` only.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub runs: Option<u64>,
+    /// How much time was observed for each protocol (for each schedule of it), unless it was ended early; `simulate` and `run`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub duration_ns: Option<u64>,
+    /// Whether it was ended early by a signal; `simulate` and `run`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub interrupted: Option<bool>,
+}
+
+/// Verbs with a result per protocol.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum Verb {
+    /// Bounds.
+    Check,
+    /// A schedule in virtual time.
+    Simulate,
+    /// Real threads.
+    Run,
+}
+
+/// All tasks under one protocol.
+#[derive(Serialize, JsonSchema)]
+pub struct ProtocolResult {
+    /// The protocol of resources that name none: none, pip, icpp or mpcp.
+    pub protocol: String,
+    /// The verdict of the verb, which its exit status follows. `check`: every deadline is proved to hold. `simulate` and `run`: no
+    /// job was seen to miss its deadline.
+    pub schedulable: bool,
+    /// Whether every deadline is proved to hold, whichever the verb.
+    pub proved: bool,
+    /// The least of the tasks' `slack_ns`; null where a task has no bound.
+    pub worst_slack_ns: Option<i64>,
+    /// By CPU, then the most urgent first.
+    pub tasks: Vec<TaskResult>,
+    /// How the run ended: "completed", "interrupted" or "watchdog"; `run` only.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub ended: Option<String>,
+    /// Every term of one task's bound; with `check --explain`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub explain: Option<Explain>,
+    /// How far execution times can grow; with `check --sensitivity`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub sensitivity: Option<SensitivityResult>,
+}
+
+/// One task: what it is, what is promised, what was seen.
+#[derive(Serialize, JsonSchema)]
+pub struct TaskResult {
+    /// Unique in its system.
+    pub name: String,
+    /// Where it executes, from 0.
+    pub cpu: u16,
+    /// Greater is more urgent.
+    pub priority: u32,
+    /// Worst-case execution time of one job.
+    pub cost_ns: u64,
+    /// Bound on the time less urgent tasks and other CPUs delay one job.
+    pub blocking_ns: Option<u64>,
+    /// Bound on the time from arrival to finish.
+    pub response_ns: Option<u64>,
+    /// Relative to the arrival.
+    pub deadline_ns: u64,
+    /// `deadline_ns` minus `response_ns`; below zero where the bound is beyond the deadline.
+    pub slack_ns: Option<i64>,
+    /// The verdict of the verb. `check`: its deadline is proved to hold. `simulate` and `run`: no job of it was seen to miss
+    /// its deadline.
+    pub schedulable: bool,
+    /// Longest time from arrival to finish seen.
+    pub observed_response_ns: Option<u64>,
+    /// Longest time of one job during which it was released and unfinished, and its CPU executed neither it nor a task at
+    /// least as urgent.
+    pub observed_blocking_ns: Option<u64>,
+    /// Jobs that finished.
+    pub jobs: Option<u64>,
+    /// Jobs that finished, or were unfinished at the end, later than their deadline.
+    pub misses: Option<u64>,
+    /// Whether its deadline is proved to hold, whichever the verb.
+    pub proved: bool,
+    /// Why there is no bound.
+    pub reason: Option<String>,
+    /// The parts of `blocking_ns`.
+    pub blocking: Option<BlockingParts>,
+    /// Whether a response was longer than `response_ns`; null where nothing was promised or seen.
+    pub above_bound: Option<bool>,
+    /// The response that 99.9 % of the jobs did not exceed; `run` only.
+    pub observed_p999_ns: Option<u64>,
+    /// Longest time one job spent between its requests and their grants.
+    pub lock_wait_ns: Option<u64>,
+}
+
+/// Blocking by where it comes from.
+#[derive(Serialize, JsonSchema)]
+pub struct BlockingParts {
+    /// Sections of less urgent tasks of the same CPU.
+    pub local_ns: u64,
+    /// Boosted sections of less urgent tasks of the same CPU.
+    pub boosted_ns: u64,
+    /// Waiting for resources shared across CPUs.
+    pub remote_ns: u64,
+}
+
+/// One task's bound, taken apart.
+#[derive(Serialize, JsonSchema)]
+pub struct Explain {
+    /// Whose bound.
+    pub task: String,
+    /// They sum to `response_ns` where there is a bound.
+    pub terms: Vec<TermResult>,
+}
+
+/// `count` times `each_ns` is `total_ns`.
+#[derive(Serialize, JsonSchema)]
+pub struct TermResult {
+    /// What it is charged for, such as "interference".
+    pub cause: String,
+    /// The task that causes it; null for the job itself.
+    pub by: Option<String>,
+    /// On which resource.
+    pub resource: Option<String>,
+    /// How often.
+    pub count: u64,
+    /// How long each time.
+    pub each_ns: u64,
+    /// All of it.
+    pub total_ns: u64,
+    /// Why, in words.
+    pub why: String,
+}
+
+/// The largest factors under which every deadline is still proved.
+#[derive(Serialize, JsonSchema)]
+pub struct SensitivityResult {
+    /// Of all execution times together.
+    pub all: GrowthResult,
+    /// Of the sections on one resource each.
+    pub resources: Vec<ResourceGrowth>,
+}
+
+/// Of the sections on one resource.
+#[derive(Serialize, JsonSchema)]
+pub struct ResourceGrowth {
+    /// Its name.
+    pub resource: String,
+    /// The factor.
+    #[serde(flatten)]
+    pub growth: GrowthResult,
+}
+
+/// A largest factor.
+#[derive(Serialize, JsonSchema)]
+pub struct GrowthResult {
+    /// Whether there is a largest factor.
+    pub state: GrowthState,
+    /// In thousandths, 1000 is as it is; null unless the state is "limited".
+    pub permille: Option<u64>,
+}
+
+/// Whether there is a largest factor.
+#[derive(Clone, Copy, Serialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum GrowthState {
+    /// There is.
+    Limited,
+    /// No factor breaks a deadline.
+    Unlimited,
+    /// No factor helps: not every deadline can be proved, however short the times.
+    Broken,
+}
+
+impl Output {
+    /// The keys that every verb has.
+    #[must_use]
+    pub fn new(verb: Verb, system: &str, results: Vec<ProtocolResult>) -> Self {
+        let system = system.to_owned();
+        Self { verb, system, results, offsets: None, seed: None, runs: None, duration_ns: None, interrupted: None }
+    }
+}
+
+impl ProtocolResult {
+    /// The JSON view of a report.
+    #[must_use]
+    pub fn new(system: &System, report: &Report) -> Self {
+        Self {
+            protocol: report.protocol.to_string(),
+            schedulable: report.holds(),
+            proved: report.rows.iter().all(|row| row.bound.proved),
+            worst_slack_ns: report.worst_slack(system).map(|(slack, _)| slack),
+            tasks: report.rows.iter().map(|row| TaskResult::new(system, row)).collect(),
+            ended: None,
+            explain: None,
+            sensitivity: None,
+        }
+    }
+}
+
+impl TaskResult {
+    fn new(system: &System, row: &Row) -> Self {
+        let task = system.task(row.task);
+        let observation = row.seen.map(|seen| seen.observation);
+        let ns = |time: Option<Duration>| time.map(Duration::as_ns);
+        Self {
+            name: task.name.clone(),
+            cpu: task.cpu.0,
+            priority: task.priority.level(),
+            cost_ns: task.wcet.as_ns(),
+            blocking_ns: ns(row.bound.blocking.and_then(|blocking| blocking.total())),
+            response_ns: ns(row.bound.response),
+            deadline_ns: task.deadline.as_ns(),
+            slack_ns: row.slack(system),
+            schedulable: row.holds(),
+            observed_response_ns: ns(observation.and_then(|seen| seen.response)),
+            observed_blocking_ns: ns(observation.and_then(|seen| seen.blocking)),
+            jobs: observation.map(|seen| seen.jobs),
+            misses: observation.map(|seen| seen.misses),
+            proved: row.bound.proved,
+            reason: row.bound.reason.clone(),
+            blocking: row.bound.blocking.map(|blocking| BlockingParts {
+                local_ns: blocking.local.as_ns(),
+                boosted_ns: blocking.boosted.as_ns(),
+                remote_ns: blocking.remote.as_ns(),
+            }),
+            above_bound: row.above_bound(),
+            observed_p999_ns: ns(row.seen.and_then(|seen| seen.p999)),
+            lock_wait_ns: ns(observation.and_then(|seen| seen.lock_wait)),
+        }
+    }
+}
+
+impl Explain {
+    /// The JSON view of a bound taken apart.
+    #[must_use]
+    pub fn new(system: &System, task: TaskId, terms: &[Term]) -> Self {
+        let term = |term: &Term| TermResult {
+            cause: term.cause.to_string(),
+            by: term.by.map(|task| system.task(task).name.clone()),
+            resource: term.resource.map(|resource| system.resource(resource).name.clone()),
+            count: term.count,
+            each_ns: term.each.as_ns(),
+            total_ns: term.total.as_ns(),
+            why: term.why.clone(),
+        };
+        Self { task: system.task(task).name.clone(), terms: terms.iter().map(term).collect() }
+    }
+}
+
+impl SensitivityResult {
+    /// The JSON view of a sensitivity.
+    #[must_use]
+    pub fn new(system: &System, sensitivity: &Sensitivity) -> Self {
+        let resource = |(resource, growth): &(_, Growth)| ResourceGrowth {
+            resource: system.resource(*resource).name.clone(),
+            growth: GrowthResult::new(*growth),
+        };
+        Self {
+            all: GrowthResult::new(sensitivity.all),
+            resources: sensitivity.resources.iter().map(resource).collect(),
+        }
+    }
+}
+
+impl GrowthResult {
+    fn new(growth: Growth) -> Self {
+        match growth {
+            Growth::Permille(permille) => Self { state: GrowthState::Limited, permille: Some(permille) },
+            Growth::Unlimited => Self { state: GrowthState::Unlimited, permille: None },
+            Growth::Broken => Self { state: GrowthState::Broken, permille: None },
+        }
+    }
+}
+
+/// One object as text, ending in a newline.
+#[must_use]
+pub fn to_text(output: &impl Serialize) -> String {
+    // Strings, numbers and lists: there is nothing in these types that JSON cannot write.
+    let mut text = serde_json::to_string_pretty(output).unwrap_or_else(|error| format!("{{\"error\": \"{error}\"}}"));
+    text.push('\n');
+    text
+}
+
+/// The schema of [`Output`].
+#[must_use]
+pub fn schema() -> Schema {
+    SchemaSettings::draft2020_12().for_serialize().into_generator().into_root_schema_for::<Output>()
+}

@@ -1,0 +1,53 @@
+//! The binary `lockwright`: glue between a task-set file, the analysis, the simulator and the runtime.
+//!
+//! One file a verb. What a verb finds out is a [`report::Report`]; [`table`] and [`json`] are the two ways to print it.
+//! Data goes to standard output, everything else to standard error.
+#![forbid(unsafe_code)]
+
+pub mod args;
+pub mod check;
+pub mod console;
+pub mod diagnose;
+pub mod exit;
+pub mod input;
+pub mod interrupt;
+pub mod json;
+pub mod perfetto;
+pub mod progress;
+pub mod report;
+pub mod simulate;
+pub mod table;
+pub mod trace_file;
+pub mod units;
+
+use args::{Cli, Verb};
+use clap::Parser;
+use console::Console;
+use exit::Exit;
+use std::process::ExitCode;
+
+/// Does what the arguments of this process say.
+#[must_use]
+pub fn main() -> ExitCode {
+    std::panic::set_hook(Box::new(|panic| {
+        Console::new(console::Color::Never).error(
+            format!("this is a bug in lockwright: {panic}"),
+            "please report it, with the file and the arguments that led here",
+        );
+    }));
+    let cli = match Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(error) => {
+            // Help and version go to standard output, complaints to standard error; whether anyone reads them is not ours to judge.
+            let _ = error.print();
+            return if error.use_stderr() { Exit::BadInput } else { Exit::Holds }.into();
+        }
+    };
+    let console = Console::new(cli.color);
+    let exit = match &cli.verb {
+        Verb::Check(arguments) => check::check(arguments, &console),
+        Verb::Simulate(arguments) => simulate::simulate(arguments, &console),
+        _ => Ok(Exit::Holds),
+    };
+    exit.unwrap_or_else(|exit| exit).into()
+}

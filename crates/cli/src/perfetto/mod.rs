@@ -1,0 +1,328 @@
+//! Schedules as Perfetto traces, which open in <https://ui.perfetto.dev>.
+//!
+//! ```text
+//! <system>
+//!   CPU 0          slices: the task that executes there
+//!   ...
+//!   <task>         slices: running; instants: arrival, finish, deadline missed, priority changes
+//!     locks        slices: waiting for R, holding R; what is nested in the task is nested here
+//! ```
+//!
+//! Whatever the records say, the slices of a track are balanced and nested, and times ascend: records of real
+//! threads may be cut or overlap by a few instructions. What is open at the end is closed there.
+
+pub mod proto;
+
+use lockwright_model::{Event, Instant, Record, ResourceId, System, TaskId};
+use prost::Message;
+use proto::{ChildOrdering, Data, DebugAnnotation, EventType, Trace, TracePacket, TrackDescriptor, TrackEvent};
+use std::collections::VecDeque;
+use std::io::{self, Write};
+
+/// The one writer of these traces.
+const SEQUENCE: u32 = 1;
+
+/// Numbers of tracks; 0 is taken by Perfetto.
+#[derive(Clone, Copy)]
+struct Tracks {
+    cpus: u64,
+}
+
+impl Tracks {
+    const ROOT: u64 = 1;
+
+    fn cpu(self, cpu: usize) -> u64 {
+        2 + cpu as u64
+    }
+
+    fn task(self, task: TaskId) -> u64 {
+        2 + self.cpus + 2 * task.index() as u64
+    }
+
+    fn locks(self, task: TaskId) -> u64 {
+        self.task(task) + 1
+    }
+}
+
+/// Writes the trace of `records`, which must be of `system`; `title` names the whole.
+///
+/// # Errors
+/// Those of `out`.
+pub fn write(system: &System, title: &str, records: &[Record], out: impl Write) -> io::Result<()> {
+    let mut sorted;
+    let records = if records.is_sorted_by_key(|record| record.at) {
+        records
+    } else {
+        sorted = records.to_vec();
+        sorted.sort_by_key(|record| record.at);
+        sorted.as_slice()
+    };
+    let mut writer = Writer::new(system, out);
+    writer.describe_tracks(title)?;
+    let waits = contended(system, records);
+    let mut misses = missed_deadlines(system, records).into_iter().peekable();
+    let end = records.last().map_or(Instant::ZERO, |record| record.at);
+    for (record, waits) in records.iter().zip(waits) {
+        while let Some((at, task)) = misses.next_if(|miss| miss.0 < record.at) {
+            writer.instant(at, task, "deadline missed".into())?;
+        }
+        writer.record(record, waits)?;
+    }
+    for (at, task) in misses {
+        writer.instant(at, task, "deadline missed".into())?;
+    }
+    writer.close(end)
+}
+
+/// For each record: whether it is a request that was not granted at once.
+fn contended(system: &System, records: &[Record]) -> Vec<bool> {
+    let mut contended = vec![false; records.len()];
+    // By task: its open request. A job waits for one resource at a time.
+    let mut open: Vec<Option<usize>> = vec![None; system.tasks().len()];
+    for (index, record) in records.iter().enumerate() {
+        let open = &mut open[record.task.index()];
+        match record.event {
+            Event::Request(_) => {
+                contended[index] = true;
+                *open = Some(index);
+            }
+            Event::Acquire(_) => {
+                if let Some(request) = open.take() {
+                    contended[request] = records[request].at < record.at;
+                }
+            }
+            _ => {}
+        }
+    }
+    contended
+}
+
+/// The deadlines at which the job was not finished, in order of time.
+fn missed_deadlines(system: &System, records: &[Record]) -> Vec<(Instant, TaskId)> {
+    let mut missed = Vec::new();
+    let mut arrivals: Vec<VecDeque<Instant>> = vec![VecDeque::new(); system.tasks().len()];
+    let deadline_of = |task: TaskId, arrival: Instant| arrival.checked_add(system.task(task).deadline);
+    for record in records {
+        let arrivals = &mut arrivals[record.task.index()];
+        match record.event {
+            Event::Arrive => arrivals.push_back(record.at),
+            Event::Finish => {
+                let deadline = arrivals.pop_front().and_then(|arrival| deadline_of(record.task, arrival));
+                missed.extend(deadline.filter(|&deadline| deadline < record.at).map(|at| (at, record.task)));
+            }
+            _ => {}
+        }
+    }
+    let end = records.last().map_or(Instant::ZERO, |record| record.at);
+    for task in system.task_ids() {
+        let open = arrivals[task.index()].iter().filter_map(|&arrival| deadline_of(task, arrival));
+        missed.extend(open.filter(|&deadline| deadline < end).map(|at| (at, task)));
+    }
+    missed.sort();
+    missed
+}
+
+/// What is open on the tracks of one task.
+#[derive(Clone, Default)]
+struct Open {
+    running: bool,
+    waiting: bool,
+    holding: Vec<ResourceId>,
+    /// Jobs finished so far: the number of the oldest unfinished job.
+    finished: u64,
+}
+
+struct Writer<'s, W> {
+    system: &'s System,
+    tracks: Tracks,
+    tasks: Vec<Open>,
+    /// By CPU: whose slice is open.
+    cpus: Vec<Option<TaskId>>,
+    buffer: Vec<u8>,
+    out: W,
+}
+
+impl<'s, W: Write> Writer<'s, W> {
+    fn new(system: &'s System, out: W) -> Self {
+        Self {
+            system,
+            tracks: Tracks { cpus: system.cpus() as u64 },
+            tasks: vec![Open::default(); system.tasks().len()],
+            cpus: vec![None; system.cpus()],
+            buffer: Vec::new(),
+            out,
+        }
+    }
+
+    fn packet(&mut self, timestamp: Option<Instant>, flags: Option<u32>, data: Data) -> io::Result<()> {
+        let packet = TracePacket {
+            timestamp: timestamp.map(Instant::as_ns),
+            trusted_packet_sequence_id: Some(SEQUENCE),
+            sequence_flags: flags,
+            data: Some(data),
+        };
+        self.buffer.clear();
+        // A trace of one packet: traces joined end to end are a trace.
+        Trace { packet: vec![packet] }.encode(&mut self.buffer).map_err(io::Error::other)?;
+        self.out.write_all(&self.buffer)
+    }
+
+    fn describe_tracks(&mut self, title: &str) -> io::Result<()> {
+        let (system, tracks) = (self.system, self.tracks);
+        let explicit = Some(ChildOrdering::Explicit as i32);
+        let root = TrackDescriptor {
+            uuid: Some(Tracks::ROOT),
+            name: Some(title.to_owned()),
+            child_ordering: explicit,
+            ..TrackDescriptor::default()
+        };
+        self.packet(None, Some(proto::SEQ_INCREMENTAL_STATE_CLEARED), Data::Track(root))?;
+        for cpu in 0..system.cpus() {
+            self.describe(tracks.cpu(cpu), Tracks::ROOT, format!("CPU {cpu}"), cpu)?;
+        }
+        for (place, task) in crate::report::table_order(system).into_iter().enumerate() {
+            let name = system.task(task).name.clone();
+            self.describe(tracks.task(task), Tracks::ROOT, name, system.cpus() + place)?;
+            if !system.requests(task).is_empty() {
+                self.describe(tracks.locks(task), tracks.task(task), "locks".into(), 0)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn describe(&mut self, uuid: u64, parent: u64, name: String, rank: usize) -> io::Result<()> {
+        let track = TrackDescriptor {
+            uuid: Some(uuid),
+            name: Some(name),
+            parent_uuid: Some(parent),
+            child_ordering: None,
+            sibling_order_rank: i32::try_from(rank).ok(),
+        };
+        self.packet(None, None, Data::Track(track))
+    }
+
+    fn event(
+        &mut self,
+        at: Instant,
+        track: u64,
+        kind: EventType,
+        name: Option<String>,
+        job: Option<u64>,
+    ) -> io::Result<()> {
+        let job = job.map(|job| DebugAnnotation { name: Some("job".into()), uint_value: Some(job) });
+        let event = TrackEvent {
+            debug_annotations: job.into_iter().collect(),
+            r#type: Some(kind as i32),
+            track_uuid: Some(track),
+            name,
+        };
+        self.packet(Some(at), None, Data::Event(event))
+    }
+
+    fn begin(&mut self, at: Instant, track: u64, name: String, job: Option<u64>) -> io::Result<()> {
+        self.event(at, track, EventType::SliceBegin, Some(name), job)
+    }
+
+    fn end(&mut self, at: Instant, track: u64) -> io::Result<()> {
+        self.event(at, track, EventType::SliceEnd, None, None)
+    }
+
+    fn instant(&mut self, at: Instant, task: TaskId, name: String) -> io::Result<()> {
+        self.event(at, self.tracks.task(task), EventType::Instant, Some(name), None)
+    }
+
+    fn record(&mut self, record: &Record, waits: bool) -> io::Result<()> {
+        let &Record { at, task, event } = record;
+        match event {
+            Event::Arrive => self.instant(at, task, "arrival".into()),
+            Event::Run => self.run(at, task),
+            Event::Stop => self.stop(at, task),
+            Event::Request(resource) if waits => self.wait(at, task, resource),
+            Event::Request(_) => Ok(()),
+            Event::Acquire(resource) => self.acquire(at, task, resource),
+            Event::Release(resource) => self.release(at, task, resource),
+            Event::Priority(priority) => self.instant(at, task, format!("priority {priority}")),
+            Event::Finish => {
+                self.tasks[task.index()].finished += 1;
+                self.instant(at, task, "finish".into())
+            }
+        }
+    }
+
+    fn run(&mut self, at: Instant, task: TaskId) -> io::Result<()> {
+        let cpu = self.system.task(task).cpu.index();
+        let track = self.tracks.cpu(cpu);
+        let job = Some(self.tasks[task.index()].finished + 1);
+        if self.cpus[cpu] != Some(task) {
+            if self.cpus[cpu].is_some() {
+                self.end(at, track)?;
+            }
+            self.cpus[cpu] = Some(task);
+            self.begin(at, track, self.system.task(task).name.clone(), job)?;
+        }
+        if !self.tasks[task.index()].running {
+            self.tasks[task.index()].running = true;
+            self.begin(at, self.tracks.task(task), "running".into(), job)?;
+        }
+        Ok(())
+    }
+
+    fn stop(&mut self, at: Instant, task: TaskId) -> io::Result<()> {
+        let cpu = self.system.task(task).cpu.index();
+        if self.cpus[cpu] == Some(task) {
+            self.cpus[cpu] = None;
+            self.end(at, self.tracks.cpu(cpu))?;
+        }
+        if std::mem::take(&mut self.tasks[task.index()].running) {
+            self.end(at, self.tracks.task(task))?;
+        }
+        Ok(())
+    }
+
+    fn wait(&mut self, at: Instant, task: TaskId, resource: ResourceId) -> io::Result<()> {
+        self.end_wait(at, task)?;
+        self.tasks[task.index()].waiting = true;
+        let name = format!("waiting for {}", self.system.resource(resource).name);
+        self.begin(at, self.tracks.locks(task), name, None)
+    }
+
+    fn end_wait(&mut self, at: Instant, task: TaskId) -> io::Result<()> {
+        if std::mem::take(&mut self.tasks[task.index()].waiting) {
+            self.end(at, self.tracks.locks(task))?;
+        }
+        Ok(())
+    }
+
+    fn acquire(&mut self, at: Instant, task: TaskId, resource: ResourceId) -> io::Result<()> {
+        self.end_wait(at, task)?;
+        self.tasks[task.index()].holding.push(resource);
+        let name = format!("holding {}", self.system.resource(resource).name);
+        self.begin(at, self.tracks.locks(task), name, None)
+    }
+
+    /// Ends the slice of `resource` and whatever is still open inside it.
+    fn release(&mut self, at: Instant, task: TaskId, resource: ResourceId) -> io::Result<()> {
+        let holding = &self.tasks[task.index()].holding;
+        let Some(outer) = holding.iter().rposition(|&held| held == resource) else { return Ok(()) };
+        self.end_wait(at, task)?;
+        while self.tasks[task.index()].holding.len() > outer {
+            self.tasks[task.index()].holding.pop();
+            self.end(at, self.tracks.locks(task))?;
+        }
+        Ok(())
+    }
+
+    fn close(mut self, at: Instant) -> io::Result<()> {
+        for task in self.system.task_ids() {
+            self.stop(at, task)?;
+            self.end_wait(at, task)?;
+            while self.tasks[task.index()].holding.pop().is_some() {
+                self.end(at, self.tracks.locks(task))?;
+            }
+        }
+        self.out.flush()
+    }
+}
+
+#[cfg(test)]
+mod tests;

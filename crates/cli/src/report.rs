@@ -1,0 +1,202 @@
+//! What a verb found out about a system under one protocol: bounds, observations, verdicts. The table and the JSON
+//! are two views of it.
+
+use lockwright_analysis::{Analysis, Blocking, TaskBound, Unbounded};
+use lockwright_model::{Duration, Observation, Protocol, System, TaskId};
+
+/// The order of the rows: by CPU, then the more urgent first, then as the file has them.
+#[must_use]
+pub fn table_order(system: &System) -> Vec<TaskId> {
+    let mut order: Vec<TaskId> = system.task_ids().collect();
+    order.sort_by_key(|&id| {
+        let task = system.task(id);
+        (task.cpu, std::cmp::Reverse(task.priority), id)
+    });
+    order
+}
+
+/// What the analysis promises of one task.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Bound {
+    /// `None` where it has no bound.
+    pub blocking: Option<Blocking>,
+    /// Longest response; `None` where it has no bound.
+    pub response: Option<Duration>,
+    /// Whether the response is proved to be within the deadline.
+    pub proved: bool,
+    /// Why there is no bound.
+    pub reason: Option<String>,
+    /// There is no bound because the response grows beyond the period, and so beyond the deadline.
+    pub beyond_period: bool,
+}
+
+/// What was seen of one task.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Seen {
+    /// As the simulator and the runtime give it.
+    pub observation: Observation,
+    /// The response that 99.9 % of the jobs did not exceed; real runs only.
+    pub p999: Option<Duration>,
+}
+
+/// One task.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Row {
+    /// Whose row it is.
+    pub task: TaskId,
+    /// The promise.
+    pub bound: Bound,
+    /// The observation; `None` for `check`.
+    pub seen: Option<Seen>,
+}
+
+/// One word on a task.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Verdict {
+    /// Its deadlines hold: proved, or observed.
+    Ok,
+    /// A deadline was missed, or the bound is beyond it.
+    Late,
+    /// `check` found no bound.
+    NoBound,
+    /// No deadline was missed, but a response was longer than its bound.
+    AboveBound,
+    /// No job finished and none was due.
+    NotSeen,
+}
+
+impl Verdict {
+    /// As printed.
+    #[must_use]
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Ok => "ok",
+            Self::Late => "late",
+            Self::NoBound => "no bound",
+            Self::AboveBound => "above bound",
+            Self::NotSeen => "not seen",
+        }
+    }
+}
+
+impl Row {
+    /// Whether the deadlines of the task hold, as far as the verb can tell: proved by `check`, not missed in what
+    /// `simulate` and `run` observed.
+    #[must_use]
+    pub fn holds(&self) -> bool {
+        self.seen.map_or(self.bound.proved, |seen| seen.observation.misses == 0)
+    }
+
+    /// Whether a response was longer than promised. `None` where nothing was promised or nothing was seen.
+    #[must_use]
+    pub fn above_bound(&self) -> Option<bool> {
+        Some(self.seen?.observation.response? > self.bound.response?)
+    }
+
+    /// Deadline minus bound, in nanoseconds.
+    #[must_use]
+    pub fn slack(&self, system: &System) -> Option<i64> {
+        let deadline = i64::try_from(system.task(self.task).deadline.as_ns()).ok()?;
+        deadline.checked_sub(i64::try_from(self.bound.response?.as_ns()).ok()?)
+    }
+
+    /// One word.
+    #[must_use]
+    pub fn verdict(&self) -> Verdict {
+        match self.seen {
+            None if self.bound.proved => Verdict::Ok,
+            None if self.bound.response.is_none() && !self.bound.beyond_period => Verdict::NoBound,
+            None => Verdict::Late,
+            Some(seen) if seen.observation.misses > 0 => Verdict::Late,
+            Some(_) if self.above_bound() == Some(true) => Verdict::AboveBound,
+            Some(seen) if seen.observation.jobs == 0 => Verdict::NotSeen,
+            Some(_) => Verdict::Ok,
+        }
+    }
+}
+
+/// All tasks under one protocol.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Report {
+    /// The protocol of resources that name none.
+    pub protocol: Protocol,
+    /// In [`table_order`].
+    pub rows: Vec<Row>,
+}
+
+impl Report {
+    /// The promises alone.
+    #[must_use]
+    pub fn of_bounds(system: &System, analysis: &Analysis) -> Self {
+        let row = |task: TaskId| Row { task, bound: bound_of(system, &analysis.tasks[task.index()]), seen: None };
+        Self { protocol: analysis.protocol, rows: table_order(system).into_iter().map(row).collect() }
+    }
+
+    /// The promises with what was seen beside them, by task id.
+    #[must_use]
+    pub fn with_seen(mut self, seen: &[Seen]) -> Self {
+        for row in &mut self.rows {
+            row.seen = seen.get(row.task.index()).copied();
+        }
+        self
+    }
+
+    /// Whether every task holds its deadlines; see [`Row::holds`].
+    #[must_use]
+    pub fn holds(&self) -> bool {
+        self.rows.iter().all(Row::holds)
+    }
+
+    /// The least slack and whose it is; `None` where a task has no bound.
+    #[must_use]
+    pub fn worst_slack(&self, system: &System) -> Option<(i64, TaskId)> {
+        let slacks: Option<Vec<_>> = self.rows.iter().map(|row| Some((row.slack(system)?, row.task))).collect();
+        slacks?.into_iter().min_by_key(|(slack, _)| *slack)
+    }
+}
+
+fn bound_of(system: &System, bound: &TaskBound) -> Bound {
+    Bound {
+        blocking: bound.blocking,
+        response: bound.response,
+        proved: bound.schedulable,
+        reason: bound.unbounded.as_ref().map(|unbounded| unbounded.describe(system)),
+        beyond_period: matches!(bound.unbounded, Some(Unbounded::BeyondPeriod)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn row(response: Option<u64>, proved: bool, seen: Option<(u64, u64, u64)>) -> Row {
+        let seen = seen.map(|(jobs, misses, response)| Seen {
+            observation: Observation {
+                jobs,
+                misses,
+                response: (jobs > 0).then(|| Duration::from_ns(response)),
+                ..Observation::default()
+            },
+            p999: None,
+        });
+        let bound = Bound { response: response.map(Duration::from_ns), proved, ..Bound::default() };
+        Row { task: TaskId(0), bound, seen }
+    }
+
+    #[test]
+    fn every_row_has_one_verdict() {
+        let cases = [
+            (row(Some(5), true, None), Verdict::Ok, true),
+            (row(Some(50), false, None), Verdict::Late, false),
+            (row(None, false, None), Verdict::NoBound, false),
+            (row(None, false, Some((3, 0, 7))), Verdict::Ok, true),
+            (row(Some(5), true, Some((3, 0, 5))), Verdict::Ok, true),
+            (row(Some(5), true, Some((3, 0, 6))), Verdict::AboveBound, true),
+            (row(Some(5), true, Some((3, 1, 6))), Verdict::Late, false),
+            (row(Some(5), true, Some((0, 0, 0))), Verdict::NotSeen, true),
+        ];
+        for (row, verdict, holds) in cases {
+            assert_eq!((row.verdict(), row.holds()), (verdict, holds), "{row:?}");
+        }
+    }
+}

@@ -1,0 +1,334 @@
+//! `lockwright simulate`: schedules in virtual time.
+
+use crate::args::{OffsetsChoice, Simulate};
+use crate::console::Console;
+use crate::exit::Exit;
+use crate::input::{self, Input};
+use crate::interrupt;
+use crate::json::{self, Output, ProtocolResult};
+use crate::progress::Progress;
+use crate::report::{Report, Seen};
+use crate::table;
+use crate::trace_file::TraceFile;
+use crate::units;
+use lockwright_analysis::analyse;
+use lockwright_model::{DURATION_MAX, Duration, Instant, Observation, Protocol, Record, System, Task};
+use lockwright_sim::{Config, Execution, HorizonReason, Offsets, Simulation, Tracer, default_horizon};
+use std::hash::{BuildHasher, Hasher};
+use std::time;
+
+/// Schedules with random offsets, unless `--runs` says otherwise.
+const RANDOM_RUNS: u32 = 100;
+/// Offsets tried for each task by a sweep, unless `--runs` says otherwise.
+const SWEEP_STEPS: u32 = 16;
+/// Jobs released by all schedules of one protocol together, unless `--for` says otherwise.
+const JOBS_BUDGET: u64 = 20_000_000;
+/// Records kept for a trace; at most about a gigabyte of it.
+const RECORDS_MAX: usize = 20_000_000;
+/// How long the simulator goes on before it looks at signals and progress.
+const SLICE: time::Duration = time::Duration::from_millis(30);
+
+/// The schedules of one invocation: which there are, and how long each is.
+struct Plan<'a> {
+    system: &'a System,
+    offsets: OffsetsChoice,
+    execution: Execution,
+    /// `Some` where anything is random.
+    seed: Option<u64>,
+    schedules: u64,
+    duration: Duration,
+    /// Why so long, in words; `None` where the user said so.
+    reason: Option<&'static str>,
+}
+
+impl<'a> Plan<'a> {
+    fn new(arguments: &Simulate, system: &'a System, console: &Console) -> Self {
+        let offsets = arguments.offsets;
+        let is_random = offsets == OffsetsChoice::Random
+            || arguments.random_execution
+            || system.tasks().iter().any(|task| task.jitter > Duration::ZERO);
+        let schedules = match offsets {
+            OffsetsChoice::Random => u64::from(arguments.runs.unwrap_or(RANDOM_RUNS)),
+            OffsetsChoice::Sweep => {
+                1 + system.tasks().len() as u64 * (u64::from(arguments.runs.unwrap_or(SWEEP_STEPS)) - 1)
+            }
+            _ if is_random => u64::from(arguments.runs.unwrap_or(1)),
+            _ => {
+                if arguments.runs.is_some() {
+                    console.note("--runs does nothing here: with these offsets all schedules are the same");
+                }
+                1
+            }
+        };
+        let (duration, reason) = match arguments.duration {
+            Some(duration) => (duration, None),
+            None => horizon(system, offsets, schedules),
+        };
+        Self {
+            system,
+            offsets,
+            execution: if arguments.random_execution { Execution::Random } else { Execution::Worst },
+            seed: is_random.then(|| arguments.seed.unwrap_or_else(draw_seed)),
+            schedules,
+            duration,
+            reason,
+        }
+    }
+
+    /// The system and the configuration of schedule `number`. The first of a random series has the seed itself, the
+    /// next ones the numbers after it, so that one of them can be repeated alone.
+    fn schedule(&self, number: u64, protocol: Protocol) -> (System, Config) {
+        let (offsets, system) = match self.offsets {
+            OffsetsChoice::File => (Offsets::File, self.system.clone()),
+            OffsetsChoice::Synchronous => (Offsets::Synchronous, self.system.clone()),
+            OffsetsChoice::Random => (Offsets::Random, self.system.clone()),
+            OffsetsChoice::Sweep => (Offsets::File, self.swept(number)),
+        };
+        let seed = self.seed.unwrap_or(0).wrapping_add(if self.offsets == OffsetsChoice::Sweep { 0 } else { number });
+        let config = Config { protocol: Some(protocol), offsets, execution: self.execution, seed, ..Config::default() };
+        (system, config)
+    }
+
+    /// Schedule 0 is synchronous; after that, one task is late by a step more each, task by task.
+    fn swept(&self, number: u64) -> System {
+        let tasks = self.system.tasks().len() as u64;
+        let steps = (self.schedules - 1) / tasks + 1;
+        let late = number.checked_sub(1).map(|place| ((place / (steps - 1)) as usize, place % (steps - 1) + 1));
+        let mut moved = self.system.tasks().to_vec();
+        for (index, task) in moved.iter_mut().enumerate() {
+            let step = late.filter(|(late, _)| *late == index).map_or(0, |(_, step)| step);
+            let offset = u128::from(task.period.as_ns()) * u128::from(step) / u128::from(steps);
+            task.offset = Duration::from_ns(u64::try_from(offset).unwrap_or(0));
+        }
+        let (name, protocol) = (self.system.name().to_owned(), self.system.protocol());
+        System::new(name, self.system.cpus(), protocol, self.system.resources().to_vec(), moved)
+            .unwrap_or_else(|_| self.system.clone())
+    }
+
+    fn describe(&self) -> String {
+        let each = if self.schedules == 1 { String::new() } else { format!("{} schedules of ", self.schedules) };
+        let reason = self.reason.map_or_else(String::new, |reason| format!(" ({reason})"));
+        let seed = self.seed.map_or_else(String::new, |seed| format!(", seed {seed}"));
+        format!("{each}{}{reason}, offsets {}{seed}", units::text(self.duration), self.offsets.name())
+    }
+}
+
+/// How long each schedule is, unless the user says so.
+fn horizon(system: &System, offsets: OffsetsChoice, schedules: u64) -> (Duration, Option<&'static str>) {
+    let horizon = default_horizon(system);
+    let (mut duration, mut reason) = match horizon.reason {
+        HorizonReason::Hyperperiods => (horizon.duration, "two hyperperiods"),
+        _ => (horizon.duration, "a million jobs; two hyperperiods are longer"),
+    };
+    if matches!(offsets, OffsetsChoice::Random | OffsetsChoice::Sweep) {
+        let longest = system.tasks().iter().map(|task| task.period).max().unwrap_or_default();
+        duration = duration.checked_add(longest).unwrap_or(DURATION_MAX);
+    }
+    // Jobs in a nanosecond.
+    let rate: f64 = system.tasks().iter().map(|task| 1.0 / task.period.as_ns() as f64).sum();
+    let share = Duration::from_ns(((JOBS_BUDGET / schedules.max(1)).max(1) as f64 / rate) as u64);
+    if share < duration {
+        (duration, reason) = (share, "as long as twenty million jobs in all allow; two hyperperiods are longer");
+    }
+    (duration.min(DURATION_MAX), Some(reason))
+}
+
+/// 32 bits that nobody chose; short enough to be typed again.
+fn draw_seed() -> u64 {
+    std::collections::hash_map::RandomState::new().build_hasher().finish() >> 32
+}
+
+/// Does `simulate`.
+///
+/// # Errors
+/// What was wrong has been said on the console.
+pub fn simulate(arguments: &Simulate, console: &Console) -> Result<Exit, Exit> {
+    let input = input::read_system(&arguments.subject.file, console)?;
+    let system = &input.system;
+    let protocols = arguments.subject.protocol.protocols(system);
+    let plan = Plan::new(arguments, system, console);
+    if let (Some(seed), None) = (plan.seed, arguments.seed) {
+        console.note(format!("the seed is {seed}; `--seed {seed}` repeats this simulation"));
+    }
+    interrupt::listen(|| {});
+    let mut reports = Vec::new();
+    for &protocol in &protocols {
+        let trace = TraceFile::create(arguments.trace.as_deref(), protocol, protocols.len(), console)?;
+        let found = play_all(&plan, protocol, trace.is_some(), console);
+        if let Some(trace) = trace {
+            let title = format!("{} under {protocol}, simulated", input.name);
+            if found.records.len() == RECORDS_MAX {
+                console.warn(format!("the trace ends after {RECORDS_MAX} records"));
+            }
+            trace.write(system, &title, &found.records, console)?;
+        }
+        reports.push(Report::of_bounds(system, &analyse(system, protocol)).with_seen(&found.seen));
+        if interrupt::requested() {
+            break;
+        }
+    }
+    let text = if arguments.subject.json {
+        json::to_text(&as_json(&input, &plan, &reports))
+    } else {
+        as_text(&input, &plan, &reports, console)
+    };
+    for report in &reports {
+        warn_above(system, report, console);
+    }
+    console.print(&text)?;
+    if interrupt::requested() {
+        console.warn("interrupted: this is what was seen until then");
+        return Ok(Exit::Interrupted);
+    }
+    Ok(Exit::from_holds(reports.iter().all(Report::holds)))
+}
+
+/// A simulation charges what the analysis charges: nothing may be above a bound.
+fn warn_above(system: &System, report: &Report, console: &Console) {
+    for row in report.rows.iter().filter(|row| row.above_bound() == Some(true)) {
+        console.warn(format!(
+            "under {} the simulated response of `{}` is above its bound: this is a bug in lockwright, please report it",
+            report.protocol,
+            system.task(row.task).name
+        ));
+    }
+}
+
+fn as_text(input: &Input, plan: &Plan<'_>, reports: &[Report], console: &Console) -> String {
+    let mut text = String::new();
+    for report in reports {
+        if !text.is_empty() {
+            text.push('\n');
+        }
+        text.push_str(&table::headline(&input.name, plan.system, report));
+        text.push_str(&format!("simulated {}\n\n", plan.describe()));
+        text.push_str(&table::tasks(plan.system, report, console.color_out));
+        text.push_str(&table::reasons(plan.system, report));
+    }
+    text
+}
+
+fn as_json(input: &Input, plan: &Plan<'_>, reports: &[Report]) -> Output {
+    let results = reports.iter().map(|report| ProtocolResult::new(plan.system, report)).collect();
+    Output {
+        offsets: Some(plan.offsets.name().to_owned()),
+        seed: plan.seed,
+        runs: Some(plan.schedules),
+        duration_ns: Some(plan.duration.as_ns()),
+        interrupted: Some(interrupt::requested()),
+        ..Output::new(json::Verb::Simulate, &input.name, results)
+    }
+}
+
+/// What all schedules under one protocol showed.
+struct Found {
+    seen: Vec<Seen>,
+    /// Of the worst schedule, where a trace is wanted.
+    records: Vec<Record>,
+}
+
+fn play_all(plan: &Plan<'_>, protocol: Protocol, traced: bool, console: &Console) -> Found {
+    let progress = Progress::new(console, &format!("simulating {protocol}"));
+    let mut seen = vec![Observation::default(); plan.system.tasks().len()];
+    let mut worst = (Badness::default(), 0);
+    let mut records = Vec::new();
+    for number in 0..plan.schedules {
+        let (system, config) = plan.schedule(number, protocol);
+        let done = |part: Instant| {
+            let share = u128::from(part.as_ns()) * 1000 / u128::from(plan.duration.as_ns().max(1));
+            progress.set(number * 1000 + u64::try_from(share).unwrap_or(1000), plan.schedules * 1000);
+        };
+        let one = if traced && plan.schedules == 1 {
+            let (one, recorder) = play(&system, &config, plan.duration, Recorder::default(), done);
+            records = recorder.0;
+            one
+        } else {
+            play(&system, &config, plan.duration, (), done).0
+        };
+        let badness = Badness::of(&system, &one);
+        if badness > worst.0 {
+            worst = (badness, number);
+        }
+        for (all, one) in seen.iter_mut().zip(&one) {
+            merge(all, one);
+        }
+        if interrupt::requested() {
+            break;
+        }
+    }
+    if traced && plan.schedules > 1 {
+        // One seed, one schedule: played again, now with a witness.
+        let (system, config) = plan.schedule(worst.1, protocol);
+        records = play(&system, &config, plan.duration, Recorder::default(), |_| ()).1.0;
+    }
+    let seen = seen.into_iter().map(|observation| Seen { observation, p999: None }).collect();
+    Found { seen, records }
+}
+
+/// Plays one schedule, or what of it comes before a signal.
+fn play<T: Tracer>(
+    system: &System,
+    config: &Config,
+    duration: Duration,
+    tracer: T,
+    progress: impl Fn(Instant),
+) -> (Vec<Observation>, T) {
+    let mut simulation = Simulation::new(system, config, tracer);
+    let end = Instant::ZERO + duration;
+    let mut slice = (duration.as_ns() / 1000).max(1);
+    // BOUND: every slice is at least a nanosecond, and slices grow while they are quick.
+    while simulation.now() < end && !interrupt::requested() {
+        let started = time::Instant::now();
+        let next = simulation.now().checked_add(Duration::from_ns(slice)).unwrap_or(end);
+        simulation.run_until(next.min(end));
+        progress(simulation.now());
+        let took = started.elapsed();
+        if took < SLICE / 2 {
+            slice = slice.saturating_mul(2);
+        } else if took > SLICE * 2 {
+            slice = (slice / 2).max(1);
+        }
+    }
+    (simulation.observations(), simulation.into_tracer())
+}
+
+fn merge(all: &mut Observation, one: &Observation) {
+    all.jobs = all.jobs.saturating_add(one.jobs);
+    all.misses = all.misses.saturating_add(one.misses);
+    all.response = all.response.max(one.response);
+    all.blocking = all.blocking.max(one.blocking);
+    all.lock_wait = all.lock_wait.max(one.lock_wait);
+}
+
+/// Orders schedules: more misses, then the response nearest to (or furthest beyond) its deadline.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
+struct Badness {
+    misses: u64,
+    /// In millionths of the deadline.
+    response: u128,
+}
+
+impl Badness {
+    fn of(system: &System, seen: &[Observation]) -> Self {
+        let share = |(seen, task): (&Observation, &Task)| {
+            let response = seen.response.unwrap_or_default();
+            u128::from(response.as_ns()) * 1_000_000 / u128::from(task.deadline.as_ns())
+        };
+        Self {
+            misses: seen.iter().map(|seen| seen.misses).fold(0, u64::saturating_add),
+            response: seen.iter().zip(system.tasks()).map(share).max().unwrap_or(0),
+        }
+    }
+}
+
+/// Keeps records, up to a limit.
+#[derive(Default)]
+struct Recorder(Vec<Record>);
+
+impl Tracer for Recorder {
+    fn record(&mut self, record: Record) {
+        if self.0.len() < RECORDS_MAX {
+            self.0.push(record);
+        }
+    }
+}
