@@ -1,1 +1,37 @@
+//! Real-time locks on Linux, and the runtime that executes a task set with them.
+//!
+//! [`run`] takes a [`System`](lockwright_model::System) and executes it: one SCHED_FIFO thread a task, bound to its CPU, burning the
+//! execution times its body names, taking real locks under the protocol asked for. What was seen comes
+//! back as an [`Outcome`]: response times, misses, lock waits, and a record of who executed when.
+//!
+//! - [`observe`] reads blocking and time lines off such records, of a run or of a simulation.
+//! - [`doctor`] says what this machine lacks for real time, and how to mend it.
+//!
+//! The protocols are the state machines of `lockwright_protocol`; `icpp` and `mpcp` execute them
+//! unchanged, under a guard that no thread ever spins on. `pip` is the kernel's priority inheritance, `none` a plain mutex.
+//!
+//! Real-time priorities need a permission; without it [`run`] returns [`RunError::NoPermission`], which says what to grant.
 
+#[cfg(not(target_os = "linux"))]
+compile_error!("lockwright runs on Linux: it needs SCHED_FIFO and futexes with priority inheritance");
+
+mod burn;
+mod calibrate;
+pub mod doctor;
+mod executor;
+mod guard;
+mod lock;
+mod log;
+pub mod observe;
+mod pi_word;
+mod priorities;
+mod run;
+mod sys;
+
+pub use calibrate::Calibration;
+pub use lock::LockError;
+pub use priorities::TASK_LEVELS_MAX;
+pub use run::{
+    Control, Ended, Job, LOG_CAPACITY, Outcome, PriorityChange, RunConfig, RunError, TaskOutcome, Throttling, run,
+};
+pub use sys::SysError;

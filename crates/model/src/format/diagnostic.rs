@@ -50,7 +50,9 @@ impl Diagnostic {
         let before = source.get(..self.span.as_ref()?.start)?;
         let line_start = before.rfind('\n').map_or(0, |newline| newline + 1);
         let line = before.bytes().filter(|&byte| byte == b'\n').count() + 1;
-        Some((line, before[line_start..].chars().count() + 1))
+        // A byte order mark takes no column.
+        let column = before[line_start..].trim_start_matches('\u{feff}').chars().count() + 1;
+        Some((line, column))
     }
 }
 
@@ -127,6 +129,11 @@ pub(super) fn shown(name: &str) -> String {
     format!("`{shown}`")
 }
 
+/// "task `camera`", or "a task" where the name is missing.
+pub(super) fn named(kind: &str, name: &str) -> String {
+    if name.is_empty() { format!("a {kind}") } else { format!("{kind} {}", shown(name)) }
+}
+
 /// The candidate nearest to `word`, if one is near.
 pub(super) fn nearest<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let letters = word.chars().take(SHOWN_MAX + 1).count();
@@ -155,6 +162,7 @@ mod tests {
         assert_eq!(Diagnostic::new("").at(7..8).line_column(source), Some((2, 4)));
         assert_eq!(Diagnostic::new("").at(9..9).line_column(source), None, "outside");
         assert_eq!(Diagnostic::new("").line_column(source), None);
+        assert_eq!(Diagnostic::new("").at(3..4).line_column("\u{feff}x"), Some((1, 1)));
     }
 
     #[test]

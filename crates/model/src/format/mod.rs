@@ -5,9 +5,19 @@
 //! [`Diagnostic`], which knows its place in the text. The file form is described in `docs/task-set.md`.
 
 mod diagnostic;
+mod rt_app;
 mod task_set;
 mod writer;
 
 pub use diagnostic::{Diagnostic, MAX_DIAGNOSTICS, MAX_SOURCE_BYTES};
+pub use rt_app::{Imported, import_rt_app};
 pub use task_set::{parse_system, parse_system_bytes};
 pub use writer::write_system;
+
+use crate::{Duration, Step};
+
+/// The sum of a body's runs, or what is above every limit where it does not fit.
+fn sum_of_runs(body: &[Step]) -> Duration {
+    let runs = body.iter().filter_map(|step| if let Step::Run(time) = step { Some(*time) } else { None });
+    runs.fold(Duration::ZERO, |sum, time| sum.checked_add(time).unwrap_or(Duration::from_ns(u64::MAX)))
+}

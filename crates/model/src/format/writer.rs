@@ -10,7 +10,7 @@ pub fn write_system(system: &System) -> String {
     let mut out = String::new();
     // Writing to a `String` does not fail.
     let _ = write_to(&mut out, system);
-    out
+    out.trim_start().into()
 }
 
 fn write_to(out: &mut String, system: &System) -> core::fmt::Result {
@@ -65,4 +65,51 @@ fn write_task(out: &mut String, system: &System, task: &Task) -> core::fmt::Resu
 
 fn quoted(text: &str) -> String {
     toml::Value::from(text).to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::format::parse_system;
+    use crate::{CpuId, Priority, Protocol, Resource, ResourceId};
+
+    #[test]
+    fn any_name_and_every_property_come_back() {
+        for name in
+            ["a", "\"", "'''\"\"\"", "\\", "two\nlines\r\n", "\u{0}\u{1b}\u{7f}", "µ\u{feff}\u{2028}", " ", "#[[task]]"]
+        {
+            let ns = Duration::from_ns;
+            let resource = |name: String, protocol, ceiling| Resource { name, protocol, ceiling };
+            let resources = vec![
+                resource(name.into(), Some(Protocol::Mpcp), Some(Priority::BASE_MAX)),
+                resource(format!("{name}2"), None, None),
+            ];
+            let [outer, inner] = [0, 1].map(ResourceId);
+            let body = vec![
+                Step::Lock(outer),
+                Step::Lock(inner),
+                Step::Run(ns(1_234_567_891)),
+                Step::Unlock(inner),
+                Step::Unlock(outer),
+                Step::Run(ns(1)),
+                Step::Run(ns(7)),
+            ];
+            let task = Task {
+                name: name.into(),
+                cpu: CpuId(2),
+                priority: Priority::BASE_MAX,
+                period: crate::DURATION_MAX,
+                deadline: ns(999_999_999_999_999),
+                jitter: ns(999_999_999_999_998),
+                offset: ns(1),
+                wcet: ns(1_234_567_899),
+                body,
+            };
+            for (system_name, protocol) in [(name, None), ("", Some(Protocol::Icpp))] {
+                let system = System::new(system_name.into(), 3, protocol, resources.clone(), vec![task.clone()]);
+                let system = system.expect("valid");
+                assert_eq!(parse_system(&write_system(&system)).as_ref(), Ok(&system), "{name:?}");
+            }
+        }
+    }
 }

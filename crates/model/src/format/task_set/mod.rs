@@ -13,7 +13,7 @@ mod syntax;
 mod task;
 mod value;
 
-use super::diagnostic::{Diagnostic, Faults, check_length, shown};
+use super::diagnostic::{Diagnostic, Faults, check_length, named, shown};
 use crate::{Invalid, MAX_CPUS, MAX_RESOURCES, MAX_TASKS, Priority, Protocol, Resource, Subject, System, Task, system};
 use core::ops::Range;
 use fields::{Fields, Found};
@@ -223,7 +223,7 @@ fn read_resource(found: &Found, faults: &mut Faults) -> (Resource, Places) {
     let Some(table) = found.table("a resource", "write [[resource]]", faults) else { return (resource, places) };
     let fields = Fields::of(table, "a resource", found.span(), &["name", "protocol", "ceiling"], faults);
     resource.name = fields.name("resource", faults);
-    let owner = format!("resource {}", shown(&resource.name));
+    let owner = named("resource", &resource.name);
     resource.protocol = read_protocol(fields.get("protocol"), &format!("the protocol of {owner}"), faults).flatten();
     resource.ceiling =
         fields.get("ceiling").and_then(|ceiling| ceiling.priority(&format!("the ceiling of {owner}"), faults));

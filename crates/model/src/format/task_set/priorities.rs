@@ -1,6 +1,6 @@
 //! How tasks come by their priorities: all from the file, or all from a rule.
 
-use super::{Diagnostic, Draft, Faults, Platform, shown};
+use super::{Diagnostic, Draft, Faults, Platform, named};
 use crate::{Task, assign_deadline_monotonic, assign_rate_monotonic};
 
 /// What `priorities` may say.
@@ -25,21 +25,20 @@ pub(super) fn assign(drafts: &mut [Draft], platform: &Platform, faults: &mut Fau
     match (policy, given, missing) {
         (None | Some(Policy::Explicit), _, None) => {}
         (Some(Policy::Explicit), _, Some(missing)) => {
-            let fault = Diagnostic::new(format!("task {} has no priority", shown(&missing.task.name)))
+            let fault = Diagnostic::new(format!("{} has no priority", named("task", &missing.task.name)))
                 .at(missing.places.of(Some("name")));
             faults.push(fault.help("priorities = \"explicit\" wants one of every task"));
         }
         (None, Some(given), Some(missing)) => {
-            let (given_name, missing_name) = (shown(&given.task.name), shown(&missing.task.name));
-            let fault =
-                Diagnostic::new(format!("task {given_name} gives a priority, but task {missing_name} does not"))
-                    .at(missing.places.of(Some("name")))
-                    .label("no priority");
+            let (given_name, missing_name) = (named("task", &given.task.name), named("task", &missing.task.name));
+            let fault = Diagnostic::new(format!("{given_name} gives a priority, but {missing_name} does not"))
+                .at(missing.places.of(Some("name")))
+                .label("no priority");
             faults.push(fault.help("give every task a priority, or none"));
         }
         (Some(Policy::RateMonotonic | Policy::DeadlineMonotonic), Some(given), _) => {
-            let name = shown(&given.task.name);
-            let fault = Diagnostic::new(format!("task {name} gives a priority, but the platform assigns them all"))
+            let name = named("task", &given.task.name);
+            let fault = Diagnostic::new(format!("{name} gives a priority, but the platform assigns them all"))
                 .at(given.places.of(Some("priority")));
             faults.push(fault.help("leave the priority out, or say priorities = \"explicit\""));
         }

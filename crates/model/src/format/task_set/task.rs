@@ -1,8 +1,10 @@
 //! One `[[task]]`.
 
 use super::fields::{Fields, Found};
-use super::{Diagnostic, Faults, Places, body, check_task, shown};
-use crate::{CpuId, Duration, Priority, Resource, Step, Task};
+use super::{Diagnostic, Faults, Places, body, check_task, named, shown};
+use crate::format::diagnostic::nearest;
+use crate::format::sum_of_runs;
+use crate::{CpuId, Duration, MAX_CPUS, Priority, Resource, Task};
 
 /// What a task of the file may refer to.
 pub(super) struct Surroundings<'a> {
@@ -27,7 +29,7 @@ impl Draft {
         let mut draft = Self { task: blank(), places: Places::at(found.span()), gives_priority: false };
         let Some(table) = found.table("a task", "write [[task]]", faults) else { return draft };
         let owner = table.get("name").and_then(|name| name.get_ref().as_str());
-        let owner = owner.map_or("a task".into(), |name| format!("task {}", shown(name)));
+        let owner = named("task", owner.unwrap_or_default());
         let fields = Fields::of(table, &owner, found.span(), &KEYS, faults);
         for key in KEYS {
             draft.places.note(key, fields.get(key).as_ref());
@@ -77,9 +79,9 @@ impl Draft {
 fn read_cpu(fields: &Fields, owner: &str, surroundings: &Surroundings, faults: &mut Faults) -> Option<CpuId> {
     let cpus = surroundings.cpus;
     match fields.get("cpu") {
-        // The range is checked with the other rules of a system.
         Some(found) => {
-            found.integer(&format!("the CPU of {owner}"), 0, u64::from(u16::MAX), faults).map(|cpu| CpuId(cpu as u16))
+            let most = cpus.unwrap_or(MAX_CPUS) as u64 - 1;
+            found.integer(&format!("the CPU of {owner}"), 0, most, faults).map(|cpu| CpuId(cpu as u16))
         }
         None if cpus == Some(1) => Some(CpuId(0)),
         None => {
@@ -88,12 +90,6 @@ fn read_cpu(fields: &Fields, owner: &str, surroundings: &Surroundings, faults: &
             None
         }
     }
-}
-
-/// The sum, or what is above every limit where it does not fit.
-fn sum_of_runs(body: &[Step]) -> Duration {
-    let runs = body.iter().filter_map(|step| if let Step::Run(time) = step { Some(*time) } else { None });
-    runs.fold(Duration::ZERO, |sum, time| sum.checked_add(time).unwrap_or(Duration::from_ns(u64::MAX)))
 }
 
 fn blank() -> Task {
@@ -121,7 +117,7 @@ impl Draft {
 pub(super) fn undeclared(owner: &str, verb: &str, name: &str, surroundings: &Surroundings) -> Diagnostic {
     let names = surroundings.resources.iter().map(|resource| resource.name.as_str()).filter(|name| !name.is_empty());
     let fault = Diagnostic::new(format!("{owner} {verb} {}, which is not declared", shown(name)));
-    match super::super::diagnostic::nearest(name, names) {
+    match nearest(name, names) {
         Some(near) => fault.help(format!("did you mean {}?", shown(near))),
         None => fault.help("declare it: [[resource]] with that name"),
     }

@@ -1,0 +1,340 @@
+//! Workloads of rt-app, the load generator of the Linux scheduler's developers.
+//!
+//! ```text
+//!   text --loose_json--> tree --thread, events--> threads (rate, loop of events) --here--> tasks --System::new--> system
+//! ```
+//! A thread becomes a task when it has one rate: one `timer` at the end (or the start) of its loop. What a task set
+//! cannot express is refused by name and place; what an import leaves out or decides is a note.
+
+mod events;
+mod loose_json;
+mod thread;
+
+use super::diagnostic::{Diagnostic, Faults, check_length, nearest, shown};
+use crate::{
+    CpuId, Duration, MAX_RESOURCES, MAX_TASKS, Priority, Protocol, Resource, ResourceId, Step, Subject, System, Task,
+    assign_rate_monotonic,
+};
+use core::ops::Range;
+use events::Event;
+use loose_json::{Member, Node, Value};
+use thread::{Policy, Thread};
+
+/// A system made from a foreign file.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Imported {
+    /// What the file describes.
+    pub system: System,
+    /// What was left out, or decided for it, in order of place.
+    pub notes: Vec<Diagnostic>,
+}
+
+/// Reads the workload of an rt-app file.
+///
+/// # Errors
+/// At least one fault, in order of place.
+///
+/// # Examples
+/// ```
+/// use lockwright_model::format::import_rt_app;
+/// let source = r#"{ "tasks": { "mixer": {
+///     "policy": "SCHED_FIFO", "priority": 20, "cpus": [0],
+///     "run": 100, "lock": "ring", "run": 20, "unlock": "ring", // microseconds
+///     "timer": { "ref": "unique", "period": 5000 },
+/// } } }"#;
+/// let imported = import_rt_app(source).unwrap();
+/// assert_eq!(imported.system.tasks()[0].body.len(), 4);
+/// ```
+pub fn import_rt_app(source: &str) -> Result<Imported, Vec<Diagnostic>> {
+    check_length(source.len())?;
+    let mut import = Import::default();
+    let system = match loose_json::parse(source) {
+        Ok(root) => import.read(&root),
+        Err(fault) => {
+            import.faults.push(fault);
+            None
+        }
+    };
+    match system {
+        Some(system) if import.faults.is_empty() => Ok(Imported { system, notes: import.notes.into_sorted(source) }),
+        _ => {
+            if import.faults.is_empty() {
+                import.faults.push(Diagnostic::new("this is not an rt-app workload"));
+            }
+            Err(import.faults.into_sorted(source))
+        }
+    }
+}
+
+/// The import in progress.
+#[derive(Default)]
+struct Import {
+    faults: Faults,
+    notes: Faults,
+}
+
+/// The `global` object, as far as it matters.
+struct Global {
+    name: String,
+    protocol: Protocol,
+    policy: Policy,
+}
+
+/// Keys of `global` that say how to run or log a workload, not what it is.
+const RUN_ONLY: [&str; 15] = [
+    "duration",
+    "calibration",
+    "lock_pages",
+    "logdir",
+    "log_basename",
+    "log_size",
+    "logstats",
+    "ftrace",
+    "gnuplot",
+    "frag",
+    "io_device",
+    "mem_buffer_size",
+    "cumulative_slack",
+    "pi_enabled",
+    "default_policy",
+];
+
+impl Import {
+    fn fault(&mut self, span: &Range<usize>, message: impl Into<String>, help: impl Into<String>) {
+        self.faults.push(Diagnostic::new(message).at(span.clone()).help(help));
+    }
+
+    fn note(&mut self, span: &Range<usize>, message: impl Into<String>) {
+        self.notes.push(Diagnostic::new(message).at(span.clone()));
+    }
+
+    fn read(&mut self, root: &Node) -> Option<System> {
+        let sections = self.object(root, "a workload")?;
+        let mut tasks = None;
+        let mut global = None;
+        for member in sections {
+            match &*member.key {
+                "tasks" if tasks.is_none() => tasks = Some(member),
+                "global" if global.is_none() => global = Some(member),
+                "tasks" | "global" => self.given_twice(member),
+                "resources" => self.note(&member.key_span, "`resources` is left out: locks are known by their use"),
+                _ => self.unknown_key(member, "a workload", &["tasks", "global", "resources"]),
+            }
+        }
+        let global = self.read_global(global);
+        let Some(tasks) = tasks else {
+            if self.faults.is_empty() {
+                self.fault(&root.span, "a workload without tasks", "add \"tasks\" : { ... }");
+            }
+            return None;
+        };
+        let mut threads: Vec<Thread> = Vec::new();
+        for member in self.object(&tasks.node, "`tasks`")? {
+            if self.faults.is_full() {
+                break;
+            }
+            if let Some(thread) = Thread::read(self, member, global.policy) {
+                threads.push(thread);
+            }
+        }
+        if !self.faults.is_empty() {
+            return None;
+        }
+        if threads.is_empty() {
+            self.fault(&tasks.key_span, "a workload without tasks", "add at least one thread");
+            return None;
+        }
+        self.note_shared_timers(&threads);
+        self.build(global, &threads)
+    }
+
+    fn read_global(&mut self, member: Option<&Member>) -> Global {
+        let mut global = Global { name: "rt-app".into(), protocol: Protocol::None, policy: Policy::Other };
+        let Some(member) = member else { return global };
+        let Some(members) = self.object(&member.node, "`global`") else { return global };
+        for member in members {
+            match (&*member.key, &member.node.value) {
+                ("pi_enabled", Value::Boolean(enabled)) => {
+                    global.protocol = if *enabled { Protocol::Pip } else { Protocol::None };
+                }
+                ("pi_enabled", _) => self.mistyped(member, "true or false"),
+                ("default_policy", _) => {
+                    if let Some(policy) = Policy::read(self, member) {
+                        global.policy = policy;
+                    }
+                }
+                ("log_basename", Value::Text(name)) if !name.is_empty() => global.name = name.to_string(),
+                (key, _) if RUN_ONLY.contains(&key) => {
+                    self.note(&member.key_span, format!("{} is left out: it does not shape the tasks", shown(key)));
+                }
+                _ => self.unknown_key(member, "`global`", &RUN_ONLY),
+            }
+        }
+        global
+    }
+
+    /// A timer of one name in several threads is one timer for rt-app, but one for each task here.
+    fn note_shared_timers(&mut self, threads: &[Thread]) {
+        let mut seen = std::collections::HashSet::new();
+        for thread in threads {
+            let Some((name, span)) = &thread.timer_ref else { continue };
+            if !name.starts_with("unique") && !seen.insert(name) {
+                self.note(span, format!("the timer {} is shared: each task is taken to have its own", shown(name)));
+            }
+        }
+    }
+
+    fn build(&mut self, global: Global, threads: &[Thread]) -> Option<System> {
+        let mut builder = Builder::default();
+        for (index, thread) in threads.iter().enumerate() {
+            if builder.tasks.len() + thread.instances > MAX_TASKS {
+                self.fault(&thread.span, "too many tasks", format!("at most {MAX_TASKS} are supported"));
+                return None;
+            }
+            builder.add(self, index, thread)?;
+        }
+        let Builder { mut tasks, resources, origins, resource_spans } = builder;
+        self.assign_priorities(threads, &origins, &mut tasks);
+        let cpus = tasks.iter().map(|task| task.cpu.index() + 1).max().unwrap_or(1);
+        match System::new(global.name, cpus, Some(global.protocol), resources, tasks) {
+            Ok(system) => Some(system),
+            Err(invalid) => {
+                let span = match invalid.subject {
+                    Subject::Task(task) => threads[origins[task.index()]].span_of(invalid.key),
+                    Subject::Step(task, step) => threads[origins[task.index()]].span_of_step(step),
+                    Subject::Resource(resource) => resource_spans[resource.index()].clone(),
+                    Subject::System => 0..0,
+                };
+                self.fault(&span, invalid.message, invalid.help);
+                None
+            }
+        }
+    }
+
+    /// Real-time threads keep their order, above all others; the others are rate monotonic.
+    fn assign_priorities(&mut self, threads: &[Thread], origins: &[usize], tasks: &mut [Task]) {
+        let mut others: Vec<Task> = Vec::new();
+        for (task, &origin) in tasks.iter().zip(origins) {
+            if threads[origin].realtime.is_none() {
+                others.push(task.clone());
+            }
+        }
+        let below = others.len() as u32;
+        assign_rate_monotonic(&mut others);
+        let mut others = others.into_iter();
+        for (task, &origin) in tasks.iter_mut().zip(origins) {
+            task.priority = match threads[origin].realtime {
+                Some(level) => Priority::base(level + below),
+                None => others.next().map_or(Priority::MIN, |other| other.priority),
+            };
+        }
+        if let Some(first) = threads.iter().find(|thread| thread.realtime.is_none()) {
+            let message = "threads of SCHED_OTHER have no fixed priority: they are given rate monotonic ones";
+            self.note(&first.span, message);
+            if threads.iter().any(|thread| thread.realtime.is_some()) {
+                self.note(&first.span, format!("real-time priorities are raised by {below}, above all other threads"));
+            }
+        }
+    }
+
+    fn object<'a, 's>(&mut self, node: &'a Node<'s>, what: &str) -> Option<&'a [Member<'s>]> {
+        match &node.value {
+            Value::Object(members) => Some(members),
+            _ => {
+                self.fault(&node.span, format!("{what} is not an object"), "write { \"key\" : value }");
+                None
+            }
+        }
+    }
+
+    fn given_twice(&mut self, member: &Member) {
+        self.fault(&member.key_span, format!("{} is given twice", shown(&member.key)), "keep one of them");
+    }
+
+    fn mistyped(&mut self, member: &Member, wanted: &str) {
+        let fault = Diagnostic::new(format!("{} is not {wanted}", shown(&member.key)));
+        self.faults.push(fault.at(member.node.span.clone()));
+    }
+
+    fn unknown_key(&mut self, member: &Member, owner: &str, valid: &[&str]) {
+        let help = match nearest(&member.key, valid.iter().copied()) {
+            Some(near) => format!("did you mean `{near}`?"),
+            None => "it cannot be imported: leave it out".into(),
+        };
+        self.fault(&member.key_span, format!("{owner} has no key {}", shown(&member.key)), help);
+    }
+
+    /// A whole number of at least zero.
+    fn whole(&mut self, member: &Member, most: u64) -> Option<u64> {
+        let number = match member.node.value {
+            Value::Number(number) => number.parse().ok(),
+            _ => None,
+        };
+        let number = number.filter(|number| *number <= most);
+        if number.is_none() {
+            self.mistyped(member, &format!("a whole number from 0 to {most}"));
+        }
+        number
+    }
+
+    fn microseconds(&mut self, member: &Member) -> Option<Duration> {
+        self.whole(member, crate::DURATION_MAX.as_ns() / 1_000).map(Duration::from_us)
+    }
+}
+
+/// The tasks and resources so far.
+#[derive(Default)]
+struct Builder {
+    tasks: Vec<Task>,
+    resources: Vec<Resource>,
+    /// By task, the index of its thread.
+    origins: Vec<usize>,
+    /// By resource, its first use.
+    resource_spans: Vec<Range<usize>>,
+}
+
+impl Builder {
+    fn add(&mut self, import: &mut Import, index: usize, thread: &Thread) -> Option<()> {
+        let mut body = Vec::new();
+        for (event, span) in &thread.events {
+            body.push(match event {
+                Event::Run(time) => Step::Run(*time),
+                Event::Lock(name) => Step::Lock(self.resource(import, name, span)?),
+                Event::Unlock(name) => Step::Unlock(self.resource(import, name, span)?),
+            });
+        }
+        let blank = Task {
+            name: thread.name.clone(),
+            cpu: thread.cpu,
+            priority: Priority::MIN,
+            period: thread.period,
+            deadline: thread.deadline,
+            jitter: Duration::ZERO,
+            offset: thread.offset,
+            wcet: super::sum_of_runs(&body),
+            body,
+        };
+        for instance in 0..thread.instances {
+            let mut task = blank.clone();
+            if thread.instances > 1 {
+                task.name = format!("{}-{instance}", thread.name);
+            }
+            self.tasks.push(task);
+            self.origins.push(index);
+        }
+        Some(())
+    }
+
+    fn resource(&mut self, import: &mut Import, name: &str, span: &Range<usize>) -> Option<ResourceId> {
+        let known = self.resources.iter().position(|resource| resource.name == name);
+        if known.is_none() && self.resources.len() == MAX_RESOURCES {
+            import.fault(span, "too many mutexes", format!("at most {MAX_RESOURCES} are supported"));
+            return None;
+        }
+        Some(ResourceId::new(known.unwrap_or_else(|| {
+            self.resources.push(Resource { name: name.into(), ..Resource::default() });
+            self.resource_spans.push(span.clone());
+            self.resources.len() - 1
+        })))
+    }
+}

@@ -1,0 +1,375 @@
+//! One thread of a workload.
+
+use super::events::{Event, Loop, SUPPORTED, kind_of, refused};
+use super::{CpuId, Duration, Import, Member, Node, Range, Value, nearest, shown};
+use crate::{MAX_CPUS, MAX_STEPS, MAX_TASKS};
+
+/// The scheduling policies that can be imported.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Policy {
+    Other,
+    /// SCHED_FIFO or SCHED_RR.
+    Realtime,
+}
+
+/// rt-app's default of a real-time priority.
+const PRIORITY_DEFAULT: u64 = 10;
+/// Linux' greatest real-time priority.
+const PRIORITY_MAX: u64 = 99;
+
+impl Policy {
+    pub(super) fn read(import: &mut Import, member: &Member) -> Option<Self> {
+        let Value::Text(name) = &member.node.value else {
+            import.mistyped(member, "the name of a policy");
+            return None;
+        };
+        let span = &member.node.span;
+        match &**name {
+            "SCHED_OTHER" => Some(Self::Other),
+            "SCHED_FIFO" => Some(Self::Realtime),
+            "SCHED_RR" => {
+                import.note(
+                    span,
+                    "threads of one priority take turns under SCHED_RR; tasks are first come, first served",
+                );
+                Some(Self::Realtime)
+            }
+            "SCHED_DEADLINE" => {
+                import.fault(
+                    span,
+                    "SCHED_DEADLINE cannot be imported",
+                    "task sets have fixed priorities: use SCHED_FIFO",
+                );
+                None
+            }
+            other => {
+                let help = match nearest(other, ["SCHED_OTHER", "SCHED_FIFO", "SCHED_RR"]) {
+                    Some(near) => format!("did you mean `{near}`?"),
+                    None => "it is one of SCHED_OTHER, SCHED_FIFO, SCHED_RR".into(),
+                };
+                import.fault(span, format!("the policy {} cannot be imported", shown(other)), help);
+                None
+            }
+        }
+    }
+}
+
+/// A thread that has one rate: it can become a task.
+pub(super) struct Thread {
+    pub(super) name: String,
+    pub(super) span: Range<usize>,
+    pub(super) instances: usize,
+    pub(super) cpu: CpuId,
+    /// The Linux priority of a real-time thread.
+    pub(super) realtime: Option<u32>,
+    pub(super) period: Duration,
+    pub(super) deadline: Duration,
+    pub(super) offset: Duration,
+    pub(super) events: Vec<(Event, Range<usize>)>,
+    pub(super) timer_ref: Option<(String, Range<usize>)>,
+    /// Where some keys stand, as a task set calls them.
+    spans: Vec<(&'static str, Range<usize>)>,
+}
+
+const KEYS: [&str; 8] = ["instance", "policy", "priority", "cpus", "loop", "delay", "phases", "deadline"];
+
+/// Keys of a thread that change what it is, and cannot be imported.
+const REFUSED: [(&str, &str); 4] = [
+    ("taskgroup", "task sets have no control groups"),
+    ("dl-runtime", "task sets have fixed priorities, not SCHED_DEADLINE"),
+    ("dl-period", "task sets have fixed priorities, not SCHED_DEADLINE"),
+    ("dl-deadline", "task sets have fixed priorities, not SCHED_DEADLINE"),
+];
+
+/// Keys of a thread that do not matter under fixed priorities.
+const IGNORED: [&str; 3] = ["nodes_membind", "util_min", "util_max"];
+
+impl Thread {
+    pub(super) fn span_of(&self, key: Option<&str>) -> Range<usize> {
+        let span = self.spans.iter().find(|(known, _)| Some(*known) == key);
+        span.map_or_else(|| self.span.clone(), |(_, span)| span.clone())
+    }
+
+    pub(super) fn span_of_step(&self, step: usize) -> Range<usize> {
+        self.events.get(step).map_or_else(|| self.span.clone(), |(_, span)| span.clone())
+    }
+
+    pub(super) fn read(import: &mut Import, member: &Member, default: Policy) -> Option<Self> {
+        let owner = format!("thread {}", shown(&member.key));
+        let mut draft = Draft::default();
+        draft.read(import, &member.node, &owner);
+        if draft.faulty {
+            return None;
+        }
+        let name = member.key.to_string();
+        let span = member.key_span.clone();
+        if name.is_empty() {
+            import.fault(&span, "a thread without a name", "give it a name");
+        }
+        draft.body.check_timer_place(import, &owner);
+        let Some(timer) = draft.body.timer else {
+            let help = "end its loop with \"timer\" : { \"ref\" : \"unique\", \"period\" : 10000 }";
+            // A sleep or a suspend has been refused with the same advice.
+            if !draft.refused_event {
+                import.fault(&span, format!("{owner} has no timer, and so no period"), help);
+            }
+            return None;
+        };
+        if draft.body.events.is_empty() {
+            if !draft.refused_event {
+                import.fault(&span, format!("{owner} does nothing"), "add a \"run\"");
+            }
+            return None;
+        }
+        let realtime = match draft.policy.unwrap_or(default) {
+            Policy::Realtime => Some(realtime_priority(import, draft.priority.as_ref())? as u32),
+            Policy::Other => {
+                if let Some((_, span)) = &draft.priority {
+                    import.note(span, "a nice value is left out: it is no priority");
+                }
+                None
+            }
+        };
+        let cpu = draft.cpu.unwrap_or_else(|| {
+            import.note(&span, format!("{owner} names no CPU: it is put on CPU 0"));
+            CpuId(0)
+        });
+        let mut spans = vec![("period", timer.span.clone())];
+        spans.extend(draft.deadline.as_ref().map(|(_, span)| ("deadline", span.clone())));
+        Some(Self {
+            name,
+            span,
+            instances: draft.instances.unwrap_or(1),
+            cpu,
+            realtime,
+            period: timer.period,
+            deadline: draft.deadline.map_or(timer.period, |(deadline, _)| deadline),
+            offset: draft.offset.unwrap_or(Duration::ZERO),
+            events: draft.body.events,
+            timer_ref: timer.name.map(|name| (name, timer.span)),
+            spans,
+        })
+    }
+}
+
+fn realtime_priority(import: &mut Import, given: Option<&(Option<i64>, Range<usize>)>) -> Option<u64> {
+    let Some((number, span)) = given else { return Some(PRIORITY_DEFAULT) };
+    let priority =
+        number.and_then(|number| u64::try_from(number).ok()).filter(|priority| (1..=PRIORITY_MAX).contains(priority));
+    if priority.is_none() {
+        import.fault(span, "a real-time priority is from 1 to 99", "greater is more urgent");
+    }
+    priority
+}
+
+/// A thread being read.
+#[derive(Default)]
+struct Draft {
+    instances: Option<usize>,
+    policy: Option<Policy>,
+    priority: Option<(Option<i64>, Range<usize>)>,
+    cpu: Option<CpuId>,
+    offset: Option<Duration>,
+    deadline: Option<(Duration, Range<usize>)>,
+    body: Loop,
+    refused_event: bool,
+    faulty: bool,
+    seen: Vec<&'static str>,
+}
+
+impl Draft {
+    fn read(&mut self, import: &mut Import, node: &Node, owner: &str) {
+        let Some(members) = import.object(node, owner) else {
+            self.faulty = true;
+            return;
+        };
+        let mut events = Loop::default();
+        for member in members {
+            if import.faults.is_full() {
+                break;
+            }
+            self.refused_event |= refused(kind_of(&member.key)).is_some();
+            if events.take(import, member, owner) || self.take_key(import, member, owner) {
+                continue;
+            }
+            self.faulty = true;
+            let valid = KEYS.iter().chain(&SUPPORTED).copied().collect::<Vec<_>>();
+            import.unknown_key(member, owner, &valid);
+        }
+        if let Some(phases) = members.iter().find(|member| member.key == "phases") {
+            if let Some(timer) = &events.timer {
+                import.fault(
+                    &timer.span,
+                    format!("{owner} has both phases and events"),
+                    "events belong into the phases",
+                );
+                self.faulty = true;
+            } else if let Some((_, span)) = events.events.first() {
+                import.fault(span, format!("{owner} has both phases and events"), "events belong into the phases");
+                self.faulty = true;
+            } else {
+                self.read_phases(import, &phases.node, owner);
+            }
+        } else {
+            self.body = events;
+        }
+    }
+
+    /// Returns whether the key is one of a thread's.
+    fn take_key(&mut self, import: &mut Import, member: &Member, owner: &str) -> bool {
+        let Some(key) = KEYS.iter().find(|key| **key == member.key) else {
+            return self.take_foreign_key(import, member, owner);
+        };
+        if self.seen.contains(key) {
+            import.given_twice(member);
+            return true;
+        }
+        self.seen.push(key);
+        match *key {
+            "instance" => {
+                self.instances = import.whole(member, MAX_TASKS as u64).map(|instances| instances as usize);
+                if self.instances == Some(0) {
+                    import.fault(&member.node.span, format!("{owner} has no instance"), "leave the thread out");
+                }
+            }
+            "policy" => self.policy = Policy::read(import, member),
+            "priority" => {
+                let number = match member.node.value {
+                    Value::Number(number) => number.parse().ok(),
+                    _ => None,
+                };
+                if number.is_none() {
+                    import.mistyped(member, "a whole number");
+                }
+                self.priority = Some((number, member.node.span.clone()));
+            }
+            "cpus" => self.cpu = read_cpus(import, member, owner),
+            "loop" => {
+                if let Some(Some(times)) = read_loop(import, member) {
+                    import
+                        .note(&member.key_span, format!("the {times} rounds of {owner} are left out: a task goes on"));
+                }
+            }
+            "delay" => self.offset = import.microseconds(member),
+            "deadline" => {
+                self.deadline = import.microseconds(member).map(|deadline| (deadline, member.node.span.clone()));
+            }
+            // The phases are read when all keys are known.
+            _ => {}
+        }
+        true
+    }
+
+    fn take_foreign_key(&mut self, import: &mut Import, member: &Member, owner: &str) -> bool {
+        if let Some((_, why)) = REFUSED.iter().find(|(refused, _)| *refused == member.key) {
+            import.fault(&member.key_span, format!("{owner} has the key {}", shown(&member.key)), *why);
+            return true;
+        }
+        if IGNORED.contains(&&*member.key) {
+            import.note(&member.key_span, format!("{} is left out", shown(&member.key)));
+            return true;
+        }
+        false
+    }
+
+    fn read_phases(&mut self, import: &mut Import, node: &Node, owner: &str) {
+        let Some(phases) = import.object(node, &format!("`phases` of {owner}")) else {
+            self.faulty = true;
+            return;
+        };
+        let several = phases.len() > 1;
+        let timers = phases.iter().filter(|phase| has_timer(&phase.node)).count();
+        for phase in phases {
+            if import.faults.is_full() {
+                break;
+            }
+            let Some(members) = import.object(&phase.node, &format!("phase {}", shown(&phase.key))) else {
+                self.faulty = true;
+                continue;
+            };
+            let mut events = Loop::default();
+            let mut times = Some(1);
+            for member in members {
+                self.refused_event |= refused(kind_of(&member.key)).is_some();
+                if events.take(import, member, owner) {
+                    continue;
+                }
+                match &*member.key {
+                    "loop" => times = read_loop(import, member).unwrap_or(Some(1)),
+                    "cpus" if !several => {
+                        self.take_key(import, member, owner);
+                    }
+                    _ => {
+                        let why = "a phase cannot change what its thread is: give the key to the thread";
+                        self.faulty = true;
+                        import.fault(
+                            &member.key_span,
+                            format!("a phase of {owner} has the key {}", shown(&member.key)),
+                            why,
+                        );
+                    }
+                }
+            }
+            if events.timer.is_some() {
+                // Each round of the phase is a job of its own; so are the rounds of the thread.
+                if several && timers == 1 && times != Some(1) {
+                    let help = "its timer makes each round a job, unlike the other phases: make it a task of its own";
+                    import.fault(&phase.key_span, format!("a phase of {owner} loops by itself"), help);
+                    self.faulty = true;
+                }
+                self.body.append(events, 1, import, owner);
+            } else {
+                let times = times.unwrap_or(u64::MAX);
+                if times > MAX_STEPS as u64 {
+                    let help = format!("at most {MAX_STEPS} rounds make a job");
+                    import.fault(&phase.key_span, format!("a phase of {owner} has no timer and never ends"), help);
+                    self.faulty = true;
+                    continue;
+                }
+                self.body.append(events, times, import, owner);
+            }
+        }
+    }
+}
+
+fn has_timer(phase: &Node) -> bool {
+    let Value::Object(members) = &phase.value else { return false };
+    members.iter().any(|member| kind_of(&member.key) == "timer")
+}
+
+/// `Some(None)` is for ever; `None` is a fault.
+fn read_loop(import: &mut Import, member: &Member) -> Option<Option<u64>> {
+    let number: Option<i64> = match member.node.value {
+        Value::Number(number) => number.parse().ok(),
+        _ => None,
+    };
+    match number {
+        Some(-1) => Some(None),
+        Some(times @ 1..) => Some(Some(times.unsigned_abs())),
+        _ => {
+            import.mistyped(member, "-1, for ever, or a number of rounds");
+            None
+        }
+    }
+}
+
+fn read_cpus(import: &mut Import, member: &Member, owner: &str) -> Option<CpuId> {
+    let Value::List(cpus) = &member.node.value else {
+        import.mistyped(member, "a list of one CPU, [0]");
+        return None;
+    };
+    let [cpu] = cpus.as_slice() else {
+        let message = format!("{owner} may run on {} CPUs", cpus.len());
+        import.fault(&member.node.span, message, "tasks stay on one CPU: name it, [0]");
+        return None;
+    };
+    let number = match cpu.value {
+        Value::Number(number) => number.parse::<u16>().ok(),
+        _ => None,
+    };
+    let number = number.filter(|cpu| usize::from(*cpu) < MAX_CPUS);
+    if number.is_none() {
+        import.fault(&cpu.span, "this is not a CPU", format!("CPUs are numbered 0 to {}", MAX_CPUS - 1));
+    }
+    number.map(CpuId)
+}

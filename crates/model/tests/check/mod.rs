@@ -1,0 +1,80 @@
+//! What every reader owes for any input at all: a system that round-trips, or faults with places inside the source.
+//! Used by the tests here and by the fuzz targets.
+
+use lockwright_model::System;
+use lockwright_model::format::{Diagnostic, import_rt_app, parse_system, parse_system_bytes, write_system};
+
+/// What became of an input that was handled as it should be.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Outcome {
+    Accepted,
+    Refused,
+}
+
+/// Reads any bytes as a task set.
+#[allow(dead_code, reason = "a fuzz target reads one kind of file")]
+pub fn task_set(bytes: &[u8]) -> Result<Outcome, String> {
+    let read = parse_system_bytes(bytes);
+    match core::str::from_utf8(bytes) {
+        Ok(source) => {
+            let again = parse_system(source);
+            if again != read {
+                return Err("bytes and text are read differently".into());
+            }
+            outcome(source, read)
+        }
+        Err(error) => match read {
+            Ok(_) => Err("accepted what is not UTF-8".into()),
+            Err(faults) => {
+                let places: Vec<_> = faults.iter().map(|fault| fault.span.clone()).collect();
+                let at = error.valid_up_to();
+                if places == [Some(at..at)] { Ok(Outcome::Refused) } else { Err(format!("{places:?} is not {at}")) }
+            }
+        },
+    }
+}
+
+/// Reads any text as an rt-app workload.
+#[allow(dead_code, reason = "a fuzz target reads one kind of file")]
+pub fn rt_app(source: &str) -> Result<Outcome, String> {
+    let imported = import_rt_app(source);
+    if let Ok(imported) = &imported {
+        imported.notes.iter().try_for_each(|note| diagnostic(source, note))?;
+    }
+    outcome(source, imported.map(|imported| imported.system))
+}
+
+/// Checks what a reader made of `source`.
+pub fn outcome(source: &str, read: Result<System, Vec<Diagnostic>>) -> Result<Outcome, String> {
+    match read {
+        Ok(system) => {
+            let written = write_system(&system);
+            match parse_system(&written) {
+                Ok(again) if again == system => Ok(Outcome::Accepted),
+                Ok(_) => Err(format!("another system comes back:\n{written}")),
+                Err(faults) => Err(format!("not read back: {faults:?}\n{written}")),
+            }
+        }
+        Err(faults) if faults.is_empty() => Err("refused without a word".into()),
+        Err(faults) => {
+            faults.iter().try_for_each(|fault| diagnostic(source, fault))?;
+            let start = |fault: &Diagnostic| fault.span.as_ref().map_or(0, |span| span.start);
+            if faults.is_sorted_by_key(start) { Ok(Outcome::Refused) } else { Err("faults out of order".into()) }
+        }
+    }
+}
+
+/// Checks one diagnostic: it says something, and of a place inside the source.
+pub fn diagnostic(source: &str, diagnostic: &Diagnostic) -> Result<(), String> {
+    if diagnostic.message.is_empty() {
+        return Err("a diagnostic without a message".into());
+    }
+    let Some(span) = &diagnostic.span else { return Ok(()) };
+    if source.get(span.clone()).is_none() {
+        return Err(format!("{span:?} is no part of the source: {diagnostic:?}"));
+    }
+    match diagnostic.line_column(source) {
+        Some((1.., 1..)) => Ok(()),
+        other => Err(format!("{span:?} is at {other:?}")),
+    }
+}

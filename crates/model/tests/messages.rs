@@ -1,0 +1,302 @@
+//! What the main faults of a file read like, and where they point.
+
+use lockwright_model::format::{Diagnostic, import_rt_app, parse_system};
+
+/// A system of two CPUs, one resource and two tasks; `TASK` stands for more lines of the second task.
+const FRAME: &str = "\
+[platform]
+cpus = 2
+[[resource]]
+name = \"bus\"
+[[task]]
+name = \"camera\"
+cpu = 0
+period = \"10 ms\"
+wcet = \"1 ms\"
+[[task]]
+name = \"motor\"
+";
+const REST: &str = "cpu = 1\nperiod = \"10 ms\"\n";
+
+/// The faults as text: place, message and help.
+fn faults(source: &str, read: Result<(), Vec<Diagnostic>>) -> Vec<String> {
+    let told = |fault: &Diagnostic| match fault.line_column(source) {
+        Some((line, column)) => format!("{line}:{column}: {fault}"),
+        None => fault.to_string(),
+    };
+    read.expect_err(source).iter().map(told).collect()
+}
+
+#[track_caller]
+fn check(source: &str, wanted: &[&str]) {
+    assert_eq!(faults(source, parse_system(source).map(drop)), wanted, "\n{source}");
+}
+
+/// Faults of the second task, whose own lines begin at line 12.
+#[track_caller]
+fn check_task(lines: &str, wanted: &[&str]) {
+    check(&format!("{FRAME}{lines}"), wanted);
+}
+
+#[test]
+fn the_frame_is_fine() {
+    assert!(parse_system(&format!("{FRAME}{REST}wcet = \"1 ms\"\n")).is_ok());
+}
+
+#[test]
+fn files_without_tasks() {
+    check("", &["a system without tasks; add at least one [[task]]"]);
+    check("task = []", &["1:8: a system without tasks; add at least one [[task]]"]);
+    check(
+        "[task]\nname = \"x\"",
+        &["1:2: `task` is one table, but there may be many; write [[task]], with two brackets"],
+    );
+}
+
+#[test]
+fn names_and_words() {
+    check_task(
+        "cpu = 1\nperiod = \"10 ms\"\nwcet = \"1 ms\"\nrequests = [{ resource = \"buss\", length = \"1 us\" }]",
+        &["15:26: task `motor` requests `buss`, which is not declared; did you mean `bus`?"],
+    );
+    check_task(
+        &format!("{REST}body = [{{ lock = \"pump\" }}, {{ run = \"1 ms\" }}]"),
+        &["14:18: task `motor` locks `pump`, which is not declared; declare it: [[resource]] with that name"],
+    );
+    check_task(
+        &format!("{REST}wcet = \"1 ms\"\ndaedline = \"5 ms\"\nzebra = 1"),
+        &[
+            "15:1: task `motor` has no key `daedline`; did you mean `deadline`?",
+            "16:1: task `motor` has no key `zebra`; the keys here are name, period, deadline, jitter, offset, wcet, \
+             priority, cpu, requests, body",
+        ],
+    );
+    check_task(&format!("{REST}wect = \"1 ms\""), &["14:1: task `motor` has no key `wect`; did you mean `wcet`?"]);
+    check_task(
+        &format!("{REST}wcet = \"1 ms\"\n[[task]]\nname = \"motor\"\n{REST}wcet = \"1 ms\""),
+        &["16:8: two tasks are called `motor`; names are unique"],
+    );
+    check(
+        "protocol = \"mpcpp\"\ntask = 1",
+        &[
+            "1:12: there is no protocol `mpcpp`; did you mean `mpcp`?",
+            "2:8: `task` is a whole number, but should be a list; write each as [[task]]",
+        ],
+    );
+    check(
+        &FRAME.replace("cpus = 2", "cpus = 2\nscheduler = \"g-edf\"").replace("[[task]]\nname = \"motor\"\n", ""),
+        &["3:13: there is no scheduler `g-edf`; only `p-fp` is supported so far"],
+    );
+    check_task(
+        &format!("{REST}period = \"2 ms\"\nwcet = \"1 ms\""),
+        &["14:1: the key `period` is given twice; keep one of them"],
+    );
+}
+
+#[test]
+fn numbers_and_durations() {
+    for (line, fault) in [
+        ("wcet = 10", "14:8: the wcet of task `motor` has no unit; write it with a unit, in quotes, such as \"10 us\""),
+        (
+            "wcet = 1.5",
+            "14:8: the wcet of task `motor` has no unit; write it with a unit, in quotes, such as \"1.5 ms\"",
+        ),
+        (
+            "wcet = \"10\"",
+            "14:8: the wcet of task `motor`, `10`, is not a duration; a duration needs a unit: ns, us, ms, s or min",
+        ),
+        ("wcet = \"-1 ms\"", "14:8: the wcet of task `motor` is negative; time does not run backwards"),
+        (
+            "wcet = \"99999999999 s\"",
+            "14:8: the wcet of task `motor`, `99999999999 s`, is not a duration; a duration is at most 10^15 ns \
+             (eleven and a half days)",
+        ),
+        ("wcet = \"0 ms\"", "14:8: the wcet of task `motor` is zero; it must be positive"),
+        (
+            "wcet = []",
+            "14:8: the wcet of task `motor` is a list, but should be a duration; a duration is a text such as \"10 ms\"",
+        ),
+        (
+            "wcet = \"1 ms\"\npriority = 99999999999999999999999",
+            "15:12: the priority of task `motor` is `99999999999999999999999`; it must be from 0 to 65535",
+        ),
+        (
+            "wcet = \"1 ms\"\noffset = true",
+            "15:10: the offset of task `motor` is true or false, but should be a duration; a duration is a text such as \"10 ms\"",
+        ),
+        (
+            "wcet = \"1 ms\"\ndeadline = \"11 ms\"",
+            "15:12: the deadline of task `motor`, 11 ms, is beyond its period, 10 ms; deadlines beyond periods are not \
+             supported: set the deadline to at most the period",
+        ),
+        (
+            "wcet = \"1 ms\"\njitter = \"10 ms\"",
+            "15:10: the jitter of task `motor`, 10 ms, uses up its deadline, 10 ms; a job released after its deadline \
+             can never meet it: lower the jitter",
+        ),
+    ] {
+        let all = faults_of_task(line);
+        assert!(all.contains(&fault.to_string()), "{line}: {all:#?}");
+    }
+    check(
+        "[platform]\ncpus = 0",
+        &[
+            "a system without tasks; add at least one [[task]]",
+            "2:8: the number of CPUs is `0`; it must be from 1 to 64",
+        ],
+    );
+}
+
+fn faults_of_task(line: &str) -> Vec<String> {
+    let source = format!("{FRAME}{REST}{line}");
+    faults(&source, parse_system(&source).map(drop))
+}
+
+#[test]
+fn processors() {
+    check_task(
+        "period = \"10 ms\"\nwcet = \"1 ms\"",
+        &["11:8: task `motor` has no cpu; the platform has 2 CPUs: add cpu = 0 to 1"],
+    );
+    check_task(
+        "period = \"10 ms\"\nwcet = \"1 ms\"\ncpu = 2",
+        &["14:7: the CPU of task `motor` is `2`; it must be from 0 to 1"],
+    );
+}
+
+#[test]
+fn bodies_and_requests() {
+    for (lines, fault) in [
+        ("", "11:8: task `motor` has no wcet; add wcet = \"1 ms\" or whatever it is, or a body"),
+        (
+            "wcet = \"1 ms\"\nrequests = []\nbody = [{ run = \"1 ms\" }]",
+            "15:1: task `motor` has both a body and requests; a body says where its sections are: leave the requests out",
+        ),
+        (
+            "wcet = \"2 ms\"\nbody = [{ run = \"1 ms\" }]",
+            "14:8: the runs of task `motor` add up to 1 ms, but its wcet is 2 ms; make them equal, or leave the wcet out",
+        ),
+        (
+            "wcet = \"1 ms\"\nrequests = [{ resource = \"bus\", length = \"2 ms\" }]",
+            "15:13: a section of task `motor` takes 2 ms, longer than the whole job, 1 ms; sections are part of the wcet",
+        ),
+        (
+            "wcet = \"1 ms\"\nrequests = [{ resource = \"bus\", count = 3, length = \"400 us\" }]",
+            "15:12: the sections of task `motor` take 1.2 ms together, longer than the whole job, 1 ms; sections are part \
+             of the wcet",
+        ),
+        (
+            "wcet = \"1 ms\"\nrequests = [{ resource = \"bus\", count = 4096, length = \"1 ns\" }]",
+            "15:12: task `motor` has too many sections; a body has at most 4096 steps, and a section takes four",
+        ),
+        (
+            "wcet = \"1 ms\"\nrequests = [{ resource = \"bus\" }]",
+            "15:13: a request of task `motor` has no length; a request is { resource = \"name\", count = 1, length = \"15 us\" }",
+        ),
+        (
+            "body = [{ lock = \"bus\" }, { run = \"1 ms\" }]",
+            "14:9: task `motor` never unlocks `bus`; unlock it before the job ends",
+        ),
+        (
+            "body = [{ run = \"1 ms\" }, { lock = \"bus\" }, { unlock = \"bus\" }]",
+            "14:45: the section of task `motor` on `bus` is empty; put a run between lock and unlock",
+        ),
+        ("body = []", "14:8: the body of task `motor` is empty; a job runs at least once: { run = \"1 ms\" }"),
+        (
+            "body = [{ run = \"1 ms\", lock = \"bus\" }]",
+            "14:9: a step of task `motor` does several things; one thing a step: split it",
+        ),
+    ] {
+        assert_eq!(faults_of_task(lines), [fault], "{lines}");
+    }
+}
+
+#[test]
+fn nested_locks_in_a_cycle_are_named() {
+    let nested = |name: &str, outer: &str, inner: &str| {
+        format!(
+            "[[task]]\nname = \"{name}\"\nperiod = \"9 ms\"\nbody = [{{ lock = \"{outer}\" }}, {{ lock = \"{inner}\" }}, \
+             {{ run = \"1 ms\" }}, {{ unlock = \"{inner}\" }}, {{ unlock = \"{outer}\" }}]\n"
+        )
+    };
+    let source = format!(
+        "resource = [{{ name = \"a\" }}, {{ name = \"b\" }}]\n{}{}",
+        nested("one", "a", "b"),
+        nested("two", "b", "a")
+    );
+    check(
+        &source,
+        &[
+            "5:25: these nested locks can deadlock: `one` locks `b` while holding `a`, `two` locks `a` while holding `b`; \
+         take the resources in the same order everywhere",
+        ],
+    );
+}
+
+#[test]
+fn priorities_are_all_given_or_all_derived() {
+    let both = "wcet = \"1 ms\"\n";
+    check_task(
+        &format!("{REST}{both}priority = 3"),
+        &["6:8: task `motor` gives a priority, but task `camera` does not; give every task a priority, or none"],
+    );
+    let platform = |policy: &str, lines: &str| {
+        format!("{}{REST}{both}{lines}", FRAME.replace("cpus = 2", &format!("cpus = 2\npriorities = \"{policy}\"")))
+    };
+    check(
+        &platform("explicit", ""),
+        &["7:8: task `camera` has no priority; priorities = \"explicit\" wants one of every task"],
+    );
+    check(
+        &platform("rate-monotonic", "priority = 3"),
+        &["16:12: task `motor` gives a priority, but the platform assigns them all; leave the priority out, or say \
+         priorities = \"explicit\""],
+    );
+    check(
+        &platform("rate-monotone", ""),
+        &["3:14: there is no priority assignment `rate-monotone`; did you mean `rate-monotonic`?"],
+    );
+    assert!(parse_system(&platform("deadline-monotonic", "")).is_ok());
+}
+
+#[test]
+fn what_is_unwise_is_accepted_nevertheless() {
+    // More load than the CPU has, and two tasks of one priority: the analysis has a verdict on these.
+    let task =
+        |name: &str| format!("[[task]]\nname = \"{name}\"\nperiod = \"1 ms\"\nwcet = \"900 us\"\npriority = 7\n");
+    assert!(parse_system(&(task("a") + &task("b"))).is_ok());
+    // A section may fill the whole execution time.
+    assert!(
+        parse_system(&format!(
+            "{FRAME}{REST}wcet = \"1 ms\"\nrequests = [{{ resource = \"bus\", length = \"1 ms\" }}]"
+        ))
+        .is_ok()
+    );
+}
+
+#[test]
+fn every_task_tells_its_own_fault() {
+    let task = |name: &str| format!("[[task]]\nname = \"{name}\"\nperiod = \"1 ms\"\nwcet = \"0 ms\"\n");
+    let source = task("a") + &task("b");
+    assert_eq!(faults(&source, parse_system(&source).map(drop)).len(), 2);
+}
+
+#[test]
+fn rt_app_faults_name_the_event() {
+    let thread = |events: &str| format!("{{ \"tasks\" : {{ \"t\" : {{ {events} }} }} }}");
+    let timer = "\"timer\" : { \"period\" : 100 }";
+    for (events, fault) in [
+        ("\"run\" : 1", "1:15: thread `t` has no timer, and so no period; end its loop with \"timer\" : { \"ref\" : \"unique\", \"period\" : 10000 }".to_string()),
+        ("\"run\" : 1, \"sleep\" : 9", "1:34: thread `t` has the event `sleep`; a task set has no sleeping inside a job: give the thread a timer".into()),
+        ("\"rum\" : 1", "1:23: thread `t` has no key `rum`; did you mean `run`?".into()),
+        (&format!("\"run\" : 1, {timer}, \"run\" : 1"), "1:34: the timer of thread `t` is amid its events; put it at the end of the loop".into()),
+        (&format!("\"cpus\" : [0, 1], \"run\" : 1, {timer}"), "1:32: thread `t` may run on 2 CPUs; tasks stay on one CPU: name it, [0]".into()),
+        (&format!("\"run\" : \"1\", {timer}"), "1:31: `run` is not a whole number from 0 to 1000000000000".into()),
+        (&format!("\"policy\" : \"SCHED_DEADLINE\", \"run\" : 1, {timer}"), "1:34: SCHED_DEADLINE cannot be imported; task sets have fixed priorities: use SCHED_FIFO".into()),
+        (&format!("\"lock\" : \"m\", \"run\" : 1, {timer}"), "1:32: task `t` never unlocks `m`; unlock it before the job ends".into()),
+    ] {
+        let source = thread(events);
+        let all = faults(&source, import_rt_app(&source).map(drop));
+        assert!(all.contains(&fault), "{source}: {all:#?}");
+    }
+}

@@ -1,0 +1,93 @@
+//! `icpp` and `mpcp`: the protocol machine under the guard, its actions carried out after it.
+//!
+//! ```text
+//!   request   rise to the ceiling; [guard: decide]; wait for the grant if blocked
+//!   release   [guard: decide, grant to the first waiter]; wake it; fall
+//!   set_base  [guard: decide]; change the priority of the task
+//! ```
+//!
+//! Under `icpp` on one processor nobody ever waits here; under `mpcp` see the machine for the bound.
+
+use super::LockError;
+use crate::executor::{Actions, Executor, Source};
+use crate::guard::Guarded;
+use lockwright_model::{Priority, ResourceId, TaskId};
+use lockwright_protocol::{Action, Icpp, Mpcp, Refusal};
+
+/// What the machines with ceilings share.
+pub(super) trait Machine {
+    fn request(&mut self, task: TaskId, resource: ResourceId, act: &mut impl FnMut(Action)) -> Result<(), Refusal>;
+    fn release(&mut self, task: TaskId, resource: ResourceId, act: &mut impl FnMut(Action)) -> Result<(), Refusal>;
+    fn set_base(&mut self, task: TaskId, base: Priority, act: &mut impl FnMut(Action)) -> Result<(), Refusal>;
+}
+
+macro_rules! machine {
+    ($name:ident) => {
+        impl Machine for $name {
+            fn request(&mut self, task: TaskId, on: ResourceId, act: &mut impl FnMut(Action)) -> Result<(), Refusal> {
+                $name::request(self, task, on, act)
+            }
+
+            fn release(&mut self, task: TaskId, on: ResourceId, act: &mut impl FnMut(Action)) -> Result<(), Refusal> {
+                $name::release(self, task, on, act)
+            }
+
+            fn set_base(&mut self, task: TaskId, base: Priority, act: &mut impl FnMut(Action)) -> Result<(), Refusal> {
+                $name::set_base(self, task, base, act)
+            }
+        }
+    };
+}
+
+machine!(Icpp);
+machine!(Mpcp);
+
+/// A machine for all threads.
+#[derive(Debug)]
+pub(super) struct Ceiling<M> {
+    source: Source,
+    machine: Box<Guarded<M>>,
+}
+
+impl<M: Machine> Ceiling<M> {
+    pub(super) fn new(source: Source, machine: M) -> Self {
+        Self { source, machine: Box::new(Guarded::new(machine)) }
+    }
+
+    /// `task`, the caller, asks, and returns as the owner. Says whether it waited.
+    pub(super) fn request(
+        &self,
+        executor: &Executor,
+        task: TaskId,
+        resource: ResourceId,
+        ceiling: Priority,
+    ) -> Result<bool, LockError> {
+        executor.rise(task, ceiling)?;
+        let answer = self.decide(executor, task, |machine, mut act| machine.request(task, resource, &mut act));
+        let settled = executor.asked(task);
+        let waited = answer?;
+        settled?;
+        Ok(waited)
+    }
+
+    /// `task`, the caller, gives back.
+    pub(super) fn release(&self, executor: &Executor, task: TaskId, resource: ResourceId) -> Result<(), LockError> {
+        self.decide(executor, task, |machine, mut act| machine.release(task, resource, &mut act)).map(|_| ())
+    }
+
+    /// The base priority of `task` changes; the caller is another thread.
+    pub(super) fn set_base(&self, executor: &Executor, task: TaskId, base: Priority) -> Result<(), LockError> {
+        self.decide(executor, task, |machine, mut act| machine.set_base(task, base, &mut act)).map(|_| ())
+    }
+
+    fn decide(
+        &self,
+        executor: &Executor,
+        me: TaskId,
+        event: impl FnOnce(&mut M, &mut dyn FnMut(Action)) -> Result<(), Refusal>,
+    ) -> Result<bool, LockError> {
+        let mut actions = Actions::new();
+        event(&mut self.machine.lock(), &mut |action| executor.note(me, &mut actions, action))?;
+        Ok(executor.carry_out(self.source, &actions)?)
+    }
+}

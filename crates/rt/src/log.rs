@@ -1,0 +1,60 @@
+//! What one thread did: a list of fixed capacity, written by that thread alone, read when it is done.
+//!
+//! Nothing is allocated while it is written, and every page of it was touched before. When it is full, what
+//! comes later is counted and dropped.
+
+use lockwright_model::{Event, Instant, Record, TaskId};
+
+/// See above. Times are nanoseconds of the monotonic clock.
+#[derive(Debug, Default)]
+pub(crate) struct Log {
+    entries: Vec<(u64, Event)>,
+    dropped: u64,
+}
+
+impl Log {
+    /// Room for `capacity` entries, in memory.
+    pub(crate) fn new(capacity: usize) -> Self {
+        let mut entries = vec![(1, Event::Arrive); capacity];
+        entries.clear();
+        Self { entries, dropped: 0 }
+    }
+
+    #[inline]
+    pub(crate) fn push(&mut self, at_ns: u64, event: Event) {
+        if self.entries.len() < self.entries.capacity() {
+            self.entries.push((at_ns, event));
+        } else {
+            self.dropped += 1;
+        }
+    }
+
+    pub(crate) fn dropped(&self) -> u64 {
+        self.dropped
+    }
+
+    /// The entries as records of `task`, relative to `start_ns`.
+    pub(crate) fn records(&self, task: TaskId, start_ns: u64) -> impl Iterator<Item = Record> {
+        let record = move |&(at, event): &(u64, Event)| {
+            let at = Instant::from_ns(at.saturating_sub(start_ns));
+            Record { at, task, event }
+        };
+        self.entries.iter().map(record)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_full_log_counts_what_it_drops() {
+        let mut log = Log::new(2);
+        for at in 10..15 {
+            log.push(at, Event::Run);
+        }
+        assert_eq!(log.dropped(), 3);
+        let times: Vec<u64> = log.records(TaskId(0), 10).map(|record| record.at.as_ns()).collect();
+        assert_eq!(times, [0, 1]);
+    }
+}

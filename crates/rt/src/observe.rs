@@ -1,0 +1,163 @@
+//! What records say of a run or of a simulation, worked out afterwards.
+//!
+//! Who executes on a CPU is read off Run and Stop. From it follow the *blocking* of a job (its CPU was idle or
+//! executed something less urgent, while it was not finished) and its *time line* (what its CPU did
+//! from its arrival to its finish).
+//!
+//! In a simulation that is the blocking of the theory. On a machine it includes what the theory leaves out:
+//! wake-up latency, the kernel, interrupts, the host; for then no task executes.
+
+use lockwright_model::{CpuId, Duration, Event, Instant, Observation, Priority, Record, System, TaskId};
+
+/// A stretch of time in which the same task executes on a CPU, or none.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+struct Stretch {
+    from: Instant,
+    until: Instant,
+    task: Option<TaskId>,
+}
+
+/// What a CPU did from the arrival of a job to its finish.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Timeline {
+    /// Who executed for how long, the longest first.
+    pub executed: Vec<(TaskId, Duration)>,
+    /// No task of the system executed: idle, wake-up latency, the kernel, interrupts, the host.
+    pub unaccounted: Duration,
+}
+
+/// One job as the records show it.
+#[derive(Clone, Copy)]
+struct Seen {
+    arrival: Instant,
+    finish: Option<Instant>,
+    lock_wait: Duration,
+}
+
+/// What was seen of every task, by id. `records` must be in order of time.
+///
+/// A job that is not finished when the records end counts as a miss if its deadline was before that; its
+/// response, blocking and waiting are not counted. Base priorities are those of the system.
+#[must_use]
+pub fn observe(system: &System, records: &[Record]) -> Vec<Observation> {
+    let end = records.last().map_or(Instant::ZERO, |record| record.at);
+    let jobs = jobs(system, records);
+    let mut observations = vec![Observation::default(); system.tasks().len()];
+    for cpu in (0..system.cpus()).map(CpuId::new) {
+        let stretches = stretches(system, records, cpu);
+        for id in system.task_ids().filter(|&id| system.task(id).cpu == cpu) {
+            let task = system.task(id);
+            let seen = &mut observations[id.index()];
+            for job in &jobs[id.index()] {
+                let Some(finish) = job.finish else {
+                    seen.misses += u64::from(end.since(job.arrival) > task.deadline);
+                    continue;
+                };
+                let response = finish.since(job.arrival);
+                seen.jobs += 1;
+                seen.misses += u64::from(response > task.deadline);
+                seen.response = seen.response.max(Some(response));
+                seen.lock_wait = seen.lock_wait.max(Some(job.lock_wait));
+                let blocked = blocking(system, &stretches, task.priority, job.arrival, finish);
+                seen.blocking = seen.blocking.max(Some(blocked));
+            }
+        }
+    }
+    observations
+}
+
+/// What the CPU of `task` did in [`arrival`, `finish`). `records` must be in order of time.
+#[must_use]
+pub fn timeline(system: &System, records: &[Record], task: TaskId, arrival: Instant, finish: Instant) -> Timeline {
+    let mut executed: Vec<(TaskId, Duration)> = Vec::new();
+    let mut unaccounted = finish.since(arrival);
+    for (stretch, time) in within(&stretches(system, records, system.task(task).cpu), arrival, finish) {
+        let Some(runner) = stretch.task else { continue };
+        unaccounted = unaccounted.saturating_sub(time);
+        match executed.iter_mut().find(|(known, _)| *known == runner) {
+            Some((_, total)) => *total += time,
+            None => executed.push((runner, time)),
+        }
+    }
+    executed.sort_by_key(|&(task, time)| (std::cmp::Reverse(time), task));
+    Timeline { executed, unaccounted }
+}
+
+/// Time in [`arrival`, `finish`) in which nothing of at least `base` executed.
+fn blocking(system: &System, stretches: &[Stretch], base: Priority, arrival: Instant, finish: Instant) -> Duration {
+    let serves = |stretch: &Stretch| stretch.task.is_some_and(|task| system.task(task).priority >= base);
+    let served = within(stretches, arrival, finish).filter(|(stretch, _)| serves(stretch)).map(|(_, time)| time);
+    finish.since(arrival).saturating_sub(served.sum())
+}
+
+/// The stretches that meet [`from`, `until`), each with how long it does.
+fn within(stretches: &[Stretch], from: Instant, until: Instant) -> impl Iterator<Item = (Stretch, Duration)> + use<'_> {
+    let first = stretches.partition_point(|stretch| stretch.until <= from);
+    let meets = stretches[first..].iter().take_while(move |stretch| stretch.from < until);
+    meets.map(move |&stretch| (stretch, stretch.until.min(until).since(stretch.from.max(from))))
+}
+
+/// Who executes on `cpu`, without gaps from the first record of one of its tasks to the last record of all.
+///
+/// Where two tasks say they execute (on a machine, for as long as it takes to switch), the one that began
+/// last does.
+fn stretches(system: &System, records: &[Record], cpu: CpuId) -> Vec<Stretch> {
+    let mut stretches: Vec<Stretch> = Vec::new();
+    let mut running: Vec<TaskId> = Vec::new();
+    let mut since = Instant::ZERO;
+    let mut close = |since: &mut Instant, at: Instant, task: Option<TaskId>| {
+        if at > *since {
+            match stretches.last_mut() {
+                Some(last) if last.task == task => last.until = at,
+                _ => stretches.push(Stretch { from: *since, until: at, task }),
+            }
+        }
+        *since = at;
+    };
+    for record in records.iter().filter(|record| system.task(record.task).cpu == cpu) {
+        match record.event {
+            Event::Run => {
+                close(&mut since, record.at, running.last().copied());
+                running.retain(|&task| task != record.task);
+                running.push(record.task);
+            }
+            Event::Stop => {
+                close(&mut since, record.at, running.last().copied());
+                running.retain(|&task| task != record.task);
+            }
+            _ => {}
+        }
+    }
+    if let Some(last) = records.last() {
+        close(&mut since, last.at, running.last().copied());
+    }
+    stretches
+}
+
+/// The jobs of every task in order of arrival.
+fn jobs(system: &System, records: &[Record]) -> Vec<Vec<Seen>> {
+    let mut jobs: Vec<Vec<Seen>> = vec![Vec::new(); system.tasks().len()];
+    // By task: how many jobs have finished, and when the current one asked.
+    let mut finished = vec![0; system.tasks().len()];
+    let mut asked: Vec<Option<Instant>> = vec![None; system.tasks().len()];
+    for record in records {
+        let task = record.task.index();
+        match record.event {
+            Event::Arrive => jobs[task].push(Seen { arrival: record.at, finish: None, lock_wait: Duration::ZERO }),
+            Event::Request(_) => asked[task] = Some(record.at),
+            Event::Acquire(_) => {
+                if let (Some(asked), Some(job)) = (asked[task].take(), jobs[task].get_mut(finished[task])) {
+                    job.lock_wait += record.at.since(asked);
+                }
+            }
+            Event::Finish => {
+                if let Some(job) = jobs[task].get_mut(finished[task]) {
+                    job.finish = Some(record.at);
+                    finished[task] += 1;
+                }
+            }
+            _ => {}
+        }
+    }
+    jobs
+}

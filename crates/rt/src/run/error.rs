@@ -1,0 +1,114 @@
+//! Why a run could not be, or could not go on.
+
+use crate::lock::LockError;
+use crate::priorities::TASK_LEVELS_MAX;
+use crate::sys::SysError;
+use lockwright_model::{ResourceId, TaskId};
+use std::fmt;
+
+/// Why there is no outcome. Tasks are named by id; the system knows their names.
+#[derive(Clone, PartialEq, Eq, Debug)]
+#[non_exhaustive]
+pub enum RunError {
+    /// The process may not use real-time priorities.
+    NoPermission(SysError),
+    /// The system has more CPUs than the process may use.
+    TooFewCpus {
+        /// CPUs of the system.
+        needed: usize,
+        /// CPUs of the process.
+        have: usize,
+    },
+    /// More priorities can occur in the run than there are levels for them.
+    TooManyPriorities {
+        /// How many can occur: base priorities, ceilings, scripted ones.
+        needed: usize,
+    },
+    /// A scripted change names a task the system does not have.
+    UnknownTask(TaskId),
+    /// A scripted change lifts a task above the ceiling of a resource it uses.
+    AboveCeiling {
+        /// The task.
+        task: TaskId,
+        /// The resource, which is under `icpp`.
+        resource: ResourceId,
+    },
+    /// The duration and the longest deadline do not fit the clock.
+    TooLong,
+    /// A system call failed during set-up.
+    Sys(SysError),
+    /// A lock failed during the run.
+    Lock {
+        /// Whose.
+        task: TaskId,
+        /// Which.
+        resource: ResourceId,
+        /// Why.
+        error: LockError,
+    },
+    /// A scripted change failed during the run.
+    Change {
+        /// Whose priority.
+        task: TaskId,
+        /// Why.
+        error: LockError,
+    },
+    /// The thread of a task panicked, which is a fault of this crate. It holds nothing any more.
+    Panicked(TaskId),
+    /// Tasks did not end in the time the watchdog gives. They are left behind under the ordinary policy.
+    Stuck {
+        /// Which.
+        tasks: Vec<TaskId>,
+    },
+}
+
+impl fmt::Display for RunError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NoPermission(error) => write!(
+                f,
+                "no permission for real-time priorities ({error}); grant CAP_SYS_NICE (run with sudo, or \
+                 `setcap cap_sys_nice+ep` on the binary), or an rtprio limit of 99 (a line `<user> - rtprio 99` in \
+                 /etc/security/limits.d, checked with `ulimit -r` after the next login)"
+            ),
+            Self::TooFewCpus { needed, have } => write!(
+                f,
+                "the system has {needed} CPUs, but the process may use only {have}; widen its set (taskset, cpuset \
+                 cgroup), or use a machine with more"
+            ),
+            Self::TooManyPriorities { needed } => write!(
+                f,
+                "{needed} different priorities can occur (base priorities, ceilings and scripted changes), but Linux \
+                 has {TASK_LEVELS_MAX} real-time levels to give; let tasks share priorities"
+            ),
+            Self::UnknownTask(task) => write!(f, "a scripted change names task {}, which does not exist", task.0),
+            Self::AboveCeiling { task, resource } => write!(
+                f,
+                "a scripted change lifts task {} above the ceiling of resource {}, which it uses; fix a higher \
+                 ceiling for the resource",
+                task.0, resource.0
+            ),
+            Self::TooLong => f.write_str("the duration and the longest deadline are too long together"),
+            Self::Sys(error) => error.fmt(f),
+            Self::Lock { task, resource, error } => {
+                write!(f, "task {} failed at resource {}: {error}", task.0, resource.0)
+            }
+            Self::Change { task, error } => write!(f, "the priority of task {} could not be changed: {error}", task.0),
+            Self::Panicked(task) => {
+                write!(f, "the thread of task {} panicked; this is a fault, please report it", task.0)
+            }
+            Self::Stuck { tasks } => {
+                f.write_str("the run did not end; still executing or waiting, under the ordinary policy: tasks")?;
+                tasks.iter().try_for_each(|task| write!(f, " {}", task.0))
+            }
+        }
+    }
+}
+
+impl std::error::Error for RunError {}
+
+impl From<SysError> for RunError {
+    fn from(error: SysError) -> Self {
+        if error.is_permission() { Self::NoPermission(error) } else { Self::Sys(error) }
+    }
+}

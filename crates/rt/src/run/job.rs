@@ -1,0 +1,221 @@
+//! The thread of one task: waits for each arrival, executes the body step by step, and keeps the account.
+//!
+//! ```text
+//!   sleep until the arrival -> Run -> steps -> Finish, Stop -> next
+//!                                      |
+//!                       stopped: release what is held, end;  the job does not count as finished
+//! ```
+
+use super::control::FAILED;
+use super::shared::Shared;
+use super::{Failure, Job, TaskOutcome};
+use crate::burn::Burner;
+use crate::lock::LockError;
+use crate::log::Log;
+use crate::sys::clock;
+use hdrhistogram::Histogram;
+use lockwright_model::{Duration, Event, Instant, MAX_NESTING, Observation, Priority, ResourceId, Step, Task, TaskId};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+/// Systems of at most this many tasks get histograms of three digits (about 200 KiB each), others of two.
+const FINE_TASKS_MAX: usize = 64;
+
+/// What a task leaves behind.
+#[derive(Debug)]
+pub(super) struct Report {
+    pub(super) outcome: TaskOutcome,
+    pub(super) log: Log,
+    pub(super) failure: Option<Failure>,
+}
+
+/// How a job ended.
+enum Ended {
+    Finished(u64),
+    Stopped,
+}
+
+/// The account of one task, all of it allocated before the start.
+pub(super) struct TaskThread<'a> {
+    shared: &'a Shared,
+    id: TaskId,
+    task: &'a Task,
+    start_ns: u64,
+    burner: Burner,
+    /// What the current job holds, the last one last.
+    held: Vec<ResourceId>,
+    /// What the log says of the task's priority.
+    priority: Priority,
+    outcome: TaskOutcome,
+}
+
+impl<'a> TaskThread<'a> {
+    pub(super) fn new(shared: &'a Shared, id: TaskId, log: Log) -> Self {
+        let task = shared.system.task(id);
+        Self {
+            shared,
+            id,
+            task,
+            start_ns: 0,
+            burner: Burner::new(&shared.calibration, log),
+            held: Vec::with_capacity(MAX_NESTING),
+            priority: task.priority,
+            outcome: TaskOutcome {
+                observation: Observation::default(),
+                responses: histogram(shared),
+                lock_waits: histogram(shared),
+                worst_job: None,
+            },
+        }
+    }
+
+    /// Executes all jobs of the run. Whatever happens, nothing is held afterwards.
+    pub(super) fn execute(mut self) -> Report {
+        self.start_ns = self.shared.start_ns();
+        let mut failure = match catch_unwind(AssertUnwindSafe(|| self.jobs())) {
+            Ok(Ok(())) => None,
+            Ok(Err(failure)) => Some(failure),
+            Err(_) => Some(Failure::Panicked(self.id)),
+        };
+        if !matches!(catch_unwind(AssertUnwindSafe(|| self.release_all())), Ok(Ok(()))) {
+            failure = failure.or(Some(Failure::Panicked(self.id)));
+        }
+        if failure.is_some() {
+            self.shared.control.leave(FAILED);
+        }
+        Report { outcome: self.outcome, log: self.burner.log, failure }
+    }
+
+    fn jobs(&mut self) -> Result<(), Failure> {
+        // BOUND: the arrivals before the end of the run.
+        for index in 0.. {
+            let Some(arrival) = self.arrival(index) else { return Ok(()) };
+            let released = self.shared.naps[self.id.index()].until(self.start_ns + arrival);
+            if !released || self.shared.control.is_stopped() {
+                self.abandon(index, false);
+                return Ok(());
+            }
+            self.burner.log.push(self.start_ns + arrival, Event::Arrive);
+            self.burner.begin();
+            let ended = self.job()?;
+            match ended {
+                Ended::Finished(at) => self.finished(arrival, at - self.start_ns),
+                Ended::Stopped => {
+                    self.release_all()?;
+                    self.burner.end();
+                    self.abandon(index, true);
+                    return Ok(());
+                }
+            }
+            self.burner.end();
+        }
+        Ok(())
+    }
+
+    /// When job `index` arrives, after the start; `None` where the run is over by then.
+    fn arrival(&self, index: u64) -> Option<u64> {
+        let after = index.checked_mul(self.task.period.as_ns())?.checked_add(self.task.offset.as_ns())?;
+        (after < self.shared.duration.as_ns()).then_some(after)
+    }
+
+    fn job(&mut self) -> Result<Ended, Failure> {
+        let mut waited_ns = 0;
+        // BOUND: the steps of the body.
+        for &step in &self.task.body {
+            match step {
+                Step::Run(time) => {
+                    if !self.burner.burn(time.as_ns(), &self.shared.control) {
+                        return Ok(Ended::Stopped);
+                    }
+                }
+                Step::Lock(_) if self.shared.control.is_stopped() => return Ok(Ended::Stopped),
+                Step::Lock(resource) => waited_ns += self.lock(resource)?,
+                Step::Unlock(resource) => self.unlock(resource)?,
+            }
+        }
+        let at = self.burner.now();
+        self.burner.log.push(at, Event::Finish);
+        let longest = &mut self.outcome.observation.lock_wait;
+        *longest = (*longest).max(Some(Duration::from_ns(waited_ns)));
+        Ok(Ended::Finished(at))
+    }
+
+    /// Returns the time from the request to the grant.
+    fn lock(&mut self, resource: ResourceId) -> Result<u64, Failure> {
+        let asked = self.burner.now();
+        self.burner.log.push(asked, Event::Request(resource));
+        let waited = self.shared.locks.lock(self.id, resource).map_err(|error| self.failure(resource, error))?;
+        self.held.push(resource);
+        self.log_priority(asked, resource);
+        let got = self.burner.after_call(waited);
+        self.burner.log.push(got, Event::Acquire(resource));
+        self.outcome.lock_waits.saturating_record(got - asked);
+        Ok(got - asked)
+    }
+
+    fn unlock(&mut self, resource: ResourceId) -> Result<(), Failure> {
+        let at = self.burner.now();
+        self.burner.log.push(at, Event::Release(resource));
+        self.held.retain(|&held| held != resource);
+        self.shared.locks.unlock(self.id, resource).map_err(|error| self.failure(resource, error))?;
+        self.log_priority(at, resource);
+        self.burner.after_call(false);
+        Ok(())
+    }
+
+    fn release_all(&mut self) -> Result<(), Failure> {
+        // BOUND: what is held, at most MAX_NESTING.
+        while let Some(&resource) = self.held.last() {
+            self.unlock(resource)?;
+        }
+        Ok(())
+    }
+
+    fn log_priority(&mut self, at: u64, resource: ResourceId) {
+        if self.shared.locks.has_ceiling(resource) {
+            let priority = self.shared.locks.executor.effective(self.id);
+            if priority != self.priority {
+                self.priority = priority;
+                self.burner.log.push(at, Event::Priority(priority));
+            }
+        }
+    }
+
+    fn finished(&mut self, arrival: u64, finish: u64) {
+        let response = finish - arrival;
+        let seen = &mut self.outcome.observation;
+        seen.jobs += 1;
+        seen.misses += u64::from(response > self.task.deadline.as_ns());
+        if seen.response < Some(Duration::from_ns(response)) {
+            seen.response = Some(Duration::from_ns(response));
+            self.outcome.worst_job = Some(Job { arrival: Instant::from_ns(arrival), finish: Instant::from_ns(finish) });
+        }
+        self.outcome.responses.saturating_record(response);
+    }
+
+    /// The run was stopped before job `first` was finished: it and all that arrived after it may be late.
+    fn abandon(&mut self, first: u64, has_begun: bool) {
+        let now = clock::now_ns().saturating_sub(self.start_ns);
+        // BOUND: the arrivals before the end of the run.
+        for index in first.. {
+            let Some(arrival) = self.arrival(index).filter(|&arrival| arrival <= now) else { return };
+            if index > first || !has_begun {
+                self.burner.log.push(self.start_ns + arrival, Event::Arrive);
+            }
+            self.outcome.observation.misses += u64::from(now - arrival > self.task.deadline.as_ns());
+        }
+    }
+
+    fn failure(&self, resource: ResourceId, error: LockError) -> Failure {
+        Failure::Lock { task: self.id, resource, error }
+    }
+}
+
+/// Room for any response of the run, in memory.
+fn histogram(shared: &Shared) -> Histogram<u64> {
+    let digits = if shared.system.tasks().len() <= FINE_TASKS_MAX { 3 } else { 2 };
+    let longest = shared.cut.as_ns().max(1_000);
+    let Ok(mut histogram) = Histogram::new_with_bounds(1, longest, digits) else { panic!("the bounds are in order") };
+    // Writes every count, and so every page.
+    histogram.reset();
+    histogram
+}

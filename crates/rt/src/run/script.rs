@@ -1,0 +1,22 @@
+//! Scripted changes of base priorities, carried out on time by a thread above all tasks.
+
+use super::shared::{Nap, Shared};
+use super::{Failure, PriorityChange};
+use lockwright_model::{Event, Record};
+
+/// Carries out `changes`, which are in order of time, and says what was changed.
+///
+/// BOUND: the last change, or the end of the run.
+pub(super) fn play(shared: &Shared, nap: &Nap, changes: &[PriorityChange], log: &mut Vec<Record>) -> Option<Failure> {
+    for change in changes {
+        if !nap.until(shared.start_ns() + change.at.as_ns()) {
+            return None;
+        }
+        if let Err(error) = shared.locks.set_base(change.task, change.priority) {
+            return Some(Failure::Change { task: change.task, error });
+        }
+        let event = Event::Priority(shared.locks.executor.effective(change.task));
+        log.push(Record { at: change.at, task: change.task, event });
+    }
+    None
+}

@@ -1,0 +1,52 @@
+//! The watchdog: above all tasks, it ends every run in bounded time.
+//!
+//! ```text
+//!   RUN     until all tasks are done                            -> over
+//!           until stop() or a failure, or start + cut: CUT      -> DRAIN
+//!   DRAIN   wakes all sleepers; until all tasks are done        -> over
+//!           DRAIN_GRACE                                         -> DEMOTE
+//!   DEMOTE  all unfinished tasks to the ordinary policy;
+//!           until all tasks are done, or DEMOTE_GRACE           -> over
+//! ```
+
+use super::control::CUT;
+use super::shared::Shared;
+use crate::sys::{clock, sched};
+
+/// How long tasks may take to release their locks and end. They execute nothing meanwhile.
+const DRAIN_GRACE_NS: u64 = 1_000_000_000;
+/// How long they may take under the ordinary policy.
+const DEMOTE_GRACE_NS: u64 = 1_000_000_000;
+
+/// BOUND: start + cut + DRAIN_GRACE + DEMOTE_GRACE.
+pub(super) fn watch(shared: &Shared) {
+    let cut_ns = shared.start_ns() + shared.cut.as_ns();
+    if wait(shared, cut_ns, || shared.control.is_stopped()) {
+        return;
+    }
+    shared.control.leave(CUT);
+    shared.naps.iter().for_each(super::shared::Nap::wake);
+    if wait(shared, clock::now_ns() + DRAIN_GRACE_NS, || false) {
+        return;
+    }
+    for task in shared.ends.unfinished() {
+        // A thread that cannot be demoted is reported as stuck below.
+        let _ = sched::set_other(shared.locks.executor.seat(task).tid());
+    }
+    wait(shared, clock::now_ns() + DEMOTE_GRACE_NS, || false);
+}
+
+/// Waits until all tasks are done (true), until `enough`, or until the clock reads `until_ns`.
+fn wait(shared: &Shared, until_ns: u64, enough: impl Fn() -> bool) -> bool {
+    // BOUND: `until_ns`; the bell rings once a stop and once when all are done.
+    loop {
+        let heard = shared.control.listen();
+        if shared.ends.all() {
+            return true;
+        }
+        if enough() || clock::now_ns() >= until_ns {
+            return false;
+        }
+        shared.control.wait_for_bell(heard, until_ns);
+    }
+}

@@ -1,0 +1,36 @@
+//! The monotonic clock.
+
+use super::SysError;
+
+const NS_PER_S: u64 = 1_000_000_000;
+
+/// Nanoseconds of `CLOCK_MONOTONIC`. Where the clock source allows, no system call.
+#[inline]
+pub(crate) fn now_ns() -> u64 {
+    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: `time` is valid for writing, and CLOCK_MONOTONIC exists on every Linux, so the call cannot fail.
+    unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &raw mut time) };
+    time.tv_sec as u64 * NS_PER_S + time.tv_nsec as u64
+}
+
+/// `ns` as the kernel wants it.
+pub(super) fn timespec(ns: u64) -> libc::timespec {
+    libc::timespec { tv_sec: (ns / NS_PER_S) as libc::time_t, tv_nsec: (ns % NS_PER_S) as libc::c_long }
+}
+
+/// Sleeps until the clock reads `at_ns`; a signal does not end the sleep.
+pub(crate) fn sleep_until(at_ns: u64) -> Result<(), SysError> {
+    let until = timespec(at_ns);
+    // BOUND: each round ends at the absolute time or at a signal; signals alone repeat it.
+    loop {
+        // SAFETY: `until` is valid for reading; with TIMER_ABSTIME the remaining time is not written.
+        let error = unsafe {
+            libc::clock_nanosleep(libc::CLOCK_MONOTONIC, libc::TIMER_ABSTIME, &raw const until, std::ptr::null_mut())
+        };
+        match error {
+            0 => return Ok(()),
+            libc::EINTR => {}
+            errno => return Err(SysError { call: "clock_nanosleep", errno }),
+        }
+    }
+}

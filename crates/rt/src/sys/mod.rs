@@ -1,0 +1,53 @@
+//! Every system call of the runtime, each behind a safe function with a typed error.
+//!
+//! | file | calls |
+//! |---|---|
+//! | `futex` | `futex`: wait, wake, lock and unlock with priority inheritance |
+//! | `sched` | `gettid`, `sched_setscheduler`, `sched_setparam`, `sched_setaffinity`, `sched_getaffinity`, timer slack |
+//! | `clock` | `clock_gettime`, `clock_nanosleep` |
+//! | `memory` | `mlockall`, resource limits |
+//! | `probe` | calls that only ask whether something exists |
+//!
+//! Times are nanoseconds of `CLOCK_MONOTONIC`.
+
+pub(crate) mod clock;
+pub(crate) mod futex;
+pub(crate) mod memory;
+pub(crate) mod probe;
+pub(crate) mod sched;
+
+use std::fmt;
+
+/// A system call that failed.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct SysError {
+    /// What was attempted.
+    pub call: &'static str,
+    /// The kernel's answer.
+    pub errno: i32,
+}
+
+impl SysError {
+    /// The error of the call that failed last in this thread.
+    fn last(call: &'static str) -> Self {
+        Self { call, errno: errno() }
+    }
+
+    /// Whether the kernel refused for want of permission.
+    #[must_use]
+    pub fn is_permission(self) -> bool {
+        matches!(self.errno, libc::EPERM | libc::EACCES)
+    }
+}
+
+impl fmt::Display for SysError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} failed: {}", self.call, std::io::Error::from_raw_os_error(self.errno))
+    }
+}
+
+impl std::error::Error for SysError {}
+
+fn errno() -> i32 {
+    std::io::Error::last_os_error().raw_os_error().unwrap_or(0)
+}

@@ -1,0 +1,86 @@
+//! Threads as the scheduler sees them: their id, policy, priority and processors.
+//!
+//! All by thread id and by system call: the C library's functions of these names mean processes in some
+//! libraries, and do nothing in others.
+
+use super::SysError;
+use std::cell::Cell;
+
+/// A thread, as the kernel names it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Tid(pub(crate) u32);
+
+thread_local! {
+    static TID: Cell<u32> = const { Cell::new(0) };
+}
+
+/// The calling thread. One system call a thread, then a thread-local word.
+#[inline]
+pub(crate) fn gettid() -> Tid {
+    TID.with(|tid| {
+        if tid.get() == 0 {
+            // SAFETY: takes nothing and cannot fail.
+            tid.set(unsafe { libc::syscall(libc::SYS_gettid) } as u32);
+        }
+        Tid(tid.get())
+    })
+}
+
+/// Puts a thread under SCHED_FIFO.
+pub(crate) fn set_fifo(tid: Tid, level: u8) -> Result<(), SysError> {
+    set_scheduler(tid, libc::SCHED_FIFO, level)
+}
+
+/// Puts a thread under the ordinary policy.
+pub(crate) fn set_other(tid: Tid) -> Result<(), SysError> {
+    set_scheduler(tid, libc::SCHED_OTHER, 0)
+}
+
+fn set_scheduler(tid: Tid, policy: i32, level: u8) -> Result<(), SysError> {
+    let param = libc::sched_param { sched_priority: i32::from(level) };
+    // SAFETY: `param` is valid for reading.
+    let result = unsafe { libc::syscall(libc::SYS_sched_setscheduler, tid.0, policy, &raw const param) };
+    if result == 0 { Ok(()) } else { Err(SysError::last("sched_setscheduler")) }
+}
+
+/// Changes the level of a thread that is under SCHED_FIFO. On a thread that was put under the ordinary
+/// policy meanwhile it fails (EINVAL) and changes nothing: nobody climbs back by it.
+pub(crate) fn set_level(tid: Tid, level: u8) -> Result<(), SysError> {
+    let param = libc::sched_param { sched_priority: i32::from(level) };
+    // SAFETY: `param` is valid for reading.
+    let result = unsafe { libc::syscall(libc::SYS_sched_setparam, tid.0, &raw const param) };
+    if result == 0 { Ok(()) } else { Err(SysError::last("sched_setparam")) }
+}
+
+/// Binds a thread to processors, by their Linux numbers.
+pub(crate) fn set_affinity(tid: Tid, cpus: &[usize]) -> Result<(), SysError> {
+    // SAFETY: all zeros is an empty set.
+    let mut set: libc::cpu_set_t = unsafe { std::mem::zeroed() };
+    for &cpu in cpus.iter().filter(|&&cpu| cpu < libc::CPU_SETSIZE as usize) {
+        // SAFETY: `cpu` is within the set.
+        unsafe { libc::CPU_SET(cpu, &mut set) };
+    }
+    // SAFETY: `set` is valid for reading and its size is given.
+    let result =
+        unsafe { libc::syscall(libc::SYS_sched_setaffinity, tid.0, size_of::<libc::cpu_set_t>(), &raw const set) };
+    if result == 0 { Ok(()) } else { Err(SysError::last("sched_setaffinity")) }
+}
+
+/// The processors the calling thread may use, by their Linux numbers, ascending.
+pub(crate) fn affinity() -> Result<Vec<usize>, SysError> {
+    // SAFETY: all zeros is an empty set.
+    let mut set: libc::cpu_set_t = unsafe { std::mem::zeroed() };
+    // SAFETY: `set` is valid for writing and its size is given.
+    let result = unsafe { libc::syscall(libc::SYS_sched_getaffinity, 0, size_of::<libc::cpu_set_t>(), &raw mut set) };
+    if result < 0 {
+        return Err(SysError::last("sched_getaffinity"));
+    }
+    // SAFETY: every `cpu` is within the set.
+    Ok((0..libc::CPU_SETSIZE as usize).filter(|&cpu| unsafe { libc::CPU_ISSET(cpu, &set) }).collect())
+}
+
+/// Lets the calling thread's timers expire on time. Recent kernels do so for real-time threads by themselves.
+pub(crate) fn exact_timers() {
+    // SAFETY: takes two integers. A refusal leaves the default slack of 50 us, which is late, not wrong.
+    unsafe { libc::prctl(libc::PR_SET_TIMERSLACK, 1) };
+}

@@ -1,0 +1,130 @@
+//! Every run ends: overloaded, interrupted, or changed under way.
+
+use crate::support::{R, require_cpus, require_realtime, run_ms, run_us, system, task, us, violation};
+use lockwright::{Control, Ended, PriorityChange, RunConfig, RunError};
+use lockwright_model::{Duration, Event, Instant, Priority, Protocol, ResourceId, Step, System, TaskId};
+use std::time::Instant as Wall;
+
+/// More than one CPU can execute, most of it under locks.
+fn overloaded() -> System {
+    let tasks = (0..4).map(|index: usize| {
+        let body = vec![
+            Step::Lock(R),
+            run_us(5_000),
+            Step::Lock(ResourceId(1)),
+            run_us(3_000),
+            Step::Unlock(ResourceId(1)),
+            Step::Unlock(R),
+        ];
+        task(&format!("t{index}"), index % 2, 4 - index as u32, 10_000 + index as u64 * 1_000, body)
+    });
+    system(2, 2, tasks.collect())
+}
+
+#[test]
+fn an_overloaded_run_ends() {
+    let Some(_machine) = require_cpus(2) else { return };
+    for protocol in Protocol::ALL {
+        let start = Wall::now();
+        let outcome = run_ms(&overloaded(), protocol, 150);
+        println!("{protocol}: {:?} after {}", outcome.ended, outcome.elapsed);
+        assert!(start.elapsed().as_millis() < 700, "{protocol}: {:?}", start.elapsed());
+        assert_eq!(outcome.ended, Ended::Watchdog, "{protocol}");
+        assert_eq!(violation(&outcome.records), None, "{protocol}");
+        assert!(outcome.tasks.iter().any(|task| task.observation.misses > 0), "{protocol}");
+        let held = |event: fn(&Event) -> bool| outcome.records.iter().filter(|record| event(&record.event)).count();
+        let (acquired, released) =
+            (held(|event| matches!(event, Event::Acquire(_))), held(|event| matches!(event, Event::Release(_))));
+        assert_eq!(acquired, released, "{protocol}: whatever was taken was given back");
+        for task in outcome.records.iter().filter(|record| record.event == Event::Arrive) {
+            assert!(task.at < Instant::from_ns(150_000_000), "nothing arrives after the end");
+        }
+    }
+}
+
+#[test]
+fn stop_ends_a_run_at_once() {
+    let Some(_machine) = require_cpus(2) else { return };
+    let mut tasks = overloaded().tasks().to_vec();
+    tasks.push({
+        let mut sleeper = task("sleeper", 0, 9, 60_000_000, vec![run_us(10)]);
+        sleeper.offset = us(30_000_000);
+        sleeper
+    });
+    let system = system(2, 2, tasks);
+    for protocol in Protocol::ALL {
+        let control = Control::new();
+        let other = control.clone();
+        let stopper = std::thread::spawn(move || {
+            while other.elapsed().is_none_or(|elapsed| elapsed < Duration::from_ms(60)) {
+                std::thread::sleep(std::time::Duration::from_millis(1));
+            }
+            other.stop();
+            Wall::now()
+        });
+        // Both CPUs are taken by the run, so the stopper may be late: the watchdog ends the run then.
+        let config = RunConfig::new(protocol, Duration::from_ms(60_000));
+        let outcome = lockwright::run(&system, &config, &control).expect("a run");
+        let stopped = stopper.join().expect("the stopper stops");
+        println!("{protocol}: ended after {}, {:?} after the stop", outcome.elapsed, stopped.elapsed());
+        assert_eq!(outcome.ended, Ended::Interrupted, "{protocol}");
+        assert!(stopped.elapsed().as_millis() < 100, "{protocol}: {:?}", stopped.elapsed());
+        assert_eq!(violation(&outcome.records), None, "{protocol}");
+    }
+}
+
+#[test]
+fn a_handle_that_was_stopped_before_runs_nothing() {
+    let Some(_machine) = require_realtime() else { return };
+    let system = system(1, 0, vec![task("t", 0, 1, 10_000, vec![run_us(1_000)])]);
+    let control = Control::new();
+    control.stop();
+    let config = RunConfig::new(Protocol::None, Duration::from_ms(60_000));
+    let outcome = lockwright::run(&system, &config, &control).expect("a run");
+    assert_eq!((outcome.ended, outcome.tasks[0].observation.jobs), (Ended::Interrupted, 0));
+}
+
+/// A holder is lifted above a medium task while it holds; before, the medium task has preempted it.
+#[test]
+fn scripted_changes_take_effect_on_holders() {
+    let Some(_machine) = require_realtime() else { return };
+    let low = task("low", 0, 1, 200_000, vec![Step::Lock(R), run_us(10_000), Step::Unlock(R)]);
+    let mut medium = task("medium", 0, 5, 200_000, vec![run_us(40_000)]);
+    medium.offset = us(5_000);
+    let system = system(1, 1, vec![low, medium]);
+    for protocol in [Protocol::None, Protocol::Pip, Protocol::Mpcp] {
+        let change = |at_ms: u64, priority| PriorityChange {
+            at: Instant::from_ns(at_ms * 1_000_000),
+            task: TaskId(1),
+            priority: Priority::base(priority),
+        };
+        // The other way round: the medium task sinks below the holder, which goes on at once.
+        let mut config = RunConfig::new(protocol, Duration::from_ms(100));
+        config.changes = vec![change(15, 0)];
+        let outcome = lockwright::run(&system, &config, &Control::new()).expect("a run");
+        let low = outcome.tasks[0].observation.response.expect("it finished");
+        println!("{protocol}: {low}");
+        assert!(low >= Duration::from_ms(10) && low < Duration::from_ms(30), "{protocol}: {low}");
+        let changed = outcome.records.iter().any(|record| record.event == Event::Priority(Priority::base(0)));
+        assert!(changed, "{protocol}: the change is in the records");
+    }
+}
+
+#[test]
+fn what_cannot_run_is_refused_by_its_reason() {
+    let Some(_machine) = require_realtime() else { return };
+    let section = || vec![Step::Lock(R), run_us(10), Step::Unlock(R)];
+    let refused = |system: &System, changes: Vec<PriorityChange>| {
+        let mut config = RunConfig::new(Protocol::Icpp, Duration::from_ms(10));
+        config.changes = changes;
+        lockwright::run(system, &config, &Control::new()).expect_err("it must be refused")
+    };
+    let wide = system(64, 1, vec![task("t", 0, 1, 10_000, section())]);
+    assert!(matches!(refused(&wide, vec![]), RunError::TooFewCpus { needed: 64, .. }));
+    let many = system(1, 1, (0..98).map(|index| task(&format!("t{index}"), 0, index, 10_000, section())).collect());
+    assert_eq!(refused(&many, vec![]), RunError::TooManyPriorities { needed: 98 });
+    let one = system(1, 1, vec![task("t", 0, 1, 10_000, section())]);
+    let change = |task, priority| PriorityChange { at: Instant::ZERO, task, priority: Priority::base(priority) };
+    assert_eq!(refused(&one, vec![change(TaskId(0), 2)]), RunError::AboveCeiling { task: TaskId(0), resource: R });
+    assert_eq!(refused(&one, vec![change(TaskId(1), 1)]), RunError::UnknownTask(TaskId(1)));
+}

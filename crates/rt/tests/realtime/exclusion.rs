@@ -1,0 +1,140 @@
+//! Many tasks, one resource: at most one holds it, nobody is forgotten, and the protocol's order is kept.
+
+use crate::support::{R, acquisitions, require_cpus, require_realtime, run_ms, run_us, system, task, us, violation};
+use lockwright_model::{Duration, Event, Instant, Protocol, Record, ResourceId, Step, System, TaskId};
+
+fn at(us: u64, task: u16, event: Event) -> Record {
+    Record { at: Instant::from_ns(us * 1_000), task: TaskId(task), event }
+}
+
+#[test]
+fn the_checker_sees_two_holders() {
+    let overlap = [
+        at(0, 0, Event::Acquire(R)),
+        at(5, 1, Event::Acquire(R)),
+        at(6, 0, Event::Release(R)),
+        at(7, 1, Event::Release(R)),
+    ];
+    assert_eq!(violation(&overlap), Some(overlap[1]));
+    let foreign = [at(0, 0, Event::Acquire(R)), at(1, 1, Event::Release(R))];
+    assert_eq!(violation(&foreign), Some(foreign[1]));
+    let fine = [overlap[0], overlap[2], at(8, 1, Event::Acquire(R)), at(9, 1, Event::Release(R))];
+    assert_eq!(violation(&fine), None);
+}
+
+/// Three tasks on each of two CPUs; two resources, one nested in the other; most of the time is spent inside.
+fn contended() -> System {
+    const INNER: ResourceId = ResourceId(1);
+    let tasks = (0..6).map(|index: usize| {
+        let body = vec![
+            run_us(20),
+            Step::Lock(R),
+            run_us(40),
+            Step::Lock(INNER),
+            run_us(20),
+            Step::Unlock(INNER),
+            Step::Unlock(R),
+            run_us(10),
+            Step::Lock(INNER),
+            run_us(30),
+            Step::Unlock(INNER),
+        ];
+        task(&format!("t{index}"), index % 2, 10 - index as u32, 700 + 130 * index as u64, body)
+    });
+    system(2, 2, tasks.collect())
+}
+
+#[test]
+fn one_holder_at_a_time_on_two_cpus() {
+    let Some(_machine) = require_cpus(2) else { return };
+    let system = contended();
+    for protocol in Protocol::ALL {
+        let outcome = run_ms(&system, protocol, 300);
+        assert_eq!(violation(&outcome.records), None, "{protocol}");
+        assert_eq!(outcome.dropped, 0, "{protocol}");
+        let waits: u64 = outcome.records.windows(2).filter(|pair| is_waiting(pair)).count() as u64;
+        let sections: usize = system.task_ids().map(|task| acquisitions(&outcome.records, task, R).len()).sum();
+        println!("{protocol}: {sections} sections, {waits} waits, {:?}", outcome.ended);
+        for (index, seen) in outcome.tasks.iter().enumerate() {
+            let waits = &seen.lock_waits;
+            let quantiles = [0.5, 0.99, 1.0].map(|quantile| waits.value_at_quantile(quantile));
+            println!("  {index}: {:?} waits {quantiles:?}", seen.observation);
+            assert!(seen.observation.jobs > 0, "{protocol}: task {index} never finished");
+        }
+        assert!(waits > 0, "{protocol}: a test of contention without any");
+    }
+}
+
+fn is_waiting(pair: &[Record]) -> bool {
+    matches!(pair[0].event, Event::Request(_)) && matches!(pair[1].event, Event::Stop) && pair[0].task == pair[1].task
+}
+
+/// A holder on CPU 0; on CPU 1 the less urgent of two tasks asks first.
+#[test]
+fn mpcp_serves_by_priority_not_by_arrival() {
+    let Some(_machine) = require_cpus(2) else { return };
+    let section = |before, inside| vec![run_us(before), Step::Lock(R), run_us(inside), Step::Unlock(R)];
+    let mut low = task("low", 1, 1, 100_000, section(1_000, 1_000));
+    let mut high = task("high", 1, 2, 100_000, section(1_000, 1_000));
+    let holder = task("holder", 0, 3, 100_000, section(100, 9_000));
+    (low.offset, high.offset) = (us(0), us(3_000));
+    let outcome = run_ms(&system(2, 1, vec![low, high, holder]), Protocol::Mpcp, 100);
+    let [low, high, holder] = [0, 1, 2].map(|task| acquisitions(&outcome.records, TaskId(task), R));
+    let asked = |task| outcome.records.iter().position(|r| r.task == TaskId(task) && r.event == Event::Request(R));
+    assert!(asked(0) < asked(1), "the test wants the less urgent task to ask first");
+    assert!(holder[0] < high[0] && high[0] < low[0], "{holder:?} {high:?} {low:?}");
+}
+
+/// The holder shares its CPU with a more urgent task, which arrives in the middle of the section.
+#[test]
+fn a_holder_under_mpcp_is_not_preempted_by_a_base_priority() {
+    let Some(_machine) = require_cpus(2) else { return };
+    let section = |inside| vec![run_us(100), Step::Lock(R), run_us(inside), Step::Unlock(R), run_us(100)];
+    let holder = task("holder", 0, 1, 100_000, section(8_000));
+    let mut local = task("local", 0, 9, 100_000, vec![run_us(1_000)]);
+    let mut remote = task("remote", 1, 5, 100_000, section(100));
+    (local.offset, remote.offset) = (us(3_000), us(4_000));
+    let system = system(2, 1, vec![holder, local, remote]);
+    for (protocol, is_preempted) in [(Protocol::Mpcp, false), (Protocol::None, true)] {
+        let outcome = run_ms(&system, protocol, 100);
+        let time = |task, event| {
+            let found = outcome.records.iter().find(|record| record.task == TaskId(task) && record.event == event);
+            found.unwrap_or_else(|| panic!("{protocol}: no {event:?} of task {task}")).at
+        };
+        let preempted = time(1, Event::Run) < time(0, Event::Release(R));
+        assert_eq!(preempted, is_preempted, "{protocol}");
+    }
+}
+
+/// Eight tasks of different priorities on one CPU: under `icpp` each finds its resource free.
+#[test]
+fn nobody_waits_under_icpp_on_one_cpu() {
+    let Some(_machine) = require_realtime() else { return };
+    let tasks = (0..8).map(|index: usize| {
+        let resource = ResourceId::new(index % 3);
+        let body = vec![run_us(20), Step::Lock(resource), run_us(30), Step::Unlock(resource), run_us(10)];
+        task(&format!("t{index}"), 0, 20 - index as u32, 900 + 110 * index as u64, body)
+    });
+    let system = system(1, 3, tasks.collect());
+    let outcome = run_ms(&system, Protocol::Icpp, 300);
+    assert_eq!(violation(&outcome.records), None);
+    let mut arrived = [0; 8];
+    for record in outcome.records.iter().filter(|record| record.event == Event::Arrive) {
+        arrived[record.task.index()] += 1;
+    }
+    for (index, seen) in outcome.tasks.iter().enumerate() {
+        assert_eq!(seen.observation.jobs, arrived[index], "every job of task {index} is complete");
+        let period = system.task(TaskId::new(index)).period.as_ns();
+        assert_eq!(arrived[index], Duration::from_ms(300).as_ns().div_ceil(period));
+    }
+    // Whoever holds a resource is as urgent as any task that may ask for it: nobody else gets to ask.
+    let mut owners = [None; 3];
+    for record in &outcome.records {
+        match record.event {
+            Event::Request(resource) => assert_eq!(owners[resource.index()], None, "found taken: {record:?}"),
+            Event::Acquire(resource) => owners[resource.index()] = Some(record.task),
+            Event::Release(resource) => owners[resource.index()] = None,
+            _ => {}
+        }
+    }
+}

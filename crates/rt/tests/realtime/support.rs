@@ -1,0 +1,88 @@
+//! Systems built by hand, and what every test asks of records.
+
+use lockwright::{Control, Outcome, RunConfig, RunError};
+use lockwright_model::{
+    CpuId, Duration, Event, Instant, Priority, Protocol, Record, Resource, ResourceId, Step, System, Task, TaskId,
+};
+use std::collections::HashMap;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+/// Held by whoever runs.
+static MACHINE: Mutex<()> = Mutex::new(());
+
+/// The machine for one test, or `None` where it may not use real-time priorities.
+pub fn require_realtime() -> Option<MutexGuard<'static, ()>> {
+    let guard = MACHINE.lock().unwrap_or_else(PoisonError::into_inner);
+    match lockwright::doctor::try_realtime() {
+        Ok(()) => Some(guard),
+        Err(error) if std::env::var_os("LOCKWRIGHT_REQUIRE_RT").is_some() => panic!("{error}"),
+        Err(error) => {
+            eprintln!("skipped: {error}");
+            None
+        }
+    }
+}
+
+/// As [`require_realtime`], for a system of `cpus` processors.
+pub fn require_cpus(cpus: usize) -> Option<MutexGuard<'static, ()>> {
+    let guard = require_realtime()?;
+    let have = std::thread::available_parallelism().map_or(1, usize::from);
+    if have < cpus {
+        assert!(std::env::var_os("LOCKWRIGHT_REQUIRE_RT").is_none(), "{cpus} CPUs needed, {have} there");
+        eprintln!("skipped: {cpus} CPUs needed, {have} there");
+        return None;
+    }
+    Some(guard)
+}
+
+pub const R: ResourceId = ResourceId(0);
+
+pub fn us(us: u64) -> Duration {
+    Duration::from_us(us)
+}
+
+pub fn run_us(time: u64) -> Step {
+    Step::Run(us(time))
+}
+
+/// A task whose deadline is its period.
+pub fn task(name: &str, cpu: usize, priority: u32, period_us: u64, body: Vec<Step>) -> Task {
+    let runs = body.iter().map(|step| if let Step::Run(time) = step { *time } else { Duration::ZERO });
+    Task {
+        name: name.into(),
+        cpu: CpuId::new(cpu),
+        priority: Priority::base(priority),
+        period: us(period_us),
+        deadline: us(period_us),
+        jitter: Duration::ZERO,
+        offset: Duration::ZERO,
+        wcet: runs.sum(),
+        body,
+    }
+}
+
+pub fn system(cpus: usize, resources: usize, tasks: Vec<Task>) -> System {
+    let resource = |index: usize| Resource { name: format!("r{index}"), ..Resource::default() };
+    System::new("test".into(), cpus, None, (0..resources).map(resource).collect(), tasks).expect("a valid system")
+}
+
+pub fn run_ms(system: &System, protocol: Protocol, ms: u64) -> Outcome {
+    let config = RunConfig::new(protocol, Duration::from_ms(ms));
+    lockwright::run(system, &config, &Control::new()).unwrap_or_else(|error: RunError| panic!("{error}"))
+}
+
+/// The first time a resource is held by two tasks at once, or released by a task that does not hold it.
+pub fn violation(records: &[Record]) -> Option<Record> {
+    let mut owners: HashMap<ResourceId, TaskId> = HashMap::new();
+    records.iter().copied().find(|record| match record.event {
+        Event::Acquire(resource) => owners.insert(resource, record.task).is_some(),
+        Event::Release(resource) => owners.remove(&resource) != Some(record.task),
+        _ => false,
+    })
+}
+
+/// When `task` acquired `resource`, in order.
+pub fn acquisitions(records: &[Record], task: TaskId, resource: ResourceId) -> Vec<Instant> {
+    let acquires = |record: &&Record| record.task == task && record.event == Event::Acquire(resource);
+    records.iter().filter(acquires).map(|record| record.at).collect()
+}
