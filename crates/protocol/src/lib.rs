@@ -29,6 +29,8 @@ mod mpcp;
 mod none;
 mod pip;
 mod queue;
+#[cfg(test)]
+mod walk;
 
 pub use action::{Action, Refusal};
 pub use icpp::Icpp;

@@ -1,1 +1,11 @@
+//! Generated task sets, and simulated schedules held against bounds.
+//!
+//! The only library of the project that sees both the analysis and the simulator: what one promises, the other
+//! attacks.
+#![forbid(unsafe_code)]
 
+mod generate;
+mod hold;
+
+pub use generate::{Shape, generate};
+pub use hold::{Excess, Quantity, attack, hold};

@@ -15,9 +15,12 @@ pub(crate) struct Links<const TASKS: usize>([Link; TASKS]);
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 struct Link {
     next: Option<TaskId>,
-    /// By which the task was queued; meaningless while it is not queued.
+    /// By which the task was queued.
     key: Priority,
 }
+
+/// Of a task in no queue; always this, so that equal states are equal.
+const UNQUEUED: Link = Link { next: None, key: Priority::MIN };
 
 /// One queue: its first waiter.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
@@ -27,7 +30,7 @@ pub(crate) struct WaitQueue {
 
 impl<const TASKS: usize> Links<TASKS> {
     pub(crate) const fn new() -> Self {
-        Self([Link { next: None, key: Priority::MIN }; TASKS])
+        Self([UNQUEUED; TASKS])
     }
 
     /// The priority by which a waiting task was queued.
@@ -75,7 +78,7 @@ impl WaitQueue {
                     Some(before) => links.0[before.index()].next = next,
                     None => self.first = next,
                 }
-                links.0[task.index()].next = None;
+                links.0[task.index()] = UNQUEUED;
                 return true;
             }
             (before, at) = (Some(waiter), next);
@@ -86,7 +89,7 @@ impl WaitQueue {
     /// Takes the first waiter out.
     pub(crate) fn pop<const TASKS: usize>(&mut self, links: &mut Links<TASKS>) -> Option<TaskId> {
         let first = self.first?;
-        self.first = links.0[first.index()].next.take();
+        self.first = core::mem::replace(&mut links.0[first.index()], UNQUEUED).next;
         Some(first)
     }
 

@@ -1,0 +1,177 @@
+//! Random task sets with critical sections.
+
+use fastrand::Rng;
+use lockwright_model::{
+    CpuId, Duration, Priority, Protocol, Resource, ResourceId, Step, System, Task, assign_rate_monotonic,
+};
+
+/// What generated systems look like. All ranges include both ends.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Shape {
+    /// Processors.
+    pub cpus: (usize, usize),
+    /// Tasks, of all processors.
+    pub tasks: (usize, usize),
+    /// Resources.
+    pub resources: (usize, usize),
+    /// Periods, in nanoseconds.
+    pub period: (u64, u64),
+    /// Utilization of each processor at most, in percent; roughly reached.
+    pub utilization: (u64, u64),
+    /// Sections of one job.
+    pub sections: (usize, usize),
+    /// Longest section, in nanoseconds.
+    pub section: u64,
+    /// Out of a hundred sections, how many hold another one.
+    pub nested: u8,
+    /// Out of a hundred tasks, how many have release jitter.
+    pub jitter: u8,
+    /// Out of a hundred systems, how many have random priorities, with equals, instead of rate-monotonic ones.
+    pub shuffled: u8,
+    /// Out of a hundred resources, how many name a protocol of their own, drawn from these.
+    pub own_protocol: (u8, Vec<Protocol>),
+}
+
+impl Shape {
+    /// Small systems with short times: every corner within reach of a short simulation.
+    #[must_use]
+    pub fn small() -> Self {
+        Self {
+            cpus: (1, 3),
+            tasks: (2, 7),
+            resources: (1, 4),
+            period: (6, 120),
+            utilization: (20, 90),
+            sections: (0, 3),
+            section: u64::MAX,
+            nested: 15,
+            jitter: 20,
+            shuffled: 30,
+            own_protocol: (0, Vec::new()),
+        }
+    }
+
+    /// Systems as an engineer has them: periods of 1 to 100 ms, sections of up to 100 us.
+    #[must_use]
+    pub fn usual(cpus: usize, tasks: usize, resources: usize) -> Self {
+        Self {
+            cpus: (cpus, cpus),
+            tasks: (tasks, tasks),
+            resources: (resources, resources),
+            period: (1_000_000, 100_000_000),
+            utilization: (50, 50),
+            sections: (0, 2),
+            section: 100_000,
+            nested: 0,
+            jitter: 0,
+            shuffled: 0,
+            own_protocol: (0, Vec::new()),
+        }
+    }
+}
+
+/// Draws one system. It is always valid; whether it is schedulable is left to chance.
+///
+/// # Panics
+/// When a range of `shape` is empty or beyond the limits of a [`System`].
+#[must_use]
+pub fn generate(random: &mut Rng, shape: &Shape) -> System {
+    let cpus = random.usize(shape.cpus.0..=shape.cpus.1);
+    let count = random.usize(shape.tasks.0.max(cpus)..=shape.tasks.1.max(cpus));
+    let resources: Vec<Resource> = (0..random.usize(shape.resources.0..=shape.resources.1))
+        .map(|index| {
+            let own = random.u8(0..100) < shape.own_protocol.0;
+            let protocol = own.then(|| shape.own_protocol.1[random.usize(0..shape.own_protocol.1.len())]);
+            Resource { name: format!("r{index}"), protocol, ceiling: None }
+        })
+        .collect();
+    // A resource is used by tasks of one processor, or by all.
+    let homes: Vec<Option<usize>> = resources.iter().map(|_| random.bool().then(|| random.usize(0..cpus))).collect();
+    let utilization = random.u64(shape.utilization.0..=shape.utilization.1);
+    let mut tasks: Vec<Task> = (0..count)
+        .map(|index| {
+            // Every processor has a task; the others fall where they will.
+            let cpu = if index < cpus { index } else { random.usize(0..cpus) };
+            draw_task(random, shape, index, cpu, utilization * cpus as u64 / count as u64, &homes)
+        })
+        .collect();
+    if random.u8(0..100) < shape.shuffled {
+        for task in &mut tasks {
+            task.priority = Priority::base(random.u32(1..=count as u32));
+        }
+    } else {
+        assign_rate_monotonic(&mut tasks);
+    }
+    System::new("generated".into(), cpus, None, resources, tasks).expect("a generated system keeps every rule")
+}
+
+fn draw_task(
+    random: &mut Rng,
+    shape: &Shape,
+    index: usize,
+    cpu: usize,
+    utilization: u64,
+    homes: &[Option<usize>],
+) -> Task {
+    let period = random.u64(shape.period.0..=shape.period.1);
+    let cost = (period * utilization * random.u64(50..=150) / 10_000).clamp(1, period);
+    let usable: Vec<usize> =
+        (0..homes.len()).filter(|&resource| homes[resource].is_none_or(|home| home == cpu)).collect();
+    let body = draw_body(random, shape, cost, &usable);
+    let deadline = if random.u8(0..4) == 0 { random.u64(cost.max(period / 2)..=period) } else { period };
+    let jitter = if random.u8(0..100) < shape.jitter { random.u64(0..=deadline / 4) } else { 0 };
+    Task {
+        name: format!("t{index}"),
+        cpu: CpuId::new(cpu),
+        priority: Priority::MIN,
+        period: Duration::from_ns(period),
+        deadline: Duration::from_ns(deadline),
+        jitter: Duration::from_ns(jitter),
+        offset: Duration::ZERO,
+        wcet: Duration::from_ns(cost),
+        body,
+    }
+}
+
+/// Sections of at least one nanosecond each, anywhere in the job, often back to back; nested ones lock in order of ids.
+fn draw_body(random: &mut Rng, shape: &Shape, cost: u64, usable: &[usize]) -> Vec<Step> {
+    let mut left = cost;
+    let mut body = Vec::new();
+    let run = |body: &mut Vec<Step>, ns: u64| {
+        if ns > 0 {
+            body.push(Step::Run(Duration::from_ns(ns)));
+        }
+    };
+    let sections = if usable.is_empty() { 0 } else { random.usize(shape.sections.0..=shape.sections.1) };
+    for _ in 0..sections {
+        let before = if random.bool() { random.u64(0..=left / 2) } else { 0 };
+        let length = if random.u8(0..4) == 0 {
+            1
+        } else {
+            random.u64(0..=left.saturating_sub(before).min(shape.section)).max(1)
+        };
+        if before + length > left {
+            break;
+        }
+        left -= before + length;
+        run(&mut body, before);
+        let outer = usable[random.usize(0..usable.len())];
+        let inner = usable.iter().copied().find(|&inner| inner > outer);
+        body.push(Step::Lock(ResourceId::new(outer)));
+        match inner.filter(|_| length > 1 && random.u8(0..100) < shape.nested) {
+            Some(inner) => {
+                let lead = random.u64(0..length);
+                run(&mut body, lead);
+                body.push(Step::Lock(ResourceId::new(inner)));
+                let held = random.u64(1..=length - lead);
+                run(&mut body, held);
+                body.push(Step::Unlock(ResourceId::new(inner)));
+                run(&mut body, length - lead - held);
+            }
+            None => run(&mut body, length),
+        }
+        body.push(Step::Unlock(ResourceId::new(outer)));
+    }
+    run(&mut body, left);
+    body
+}

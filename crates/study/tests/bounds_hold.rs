@@ -1,0 +1,135 @@
+//! Simulated schedules never exceed a bound, for every protocol; and a bound with a term left out is caught.
+
+use fastrand::Rng;
+use lockwright_analysis::{Analysis, Omit, analyse, analyse_omitting};
+use lockwright_model::{Protocol, System, format::write_system};
+use lockwright_study::{Shape, attack, generate};
+
+/// Task sets per protocol.
+const SETS: u64 = 10_000;
+/// Schedules of each.
+const RUNS: usize = 4;
+/// Length of each, in longest periods.
+const HORIZON: u64 = 12;
+
+#[derive(Default, Debug)]
+struct Tally {
+    sets: u64,
+    bounded: u64,
+    with_blocking: u64,
+    schedulable: u64,
+}
+
+fn hold_all(protocol: Protocol, shape: &Shape, first_seed: u64, sets: u64) -> Tally {
+    let mut tally = Tally::default();
+    for seed in first_seed..first_seed + sets {
+        let mut random = Rng::with_seed(seed);
+        let system = generate(&mut random, shape);
+        let analysis = analyse(&system, protocol);
+        tally.sets += 1;
+        tally.bounded += analysis.tasks.iter().filter(|task| task.response.is_some()).count() as u64;
+        let blocked = |analysis: &Analysis| {
+            analysis.tasks.iter().any(|task| task.blocking.is_some_and(|b| b.total().is_some_and(|b| b.as_ns() > 0)))
+        };
+        tally.with_blocking += u64::from(blocked(&analysis));
+        tally.schedulable += u64::from(analysis.schedulable());
+        if let Some((excess, config)) = attack(&system, &analysis, protocol, &mut random, RUNS, HORIZON) {
+            panic!("{}", report(&system, protocol, seed, &format!("{excess:?} under {config:?}\n{analysis:#?}")));
+        }
+    }
+    tally
+}
+
+fn report(system: &System, protocol: Protocol, seed: u64, what: &str) -> String {
+    format!("{protocol}, seed {seed}: {what}\n{}", write_system(system))
+}
+
+/// The sets must be worth attacking: most tasks bounded, many sets with blocking.
+fn worth(tally: &Tally) {
+    println!("{tally:?}");
+    assert!(tally.sets >= SETS, "{tally:?}");
+    assert!(tally.bounded > tally.sets, "fewer than one bounded task a set: {tally:?}");
+    assert!(tally.with_blocking > tally.sets / 4, "too few sets with blocking: {tally:?}");
+    assert!(tally.schedulable > tally.sets / 20, "too few schedulable sets: {tally:?}");
+}
+
+#[test]
+fn none() {
+    // Bounds exist where no task can come between two users: one processor, few tasks.
+    let shape = Shape { cpus: (1, 1), tasks: (2, 4), ..Shape::small() };
+    worth(&hold_all(Protocol::None, &shape, 0, SETS));
+}
+
+#[test]
+fn pip() {
+    let one = Shape { cpus: (1, 1), ..Shape::small() };
+    worth(&hold_all(Protocol::Pip, &one, 0, SETS));
+    hold_all(Protocol::Pip, &Shape::small(), 1 << 32, SETS / 2);
+    hold_all(Protocol::Pip, &Shape { nested: 60, ..one }, 1 << 33, SETS / 2);
+}
+
+#[test]
+fn icpp() {
+    let one = Shape { cpus: (1, 1), ..Shape::small() };
+    worth(&hold_all(Protocol::Icpp, &one, 0, SETS));
+    hold_all(Protocol::Icpp, &Shape::small(), 1 << 32, SETS / 2);
+    hold_all(Protocol::Icpp, &Shape { nested: 60, ..one }, 1 << 33, SETS / 2);
+}
+
+#[test]
+fn mpcp() {
+    let shape = Shape { cpus: (1, 3), nested: 3, utilization: (10, 60), ..Shape::small() };
+    worth(&hold_all(Protocol::Mpcp, &shape, 0, SETS));
+    let more = Shape { cpus: (2, 4), tasks: (4, 12), resources: (1, 3), period: (20, 400), ..shape };
+    hold_all(Protocol::Mpcp, &more, 1 << 32, SETS / 2);
+}
+
+#[test]
+fn resources_of_several_protocols() {
+    let own = (50, vec![Protocol::None, Protocol::Pip, Protocol::Icpp, Protocol::Mpcp]);
+    let shape = Shape { nested: 3, utilization: (10, 60), own_protocol: own, ..Shape::small() };
+    for protocol in Protocol::ALL {
+        hold_all(protocol, &shape, 1 << 34, SETS / 2);
+    }
+}
+
+/// Where a left-out term should be noticed.
+fn hunting_ground(omit: Omit) -> (Protocol, Shape) {
+    let one = Shape { cpus: (1, 1), nested: 0, utilization: (20, 70), ..Shape::small() };
+    let several = Shape { cpus: (2, 3), nested: 0, utilization: (10, 60), ..Shape::small() };
+    match omit {
+        Omit::LocalIcpp => (Protocol::Icpp, one),
+        Omit::LocalPip | Omit::LocalPipRest => (Protocol::Pip, one),
+        Omit::ReleaseJitter => (Protocol::Icpp, Shape { jitter: 80, ..one }),
+        Omit::Equals => (Protocol::Icpp, Shape { shuffled: 100, ..one }),
+        // One resource, many processors, and releases that come late and then on time.
+        Omit::RemoteCarryIn => (
+            Protocol::Mpcp,
+            Shape {
+                cpus: (3, 4),
+                tasks: (4, 5),
+                resources: (1, 1),
+                sections: (1, 2),
+                jitter: 100,
+                utilization: (20, 60),
+                ..several
+            },
+        ),
+        _ => (Protocol::Mpcp, several),
+    }
+}
+
+#[test]
+fn every_broken_twin_is_caught() {
+    for omit in Omit::ALL {
+        let (protocol, shape) = hunting_ground(omit);
+        let caught = (0..100_000_u64).find(|&seed| {
+            let mut random = Rng::with_seed(seed);
+            let system = generate(&mut random, &shape);
+            let broken = analyse_omitting(&system, protocol, omit);
+            attack(&system, &broken, protocol, &mut random, RUNS, HORIZON).is_some()
+        });
+        println!("{omit:?}: caught at set {caught:?}");
+        assert!(caught.is_some(), "{omit:?} was left out, and no schedule noticed");
+    }
+}
