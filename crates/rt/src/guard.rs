@@ -64,3 +64,116 @@ impl<T> DerefMut for Guard<'_, T> {
         unsafe { &mut *self.0.value.get() }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::realtime_test::require_realtime;
+    use crate::sys::{clock, sched};
+    use std::sync::Arc;
+    use std::thread::spawn;
+
+    const MS: u64 = 1_000_000;
+
+    fn burn_until(at_ns: u64) {
+        while clock::now_ns() < at_ns {}
+    }
+
+    fn become_fifo(cpu: usize, level: u8) {
+        let me = sched::gettid();
+        sched::set_affinity(me, &[cpu]).expect("an allowed CPU");
+        sched::set_fifo(me, level).expect("permission was checked");
+    }
+
+    /// With a guard that is spun on, the most urgent thread never gets it: the holder never runs again. With one
+    /// that does not lend its priority, it gets it after the medium thread.
+    #[test]
+    fn a_holder_on_the_same_cpu_goes_on_at_the_priority_of_its_waiter() {
+        let Some(_machine) = require_realtime() else { return };
+        let cpu = sched::affinity().expect("a CPU set")[0];
+        let guarded = Arc::new(Guarded::new(0_u64));
+        let start = clock::now_ns() + 20 * MS;
+        let low = spawn({
+            let guarded = Arc::clone(&guarded);
+            move || {
+                become_fifo(cpu, 1);
+                clock::sleep_until(start).expect("a sleep");
+                let mut value = guarded.lock();
+                // 10 ms of its own; the waiter may take as much as it likes of the time between.
+                let (mut left, mut last) = (10 * MS, clock::now_ns());
+                while left > 0 {
+                    let now = clock::now_ns();
+                    left = left.saturating_sub((now - last).min(MS / 10));
+                    last = now;
+                }
+                *value = 1;
+            }
+        });
+        let medium = spawn(move || {
+            become_fifo(cpu, 2);
+            clock::sleep_until(start + 2 * MS).expect("a sleep");
+            burn_until(start + 60 * MS);
+            clock::now_ns()
+        });
+        let high = spawn(move || {
+            become_fifo(cpu, 3);
+            clock::sleep_until(start + 4 * MS).expect("a sleep");
+            let value = guarded.lock();
+            assert_eq!(*value, 1, "the section before is complete");
+            clock::now_ns()
+        });
+        let (got, ended) = (high.join().expect("high"), medium.join().expect("medium"));
+        low.join().expect("low");
+        assert!(got < ended, "got it {} us after the medium thread ended", (got - ended) / 1_000);
+    }
+
+    #[test]
+    fn nothing_is_lost_between_threads_of_all_priorities() {
+        const THREADS: u8 = 6;
+        const ROUNDS: u64 = 20_000;
+        let Some(_machine) = require_realtime() else { return };
+        let cpus = sched::affinity().expect("a CPU set");
+        let guarded = Arc::new(Guarded::new(0_u64));
+        let threads: Vec<_> = (0..THREADS)
+            .map(|thread| {
+                let (guarded, cpu) = (Arc::clone(&guarded), cpus[usize::from(thread) % cpus.len()]);
+                spawn(move || {
+                    become_fifo(cpu, 1 + thread);
+                    for round in 0..ROUNDS {
+                        *guarded.lock() += 1;
+                        if round % 64 == 0 {
+                            clock::sleep_until(clock::now_ns() + 1_000).expect("a sleep");
+                        }
+                    }
+                })
+            })
+            .collect();
+        threads.into_iter().for_each(|thread| thread.join().expect("a thread"));
+        assert_eq!(*guarded.lock(), u64::from(THREADS) * ROUNDS);
+    }
+
+    #[test]
+    fn a_panic_gives_the_guard_back() {
+        let guarded = Arc::new(Guarded::new(0));
+        let thread = spawn({
+            let guarded = Arc::clone(&guarded);
+            move || {
+                let _guard = guarded.lock();
+                panic!("a test of what follows");
+            }
+        });
+        assert!(thread.join().is_err());
+        *guarded.lock() += 1;
+        assert_eq!(*guarded.lock(), 1);
+    }
+
+    #[test]
+    fn who_has_the_guard_is_told_that_it_would_wait_for_itself() {
+        let word = PiWord::new();
+        let me = gettid();
+        assert_eq!(word.lock(me), Ok(false));
+        assert_eq!(word.lock(me), Err(crate::pi_word::PiError::Deadlock));
+        assert_eq!(word.unlock(me), Ok(()));
+        assert_eq!(word.lock(me), Ok(false));
+    }
+}

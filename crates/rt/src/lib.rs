@@ -25,6 +25,8 @@ mod log;
 pub mod observe;
 mod pi_word;
 mod priorities;
+#[cfg(test)]
+mod realtime_test;
 mod run;
 mod sys;
 

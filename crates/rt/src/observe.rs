@@ -161,3 +161,137 @@ fn jobs(system: &System, records: &[Record]) -> Vec<Vec<Seen>> {
     }
     jobs
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use lockwright_model::{Resource, ResourceId, Step, Task};
+
+    const R: ResourceId = ResourceId(0);
+    const HIGH: TaskId = TaskId(0);
+    const MEDIUM: TaskId = TaskId(1);
+    const LOW: TaskId = TaskId(2);
+
+    fn ns(ns: u64) -> Duration {
+        Duration::from_ns(ns)
+    }
+
+    /// Three tasks on CPU 0, and one as urgent as any on CPU 1.
+    fn system() -> System {
+        let task = |name: &str, cpu, priority| Task {
+            name: name.into(),
+            cpu: CpuId::new(cpu),
+            priority: Priority::base(priority),
+            period: ns(100),
+            deadline: ns(50),
+            jitter: ns(0),
+            offset: ns(0),
+            wcet: ns(10),
+            body: vec![Step::Lock(R), Step::Run(ns(10)), Step::Unlock(R)],
+        };
+        let tasks = vec![task("high", 0, 3), task("medium", 0, 2), task("low", 0, 1), task("remote", 1, 3)];
+        let resource = Resource { name: "r".into(), ..Resource::default() };
+        System::new("s".into(), 2, None, vec![resource], tasks).expect("valid")
+    }
+
+    fn records(rows: &[(u64, TaskId, Event)]) -> Vec<Record> {
+        rows.iter().map(|&(at, task, event)| Record { at: Instant::from_ns(at), task, event }).collect()
+    }
+
+    /// The inversion of the textbooks: low holds, high waits, medium executes.
+    fn inversion() -> Vec<Record> {
+        records(&[
+            (0, LOW, Event::Arrive),
+            (0, LOW, Event::Run),
+            (1, LOW, Event::Acquire(R)),
+            (5, LOW, Event::Stop),
+            (5, HIGH, Event::Arrive),
+            (5, HIGH, Event::Run),
+            (6, HIGH, Event::Request(R)),
+            (6, HIGH, Event::Stop),
+            (6, LOW, Event::Run),
+            (7, MEDIUM, Event::Arrive),
+            (7, LOW, Event::Stop),
+            (7, MEDIUM, Event::Run),
+            (37, MEDIUM, Event::Finish),
+            (37, MEDIUM, Event::Stop),
+            (37, LOW, Event::Run),
+            (40, LOW, Event::Release(R)),
+            (40, LOW, Event::Stop),
+            (40, HIGH, Event::Run),
+            (40, HIGH, Event::Acquire(R)),
+            (60, HIGH, Event::Finish),
+            (60, HIGH, Event::Stop),
+            (60, LOW, Event::Run),
+            (61, LOW, Event::Finish),
+            (61, LOW, Event::Stop),
+        ])
+    }
+
+    #[test]
+    fn an_inversion_is_blocking() {
+        let seen = observe(&system(), &inversion());
+        let high = seen[HIGH.index()];
+        assert_eq!((high.jobs, high.misses, high.response), (1, 1, Some(ns(55))));
+        assert_eq!((high.blocking, high.lock_wait), (Some(ns(34)), Some(ns(34))));
+        // The medium task and the low one were delayed by nothing less urgent.
+        assert_eq!(seen[MEDIUM.index()].blocking, Some(ns(0)));
+        assert_eq!((seen[LOW.index()].blocking, seen[LOW.index()].misses), (Some(ns(0)), 1));
+        assert_eq!(seen[3], Observation::default());
+    }
+
+    #[test]
+    fn without_the_inversion_there_is_none() {
+        let mut records = inversion();
+        // Low executes nothing between, as if it had held nothing: high goes on at once.
+        for record in &mut records {
+            if record.task != HIGH && record.at > Instant::from_ns(5) && record.at < Instant::from_ns(60) {
+                record.at = Instant::from_ns(60);
+            }
+            if record.task == HIGH && record.at > Instant::from_ns(6) {
+                record.at = Instant::from_ns(if record.event == Event::Finish { 26 } else { 6 });
+            }
+        }
+        records.retain(|record| record.task == HIGH && record.event != Event::Stop || record.task == LOW);
+        records.sort_by_key(|record| record.at);
+        let high = observe(&system(), &records)[HIGH.index()];
+        assert_eq!((high.misses, high.blocking, high.lock_wait), (0, Some(ns(0)), Some(ns(0))));
+    }
+
+    #[test]
+    fn an_idle_cpu_blocks_and_another_cpu_serves_nobody_here() {
+        let remote = TaskId(3);
+        let records = records(&[
+            (0, HIGH, Event::Arrive),
+            (0, remote, Event::Run),
+            (9, HIGH, Event::Run),
+            (20, HIGH, Event::Finish),
+            (20, HIGH, Event::Stop),
+            (30, remote, Event::Stop),
+        ]);
+        assert_eq!(observe(&system(), &records)[HIGH.index()].blocking, Some(ns(9)));
+    }
+
+    #[test]
+    fn an_unfinished_job_is_a_miss_once_its_deadline_is_over() {
+        let arrive = [(0, HIGH, Event::Arrive), (40, LOW, Event::Arrive), (60, MEDIUM, Event::Arrive)];
+        let seen = observe(&system(), &records(&arrive));
+        let misses: Vec<u64> = seen.iter().map(|seen| seen.misses).collect();
+        assert_eq!(misses, [1, 0, 0, 0]);
+        assert_eq!(seen[HIGH.index()].response, None);
+    }
+
+    #[test]
+    fn the_time_line_of_a_job_adds_up() {
+        let line = timeline(&system(), &inversion(), HIGH, Instant::from_ns(5), Instant::from_ns(60));
+        assert_eq!(line.executed, [(MEDIUM, ns(30)), (HIGH, ns(21)), (LOW, ns(4))]);
+        assert_eq!(line.unaccounted, ns(0));
+        let late = timeline(&system(), &inversion(), LOW, Instant::from_ns(61), Instant::from_ns(70));
+        assert_eq!((late.executed, late.unaccounted), (vec![], ns(9)));
+    }
+
+    #[test]
+    fn no_records_say_nothing() {
+        assert_eq!(observe(&system(), &[]), vec![Observation::default(); 4]);
+    }
+}

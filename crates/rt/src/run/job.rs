@@ -145,6 +145,8 @@ impl<'a> TaskThread<'a> {
         self.burner.log.push(asked, Event::Request(resource));
         let waited = self.shared.locks.lock(self.id, resource).map_err(|error| self.failure(resource, error))?;
         self.held.push(resource);
+        #[cfg(test)]
+        super::fault::strike();
         self.log_priority(asked, resource);
         let got = self.burner.after_call(waited);
         self.burner.log.push(got, Event::Acquire(resource));

@@ -12,6 +12,8 @@
 
 mod control;
 mod error;
+#[cfg(test)]
+mod fault;
 mod job;
 mod script;
 mod set_up;

@@ -22,6 +22,27 @@ fn the_checker_sees_two_holders() {
     assert_eq!(violation(&fine), None);
 }
 
+/// The same tasks with a resource each, so that nothing excludes them, and their records told as if it were one.
+#[test]
+fn the_checker_sees_that_nothing_excludes() {
+    let Some(_machine) = require_cpus(2) else { return };
+    let tasks = (0..2).map(|index: usize| {
+        let own = ResourceId::new(index);
+        let body = vec![run_us(20), Step::Lock(own), run_us(300), Step::Unlock(own)];
+        task(&format!("t{index}"), index, 1, 1_000, body)
+    });
+    let mut outcome = run_ms(&system(2, 2, tasks.collect()), Protocol::Pip, 100);
+    assert_eq!(violation(&outcome.records), None);
+    for record in &mut outcome.records {
+        record.event = match record.event {
+            Event::Acquire(_) => Event::Acquire(R),
+            Event::Release(_) => Event::Release(R),
+            event => event,
+        };
+    }
+    assert!(violation(&outcome.records).is_some());
+}
+
 /// Three tasks on each of two CPUs; two resources, one nested in the other; most of the time is spent inside.
 fn contended() -> System {
     const INNER: ResourceId = ResourceId(1);
