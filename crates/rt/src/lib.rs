@@ -12,6 +12,8 @@
 //!
 //! Real-time priorities need a permission; without it [`run`] returns [`RunError::NoPermission`], which says what to grant.
 
+#![deny(unsafe_code)]
+
 #[cfg(not(target_os = "linux"))]
 compile_error!("lockwright runs on Linux: it needs SCHED_FIFO and futexes with priority inheritance");
 
@@ -19,6 +21,7 @@ mod burn;
 mod calibrate;
 pub mod doctor;
 mod executor;
+#[allow(unsafe_code)] // The value behind the guard's word.
 mod guard;
 mod lock;
 mod log;
@@ -28,6 +31,7 @@ mod priorities;
 #[cfg(test)]
 mod realtime_test;
 mod run;
+#[allow(unsafe_code)] // System calls.
 mod sys;
 
 pub use calibrate::Calibration;

@@ -154,3 +154,6 @@ fn of<M>(machine: &Option<M>) -> &M {
     let Some(machine) = machine else { panic!("a protocol that rules a resource has its machine") };
     machine
 }
+
+#[cfg(test)]
+mod tests;

@@ -9,7 +9,7 @@ use lockwright_model::{Event, Record};
 /// BOUND: the last change, or the end of the run.
 pub(super) fn play(shared: &Shared, nap: &Nap, changes: &[PriorityChange], log: &mut Vec<Record>) -> Option<Failure> {
     for change in changes {
-        if !nap.until(shared.start_ns() + change.at.as_ns()) {
+        if !nap.until(shared.start_ns().saturating_add(change.at.as_ns())) {
             return None;
         }
         if let Err(error) = shared.locks.set_base(change.task, change.priority) {

@@ -87,8 +87,8 @@ pub fn run(system: &System, config: &RunConfig, control: &Control) -> Result<Out
     shared.start_ns.store(start_ns, Ordering::Relaxed);
     control.started(start_ns);
     shared.start.open();
-    let changed = crew.wait_for_end()?;
-    let elapsed = Duration::from_ns(clock::now_ns().saturating_sub(start_ns));
+    let (end_ns, changed) = crew.wait_for_end()?;
+    let elapsed = Duration::from_ns(end_ns.saturating_sub(start_ns));
     let cpus = cpus.to_vec();
     gather(&shared, changed, Setting { calibration, elapsed, cpus, memory_locked })
 }
@@ -178,7 +178,7 @@ struct Crew<'a> {
     shared: &'a Arc<Shared>,
     tasks: Vec<JoinHandle<()>>,
     script: Option<JoinHandle<ScriptEnd>>,
-    watchdog: Option<JoinHandle<()>>,
+    watchdog: Option<JoinHandle<u64>>,
     ready: (mpsc::Sender<Ready>, mpsc::Receiver<Ready>),
 }
 
@@ -259,9 +259,7 @@ impl<'a> Crew<'a> {
         let (shared, ready) = (Arc::clone(self.shared), self.ready.0.clone());
         let body = move || {
             let _ = ready.send(become_realtime(WATCHDOG_LEVEL, &cpus));
-            if shared.start.pass() {
-                watchdog::watch(&shared);
-            }
+            if shared.start.pass() { watchdog::watch(&shared) } else { 0 }
         };
         self.watchdog = Some(spawn("lockwright-watchdog", body)?);
         Ok(())
@@ -270,15 +268,18 @@ impl<'a> Crew<'a> {
     /// Set-up failed: everybody goes home.
     fn dismiss(self) {
         self.shared.start.abandon();
-        let all = self.tasks.into_iter().chain(self.watchdog);
-        all.for_each(|thread| drop(thread.join()));
+        self.tasks.into_iter().for_each(|thread| drop(thread.join()));
+        drop(self.watchdog.map(JoinHandle::join));
         drop(self.script.map(JoinHandle::join));
     }
 
+    /// Returns when the run was over, and what the script changed.
+    ///
     /// BOUND: the watchdog's. Threads that are stuck are not waited for.
-    fn wait_for_end(self) -> Result<Vec<Record>, RunError> {
-        let watched = self.watchdog.map(JoinHandle::join);
-        assert!(matches!(watched, Some(Ok(()))), "the watchdog watches to the end");
+    fn wait_for_end(self) -> Result<(u64, Vec<Record>), RunError> {
+        let Some(Ok(end_ns)) = self.watchdog.map(JoinHandle::join) else {
+            panic!("the watchdog watches to the end");
+        };
         self.shared.naps.iter().for_each(Nap::wake);
         self.shared.exit.open();
         let stuck = self.shared.ends.unfinished();
@@ -287,8 +288,8 @@ impl<'a> Crew<'a> {
         }
         self.tasks.into_iter().for_each(|thread| drop(thread.join()));
         match self.script.map(JoinHandle::join) {
-            None => Ok(Vec::new()),
-            Some(Ok((log, None))) => Ok(log),
+            None => Ok((end_ns, Vec::new())),
+            Some(Ok((log, None))) => Ok((end_ns, log)),
             Some(Ok((_, Some(failure)))) => Err(failure.into()),
             Some(Err(panic)) => std::panic::resume_unwind(panic),
         }

@@ -18,8 +18,15 @@ const DRAIN_GRACE_NS: u64 = 1_000_000_000;
 /// How long they may take under the ordinary policy.
 const DEMOTE_GRACE_NS: u64 = 1_000_000_000;
 
+/// Returns when the run was over, by the monotonic clock.
+///
 /// BOUND: start + cut + DRAIN_GRACE + DEMOTE_GRACE.
-pub(super) fn watch(shared: &Shared) {
+pub(super) fn watch(shared: &Shared) -> u64 {
+    watch_to_end(shared);
+    clock::now_ns()
+}
+
+fn watch_to_end(shared: &Shared) {
     let cut_ns = shared.start_ns() + shared.cut.as_ns();
     if wait(shared, cut_ns, || shared.control.is_stopped()) {
         return;

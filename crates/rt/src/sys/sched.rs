@@ -84,3 +84,12 @@ pub(crate) fn exact_timers() {
     // SAFETY: takes two integers. A refusal leaves the default slack of 50 us, which is late, not wrong.
     unsafe { libc::prctl(libc::PR_SET_TIMERSLACK, 1) };
 }
+
+/// The level the kernel has for a thread, inheritance not counted.
+#[cfg(test)]
+pub(crate) fn level(tid: Tid) -> i32 {
+    let mut param = libc::sched_param { sched_priority: -1 };
+    // SAFETY: `param` is valid for writing.
+    unsafe { libc::syscall(libc::SYS_sched_getparam, tid.0, &raw mut param) };
+    param.sched_priority
+}

@@ -2,7 +2,9 @@
 
 use crate::support::{R, require_cpus, require_realtime, run_ms, run_us, system, task, us, violation};
 use lockwright::{Control, Ended, PriorityChange, RunConfig, RunError};
-use lockwright_model::{Duration, Event, Instant, Priority, Protocol, ResourceId, Step, System, TaskId};
+use lockwright_model::{
+    Duration, Event, Instant, Priority, Protocol, Resource, ResourceId, Step, System, Task, TaskId,
+};
 use std::time::Instant as Wall;
 
 /// More than one CPU can execute, most of it under locks.
@@ -127,4 +129,52 @@ fn what_cannot_run_is_refused_by_its_reason() {
     let change = |task, priority| PriorityChange { at: Instant::ZERO, task, priority: Priority::base(priority) };
     assert_eq!(refused(&one, vec![change(TaskId(0), 2)]), RunError::AboveCeiling { task: TaskId(0), resource: R });
     assert_eq!(refused(&one, vec![change(TaskId(1), 1)]), RunError::UnknownTask(TaskId(1)));
+}
+
+/// Protocols mixed in nested sections on two CPUs, while base priorities change under way.
+#[test]
+fn changes_under_contention_lose_nothing() {
+    let Some(_machine) = require_cpus(2) else { return };
+    let protocols = [Protocol::Pip, Protocol::Icpp, Protocol::Mpcp, Protocol::None];
+    let resources: Vec<Resource> = protocols
+        .iter()
+        .map(|&protocol| Resource {
+            name: protocol.name().into(),
+            protocol: Some(protocol),
+            ceiling: (protocol == Protocol::Icpp).then_some(Priority::base(20)),
+        })
+        .collect();
+    let tasks: Vec<Task> = (0..6)
+        .map(|index: usize| {
+            let outer = ResourceId::new(index % 3);
+            let inner = ResourceId::new(index % 3 + 1);
+            let body = vec![
+                run_us(10),
+                Step::Lock(outer),
+                run_us(30),
+                Step::Lock(inner),
+                run_us(30),
+                Step::Unlock(inner),
+                run_us(10),
+                Step::Unlock(outer),
+            ];
+            task(&format!("t{index}"), index % 2, 10 + index as u32, 800 + 90 * index as u64, body)
+        })
+        .collect();
+    let system = System::new("mixed".into(), 2, None, resources, tasks).expect("valid");
+    let mut config = RunConfig::new(Protocol::Mpcp, Duration::from_ms(300));
+    config.changes = (0..600)
+        .map(|index: u64| PriorityChange {
+            at: Instant::from_ns(index * 480_000),
+            task: TaskId::new(index as usize % 6),
+            priority: Priority::base(1 + (index * 7 % 20) as u32),
+        })
+        .collect();
+    let outcome = lockwright::run(&system, &config, &Control::new()).expect("a run");
+    assert_eq!(outcome.ended, Ended::Completed);
+    assert_eq!(violation(&outcome.records), None);
+    for (task, seen) in system.tasks().iter().zip(&outcome.tasks) {
+        let arrivals = Duration::from_ms(300).as_ns().div_ceil(task.period.as_ns());
+        assert_eq!(seen.observation.jobs, arrivals, "{}", task.name);
+    }
 }

@@ -1,0 +1,136 @@
+//! The locks one by one: what the kernel is told, and what is refused.
+
+use super::*;
+use crate::priorities::Levels;
+use crate::realtime_test::require_realtime;
+use crate::sys::sched;
+use lockwright_model::{Duration, Resource, Step, Task};
+
+const ME: TaskId = TaskId(0);
+const LOCAL: ResourceId = ResourceId(0);
+const GLOBAL: ResourceId = ResourceId(1);
+
+/// Base priorities 1 and 2 on CPU 0, 3 on CPU 1; one resource for CPU 0, one for all.
+fn locks(protocol: Protocol) -> Locks {
+    let task = |name: &str, cpu, priority, resources: &[ResourceId]| {
+        let run = Duration::from_us(10);
+        let section = |&resource| [Step::Lock(resource), Step::Run(run), Step::Unlock(resource)];
+        let body: Vec<Step> = resources.iter().flat_map(section).collect();
+        Task {
+            name: name.into(),
+            cpu: CpuId(cpu),
+            priority: Priority::base(priority),
+            period: Duration::from_ms(10),
+            deadline: Duration::from_ms(10),
+            jitter: Duration::ZERO,
+            offset: Duration::ZERO,
+            wcet: Duration::from_us(10 * resources.len() as u64),
+            body,
+        }
+    };
+    let tasks =
+        vec![task("me", 0, 1, &[LOCAL, GLOBAL]), task("local", 0, 2, &[LOCAL]), task("remote", 1, 3, &[GLOBAL])];
+    let resource = |name: &str| Resource { name: name.into(), ..Resource::default() };
+    let system = System::new("s".into(), 2, None, vec![resource("l"), resource("g")], tasks).expect("valid");
+    let levels = Levels::of(&system, protocol, &[]).expect("few levels");
+    let executor = Executor::new(system.tasks().iter().map(|task| task.priority), levels);
+    Locks::new(&system, protocol, executor)
+}
+
+/// Runs `body` on a SCHED_FIFO thread that sits on the seat of `ME`.
+fn as_me(protocol: Protocol, body: impl FnOnce(&Locks) + Send + 'static) {
+    let thread = std::thread::spawn(move || {
+        let locks = locks(protocol);
+        locks.executor.seat(ME).sit();
+        let level = locks.executor.level(Priority::base(1));
+        sched::set_fifo(sched::gettid(), level).expect("permission was checked");
+        body(&locks);
+    });
+    thread.join().expect("the body holds");
+}
+
+fn level_of_me() -> i32 {
+    sched::level(sched::gettid())
+}
+
+#[test]
+fn the_kernel_is_told_the_highest_of_all_ceilings() {
+    let Some(_machine) = require_realtime() else { return };
+    as_me(Protocol::Mpcp, |locks| {
+        let level = |priority| i32::from(locks.executor.level(priority));
+        let (base, local, global) =
+            (level(Priority::base(1)), level(Priority::base(2)), level(Priority::base(3).boosted()));
+        assert!(base < local && local < global);
+        assert_eq!(level_of_me(), base);
+        // One inside the other, in both orders of giving back.
+        for first_back in [LOCAL, GLOBAL] {
+            assert_eq!(locks.lock(ME, LOCAL), Ok(false));
+            assert_eq!(level_of_me(), local);
+            assert_eq!(locks.lock(ME, GLOBAL), Ok(false));
+            assert_eq!(level_of_me(), global);
+            assert_eq!(locks.unlock(ME, first_back), Ok(()));
+            let last_back = if first_back == LOCAL { GLOBAL } else { LOCAL };
+            assert_eq!(level_of_me(), if last_back == GLOBAL { global } else { local });
+            assert_eq!(locks.unlock(ME, last_back), Ok(()));
+            assert_eq!(level_of_me(), base);
+        }
+    });
+}
+
+#[test]
+fn a_base_priority_changes_below_a_ceiling_and_shows_after_it() {
+    let Some(_machine) = require_realtime() else { return };
+    as_me(Protocol::Icpp, |locks| {
+        let level = |level| i32::from(locks.executor.level(Priority::base(level)));
+        assert_eq!(locks.lock(ME, LOCAL), Ok(false));
+        assert_eq!(locks.set_base(ME, Priority::base(0)), Ok(()));
+        assert_eq!(level_of_me(), level(2));
+        assert_eq!(locks.unlock(ME, LOCAL), Ok(()));
+        assert_eq!(level_of_me(), level(0));
+        assert_eq!(locks.set_base(ME, Priority::base(2)), Ok(()));
+        assert_eq!(level_of_me(), level(2));
+    });
+}
+
+#[test]
+fn what_is_refused_leaves_the_priority_as_it_was() {
+    let Some(_machine) = require_realtime() else { return };
+    as_me(Protocol::Icpp, |locks| {
+        let before = level_of_me();
+        assert_eq!(locks.unlock(ME, LOCAL), Err(LockError::Refused(Refusal::NotHeld)));
+        assert_eq!(locks.set_base(ME, Priority::base(3)), Ok(()));
+        assert_eq!(locks.lock(ME, LOCAL), Err(LockError::Refused(Refusal::AboveCeiling)));
+        assert_eq!(locks.set_base(ME, Priority::base(1)), Ok(()));
+        assert_eq!(level_of_me(), before);
+        assert_eq!(locks.lock(ME, LOCAL), Ok(false));
+        assert_eq!(locks.lock(ME, LOCAL), Err(LockError::Refused(Refusal::AlreadyHeld)));
+        assert_eq!(locks.unlock(ME, LOCAL), Ok(()));
+        assert_eq!(level_of_me(), before);
+    });
+}
+
+#[test]
+fn the_kernel_refuses_a_task_that_would_wait_for_itself() {
+    let locks = locks(Protocol::Pip);
+    assert_eq!(locks.lock(ME, LOCAL), Ok(false));
+    assert_eq!(locks.lock(ME, LOCAL), Err(LockError::Deadlock));
+    assert_eq!(locks.unlock(ME, LOCAL), Ok(()));
+}
+
+/// Not a test of anything but the figures it prints: `cargo test -p lockwright costs -- --ignored --nocapture`.
+#[test]
+#[ignore = "prints costs"]
+fn costs() {
+    const ROUNDS: u64 = 20_000;
+    let Some(_machine) = require_realtime() else { return };
+    for protocol in Protocol::ALL {
+        as_me(protocol, move |locks| {
+            let start = crate::sys::clock::now_ns();
+            for _ in 0..ROUNDS {
+                let _ = locks.lock(ME, GLOBAL);
+                let _ = locks.unlock(ME, GLOBAL);
+            }
+            println!("{protocol}: {} ns a pair", (crate::sys::clock::now_ns() - start) / ROUNDS);
+        });
+    }
+}
