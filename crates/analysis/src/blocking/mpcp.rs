@@ -168,3 +168,6 @@ pub(crate) fn boosted<'t>(tables: &'t Tables<'_>, task: TaskId) -> impl Iterator
         Some(Blocker { task: lesser, resource: longest.resource, length: longest.length.as_ns() })
     })
 }
+
+#[cfg(test)]
+mod vectors;

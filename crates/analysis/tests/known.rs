@@ -1,0 +1,212 @@
+//! Systems whose response times are known.
+
+use lockwright_analysis::{Analysis, Cause, Growth, Unbounded, analyse, explain, sensitivity};
+use lockwright_model::format::parse_system;
+use lockwright_model::{
+    CpuId, Duration, Priority, Protocol, Request, Resource, ResourceId, System, Task, TaskId, place_requests,
+};
+use serde::Deserialize;
+
+fn pathfinder() -> System {
+    parse_system(include_str!("../../../examples/pathfinder.toml")).unwrap()
+}
+
+fn responses(analysis: &Analysis) -> Vec<Option<Duration>> {
+    analysis.tasks.iter().map(|task| task.response).collect()
+}
+
+fn task(system: &System, name: &str) -> TaskId {
+    system.task_ids().find(|&id| system.task(id).name == name).unwrap()
+}
+
+#[test]
+fn mars_pathfinder_meets_every_deadline_under_pip_and_icpp() {
+    let system = pathfinder();
+    let expected: Vec<_> = [10, 43, 73, 83, 93, 183, 183].map(|ms| Some(Duration::from_ms(ms))).to_vec();
+    for protocol in [Protocol::Pip, Protocol::Icpp, Protocol::Mpcp] {
+        let analysis = analyse(&system, protocol);
+        assert_eq!(responses(&analysis), expected, "{protocol}");
+        assert!(analysis.schedulable());
+        let (worst, slack) = analysis.worst_slack(&system).unwrap();
+        assert_eq!((system.task(worst).name.as_str(), slack), ("distribution_donnees", 7_000_000));
+    }
+}
+
+#[test]
+fn without_a_protocol_mars_pathfinder_has_no_bound_and_the_reason_names_who() {
+    let system = pathfinder();
+    let analysis = analyse(&system, Protocol::None);
+    assert!(!analysis.schedulable());
+    assert_eq!(analysis.worst_slack(&system), None);
+    // The most urgent task shares nothing.
+    assert_eq!(responses(&analysis), [vec![Some(Duration::from_ms(10))], vec![None; 6]].concat());
+    let bus = analysis.task(task(&system, "distribution_donnees"));
+    let Some(Unbounded::Inversion { holder, between, .. }) = &bus.unbounded else { panic!("{bus:?}") };
+    assert_eq!(system.task(*holder).name, "tache_meteo");
+    for name in ["tache_radio", "tache_camera"] {
+        assert!(between.contains(&task(&system, name)), "{name}");
+    }
+    let radio = analysis.task(task(&system, "tache_radio")).unbounded.clone().unwrap();
+    assert!(radio.describe(&system).contains("`distribution_donnees`"), "{}", radio.describe(&system));
+}
+
+#[test]
+fn every_explanation_sums_to_its_bound() {
+    let robot = parse_system(include_str!("../../../examples/robot.toml")).unwrap();
+    for (system, protocol) in [(pathfinder(), Protocol::Pip), (pathfinder(), Protocol::Icpp), (robot, Protocol::Mpcp)] {
+        let analysis = analyse(&system, protocol);
+        for id in system.task_ids() {
+            let bound = analysis.task(id);
+            let terms = explain(&system, &analysis, id);
+            let sum: Duration = terms.iter().map(|term| term.total).sum();
+            assert_eq!(Some(sum), bound.response, "{} under {protocol}: {terms:#?}", system.task(id).name);
+            let of = |causes: &[Cause]| -> Duration {
+                terms.iter().filter(|term| causes.contains(&term.cause)).map(|term| term.total).sum()
+            };
+            let blocking = bound.blocking.unwrap();
+            assert_eq!(of(&[Cause::Local]), blocking.local);
+            assert_eq!(of(&[Cause::Boosted]), blocking.boosted);
+            assert_eq!(of(&[Cause::Holder, Cause::Urgent]), blocking.remote);
+        }
+    }
+}
+
+#[test]
+fn sensitivity_finds_the_last_factor_that_holds() {
+    let system = pathfinder();
+    let found = sensitivity(&system, Protocol::Icpp);
+    let Growth::Permille(all) = found.all else { panic!("{found:?}") };
+    // tache_camera is the first to break: 93 ms grow to at most 100 ms.
+    assert_eq!(all, 1075);
+    let (_, Growth::Permille(buffer)) = found.resources[0] else { panic!("{found:?}") };
+    // Again tache_camera: 10 own, 20 + 10 of others, 23 f of blocking, 20 f + 10 f of the users above it.
+    assert_eq!(buffer, 1132, "40 + 53 f <= 100");
+    assert_eq!(sensitivity(&system, Protocol::None).all, Growth::Broken);
+}
+
+#[test]
+fn an_overloaded_processor_has_no_bound_for_the_least_urgent() {
+    let source = r#"
+        [[task]]
+        name = "a"
+        period = "10 ms"
+        wcet = "6 ms"
+        [[task]]
+        name = "b"
+        period = "20 ms"
+        wcet = "9 ms"
+    "#;
+    let system = parse_system(source).unwrap();
+    let analysis = analyse(&system, Protocol::Icpp);
+    assert_eq!(analysis.tasks[0].response, Some(Duration::from_ms(6)));
+    assert_eq!((analysis.tasks[1].response, analysis.tasks[1].schedulable), (None, false));
+    assert_eq!(analysis.tasks[1].unbounded, Some(Unbounded::BeyondPeriod));
+    // They must shrink to 20 / 21.
+    assert_eq!(sensitivity(&system, Protocol::Icpp).all, Growth::Permille(952));
+}
+
+#[test]
+fn what_is_shared_across_cpus_points_to_mpcp() {
+    let source = r#"
+        [platform]
+        cpus = 2
+        [[resource]]
+        name = "bus"
+        [[task]]
+        name = "a"
+        cpu = 0
+        period = "10 ms"
+        wcet = "2 ms"
+        requests = [{ resource = "bus", length = "1 ms" }]
+        [[task]]
+        name = "b"
+        cpu = 1
+        period = "20 ms"
+        wcet = "2 ms"
+        requests = [{ resource = "bus", length = "1 ms" }]
+    "#;
+    let system = parse_system(source).unwrap();
+    for protocol in [Protocol::None, Protocol::Pip, Protocol::Icpp] {
+        for bound in analyse(&system, protocol).tasks {
+            assert_eq!(bound.response, None);
+            assert!(bound.unbounded.unwrap().describe(&system).contains("`mpcp`"));
+        }
+    }
+    // Each waits for one section of the other: R = 2 + 1, where the other is less urgent; and one job of a before b.
+    let analysis = analyse(&system, Protocol::Mpcp);
+    assert_eq!(responses(&analysis), [Some(Duration::from_ms(3)), Some(Duration::from_ms(3))]);
+}
+
+#[derive(Deserialize)]
+struct Vector {
+    id: String,
+    tasks: Vec<VectorTask>,
+    expected: Expected,
+}
+
+#[derive(Deserialize)]
+struct VectorTask {
+    period: u64,
+    cost: u64,
+    deadline: u64,
+    partition: u16,
+    priority: u32,
+    requests: Vec<VectorRequest>,
+}
+
+#[derive(Deserialize)]
+struct VectorRequest {
+    count: u32,
+    length: u64,
+    resource: u16,
+}
+
+#[derive(Deserialize)]
+struct Expected {
+    schedulable: bool,
+    response_times: Option<Vec<u64>>,
+}
+
+/// End to end against SchedCAT's MPCP: ours counts fewer carried-in jobs, and local resources as such, so it is never looser.
+#[test]
+fn mpcp_is_never_looser_than_published() {
+    let vectors: Vec<Vector> = serde_json::from_str(include_str!("../vectors/mpcp_response.json")).unwrap();
+    assert_eq!(vectors.len(), 8);
+    let (mut equal, mut tighter) = (0, 0);
+    for vector in &vectors {
+        let last = vector.tasks.iter().flat_map(|task| &task.requests).map(|request| request.resource).max();
+        let resources = (0..=last.unwrap_or(0))
+            .map(|index| Resource { name: format!("r{index}"), ..Resource::default() })
+            .collect();
+        let tasks = vector.tasks.iter().enumerate().map(|(index, task)| {
+            let request = |request: &VectorRequest| Request {
+                resource: ResourceId(request.resource),
+                count: request.count,
+                length: Duration::from_ns(request.length),
+            };
+            let requests: Vec<Request> = task.requests.iter().map(request).collect();
+            let wcet = Duration::from_ns(task.cost);
+            Task {
+                name: format!("t{index}"),
+                cpu: CpuId(task.partition),
+                priority: Priority::base(10_000 - task.priority),
+                period: Duration::from_ns(task.period),
+                deadline: Duration::from_ns(task.deadline),
+                jitter: Duration::ZERO,
+                offset: Duration::ZERO,
+                wcet,
+                body: place_requests(wcet, &requests).unwrap(),
+            }
+        });
+        let system = System::new(vector.id.clone(), 64, None, resources, tasks.collect()).unwrap();
+        let analysis = analyse(&system, Protocol::Mpcp);
+        assert!(analysis.schedulable() || !vector.expected.schedulable, "{}", vector.id);
+        for (bound, published) in analysis.tasks.iter().zip(vector.expected.response_times.iter().flatten()) {
+            let ours = bound.response.unwrap().as_ns();
+            assert!(ours <= *published, "{}: {ours} > {published}", vector.id);
+            if ours == *published { equal += 1 } else { tighter += 1 }
+        }
+    }
+    println!("{equal} response times equal, {tighter} tighter");
+    assert!(equal + tighter > 20);
+}

@@ -1,0 +1,203 @@
+//! Scripts with an expected schedule, executed by the simulator and by real threads. See the README beside this crate.
+#![forbid(unsafe_code)]
+
+use lockwright_model::format::parse_system;
+use lockwright_model::{Duration, Event, Instant, Observation, Priority, Protocol, Record, System, TaskId};
+use serde::Deserialize;
+use std::path::Path;
+
+/// A system and what must be seen of it.
+#[derive(Debug)]
+pub struct Scenario {
+    /// Executed by whoever.
+    pub system: System,
+    script: Script,
+}
+
+#[derive(Deserialize, Debug)]
+#[serde(deny_unknown_fields)]
+struct Script {
+    #[allow(dead_code)]
+    shows: String,
+    run_for: String,
+    protocol: String,
+    #[serde(default)]
+    change: Vec<Change>,
+    #[serde(default)]
+    acquires: Vec<String>,
+    #[serde(default)]
+    executes: Vec<Executes>,
+    misses: Option<Vec<String>>,
+}
+
+#[derive(Deserialize, Debug)]
+#[serde(deny_unknown_fields)]
+struct Change {
+    at: String,
+    task: String,
+    priority: u32,
+}
+
+#[derive(Deserialize, Debug)]
+#[serde(deny_unknown_fields)]
+struct Executes {
+    task: String,
+    from: String,
+    until: String,
+    at_least: Option<String>,
+    at_most: Option<String>,
+}
+
+/// What somebody saw who executed a scenario.
+#[derive(Debug)]
+pub struct Seen {
+    /// In order of time.
+    pub records: Vec<Record>,
+    /// By task id.
+    pub observations: Vec<Observation>,
+}
+
+fn time(text: &str) -> Duration {
+    Duration::parse(text).unwrap_or_else(|error| panic!("{text:?} in a script: {error}"))
+}
+
+impl Scenario {
+    /// Reads `scripts/<name>`.
+    ///
+    /// # Panics
+    /// When the files are missing or wrong: scenarios are part of the tests.
+    #[must_use]
+    pub fn read(name: &str) -> Self {
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("scripts").join(name);
+        let text = |file: &str| {
+            std::fs::read_to_string(folder.join(file)).unwrap_or_else(|error| panic!("{name}/{file}: {error}"))
+        };
+        let system = parse_system(&text("system.toml")).unwrap_or_else(|faults| panic!("{name}: {faults:#?}"));
+        let script = toml::from_str(&text("script.toml")).unwrap_or_else(|fault| panic!("{name}: {fault}"));
+        Self { system, script }
+    }
+
+    /// The same under another protocol: what it expects should not come.
+    #[must_use]
+    pub fn under(mut self, protocol: Protocol) -> Self {
+        self.script.protocol = protocol.name().into();
+        self
+    }
+
+    /// Of the resources that name none.
+    ///
+    /// # Panics
+    /// When the script names no protocol.
+    #[must_use]
+    pub fn protocol(&self) -> Protocol {
+        Protocol::from_name(&self.script.protocol).expect("a script names a protocol")
+    }
+
+    /// For how long jobs arrive.
+    #[must_use]
+    pub fn run_for(&self) -> Duration {
+        time(&self.script.run_for)
+    }
+
+    /// When the base priority of which task becomes what.
+    pub fn changes(&self) -> impl Iterator<Item = (Instant, TaskId, Priority)> {
+        self.script
+            .change
+            .iter()
+            .map(|change| (Instant::ZERO + time(&change.at), self.task(&change.task), Priority::base(change.priority)))
+    }
+
+    fn task(&self, name: &str) -> TaskId {
+        self.system
+            .task_ids()
+            .find(|&id| self.system.task(id).name == name)
+            .unwrap_or_else(|| panic!("a script names `{name}`, which is no task"))
+    }
+
+    /// What does not fit, in words; empty where all is as expected.
+    #[must_use]
+    pub fn faults(&self, seen: &Seen) -> Vec<String> {
+        let mut faults = Vec::new();
+        let acquired = self.acquired(&seen.records);
+        let expected = &self.script.acquires;
+        if acquired.iter().take(expected.len()).ne(expected) {
+            faults.push(format!("acquired {acquired:?}, expected {expected:?}"));
+        }
+        for expected in &self.script.executes {
+            let (from, until) = (Instant::ZERO + time(&expected.from), Instant::ZERO + time(&expected.until));
+            let executed = executed(&seen.records, self.task(&expected.task), from, until);
+            let least = expected.at_least.as_deref().map_or(Duration::ZERO, time);
+            let most = expected.at_most.as_deref().map_or(until.since(from), time);
+            if executed < least || executed > most {
+                faults.push(format!("`{}` executed for {executed} in {expected:?}", expected.task));
+            }
+        }
+        if let Some(misses) = &self.script.misses {
+            for (task, seen) in self.system.tasks().iter().zip(&seen.observations) {
+                if (seen.misses > 0) != misses.contains(&task.name) {
+                    faults
+                        .push(format!("`{}` missed {} deadlines; expected misses: {misses:?}", task.name, seen.misses));
+                }
+            }
+        }
+        faults
+    }
+
+    fn acquired(&self, records: &[Record]) -> Vec<String> {
+        let name = |record: &Record| match record.event {
+            Event::Acquire(resource) => {
+                Some(format!("{}:{}", self.system.task(record.task).name, self.system.resource(resource).name))
+            }
+            _ => None,
+        };
+        records.iter().filter_map(name).collect()
+    }
+}
+
+/// How long `task` executes in [`from`, `until`).
+fn executed(records: &[Record], task: TaskId, from: Instant, until: Instant) -> Duration {
+    let mut total = Duration::ZERO;
+    let mut since = None;
+    for record in records.iter().filter(|record| record.task == task) {
+        match record.event {
+            Event::Run => since = Some(record.at),
+            Event::Stop => {
+                if let Some(began) = since.take() {
+                    total += record.at.min(until).since(began.max(from));
+                }
+            }
+            _ => {}
+        }
+    }
+    // Still executing when the records end.
+    total + since.map_or(Duration::ZERO, |began| until.since(began.max(from)))
+}
+
+/// Executes a scenario in virtual time.
+#[must_use]
+pub fn simulate(scenario: &Scenario) -> Seen {
+    let changes = scenario.changes().map(|(at, task, priority)| lockwright_sim::Change { at, task, priority });
+    let config = lockwright_sim::Config {
+        protocol: Some(scenario.protocol()),
+        changes: changes.collect(),
+        ..lockwright_sim::Config::default()
+    };
+    let mut simulation = lockwright_sim::Simulation::new(&scenario.system, &config, Vec::new());
+    simulation.run_until(Instant::ZERO + scenario.run_for());
+    let observations = simulation.observations();
+    Seen { records: simulation.into_tracer(), observations }
+}
+
+/// Executes a scenario with real threads.
+///
+/// # Errors
+/// Where the machine refuses.
+pub fn run(scenario: &Scenario) -> Result<Seen, lockwright::RunError> {
+    let changes =
+        scenario.changes().map(|(at, task, priority)| lockwright::PriorityChange { at, task, priority }).collect();
+    let config =
+        lockwright::RunConfig { changes, ..lockwright::RunConfig::new(scenario.protocol(), scenario.run_for()) };
+    let outcome = lockwright::run(&scenario.system, &config, &lockwright::Control::new())?;
+    let observations = outcome.tasks.iter().map(|task| task.observation).collect();
+    Ok(Seen { records: outcome.records, observations })
+}
