@@ -8,7 +8,7 @@ use lockwright_model::{
 use serde::Deserialize;
 
 fn pathfinder() -> System {
-    parse_system(include_str!("../../../examples/pathfinder.toml")).unwrap()
+    parse_system(include_str!("../../../examples/pathfinder.toml")).expect("an example is valid")
 }
 
 fn responses(analysis: &Analysis) -> Vec<Option<Duration>> {
@@ -16,7 +16,7 @@ fn responses(analysis: &Analysis) -> Vec<Option<Duration>> {
 }
 
 fn task(system: &System, name: &str) -> TaskId {
-    system.task_ids().find(|&id| system.task(id).name == name).unwrap()
+    system.task_ids().find(|&id| system.task(id).name == name).expect("a task of the system")
 }
 
 #[test]

@@ -28,6 +28,8 @@ pub struct Shape {
     pub jitter: u8,
     /// Out of a hundred systems, how many have random priorities, with equals, instead of rate-monotonic ones.
     pub shuffled: u8,
+    /// Out of a hundred resources, how many have a ceiling fixed by hand, above every task.
+    pub own_ceiling: u8,
     /// Out of a hundred resources, how many name a protocol of their own, drawn from these.
     pub own_protocol: (u8, Vec<Protocol>),
 }
@@ -47,6 +49,7 @@ impl Shape {
             nested: 15,
             jitter: 20,
             shuffled: 30,
+            own_ceiling: 5,
             own_protocol: (0, Vec::new()),
         }
     }
@@ -65,6 +68,7 @@ impl Shape {
             nested: 0,
             jitter: 0,
             shuffled: 0,
+            own_ceiling: 0,
             own_protocol: (0, Vec::new()),
         }
     }
@@ -82,7 +86,9 @@ pub fn generate(random: &mut Rng, shape: &Shape) -> System {
         .map(|index| {
             let own = random.u8(0..100) < shape.own_protocol.0;
             let protocol = own.then(|| shape.own_protocol.1[random.usize(0..shape.own_protocol.1.len())]);
-            Resource { name: format!("r{index}"), protocol, ceiling: None }
+            // Above every task: the highest ceiling that changes anything.
+            let ceiling = (random.u8(0..100) < shape.own_ceiling).then(|| Priority::base(count as u32 + 1));
+            Resource { name: format!("r{index}"), protocol, ceiling }
         })
         .collect();
     // A resource is used by tasks of one processor, or by all.
