@@ -1,8 +1,8 @@
 //! The locks one by one: what the kernel is told, and what is refused.
 
 use super::*;
+use crate::machine::require_realtime;
 use crate::priorities::Levels;
-use crate::realtime_test::require_realtime;
 use crate::sys::sched;
 use lockwright_model::{Duration, Resource, Step, Task};
 
