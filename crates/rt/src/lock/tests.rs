@@ -133,4 +133,13 @@ fn costs() {
             println!("{protocol}: {} ns a pair", (crate::sys::clock::now_ns() - start) / ROUNDS);
         });
     }
+    as_me(Protocol::Icpp, |locks| {
+        locks.lock(ME, GLOBAL).expect("it is free");
+        let start = crate::sys::clock::now_ns();
+        for _ in 0..ROUNDS {
+            let _ = locks.lock(ME, LOCAL);
+            let _ = locks.unlock(ME, LOCAL);
+        }
+        println!("icpp, at its ceiling already: {} ns a pair", (crate::sys::clock::now_ns() - start) / ROUNDS);
+    });
 }

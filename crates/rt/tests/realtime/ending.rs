@@ -175,3 +175,46 @@ fn changes_under_contention_lose_nothing() {
         assert_eq!(seen.observation.jobs, arrivals, "{}", task.name);
     }
 }
+
+/// Each job takes one and a half periods: the next starts at once, and every one is late, finished or not.
+#[test]
+fn an_overrunning_task_catches_up_and_every_late_job_counts() {
+    let Some(_machine) = require_realtime() else { return };
+    let system = system(1, 0, vec![task("t", 0, 1, 10_000, vec![run_us(15_000)])]);
+    let outcome = run_ms(&system, Protocol::None, 50);
+    let seen = outcome.tasks[0].observation;
+    assert_eq!((outcome.ended, seen.misses), (Ended::Watchdog, 5));
+    assert!((3..=4).contains(&seen.jobs), "{seen:?}");
+    let arrivals = outcome.records.iter().filter(|record| record.event == Event::Arrive);
+    let arrivals: Vec<u64> = arrivals.map(|record| record.at.as_ns() / 1_000_000).collect();
+    assert_eq!(arrivals, [0, 10, 20, 30, 40], "each at its nominal time");
+    let finish = outcome.records.iter().position(|record| record.event == Event::Finish).expect("a finished job");
+    let next = outcome.records[finish..].iter().find(|record| record.event == Event::Run).expect("the next job");
+    assert!(next.at.since(outcome.records[finish].at) < Duration::from_ms(5));
+}
+
+#[test]
+fn a_full_log_is_counted_and_changes_nothing_else() {
+    let Some(_machine) = require_realtime() else { return };
+    let system = system(1, 0, vec![task("t", 0, 1, 1_000, vec![run_us(10)])]);
+    let mut config = RunConfig::new(Protocol::None, Duration::from_ms(100));
+    config.log_capacity = 40;
+    let outcome = lockwright::run(&system, &config, &Control::new()).expect("a run");
+    assert_eq!((outcome.ended, outcome.tasks[0].observation.jobs), (Ended::Completed, 100));
+    assert_eq!(outcome.records.len(), 40);
+    assert!(outcome.dropped >= 100 * 4 - 40, "{}", outcome.dropped);
+}
+
+#[test]
+fn as_many_tasks_as_there_are_levels() {
+    let Some(_machine) = require_realtime() else { return };
+    let body = || vec![run_us(5), Step::Lock(R), run_us(20), Step::Unlock(R)];
+    let tasks = (0..97).map(|index| task(&format!("t{index}"), 0, index, 20_000, body())).collect();
+    let system = system(1, 1, tasks);
+    for protocol in Protocol::ALL {
+        let outcome = run_ms(&system, protocol, 100);
+        assert_eq!(outcome.ended, Ended::Completed, "{protocol}");
+        assert_eq!(violation(&outcome.records), None, "{protocol}");
+        assert!(outcome.tasks.iter().all(|task| task.observation.jobs == 5), "{protocol}");
+    }
+}
