@@ -114,6 +114,31 @@ pub struct TaskResult {
     pub observed_p999_ns: Option<u64>,
     /// Longest time one job spent between its requests and their grants.
     pub lock_wait_ns: Option<u64>,
+    /// The job with the longest response, where that was above the bound; `run` only.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub worst_job: Option<WorstJob>,
+}
+
+/// One job, and what its CPU did from its arrival to its finish.
+#[derive(Serialize, JsonSchema)]
+pub struct WorstJob {
+    /// Since the common start.
+    pub arrival_ns: u64,
+    /// Since the common start.
+    pub finish_ns: u64,
+    /// Which tasks executed, the longest first.
+    pub executed: Vec<Executed>,
+    /// No task executed: wake-up, the kernel, interrupts, the host.
+    pub unaccounted_ns: u64,
+}
+
+/// How long a task executed during a job.
+#[derive(Serialize, JsonSchema)]
+pub struct Executed {
+    /// Its name.
+    pub task: String,
+    /// How long.
+    pub executed_ns: u64,
 }
 
 /// Blocking by where it comes from.
@@ -250,6 +275,7 @@ impl TaskResult {
             above_bound: row.above_bound(),
             observed_p999_ns: ns(row.seen.and_then(|seen| seen.p999)),
             lock_wait_ns: ns(observation.and_then(|seen| seen.lock_wait)),
+            worst_job: None,
         }
     }
 }

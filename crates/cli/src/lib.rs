@@ -8,13 +8,16 @@ pub mod args;
 pub mod check;
 pub mod console;
 pub mod diagnose;
+pub mod doctor;
 pub mod exit;
+pub mod import;
 pub mod input;
 pub mod interrupt;
 pub mod json;
 pub mod perfetto;
 pub mod progress;
 pub mod report;
+pub mod run;
 pub mod simulate;
 pub mod table;
 pub mod trace_file;
@@ -47,7 +50,9 @@ pub fn main() -> ExitCode {
     let exit = match &cli.verb {
         Verb::Check(arguments) => check::check(arguments, &console),
         Verb::Simulate(arguments) => simulate::simulate(arguments, &console),
-        _ => Ok(Exit::Holds),
+        Verb::Run(arguments) => run::run(arguments, &console),
+        Verb::Doctor(arguments) => doctor::doctor(arguments, &console),
+        Verb::Import(arguments) => import::import(arguments, &console),
     };
     exit.unwrap_or_else(|exit| exit).into()
 }

@@ -147,10 +147,10 @@ pub fn simulate(arguments: &Simulate, console: &Console) -> Result<Exit, Exit> {
     let system = &input.system;
     let protocols = arguments.subject.protocol.protocols(system);
     let plan = Plan::new(arguments, system, console);
+    interrupt::listen(|| {});
     if let (Some(seed), None) = (plan.seed, arguments.seed) {
         console.note(format!("the seed is {seed}; `--seed {seed}` repeats this simulation"));
     }
-    interrupt::listen(|| {});
     let mut reports = Vec::new();
     for &protocol in &protocols {
         let trace = TraceFile::create(arguments.trace.as_deref(), protocol, protocols.len(), console)?;

@@ -54,7 +54,9 @@ impl Unit {
         let thousandths = self.thousandths(ns, Round::Up).unsigned_abs();
         match self {
             Self::Ns => 0,
-            _ => (0..DECIMALS_MAX).find(|&n| thousandths % 10_u64.pow((DECIMALS_MAX - n) as u32) == 0).unwrap_or(3),
+            _ => (0..DECIMALS_MAX)
+                .find(|&n| thousandths.is_multiple_of(10_u64.pow((DECIMALS_MAX - n) as u32)))
+                .unwrap_or(3),
         }
     }
 

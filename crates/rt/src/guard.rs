@@ -68,7 +68,7 @@ impl<T> DerefMut for Guard<'_, T> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::realtime_test::require_realtime;
+    use crate::machine::require_realtime;
     use crate::sys::{clock, sched};
     use std::sync::Arc;
     use std::thread::spawn;

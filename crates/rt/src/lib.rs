@@ -17,6 +17,9 @@
 #[cfg(not(target_os = "linux"))]
 compile_error!("lockwright runs on Linux: it needs SCHED_FIFO and futexes with priority inheritance");
 
+#[cfg(test)]
+extern crate self as lockwright;
+
 mod burn;
 mod calibrate;
 pub mod doctor;
@@ -25,11 +28,12 @@ mod executor;
 mod guard;
 mod lock;
 mod log;
+#[cfg(test)]
+#[path = "../tests/realtime/machine.rs"]
+mod machine;
 pub mod observe;
 mod pi_word;
 mod priorities;
-#[cfg(test)]
-mod realtime_test;
 mod run;
 #[allow(unsafe_code)] // System calls.
 mod sys;

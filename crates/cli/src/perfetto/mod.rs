@@ -136,8 +136,8 @@ struct Writer<'s, W> {
     system: &'s System,
     tracks: Tracks,
     tasks: Vec<Open>,
-    /// By CPU: whose slice is open.
-    cpus: Vec<Option<TaskId>>,
+    /// By CPU: who executes there. Threads may overlap while one switches to another: the slice is that of the last.
+    cpus: Vec<Vec<TaskId>>,
     buffer: Vec<u8>,
     out: W,
 }
@@ -148,7 +148,7 @@ impl<'s, W: Write> Writer<'s, W> {
             system,
             tracks: Tracks { cpus: system.cpus() as u64 },
             tasks: vec![Open::default(); system.tasks().len()],
-            cpus: vec![None; system.cpus()],
+            cpus: vec![Vec::new(); system.cpus()],
             buffer: Vec::new(),
             out,
         }
@@ -250,33 +250,44 @@ impl<'s, W: Write> Writer<'s, W> {
     }
 
     fn run(&mut self, at: Instant, task: TaskId) -> io::Result<()> {
+        if std::mem::replace(&mut self.tasks[task.index()].running, true) {
+            return Ok(());
+        }
         let cpu = self.system.task(task).cpu.index();
-        let track = self.tracks.cpu(cpu);
-        let job = Some(self.tasks[task.index()].finished + 1);
-        if self.cpus[cpu] != Some(task) {
-            if self.cpus[cpu].is_some() {
-                self.end(at, track)?;
-            }
-            self.cpus[cpu] = Some(task);
-            self.begin(at, track, self.system.task(task).name.clone(), job)?;
+        if !self.cpus[cpu].is_empty() {
+            self.end(at, self.tracks.cpu(cpu))?;
         }
-        if !self.tasks[task.index()].running {
-            self.tasks[task.index()].running = true;
-            self.begin(at, self.tracks.task(task), "running".into(), job)?;
-        }
-        Ok(())
+        self.cpus[cpu].push(task);
+        self.occupy(at, task)?;
+        let job = self.job(task);
+        self.begin(at, self.tracks.task(task), "running".into(), job)
     }
 
     fn stop(&mut self, at: Instant, task: TaskId) -> io::Result<()> {
+        if !std::mem::take(&mut self.tasks[task.index()].running) {
+            return Ok(());
+        }
         let cpu = self.system.task(task).cpu.index();
-        if self.cpus[cpu] == Some(task) {
-            self.cpus[cpu] = None;
+        let was_shown = self.cpus[cpu].last() == Some(&task);
+        self.cpus[cpu].retain(|&other| other != task);
+        if was_shown {
             self.end(at, self.tracks.cpu(cpu))?;
+            if let Some(&other) = self.cpus[cpu].last() {
+                self.occupy(at, other)?;
+            }
         }
-        if std::mem::take(&mut self.tasks[task.index()].running) {
-            self.end(at, self.tracks.task(task))?;
-        }
-        Ok(())
+        self.end(at, self.tracks.task(task))
+    }
+
+    /// Begins the slice of `task` on its CPU.
+    fn occupy(&mut self, at: Instant, task: TaskId) -> io::Result<()> {
+        let (owner, job) = (self.system.task(task), self.job(task));
+        self.begin(at, self.tracks.cpu(owner.cpu.index()), owner.name.clone(), job)
+    }
+
+    /// The number of the oldest unfinished job, from 1.
+    fn job(&self, task: TaskId) -> Option<u64> {
+        Some(self.tasks[task.index()].finished + 1)
     }
 
     fn wait(&mut self, at: Instant, task: TaskId, resource: ResourceId) -> io::Result<()> {

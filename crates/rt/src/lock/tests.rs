@@ -1,8 +1,8 @@
 //! The locks one by one: what the kernel is told, and what is refused.
 
 use super::*;
+use crate::machine::require_realtime;
 use crate::priorities::Levels;
-use crate::realtime_test::require_realtime;
 use crate::sys::sched;
 use lockwright_model::{Duration, Resource, Step, Task};
 
@@ -133,4 +133,13 @@ fn costs() {
             println!("{protocol}: {} ns a pair", (crate::sys::clock::now_ns() - start) / ROUNDS);
         });
     }
+    as_me(Protocol::Icpp, |locks| {
+        locks.lock(ME, GLOBAL).expect("it is free");
+        let start = crate::sys::clock::now_ns();
+        for _ in 0..ROUNDS {
+            let _ = locks.lock(ME, LOCAL);
+            let _ = locks.unlock(ME, LOCAL);
+        }
+        println!("icpp, at its ceiling already: {} ns a pair", (crate::sys::clock::now_ns() - start) / ROUNDS);
+    });
 }

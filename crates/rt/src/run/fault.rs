@@ -1,7 +1,7 @@
 //! Faults that tests let a task commit, and what the run makes of them.
 
 use super::{Control, Ended, RunConfig, RunError, run};
-use crate::realtime_test::require_realtime;
+use crate::machine::require_realtime;
 use crate::sys::clock;
 use lockwright_model::{CpuId, Duration, Event, Priority, Protocol, Resource, ResourceId, Step, System, Task, TaskId};
 use std::sync::atomic::{AtomicU64, Ordering};

@@ -43,8 +43,6 @@ pub(super) struct TaskThread<'a> {
     burner: Burner,
     /// What the current job holds, the last one last.
     held: Vec<ResourceId>,
-    /// What the log says of the task's priority.
-    priority: Priority,
     outcome: TaskOutcome,
 }
 
@@ -58,7 +56,6 @@ impl<'a> TaskThread<'a> {
             start_ns: 0,
             burner: Burner::new(&shared.calibration, log),
             held: Vec::with_capacity(MAX_NESTING),
-            priority: task.priority,
             outcome: TaskOutcome {
                 observation: Observation::default(),
                 responses: histogram(shared),
@@ -143,11 +140,12 @@ impl<'a> TaskThread<'a> {
     fn lock(&mut self, resource: ResourceId) -> Result<u64, Failure> {
         let asked = self.burner.now();
         self.burner.log.push(asked, Event::Request(resource));
+        let before = self.priority(resource);
         let waited = self.shared.locks.lock(self.id, resource).map_err(|error| self.failure(resource, error))?;
         self.held.push(resource);
         #[cfg(test)]
         super::fault::strike();
-        self.log_priority(asked, resource);
+        self.log_priority(asked, resource, before);
         let got = self.burner.after_call(waited);
         self.burner.log.push(got, Event::Acquire(resource));
         self.outcome.lock_waits.saturating_record(got - asked);
@@ -158,8 +156,9 @@ impl<'a> TaskThread<'a> {
         let at = self.burner.now();
         self.burner.log.push(at, Event::Release(resource));
         self.held.retain(|&held| held != resource);
+        let before = self.priority(resource);
         self.shared.locks.unlock(self.id, resource).map_err(|error| self.failure(resource, error))?;
-        self.log_priority(at, resource);
+        self.log_priority(at, resource, before);
         self.burner.after_call(false);
         Ok(())
     }
@@ -172,13 +171,16 @@ impl<'a> TaskThread<'a> {
         Ok(())
     }
 
-    fn log_priority(&mut self, at: u64, resource: ResourceId) {
-        if self.shared.locks.has_ceiling(resource) {
-            let priority = self.shared.locks.executor.effective(self.id);
-            if priority != self.priority {
-                self.priority = priority;
-                self.burner.log.push(at, Event::Priority(priority));
-            }
+    /// What counts for this task, where taking `resource` changes it. The kernel keeps inheritance to itself.
+    fn priority(&self, resource: ResourceId) -> Option<Priority> {
+        let locks = &self.shared.locks;
+        locks.has_ceiling(resource).then(|| locks.executor.effective(self.id))
+    }
+
+    fn log_priority(&mut self, at: u64, resource: ResourceId, before: Option<Priority>) {
+        let now = self.priority(resource);
+        if let Some(priority) = now.filter(|_| now != before) {
+            self.burner.log.push(at, Event::Priority(priority));
         }
     }
 

@@ -2,7 +2,8 @@
 
 use super::shared::{Nap, Shared};
 use super::{Failure, PriorityChange};
-use lockwright_model::{Event, Record};
+use crate::sys::clock;
+use lockwright_model::{Event, Instant, Record};
 
 /// Carries out `changes`, which are in order of time, and says what was changed.
 ///
@@ -16,7 +17,8 @@ pub(super) fn play(shared: &Shared, nap: &Nap, changes: &[PriorityChange], log: 
             return Some(Failure::Change { task: change.task, error });
         }
         let event = Event::Priority(shared.locks.executor.effective(change.task));
-        log.push(Record { at: change.at, task: change.task, event });
+        let at = Instant::from_ns(clock::now_ns().saturating_sub(shared.start_ns()));
+        log.push(Record { at, task: change.task, event });
     }
     None
 }

@@ -86,29 +86,26 @@ fn a_handle_that_was_stopped_before_runs_nothing() {
     assert_eq!((outcome.ended, outcome.tasks[0].observation.jobs), (Ended::Interrupted, 0));
 }
 
-/// A holder is lifted above a medium task while it holds; before, the medium task has preempted it.
+/// A task that has preempted a holder sinks below it: the holder goes on and is done first.
 #[test]
-fn scripted_changes_take_effect_on_holders() {
+fn a_scripted_change_takes_effect_at_once() {
     let Some(_machine) = require_realtime() else { return };
     let low = task("low", 0, 1, 200_000, vec![Step::Lock(R), run_us(10_000), Step::Unlock(R)]);
-    let mut medium = task("medium", 0, 5, 200_000, vec![run_us(40_000)]);
+    let mut medium = task("medium", 0, 5, 200_000, vec![run_us(60_000)]);
     medium.offset = us(5_000);
     let system = system(1, 1, vec![low, medium]);
     for protocol in [Protocol::None, Protocol::Pip, Protocol::Mpcp] {
-        let change = |at_ms: u64, priority| PriorityChange {
-            at: Instant::from_ns(at_ms * 1_000_000),
-            task: TaskId(1),
-            priority: Priority::base(priority),
-        };
-        // The other way round: the medium task sinks below the holder, which goes on at once.
-        let mut config = RunConfig::new(protocol, Duration::from_ms(100));
-        config.changes = vec![change(15, 0)];
-        let outcome = lockwright::run(&system, &config, &Control::new()).expect("a run");
-        let low = outcome.tasks[0].observation.response.expect("it finished");
-        println!("{protocol}: {low}");
-        assert!(low >= Duration::from_ms(10) && low < Duration::from_ms(30), "{protocol}: {low}");
-        let changed = outcome.records.iter().any(|record| record.event == Event::Priority(Priority::base(0)));
-        assert!(changed, "{protocol}: the change is in the records");
+        for is_changed in [true, false] {
+            let mut config = RunConfig::new(protocol, Duration::from_ms(100));
+            let at = Instant::from_ns(15_000_000);
+            let change = PriorityChange { at, task: TaskId(1), priority: Priority::base(0) };
+            config.changes.extend(is_changed.then_some(change));
+            let outcome = lockwright::run(&system, &config, &Control::new()).expect("a run");
+            let place = |wanted| outcome.records.iter().position(|r| (r.task.0, r.event) == wanted);
+            let (low, medium) = (place((0, Event::Finish)), place((1, Event::Finish)));
+            assert_eq!(low < medium, is_changed, "{protocol}");
+            assert_eq!(place((1, Event::Priority(Priority::base(0)))).is_some(), is_changed, "{protocol}");
+        }
     }
 }
 
@@ -176,5 +173,48 @@ fn changes_under_contention_lose_nothing() {
     for (task, seen) in system.tasks().iter().zip(&outcome.tasks) {
         let arrivals = Duration::from_ms(300).as_ns().div_ceil(task.period.as_ns());
         assert_eq!(seen.observation.jobs, arrivals, "{}", task.name);
+    }
+}
+
+/// Each job takes one and a half periods: the next starts at once, and every one is late, finished or not.
+#[test]
+fn an_overrunning_task_catches_up_and_every_late_job_counts() {
+    let Some(_machine) = require_realtime() else { return };
+    let system = system(1, 0, vec![task("t", 0, 1, 10_000, vec![run_us(15_000)])]);
+    let outcome = run_ms(&system, Protocol::None, 50);
+    let seen = outcome.tasks[0].observation;
+    assert_eq!((outcome.ended, seen.misses), (Ended::Watchdog, 5));
+    assert!((3..=4).contains(&seen.jobs), "{seen:?}");
+    let arrivals = outcome.records.iter().filter(|record| record.event == Event::Arrive);
+    let arrivals: Vec<u64> = arrivals.map(|record| record.at.as_ns() / 1_000_000).collect();
+    assert_eq!(arrivals, [0, 10, 20, 30, 40], "each at its nominal time");
+    let finish = outcome.records.iter().position(|record| record.event == Event::Finish).expect("a finished job");
+    let next = outcome.records[finish..].iter().find(|record| record.event == Event::Run).expect("the next job");
+    assert!(next.at.since(outcome.records[finish].at) < Duration::from_ms(5));
+}
+
+#[test]
+fn a_full_log_is_counted_and_changes_nothing_else() {
+    let Some(_machine) = require_realtime() else { return };
+    let system = system(1, 0, vec![task("t", 0, 1, 1_000, vec![run_us(10)])]);
+    let mut config = RunConfig::new(Protocol::None, Duration::from_ms(100));
+    config.log_capacity = 40;
+    let outcome = lockwright::run(&system, &config, &Control::new()).expect("a run");
+    assert_eq!((outcome.ended, outcome.tasks[0].observation.jobs), (Ended::Completed, 100));
+    assert_eq!(outcome.records.len(), 40);
+    assert!(outcome.dropped >= 100 * 4 - 40, "{}", outcome.dropped);
+}
+
+#[test]
+fn as_many_tasks_as_there_are_levels() {
+    let Some(_machine) = require_realtime() else { return };
+    let body = || vec![run_us(5), Step::Lock(R), run_us(20), Step::Unlock(R)];
+    let tasks = (0..97).map(|index| task(&format!("t{index}"), 0, index, 20_000, body())).collect();
+    let system = system(1, 1, tasks);
+    for protocol in Protocol::ALL {
+        let outcome = run_ms(&system, protocol, 100);
+        assert_eq!(outcome.ended, Ended::Completed, "{protocol}");
+        assert_eq!(violation(&outcome.records), None, "{protocol}");
+        assert!(outcome.tasks.iter().all(|task| task.observation.jobs == 5), "{protocol}");
     }
 }

@@ -4,5 +4,6 @@
 
 mod ending;
 mod exclusion;
+mod machine;
 mod pathfinder;
 mod support;

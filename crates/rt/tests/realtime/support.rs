@@ -1,30 +1,14 @@
 //! Systems built by hand, and what every test asks of records.
 
+pub use crate::machine::{Machine, require_realtime};
 use lockwright::{Control, Outcome, RunConfig, RunError};
 use lockwright_model::{
     CpuId, Duration, Event, Instant, Priority, Protocol, Record, Resource, ResourceId, Step, System, Task, TaskId,
 };
 use std::collections::HashMap;
-use std::sync::{Mutex, MutexGuard, PoisonError};
-
-/// Held by whoever runs.
-static MACHINE: Mutex<()> = Mutex::new(());
-
-/// The machine for one test, or `None` where it may not use real-time priorities.
-pub fn require_realtime() -> Option<MutexGuard<'static, ()>> {
-    let guard = MACHINE.lock().unwrap_or_else(PoisonError::into_inner);
-    match lockwright::doctor::try_realtime() {
-        Ok(()) => Some(guard),
-        Err(error) if std::env::var_os("LOCKWRIGHT_REQUIRE_RT").is_some() => panic!("{error}"),
-        Err(error) => {
-            eprintln!("skipped: {error}");
-            None
-        }
-    }
-}
 
 /// As [`require_realtime`], for a system of `cpus` processors.
-pub fn require_cpus(cpus: usize) -> Option<MutexGuard<'static, ()>> {
+pub fn require_cpus(cpus: usize) -> Option<Machine> {
     let guard = require_realtime()?;
     let have = std::thread::available_parallelism().map_or(1, usize::from);
     if have < cpus {

@@ -1,0 +1,288 @@
+//! `lockwright run`: the task set as real threads on this machine.
+
+use crate::args::Run;
+use crate::console::Console;
+use crate::exit::Exit;
+use crate::input::{self, Input};
+use crate::interrupt;
+use crate::json::{self, Output, ProtocolResult, WorstJob};
+use crate::progress::Progress;
+use crate::report::{Report, Row, Seen};
+use crate::table;
+use crate::trace_file::TraceFile;
+use crate::units;
+use lockwright::observe::{Timeline, timeline};
+use lockwright::{Control, Ended, Job, Outcome, RunConfig, RunError, TaskOutcome};
+use lockwright_analysis::analyse;
+use lockwright_model::{Duration, Protocol, System, TaskId};
+use lockwright_sim::default_horizon;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// Shortest run unless `--for` says otherwise.
+const SHORTEST: Duration = Duration::from_ms(1_000);
+/// Longest run unless `--for` says otherwise.
+const LONGEST: Duration = Duration::from_ms(10_000);
+/// Between two looks at the progress of a run.
+const GLANCE: std::time::Duration = std::time::Duration::from_millis(100);
+
+/// One protocol's run.
+struct Ran {
+    report: Report,
+    outcome: Outcome,
+    /// What happened during the worst job of each task that was above its bound.
+    above: Vec<Above>,
+}
+
+/// A job that took longer than its bound.
+struct Above {
+    task: TaskId,
+    bound: Duration,
+    job: Job,
+    timeline: Timeline,
+}
+
+/// Does `run`.
+///
+/// # Errors
+/// What was wrong has been said on the console.
+pub fn run(arguments: &Run, console: &Console) -> Result<Exit, Exit> {
+    let input = input::read_system(&arguments.subject.file, console)?;
+    let system = &input.system;
+    let protocols = arguments.subject.protocol.protocols(system);
+    let duration = arguments.duration.unwrap_or_else(|| default_duration(system));
+    // One control serves one run; a signal stops the run that goes on.
+    let current = Arc::new(Mutex::new(Control::new()));
+    let stopped = Arc::clone(&current);
+    interrupt::listen(move || stopped.lock().unwrap_or_else(PoisonError::into_inner).stop());
+    let mut runs: Vec<Ran> = Vec::new();
+    for &protocol in &protocols {
+        let trace = TraceFile::create(arguments.trace.as_deref(), protocol, protocols.len(), console)?;
+        let control = Control::new();
+        *current.lock().unwrap_or_else(PoisonError::into_inner) = control.clone();
+        if interrupt::requested() {
+            break;
+        }
+        console.note(format!("running {} under {protocol} for {}", input.name, units::text(duration)));
+        let outcome = execute(system, &RunConfig::new(protocol, duration), &control, console)?;
+        if let Some(trace) = trace {
+            let title = format!("{} under {protocol}, executed", input.name);
+            trace.write(system, &title, &outcome.records, console)?;
+        }
+        runs.push(Ran::new(system, protocol, outcome));
+        if interrupt::requested() {
+            break;
+        }
+    }
+    let text = if arguments.subject.json {
+        json::to_text(&as_json(&input, duration, &runs))
+    } else {
+        let reason = if arguments.duration.is_some() { "" } else { " (two hyperperiods, at least 1 s, at most 10 s)" };
+        as_text(&input, &format!("{}{reason}", units::text(duration)), &runs, console)
+    };
+    for ran in &runs {
+        ran.warn(console);
+    }
+    console.print(&text)?;
+    if interrupt::requested() {
+        console.warn("interrupted: this is what was seen until then");
+        return Ok(Exit::Interrupted);
+    }
+    Ok(Exit::from_holds(runs.iter().all(Ran::holds)))
+}
+
+/// Two hyperperiods, at least a second, at most ten.
+fn default_duration(system: &System) -> Duration {
+    default_horizon(system).duration.clamp(SHORTEST, LONGEST)
+}
+
+/// Runs, with a bar for who watches.
+fn execute(system: &System, config: &RunConfig, control: &Control, console: &Console) -> Result<Outcome, Exit> {
+    let over = AtomicBool::new(false);
+    let result = std::thread::scope(|scope| {
+        if console.watched {
+            scope.spawn(|| {
+                let progress = Progress::new(console, &format!("running {}", config.protocol));
+                // ORDERING: a flag alone, it publishes nothing: relaxed.
+                // BOUND: until the run is over, which its watchdog sees to.
+                while !over.load(Ordering::Relaxed) {
+                    let elapsed = control.elapsed().unwrap_or_default();
+                    progress.set(elapsed.as_ns(), config.duration.as_ns());
+                    std::thread::sleep(GLANCE);
+                }
+            });
+        }
+        let result = lockwright::run(system, config, control);
+        over.store(true, Ordering::Relaxed);
+        result
+    });
+    result.map_err(|error| refuse(system, &error, console))
+}
+
+/// Says why there is no outcome, in the names of the file, and what to do.
+fn refuse(system: &System, error: &RunError, console: &Console) -> Exit {
+    let task = |id: TaskId| format!("`{}`", system.task(id).name);
+    let doctor = "`lockwright doctor` says what this machine lacks for real time, and how to mend it";
+    let (message, help, exit) = match error {
+        RunError::NoPermission(_) => (error.to_string(), doctor, Exit::Machine),
+        RunError::TooLong => (error.to_string(), "give a shorter --for", Exit::BadInput),
+        RunError::Lock { task: id, resource, error } => {
+            let resource = &system.resource(*resource).name;
+            (format!("task {} failed at resource `{resource}`: {error}", task(*id)), doctor, Exit::Machine)
+        }
+        RunError::Panicked(id) => (
+            format!("the thread of task {} panicked: this is a bug in lockwright", task(*id)),
+            "please report it",
+            Exit::Machine,
+        ),
+        RunError::Stuck { tasks } => {
+            let names: Vec<String> = tasks.iter().map(|&id| task(id)).collect();
+            (format!("the run did not end; still executing or waiting: {}", names.join(", ")), doctor, Exit::Machine)
+        }
+        RunError::TooFewCpus { .. } | RunError::TooManyPriorities { .. } => (error.to_string(), "", Exit::Machine),
+        _ => (error.to_string(), doctor, Exit::Machine),
+    };
+    console.error(format!("cannot run: {message}"), help);
+    exit
+}
+
+impl Ran {
+    fn new(system: &System, protocol: Protocol, outcome: Outcome) -> Self {
+        let seen: Vec<Seen> =
+            outcome.tasks.iter().map(|task| Seen { observation: task.observation, p999: p999(task) }).collect();
+        let report = Report::of_bounds(system, &analyse(system, protocol)).with_seen(&seen);
+        let above = report.rows.iter().filter_map(|row| Above::of(system, row, &outcome)).collect();
+        Self { report, outcome, above }
+    }
+
+    fn holds(&self) -> bool {
+        self.report.holds() && self.outcome.ended != Ended::Watchdog
+    }
+
+    /// What makes the numbers say less than they seem to.
+    fn warn(&self, console: &Console) {
+        let outcome = &self.outcome;
+        if outcome.ended == Ended::Watchdog {
+            console.warn("the watchdog ended the run: jobs were still unfinished when all deadlines had passed");
+        }
+        if outcome.dropped > 0 {
+            console.warn(format!(
+                "{} found the log full: the trace and the observed blocking are not complete; a shorter --for helps",
+                units::count(outcome.dropped, "record")
+            ));
+        }
+        if !outcome.memory_locked {
+            console.warn("the memory could not be locked: a page fault may have delayed a job");
+        }
+        if let Some(throttling) = outcome.throttling {
+            console.note(format!(
+                "this kernel gives real-time threads at most {} of every {}",
+                units::text(throttling.runtime),
+                units::text(throttling.period)
+            ));
+        }
+    }
+}
+
+/// The histogram rounds up to its resolution; the maximum is exact.
+fn p999(task: &TaskOutcome) -> Option<Duration> {
+    let longest = task.observation.response?;
+    Some(Duration::from_ns(task.responses.value_at_quantile(0.999)).min(longest))
+}
+
+impl Above {
+    fn of(system: &System, row: &Row, outcome: &Outcome) -> Option<Self> {
+        row.above_bound().filter(|&above| above)?;
+        let (bound, job) = (row.bound.response?, outcome.tasks.get(row.task.index())?.worst_job?);
+        let timeline = timeline(system, &outcome.records, row.task, job.arrival, job.finish);
+        Some(Self { task: row.task, bound, job, timeline })
+    }
+
+    /// Which job, what ran during it, what nobody answers for.
+    fn describe(&self, system: &System) -> String {
+        let response = self.job.finish.since(self.job.arrival);
+        let executed: Vec<String> = self
+            .timeline
+            .executed
+            .iter()
+            .map(|&(task, time)| {
+                let worst = if task == self.task {
+                    format!(", worst case {}", units::text(system.task(task).wcet))
+                } else {
+                    String::new()
+                };
+                format!("`{}` {}{worst}", system.task(task).name, units::text(time))
+            })
+            .collect();
+        format!(
+            "  {}: the job that arrived at {} took {}, {} above its bound of {}.\n    its CPU executed {}; {} unaccounted (wake-up, kernel, interrupts, host)\n",
+            system.task(self.task).name,
+            self.job.arrival,
+            units::text(response),
+            units::text(response.saturating_sub(self.bound)),
+            units::text(self.bound),
+            if executed.is_empty() { "none of the tasks".into() } else { executed.join(", ") },
+            units::text(self.timeline.unaccounted),
+        )
+    }
+
+    fn as_json(&self, system: &System) -> WorstJob {
+        let executed = self.timeline.executed.iter();
+        WorstJob {
+            arrival_ns: self.job.arrival.as_ns(),
+            finish_ns: self.job.finish.as_ns(),
+            executed: executed
+                .map(|&(task, time)| json::Executed { task: system.task(task).name.clone(), executed_ns: time.as_ns() })
+                .collect(),
+            unaccounted_ns: self.timeline.unaccounted.as_ns(),
+        }
+    }
+}
+
+fn as_text(input: &Input, duration: &str, runs: &[Ran], console: &Console) -> String {
+    let system = &input.system;
+    let mut text = String::new();
+    for ran in runs {
+        if !text.is_empty() {
+            text.push('\n');
+        }
+        text.push_str(&table::headline(&input.name, system, &ran.report));
+        let cpus: Vec<String> = ran.outcome.cpus.iter().map(ToString::to_string).collect();
+        text.push_str(&format!("executed for {duration} on CPU {} of this machine\n\n", cpus.join(", ")));
+        text.push_str(&table::tasks(system, &ran.report, console.color_out));
+        text.push_str(&table::reasons(system, &ran.report));
+        if !ran.above.is_empty() {
+            text.push_str(
+                "\nAbove their bounds, which charge no overhead (context switches, lock operations, interrupts):\n",
+            );
+            ran.above.iter().for_each(|above| text.push_str(&above.describe(system)));
+        }
+    }
+    text
+}
+
+fn as_json(input: &Input, duration: Duration, runs: &[Ran]) -> Output {
+    let system = &input.system;
+    let result = |ran: &Ran| {
+        let mut result = ProtocolResult::new(system, &ran.report);
+        result.schedulable = ran.holds();
+        let ended = match ran.outcome.ended {
+            Ended::Completed => "completed",
+            Ended::Interrupted => "interrupted",
+            _ => "watchdog",
+        };
+        result.ended = Some(ended.to_owned());
+        for above in &ran.above {
+            let name = &system.task(above.task).name;
+            if let Some(task) = result.tasks.iter_mut().find(|task| task.name == *name) {
+                task.worst_job = Some(above.as_json(system));
+            }
+        }
+        result
+    };
+    Output {
+        duration_ns: Some(duration.as_ns()),
+        interrupted: Some(interrupt::requested()),
+        ..Output::new(json::Verb::Run, &input.name, runs.iter().map(result).collect())
+    }
+}

@@ -1,0 +1,160 @@
+//! `check` and `import`.
+
+use crate::support::{File, GLOBAL, HOLDS, INVERSION, LATE, end, json, lockwright, on};
+
+#[test]
+fn statuses_follow_the_deadlines() {
+    for (text, protocol, status) in [
+        (HOLDS, "pip", 0),
+        (HOLDS, "icpp", 0),
+        (LATE, "pip", 1),
+        (INVERSION, "none", 1),
+        (INVERSION, "icpp", 0),
+        (GLOBAL, "file", 0),
+        (GLOBAL, "pip", 1),
+        (INVERSION, "all", 1),
+    ] {
+        let ended = on(text, "check", &["--protocol", protocol]);
+        assert_eq!(ended.status, status, "{protocol}: {}{}", ended.out, ended.err);
+        assert_eq!(ended.err, "", "a result is no reason to complain");
+    }
+}
+
+#[test]
+fn the_table_has_a_row_a_task_by_urgency() {
+    let ended = on(INVERSION, "check", &["--protocol", "icpp"]);
+    let lines: Vec<&str> = ended.out.lines().collect();
+    assert!(lines[0].starts_with("inversion under icpp: 3 tasks on 1 CPU, utilization 35.0 %"), "{}", ended.out);
+    let header: Vec<&str> = lines[2].split("  ").map(str::trim).filter(|cell| !cell.is_empty()).collect();
+    assert_eq!(header, ["task", "cpu", "prio", "C", "B local", "R", "D", "slack", "verdict"]);
+    let rows: Vec<Vec<&str>> = lines[4..7].iter().map(|line| line.split_whitespace().collect()).collect();
+    assert_eq!(rows[0], ["high", "0", "3", "1", "1", "2", "10", "8", "ok"]);
+    assert_eq!(rows[1][0], "medium");
+    assert_eq!(rows[2][0], "low");
+}
+
+#[test]
+fn without_a_bound_it_says_who_delays_whom() {
+    let ended = on(INVERSION, "check", &["--protocol", "none"]);
+    assert!(ended.out.contains("no bound"), "{}", ended.out);
+    let reasons = ended.out.split("Without a bound:").nth(1).expect("reasons below the table");
+    for name in ["high: ", "`bus`", "`low`", "`medium`"] {
+        assert!(reasons.contains(name), "{name} is missing in {reasons}");
+    }
+    let pointed = on(GLOBAL, "check", &["--protocol", "icpp"]);
+    assert!(pointed.out.contains("mpcp"), "{}", pointed.out);
+}
+
+#[test]
+fn protocols_are_compared() {
+    let ended = on(INVERSION, "check", &["--protocol", "all"]);
+    for row in ["none       no", "pip        yes", "icpp       yes", "mpcp       yes"] {
+        assert!(ended.out.contains(row), "{row} is missing in {}", ended.out);
+    }
+    assert!(ended.out.contains("8 ms (high)"), "{}", ended.out);
+}
+
+#[test]
+fn terms_sum_to_the_response() {
+    let ended = on(INVERSION, "check", &["--protocol", "icpp", "--explain", "low", "--json"]);
+    let result = &json(&ended)["results"][0];
+    let terms = result["explain"]["terms"].as_array().expect("terms");
+    let sum: u64 = terms.iter().map(|term| term["total_ns"].as_u64().expect("a time")).sum();
+    let low = result["tasks"].as_array().expect("tasks").iter().find(|task| task["name"] == "low").expect("is there");
+    assert_eq!(Some(sum), low["response_ns"].as_u64());
+    assert!(terms.iter().any(|term| term["cause"] == "interference" && term["by"] == "high"), "{terms:?}");
+    let text = on(INVERSION, "check", &["--protocol", "icpp", "--explain", "low"]).out;
+    assert!(text.contains("low: every term of its response bound R = "), "{text}");
+}
+
+#[test]
+fn a_misspelt_task_is_corrected() {
+    let ended = on(INVERSION, "check", &["--explain", "hihg"]);
+    assert_eq!((ended.status, ended.out.as_str()), (2, ""));
+    assert!(ended.err.contains("did you mean `high`?"), "{}", ended.err);
+}
+
+#[test]
+fn sensitivity_says_how_far() {
+    let ended = on(HOLDS, "check", &["--sensitivity"]);
+    assert!(ended.out.contains("all execution times") && ended.out.contains('×'), "{}", ended.out);
+    let late = on(LATE, "check", &["--sensitivity", "--json"]);
+    let permille = json(&late)["results"][0]["sensitivity"]["all"]["permille"].as_u64().expect("a factor");
+    assert!(permille < 1000, "they must shrink: {permille}");
+}
+
+#[test]
+fn a_fault_is_shown_with_a_caret_and_a_correction() {
+    let text = HOLDS.replacen("resource = \"bus\"", "resource = \"buss\"", 1);
+    let line = text.lines().position(|line| line.contains("buss")).expect("is there") + 1;
+    let ended = on(&text, "check", &[]);
+    assert_eq!((ended.status, ended.out.as_str()), (2, ""));
+    for part in ["error: ", &format!("system.toml:{line}:"), "^^^", "did you mean `bus`?"] {
+        assert!(ended.err.contains(part), "{part} is missing in {}", ended.err);
+    }
+}
+
+#[test]
+fn any_bytes_are_refused_in_words() {
+    let files: [&[u8]; 7] = [
+        b"",
+        b"\0",
+        b"\xff\xfe",
+        b"[[task]]\nname = \"\x1b[31m\"",
+        b"{\"tasks\": {}}",
+        b"[[[[",
+        "µ = \u{200d}".as_bytes(),
+    ];
+    for bytes in files {
+        let file = File::new("");
+        std::fs::write(&file.path, bytes).expect("can be written");
+        let ended = end(lockwright().arg("check").arg(&file.path));
+        assert_eq!((ended.status, ended.out.as_str()), (2, ""), "{bytes:?}");
+        assert!(ended.err.contains("error: "), "{bytes:?}: {}", ended.err);
+        assert!(!ended.err.contains('\x1b'), "{bytes:?}: {}", ended.err);
+    }
+}
+
+#[test]
+fn what_cannot_be_read_is_named() {
+    let folder = tempfile::tempdir().expect("a folder");
+    for path in [folder.path().join("nowhere.toml"), folder.path().to_owned()] {
+        let ended = end(lockwright().arg("check").arg(&path));
+        assert_eq!((ended.status, ended.out.as_str()), (2, ""));
+        assert!(ended.err.contains(&path.display().to_string()) && ended.err.contains("help: "), "{}", ended.err);
+    }
+}
+
+#[test]
+fn wrong_arguments_are_2_and_help_is_0() {
+    for arguments in
+        [&["check"][..], &["chekc", "x"], &["check", "x", "--protocol", "pp"], &["simulate", "x", "--for", "10"]]
+    {
+        let ended = end(lockwright().args(arguments));
+        assert_eq!((ended.status, ended.out.as_str()), (2, ""), "{arguments:?}");
+    }
+    for verb in [&[][..], &["check"], &["simulate"], &["run"], &["doctor"], &["import"]] {
+        let ended = end(lockwright().args(verb).arg("--help"));
+        assert_eq!(ended.status, 0, "{verb:?}");
+        assert!(ended.out.contains("Exit status:"), "{verb:?}: {}", ended.out);
+        assert!(verb.is_empty() || ended.out.contains("Example"), "{verb:?}: {}", ended.out);
+    }
+    assert!(end(lockwright().arg("--version")).out.starts_with("lockwright "));
+}
+
+#[test]
+fn rt_app_is_imported_and_checked() {
+    let workload = r#"{ "resources": { "m": { "type": "mutex" } },
+        "tasks": { "t": { "policy": "SCHED_FIFO", "priority": 5, "cpus": [0], "loop": -1,
+            "lock0": "m", "run0": 1000, "unlock0": "m", "timer": { "ref": "tick", "period": 10000 } } } }"#;
+    let file = File::named("workload.json", workload);
+    let imported = end(lockwright().args(["import", "rt-app"]).arg(&file.path));
+    assert_eq!(imported.status, 0, "{}", imported.err);
+    assert_eq!(on(&imported.out, "check", &[]).status, 0, "{}", imported.out);
+    let as_system = end(lockwright().arg("check").arg(&file.path));
+    assert_eq!(as_system.status, 2);
+    assert!(as_system.err.contains("import rt-app"), "{}", as_system.err);
+    let broken = File::named("workload.json", "{ \"tasks\": ");
+    let refused = end(lockwright().args(["import", "rt-app"]).arg(&broken.path));
+    assert_eq!((refused.status, refused.out.as_str()), (2, ""), "{}", refused.err);
+}

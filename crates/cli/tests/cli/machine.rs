@@ -1,0 +1,101 @@
+//! `run` and `doctor`: what depends on the machine.
+
+use crate::support::{File, GLOBAL, HOLDS, LATE, alone, at, end, json, lockwright, on, permitted};
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::os::unix::process::CommandExt;
+use std::path::Path;
+
+/// The user that may do nothing.
+const NOBODY: u32 = 65534;
+
+#[test]
+fn real_threads_hold_light_deadlines_and_miss_impossible_ones() {
+    let _alone = alone();
+    for (text, status) in [(HOLDS, 0), (LATE, 1)] {
+        let Some(ended) = permitted(on(text, "run", &["--for", "1 s", "--json"])) else { return };
+        assert_eq!(ended.status, status, "{}{}", ended.out, ended.err);
+        let result = &json(&ended)["results"][0];
+        assert_eq!(result["schedulable"], status == 0);
+        for task in result["tasks"].as_array().expect("tasks") {
+            assert!(task["jobs"].as_u64().expect("was counted") > 0, "{task}");
+            let response = task["observed_response_ns"].as_u64().expect("was seen");
+            assert!(response >= task["cost_ns"].as_u64().expect("is given"), "it burns what it says: {task}");
+            assert!(task["observed_p999_ns"].as_u64().expect("was seen") <= response, "{task}");
+            assert_eq!(
+                task["above_bound"] == true,
+                task["worst_job"].is_object(),
+                "what is above is explained: {task}"
+            );
+        }
+    }
+}
+
+#[test]
+fn a_run_is_traced() {
+    let _alone = alone();
+    let file = File::new(HOLDS);
+    let trace = file.beside("out.pftrace");
+    let ended = end(lockwright().arg("run").arg(&file.path).args(["--for", "500 ms", "--trace"]).arg(&trace));
+    let Some(ended) = permitted(ended) else { return };
+    assert_eq!(ended.status, 0, "{}{}", ended.out, ended.err);
+    assert!(std::fs::metadata(&trace).expect("is there").len() > 500);
+    assert!(ended.out.contains("p99.9") && ended.out.contains("executed for 500 ms"), "{}", ended.out);
+}
+
+#[test]
+fn more_cpus_than_there_are_is_3() {
+    let text = GLOBAL.replace("cpus = 2", "cpus = 64");
+    if std::thread::available_parallelism().is_ok_and(|cpus| cpus.get() >= 64) {
+        eprintln!("SKIPPED: this machine has 64 CPUs");
+        return;
+    }
+    let ended = on(&text, "run", &[]);
+    assert_eq!((ended.status, ended.out.as_str()), (3, ""), "{}", ended.err);
+    assert!(ended.err.contains("cannot run"), "{}", ended.err);
+}
+
+#[test]
+fn without_permission_it_is_3_and_says_what_to_grant() {
+    let file = File::new(HOLDS);
+    let folder = file.path.parent().expect("has a folder");
+    if std::fs::metadata(folder).expect("is there").uid() != 0 {
+        eprintln!("SKIPPED: only root can become nobody");
+        return;
+    }
+    let readable =
+        |path: &Path, mode| std::fs::set_permissions(path, PermissionsExt::from_mode(mode)).expect("is ours");
+    let binary = file.beside("lockwright");
+    std::fs::copy(env!("CARGO_BIN_EXE_lockwright"), &binary).expect("can be copied");
+    readable(folder, 0o755);
+    readable(&binary, 0o755);
+    readable(&file.path, 0o644);
+    let as_nobody = |arguments: &[&str]| {
+        let mut command = at(&binary);
+        command.args(arguments).uid(NOBODY).gid(NOBODY);
+        command
+    };
+    let path = file.path.display().to_string();
+    let ended = end(&mut as_nobody(&["run", &path, "--for", "200 ms"]));
+    assert_eq!((ended.status, ended.out.as_str()), (3, ""), "{}", ended.err);
+    for part in ["permission", "CAP_SYS_NICE", "lockwright doctor"] {
+        assert!(ended.err.contains(part), "{part} is missing in {}", ended.err);
+    }
+    assert_eq!(end(&mut as_nobody(&["check", &path])).status, 0, "the twin needs no permission");
+    let doctor = end(&mut as_nobody(&["doctor"]));
+    assert_eq!(doctor.status, 3, "{}", doctor.out);
+    assert!(doctor.out.contains("missing"), "{}", doctor.out);
+}
+
+#[test]
+fn doctor_has_one_line_each_with_its_fix() {
+    let ended = end(lockwright().arg("doctor"));
+    assert!([0, 3].contains(&ended.status), "{}", ended.err);
+    for line in ended.out.lines() {
+        let state = line.split_whitespace().next().expect("no line is empty");
+        assert!(["ok", "warn", "missing"].contains(&state), "{line}");
+        assert_eq!(state == "ok", !line.contains("; fix: "), "{line}");
+    }
+    let value = json(&end(lockwright().args(["doctor", "--json"])));
+    assert_eq!(value["verb"], "doctor");
+    assert_eq!(value["findings"].as_array().map(Vec::len), Some(ended.out.lines().count()));
+}

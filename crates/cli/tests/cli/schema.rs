@@ -1,0 +1,68 @@
+//! docs/output.schema.json: it is what the types say, and what the verbs print is valid under it.
+
+use crate::support::{GLOBAL, HOLDS, INVERSION, LATE, alone, json, on, permitted};
+use serde_json::Value;
+use std::path::PathBuf;
+
+fn path() -> PathBuf {
+    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../docs/output.schema.json")
+}
+
+/// The keys every task has, whichever the verb.
+const TASK_KEYS: [&str; 13] = [
+    "name",
+    "cpu",
+    "priority",
+    "cost_ns",
+    "blocking_ns",
+    "response_ns",
+    "deadline_ns",
+    "slack_ns",
+    "schedulable",
+    "observed_response_ns",
+    "observed_blocking_ns",
+    "jobs",
+    "misses",
+];
+
+#[test]
+fn the_committed_schema_is_up_to_date() {
+    let generated = lockwright_cli::json::to_text(&lockwright_cli::json::schema());
+    if std::env::var_os("LOCKWRIGHT_WRITE_SCHEMA").is_some() {
+        std::fs::write(path(), &generated).expect("can be written");
+    }
+    let committed = std::fs::read_to_string(path()).unwrap_or_default();
+    assert!(committed == generated, "docs/output.schema.json is stale: `cargo xtask schema` writes it");
+}
+
+#[test]
+fn what_the_verbs_print_is_valid() {
+    let schema = serde_json::to_value(lockwright_cli::json::schema()).expect("is JSON");
+    let validator = jsonschema::validator_for(&schema).expect("is a schema");
+    let valid = |value: &Value| validator.validate(value).map_err(|error| error.to_string());
+    let mut outputs = Vec::new();
+    for text in [HOLDS, LATE, INVERSION, GLOBAL] {
+        outputs.push(on(text, "check", &["--json", "--protocol", "all", "--sensitivity"]));
+        outputs.push(on(text, "simulate", &["--json", "--protocol", "all", "--offsets", "random", "--runs", "2"]));
+    }
+    outputs.push(on(INVERSION, "check", &["--json", "--explain", "high"]));
+    let _alone = alone();
+    outputs.extend(permitted(on(HOLDS, "run", &["--json", "--for", "200 ms"])));
+    for ended in &outputs {
+        let value = json(ended);
+        if let Err(error) = valid(&value) {
+            panic!("{error}: {value}");
+        }
+        for task in
+            value["results"].as_array().expect("results").iter().flat_map(|r| r["tasks"].as_array().expect("tasks"))
+        {
+            for key in TASK_KEYS {
+                assert!(task.get(key).is_some(), "{key} is missing in {task}");
+                let mut without = value.clone();
+                without["results"][0]["tasks"][0].as_object_mut().expect("an object").remove(key);
+                assert!(valid(&without).is_err(), "the twin without {key} must be refused");
+            }
+        }
+    }
+    assert!(valid(&serde_json::json!({ "verb": "guess", "system": "s", "results": [] })).is_err());
+}

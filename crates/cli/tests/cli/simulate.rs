@@ -1,0 +1,82 @@
+//! `simulate`.
+
+use crate::support::{File, GLOBAL, HOLDS, INVERSION, LATE, end, json, lockwright, on};
+
+#[test]
+fn statuses_follow_the_observed_deadlines() {
+    for (text, protocol, status) in [(HOLDS, "none", 0), (LATE, "pip", 1), (GLOBAL, "all", 0)] {
+        let ended = on(text, "simulate", &["--protocol", protocol]);
+        assert_eq!(ended.status, status, "{protocol}: {}{}", ended.out, ended.err);
+    }
+}
+
+#[test]
+fn what_is_seen_stands_beside_what_is_promised() {
+    let ended = on(INVERSION, "simulate", &["--protocol", "icpp"]);
+    let header: Vec<&str> = ended
+        .out
+        .lines()
+        .nth(3)
+        .expect("a header")
+        .split("  ")
+        .map(str::trim)
+        .filter(|cell| !cell.is_empty())
+        .collect();
+    let common = ["task", "cpu", "prio", "C", "B local"];
+    assert_eq!(header[..5], common, "{}", ended.out);
+    assert_eq!(header[5..10], ["B seen", "R bound", "R seen", "D", "slack"]);
+    assert_eq!(header[header.len() - 3..], ["jobs", "misses", "verdict"]);
+    let value = json(&on(INVERSION, "simulate", &["--protocol", "icpp", "--json"]));
+    for task in value["results"][0]["tasks"].as_array().expect("tasks") {
+        let seen = task["observed_response_ns"].as_u64().expect("was seen");
+        assert!(seen <= task["response_ns"].as_u64().expect("is bounded"), "{task}");
+        assert_eq!(task["above_bound"], false);
+    }
+    assert_eq!(value["seed"], serde_json::Value::Null, "nothing in it is random");
+}
+
+#[test]
+fn one_seed_one_simulation() {
+    let arguments = ["--offsets", "random", "--runs", "5", "--json"];
+    let drawn = on(GLOBAL, "simulate", &arguments);
+    let seed = json(&drawn)["seed"].as_u64().expect("a seed was drawn").to_string();
+    assert!(drawn.err.contains(&format!("--seed {seed}")), "{}", drawn.err);
+    let again = on(GLOBAL, "simulate", &[&arguments[..], &["--seed", &seed]].concat());
+    assert_eq!(drawn.out, again.out);
+    assert_eq!(again.err, "", "who gave the seed knows it");
+    let other = on(GLOBAL, "simulate", &[&arguments[..], &["--seed", "1"]].concat());
+    assert_ne!(json(&other)["results"], json(&again)["results"]);
+}
+
+#[test]
+fn a_sweep_tries_every_task_at_every_step() {
+    let value = json(&on(INVERSION, "simulate", &["--offsets", "sweep", "--runs", "10", "--json"]));
+    assert_eq!(value["runs"], 1 + 3 * 9, "all together, then three tasks nine steps late each");
+}
+
+#[test]
+fn the_inversion_is_found_by_a_sweep() {
+    let response = |protocol: &str| {
+        let ended =
+            on(INVERSION, "simulate", &["--protocol", protocol, "--offsets", "sweep", "--runs", "40", "--json"]);
+        json(&ended)["results"][0]["tasks"][0]["observed_response_ns"].as_u64().expect("was seen")
+    };
+    assert!(response("none") > 5_000_000, "the medium task comes between");
+    assert!(response("pip") <= 2_000_000, "and does not under inheritance");
+}
+
+#[test]
+fn a_trace_is_written_for_each_protocol() {
+    let file = File::new(INVERSION);
+    let trace = file.beside("out.pftrace");
+    let ended = end(lockwright().arg("simulate").arg(&file.path).arg("--trace").arg(&trace));
+    assert_eq!(ended.status, 0, "{}", ended.err);
+    assert!(ended.err.contains("ui.perfetto.dev"), "{}", ended.err);
+    assert!(std::fs::metadata(&trace).expect("is there").len() > 1000);
+    end(lockwright().arg("simulate").arg(&file.path).args(["--protocol", "all", "--trace"]).arg(&trace));
+    for protocol in ["none", "pip", "icpp", "mpcp"] {
+        assert!(file.beside(&format!("out-{protocol}.pftrace")).exists(), "{protocol}");
+    }
+    let nowhere = end(lockwright().arg("simulate").arg(&file.path).arg("--trace").arg(file.beside("no/out")));
+    assert_eq!((nowhere.status, nowhere.out.as_str()), (2, ""));
+}

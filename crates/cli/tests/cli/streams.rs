@@ -1,0 +1,125 @@
+//! Standard input, output and error, and signals.
+
+use crate::support::{Ended, File, HOLDS, INVERSION, LATE, alone, end, json, lockwright, on, permitted};
+use std::io::{BufRead, BufReader, Read, Write};
+use std::process::{Child, Command, Stdio};
+
+#[test]
+fn a_file_may_come_from_standard_input() {
+    let mut child = lockwright()
+        .args(["check", "-", "--json"])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("starts");
+    child.stdin.take().expect("is piped").write_all(HOLDS.as_bytes()).expect("is read");
+    let ended: Ended = child.wait_with_output().expect("ends").into();
+    assert_eq!((ended.status, &json(&ended)["system"]), (0, &"holds".into()));
+    let mut unnamed = lockwright();
+    let file = File::named("nameless.toml", &HOLDS.replacen("name = \"holds\"", "", 1));
+    assert_eq!(json(&end(unnamed.arg("check").arg(&file.path).arg("--json")))["system"], "nameless");
+}
+
+#[test]
+fn a_closed_pipe_is_quiet_and_keeps_the_status() {
+    for (text, status) in [(HOLDS, 0), (LATE, 1)] {
+        for arguments in [&["--json"][..], &[]] {
+            let file = File::new(text);
+            let (reader, writer) = std::io::pipe().expect("a pipe");
+            drop(reader);
+            let ended = end(lockwright().arg("check").arg(&file.path).args(arguments).stdout(writer));
+            assert_eq!((ended.status, ended.err.as_str()), (status, ""));
+        }
+    }
+}
+
+#[test]
+fn a_full_disk_is_not_quiet() {
+    let Ok(full) = std::fs::File::options().write(true).open("/dev/full") else {
+        eprintln!("SKIPPED: no /dev/full here");
+        return;
+    };
+    let file = File::new(HOLDS);
+    let ended = end(lockwright().arg("check").arg(&file.path).stdout(full));
+    assert_eq!(ended.status, 3);
+    assert!(ended.err.contains("cannot write the output"), "{}", ended.err);
+}
+
+#[test]
+fn closed_standard_error_harms_nobody() {
+    let file = File::new("nonsense");
+    let (reader, writer) = std::io::pipe().expect("a pipe");
+    drop(reader);
+    let ended = end(lockwright().arg("check").arg(&file.path).stderr(writer));
+    assert_eq!(ended.status, 2);
+}
+
+#[test]
+fn colours_are_for_terminals_and_on_demand() {
+    let file = File::new(INVERSION);
+    let check = || {
+        let mut command = lockwright();
+        command.arg("check").arg(&file.path);
+        command
+    };
+    assert!(!end(&mut check()).out.contains('\x1b'), "a pipe is no terminal");
+    assert!(end(check().arg("--color=always")).out.contains("\x1b[32mok\x1b[0m"));
+    assert!(!end(check().arg("--color=never")).out.contains('\x1b'));
+    let plain = end(&mut check()).out;
+    let colored = end(check().arg("--color=always")).out;
+    assert_eq!(
+        colored.replace("\x1b[32m", "").replace("\x1b[31m", "").replace("\x1b[33m", "").replace("\x1b[0m", ""),
+        plain
+    );
+    let bad = on("nonsense", "check", &["--color=always"]);
+    assert!(bad.err.contains('\x1b'), "{}", bad.err);
+}
+
+/// Starts it, waits for its first word on standard error (by then it listens), interrupts it.
+fn interrupted(command: &mut Command) -> Ended {
+    let mut child: Child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("starts");
+    let mut err = BufReader::new(child.stderr.take().expect("is piped"));
+    let mut first = String::new();
+    err.read_line(&mut first).expect("it says something");
+    if first.starts_with("note: ") {
+        let sent = Command::new("kill").args(["-INT", &child.id().to_string()]).status().expect("kill is there");
+        assert!(sent.success());
+    }
+    let rest = std::thread::spawn(move || {
+        let mut rest = String::new();
+        err.read_to_string(&mut rest).expect("is UTF-8");
+        rest
+    });
+    let output = child.wait_with_output().expect("ends");
+    let mut ended: Ended = output.into();
+    ended.err = first + &rest.join().expect("reads to the end");
+    ended
+}
+
+#[test]
+fn an_interrupted_simulation_prints_what_it_saw() {
+    let file = File::new(HOLDS);
+    let ended = interrupted(lockwright().arg("simulate").arg(&file.path).args([
+        "--offsets",
+        "random",
+        "--for",
+        "270 min",
+        "--runs",
+        "1000000",
+        "--json",
+    ]));
+    assert_eq!(ended.status, 130, "{}", ended.err);
+    assert!(ended.err.contains("interrupted"), "{}", ended.err);
+    assert_eq!(json(&ended)["interrupted"], true);
+}
+
+#[test]
+fn an_interrupted_run_prints_what_it_saw() {
+    let _alone = alone();
+    let file = File::new(HOLDS);
+    let ended = interrupted(lockwright().arg("run").arg(&file.path).args(["--for", "10 min", "--json"]));
+    let Some(ended) = permitted(ended) else { return };
+    assert_eq!(ended.status, 130, "{}", ended.err);
+    assert_eq!(json(&ended)["interrupted"], true);
+}

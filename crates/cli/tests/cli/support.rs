@@ -1,0 +1,191 @@
+//! Running the binary, and the files it is run on.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use tempfile::TempDir;
+
+/// Two tasks that share a lock. Deadlines are so long that they hold on real threads too, however busy the machine.
+pub const HOLDS: &str = r#"
+name = "holds"
+
+[platform]
+cpus = 1
+priorities = "rate-monotonic"
+
+[[resource]]
+name = "bus"
+
+[[task]]
+name = "fast"
+period = "1 s"
+wcet = "100 us"
+requests = [{ resource = "bus", length = "20 us" }]
+
+[[task]]
+name = "slow"
+period = "2 s"
+wcet = "200 us"
+requests = [{ resource = "bus", length = "50 us" }]
+"#;
+
+/// The twin: together they need more than there is.
+pub const LATE: &str = r#"
+name = "late"
+
+[platform]
+cpus = 1
+priorities = "rate-monotonic"
+
+[[task]]
+name = "first"
+period = "100 ms"
+wcet = "60 ms"
+
+[[task]]
+name = "second"
+period = "110 ms"
+wcet = "60 ms"
+"#;
+
+/// A medium task between two that share a lock: under `none` the urgent one has no bound.
+pub const INVERSION: &str = r#"
+name = "inversion"
+
+[platform]
+cpus = 1
+priorities = "rate-monotonic"
+
+[[resource]]
+name = "bus"
+
+[[task]]
+name = "high"
+period = "10 ms"
+wcet = "1 ms"
+requests = [{ resource = "bus", length = "1 ms" }]
+
+[[task]]
+name = "medium"
+period = "20 ms"
+wcet = "4 ms"
+
+[[task]]
+name = "low"
+period = "40 ms"
+wcet = "2 ms"
+requests = [{ resource = "bus", length = "1 ms" }]
+"#;
+
+/// A lock across CPUs, and release jitter: something is random in every simulation of it.
+pub const GLOBAL: &str = r#"
+name = "global"
+
+[platform]
+cpus = 2
+priorities = "rate-monotonic"
+
+[[resource]]
+name = "state"
+
+[[task]]
+name = "here"
+cpu = 0
+period = "10 ms"
+wcet = "1 ms"
+jitter = "1 ms"
+requests = [{ resource = "state", length = "100 us" }]
+
+[[task]]
+name = "there"
+cpu = 1
+period = "20 ms"
+wcet = "2 ms"
+requests = [{ resource = "state", length = "300 us" }]
+"#;
+
+/// A folder with one file in it, gone when dropped.
+pub struct File {
+    folder: TempDir,
+    /// Where the file is.
+    pub path: PathBuf,
+}
+
+impl File {
+    pub fn new(text: &str) -> Self {
+        Self::named("system.toml", text)
+    }
+
+    pub fn named(name: &str, text: &str) -> Self {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let path = folder.path().join(name);
+        std::fs::write(&path, text).expect("a temporary file");
+        Self { folder, path }
+    }
+
+    pub fn beside(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+}
+
+/// The binary, without what the environment may say about colours.
+pub fn lockwright() -> Command {
+    at(Path::new(env!("CARGO_BIN_EXE_lockwright")))
+}
+
+pub fn at(binary: &Path) -> Command {
+    let mut command = Command::new(binary);
+    command.env_remove("NO_COLOR").stdin(Stdio::null());
+    command
+}
+
+/// What came of a command.
+pub struct Ended {
+    pub status: i32,
+    pub out: String,
+    pub err: String,
+}
+
+impl From<Output> for Ended {
+    fn from(output: Output) -> Self {
+        Self {
+            status: output.status.code().expect("it was not killed"),
+            out: String::from_utf8(output.stdout).expect("standard output is UTF-8"),
+            err: String::from_utf8(output.stderr).expect("standard error is UTF-8"),
+        }
+    }
+}
+
+pub fn end(command: &mut Command) -> Ended {
+    let ended: Ended = command.output().expect("the binary starts").into();
+    assert!(!ended.err.contains("bug in lockwright"), "{}", ended.err);
+    ended
+}
+
+/// Runs `lockwright VERB FILE ARGUMENTS...` on a file with this text.
+pub fn on(text: &str, verb: &str, arguments: &[&str]) -> Ended {
+    let file = File::new(text);
+    end(lockwright().arg(verb).arg(&file.path).args(arguments))
+}
+
+/// The JSON object on standard output.
+pub fn json(ended: &Ended) -> serde_json::Value {
+    serde_json::from_str(&ended.out).unwrap_or_else(|error| panic!("not one JSON object ({error}): {}", ended.out))
+}
+
+/// Held by tests that run real threads: those of two runs would delay one another.
+pub fn alone() -> MutexGuard<'static, ()> {
+    static ALONE: Mutex<()> = Mutex::new(());
+    ALONE.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// `run` on real threads, or `None` (said on standard error) where this machine gives no permission. With LOCKWRIGHT_REQUIRE_RT=1 that is a failure.
+pub fn permitted(ended: Ended) -> Option<Ended> {
+    if ended.status != 3 {
+        return Some(ended);
+    }
+    let required = std::env::var_os("LOCKWRIGHT_REQUIRE_RT").is_some_and(|value| value == "1");
+    assert!(!required, "LOCKWRIGHT_REQUIRE_RT=1, but: {}", ended.err);
+    eprintln!("SKIPPED: no real threads here: {}", ended.err);
+    None
+}
