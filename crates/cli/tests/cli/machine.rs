@@ -1,6 +1,7 @@
 //! `run` and `doctor`: what depends on the machine.
 
-use crate::support::{File, GLOBAL, HOLDS, LATE, alone, at, end, json, lockwright, on, permitted};
+use crate::realtime::require_realtime;
+use crate::support::{File, GLOBAL, HOLDS, LATE, at, end, json, lockwright, on};
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::os::unix::process::CommandExt;
 use std::path::Path;
@@ -10,9 +11,9 @@ const NOBODY: u32 = 65534;
 
 #[test]
 fn real_threads_hold_light_deadlines_and_miss_impossible_ones() {
-    let _alone = alone();
+    let Some(_machine) = require_realtime() else { return };
     for (text, status) in [(HOLDS, 0), (LATE, 1)] {
-        let Some(ended) = permitted(on(text, "run", &["--for", "1 s", "--json"])) else { return };
+        let ended = on(text, "run", &["--for", "1 s", "--json"]);
         assert_eq!(ended.status, status, "{}{}", ended.out, ended.err);
         let result = &json(&ended)["results"][0];
         assert_eq!(result["schedulable"], status == 0);
@@ -32,11 +33,10 @@ fn real_threads_hold_light_deadlines_and_miss_impossible_ones() {
 
 #[test]
 fn a_run_is_traced() {
-    let _alone = alone();
+    let Some(_machine) = require_realtime() else { return };
     let file = File::new(HOLDS);
     let trace = file.beside("out.pftrace");
     let ended = end(lockwright().arg("run").arg(&file.path).args(["--for", "500 ms", "--trace"]).arg(&trace));
-    let Some(ended) = permitted(ended) else { return };
     assert_eq!(ended.status, 0, "{}{}", ended.out, ended.err);
     assert!(std::fs::metadata(&trace).expect("is there").len() > 500);
     assert!(ended.out.contains("p99.9") && ended.out.contains("executed for 500 ms"), "{}", ended.out);

@@ -2,6 +2,9 @@
 
 mod check;
 mod machine;
+/// Turns on the real-time machine, shared with the runtime's own tests.
+#[path = "../../../rt/tests/realtime/machine.rs"]
+mod realtime;
 mod schema;
 mod simulate;
 mod streams;

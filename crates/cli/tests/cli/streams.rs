@@ -1,6 +1,7 @@
 //! Standard input, output and error, and signals.
 
-use crate::support::{Ended, File, HOLDS, INVERSION, LATE, alone, end, json, lockwright, on, permitted};
+use crate::realtime::require_realtime;
+use crate::support::{Ended, File, HOLDS, INVERSION, LATE, end, json, lockwright, on};
 use std::io::{BufRead, BufReader, Read, Write};
 use std::process::{Child, Command, Stdio};
 
@@ -116,10 +117,9 @@ fn an_interrupted_simulation_prints_what_it_saw() {
 
 #[test]
 fn an_interrupted_run_prints_what_it_saw() {
-    let _alone = alone();
+    let Some(_machine) = require_realtime() else { return };
     let file = File::new(HOLDS);
     let ended = interrupted(lockwright().arg("run").arg(&file.path).args(["--for", "10 min", "--json"]));
-    let Some(ended) = permitted(ended) else { return };
     assert_eq!(ended.status, 130, "{}", ended.err);
     assert_eq!(json(&ended)["interrupted"], true);
 }

@@ -2,7 +2,6 @@
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use tempfile::TempDir;
 
 /// Two tasks that share a lock. Deadlines are so long that they hold on real threads too, however busy the machine.
@@ -171,21 +170,4 @@ pub fn on(text: &str, verb: &str, arguments: &[&str]) -> Ended {
 /// The JSON object on standard output.
 pub fn json(ended: &Ended) -> serde_json::Value {
     serde_json::from_str(&ended.out).unwrap_or_else(|error| panic!("not one JSON object ({error}): {}", ended.out))
-}
-
-/// Held by tests that run real threads: those of two runs would delay one another.
-pub fn alone() -> MutexGuard<'static, ()> {
-    static ALONE: Mutex<()> = Mutex::new(());
-    ALONE.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-/// `run` on real threads, or `None` (said on standard error) where this machine gives no permission. With LOCKWRIGHT_REQUIRE_RT=1 that is a failure.
-pub fn permitted(ended: Ended) -> Option<Ended> {
-    if ended.status != 3 {
-        return Some(ended);
-    }
-    let required = std::env::var_os("LOCKWRIGHT_REQUIRE_RT").is_some_and(|value| value == "1");
-    assert!(!required, "LOCKWRIGHT_REQUIRE_RT=1, but: {}", ended.err);
-    eprintln!("SKIPPED: no real threads here: {}", ended.err);
-    None
 }

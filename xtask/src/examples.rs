@@ -1,0 +1,77 @@
+//! The example files, through the command line as a user would.
+
+use crate::tool;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+/// Longest a simulation of an example is.
+const SIMULATED: &str = "10 s";
+
+/// Every example is checked and simulated without a miss; what is not a task-set file is imported first.
+pub fn run() -> Result<(), String> {
+    tool::cargo(&["build", "--package", "lockwright-cli"])?;
+    let binary = binary()?;
+    let folder = tool::root().join("examples");
+    let mut files: Vec<PathBuf> = std::fs::read_dir(&folder)
+        .and_then(|entries| entries.map(|entry| entry.map(|entry| entry.path())).collect())
+        .map_err(|error| format!("cannot list {}: {error}", folder.display()))?;
+    files.sort();
+    for file in &files {
+        match file.extension().and_then(|extension| extension.to_str()) {
+            Some("toml") => system(&binary, file)?,
+            Some("json") => workload(&binary, file)?,
+            _ => {}
+        }
+    }
+    let pathfinder = folder.join("pathfinder.toml");
+    expect(&binary, &["check", &text(&pathfinder), "--protocol", "none"], 1, None)?;
+    expect(&binary, &["simulate", &text(&pathfinder), "--protocol", "none"], 1, None)?;
+    Ok(())
+}
+
+fn system(binary: &Path, file: &Path) -> Result<(), String> {
+    let file = text(file);
+    expect(binary, &["check", &file], 0, None)?;
+    expect(binary, &["simulate", &file, "--for", SIMULATED], 0, None)?;
+    // The twin: the same file cut short is refused.
+    let whole = std::fs::read(&file).map_err(|error| format!("cannot read {file}: {error}"))?;
+    let cut = [&whole[..], b"\n[[task]\n"].concat();
+    expect(binary, &["check", "-"], 2, Some(&cut)).map(drop)
+}
+
+fn workload(binary: &Path, file: &Path) -> Result<(), String> {
+    let imported = expect(binary, &["import", "rt-app", &text(file)], 0, None)?;
+    expect(binary, &["check", "-"], 0, Some(&imported))?;
+    expect(binary, &["simulate", "-", "--for", SIMULATED], 0, Some(&imported)).map(drop)
+}
+
+fn text(path: &Path) -> String {
+    path.display().to_string()
+}
+
+/// Where cargo has put the binary: in the folder this chore was built into.
+fn binary() -> Result<PathBuf, String> {
+    let me = std::env::current_exe().map_err(|error| format!("cannot find my own place: {error}"))?;
+    let binary = me.with_file_name("lockwright");
+    if binary.is_file() { Ok(binary) } else { Err(format!("{} was not built", binary.display())) }
+}
+
+/// Runs the binary, holds its exit status against `status`, and returns its standard output.
+fn expect(binary: &Path, arguments: &[&str], status: i32, input: Option<&[u8]>) -> Result<Vec<u8>, String> {
+    let mut command = Command::new(binary);
+    command.args(arguments).stdin(if input.is_some() { Stdio::piped() } else { Stdio::null() });
+    command.stdout(Stdio::piped()).stderr(Stdio::piped());
+    let shown = tool::shown(&command);
+    let failed = |error: std::io::Error| format!("{shown}: {error}");
+    let mut child = command.spawn().map_err(failed)?;
+    if let (Some(mut stdin), Some(input)) = (child.stdin.take(), input) {
+        std::io::Write::write_all(&mut stdin, input).map_err(failed)?;
+    }
+    let output = child.wait_with_output().map_err(failed)?;
+    if output.status.code() == Some(status) {
+        eprintln!("xtask: {shown}: {status}, as it should");
+        return Ok(output.stdout);
+    }
+    let (out, err) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    Err(format!("{shown} ended with {}, not {status}\n{out}{err}", output.status))
+}

@@ -1,0 +1,78 @@
+//! Running the tools that chores are made of.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// The oldest compiler that builds the project: `rust-version` of the workspace.
+const RUST_OLDEST: (u32, u32) = (1, 90);
+
+/// The folder of the workspace.
+pub fn root() -> PathBuf {
+    let here = Path::new(env!("CARGO_MANIFEST_DIR"));
+    here.parent().unwrap_or(here).to_owned()
+}
+
+/// Says what is missing before anything is built.
+pub fn check_toolchain() -> Result<(), String> {
+    if !cfg!(target_os = "linux") {
+        return Err("lockwright runs on Linux: build and test it there".into());
+    }
+    let output = Command::new("rustc")
+        .arg("--version")
+        .output()
+        .map_err(|error| format!("rustc does not start ({error}); install Rust from https://rustup.rs"))?;
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    let version = text.split_whitespace().nth(1).and_then(parse_version);
+    match version {
+        Some(version) if version >= RUST_OLDEST => Ok(()),
+        Some(_) => {
+            let (major, minor) = RUST_OLDEST;
+            Err(format!("{} is too old: at least {major}.{minor} is needed; `rustup update`", text.trim()))
+        }
+        None => Err(format!("`rustc --version` says nothing useful: {text}")),
+    }
+}
+
+fn parse_version(text: &str) -> Option<(u32, u32)> {
+    let mut parts = text.split('.');
+    Some((parts.next()?.parse().ok()?, parts.next()?.parse().ok()?))
+}
+
+/// The cargo that runs this chore, in the folder of the workspace.
+pub fn cargo_command(arguments: &[&str]) -> Command {
+    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
+    let mut command = Command::new(cargo);
+    command.args(arguments).current_dir(root());
+    command
+}
+
+/// Runs cargo; its output is the reader's.
+pub fn cargo(arguments: &[&str]) -> Result<(), String> {
+    run(&mut cargo_command(arguments))
+}
+
+/// Runs a command; its output is the reader's.
+pub fn run(command: &mut Command) -> Result<(), String> {
+    eprintln!("xtask: {}", shown(command));
+    let status = command.status().map_err(|error| format!("{} does not start: {error}", shown(command)))?;
+    if status.success() { Ok(()) } else { Err(format!("{} ended with {status}", shown(command))) }
+}
+
+/// A command as one would type it.
+pub fn shown(command: &Command) -> String {
+    let program = Path::new(command.get_program()).file_name().unwrap_or_default();
+    let words = std::iter::once(program).chain(command.get_args());
+    words.map(|word| word.to_string_lossy()).collect::<Vec<_>>().join(" ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn versions_are_compared_as_numbers() {
+        assert_eq!(parse_version("1.95.0-nightly"), Some((1, 95)));
+        assert!(parse_version("1.100.0") > Some(RUST_OLDEST) && parse_version("1.89.0") < Some(RUST_OLDEST));
+        assert_eq!(parse_version("one"), None);
+    }
+}
