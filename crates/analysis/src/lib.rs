@@ -29,4 +29,4 @@ pub use omit::Omit;
 pub use response::analyse;
 #[cfg(feature = "twins")]
 pub use response::analyse_omitting;
-pub use sensitivity::{Growth, Sensitivity, sensitivity};
+pub use sensitivity::{FACTOR_MAX, Growth, Sensitivity, sensitivity};

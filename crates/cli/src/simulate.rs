@@ -123,6 +123,9 @@ fn horizon(system: &System, offsets: OffsetsChoice, schedules: u64) -> (Duration
     if matches!(offsets, OffsetsChoice::Random | OffsetsChoice::Sweep) {
         let longest = system.tasks().iter().map(|task| task.period).max().unwrap_or_default();
         duration = duration.checked_add(longest).unwrap_or(DURATION_MAX);
+        if horizon.reason == HorizonReason::Hyperperiods {
+            reason = "two hyperperiods and the longest period";
+        }
     }
     // Jobs in a nanosecond.
     let rate: f64 = system.tasks().iter().map(|task| 1.0 / task.period.as_ns() as f64).sum();
