@@ -1,7 +1,7 @@
 //! `lockwright check`: bounds.
 
 use crate::args::{Check, ProtocolChoice};
-use crate::console::Console;
+use crate::console::{Console, tame};
 use crate::exit::Exit;
 use crate::input::{self, Input};
 use crate::json::{self, Explain, Output, ProtocolResult, SensitivityResult};
@@ -131,7 +131,7 @@ fn first_reasons(system: &System, answers: &[Answer]) -> String {
             text.push_str(&format!("  {}: {}: {reason}\n", report.protocol, system.task(task).name));
         }
     }
-    if text.is_empty() { text } else { format!("\nWithout a bound, among others:\n{text}") }
+    if text.is_empty() { text } else { format!("\nWithout a bound, among others:\n{}", tame(&text)) }
 }
 
 /// Names shown of those who lose.
@@ -176,7 +176,7 @@ fn explained(system: &System, report: &Report, task: TaskId, terms: &[Term]) -> 
         }
     }
     columns.retain(|column| column.cells.iter().any(|cell| !cell.is_empty()));
-    title + "\n" + &table::draw(&columns)
+    tame(&title) + "\n" + &table::draw(&columns)
 }
 
 fn grown(system: &System, sensitivity: &Sensitivity) -> String {

@@ -89,7 +89,7 @@ impl Console {
     }
 
     fn say(&self, tone: Tone, text: impl Display) {
-        let word = tone.word();
+        let (word, text) = (tone.word(), tame(&text.to_string()));
         let line = if self.color_err {
             format!("\x1b[1;{}m{word}\x1b[0m: {text}\n", tone.color())
         } else {
@@ -125,4 +125,10 @@ impl Tone {
             Self::Help => 36,
         }
     }
+}
+
+/// A text from a file, such as a name, for a terminal: control characters must not move its cursor.
+#[must_use]
+pub fn tame(text: &str) -> String {
+    text.chars().map(|c| if c.is_control() && c != '\n' { char::REPLACEMENT_CHARACTER } else { c }).collect()
 }

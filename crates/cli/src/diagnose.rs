@@ -1,5 +1,6 @@
 //! Faults of a file, shown at their place: file name, line, column, a caret, what would be right.
 
+use crate::console::tame;
 use annotate_snippets::{AnnotationKind, Group, Level, Renderer, Snippet};
 use lockwright_model::format::Diagnostic;
 use std::ops::Range;
@@ -52,11 +53,6 @@ pub fn render(diagnostic: &Diagnostic, severity: Severity, name: &str, source: &
 fn finish(mut text: String) -> String {
     text.push('\n');
     text
-}
-
-/// Control characters in a name must not move the cursor of a terminal.
-fn tame(text: &str) -> String {
-    text.chars().map(|c| if c.is_control() && c != '\n' { '\u{fffd}' } else { c }).collect()
 }
 
 /// The lines of a fault, and no more: a file may be many megabytes, and one line too.

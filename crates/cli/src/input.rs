@@ -1,6 +1,6 @@
 //! Reading the file a verb was given, or standard input.
 
-use crate::console::Console;
+use crate::console::{Console, tame};
 use crate::diagnose::{self, Severity};
 use crate::exit::Exit;
 use lockwright_model::System;
@@ -83,7 +83,7 @@ impl Source {
             Exit::BadInput
         })?;
         let name = if system.name().is_empty() { self.stem.as_str() } else { system.name() };
-        let name = name.chars().map(|c| if c.is_control() { '\u{fffd}' } else { c }).collect();
+        let name = tame(name).replace('\n', " ");
         Ok(Input { system, name })
     }
 }

@@ -1,7 +1,7 @@
 //! `lockwright run`: the task set as real threads on this machine.
 
 use crate::args::Run;
-use crate::console::Console;
+use crate::console::{Console, tame};
 use crate::exit::Exit;
 use crate::input::{self, Input};
 use crate::interrupt;
@@ -255,7 +255,7 @@ fn as_text(input: &Input, duration: &str, runs: &[Ran], console: &Console) -> St
             text.push_str(
                 "\nAbove their bounds, which charge no overhead (context switches, lock operations, interrupts):\n",
             );
-            ran.above.iter().for_each(|above| text.push_str(&above.describe(system)));
+            ran.above.iter().for_each(|above| text.push_str(&tame(&above.describe(system))));
         }
     }
     text

@@ -1,5 +1,6 @@
 //! The table that `check`, `simulate` and `run` share, and the plain tables beside it.
 
+use crate::console::tame;
 use crate::report::{Report, Row, Verdict};
 use crate::units::{self, Round, Unit};
 use comfy_table::{CellAlignment, LineStyle, Table, TableStyle};
@@ -49,7 +50,10 @@ pub fn draw(columns: &[Column]) -> String {
     table.load_style(STYLE).set_header(columns.iter().map(|column| column.title.as_str()));
     let rows = columns.iter().map(|column| column.cells.len()).max().unwrap_or(0);
     for row in 0..rows {
-        table.add_row(columns.iter().map(|column| column.cells.get(row).map_or("", String::as_str)));
+        // A cell is one line, whatever a name holds.
+        let cell =
+            |column: &Column| column.cells.get(row).map_or_else(String::new, |cell| tame(&cell.replace('\n', " ")));
+        table.add_row(columns.iter().map(cell));
     }
     for (index, column) in columns.iter().enumerate() {
         if let Some(drawn) = table.column_mut(index) {
@@ -211,7 +215,7 @@ pub fn reasons(system: &System, report: &Report) -> String {
     for (reason, names) in groups {
         text.push_str(&format!("  {}: {reason}\n", names.join(", ")));
     }
-    if text.is_empty() { text } else { format!("\nWithout a bound:\n{text}") }
+    if text.is_empty() { text } else { format!("\nWithout a bound:\n{}", tame(&text)) }
 }
 
 /// The share of each CPU that its tasks need at worst.

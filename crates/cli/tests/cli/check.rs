@@ -95,6 +95,24 @@ fn a_fault_is_shown_with_a_caret_and_a_correction() {
 }
 
 #[test]
+fn names_do_not_reach_the_terminal_as_commands() {
+    let text =
+        GLOBAL.replace("here", "he\\u001b[31mre").replace("state", "st\\u001bate").replace("global", "g\\nl\\u001b");
+    for arguments in [&["--protocol", "pip"][..], &["--protocol", "all"], &["--explain", "there"], &["--explain", "x"]]
+    {
+        let ended = on(&text, "check", arguments);
+        assert!(
+            !ended.out.contains('\x1b') && !ended.err.contains('\x1b'),
+            "{arguments:?}: {:?}{:?}",
+            ended.out,
+            ended.err
+        );
+    }
+    let value = json(&on(&text, "check", &["--json"]));
+    assert_eq!(value["results"][0]["tasks"][0]["name"], "he\x1b[31mre", "JSON has its own way to write it");
+}
+
+#[test]
 fn any_bytes_are_refused_in_words() {
     let files: [&[u8]; 7] = [
         b"",
