@@ -1,6 +1,8 @@
 //! Every scenario, in virtual time and on real threads; and twins that must not fit.
 
-use lockwright::RunError;
+#[path = "../../crates/rt/tests/realtime/machine.rs"]
+mod machine;
+
 use lockwright_model::{Event, Protocol};
 use lockwright_scenarios::{Scenario, run, simulate};
 
@@ -31,40 +33,34 @@ fn in_virtual_time() {
 /// of ours. A wrong decision is wrong every time.
 const ATTEMPTS: usize = 4;
 
-/// The faults of the best of several runs, or `None` where the machine refuses real time.
-fn on_threads(name: &str, scenario: &Scenario) -> Option<Vec<String>> {
+/// The faults of the best of several runs.
+fn on_threads(name: &str, scenario: &Scenario) -> Vec<String> {
     let mut faults = Vec::new();
     for attempt in 1..=ATTEMPTS {
-        match run(scenario) {
-            Ok(seen) => faults = scenario.faults(&seen),
-            Err(error @ (RunError::NoPermission { .. } | RunError::TooFewCpus { .. })) => {
-                assert!(std::env::var_os("LOCKWRIGHT_REQUIRE_RT").is_none(), "{name}: {error}");
-                eprintln!("{name}: not run on real threads: {error}");
-                return None;
-            }
-            Err(error) => panic!("{name}: {error}"),
-        }
+        let seen = run(scenario).unwrap_or_else(|error| panic!("{name}: {error}"));
+        faults = scenario.faults(&seen);
         if faults.is_empty() {
             break;
         }
         eprintln!("{name}, attempt {attempt} of {ATTEMPTS} on real threads: {faults:?}");
     }
-    Some(faults)
+    faults
 }
 
-/// One test, so that runs do not take each other's processors.
 #[test]
 fn on_real_threads() {
+    let Some(_machine) = machine::require_realtime() else { return };
     for name in ALL {
-        if let Some(faults) = on_threads(name, &Scenario::read(name)) {
-            expect_none(name, "on real threads", &faults);
-        }
+        expect_none(name, "on real threads", &on_threads(name, &Scenario::read(name)));
     }
-    // The twin: inheritance expected, a plain mutex run. No attempt may fit.
-    let twin = Scenario::read("pip-chain").under(Protocol::None);
-    if let Some(faults) = on_threads("pip-chain under none", &twin) {
-        assert!(!faults.is_empty(), "a plain mutex passes for priority inheritance");
-    }
+}
+
+/// The twin: inheritance expected, a plain mutex run. No attempt may fit.
+#[test]
+fn a_plain_mutex_does_not_pass_for_inheritance() {
+    let Some(_machine) = machine::require_realtime() else { return };
+    let faults = on_threads("pip-chain under none", &Scenario::read("pip-chain").under(Protocol::None));
+    assert!(!faults.is_empty());
 }
 
 /// What a scenario of one protocol expects does not come under another.

@@ -251,7 +251,7 @@ fn respond(
     let own = cost.checked_add(blocking).and_then(|own| own.checked_add(suspended)).ok_or_else(beyond)?;
     // What the last round found is a lower bound, and so is it with what this round waits longer.
     let before = responses[id.index()].map_or(own, |response| response - jitter);
-    let start = own.max(before + (suspended - suspended_before));
+    let start = own.max(before.saturating_add(suspended - suspended_before));
     let window = fixed_point::least(start, period - jitter, |window| {
         let mut sum = own;
         for h in &equation.urgent {

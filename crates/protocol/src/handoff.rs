@@ -11,6 +11,7 @@
 //! A task rises *before* it suspends, so that it resumes with its ceiling and the releaser need not touch
 //! it; a releaser wakes the next owner *before* it falls.
 
+use crate::cycle::waits_for_itself;
 use crate::queue::{Links, WaitQueue};
 use crate::{Action, Refusal};
 use lockwright_model::{MAX_NESTING, Priority, ResourceId, TaskId};
@@ -97,7 +98,7 @@ impl<const TASKS: usize, const RESOURCES: usize> Handoff<TASKS, RESOURCES> {
         if usize::from(state.depth) == MAX_NESTING {
             return Err(Refusal::TooDeep);
         }
-        if owner.is_some() && self.waits_for_itself(task, resource) {
+        if owner.is_some() && self.would_wait_for_itself(task, resource) {
             return Err(Refusal::Deadlock);
         }
         let state = &mut self.tasks[task.index()];
@@ -176,16 +177,8 @@ impl<const TASKS: usize, const RESOURCES: usize> Handoff<TASKS, RESOURCES> {
         }
     }
 
-    /// BOUND: one step a task: there was no cycle before.
-    fn waits_for_itself(&self, task: TaskId, resource: ResourceId) -> bool {
-        let mut at = Some(resource);
-        while let Some(owner) = at.and_then(|resource| self.owner(resource)) {
-            if owner == task {
-                return true;
-            }
-            at = self.tasks[owner.index()].waits_for;
-        }
-        false
+    fn would_wait_for_itself(&self, task: TaskId, resource: ResourceId) -> bool {
+        waits_for_itself(task, resource, |resource| self.owner(resource), |task| self.tasks[task.index()].waits_for)
     }
 
     /// For the exhaustive walk: states that differ only in epochs are one.

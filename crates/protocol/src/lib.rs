@@ -23,6 +23,7 @@
 #![forbid(unsafe_code)]
 
 mod action;
+mod cycle;
 mod handoff;
 mod icpp;
 mod mpcp;

@@ -12,6 +12,7 @@
 //! The effective priority of a task is the highest of its own and of the first waiters of all it holds; when it
 //! changes and the task itself waits, it is queued anew and the owner of what it waits for is looked at in turn.
 
+use crate::cycle::waits_for_itself;
 use crate::queue::{Links, WaitQueue};
 use crate::{Action, DEFAULT_RESOURCES, DEFAULT_TASKS, Refusal};
 use lockwright_model::{MAX_NESTING, Priority, ResourceId, TaskId};
@@ -102,7 +103,7 @@ impl<const TASKS: usize, const RESOURCES: usize> Pip<TASKS, RESOURCES> {
             self.take(task, resource, act);
             return Ok(());
         }
-        if self.waits_for_itself(task, resource) {
+        if self.would_wait_for_itself(task, resource) {
             return Err(Refusal::Deadlock);
         }
         let effective = state.effective;
@@ -233,18 +234,8 @@ impl<const TASKS: usize, const RESOURCES: usize> Pip<TASKS, RESOURCES> {
         }
     }
 
-    /// Whether the chain of owners from `resource` leads back to `task`.
-    ///
-    /// BOUND: one step a task: there was no cycle before.
-    fn waits_for_itself(&self, task: TaskId, resource: ResourceId) -> bool {
-        let mut at = Some(resource);
-        while let Some(owner) = at.and_then(|resource| self.owner(resource)) {
-            if owner == task {
-                return true;
-            }
-            at = self.tasks[owner.index()].waits_for;
-        }
-        false
+    fn would_wait_for_itself(&self, task: TaskId, resource: ResourceId) -> bool {
+        waits_for_itself(task, resource, |resource| self.owner(resource), |task| self.tasks[task.index()].waits_for)
     }
 
     /// For the exhaustive walk: states that differ only in epochs are one.

@@ -1,0 +1,52 @@
+//! What the runtime reads off records is what the simulator counted as it went: both mean the same by response,
+//! miss, blocking and waiting.
+
+use fastrand::Rng;
+use lockwright::observe::observe;
+use lockwright_model::{Event, Instant, Observation, Protocol, Record, System};
+use lockwright_sim::{Config, Offsets, Simulation};
+use lockwright_study::{Shape, generate};
+
+/// Long enough for many jobs of each task, which have periods of up to 120 ns.
+const END: Instant = Instant::from_ns(2_000);
+
+fn simulate(system: &System, protocol: Protocol, seed: u64) -> (Vec<Observation>, Vec<Record>) {
+    let offsets = Offsets::Random;
+    let config = Config { protocol: Some(protocol), offsets, seed, ..Config::default() };
+    let mut simulation = Simulation::new(system, &config, Vec::new());
+    simulation.run_until(END);
+    (simulation.observations(), simulation.into_tracer())
+}
+
+/// Records end with the last event, a simulation with its time: jobs that become late in between are not compared.
+fn comparable(mut observations: Vec<Observation>) -> Vec<Observation> {
+    observations.iter_mut().for_each(|seen| seen.misses = 0);
+    observations
+}
+
+#[test]
+fn records_say_what_the_simulator_counted() {
+    // A job with release jitter is blocked from its release on, which records do not show.
+    let shape = Shape { jitter: 0, ..Shape::small() };
+    let mut blocked = 0;
+    for seed in 0..2_000 {
+        let system = generate(&mut Rng::with_seed(seed), &shape);
+        for protocol in Protocol::ALL {
+            let (counted, records) = simulate(&system, protocol, seed);
+            let read = observe(&system, &records);
+            blocked += counted.iter().filter(|seen| seen.blocking.is_some_and(|b| b.as_ns() > 0)).count();
+            assert_eq!(comparable(read), comparable(counted), "seed {seed} under {protocol}");
+        }
+    }
+    assert!(blocked > 1_000, "only {blocked} tasks were blocked at all");
+}
+
+#[test]
+fn a_record_too_few_is_noticed() {
+    let shape = Shape { jitter: 0, ..Shape::small() };
+    let system = generate(&mut Rng::with_seed(1), &shape);
+    let (counted, mut records) = simulate(&system, Protocol::Pip, 1);
+    let finish = records.iter().position(|record| record.event == Event::Finish);
+    records.remove(finish.expect("some job finishes"));
+    assert_ne!(comparable(observe(&system, &records)), comparable(counted));
+}
