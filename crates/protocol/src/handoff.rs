@@ -43,7 +43,7 @@ impl TaskState {
     }
 
     fn drop_claim(&mut self, resource: ResourceId) {
-        let place = self.claims().iter().position(|claim| claim.0 == resource).unwrap_or(0);
+        let place = self.claims().iter().position(|claim| claim.0 == resource).expect("a claim is dropped once");
         self.claims.copy_within(place + 1.., place);
         self.depth -= 1;
         // What is past the depth is kept in one form, so that equal states are equal.

@@ -130,7 +130,7 @@ impl<const TASKS: usize, const RESOURCES: usize> Pip<TASKS, RESOURCES> {
             return Err(Refusal::Waiting);
         }
         *owner = None;
-        let place = state.held().iter().position(|&held| held == resource).unwrap_or(0);
+        let place = state.held().iter().position(|&held| held == resource).expect("an owner holds what it owns");
         state.held.copy_within(place + 1.., place);
         state.depth -= 1;
         // What is past the depth is kept in one form, so that equal states are equal.

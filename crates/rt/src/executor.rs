@@ -18,24 +18,29 @@ use crate::priorities::Levels;
 use crate::sys::{SysError, futex, sched};
 use lockwright_model::{Priority, TaskId};
 use lockwright_protocol::Action;
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
-/// Most actions one event may answer: a release grants, wakes and lowers.
-const ACTIONS_MAX: usize = 4;
+/// Most actions noted for one event: a release wakes and lowers; grants take effect at once.
+const ACTIONS_MAX: usize = 2;
 
 /// The machines, each with its own epochs.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Source {
-    Icpp = 0,
-    Mpcp = 1,
+    /// `icpp` for the resources of one CPU: one machine a CPU, and a task knows only its own.
+    Local = 0,
+    /// `icpp` for resources shared across CPUs.
+    Shared = 1,
+    Mpcp = 2,
 }
+
+const SOURCES: usize = 3;
 
 /// Everything that has a say in the priority of one task. What counts is the highest.
 #[derive(Debug)]
 pub(crate) struct Claims {
     base: Priority,
     /// By source: the last value and its epoch.
-    machines: [(Priority, u32); 2],
+    machines: [(Priority, u32); SOURCES],
     /// The ceiling of what the task is about to ask for.
     asking: Option<Priority>,
     /// What the kernel was told last.
@@ -45,7 +50,7 @@ pub(crate) struct Claims {
 impl Claims {
     fn new(base: Priority, level: u8) -> Self {
         // A machine says nothing before its first change, and one that does not exist never does.
-        Self { base, machines: [(Priority::MIN, 0); 2], asking: None, level }
+        Self { base, machines: [(Priority::MIN, 0); SOURCES], asking: None, level }
     }
 
     /// Takes a machine's value, unless a later one was taken already.
@@ -58,8 +63,8 @@ impl Claims {
     }
 
     fn effective(&self) -> Priority {
-        let machines = self.machines[0].0.max(self.machines[1].0);
-        self.base.max(machines).max(self.asking.unwrap_or(Priority::MIN))
+        let machines = self.machines.iter().map(|machine| machine.0);
+        machines.fold(self.base, Priority::max).max(self.asking.unwrap_or(Priority::MIN))
     }
 }
 
@@ -71,6 +76,8 @@ pub(crate) struct Seat {
     tid: AtomicU32,
     /// 0: nothing, 1: what the task waits for is its own.
     granted: AtomicU32,
+    /// The thread is under the ordinary policy for good: levels mean nothing to it any more.
+    is_ordinary: AtomicBool,
     claims: Guarded<Claims>,
 }
 
@@ -84,6 +91,13 @@ impl Seat {
     pub(crate) fn sit(&self) {
         // ORDERING: Release pairs with the Acquire in `tid`.
         self.tid.store(sched::gettid().0, Ordering::Release);
+    }
+
+    /// Puts the thread under the ordinary policy, for good.
+    pub(crate) fn demote(&self) -> Result<(), SysError> {
+        // ORDERING: Release pairs with the Acquire in `Executor::change`: who meets the ordinary policy knows why.
+        self.is_ordinary.store(true, Ordering::Release);
+        sched::set_other(self.tid())
     }
 }
 
@@ -112,6 +126,7 @@ impl Executor {
         let seat = |base| Seat {
             tid: AtomicU32::new(0),
             granted: AtomicU32::new(0),
+            is_ordinary: AtomicBool::new(false),
             claims: Guarded::new(Claims::new(base, levels.get(base))),
         };
         Self { seats: priorities.map(seat).collect(), levels }
@@ -126,7 +141,7 @@ impl Executor {
         self.levels.get(priority)
     }
 
-    /// `task`, the caller, rises to `ceiling` before it asks. Ends with [`Executor::asked`].
+    /// `task`, the caller, rises to `ceiling` before it asks. Ends with [`Executor::asked`], after an error too.
     pub(crate) fn rise(&self, task: TaskId, ceiling: Priority) -> Result<(), SysError> {
         self.change(task, |claims| claims.asking = Some(ceiling))
     }
@@ -202,11 +217,14 @@ impl Executor {
         if level == claims.level {
             return Ok(());
         }
-        claims.level = level;
         match sched::set_level(seat.tid(), level) {
-            // The watchdog has put the thread under the ordinary policy: levels mean nothing to it any more.
-            Err(SysError { errno: libc::EINVAL, .. }) => Ok(()),
-            result => result,
+            // ORDERING: Acquire pairs with the Release in `Seat::demote`.
+            Err(SysError { errno: libc::EINVAL, .. }) if seat.is_ordinary.load(Ordering::Acquire) => Ok(()),
+            Err(error) => Err(error),
+            Ok(()) => {
+                claims.level = level;
+                Ok(())
+            }
         }
     }
 }
@@ -219,10 +237,10 @@ mod tests {
     fn a_stale_priority_is_dropped() {
         let [low, high, top] = [1, 2, 3].map(Priority::base);
         let mut claims = Claims::new(low, 1);
-        claims.set(Source::Icpp, top, 2);
-        claims.set(Source::Icpp, high, 1);
+        claims.set(Source::Local, top, 2);
+        claims.set(Source::Local, high, 1);
         assert_eq!(claims.effective(), top, "epoch 1 arrived after epoch 2");
-        claims.set(Source::Icpp, low, 3);
+        claims.set(Source::Local, low, 3);
         assert_eq!(claims.effective(), low);
     }
 
@@ -231,9 +249,9 @@ mod tests {
         let [low, high, top] = [1, 2, 3].map(Priority::base);
         let mut claims = Claims::new(low, 1);
         claims.machines[0].1 = u32::MAX;
-        claims.set(Source::Icpp, top, 0);
+        claims.set(Source::Local, top, 0);
         assert_eq!(claims.effective(), top);
-        claims.set(Source::Icpp, high, u32::MAX);
+        claims.set(Source::Local, high, u32::MAX);
         assert_eq!(claims.effective(), top);
     }
 
@@ -247,7 +265,7 @@ mod tests {
     #[test]
     fn the_highest_claim_counts() {
         let mut claims = Claims::new(Priority::base(1), 1);
-        claims.set(Source::Icpp, Priority::base(5), 1);
+        claims.set(Source::Local, Priority::base(5), 1);
         claims.set(Source::Mpcp, Priority::base(2).boosted(), 1);
         assert_eq!(claims.effective(), Priority::base(2).boosted());
         claims.set(Source::Mpcp, Priority::base(1), 2);

@@ -1,11 +1,13 @@
 //! The guard around a machine: short mutual exclusion between threads of any priority.
 //!
-//! A waiter suspends and the holder inherits its priority; nobody spins. Uncontended it is one atomic
+//! A waiter suspends and the holder inherits its priority; nobody spins in user space. (The kernel itself spins for an owner that
+//! is executing on another CPU, for as long as it does.) Uncontended it is one atomic
 //! operation each way. What is done under it is bounded: a machine's decision, or one priority change.
 
 use crate::pi_word::PiWord;
 use crate::sys::sched::gettid;
 use std::cell::UnsafeCell;
+use std::marker::PhantomData;
 use std::ops::{Deref, DerefMut};
 
 /// A value for one thread at a time.
@@ -18,9 +20,13 @@ pub(crate) struct Guarded<T> {
 // SAFETY: the value is reached through `Guard` only, which one thread at a time has; it moves between threads, so it is Send.
 unsafe impl<T: Send> Sync for Guarded<T> {}
 
-/// The right to the value, given back when dropped, in a panic too.
+/// The right to the value, given back when dropped, in a panic too; by the thread that has it, and by no other.
 #[derive(Debug)]
-pub(crate) struct Guard<'a, T>(&'a Guarded<T>);
+pub(crate) struct Guard<'a, T> {
+    guarded: &'a Guarded<T>,
+    /// Neither `Send` nor `Sync`: the word holds the id of this thread.
+    here: PhantomData<*mut ()>,
+}
 
 impl<T> Guarded<T> {
     pub(crate) const fn new(value: T) -> Self {
@@ -38,14 +44,15 @@ impl<T> Guarded<T> {
         if let Err(error) = self.word.lock(gettid()) {
             panic!("a guard is taken once by a thread and given back by the same: {error:?}");
         }
-        Guard(self)
+        Guard { guarded: self, here: PhantomData }
     }
 }
 
 impl<T> Drop for Guard<'_, T> {
     fn drop(&mut self) {
-        let unlocked = self.0.word.unlock(gettid());
-        debug_assert!(unlocked.is_ok(), "the guard is given back by the thread that has it: {unlocked:?}");
+        let unlocked = self.guarded.word.unlock(gettid());
+        // A guard that stays taken would suspend everybody who asks for it, and nobody would be told why.
+        assert!(unlocked.is_ok(), "the guard is given back by the thread that has it: {unlocked:?}");
     }
 }
 
@@ -54,14 +61,14 @@ impl<T> Deref for Guard<'_, T> {
 
     fn deref(&self) -> &T {
         // SAFETY: this thread owns the word for as long as `self` lives.
-        unsafe { &*self.0.value.get() }
+        unsafe { &*self.guarded.value.get() }
     }
 }
 
 impl<T> DerefMut for Guard<'_, T> {
     fn deref_mut(&mut self) -> &mut T {
         // SAFETY: this thread owns the word for as long as `self` lives, and `self` is borrowed mutably.
-        unsafe { &mut *self.0.value.get() }
+        unsafe { &mut *self.guarded.value.get() }
     }
 }
 

@@ -1,4 +1,4 @@
-//! Real-time locks on Linux, and the runtime that executes a task set with them.
+//! Executes task sets on Linux: real-time threads, real locks, what was seen held against what was promised.
 //!
 //! [`run`] takes a [`System`](lockwright_model::System) and executes it: one SCHED_FIFO thread a task, bound to its CPU, burning the
 //! execution times its body names, taking real locks under the protocol asked for. What was seen comes
@@ -8,7 +8,7 @@
 //! - [`doctor`] says what this machine lacks for real time, and how to mend it.
 //!
 //! The protocols are the state machines of `lockwright_protocol`; `icpp` and `mpcp` execute them
-//! unchanged, under a guard that no thread ever spins on. `pip` is the kernel's priority inheritance, `none` a plain mutex.
+//! unchanged, under a guard that no thread spins on in user space. `pip` is the kernel's priority inheritance, `none` a plain mutex.
 //!
 //! Real-time priorities need a permission; without it [`run`] returns [`RunError::NoPermission`], which says what to grant.
 

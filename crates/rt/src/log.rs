@@ -29,6 +29,16 @@ impl Log {
         }
     }
 
+    /// How many entries still fit.
+    pub(crate) fn room(&self) -> usize {
+        self.entries.capacity() - self.entries.len()
+    }
+
+    /// Counts entries that nobody tried to write.
+    pub(crate) fn drop_unseen(&mut self, entries: u64) {
+        self.dropped += entries;
+    }
+
     pub(crate) fn dropped(&self) -> u64 {
         self.dropped
     }

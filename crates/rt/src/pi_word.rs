@@ -6,10 +6,12 @@
 //!   0                   free                            -> tid, one CAS         -
 //!   tid                 owned, nobody waits             ask the kernel, wait    -> 0, one CAS
 //!   tid | WAITERS       owned, the kernel has a queue   ask the kernel, wait    ask the kernel
-//!   ... | OWNER_DIED    the owner ended while it held   the kernel: ESRCH       -
+//!   tid of the dead     the owner ended while it held   the kernel: ESRCH       -
 //! ```
 //!
-//! Nothing here spins: a more urgent thread that spun for a less urgent one of its own processor would spin for ever.
+//! A waiter that was queued when the owner ended is given the word, and is not told. Owners here end only after they unlocked.
+//!
+//! Nothing here spins in user space: a more urgent thread that spun for a less urgent one of its own processor would spin for ever.
 
 use crate::sys::{SysError, futex, sched::Tid};
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -52,19 +54,18 @@ impl PiWord {
 
     #[cold]
     fn lock_slow(&self) -> Result<(), PiError> {
+        let mut last = None;
         // BOUND: ATTEMPTS_MAX rounds.
-        for _ in 1..ATTEMPTS_MAX {
-            match futex::lock_pi(&self.0) {
-                Ok(()) => return Ok(()),
-                Err(error) => match error.errno {
-                    libc::EAGAIN | libc::EINTR | libc::ENOMEM => {}
-                    libc::EDEADLK => return Err(PiError::Deadlock),
-                    libc::ESRCH => return Err(PiError::OwnerDied),
-                    _ => return Err(PiError::Sys(error)),
-                },
+        for _ in 0..ATTEMPTS_MAX {
+            let Err(error) = futex::lock_pi(&self.0) else { return Ok(()) };
+            match error.errno {
+                libc::EAGAIN | libc::EINTR | libc::ENOMEM => last = Some(error),
+                libc::EDEADLK => return Err(PiError::Deadlock),
+                libc::ESRCH => return Err(PiError::OwnerDied),
+                _ => return Err(PiError::Sys(error)),
             }
         }
-        futex::lock_pi(&self.0).map_err(PiError::Sys)
+        last.map_or(Ok(()), |error| Err(PiError::Sys(error)))
     }
 
     /// `tid -> 0`, or lets the kernel hand the word to its most urgent waiter.
@@ -79,14 +80,15 @@ impl PiWord {
 
     #[cold]
     fn unlock_slow(&self) -> Result<(), PiError> {
+        let mut last = None;
         // BOUND: ATTEMPTS_MAX rounds.
-        for _ in 1..ATTEMPTS_MAX {
+        for _ in 0..ATTEMPTS_MAX {
             match futex::unlock_pi(&self.0) {
                 Ok(()) => return Ok(()),
-                Err(error) if matches!(error.errno, libc::EAGAIN | libc::EINTR) => {}
+                Err(error) if matches!(error.errno, libc::EAGAIN | libc::EINTR) => last = Some(error),
                 Err(error) => return Err(PiError::Sys(error)),
             }
         }
-        futex::unlock_pi(&self.0).map_err(PiError::Sys)
+        last.map_or(Ok(()), |error| Err(PiError::Sys(error)))
     }
 }

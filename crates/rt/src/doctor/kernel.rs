@@ -1,7 +1,7 @@
 //! How the kernel was built and set up.
 
 use super::{Finding, State, finding, read};
-use crate::run::throttling as read_throttling;
+use crate::run::{has_fair_server, throttling as read_throttling};
 use crate::sys::probe;
 
 /// A PI futex is locked and unlocked by way of the kernel.
@@ -45,7 +45,14 @@ pub(super) fn throttling() -> Finding {
                 "real-time tasks get at most {} of every {} on a CPU that others want",
                 limit.runtime, limit.period
             ),
-            "`sudo sysctl kernel.sched_rt_runtime_us=-1`, where a CPU is loaded that high; a runaway task then takes its CPU for good",
+            if has_fair_server() {
+                "keep ordinary threads off the CPUs of your tasks (isolcpus=<list>), or write 0 to \
+                 /sys/kernel/debug/sched/fair_server/cpu<N>/runtime (since Linux 6.12 no sysctl lifts it); a runaway task \
+                 then takes its CPU for good"
+            } else {
+                "`sudo sysctl kernel.sched_rt_runtime_us=-1`, where a CPU is loaded that high; a runaway task then takes its \
+                 CPU for good"
+            },
         ),
     }
 }

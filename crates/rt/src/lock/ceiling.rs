@@ -62,12 +62,17 @@ impl<M: Machine> Ceiling<M> {
         resource: ResourceId,
         ceiling: Priority,
     ) -> Result<bool, LockError> {
-        executor.rise(task, ceiling)?;
-        let answer = self.decide(executor, task, |machine, mut act| machine.request(task, resource, &mut act));
+        let asked = executor.rise(task, ceiling).map_err(LockError::from).and_then(|()| {
+            let mut actions = Actions::new();
+            self.note(executor, task, &mut actions, |machine, mut act| machine.request(task, resource, &mut act))?;
+            Ok(executor.carry_out(self.source, &actions))
+        });
         let settled = executor.asked(task);
-        let waited = answer?;
-        settled?;
-        Ok(waited)
+        // Once the machine has decided, the task owns what it asked for, whatever else failed: it must not stay so.
+        match asked?.and_then(|waited| settled.map(|()| waited)) {
+            Ok(waited) => Ok(waited),
+            Err(error) => self.release(executor, task, resource).and(Err(error.into())),
+        }
     }
 
     /// `task`, the caller, gives back.
@@ -80,6 +85,12 @@ impl<M: Machine> Ceiling<M> {
         self.decide(executor, task, |machine, mut act| machine.set_base(task, base, &mut act)).map(|_| ())
     }
 
+    /// Keeps everybody from deciding.
+    #[cfg(test)]
+    pub(super) fn hold(&self) -> crate::guard::Guard<'_, M> {
+        self.machine.lock()
+    }
+
     fn decide(
         &self,
         executor: &Executor,
@@ -87,7 +98,17 @@ impl<M: Machine> Ceiling<M> {
         event: impl FnOnce(&mut M, &mut dyn FnMut(Action)) -> Result<(), Refusal>,
     ) -> Result<bool, LockError> {
         let mut actions = Actions::new();
-        event(&mut self.machine.lock(), &mut |action| executor.note(me, &mut actions, action))?;
+        self.note(executor, me, &mut actions, event)?;
         Ok(executor.carry_out(self.source, &actions)?)
+    }
+
+    fn note(
+        &self,
+        executor: &Executor,
+        me: TaskId,
+        actions: &mut Actions,
+        event: impl FnOnce(&mut M, &mut dyn FnMut(Action)) -> Result<(), Refusal>,
+    ) -> Result<(), Refusal> {
+        event(&mut self.machine.lock(), &mut |action| executor.note(me, actions, action))
     }
 }

@@ -6,7 +6,10 @@
 //! | `pip` | [`Protocol::Pip`] | suspended in the kernel, which lends the owner the waiters' priority |
 //! | `ceiling` | [`Protocol::Icpp`], [`Protocol::Mpcp`] | suspended on the task's own flag, at the ceiling, until it is handed over |
 //!
-//! One machine rules all resources of its protocol, so that it knows all that a task holds under it.
+//! One machine rules all resources of its protocol that the same tasks can reach: `mpcp` has one, `icpp` one for each CPU and
+//! one for what is shared across CPUs. Its guard is taken at the ceilings of its own resources only: were the local
+//! resources of two CPUs under one guard, a decision on one CPU could wait for unrelated jobs of the other, which preempt
+//! the guard's holder there above anything it inherits.
 
 mod ceiling;
 mod none;
@@ -68,7 +71,8 @@ impl From<Refusal> for LockError {
 enum Lock {
     None(PlainLock),
     Pip(PipLock),
-    Icpp(Priority),
+    Local(Priority),
+    Shared(Priority),
     Mpcp(MpcpCeiling),
 }
 
@@ -78,7 +82,9 @@ pub(crate) struct Locks {
     pub(crate) executor: Executor,
     locks: Box<[Lock]>,
     cpus: Box<[CpuId]>,
-    icpp: Option<Ceiling<Icpp>>,
+    /// By CPU, where a resource of it needs one.
+    local: Box<[Option<Ceiling<Icpp>>]>,
+    shared: Option<Ceiling<Icpp>>,
     mpcp: Option<Ceiling<Mpcp>>,
 }
 
@@ -87,22 +93,32 @@ impl Locks {
     pub(crate) fn new(system: &System, protocol: Protocol, executor: Executor) -> Self {
         let lock = |resource| match system.protocol_of(resource, protocol) {
             Protocol::Pip => Lock::Pip(PipLock::new()),
-            Protocol::Icpp => Lock::Icpp(system.ceiling(resource)),
+            Protocol::Icpp if system.is_global(resource) => Lock::Shared(system.ceiling(resource)),
+            Protocol::Icpp => Lock::Local(system.ceiling(resource)),
             Protocol::Mpcp => Lock::Mpcp(system.mpcp_ceiling(resource)),
-            _ => Lock::None(PlainLock::new()),
+            Protocol::None => Lock::None(PlainLock::new()),
+            other => unreachable!("{other} has no lock here"),
         };
         let locks: Box<[Lock]> = system.resource_ids().map(lock).collect();
-        let icpp = locks.iter().any(|lock| matches!(lock, Lock::Icpp(_))).then(|| {
+        let icpp = |source| {
             let priorities: Vec<Priority> = system.tasks().iter().map(|task| task.priority).collect();
             let ceilings: Vec<Priority> = system.resource_ids().map(|resource| system.ceiling(resource)).collect();
-            Ceiling::new(Source::Icpp, Icpp::new(&priorities, &ceilings))
-        });
+            Ceiling::new(source, Icpp::new(&priorities, &ceilings))
+        };
+        let has_local = |cpu| {
+            let here = |user: &TaskId| system.task(*user).cpu == cpu;
+            let mut rows = system.resource_ids().zip(&locks);
+            rows.any(|(id, lock)| matches!(lock, Lock::Local(_)) && system.users(id).iter().any(here))
+        };
+        let local = (0..system.cpus()).map(|cpu| has_local(CpuId::new(cpu)).then(|| icpp(Source::Local))).collect();
+        let shared = locks.iter().any(|lock| matches!(lock, Lock::Shared(_))).then(|| icpp(Source::Shared));
         let mpcp = locks.iter().any(|lock| matches!(lock, Lock::Mpcp(_))).then(|| {
             let tasks: Vec<_> = system.tasks().iter().map(|task| (task.priority, task.cpu)).collect();
             let ceilings: Vec<_> = system.resource_ids().map(|resource| system.mpcp_ceiling(resource)).collect();
             Ceiling::new(Source::Mpcp, Mpcp::new(&tasks, &ceilings))
         });
-        Self { executor, locks, cpus: system.tasks().iter().map(|task| task.cpu).collect(), icpp, mpcp }
+        let cpus = system.tasks().iter().map(|task| task.cpu).collect();
+        Self { executor, locks, cpus, local, shared, mpcp }
     }
 
     /// `task`, the calling thread, takes `resource`. Says whether it found it taken.
@@ -112,7 +128,8 @@ impl Locks {
         match &self.locks[resource.index()] {
             Lock::None(lock) => Ok(lock.lock()),
             Lock::Pip(lock) => lock.lock(),
-            Lock::Icpp(ceiling) => of(&self.icpp).request(&self.executor, task, resource, *ceiling),
+            Lock::Local(ceiling) => of(self.local(task)).request(&self.executor, task, resource, *ceiling),
+            Lock::Shared(ceiling) => of(&self.shared).request(&self.executor, task, resource, *ceiling),
             Lock::Mpcp(ceiling) => {
                 of(&self.mpcp).request(&self.executor, task, resource, ceiling.on(self.cpus[task.index()]))
             }
@@ -127,7 +144,8 @@ impl Locks {
                 Ok(())
             }
             Lock::Pip(lock) => lock.unlock(),
-            Lock::Icpp(_) => of(&self.icpp).release(&self.executor, task, resource),
+            Lock::Local(_) => of(self.local(task)).release(&self.executor, task, resource),
+            Lock::Shared(_) => of(&self.shared).release(&self.executor, task, resource),
             Lock::Mpcp(_) => of(&self.mpcp).release(&self.executor, task, resource),
         }
     }
@@ -135,7 +153,7 @@ impl Locks {
     /// The base priority of `task` changes, whatever it does at the moment.
     pub(crate) fn set_base(&self, task: TaskId, base: Priority) -> Result<(), LockError> {
         self.executor.set_base(task, base)?;
-        if let Some(icpp) = &self.icpp {
+        for icpp in self.local(task).iter().chain(&self.shared) {
             icpp.set_base(&self.executor, task, base)?;
         }
         if let Some(mpcp) = &self.mpcp {
@@ -146,7 +164,12 @@ impl Locks {
 
     /// Whether taking `resource` changes the priority at once.
     pub(crate) fn has_ceiling(&self, resource: ResourceId) -> bool {
-        matches!(self.locks[resource.index()], Lock::Icpp(_) | Lock::Mpcp(_))
+        matches!(self.locks[resource.index()], Lock::Local(_) | Lock::Shared(_) | Lock::Mpcp(_))
+    }
+
+    /// The machine for the resources of the task's CPU.
+    fn local(&self, task: TaskId) -> &Option<Ceiling<Icpp>> {
+        &self.local[self.cpus[task.index()].index()]
     }
 }
 

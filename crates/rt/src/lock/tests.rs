@@ -143,3 +143,33 @@ fn costs() {
         println!("icpp, at its ceiling already: {} ns a pair", (crate::sys::clock::now_ns() - start) / ROUNDS);
     });
 }
+
+#[test]
+fn a_decision_waits_only_for_those_who_share_its_resources() {
+    let Some(_machine) = require_realtime() else { return };
+    as_me(Protocol::Icpp, |locks| {
+        assert!(locks.local[0].is_some() && locks.local[1].is_none(), "one machine for each CPU that needs one");
+        // The guard of what is shared across CPUs is taken: were it the same one, asking would be a deadlock.
+        let _held = of(&locks.shared).hold();
+        assert_eq!(locks.lock(ME, LOCAL), Ok(false));
+        assert_eq!(locks.unlock(ME, LOCAL), Ok(()));
+    });
+}
+
+#[test]
+fn a_task_that_cannot_rise_takes_nothing() {
+    let Some(_machine) = require_realtime() else { return };
+    as_me(Protocol::Icpp, |locks| {
+        // Somebody else takes SCHED_FIFO away, without a word.
+        let me = sched::gettid();
+        sched::set_other(me).expect("permission was checked");
+        for _ in 0..2 {
+            assert!(matches!(locks.lock(ME, LOCAL), Err(LockError::Sys(_))));
+        }
+        sched::set_fifo(me, locks.executor.level(Priority::base(1))).expect("permission was checked");
+        assert_eq!(locks.lock(ME, LOCAL), Ok(false), "nobody owns it");
+        assert_eq!(level_of_me(), i32::from(locks.executor.level(Priority::base(2))));
+        assert_eq!(locks.unlock(ME, LOCAL), Ok(()));
+        assert_eq!(level_of_me(), i32::from(locks.executor.level(Priority::base(1))));
+    });
+}

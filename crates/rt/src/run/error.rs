@@ -35,6 +35,8 @@ pub enum RunError {
     },
     /// The duration and the longest deadline do not fit the clock.
     TooLong,
+    /// A thread ended while it was set up, which is a fault of this crate.
+    SetUp,
     /// A system call failed during set-up.
     Sys(SysError),
     /// A lock failed during the run.
@@ -88,6 +90,7 @@ impl fmt::Display for RunError {
                  ceiling for the resource",
                 task.0, resource.0
             ),
+            Self::SetUp => f.write_str("a thread ended while it was set up; this is a fault of Lockwright"),
             Self::TooLong => f.write_str("the duration and the longest deadline are too long together"),
             Self::Sys(error) => error.fmt(f),
             Self::Lock { task, resource, error } => {

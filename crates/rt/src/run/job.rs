@@ -73,8 +73,10 @@ impl<'a> TaskThread<'a> {
             Ok(Err(failure)) => Some(failure),
             Err(_) => Some(Failure::Panicked(self.id)),
         };
-        if !matches!(catch_unwind(AssertUnwindSafe(|| self.release_all())), Ok(Ok(()))) {
-            failure = failure.or(Some(Failure::Panicked(self.id)));
+        match catch_unwind(AssertUnwindSafe(|| self.release_all())) {
+            Ok(Ok(())) => {}
+            Ok(Err(error)) => failure = failure.or(Some(error)),
+            Err(_) => failure = failure.or(Some(Failure::Panicked(self.id))),
         }
         if failure.is_some() {
             self.shared.control.leave(FAILED);
@@ -163,12 +165,14 @@ impl<'a> TaskThread<'a> {
         Ok(())
     }
 
+    /// Releases everything, the last one first; returns the first failure, and does not stop at it.
     fn release_all(&mut self) -> Result<(), Failure> {
+        let mut result = Ok(());
         // BOUND: what is held, at most MAX_NESTING.
         while let Some(&resource) = self.held.last() {
-            self.unlock(resource)?;
+            result = result.and(self.unlock(resource));
         }
-        Ok(())
+        result
     }
 
     /// What counts for this task, where taking `resource` changes it. The kernel keeps inheritance to itself.
@@ -199,14 +203,21 @@ impl<'a> TaskThread<'a> {
     /// The run was stopped before job `first` was finished: it and all that arrived after it may be late.
     fn abandon(&mut self, first: u64, has_begun: bool) {
         let now = clock::now_ns().saturating_sub(self.start_ns);
-        // BOUND: the arrivals before the end of the run.
-        for index in first.. {
-            let Some(arrival) = self.arrival(index).filter(|&arrival| arrival <= now) else { return };
-            if index > first || !has_begun {
-                self.burner.log.push(self.start_ns + arrival, Event::Arrive);
-            }
-            self.outcome.observation.misses += u64::from(now - arrival > self.task.deadline.as_ns());
+        let (offset, period) = (self.task.offset.as_ns(), self.task.period.as_ns());
+        let arrived_by = |at: u64| {
+            let at = at.min(self.shared.duration.as_ns().saturating_sub(1));
+            Some(at.checked_sub(offset)? / period + 1)
+        };
+        let arrived = arrived_by(now).unwrap_or(0);
+        let late = now.checked_sub(self.task.deadline.as_ns() + 1).and_then(arrived_by).unwrap_or(0);
+        self.outcome.observation.misses += late.saturating_sub(first);
+        let unlogged = first + u64::from(has_begun);
+        // BOUND: what the log has room for.
+        let logged = arrived.min(unlogged + self.burner.log.room() as u64);
+        for index in unlogged..logged {
+            self.burner.log.push(self.start_ns + offset + index * period, Event::Arrive);
         }
+        self.burner.log.drop_unseen(arrived.saturating_sub(logged.max(unlogged)));
     }
 
     fn failure(&self, resource: ResourceId, error: LockError) -> Failure {

@@ -23,7 +23,7 @@ mod watchdog;
 pub use control::Control;
 pub use error::RunError;
 pub use set_up::run;
-pub(crate) use set_up::throttling;
+pub(crate) use set_up::{has_fair_server, throttling};
 
 use crate::calibrate::Calibration;
 use crate::lock::LockError;

@@ -2,7 +2,7 @@
 
 use super::control::{CUT, FAILED, INTERRUPTED};
 use super::job::{Report, TaskThread};
-use super::shared::{Ends, Gate, Nap, Shared};
+use super::shared::{Ends, Gate, Muster, Nap, Place, Shared};
 use super::{
     Control, Ended, Failure, Outcome, PriorityChange, RunConfig, RunError, TaskOutcome, Throttling, script, watchdog,
 };
@@ -12,11 +12,10 @@ use crate::lock::Locks;
 use crate::log::Log;
 use crate::observe::observe;
 use crate::priorities::{Levels, SCRIPT_LEVEL, WATCHDOG_LEVEL};
-use crate::sys::{SysError, clock, memory, sched};
+use crate::sys::{SysError, clock, memory, sched, signal};
 use lockwright_model::{Duration, Protocol, Record, Step, System, TaskId};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::mpsc;
 use std::thread::JoinHandle;
 
 /// From naming the start to the start: time for all threads to get from the gate to their sleep.
@@ -29,7 +28,9 @@ const STACK_TOUCHED: usize = 64 << 10;
 /// Executes `system` as threads under SCHED_FIFO, one a task, until all jobs that arrive within
 /// `config.duration` have finished.
 ///
-/// CPU k of the system is the k-th CPU of the set the process may use. The calling thread only waits.
+/// CPU k of the system is the k-th CPU of the set the calling thread may use. The calling thread only waits. Threads of a run
+/// block all signals. All memory mapped at the start is locked, which undoes an earlier `mlockall(MCL_FUTURE)`. Two runs
+/// at the same time would share levels and CPUs, and disturb each other.
 /// A run ends in bounded time: by itself, by [`Control::stop`], or, when the last deadline has passed,
 /// by a watchdog above all tasks.
 ///
@@ -71,24 +72,24 @@ pub fn run(system: &System, config: &RunConfig, control: &Control) -> Result<Out
         duration: config.duration,
         cut,
         start_ns: AtomicU64::new(0),
+        muster: Muster::default(),
+        ready: Gate::default(),
         start: Gate::default(),
         exit: Gate::default(),
         naps: (0..=system.tasks().len()).map(|_| Nap::default()).collect(),
         ends: Ends::new(system.tasks().len()),
     });
     let mut crew = Crew::new(&shared);
-    if let Err(error) = crew.assemble(config, &allowed, cpus) {
+    // Signals are for the caller's threads: a handler must not run in a section, or above all tasks.
+    let assembled = signal::with_all_blocked(|| crew.assemble(config, &allowed, cpus));
+    if let Err(error) = assembled {
         crew.dismiss();
         return Err(error);
     }
     let memory_locked = memory::lock_all().is_ok();
-    let start_ns = clock::now_ns() + START_DELAY_NS;
-    // ORDERING: Relaxed: the gate's word orders it.
-    shared.start_ns.store(start_ns, Ordering::Relaxed);
-    control.started(start_ns);
-    shared.start.open();
+    shared.ready.open();
     let (end_ns, changed) = crew.wait_for_end()?;
-    let elapsed = Duration::from_ns(end_ns.saturating_sub(start_ns));
+    let elapsed = Duration::from_ns(end_ns.saturating_sub(shared.start_ns()));
     let cpus = cpus.to_vec();
     gather(&shared, changed, Setting { calibration, elapsed, cpus, memory_locked })
 }
@@ -170,21 +171,17 @@ fn spawn<T: Send + 'static>(name: &str, body: impl FnOnce() -> T + Send + 'stati
 
 type ScriptEnd = (Vec<Record>, Option<Failure>);
 
-/// What a thread says when it has set itself up.
-type Ready = Result<(), SysError>;
-
 /// The threads of one run.
 struct Crew<'a> {
     shared: &'a Arc<Shared>,
     tasks: Vec<JoinHandle<()>>,
     script: Option<JoinHandle<ScriptEnd>>,
     watchdog: Option<JoinHandle<u64>>,
-    ready: (mpsc::Sender<Ready>, mpsc::Receiver<Ready>),
 }
 
 impl<'a> Crew<'a> {
     fn new(shared: &'a Arc<Shared>) -> Self {
-        Self { shared, tasks: Vec::new(), script: None, watchdog: None, ready: mpsc::channel() }
+        Self { shared, tasks: Vec::new(), script: None, watchdog: None }
     }
 
     /// Starts all threads and waits until each is ready at the gate.
@@ -201,18 +198,11 @@ impl<'a> Crew<'a> {
             self.start_script(changes, control_cpus.clone())?;
         }
         self.start_watchdog(control_cpus)?;
-        let started = self.tasks.len() + usize::from(self.script.is_some()) + 1;
-        for _ in 0..started {
-            match self.ready.1.recv() {
-                Ok(ready) => ready?,
-                Err(_) => unreachable!("this side keeps a sender"),
-            }
-        }
-        Ok(())
+        self.shared.muster.wait()
     }
 
     fn start_task(&mut self, task: TaskId, log_capacity: usize, cpus: &[usize]) -> Result<(), RunError> {
-        let (shared, ready) = (Arc::clone(self.shared), self.ready.0.clone());
+        let (shared, place) = (Arc::clone(self.shared), Place::new(self.shared));
         let cpu = cpus[shared.system.task(task).cpu.index()];
         let name: String = shared.system.task(task).name.chars().filter(|&c| c != '\0').collect();
         let body = move || {
@@ -222,14 +212,14 @@ impl<'a> Crew<'a> {
             let level = executor.level(shared.system.task(task).priority);
             let set_up = become_realtime(level, &[cpu]);
             let failed = set_up.is_err();
-            let _ = ready.send(set_up);
+            place.answer(set_up);
             if !shared.start.pass() || failed {
                 return;
             }
             let report = thread.execute();
             shared.ends.leave(task, report, &shared.control);
             // Nothing real-time is left to do; a refusal leaves a thread that waits.
-            let _ = sched::set_other(sched::gettid());
+            let _ = executor.seat(task).demote();
             shared.exit.pass();
         };
         self.tasks.push(spawn(&name, body)?);
@@ -237,10 +227,10 @@ impl<'a> Crew<'a> {
     }
 
     fn start_script(&mut self, changes: Vec<PriorityChange>, cpus: Vec<usize>) -> Result<(), RunError> {
-        let (shared, ready) = (Arc::clone(self.shared), self.ready.0.clone());
+        let (shared, place) = (Arc::clone(self.shared), Place::new(self.shared));
         let body = move || {
             let mut log = Vec::with_capacity(changes.len());
-            let _ = ready.send(become_realtime(SCRIPT_LEVEL, &cpus));
+            place.answer(become_realtime(SCRIPT_LEVEL, &cpus));
             if !shared.start.pass() {
                 return (log, None);
             }
@@ -256,10 +246,18 @@ impl<'a> Crew<'a> {
     }
 
     fn start_watchdog(&mut self, cpus: Vec<usize>) -> Result<(), RunError> {
-        let (shared, ready) = (Arc::clone(self.shared), self.ready.0.clone());
+        let (shared, place) = (Arc::clone(self.shared), Place::new(self.shared));
         let body = move || {
-            let _ = ready.send(become_realtime(WATCHDOG_LEVEL, &cpus));
-            if shared.start.pass() { watchdog::watch(&shared) } else { 0 }
+            place.answer(become_realtime(WATCHDOG_LEVEL, &cpus));
+            if !shared.ready.pass() {
+                return 0;
+            }
+            let start_ns = clock::now_ns() + START_DELAY_NS;
+            // ORDERING: Relaxed: the start gate's word orders it.
+            shared.start_ns.store(start_ns, Ordering::Relaxed);
+            shared.control.started(start_ns);
+            shared.start.open();
+            watchdog::watch(&shared)
         };
         self.watchdog = Some(spawn("lockwright-watchdog", body)?);
         Ok(())
@@ -267,6 +265,7 @@ impl<'a> Crew<'a> {
 
     /// Set-up failed: everybody goes home.
     fn dismiss(self) {
+        self.shared.ready.abandon();
         self.shared.start.abandon();
         self.tasks.into_iter().for_each(|thread| drop(thread.join()));
         drop(self.watchdog.map(JoinHandle::join));
@@ -277,17 +276,26 @@ impl<'a> Crew<'a> {
     ///
     /// BOUND: the watchdog's. Threads that are stuck are not waited for.
     fn wait_for_end(self) -> Result<(u64, Vec<Record>), RunError> {
-        let Some(Ok(end_ns)) = self.watchdog.map(JoinHandle::join) else {
-            panic!("the watchdog watches to the end");
-        };
+        let watched = self.watchdog.map(JoinHandle::join);
+        if !matches!(watched, Some(Ok(_))) {
+            // Without a watchdog the tasks still end: they are told to, and nobody waits for those that do not.
+            self.shared.control.leave(CUT);
+        }
         self.shared.naps.iter().for_each(Nap::wake);
+        // The script names threads by their ids, which stay theirs until the exit gate opens.
+        let script = self.script.map(JoinHandle::join);
         self.shared.exit.open();
-        let stuck = self.shared.ends.unfinished();
+        let end_ns = match watched {
+            Some(Ok(end_ns)) => end_ns,
+            Some(Err(panic)) => std::panic::resume_unwind(panic),
+            None => unreachable!("a crew that was assembled has a watchdog"),
+        };
+        let stuck: Vec<TaskId> = self.shared.ends.unfinished().collect();
         if !stuck.is_empty() {
             return Err(RunError::Stuck { tasks: stuck });
         }
         self.tasks.into_iter().for_each(|thread| drop(thread.join()));
-        match self.script.map(JoinHandle::join) {
+        match script {
             None => Ok((end_ns, Vec::new())),
             Some(Ok((log, None))) => Ok((end_ns, log)),
             Some(Ok((_, Some(failure)))) => Err(failure.into()),
@@ -330,9 +338,29 @@ fn log_capacities(system: &System, config: &RunConfig) -> Vec<usize> {
 }
 
 /// What the kernel leaves to real-time threads, where that is not everything.
+///
+/// Since Linux 6.12 it is not the sysctl that limits them, but a server that lends ordinary threads of each CPU
+/// their share; its figures are in debugfs, and the kernel's defaults are taken where that cannot be read.
 pub(crate) fn throttling() -> Option<Throttling> {
-    let read = |name| std::fs::read_to_string(format!("/proc/sys/kernel/{name}")).ok()?.trim().parse::<i64>().ok();
-    let (runtime, period) = (read("sched_rt_runtime_us")?, read("sched_rt_period_us")?);
-    let us = |value| Some(Duration::from_us(u64::try_from(value).ok()?));
-    if runtime < period { Some(Throttling { runtime: us(runtime)?, period: us(period)? }) } else { None }
+    let read = |path: &str| std::fs::read_to_string(path).ok()?.trim().parse::<i64>().ok();
+    let (runtime, period) = if has_fair_server() {
+        let server = |name| read(&format!("/sys/kernel/debug/sched/fair_server/cpu0/{name}"));
+        let (runtime, period) = (server("runtime").unwrap_or(50_000_000), server("period").unwrap_or(1_000_000_000));
+        (period - runtime, period)
+    } else {
+        let us = |name| Some(read(&format!("/proc/sys/kernel/{name}"))? * 1_000);
+        (us("sched_rt_runtime_us")?, us("sched_rt_period_us")?)
+    };
+    if !(0..period).contains(&runtime) {
+        return None;
+    }
+    let ns = |value| Some(Duration::from_ns(u64::try_from(value).ok()?));
+    Some(Throttling { runtime: ns(runtime)?, period: ns(period)? })
+}
+
+/// Whether the kernel is 6.12 or later.
+pub(crate) fn has_fair_server() -> bool {
+    let release = std::fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
+    let mut numbers = release.split(['.', '-']).map_while(|part| part.trim().parse::<u32>().ok());
+    (numbers.next(), numbers.next()) >= (Some(6), Some(12))
 }

@@ -1,13 +1,14 @@
 //! What the threads of one run share.
 
+use super::RunError;
 use super::control::Control;
 use super::job::Report;
 use crate::calibrate::Calibration;
 use crate::lock::Locks;
-use crate::sys::{clock, futex};
+use crate::sys::{SysError, clock, futex};
 use lockwright_model::{Duration, System, TaskId};
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
 /// See the file.
 #[derive(Debug)]
@@ -21,7 +22,11 @@ pub(super) struct Shared {
     pub(super) cut: Duration,
     /// The common start by the monotonic clock. Set before the start gate opens.
     pub(super) start_ns: AtomicU64,
-    /// Opens when all threads are ready.
+    /// Who is still being set up.
+    pub(super) muster: Muster,
+    /// Opens for the watchdog when all threads are ready: it names the start, so that no ordinary thread delays it.
+    pub(super) ready: Gate,
+    /// Opens for all others when the start is named.
     pub(super) start: Gate,
     /// Opens when the watchdog is done: until then thread ids stay valid.
     pub(super) exit: Gate,
@@ -62,6 +67,67 @@ impl Nap {
         // ORDERING: Relaxed: see `until`.
         self.0.store(1, Ordering::Relaxed);
         futex::wake(&self.0, 1);
+    }
+}
+
+/// Counts the threads that are being set up. A thread that ends without an answer counts as one that failed.
+#[derive(Debug, Default)]
+pub(super) struct Muster {
+    missing: AtomicU32,
+    /// What failed first.
+    fault: Mutex<Option<RunError>>,
+}
+
+impl Muster {
+    /// Waits for the answers of all who have a place.
+    ///
+    /// BOUND: set-up of each thread.
+    pub(super) fn wait(&self) -> Result<(), RunError> {
+        // BOUND: see above; the last place wakes.
+        loop {
+            // ORDERING: Acquire pairs with the Release in `Place::drop`.
+            match self.missing.load(Ordering::Acquire) {
+                0 => break,
+                missing => futex::wait(&self.missing, missing, None),
+            };
+        }
+        self.fault.lock().unwrap_or_else(PoisonError::into_inner).take().map_or(Ok(()), Err)
+    }
+}
+
+/// A thread's place in the muster, given up with its answer, or when the thread ends.
+pub(super) struct Place {
+    shared: Arc<Shared>,
+    answer: Option<Result<(), SysError>>,
+}
+
+impl Place {
+    pub(super) fn new(shared: &Arc<Shared>) -> Self {
+        // ORDERING: Relaxed: counted before the thread starts.
+        shared.muster.missing.fetch_add(1, Ordering::Relaxed);
+        Self { shared: Arc::clone(shared), answer: None }
+    }
+
+    pub(super) fn answer(mut self, answer: Result<(), SysError>) {
+        self.answer = Some(answer);
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        let muster = &self.shared.muster;
+        let fault = match self.answer {
+            Some(Ok(())) => None,
+            Some(Err(error)) => Some(error.into()),
+            None => Some(RunError::SetUp),
+        };
+        if let Some(fault) = fault {
+            muster.fault.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(fault);
+        }
+        // ORDERING: Release pairs with the Acquire in `Muster::wait`.
+        if muster.missing.fetch_sub(1, Ordering::Release) == 1 {
+            futex::wake(&muster.missing, 1);
+        }
     }
 }
 
@@ -137,10 +203,10 @@ impl Ends {
         self.left.load(Ordering::Acquire) == 0
     }
 
-    pub(super) fn unfinished(&self) -> Vec<TaskId> {
+    pub(super) fn unfinished(&self) -> impl Iterator<Item = TaskId> + use<'_> {
         // ORDERING: Acquire pairs with the Release in `leave`.
         let unfinished = |&task: &usize| !self.done[task].load(Ordering::Acquire);
-        (0..self.done.len()).filter(unfinished).map(TaskId::new).collect()
+        (0..self.done.len()).filter(unfinished).map(TaskId::new)
     }
 
     /// The report of a task that has finished, once.

@@ -11,7 +11,7 @@
 
 use super::control::CUT;
 use super::shared::Shared;
-use crate::sys::{clock, sched};
+use crate::sys::clock;
 
 /// How long tasks may take to release their locks and end. They execute nothing meanwhile.
 const DRAIN_GRACE_NS: u64 = 1_000_000_000;
@@ -38,7 +38,7 @@ fn watch_to_end(shared: &Shared) {
     }
     for task in shared.ends.unfinished() {
         // A thread that cannot be demoted is reported as stuck below.
-        let _ = sched::set_other(shared.locks.executor.seat(task).tid());
+        let _ = shared.locks.executor.seat(task).demote();
     }
     wait(shared, clock::now_ns() + DEMOTE_GRACE_NS, || false);
 }

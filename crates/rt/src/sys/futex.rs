@@ -16,6 +16,9 @@ pub(crate) enum Waited {
 /// Suspends while `word` is `expected`, until woken or until the clock reads `until_ns`.
 ///
 /// BOUND: `until_ns` where one is given; else whoever changes the word must wake it.
+///
+/// # Panics
+/// When the kernel refuses futexes (a filter, say): to look again and again would be to spin.
 pub(crate) fn wait(word: &AtomicU32, expected: u32, until_ns: Option<u64>) -> Waited {
     let until = until_ns.map(timespec);
     let until = until.as_ref().map_or(std::ptr::null(), std::ptr::from_ref);
@@ -31,7 +34,11 @@ pub(crate) fn wait(word: &AtomicU32, expected: u32, until_ns: Option<u64>) -> Wa
             libc::FUTEX_BITSET_MATCH_ANY,
         )
     };
-    if result != 0 && errno() == libc::ETIMEDOUT { Waited::TimedOut } else { Waited::Look }
+    match if result == 0 { 0 } else { errno() } {
+        0 | libc::EAGAIN | libc::EINTR => Waited::Look,
+        libc::ETIMEDOUT => Waited::TimedOut,
+        refused => panic!("the kernel refuses to wait on a futex: error {refused}"),
+    }
 }
 
 /// Wakes up to `count` waiters, the most urgent first.

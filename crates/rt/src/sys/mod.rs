@@ -6,6 +6,7 @@
 //! | `sched` | `gettid`, `sched_setscheduler`, `sched_setparam`, `sched_setaffinity`, `sched_getaffinity`, timer slack |
 //! | `clock` | `clock_gettime`, `clock_nanosleep` |
 //! | `memory` | `mlockall`, resource limits |
+//! | `signal` | `pthread_sigmask` |
 //! | `probe` | calls that only ask whether something exists |
 //!
 //! Times are nanoseconds of `CLOCK_MONOTONIC`.
@@ -15,6 +16,7 @@ pub(crate) mod futex;
 pub(crate) mod memory;
 pub(crate) mod probe;
 pub(crate) mod sched;
+pub(crate) mod signal;
 
 use std::fmt;
 

@@ -1,0 +1,16 @@
+//! Which signals a thread takes.
+
+/// Calls `body` with all signals blocked; threads it starts begin, and stay, that way.
+pub(crate) fn with_all_blocked<T>(body: impl FnOnce() -> T) -> T {
+    // SAFETY: all zeros is a valid set, and it is filled before it is read.
+    let (mut all, mut before): (libc::sigset_t, libc::sigset_t) = unsafe { (std::mem::zeroed(), std::mem::zeroed()) };
+    // SAFETY: both sets are valid for reading and writing; the calls cannot fail with these arguments.
+    unsafe {
+        libc::sigfillset(&raw mut all);
+        libc::pthread_sigmask(libc::SIG_SETMASK, &raw const all, &raw mut before);
+    }
+    let result = body();
+    // SAFETY: `before` was written above.
+    unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, &raw const before, std::ptr::null_mut()) };
+    result
+}
