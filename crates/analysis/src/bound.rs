@@ -84,6 +84,8 @@ pub enum Unbounded {
     },
     /// The response time grows beyond the period, where jobs of one task would overlap.
     BeyondPeriod,
+    /// The computation was given up: it would take too many steps.
+    Unsettled,
 }
 
 impl Unbounded {
@@ -111,13 +113,14 @@ impl Unbounded {
                 name(*resource)
             ),
             Self::Nested { task: by, outer, inner } => format!(
-                "`{}` requests `{}` while it holds `{}`: no bound covers nesting across protocols or with a resource shared across CPUs",
+                "`{}` requests `{}` while it holds `{}`: no bound covers that nesting (of two protocols, of plain mutexes, or by a task that waits for other CPUs)",
                 task(*by),
                 name(*inner),
                 name(*outer)
             ),
             Self::DependsOn { task: on } => format!("its bound rests on that of `{}`, which has none", task(*on)),
             Self::BeyondPeriod => "its response time grows beyond its period".into(),
+            Self::Unsettled => "its response time was not found within the steps an analysis may take".into(),
         }
     }
 }

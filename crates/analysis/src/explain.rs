@@ -22,7 +22,7 @@ pub enum Cause {
     Boosted,
     /// Waiting for a less urgent holder.
     Holder,
-    /// Waiting for more urgent requests granted first.
+    /// Waiting for requests at least as urgent that are granted first.
     Urgent,
     /// Jobs of tasks at least as urgent, on this processor.
     Interference,
@@ -68,7 +68,7 @@ pub struct Term {
 #[must_use]
 pub fn explain(system: &System, analysis: &Analysis, task: TaskId) -> Vec<Term> {
     assert_eq!(analysis.tasks.len(), system.tasks().len(), "the analysis is of this system");
-    let tables = Tables::new(system, analysis.protocol);
+    let tables = Tables::new(system, analysis.protocol, None);
     let mut terms = Terms { system, list: Vec::new() };
     let own = system.task(task);
     terms.add(Cause::Execution, None, None, 1, own.wcet.as_ns(), "worst-case execution time".into());
@@ -126,7 +126,7 @@ impl Terms<'_> {
 }
 
 fn local_terms(tables: &Tables<'_>, task: TaskId, terms: &mut Terms<'_>) {
-    let count = occasions(tables, task, None);
+    let count = occasions(tables, task);
     let occasions = if count > 1 { ", at its arrival and at each resumption" } else { "" };
     let name = |id: ResourceId| &tables.system.resource(id).name;
     if let Some(longest) = icpp::longest(tables, task) {
@@ -149,20 +149,25 @@ fn local_terms(tables: &Tables<'_>, task: TaskId, terms: &mut Terms<'_>) {
 
 fn remote_terms(tables: &Tables<'_>, task: TaskId, responses: &[Option<u64>], terms: &mut Terms<'_>) {
     let system = terms.system;
-    let Some(remote) = Remote::new(tables, None) else { return };
+    let Some(remote) = Remote::new(tables) else { return };
     for request in system.requests(task) {
         if tables.protocol(request.resource) != Protocol::Mpcp {
             continue;
         }
         let limit = system.task(task).period.as_ns();
-        let Ok(wait) = remote.wait(tables, task, request.resource, responses, limit, None) else { continue };
+        let Ok(wait) = remote.wait(tables, task, request.resource, responses, limit) else { continue };
         let (count, name) = (u64::from(request.count), &system.resource(request.resource).name);
         if let Some(holder) = wait.holder {
             let why = format!("holds `{name}` when it is requested, stretched by boosted sections beside it");
             terms.block(Cause::Holder, count, holder, why);
         }
+        for user in remote.equal(tables, task, request.resource) {
+            let blocker = Blocker { task: user.task, resource: request.resource, length: user.kept };
+            let why = "is of the same priority, and may have asked before".into();
+            terms.block(Cause::Urgent, count, blocker, why);
+        }
         for user in remote.urgent(tables, task, request.resource) {
-            let Some(jobs) = remote.jobs(tables, user, wait.total, responses, None) else { continue };
+            let Some(jobs) = remote.jobs(tables, user, wait.total, responses) else { continue };
             let blocker = Blocker { task: user.task, resource: request.resource, length: user.kept };
             let why = format!(
                 "is served first: {} requests in a wait of {}",

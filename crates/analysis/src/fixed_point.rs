@@ -1,27 +1,45 @@
 //! Least fixed points of growing functions of time.
 
-/// Most evaluations of one fixed point; more is taken for divergence, which is safe: it only loses a bound.
-pub(crate) const STEPS_MAX: u32 = 100_000;
+use crate::bound::Unbounded;
+use std::cell::Cell;
 
-/// The least `x` with `start <= x <= limit` and `f(x) <= x`, for an `f` that never falls as `x` grows.
-///
-/// `None` where there is none up to `limit`, where `f` overflows, or after [`STEPS_MAX`] evaluations. `start`
-/// must not exceed the fixed point that is wanted.
-///
-/// BOUND: [`STEPS_MAX`] evaluations.
-pub(crate) fn least(start: u64, limit: u64, mut f: impl FnMut(u64) -> Option<u64>) -> Option<u64> {
-    let mut x = start;
-    for _ in 0..STEPS_MAX {
-        if x > limit {
-            return None;
-        }
-        let next = f(x)?;
-        if next <= x {
-            return Some(x);
-        }
-        x = next;
+/// Most terms one analysis evaluates in all its fixed points; more is taken for divergence, which is safe: it only
+/// loses a bound. A second or so of computing.
+pub(crate) const TERMS_MAX: u64 = 100_000_000;
+
+/// What is left of [`TERMS_MAX`].
+#[derive(Debug)]
+pub(crate) struct Budget(Cell<u64>);
+
+impl Budget {
+    pub(crate) fn new() -> Self {
+        Self(Cell::new(TERMS_MAX))
     }
-    None
+
+    /// The least `x` with `start <= x <= limit` and `f(x) <= x`, for an `f` of `terms` terms that never falls as `x` grows.
+    ///
+    /// [`Unbounded::BeyondPeriod`] where there is none up to `limit`, or where `f` overflows; [`Unbounded::Unsettled`] where
+    /// the budget is used up. `start` must not exceed the fixed point that is wanted.
+    ///
+    /// BOUND: the budget.
+    pub(crate) fn least(
+        &self,
+        start: u64,
+        limit: u64,
+        terms: u64,
+        mut f: impl FnMut(u64) -> Option<u64>,
+    ) -> Result<u64, Unbounded> {
+        let mut x = start;
+        while x <= limit {
+            self.0.set(self.0.get().checked_sub(terms.max(1)).ok_or(Unbounded::Unsettled)?);
+            let next = f(x).ok_or(Unbounded::BeyondPeriod)?;
+            if next <= x {
+                return Ok(x);
+            }
+            x = next;
+        }
+        Err(Unbounded::BeyondPeriod)
+    }
 }
 
 #[cfg(test)]
@@ -30,10 +48,17 @@ mod tests {
 
     #[test]
     fn the_least_fixed_point_is_found() {
+        let budget = Budget::new();
         // Response time of C = 3 under interference of C = 2, T = 5.
-        assert_eq!(least(3, 100, |x| Some(3 + x.div_ceil(5) * 2)), Some(5));
-        assert_eq!(least(1, 100, |x| Some(x + 1)), None);
-        assert_eq!(least(1, u64::MAX, |x| x.checked_mul(2)), None);
-        assert_eq!(least(1, u64::MAX, |x| Some(x + 1)), None);
+        assert_eq!(budget.least(3, 100, 1, |x| Some(3 + x.div_ceil(5) * 2)), Ok(5));
+        assert_eq!(budget.least(1, 100, 1, |x| Some(x + 1)), Err(Unbounded::BeyondPeriod));
+        assert_eq!(budget.least(1, u64::MAX, 1, |x| x.checked_mul(2)), Err(Unbounded::BeyondPeriod));
+    }
+
+    #[test]
+    fn a_budget_ends() {
+        let budget = Budget::new();
+        assert_eq!(budget.least(1, u64::MAX, 1_000, |x| Some(x + 1)), Err(Unbounded::Unsettled));
+        assert_eq!(budget.least(1, u64::MAX, 1_000, Some), Err(Unbounded::Unsettled), "it was one budget for both");
     }
 }

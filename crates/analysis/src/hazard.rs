@@ -7,9 +7,6 @@ use lockwright_model::{Protocol, ResourceId, TaskId};
 /// By task: why it has no bound, whatever the times are.
 pub(crate) fn hazards(tables: &Tables<'_>) -> Vec<Option<Unbounded>> {
     let system = tables.system;
-    if let Some(nested) = uncovered_nesting(tables) {
-        return vec![Some(nested); system.tasks().len()];
-    }
     let mut hazards = vec![None; system.tasks().len()];
     for resource in system.resource_ids() {
         let protocol = tables.protocol(resource);
@@ -22,11 +19,23 @@ pub(crate) fn hazards(tables: &Tables<'_>) -> Vec<Option<Unbounded>> {
             mark_inversions(tables, resource, &mut hazards);
         }
     }
+    if let Some(nested) = uncovered_nesting(tables) {
+        for hazard in &mut hazards {
+            hazard.get_or_insert_with(|| nested.clone());
+        }
+    }
     hazards
 }
 
-/// A nested pair under two protocols, or with a resource under `mpcp`: inheritance does not reach through a
-/// ceiling, and a holder that suspends for another processor breaks the bounds of the outer section.
+/// A nested pair that no bound covers. What is delayed inside the inner section holds the outer one meanwhile, so
+/// everybody who wants the outer one is delayed too.
+///
+/// - Under two protocols: inheritance does not reach through a ceiling.
+/// - With a resource under `mpcp`: the holder suspends for another processor.
+/// - Of plain mutexes: an inversion at the inner one reaches the users of the outer one.
+/// - Under `icpp`, by a task that can suspend, where it is itself the most urgent user of the inner resource: when it
+///   falls back to its own priority after a section on a shared resource, it ties with a holder at that ceiling, goes
+///   before it, and may then find the inner resource taken while it holds the outer one.
 fn uncovered_nesting(tables: &Tables<'_>) -> Option<Unbounded> {
     let system = tables.system;
     system.task_ids().find_map(|task| {
@@ -34,9 +43,21 @@ fn uncovered_nesting(tables: &Tables<'_>) -> Option<Unbounded> {
         sections.iter().find_map(|section| {
             let (outer, inner) = (sections[section.parent?].resource, section.resource);
             let (over, under) = (tables.protocol(outer), tables.protocol(inner));
-            (over != under || over == Protocol::Mpcp).then_some(Unbounded::Nested { task, outer, inner })
+            let ties = system.ceiling(inner) <= system.task(task).priority;
+            let uncovered = match over {
+                _ if over != under => true,
+                Protocol::Mpcp | Protocol::None => true,
+                Protocol::Icpp => ties && can_suspend(tables, task),
+                _ => false,
+            };
+            uncovered.then_some(Unbounded::Nested { task, outer, inner })
         })
     })
+}
+
+/// Whether jobs of the task may wait for another processor.
+fn can_suspend(tables: &Tables<'_>, task: TaskId) -> bool {
+    tables.system.requests(task).iter().any(|request| tables.system.is_global(request.resource))
 }
 
 /// A resource shared across processors without `mpcp`: its users wait for other processors without bound, tasks
@@ -55,8 +76,9 @@ fn mark_shared(tables: &Tables<'_>, resource: ResourceId, protocol: Protocol, ha
     }
 }
 
-/// A plain mutex within one processor: any task between a holder and a more urgent user delays both. A pair
-/// of users with no task between them behaves as under inheritance.
+/// A plain mutex within one processor: any task between a holder and a more urgent user delays both; so does a task
+/// equal to the holder, which goes before it when it falls back to their priority. A pair of users with no such
+/// task behaves as under inheritance.
 fn mark_inversions(tables: &Tables<'_>, resource: ResourceId, hazards: &mut [Option<Unbounded>]) {
     let system = tables.system;
     let priority = |id: TaskId| system.task(id).priority;
@@ -68,7 +90,7 @@ fn mark_inversions(tables: &Tables<'_>, resource: ResourceId, hazards: &mut [Opt
         let Some(&holder) = holders.first() else { continue };
         let neighbours = tables.neighbours(user).iter().copied();
         let between: Vec<TaskId> = neighbours
-            .filter(|&id| id != user && priority(id) > priority(holder) && priority(id) <= priority(user))
+            .filter(|&id| id != user && id != holder && (priority(holder)..=priority(user)).contains(&priority(id)))
             .collect();
         if between.is_empty() {
             continue;

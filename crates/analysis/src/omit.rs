@@ -18,6 +18,8 @@ pub enum Omit {
     RemoteHolder,
     /// More urgent requests granted first.
     RemoteUrgent,
+    /// Requests of equal priority granted first.
+    RemoteEquals,
     /// Jobs of more urgent requesters that arrived before the request (T instead of T and R in their count).
     RemoteCarryIn,
     /// Boosted sections that stretch a holder's own.
@@ -33,7 +35,7 @@ pub enum Omit {
 #[cfg(feature = "twins")]
 impl Omit {
     /// Every twin.
-    pub const ALL: [Self; 12] = [
+    pub const ALL: [Self; 13] = [
         Self::LocalIcpp,
         Self::LocalPip,
         Self::LocalPipRest,
@@ -41,6 +43,7 @@ impl Omit {
         Self::Repeats,
         Self::RemoteHolder,
         Self::RemoteUrgent,
+        Self::RemoteEquals,
         Self::RemoteCarryIn,
         Self::Stretch,
         Self::SuspensionJitter,

@@ -15,7 +15,6 @@
 use crate::blocking::mpcp::Remote;
 use crate::blocking::{icpp, pip};
 use crate::bound::{Analysis, Blocking, TaskBound, Unbounded};
-use crate::fixed_point;
 use crate::hazard::hazards;
 use crate::omit::Omit;
 use crate::tables::Tables;
@@ -50,14 +49,14 @@ const ROUNDS_MAX: u32 = 10_000;
 /// ```
 #[must_use]
 pub fn analyse(system: &System, protocol: Protocol) -> Analysis {
-    solve(&Tables::new(system, protocol), protocol, None)
+    solve(&Tables::new(system, protocol, None), protocol)
 }
 
 /// The same with one term left out: a broken twin, for tests of tests.
 #[cfg(feature = "twins")]
 #[must_use]
 pub fn analyse_omitting(system: &System, protocol: Protocol, omit: Omit) -> Analysis {
-    solve(&Tables::new(system, protocol), protocol, Some(omit))
+    solve(&Tables::new(system, protocol, Some(omit)), protocol)
 }
 
 /// What one task's equation needs, in nanoseconds.
@@ -87,41 +86,40 @@ pub(crate) struct Static {
 }
 
 /// Sections on one's own processor delay a job at its arrival and at each of its resumptions.
-pub(crate) fn occasions(tables: &Tables<'_>, task: TaskId, omit: Option<Omit>) -> u64 {
-    if omit == Some(Omit::Repeats) { 1 } else { 1 + tables.suspensions[task.index()] }
+pub(crate) fn occasions(tables: &Tables<'_>, task: TaskId) -> u64 {
+    if tables.omits(Omit::Repeats) { 1 } else { 1 + tables.suspensions[task.index()] }
 }
 
-pub(crate) fn static_blocking(tables: &Tables<'_>, task: TaskId, omit: Option<Omit>) -> Option<Static> {
-    let longest = icpp::longest(tables, task).filter(|_| omit != Some(Omit::LocalIcpp));
+pub(crate) fn static_blocking(tables: &Tables<'_>, task: TaskId) -> Option<Static> {
+    let longest = icpp::longest(tables, task).filter(|_| !tables.omits(Omit::LocalIcpp));
     let mut local = longest.map_or(0, |section| section.length);
     let mut inherited = pip::blockers(tables, task);
-    match omit {
-        Some(Omit::LocalPip) => inherited.clear(),
-        Some(Omit::LocalPipRest) => {
-            inherited.sort_by_key(|blocker| core::cmp::Reverse(blocker.length));
-            inherited.truncate(1);
-        }
-        _ => {}
+    if tables.omits(Omit::LocalPip) {
+        inherited.clear();
+    }
+    if tables.omits(Omit::LocalPipRest) {
+        inherited.sort_by_key(|blocker| core::cmp::Reverse(blocker.length));
+        inherited.truncate(1);
     }
     for section in inherited {
         local = local.checked_add(section.length)?;
     }
     let mut boosted: u64 = 0;
-    if omit != Some(Omit::Boosted) {
+    if !tables.omits(Omit::Boosted) {
         for section in crate::blocking::mpcp::boosted(tables, task) {
             boosted = boosted.checked_add(section.length)?;
         }
     }
-    let occasions = occasions(tables, task, omit);
+    let occasions = occasions(tables, task);
     Some(Static { local: local.checked_mul(occasions)?, boosted: boosted.checked_mul(occasions)? })
 }
 
-fn solve(tables: &Tables<'_>, protocol: Protocol, omit: Option<Omit>) -> Analysis {
+fn solve(tables: &Tables<'_>, protocol: Protocol) -> Analysis {
     let system = tables.system;
     let tasks = system.tasks();
     let mut reasons = hazards(tables);
-    let statics: Vec<Option<Static>> = system.task_ids().map(|id| static_blocking(tables, id, omit)).collect();
-    let remote = Remote::new(tables, omit);
+    let statics: Vec<Option<Static>> = system.task_ids().map(|id| static_blocking(tables, id)).collect();
+    let remote = Remote::new(tables);
     let mut responses: Vec<Option<u64>> = Vec::with_capacity(tasks.len());
     let mut suspended: Vec<u64> = vec![0; tasks.len()];
     for (index, task) in tasks.iter().enumerate() {
@@ -133,8 +131,8 @@ fn solve(tables: &Tables<'_>, protocol: Protocol, omit: Option<Omit>) -> Analysi
     }
     if let Some(remote) = &remote {
         let equations: Vec<Equation> =
-            system.task_ids().map(|id| equation(tables, id, statics[id.index()].as_ref(), omit)).collect();
-        iterate(tables, remote, &equations, omit, &mut responses, &mut suspended, &mut reasons);
+            system.task_ids().map(|id| equation(tables, id, statics[id.index()].as_ref())).collect();
+        iterate(tables, remote, &equations, &mut responses, &mut suspended, &mut reasons);
     }
     let bounds = system.task_ids().map(|id| {
         let index = id.index();
@@ -150,11 +148,11 @@ fn solve(tables: &Tables<'_>, protocol: Protocol, omit: Option<Omit>) -> Analysi
     Analysis { protocol, tasks: bounds.collect() }
 }
 
-fn equation(tables: &Tables<'_>, id: TaskId, known: Option<&Static>, omit: Option<Omit>) -> Equation {
+fn equation(tables: &Tables<'_>, id: TaskId, known: Option<&Static>) -> Equation {
     let system = tables.system;
     let task = system.task(id);
-    let jitter = |of: TaskId| if omit == Some(Omit::ReleaseJitter) { 0 } else { system.task(of).jitter.as_ns() };
-    let equals = |&h: &TaskId| omit != Some(Omit::Equals) || system.task(h).priority != task.priority;
+    let jitter = |of: TaskId| if tables.omits(Omit::ReleaseJitter) { 0 } else { system.task(of).jitter.as_ns() };
+    let equals = |&h: &TaskId| !tables.omits(Omit::Equals) || system.task(h).priority != task.priority;
     let urgent: Vec<Interferer> = tables
         .urgent(id)
         .filter(equals)
@@ -162,7 +160,7 @@ fn equation(tables: &Tables<'_>, id: TaskId, known: Option<&Static>, omit: Optio
             task: h,
             cost: system.task(h).wcet.as_ns(),
             period: system.task(h).period.as_ns(),
-            jitter: (!tables.suspends(h) || omit == Some(Omit::SuspensionJitter)).then(|| jitter(h)),
+            jitter: (!tables.suspends(h) || tables.omits(Omit::SuspensionJitter)).then(|| jitter(h)),
         })
         .collect();
     let coupled = tables.suspends(id) || urgent.iter().any(|h| h.jitter.is_none());
@@ -179,12 +177,11 @@ fn equation(tables: &Tables<'_>, id: TaskId, known: Option<&Static>, omit: Optio
 
 /// Raises all response times to their joint least fixed point.
 ///
-/// BOUND: [`ROUNDS_MAX`] rounds.
+/// BOUND: [`ROUNDS_MAX`] rounds, and the budget of all fixed points together.
 fn iterate(
     tables: &Tables<'_>,
     remote: &Remote,
     equations: &[Equation],
-    omit: Option<Omit>,
     responses: &mut [Option<u64>],
     suspended: &mut [u64],
     reasons: &mut [Option<Unbounded>],
@@ -199,9 +196,9 @@ fn iterate(
                 continue;
             }
             let next = if round == ROUNDS_MAX {
-                Err(Unbounded::BeyondPeriod)
+                Err(Unbounded::Unsettled)
             } else {
-                respond(tables, remote, id, equation, responses, suspended[index], omit)
+                respond(tables, remote, id, equation, responses, suspended[index])
             };
             match next {
                 Ok((response, wait)) => {
@@ -228,7 +225,6 @@ fn respond(
     equation: &Equation,
     responses: &[Option<u64>],
     suspended_before: u64,
-    omit: Option<Omit>,
 ) -> Result<(u64, u64), Unbounded> {
     let Equation { cost, period, jitter, blocking, .. } = *equation;
     let beyond = || Unbounded::BeyondPeriod;
@@ -238,9 +234,7 @@ fn respond(
             if tables.protocol(request.resource) != Protocol::Mpcp {
                 continue;
             }
-            let wait = remote
-                .wait(tables, id, request.resource, responses, period, omit)
-                .map_err(|other| other.map_or(Unbounded::BeyondPeriod, |task| Unbounded::DependsOn { task }))?;
+            let wait = remote.wait(tables, id, request.resource, responses, period)?;
             let all = wait.total.checked_mul(u64::from(request.count)).ok_or_else(beyond)?;
             suspended = suspended.checked_add(all).ok_or_else(beyond)?;
         }
@@ -252,7 +246,8 @@ fn respond(
     // What the last round found is a lower bound, and so is it with what this round waits longer.
     let before = responses[id.index()].map_or(own, |response| response - jitter);
     let start = own.max(before.saturating_add(suspended - suspended_before));
-    let window = fixed_point::least(start, period - jitter, |window| {
+    let terms = 1 + equation.urgent.len() as u64;
+    let window = tables.budget.least(start, period - jitter, terms, |window| {
         let mut sum = own;
         for h in &equation.urgent {
             let jitter = match h.jitter {
@@ -263,6 +258,5 @@ fn respond(
         }
         Some(sum)
     });
-    let response = window.ok_or_else(beyond)? + jitter;
-    Ok((response, suspended))
+    Ok((window? + jitter, suspended))
 }

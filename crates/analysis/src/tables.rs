@@ -1,5 +1,7 @@
 //! The system as the bounds want it: flat arrays of nanoseconds, tasks in order of urgency.
 
+use crate::fixed_point::Budget;
+use crate::omit::Omit;
 use lockwright_model::{NestedCeilings, Protocol, ResourceId, System, TaskId};
 
 pub(crate) struct Tables<'s> {
@@ -12,10 +14,14 @@ pub(crate) struct Tables<'s> {
     pub(crate) cpus: Vec<Vec<TaskId>>,
     /// By task: requests for resources under `mpcp`, by one job.
     pub(crate) suspensions: Vec<u64>,
+    /// The steps left to this analysis.
+    pub(crate) budget: Budget,
+    /// The term a broken twin leaves out.
+    omit: Option<Omit>,
 }
 
 impl<'s> Tables<'s> {
-    pub(crate) fn new(system: &'s System, protocol: Protocol) -> Self {
+    pub(crate) fn new(system: &'s System, protocol: Protocol, omit: Option<Omit>) -> Self {
         let protocols: Vec<Protocol> =
             system.resource_ids().map(|resource| system.protocol_of(resource, protocol)).collect();
         let mut cpus = vec![Vec::new(); system.cpus()];
@@ -32,7 +38,15 @@ impl<'s> Tables<'s> {
                 mpcp.map(|request| u64::from(request.count)).sum()
             })
             .collect();
-        Self { system, protocols, ceilings: NestedCeilings::of(system), cpus, suspensions }
+        Self {
+            system,
+            protocols,
+            ceilings: NestedCeilings::of(system, protocol),
+            cpus,
+            suspensions,
+            budget: Budget::new(),
+            omit,
+        }
     }
 
     pub(crate) fn protocol(&self, resource: ResourceId) -> Protocol {
@@ -57,6 +71,10 @@ impl<'s> Tables<'s> {
         let neighbours = self.neighbours(task);
         let first = neighbours.partition_point(|&id| self.system.task(id).priority >= priority);
         &neighbours[first..]
+    }
+
+    pub(crate) fn omits(&self, term: Omit) -> bool {
+        self.omit == Some(term)
     }
 
     /// Whether jobs of the task may suspend for a resource under `mpcp`.

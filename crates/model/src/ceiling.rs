@@ -1,6 +1,6 @@
 //! Ceilings: read off the system once, the same for the analysis, the simulator and the runtime.
 
-use crate::{CpuId, Priority, ResourceId, System};
+use crate::{CpuId, Priority, Protocol, ResourceId, System};
 use alloc::vec::Vec;
 
 /// The priority of a job that holds a resource under MPCP: one value on the processor of the resource's
@@ -32,8 +32,13 @@ impl System {
     /// without users has the least ceiling.
     #[must_use]
     pub fn ceiling(&self, resource: ResourceId) -> Priority {
-        let users = self.users(resource).iter().map(|&user| self.task(user).priority);
-        self.resource(resource).ceiling.or_else(|| users.max()).unwrap_or(Priority::MIN)
+        self.resource(resource).ceiling.unwrap_or_else(|| self.highest_user(resource))
+    }
+
+    /// The highest priority of the users of a resource; the least priority where there are none.
+    #[must_use]
+    pub fn highest_user(&self, resource: ResourceId) -> Priority {
+        self.users(resource).iter().map(|&user| self.task(user).priority).max().unwrap_or(Priority::MIN)
     }
 
     /// The ceilings of a resource under MPCP.
@@ -65,10 +70,15 @@ impl System {
 pub struct NestedCeilings(Vec<Priority>);
 
 impl NestedCeilings {
-    /// The least fixed point over all nested sections of the system.
+    /// The least fixed point over all nested sections of the system, under `protocol`. A ceiling fixed by hand counts only for
+    /// protocols that raise a holder to it.
     #[must_use]
-    pub fn of(system: &System) -> Self {
-        let mut ceilings: Vec<Priority> = system.resource_ids().map(|resource| system.ceiling(resource)).collect();
+    pub fn of(system: &System, protocol: Protocol) -> Self {
+        let ceiling = |resource| match system.protocol_of(resource, protocol) {
+            Protocol::None | Protocol::Pip => system.highest_user(resource),
+            Protocol::Icpp | Protocol::Mpcp => system.ceiling(resource),
+        };
+        let mut ceilings: Vec<Priority> = system.resource_ids().map(ceiling).collect();
         // BOUND: ceilings only rise, and each round but the last raises one to another's value.
         loop {
             let mut changed = false;

@@ -61,6 +61,8 @@ pub struct Config {
     pub execution: Execution,
     /// Source of everything random: offsets, arrivals, executions, and release jitter. One seed, one schedule.
     pub seed: u64,
+    /// Processors that have something to do at the same instant do it in random order, from the seed; else the lower CPU is first.
+    pub shuffle: bool,
     /// Scripted changes of base priorities. Observed blocking is counted by the priorities of the start.
     pub changes: Vec<Change>,
 }

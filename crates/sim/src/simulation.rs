@@ -149,6 +149,14 @@ impl<'s, T: Tracer> Simulation<'s, T> {
         self.tasks.iter().zip(self.system.tasks()).map(observe).collect()
     }
 
+    /// How long the oldest unfinished job of each task has been there, by task id; zero where there is none. It will
+    /// respond later than that.
+    #[must_use]
+    pub fn ages(&self) -> Vec<Duration> {
+        let age = |state: &TaskState| state.job.map_or(0, |job| self.now - job.arrival);
+        self.tasks.iter().map(|state| Duration::from_ns(age(state))).collect()
+    }
+
     /// The tracer, with what it received.
     pub fn into_tracer(self) -> T {
         self.tracer
@@ -256,8 +264,8 @@ impl<'s, T: Tracer> Simulation<'s, T> {
     /// is ready, or leaves the processor with a run of at least a nanosecond, or idle.
     fn settle(&mut self) {
         while self.unsettled != 0 {
-            let cpu = self.unsettled.trailing_zeros() as usize;
-            self.unsettled &= self.unsettled - 1;
+            let cpu = self.draw_unsettled();
+            self.unsettled &= !(1 << cpu);
             self.dispatch(cpu);
             if let Some(task) = self.cpus[cpu].running
                 && self.cpus[cpu].run_ends == u64::MAX
@@ -265,6 +273,16 @@ impl<'s, T: Tracer> Simulation<'s, T> {
                 self.step(cpu, task);
             }
         }
+    }
+
+    fn draw_unsettled(&mut self) -> usize {
+        let mut left = self.unsettled;
+        if self.config.shuffle {
+            for _ in 0..self.random.u32(0..left.count_ones()) {
+                left &= left - 1;
+            }
+        }
+        left.trailing_zeros() as usize
     }
 
     /// Puts the most urgent ready task on the processor; ties leave the running one there.

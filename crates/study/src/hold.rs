@@ -27,14 +27,16 @@ pub struct Excess {
     pub observed: Duration,
 }
 
-/// The first task that was seen to exceed a bound it has.
+/// The first task that was seen to exceed a bound it has. `ages` are those of unfinished jobs, which count as responses:
+/// else a job that never finishes would exceed nothing.
 #[must_use]
-pub fn hold(analysis: &Analysis, observations: &[Observation]) -> Option<Excess> {
-    for (index, (bound, seen)) in analysis.tasks.iter().zip(observations).enumerate() {
+pub fn hold(analysis: &Analysis, observations: &[Observation], ages: &[Duration]) -> Option<Excess> {
+    for (index, ((bound, seen), &age)) in analysis.tasks.iter().zip(observations).zip(ages).enumerate() {
         let blocking = bound.blocking.and_then(lockwright_analysis::Blocking::total);
-        for (quantity, bound, observed) in
-            [(Quantity::Response, bound.response, seen.response), (Quantity::Blocking, blocking, seen.blocking)]
-        {
+        for (quantity, bound, observed) in [
+            (Quantity::Response, bound.response, seen.response.max(Some(age))),
+            (Quantity::Blocking, blocking, seen.blocking),
+        ] {
             if let (Some(bound), Some(observed)) = (bound, observed)
                 && observed > bound
             {
@@ -62,14 +64,20 @@ pub fn attack(
     (0..runs).find_map(|run| {
         let config = Config {
             protocol: Some(protocol),
-            offsets: if run == 0 { Offsets::Synchronous } else { Offsets::Random },
+            offsets: match run % 4 {
+                0 => Offsets::Synchronous,
+                // Close together: what happens while something else does.
+                1 => Offsets::Fixed(system.task_ids().map(|_| Duration::from_ns(random.u64(0..40))).collect()),
+                _ => Offsets::Random,
+            },
             arrivals: if run % 3 == 2 { Arrivals::Sporadic } else { Arrivals::Periodic },
             execution: if run % 4 == 3 { Execution::Random } else { Execution::Worst },
             seed: random.u64(..),
+            shuffle: run % 2 == 1,
             changes: Vec::new(),
         };
         let mut simulation = Simulation::new(system, &config, ());
         simulation.run_until(end);
-        hold(analysis, &simulation.observations()).map(|excess| (excess, config))
+        hold(analysis, &simulation.observations(), &simulation.ages()).map(|excess| (excess, config))
     })
 }

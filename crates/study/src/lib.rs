@@ -6,6 +6,8 @@
 
 mod generate;
 mod hold;
+mod mutate;
 
 pub use generate::{Shape, generate};
 pub use hold::{Excess, Quantity, attack, hold};
+pub use mutate::mutate;

@@ -2,7 +2,9 @@
 //!
 //! A section blocks task i only while its holder is at or above i's priority: sections on resources
 //! whose ceiling is at least i's priority. Two such sections of two less urgent tasks cannot both be begun: the second
-//! task would have had to execute while the first was at its ceiling. An inner section with a higher ceiling counts with
+//! task would have had to execute while the first was at its ceiling. (With tasks that suspend, one of them may fall back
+//! to a priority that ties with that ceiling, and go first; it then finds the resource taken and waits, holding nothing, for
+//! a section that is charged to its resumption. Holding something is not covered: `hazard.rs`.) An inner section with a higher ceiling counts with
 //! its own length: when it ends, its holder falls back to the outer ceiling.
 //!
 //! Reference: Sha, Rajkumar, Lehoczky, IEEE TC 39(9), 1990; formulas of the classic PCP and SRP.

@@ -7,11 +7,12 @@
 //!   g(t,q) = L(t,q) + sum over o beside t of max { L(o,r) : ceiling(r) >= ceiling(q) on that processor }
 //! ```
 //! *Waiting.* Waiters are served by base priority. A request of i for q meets at most one less urgent holder, and then
-//! only sections of tasks at least as urgent, which have at most `ceil((X + R_h) / T_h)` jobs in a wait of X:
+//! only sections of more urgent tasks, which have at most `ceil((X + R_h) / T_h)` jobs in a wait of X:
 //! those that arrive in it, and those that arrived up to R_h before it and are not done.
 //! ```text
-//!   X = max { g(l,q) : l less urgent } + sum over h at least as urgent of ceil((X + R_h) / T_h) * N(h,q) * g(h,q)
+//!   X = max { g(l,q) : l less urgent } + sum over e equal of g(e,q) + sum over h more urgent of ceil((X + R_h) / T_h) * N(h,q) * g(h,q)
 //! ```
+//! A task of equal priority is served first only with the one request it had made before: first come, first served.
 //! *Boosted sections.* While i is pending and not suspended, a less urgent task of its processor executes at most the section
 //! it had requested before: one at the arrival, and one at each of i's resumptions.
 //!
@@ -20,7 +21,7 @@
 //! the waiting time is the published one, `(ceil(X / T_h) + 1)`.
 
 use super::Blocker;
-use crate::fixed_point;
+use crate::bound::Unbounded;
 use crate::omit::Omit;
 use crate::tables::Tables;
 use lockwright_model::{Protocol, ResourceId, TaskId};
@@ -52,7 +53,7 @@ pub(crate) struct Wait {
 
 impl Remote {
     /// `None` where a time does not fit 64 bits.
-    pub(crate) fn new(tables: &Tables<'_>, omit: Option<Omit>) -> Option<Self> {
+    pub(crate) fn new(tables: &Tables<'_>) -> Option<Self> {
         let system = tables.system;
         let mut users = vec![Vec::new(); system.resources().len()];
         for resource in system.resource_ids() {
@@ -61,7 +62,7 @@ impl Remote {
             }
             for &task in system.users(resource) {
                 let Some(request) = system.requests(task).iter().find(|r| r.resource == resource) else { continue };
-                let stretch = if omit == Some(Omit::Stretch) { 0 } else { stretch(tables, task, resource)? };
+                let stretch = if tables.omits(Omit::Stretch) { 0 } else { stretch(tables, task, resource)? };
                 let kept = request.length.as_ns().checked_add(stretch)?;
                 users[resource.index()].push(User { task, count: u64::from(request.count), kept });
             }
@@ -71,7 +72,7 @@ impl Remote {
         Some(Self { users })
     }
 
-    /// Users at least as urgent as `task`, without it.
+    /// Users more urgent than `task`.
     pub(crate) fn urgent(
         &self,
         tables: &Tables<'_>,
@@ -79,8 +80,21 @@ impl Remote {
         resource: ResourceId,
     ) -> impl Iterator<Item = &User> + Clone {
         let priority = tables.system.task(task).priority;
-        let at_least = move |user: &&User| tables.system.task(user.task).priority >= priority;
-        self.users[resource.index()].iter().take_while(at_least).filter(move |user| user.task != task)
+        let above = move |user: &&User| tables.system.task(user.task).priority > priority;
+        self.users[resource.index()].iter().take_while(above)
+    }
+
+    /// Other users of the priority of `task`.
+    pub(crate) fn equal(
+        &self,
+        tables: &Tables<'_>,
+        task: TaskId,
+        resource: ResourceId,
+    ) -> impl Iterator<Item = &User> + Clone {
+        let priority = tables.system.task(task).priority;
+        let priority_of = move |user: &&User| tables.system.task(user.task).priority;
+        let rest = self.users[resource.index()].iter().skip_while(move |user| priority_of(user) > priority);
+        rest.take_while(move |user| priority_of(user) == priority).filter(move |user| user.task != task)
     }
 
     /// The less urgent user that keeps the resource longest.
@@ -91,8 +105,7 @@ impl Remote {
         Some(Blocker { task: longest.task, resource, length: longest.kept })
     }
 
-    /// X for one request of `task` for `resource`, at most `limit`, given response times of all tasks. Where
-    /// there is none, the other task to blame, if it is another's missing bound.
+    /// X for one request of `task` for `resource`, at most `limit`, given response times of all tasks.
     pub(crate) fn wait(
         &self,
         tables: &Tables<'_>,
@@ -100,41 +113,39 @@ impl Remote {
         resource: ResourceId,
         responses: &[Option<u64>],
         limit: u64,
-        omit: Option<Omit>,
-    ) -> Result<Wait, Option<TaskId>> {
-        let holder = self.holder(tables, task, resource).filter(|_| omit != Some(Omit::RemoteHolder));
+    ) -> Result<Wait, Unbounded> {
+        let holder = self.holder(tables, task, resource).filter(|_| !tables.omits(Omit::RemoteHolder));
         let urgent = self.urgent(tables, task, resource);
         if let Some(user) = urgent.clone().find(|user| responses[user.task.index()].is_none()) {
-            return Err(Some(user.task));
+            return Err(Unbounded::DependsOn { task: user.task });
         }
-        let met = holder.map_or(0, |holder| holder.length);
-        let total = fixed_point::least(1, limit, |x| {
+        let mut met = holder.map_or(0, |holder| holder.length);
+        if !tables.omits(Omit::RemoteEquals) {
+            for user in self.equal(tables, task, resource) {
+                met = met.checked_add(user.kept).ok_or(Unbounded::BeyondPeriod)?;
+            }
+        }
+        // A wait of nothing at all is a fixed point below the first instant looked at.
+        if met == 0 && urgent.clone().next().is_none() {
+            return Ok(Wait { total: 0, holder });
+        }
+        let total = tables.budget.least(1, limit, 1 + urgent.clone().count() as u64, |x| {
             let mut sum = met;
-            if omit == Some(Omit::RemoteUrgent) {
+            if tables.omits(Omit::RemoteUrgent) {
                 return Some(sum);
             }
             for user in urgent.clone() {
-                let jobs = self.jobs(tables, user, x, responses, omit)?;
+                let jobs = self.jobs(tables, user, x, responses)?;
                 sum = sum.checked_add(jobs.checked_mul(user.count)?.checked_mul(user.kept)?)?;
             }
             Some(sum)
         });
-        // A wait of nothing at all is a fixed point below the first instant looked at.
-        let alone = met == 0 && urgent.clone().next().is_none();
-        let total = if alone { Some(0) } else { total };
-        total.map(|total| Wait { total, holder }).ok_or(None)
+        Ok(Wait { total: total?, holder })
     }
 
     /// Jobs of a user in a wait of `x`.
-    pub(crate) fn jobs(
-        &self,
-        tables: &Tables<'_>,
-        user: &User,
-        x: u64,
-        responses: &[Option<u64>],
-        omit: Option<Omit>,
-    ) -> Option<u64> {
-        let carry = if omit == Some(Omit::RemoteCarryIn) { 0 } else { responses[user.task.index()]? };
+    pub(crate) fn jobs(&self, tables: &Tables<'_>, user: &User, x: u64, responses: &[Option<u64>]) -> Option<u64> {
+        let carry = if tables.omits(Omit::RemoteCarryIn) { 0 } else { responses[user.task.index()]? };
         Some(x.checked_add(carry)?.div_ceil(tables.system.task(user.task).period.as_ns()))
     }
 }

@@ -82,20 +82,20 @@ fn the_published_terms_come_out_exactly() {
     let mut compared = 0;
     for vector in &vectors {
         let system = system(vector);
-        let mut tables = Tables::new(&system, Protocol::Mpcp);
+        let mut tables = Tables::new(&system, Protocol::Mpcp, None);
         // The source treats every resource as shared across processors.
         tables.protocols.fill(Protocol::Mpcp);
         for id in system.task_ids() {
             tables.suspensions[id.index()] = system.requests(id).iter().map(|r| u64::from(r.count)).sum();
         }
-        let remote = Remote::new(&tables, None).unwrap();
+        let remote = Remote::new(&tables).unwrap();
         let periods: Vec<Option<u64>> = vector.tasks.iter().map(|task| Some(task.period)).collect();
         for (id, expected) in system.task_ids().zip(&vector.expected) {
             let known = &vector.tasks[id.index()];
             // The source gives up on a wait beyond this.
             let limit = known.response.max(known.period);
             let suspended = system.requests(id).iter().try_fold(0, |sum, request| {
-                let wait = remote.wait(&tables, id, request.resource, &periods, limit, None).ok()?;
+                let wait = remote.wait(&tables, id, request.resource, &periods, limit).ok()?;
                 Some(sum + wait.total * u64::from(request.count))
             });
             assert_eq!(suspended.unwrap_or(UNBOUNDED), expected.remote, "{} {id:?} remote", vector.id);

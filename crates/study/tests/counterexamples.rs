@@ -1,0 +1,76 @@
+//! Systems that broke a bound once, and what is near them.
+
+use fastrand::Rng;
+use lockwright_analysis::analyse;
+use lockwright_model::format::{parse_system, write_system};
+use lockwright_model::{Instant, Protocol, System};
+use lockwright_sim::{Config, Simulation};
+use lockwright_study::{attack, hold, mutate};
+use std::time::{Duration, Instant as Clock};
+
+/// Each says in its first lines what it shows.
+const ALL: [&str; 6] = [
+    include_str!("counterexamples/nested-plain-mutex.toml"),
+    include_str!("counterexamples/nested-plain-mutex-equals.toml"),
+    include_str!("counterexamples/icpp-nested-after-suspension.toml"),
+    include_str!("counterexamples/icpp-nested-after-global.toml"),
+    include_str!("counterexamples/plain-mutex-equal-boosted.toml"),
+    include_str!("counterexamples/plain-mutex-equal-inherited.toml"),
+];
+
+fn systems() -> Vec<System> {
+    ALL.iter().map(|text| parse_system(text).expect("a counterexample is valid")).collect()
+}
+
+#[test]
+fn what_broke_a_bound_once_has_none_now() {
+    for system in systems() {
+        let protocol = system.protocol_or_default();
+        let analysis = analyse(&system, protocol);
+        let mut simulation = Simulation::new(&system, &Config { protocol: Some(protocol), ..Config::default() }, ());
+        simulation.run_until(Instant::from_ns(990));
+        let seen = simulation.observations();
+        assert_eq!(hold(&analysis, &seen, &simulation.ages()), None, "{}", write_system(&system));
+        let top = system.task_ids().find(|&id| system.task(id).name == "top").expect("each has a task `top`");
+        // The schedule that breaks it: delayed by hundreds of nanoseconds for sections of tens.
+        assert!(seen[top.index()].blocking.is_some_and(|blocking| blocking.as_ns() > 250), "{seen:?}");
+        assert_eq!(analysis.task(top).response, None, "{}", write_system(&system));
+        assert!(analysis.task(top).unbounded.is_some());
+    }
+}
+
+#[test]
+fn what_is_near_them_holds() {
+    let systems = systems();
+    let (mut bounded, mut seed) = (0, 0);
+    while bounded < 10_000 {
+        seed += 1;
+        let mut random = Rng::with_seed(seed);
+        let Some(mutant) = mutate(&mut random, &systems[seed as usize % systems.len()]) else { continue };
+        let protocol = Protocol::ALL[random.usize(0..Protocol::ALL.len())];
+        let analysis = analyse(&mutant, protocol);
+        if analysis.tasks.iter().all(|task| task.response.is_none()) {
+            continue;
+        }
+        bounded += 1;
+        if let Some((excess, config)) = attack(&mutant, &analysis, protocol, &mut random, 4, 10) {
+            panic!("{protocol}, seed {seed}: {excess:?} under {config:?}\n{analysis:#?}\n{}", write_system(&mutant));
+        }
+    }
+    println!("{bounded} systems with bounds of {seed} mutants");
+}
+
+/// One task fills its processor but for a nanosecond a second, and a thousand others trickle into what is left.
+#[test]
+fn an_analysis_ends() {
+    let mut text = String::from("[[task]]\nname = \"full\"\nperiod = \"1 s\"\nwcet = \"999.999999 ms\"\n");
+    for index in 0..1_000 {
+        text += &format!("[[task]]\nname = \"t{index}\"\nperiod = \"1000000 s\"\nwcet = \"90 ns\"\n");
+    }
+    let system = parse_system(&text).expect("a valid system");
+    let start = Clock::now();
+    let analysis = analyse(&system, Protocol::Icpp);
+    assert_eq!(analysis.tasks[0].response.map(|response| response.as_ns()), Some(999_999_999));
+    // Far from a minute, however slow the machine: the budget of one analysis.
+    assert!(start.elapsed() < Duration::from_secs(20), "{:?}", start.elapsed());
+}
