@@ -138,10 +138,10 @@ impl Shadow {
 fn refusal<M: Machine>(shadow: &Shadow, event: Event) -> Option<Refusal> {
     match event {
         Event::Request(task, resource) => {
-            if shadow.waits_for(task).is_some() {
-                Some(Refusal::Waiting)
-            } else if M::limit(resource).is_some_and(|limit| base(shadow, task) > limit) {
+            if M::limit(resource).is_some_and(|limit| base(shadow, task) > limit) {
                 Some(Refusal::AboveCeiling)
+            } else if shadow.waits_for(task).is_some() {
+                Some(Refusal::Waiting)
             } else if shadow.holds(task, resource) {
                 Some(Refusal::AlreadyHeld)
             } else if M::SEES_DEADLOCK && shadow.deadlocks(task, resource) {
