@@ -14,7 +14,9 @@ mod task;
 mod value;
 
 use super::diagnostic::{Diagnostic, Faults, check_length, named, shown};
-use crate::{Invalid, MAX_CPUS, MAX_RESOURCES, MAX_TASKS, Priority, Protocol, Resource, Subject, System, Task, system};
+use crate::{
+    Invalid, MAX_CPUS, MAX_RESOURCES, MAX_TASKS, Priority, Protocol, Resource, Subject, System, Task, validate,
+};
 use core::ops::Range;
 use fields::{Fields, Found};
 use std::collections::HashMap;
@@ -253,8 +255,8 @@ impl Found<'_, '_> {
 fn check_task(task: &Task, places: &Places, surroundings: &Surroundings, faults: &mut Faults) {
     let id = crate::TaskId(0);
     let cpus = surroundings.cpus.unwrap_or(MAX_CPUS);
-    let checked = system::check_times(cpus, task, Subject::Task(id))
-        .and_then(|()| system::check_body(surroundings.resources, task, id));
+    let checked = validate::check_times(cpus, task, Subject::Task(id))
+        .and_then(|()| validate::check_body(surroundings.resources, task, id));
     if let Err(invalid) = checked {
         let span = match invalid.subject {
             Subject::Step(_, step) => places.of_step(step),

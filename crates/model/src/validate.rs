@@ -1,0 +1,445 @@
+//! The rules that every [`System`] keeps, and what is said where one is broken.
+
+use crate::{
+    DURATION_MAX, Duration, MAX_CPUS, MAX_NESTING, MAX_RESOURCES, MAX_STEPS, MAX_TASKS, Priority, Resource, ResourceId,
+    Step, System, Task, TaskId,
+};
+use alloc::collections::BTreeMap;
+use alloc::format;
+use alloc::string::String;
+use alloc::vec::Vec;
+use core::fmt;
+
+/// What an [`Invalid`] is about.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[non_exhaustive]
+pub enum Subject {
+    /// The system as a whole.
+    System,
+    /// One task.
+    Task(TaskId),
+    /// One step of one task's body.
+    Step(TaskId, usize),
+    /// One resource.
+    Resource(ResourceId),
+}
+
+/// Why a system is refused.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Invalid {
+    /// Where the fault lies.
+    pub subject: Subject,
+    /// Which property of the subject, as a task-set file spells it; `None` where it is no single one.
+    pub key: Option<&'static str>,
+    /// What is wrong.
+    pub message: String,
+    /// What would be right.
+    pub help: String,
+}
+
+impl fmt::Display for Invalid {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}; {}", self.message, self.help)
+    }
+}
+
+impl core::error::Error for Invalid {}
+
+fn invalid<T>(subject: Subject, message: String, help: impl Into<String>) -> Result<T, Invalid> {
+    Err(Invalid { subject, key: None, message, help: help.into() })
+}
+
+fn invalid_key<T>(subject: Subject, key: &'static str, message: String, help: impl Into<String>) -> Result<T, Invalid> {
+    Err(Invalid { subject, key: Some(key), message, help: help.into() })
+}
+
+impl System {
+    pub(crate) fn check_ceilings(&self) -> Result<(), Invalid> {
+        for id in self.resource_ids() {
+            let Some(ceiling) = self.resource(id).ceiling else { continue };
+            if ceiling.is_boosted() {
+                return invalid_key(
+                    Subject::Resource(id),
+                    "ceiling",
+                    format!("the ceiling of resource `{}` is too high", self.resource(id).name),
+                    format!("ceilings are base priorities, 0 to {}", Priority::BASE_MAX),
+                );
+            }
+            let above = self.users(id).iter().find(|&&user| self.task(user).priority > ceiling);
+            if let Some(&user) = above {
+                let (resource, user) = (&self.resource(id).name, self.task(user));
+                return invalid_key(
+                    Subject::Resource(id),
+                    "ceiling",
+                    format!(
+                        "resource `{resource}` has ceiling {ceiling}, but task `{}` of priority {} uses it",
+                        user.name, user.priority
+                    ),
+                    format!("set the ceiling to at least {}, or leave it out", user.priority),
+                );
+            }
+        }
+        Ok(())
+    }
+
+    /// No cycle in "requested while holding": Kahn's algorithm over the resources.
+    pub(crate) fn check_order(&self) -> Result<(), Invalid> {
+        // (inner, outer) -> one task that nests them so.
+        let mut nested: BTreeMap<(ResourceId, ResourceId), TaskId> = BTreeMap::new();
+        for task in self.task_ids() {
+            let sections = self.sections(task);
+            for section in sections {
+                if let Some(parent) = section.parent {
+                    nested.entry((section.resource, sections[parent].resource)).or_insert(task);
+                }
+            }
+        }
+        let mut left: Vec<ResourceId> = self.resource_ids().collect();
+        // BOUND: every round but the last drops a resource.
+        loop {
+            let (before, has_outer) =
+                (left.len(), |inner: ResourceId| left.iter().any(|&outer| nested.contains_key(&(inner, outer))));
+            left = left.iter().copied().filter(|&resource| has_outer(resource)).collect();
+            if left.is_empty() {
+                return Ok(());
+            }
+            if left.len() == before {
+                return self.refuse_cycle(&left, &nested);
+            }
+        }
+    }
+
+    /// Every resource in `left` is requested inside another of `left`: walking outwards must come back.
+    fn refuse_cycle(
+        &self,
+        left: &[ResourceId],
+        nested: &BTreeMap<(ResourceId, ResourceId), TaskId>,
+    ) -> Result<(), Invalid> {
+        let mut walk: Vec<(ResourceId, ResourceId, TaskId)> = Vec::new();
+        let mut at = left[0];
+        while !walk.iter().any(|(inner, _, _)| *inner == at) {
+            let outer = left.iter().find_map(|&outer| Some((outer, *nested.get(&(at, outer))?)));
+            let Some((outer, task)) = outer else { break };
+            walk.push((at, outer, task));
+            at = outer;
+        }
+        let start = walk.iter().position(|(inner, _, _)| *inner == at).unwrap_or(0);
+        let cycle = &walk[start..];
+        let (task_name, name) = (|task| &self.task(task).name, |resource| &self.resource(resource).name);
+        let story: Vec<String> = cycle
+            .iter()
+            .rev()
+            .map(|&(inner, outer, task)| {
+                format!("`{}` locks `{}` while holding `{}`", task_name(task), name(inner), name(outer))
+            })
+            .collect();
+        invalid(
+            cycle.last().map_or(Subject::System, |&(inner, outer, task)| self.nested_lock(task, outer, inner)),
+            format!("these nested locks can deadlock: {}", story.join(", ")),
+            "take the resources in the same order everywhere",
+        )
+    }
+
+    /// The step at which `task` locks `inner` directly inside `outer`.
+    fn nested_lock(&self, task: TaskId, outer: ResourceId, inner: ResourceId) -> Subject {
+        let sections = self.sections(task);
+        let nested = sections.iter().position(|section| {
+            section.resource == inner && section.parent.is_some_and(|parent| sections[parent].resource == outer)
+        });
+        // Section n opens at the n-th lock.
+        let locks = self.task(task).body.iter().enumerate().filter(|(_, step)| matches!(step, Step::Lock(_)));
+        let step = nested.and_then(|nested| locks.map(|(step, _)| step).nth(nested));
+        step.map_or(Subject::Task(task), |step| Subject::Step(task, step))
+    }
+}
+
+pub(crate) fn check_counts(cpus: usize, resources: &[Resource], tasks: &[Task]) -> Result<(), Invalid> {
+    if cpus == 0 || cpus > MAX_CPUS {
+        return invalid_key(
+            Subject::System,
+            "cpus",
+            format!("a platform of {cpus} CPUs"),
+            format!("1 to {MAX_CPUS} CPUs are supported"),
+        );
+    }
+    if tasks.is_empty() {
+        return invalid(Subject::System, "a system without tasks".into(), "add at least one task");
+    }
+    if tasks.len() > MAX_TASKS {
+        return invalid(
+            Subject::System,
+            format!("{} tasks", tasks.len()),
+            format!("at most {MAX_TASKS} are supported"),
+        );
+    }
+    if resources.len() > MAX_RESOURCES {
+        return invalid(
+            Subject::System,
+            format!("{} resources", resources.len()),
+            format!("at most {MAX_RESOURCES} are supported"),
+        );
+    }
+    Ok(())
+}
+
+pub(crate) fn check_name<'a>(
+    kind: &str,
+    name: &str,
+    mut earlier: impl Iterator<Item = &'a String>,
+    subject: Subject,
+) -> Result<(), Invalid> {
+    if name.is_empty() {
+        return invalid_key(subject, "name", format!("a {kind} without a name"), "give it a name");
+    }
+    if earlier.any(|other| other == name) {
+        return invalid_key(subject, "name", format!("two {kind}s are called `{name}`"), "names are unique");
+    }
+    Ok(())
+}
+
+pub(crate) fn check_times(cpus: usize, task: &Task, subject: Subject) -> Result<(), Invalid> {
+    let name = &task.name;
+    if task.cpu.index() >= cpus {
+        return invalid_key(
+            subject,
+            "cpu",
+            format!("task `{name}` is on CPU {}, but the platform has {cpus}", task.cpu.0),
+            format!("CPUs are numbered 0 to {}", cpus - 1),
+        );
+    }
+    if task.priority.is_boosted() {
+        return invalid_key(
+            subject,
+            "priority",
+            format!("the priority of task `{name}` is too high"),
+            format!("base priorities are 0 to {}", Priority::BASE_MAX),
+        );
+    }
+    for (what, time) in [
+        ("period", task.period),
+        ("deadline", task.deadline),
+        ("jitter", task.jitter),
+        ("offset", task.offset),
+        ("wcet", task.wcet),
+    ] {
+        if time > DURATION_MAX {
+            return invalid_key(
+                subject,
+                what,
+                format!("the {what} of task `{name}` is {time}"),
+                format!("at most {DURATION_MAX} is supported"),
+            );
+        }
+    }
+    for (what, time) in [("period", task.period), ("deadline", task.deadline), ("wcet", task.wcet)] {
+        if time == Duration::ZERO {
+            return invalid_key(subject, what, format!("the {what} of task `{name}` is zero"), "it must be positive");
+        }
+    }
+    if task.deadline > task.period {
+        return invalid_key(
+            subject,
+            "deadline",
+            format!("the deadline of task `{name}`, {}, is beyond its period, {}", task.deadline, task.period),
+            "deadlines beyond periods are not supported: set the deadline to at most the period",
+        );
+    }
+    if task.jitter >= task.deadline {
+        return invalid_key(
+            subject,
+            "jitter",
+            format!("the jitter of task `{name}`, {}, uses up its deadline, {}", task.jitter, task.deadline),
+            "a job released after its deadline can never meet it: lower the jitter",
+        );
+    }
+    Ok(())
+}
+
+pub(crate) fn check_body(resources: &[Resource], task: &Task, id: TaskId) -> Result<(), Invalid> {
+    let name = &task.name;
+    if task.body.len() > MAX_STEPS {
+        return invalid_key(
+            Subject::Task(id),
+            "body",
+            format!("the body of task `{name}` has {} steps", task.body.len()),
+            format!("at most {MAX_STEPS} are supported"),
+        );
+    }
+    let mut open: Vec<(ResourceId, usize)> = Vec::new();
+    let mut total = Duration::ZERO;
+    // Where the execution so far stood at each lock, to find sections that hold nothing.
+    let mut since: Vec<Duration> = Vec::new();
+    for (index, step) in task.body.iter().enumerate() {
+        let subject = Subject::Step(id, index);
+        match *step {
+            Step::Run(Duration::ZERO) => {
+                return invalid(subject, format!("a run of task `{name}` takes no time"), "leave it out");
+            }
+            Step::Run(time) => match total.checked_add(time) {
+                Some(sum) if sum <= DURATION_MAX => total = sum,
+                _ => {
+                    return invalid(
+                        subject,
+                        format!("the runs of task `{name}` are too long together"),
+                        format!("a job executes for at most {DURATION_MAX}"),
+                    );
+                }
+            },
+            Step::Lock(resource) => {
+                if resource.index() >= resources.len() {
+                    return invalid(subject, format!("task `{name}` locks an unknown resource"), "declare it");
+                }
+                let resource_name = &resources[resource.index()].name;
+                if open.iter().any(|(held, _)| *held == resource) {
+                    return invalid(
+                        subject,
+                        format!("task `{name}` locks `{resource_name}` while it already holds it"),
+                        "locks are not recursive: release it first",
+                    );
+                }
+                if open.len() == MAX_NESTING {
+                    return invalid(
+                        subject,
+                        format!("task `{name}` holds more than {MAX_NESTING} resources at once"),
+                        "nest less deeply",
+                    );
+                }
+                open.push((resource, index));
+                since.push(total);
+            }
+            Step::Unlock(resource) => {
+                let known = resources.get(resource.index()).map_or("?", |resource| resource.name.as_str());
+                match open.last() {
+                    Some((held, _)) if *held == resource => {}
+                    Some((held, _)) => {
+                        return invalid(
+                            subject,
+                            format!(
+                                "task `{name}` unlocks `{known}`, but locked `{}` last",
+                                resources[held.index()].name
+                            ),
+                            "release resources in the reverse order of their locks",
+                        );
+                    }
+                    None => {
+                        return invalid(
+                            subject,
+                            format!("task `{name}` unlocks `{known}`, which it does not hold"),
+                            "lock it first",
+                        );
+                    }
+                }
+                open.pop();
+                if since.pop() == Some(total) {
+                    return invalid(
+                        subject,
+                        format!("the section of task `{name}` on `{known}` is empty"),
+                        "put a run between lock and unlock",
+                    );
+                }
+            }
+        }
+    }
+    if let Some((resource, index)) = open.last() {
+        return invalid(
+            Subject::Step(id, *index),
+            format!("task `{name}` never unlocks `{}`", resources[resource.index()].name),
+            "unlock it before the job ends",
+        );
+    }
+    if total != task.wcet {
+        return invalid_key(
+            Subject::Task(id),
+            "wcet",
+            format!("the runs of task `{name}` add up to {total}, but its wcet is {}", task.wcet),
+            "make them equal, or leave the wcet out",
+        );
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::CpuId;
+
+    fn task(body: Vec<Step>) -> Task {
+        let wcet = body.iter().map(|step| if let Step::Run(time) = step { *time } else { Duration::ZERO }).sum();
+        Task {
+            name: "t".into(),
+            cpu: CpuId(0),
+            priority: Priority::base(1),
+            period: Duration::from_ms(10),
+            deadline: Duration::from_ms(10),
+            jitter: Duration::ZERO,
+            offset: Duration::ZERO,
+            wcet,
+            body,
+        }
+    }
+
+    fn resources() -> Vec<Resource> {
+        ["a", "b", "c"].map(|name| Resource { name: name.into(), ..Resource::default() }).to_vec()
+    }
+
+    fn message(tasks: Vec<Task>) -> String {
+        System::new("s".into(), 1, None, resources(), tasks).expect_err("must be refused").to_string()
+    }
+
+    const RUN: Step = Step::Run(Duration::from_ns(1));
+    const A: ResourceId = ResourceId(0);
+    const B: ResourceId = ResourceId(1);
+    const C: ResourceId = ResourceId(2);
+
+    fn nested(outer: ResourceId, inner: ResourceId) -> Vec<Step> {
+        alloc::vec![Step::Lock(outer), Step::Lock(inner), RUN, Step::Unlock(inner), Step::Unlock(outer)]
+    }
+
+    #[test]
+    fn bodies_that_cannot_be_executed_are_refused() {
+        for (body, part) in [
+            (alloc::vec![Step::Lock(A), RUN], "never unlocks `a`"),
+            (alloc::vec![RUN, Step::Unlock(A)], "does not hold"),
+            (alloc::vec![RUN, Step::Lock(A), Step::Unlock(A)], "is empty"),
+            (alloc::vec![Step::Lock(A), RUN, Step::Lock(A)], "already holds"),
+            (alloc::vec![Step::Lock(A), Step::Lock(B), RUN, Step::Unlock(A)], "locked `b` last"),
+            (alloc::vec![RUN, Step::Run(Duration::ZERO)], "takes no time"),
+            (alloc::vec![Step::Lock(ResourceId(9)), RUN], "unknown resource"),
+        ] {
+            let message = message(alloc::vec![task(body)]);
+            assert!(message.contains(part), "{message}");
+        }
+    }
+
+    #[test]
+    fn a_cycle_of_nested_locks_is_named_in_full() {
+        let mut second = task(nested(B, C));
+        second.name = "u".into();
+        let mut third = task(nested(C, A));
+        third.name = "v".into();
+        let message = message(alloc::vec![task(nested(A, B)), second, third]);
+        for part in
+            ["`t` locks `b` while holding `a`", "`u` locks `c` while holding `b`", "`v` locks `a` while holding `c`"]
+        {
+            assert!(message.contains(part), "{message}");
+        }
+    }
+
+    #[test]
+    fn the_same_order_everywhere_is_fine() {
+        let mut second = task(nested(B, C));
+        second.name = "u".into();
+        let mut third = task(nested(A, C));
+        third.name = "v".into();
+        assert!(System::new("s".into(), 1, None, resources(), alloc::vec![task(nested(A, B)), second, third]).is_ok());
+    }
+
+    #[test]
+    fn a_ceiling_below_a_user_is_refused() {
+        let mut resources = resources();
+        resources[0].ceiling = Some(Priority::base(0));
+        let tasks = alloc::vec![task(alloc::vec![Step::Lock(A), RUN, Step::Unlock(A)])];
+        let error = System::new("s".into(), 1, None, resources, tasks).expect_err("must be refused");
+        assert_eq!(error.subject, Subject::Resource(A));
+    }
+}
