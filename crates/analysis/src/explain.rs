@@ -2,7 +2,7 @@
 
 use crate::blocking::mpcp::{self, Remote};
 use crate::blocking::{Blocker, icpp, pip};
-use crate::bound::Analysis;
+use crate::bound::{Analysis, Unbounded};
 use crate::response::occasions;
 use crate::tables::Tables;
 use core::fmt;
@@ -26,6 +26,8 @@ pub enum Cause {
     Urgent,
     /// Jobs of tasks at least as urgent, on this processor.
     Interference,
+    /// What has no bound: counted zero times, for there is no number.
+    Unbounded,
 }
 
 impl fmt::Display for Cause {
@@ -37,6 +39,7 @@ impl fmt::Display for Cause {
             Self::Boosted => "boosted blocking",
             Self::Holder | Self::Urgent => "remote blocking",
             Self::Interference => "interference",
+            Self::Unbounded => "without bound",
         })
     }
 }
@@ -61,7 +64,8 @@ pub struct Term {
 }
 
 /// Every term of the response-time bound of `task`; they sum to it. Where the task has no bound, the terms
-/// that are known without one: its own execution and the sections that can block it on its own processor.
+/// that are known without one: its own execution, the sections that can block it on its own processor, and who
+/// can delay it without bound.
 ///
 /// # Panics
 /// When `analysis` is of another system.
@@ -75,7 +79,14 @@ pub fn explain(system: &System, analysis: &Analysis, task: TaskId) -> Vec<Term> 
     if own.jitter > Duration::ZERO {
         terms.add(Cause::Jitter, None, None, 1, own.jitter.as_ns(), "released at most this long after arrival".into());
     }
-    local_terms(&tables, task, &mut terms);
+    let reason = analysis.task(task).unbounded.as_ref();
+    local_terms(&tables, task, reason.is_none(), &mut terms);
+    if let Some(Unbounded::Inversion { resource, between, .. }) = reason {
+        for &id in between {
+            let why = format!("can come between, again and again, while `{}` is held", system.resource(*resource).name);
+            terms.add(Cause::Unbounded, Some(id), Some(*resource), 0, system.task(id).wcet.as_ns(), why);
+        }
+    }
     let responses: Vec<Option<u64>> = analysis.tasks.iter().map(|bound| bound.response.map(Duration::as_ns)).collect();
     if let Some(response) = analysis.task(task).response {
         remote_terms(&tables, task, &responses, &mut terms);
@@ -125,7 +136,7 @@ impl Terms<'_> {
     }
 }
 
-fn local_terms(tables: &Tables<'_>, task: TaskId, terms: &mut Terms<'_>) {
+fn local_terms(tables: &Tables<'_>, task: TaskId, is_bounded: bool, terms: &mut Terms<'_>) {
     let count = occasions(tables, task);
     let occasions = if count > 1 { ", at its arrival and at each resumption" } else { "" };
     let name = |id: ResourceId| &tables.system.resource(id).name;
@@ -136,7 +147,10 @@ fn local_terms(tables: &Tables<'_>, task: TaskId, terms: &mut Terms<'_>) {
     }
     for blocker in pip::blockers(tables, task) {
         let why = match tables.protocol(blocker.resource) {
-            Protocol::None => format!("holds `{}`, and no task can come between{occasions}", name(blocker.resource)),
+            Protocol::None if is_bounded => {
+                format!("holds `{}`, and no task can come between{occasions}", name(blocker.resource))
+            }
+            Protocol::None => format!("holds `{}` at its own priority: for this long at least", name(blocker.resource)),
             _ => format!("holds `{}` and inherits from who waits for it{occasions}", name(blocker.resource)),
         };
         terms.block(Cause::Local, count, blocker, why);

@@ -49,14 +49,19 @@ const ROUNDS_MAX: u32 = 10_000;
 /// ```
 #[must_use]
 pub fn analyse(system: &System, protocol: Protocol) -> Analysis {
-    solve(&Tables::new(system, protocol, None), protocol)
+    solve(&Tables::new(system, protocol, None), protocol, false)
+}
+
+/// Whether every task meets its deadline; gives up at the first that does not.
+pub(crate) fn is_schedulable(system: &System, protocol: Protocol) -> bool {
+    solve(&Tables::new(system, protocol, None), protocol, true).schedulable()
 }
 
 /// The same with one term left out: a broken twin, for tests of tests.
 #[cfg(feature = "twins")]
 #[must_use]
 pub fn analyse_omitting(system: &System, protocol: Protocol, omit: Omit) -> Analysis {
-    solve(&Tables::new(system, protocol, Some(omit)), protocol)
+    solve(&Tables::new(system, protocol, Some(omit)), protocol, false)
 }
 
 /// What one task's equation needs, in nanoseconds.
@@ -114,7 +119,8 @@ pub(crate) fn static_blocking(tables: &Tables<'_>, task: TaskId) -> Option<Stati
     Some(Static { local: local.checked_mul(occasions)?, boosted: boosted.checked_mul(occasions)? })
 }
 
-fn solve(tables: &Tables<'_>, protocol: Protocol) -> Analysis {
+/// Where only the verdict is wanted, nothing but the verdict of the result is meant.
+fn solve(tables: &Tables<'_>, protocol: Protocol, verdict_only: bool) -> Analysis {
     let system = tables.system;
     let tasks = system.tasks();
     let mut reasons = hazards(tables);
@@ -132,7 +138,7 @@ fn solve(tables: &Tables<'_>, protocol: Protocol) -> Analysis {
     if let Some(remote) = &remote {
         let equations: Vec<Equation> =
             system.task_ids().map(|id| equation(tables, id, statics[id.index()].as_ref())).collect();
-        iterate(tables, remote, &equations, &mut responses, &mut suspended, &mut reasons);
+        iterate(tables, remote, &equations, verdict_only, &mut responses, &mut suspended, &mut reasons);
     }
     let bounds = system.task_ids().map(|id| {
         let index = id.index();
@@ -182,6 +188,7 @@ fn iterate(
     tables: &Tables<'_>,
     remote: &Remote,
     equations: &[Equation],
+    verdict_only: bool,
     responses: &mut [Option<u64>],
     suspended: &mut [u64],
     reasons: &mut [Option<Unbounded>],
@@ -204,10 +211,17 @@ fn iterate(
                 Ok((response, wait)) => {
                     changed |= responses[index] != Some(response);
                     (responses[index], suspended[index]) = (Some(response), wait);
+                    // Response times only rise from here.
+                    if verdict_only && response > tables.system.task(id).deadline.as_ns() {
+                        return;
+                    }
                 }
                 Err(reason) => {
                     changed = true;
                     (responses[index], reasons[index]) = (None, Some(reason));
+                    if verdict_only {
+                        return;
+                    }
                 }
             }
         }

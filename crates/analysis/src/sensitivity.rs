@@ -1,6 +1,8 @@
 //! How far execution times can grow before a deadline breaks.
 
-use crate::response::analyse;
+use crate::analyse;
+use crate::bound::Unbounded;
+use crate::response::is_schedulable;
 use lockwright_model::{Duration, Protocol, ResourceId, Step, System};
 
 /// The largest factor a set of execution times can take with every deadline met.
@@ -28,47 +30,68 @@ pub struct Sensitivity {
 
 /// Finds the factors by bisection over [`analyse`], whose verdict only worsens as execution times grow. Scaled times
 /// are rounded up, so a factor is never too large.
-#[must_use]
-pub fn sensitivity(system: &System, protocol: Protocol) -> Sensitivity {
-    Sensitivity {
-        all: growth(system, protocol, None),
-        resources: system.resource_ids().map(|resource| (resource, growth(system, protocol, Some(resource)))).collect(),
-    }
+///
+/// `go_on` is told, again and again, how many of how many factors are found; `None` where it says no.
+pub fn sensitivity(
+    system: &System,
+    protocol: Protocol,
+    mut go_on: impl FnMut(usize, usize) -> bool,
+) -> Option<Sensitivity> {
+    let whole = 1 + system.resources().len();
+    // A task that has no bound, whatever the times are, has none with others.
+    let has_hazard = analyse(system, protocol).tasks.iter().any(|task| task.unbounded.as_ref().is_some_and(is_hazard));
+    let mut find = |done, resource| {
+        if has_hazard { Some(Growth::Broken) } else { growth(system, protocol, resource, || go_on(done, whole)) }
+    };
+    let all = find(0, None)?;
+    let resources = system.resource_ids().map(|resource| Some((resource, find(1 + resource.index(), Some(resource))?)));
+    Some(Sensitivity { all, resources: resources.collect::<Option<_>>()? })
 }
 
-fn growth(system: &System, protocol: Protocol, resource: Option<ResourceId>) -> Growth {
+/// Whether the reason has nothing to do with execution times.
+fn is_hazard(reason: &Unbounded) -> bool {
+    !matches!(reason, Unbounded::BeyondPeriod | Unbounded::DependsOn { .. } | Unbounded::Unsettled)
+}
+
+fn growth(
+    system: &System,
+    protocol: Protocol,
+    resource: Option<ResourceId>,
+    mut go_on: impl FnMut() -> bool,
+) -> Option<Growth> {
     if resource.is_some_and(|resource| system.users(resource).is_empty()) {
-        return Growth::Unlimited;
+        return Some(Growth::Unlimited);
     }
-    let holds = |permille| scaled(system, resource, permille).is_some_and(|s| analyse(&s, protocol).schedulable());
+    let mut holds =
+        |permille| go_on().then(|| scaled(system, resource, permille).is_some_and(|s| is_schedulable(&s, protocol)));
     // Every task of the last system that held, and the first that did not.
-    let (mut holding, mut breaking) = if holds(1000) {
+    let (mut holding, mut breaking) = if holds(1000)? {
         let mut factor = 1000;
         loop {
             if factor == FACTOR_MAX {
-                return Growth::Unlimited;
+                return Some(Growth::Unlimited);
             }
             let next = (factor * 2).min(FACTOR_MAX);
-            if !holds(next) {
+            if !holds(next)? {
                 break (factor, next);
             }
             factor = next;
         }
-    } else if holds(1) {
+    } else if holds(1)? {
         (1, 1000)
     } else {
-        return Growth::Broken;
+        return Some(Growth::Broken);
     };
     // BOUND: thirty halvings.
     while breaking - holding > 1 {
         let middle = holding + (breaking - holding) / 2;
-        if holds(middle) {
+        if holds(middle)? {
             holding = middle;
         } else {
             breaking = middle;
         }
     }
-    Growth::Permille(holding)
+    Some(Growth::Permille(holding))
 }
 
 /// The system with all runs, or those inside sections on `resource`, taken `permille` thousandths of; `None` where

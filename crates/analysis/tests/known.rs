@@ -1,6 +1,6 @@
 //! Systems whose response times are known.
 
-use lockwright_analysis::{Analysis, Cause, Growth, Unbounded, analyse, explain, sensitivity};
+use lockwright_analysis::{Analysis, Cause, Growth, Sensitivity, Unbounded, analyse, explain, sensitivity};
 use lockwright_model::format::parse_system;
 use lockwright_model::{
     CpuId, Duration, Priority, Protocol, Request, Resource, ResourceId, System, Task, TaskId, place_requests,
@@ -71,17 +71,32 @@ fn every_explanation_sums_to_its_bound() {
     }
 }
 
+fn grown(system: &System, protocol: Protocol) -> Sensitivity {
+    sensitivity(system, protocol, |_, _| true).expect("it was not stopped")
+}
+
 #[test]
 fn sensitivity_finds_the_last_factor_that_holds() {
     let system = pathfinder();
-    let found = sensitivity(&system, Protocol::Icpp);
+    let found = grown(&system, Protocol::Icpp);
     let Growth::Permille(all) = found.all else { panic!("{found:?}") };
     // tache_camera is the first to break: 93 ms grow to at most 100 ms.
     assert_eq!(all, 1075);
     let (_, Growth::Permille(buffer)) = found.resources[0] else { panic!("{found:?}") };
     // Again tache_camera: 10 own, 20 + 10 of others, 23 f of blocking, 20 f + 10 f of the users above it.
     assert_eq!(buffer, 1132, "40 + 53 f <= 100");
-    assert_eq!(sensitivity(&system, Protocol::None).all, Growth::Broken);
+    assert_eq!(grown(&system, Protocol::None).all, Growth::Broken);
+}
+
+#[test]
+fn sensitivity_stops_when_told() {
+    let mut asked = 0;
+    let stopped = sensitivity(&pathfinder(), Protocol::Icpp, |done, whole| {
+        assert!(done < whole);
+        asked += 1;
+        asked < 5
+    });
+    assert_eq!((stopped, asked), (None, 5));
 }
 
 #[test]
@@ -102,7 +117,7 @@ fn an_overloaded_processor_has_no_bound_for_the_least_urgent() {
     assert_eq!((analysis.tasks[1].response, analysis.tasks[1].schedulable), (None, false));
     assert_eq!(analysis.tasks[1].unbounded, Some(Unbounded::BeyondPeriod));
     // They must shrink to 20 / 21.
-    assert_eq!(sensitivity(&system, Protocol::Icpp).all, Growth::Permille(952));
+    assert_eq!(grown(&system, Protocol::Icpp).all, Growth::Permille(952));
 }
 
 #[test]

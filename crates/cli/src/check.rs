@@ -4,7 +4,9 @@ use crate::args::{Check, ProtocolChoice};
 use crate::console::{Console, tame};
 use crate::exit::Exit;
 use crate::input::{self, Input};
+use crate::interrupt;
 use crate::json::{self, Explain, Output, ProtocolResult, SensitivityResult};
+use crate::progress::Progress;
 use crate::report::Report;
 use crate::table::{self, Column};
 use crate::units;
@@ -26,12 +28,15 @@ pub fn check(arguments: &Check, console: &Console) -> Result<Exit, Exit> {
     let input = input::read_system(&arguments.subject.file, console)?;
     let system = &input.system;
     let task = arguments.explain.as_deref().map(|name| find_task(system, name, console)).transpose()?;
+    if arguments.sensitivity {
+        interrupt::listen(|| {});
+    }
     let answer = |protocol: Protocol| {
         let analysis: Analysis = analyse(system, protocol);
         Answer {
             report: Report::of_bounds(system, &analysis),
             explain: task.map(|task| (task, explain(system, &analysis, task))),
-            sensitivity: arguments.sensitivity.then(|| sensitivity(system, protocol)),
+            sensitivity: if arguments.sensitivity { grow(system, protocol, console) } else { None },
         }
     };
     let answers: Vec<Answer> = arguments.subject.protocol.protocols(system).into_iter().map(answer).collect();
@@ -43,7 +48,20 @@ pub fn check(arguments: &Check, console: &Console) -> Result<Exit, Exit> {
         answers.iter().map(|answer| one(&input, answer, console)).collect()
     };
     console.print(&text)?;
+    if interrupt::requested() {
+        console.note("interrupted: the sensitivity is not complete");
+        return Ok(Exit::Interrupted);
+    }
     Ok(Exit::from_holds(answers.iter().all(|answer| answer.report.holds())))
+}
+
+/// `None` where it was interrupted.
+fn grow(system: &System, protocol: Protocol, console: &Console) -> Option<Sensitivity> {
+    let progress = Progress::new(console, &format!("sensitivity under {protocol}"));
+    sensitivity(system, protocol, |done, whole| {
+        progress.set(done as u64, whole as u64);
+        !interrupt::requested()
+    })
 }
 
 fn find_task(system: &System, name: &str, console: &Console) -> Result<TaskId, Exit> {
@@ -156,13 +174,15 @@ fn explained(system: &System, report: &Report, task: TaskId, terms: &[Term]) -> 
     };
     let by = |term: &Term| term.by.map_or_else(String::new, |by| system.task(by).name.clone());
     let resource = |term: &Term| term.resource.map_or_else(String::new, |id| system.resource(id).name.clone());
+    let times = |term: &Term| if term.count == 0 { "any".into() } else { term.count.to_string() };
+    let total = |term: &Term| if term.count == 0 { "–".into() } else { units::text(term.total) };
     let mut columns = vec![
         Column::words("cause", terms.iter().map(|term| term.cause.to_string())),
         Column::words("by", terms.iter().map(by)),
         Column::words("resource", terms.iter().map(resource)),
-        Column::numbers("times", terms.iter().map(|term| term.count.to_string())),
+        Column::numbers("times", terms.iter().map(times)),
         Column::numbers("each", terms.iter().map(|term| units::text(term.each))),
-        Column::numbers("total", terms.iter().map(|term| units::text(term.total))),
+        Column::numbers("total", terms.iter().map(total)),
         Column::words("why", terms.iter().map(|term| term.why.clone())),
     ];
     let sum = terms.iter().try_fold(Duration::ZERO, |sum, term| sum.checked_add(term.total));

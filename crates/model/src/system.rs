@@ -2,6 +2,7 @@
 
 use crate::validate::{Invalid, Subject, check_body, check_counts, check_name, check_times};
 use crate::{Protocol, Request, Resource, ResourceId, Section, Task, TaskId, section};
+use alloc::collections::BTreeSet;
 use alloc::string::String;
 use alloc::vec::Vec;
 
@@ -46,13 +47,15 @@ impl System {
         tasks: Vec<Task>,
     ) -> Result<Self, Invalid> {
         check_counts(cpus, &resources, &tasks)?;
+        let mut names = BTreeSet::new();
         for (index, resource) in resources.iter().enumerate() {
             let subject = Subject::Resource(ResourceId::new(index));
-            check_name("resource", &resource.name, resources[..index].iter().map(|other| &other.name), subject)?;
+            check_name("resource", &resource.name, &mut names, subject)?;
         }
+        let mut names = BTreeSet::new();
         for (index, task) in tasks.iter().enumerate() {
             let subject = Subject::Task(TaskId::new(index));
-            check_name("task", &task.name, tasks[..index].iter().map(|other| &other.name), subject)?;
+            check_name("task", &task.name, &mut names, subject)?;
             check_times(cpus, task, subject)?;
             check_body(&resources, task, TaskId::new(index))?;
         }

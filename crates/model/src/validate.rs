@@ -4,7 +4,7 @@ use crate::{
     DURATION_MAX, Duration, MAX_CPUS, MAX_NESTING, MAX_RESOURCES, MAX_STEPS, MAX_TASKS, Priority, Resource, ResourceId,
     Step, System, Task, TaskId,
 };
-use alloc::collections::BTreeMap;
+use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -182,16 +182,17 @@ pub(crate) fn check_counts(cpus: usize, resources: &[Resource], tasks: &[Task]) 
     Ok(())
 }
 
+/// `earlier` are the names of the same kind so far.
 pub(crate) fn check_name<'a>(
     kind: &str,
-    name: &str,
-    mut earlier: impl Iterator<Item = &'a String>,
+    name: &'a str,
+    earlier: &mut BTreeSet<&'a str>,
     subject: Subject,
 ) -> Result<(), Invalid> {
     if name.is_empty() {
         return invalid_key(subject, "name", format!("a {kind} without a name"), "give it a name");
     }
-    if earlier.any(|other| other == name) {
+    if !earlier.insert(name) {
         return invalid_key(subject, "name", format!("two {kind}s are called `{name}`"), "names are unique");
     }
     Ok(())
