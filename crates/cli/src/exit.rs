@@ -35,7 +35,7 @@ impl From<Exit> for ExitCode {
 /// Shown at the end of every help text.
 pub const HELP: &str = "Exit status:
   0  all deadlines hold
-  1  some deadlines do not hold, or cannot be shown to
+  1  some deadlines do not hold; for `check`, or cannot be shown to
   2  the arguments or the file are wrong
   3  the machine refuses, such as no real-time permission
   130  interrupted (Ctrl-C); what was seen until then is printed";
