@@ -23,13 +23,15 @@ pub struct Output {
     /// The seed that repeats the simulation, where anything in it was random.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub seed: Option<u64>,
-    /// How many schedules were simulated for each protocol; `simulate` only.
+    /// How many schedules were simulated for each protocol; where it was ended early, for the last one in `results`, its
+    /// last schedule not to the end. `simulate` only.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub runs: Option<u64>,
-    /// How much time was observed for each protocol (for each schedule of it), unless it was ended early; `simulate` and `run`.
+    /// How much time was observed for each protocol (for each schedule of it); where it was ended early in the only schedule
+    /// or the run of the last one in `results`, for that one. `simulate` and `run`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub duration_ns: Option<u64>,
-    /// Whether it was ended early by a signal; `simulate` and `run`.
+    /// Whether it was ended early by a signal; protocols that were not reached have no result then. `simulate` and `run`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub interrupted: Option<bool>,
 }
@@ -60,6 +62,12 @@ pub struct ProtocolResult {
     pub worst_slack_ns: Option<i64>,
     /// By CPU, then the most urgent first.
     pub tasks: Vec<TaskResult>,
+    /// How many schedules were begun; `simulate` only.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub runs: Option<u64>,
+    /// How much time was observed, of all schedules together; `simulate` and `run`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub observed_ns: Option<u64>,
     /// How the run ended: "completed", "interrupted" or "watchdog"; `run` only.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ended: Option<String>,
@@ -239,6 +247,8 @@ impl ProtocolResult {
             proved: report.rows.iter().all(|row| row.bound.proved),
             worst_slack_ns: report.worst_slack(system).map(|(slack, _)| slack),
             tasks: report.rows.iter().map(|row| TaskResult::new(system, row)).collect(),
+            runs: None,
+            observed_ns: None,
             ended: None,
             explain: None,
             sensitivity: None,

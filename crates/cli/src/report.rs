@@ -155,6 +155,14 @@ impl Report {
     }
 }
 
+/// What to say after an interruption, with the protocols it kept from being looked at.
+#[must_use]
+pub fn interrupt_text(missing: &[Protocol]) -> String {
+    let names: Vec<String> = missing.iter().map(ToString::to_string).collect();
+    let missing = if names.is_empty() { String::new() } else { format!("; not reached: {}", names.join(", ")) };
+    format!("interrupted: this is what was seen until then{missing}")
+}
+
 fn bound_of(system: &System, bound: &TaskBound) -> Bound {
     Bound {
         blocking: bound.blocking,

@@ -7,7 +7,7 @@ use crate::input::{self, Input};
 use crate::interrupt;
 use crate::json::{self, Output, ProtocolResult, WorstJob};
 use crate::progress::Progress;
-use crate::report::{Report, Row, Seen};
+use crate::report::{Report, Row, Seen, interrupt_text};
 use crate::table;
 use crate::trace_file::TraceFile;
 use crate::units;
@@ -57,12 +57,12 @@ pub fn run(arguments: &Run, console: &Console) -> Result<Exit, Exit> {
     interrupt::listen(move || stopped.lock().unwrap_or_else(PoisonError::into_inner).stop());
     let mut runs: Vec<Ran> = Vec::new();
     for &protocol in &protocols {
-        let trace = TraceFile::create(arguments.trace.as_deref(), protocol, protocols.len(), console)?;
         let control = Control::new();
         *current.lock().unwrap_or_else(PoisonError::into_inner) = control.clone();
         if interrupt::requested() {
             break;
         }
+        let trace = TraceFile::create(arguments.trace.as_deref(), protocol, protocols.len(), console)?;
         console.note(format!("running {} under {protocol} for {}", input.name, units::text(duration)));
         let outcome = execute(system, &RunConfig::new(protocol, duration), &control, console)?;
         if let Some(trace) = trace {
@@ -70,22 +70,19 @@ pub fn run(arguments: &Run, console: &Console) -> Result<Exit, Exit> {
             trace.write(system, &title, &outcome.records, console)?;
         }
         runs.push(Ran::new(system, protocol, outcome));
-        if interrupt::requested() {
-            break;
-        }
     }
     let text = if arguments.subject.json {
         json::to_text(&as_json(&input, duration, &runs))
     } else {
         let reason = if arguments.duration.is_some() { "" } else { " (two hyperperiods, at least 1 s, at most 10 s)" };
-        as_text(&input, &format!("{}{reason}", units::text(duration)), &runs, console)
+        as_text(&input, duration, reason, &runs, console)
     };
     for ran in &runs {
         ran.warn(console);
     }
     console.print(&text)?;
     if interrupt::requested() {
-        console.warn("interrupted: this is what was seen until then");
+        console.warn(interrupt_text(&protocols[runs.len()..]));
         return Ok(Exit::Interrupted);
     }
     Ok(Exit::from_holds(runs.iter().all(Ran::holds)))
@@ -157,6 +154,11 @@ impl Ran {
 
     fn holds(&self) -> bool {
         self.report.holds() && self.outcome.ended != Ended::Watchdog
+    }
+
+    /// How long it was observed, of what was asked for.
+    fn observed(&self, asked: Duration) -> Duration {
+        if self.outcome.ended == Ended::Interrupted { self.outcome.elapsed.min(asked) } else { asked }
     }
 
     /// What makes the numbers say less than they seem to.
@@ -239,7 +241,7 @@ impl Above {
     }
 }
 
-fn as_text(input: &Input, duration: &str, runs: &[Ran], console: &Console) -> String {
+fn as_text(input: &Input, asked: Duration, reason: &str, runs: &[Ran], console: &Console) -> String {
     let system = &input.system;
     let mut text = String::new();
     for ran in runs {
@@ -248,7 +250,10 @@ fn as_text(input: &Input, duration: &str, runs: &[Ran], console: &Console) -> St
         }
         text.push_str(&table::headline(&input.name, system, &ran.report));
         let cpus: Vec<String> = ran.outcome.cpus.iter().map(ToString::to_string).collect();
-        text.push_str(&format!("executed for {duration} on CPU {} of this machine\n\n", cpus.join(", ")));
+        let observed = ran.observed(asked);
+        let part = if observed < asked { format!("{} of ", units::text(observed)) } else { String::new() };
+        let duration = units::text(asked);
+        text.push_str(&format!("executed for {part}{duration}{reason} on CPU {} of this machine\n\n", cpus.join(", ")));
         text.push_str(&table::tasks(system, &ran.report, console.color_out));
         text.push_str(&table::reasons(system, &ran.report));
         if !ran.above.is_empty() {
@@ -261,11 +266,12 @@ fn as_text(input: &Input, duration: &str, runs: &[Ran], console: &Console) -> St
     text
 }
 
-fn as_json(input: &Input, duration: Duration, runs: &[Ran]) -> Output {
+fn as_json(input: &Input, asked: Duration, runs: &[Ran]) -> Output {
     let system = &input.system;
     let result = |ran: &Ran| {
         let mut result = ProtocolResult::new(system, &ran.report);
         result.schedulable = ran.holds();
+        result.observed_ns = Some(ran.observed(asked).as_ns());
         let ended = match ran.outcome.ended {
             Ended::Completed => "completed",
             Ended::Interrupted => "interrupted",
@@ -281,7 +287,8 @@ fn as_json(input: &Input, duration: Duration, runs: &[Ran]) -> Output {
         result
     };
     Output {
-        duration_ns: Some(duration.as_ns()),
+        // Only the last run can have been cut short.
+        duration_ns: Some(runs.last().map_or(Duration::ZERO, |last| last.observed(asked)).as_ns()),
         interrupted: Some(interrupt::requested()),
         ..Output::new(json::Verb::Run, &input.name, runs.iter().map(result).collect())
     }

@@ -7,7 +7,7 @@ use crate::input::{self, Input};
 use crate::interrupt;
 use crate::json::{self, Output, ProtocolResult};
 use crate::progress::Progress;
-use crate::report::{Report, Seen};
+use crate::report::{Report, Seen, interrupt_text};
 use crate::table;
 use crate::trace_file::TraceFile;
 use crate::units;
@@ -105,11 +105,38 @@ impl<'a> Plan<'a> {
             .unwrap_or_else(|_| self.system.clone())
     }
 
-    fn describe(&self) -> String {
-        let each = if self.schedules == 1 { String::new() } else { format!("{} schedules of ", self.schedules) };
+    fn describe(&self, played: &Played) -> String {
+        let each = match (self.schedules, played.cut) {
+            (1, None) => String::new(),
+            (1, Some(cut)) => format!("{} of ", units::text(cut)),
+            (all, None) if played.schedules == all => format!("{all} schedules of "),
+            (all, _) => format!("{} of {all} schedules of ", played.schedules),
+        };
         let reason = self.reason.map_or_else(String::new, |reason| format!(" ({reason})"));
         let seed = self.seed.map_or_else(String::new, |seed| format!(", seed {seed}"));
-        format!("{each}{}{reason}, offsets {}{seed}", units::text(self.duration), self.offsets.name())
+        let cut = match played.cut {
+            Some(cut) if self.schedules > 1 => format!("; the last of them only {}", units::text(cut)),
+            _ => String::new(),
+        };
+        format!("{each}{}{reason}, offsets {}{seed}{cut}", units::text(self.duration), self.offsets.name())
+    }
+}
+
+/// How much of a plan was played under one protocol: a signal ends it early.
+#[derive(Clone, Copy)]
+struct Played {
+    /// Schedules begun.
+    schedules: u64,
+    /// How far the last of them came, where it did not come to its end.
+    cut: Option<Duration>,
+}
+
+impl Played {
+    /// Virtual time of all schedules together.
+    fn time(&self, plan: &Plan<'_>) -> Duration {
+        let whole = self.schedules - u64::from(self.cut.is_some() && self.schedules > 0);
+        let ns = plan.duration.as_ns().saturating_mul(whole);
+        Duration::from_ns(ns.saturating_add(self.cut.unwrap_or_default().as_ns()))
     }
 }
 
@@ -165,7 +192,8 @@ pub fn simulate(arguments: &Simulate, console: &Console) -> Result<Exit, Exit> {
             }
             trace.write(system, &title, &found.records, console)?;
         }
-        reports.push(Report::of_bounds(system, &analyse(system, protocol)).with_seen(&found.seen));
+        let report = Report::of_bounds(system, &analyse(system, protocol)).with_seen(&found.seen);
+        reports.push((report, found.played));
         if interrupt::requested() {
             break;
         }
@@ -175,15 +203,15 @@ pub fn simulate(arguments: &Simulate, console: &Console) -> Result<Exit, Exit> {
     } else {
         as_text(&input, &plan, &reports, console)
     };
-    for report in &reports {
+    for (report, _) in &reports {
         warn_above(system, report, console);
     }
     console.print(&text)?;
     if interrupt::requested() {
-        console.warn("interrupted: this is what was seen until then");
+        console.warn(interrupt_text(&protocols[reports.len()..]));
         return Ok(Exit::Interrupted);
     }
-    Ok(Exit::from_holds(reports.iter().all(Report::holds)))
+    Ok(Exit::from_holds(reports.iter().all(|(report, _)| report.holds())))
 }
 
 /// A simulation charges what the analysis charges: nothing may be above a bound.
@@ -197,35 +225,43 @@ fn warn_above(system: &System, report: &Report, console: &Console) {
     }
 }
 
-fn as_text(input: &Input, plan: &Plan<'_>, reports: &[Report], console: &Console) -> String {
+fn as_text(input: &Input, plan: &Plan<'_>, reports: &[(Report, Played)], console: &Console) -> String {
     let mut text = String::new();
-    for report in reports {
+    for (report, played) in reports {
         if !text.is_empty() {
             text.push('\n');
         }
         text.push_str(&table::headline(&input.name, plan.system, report));
-        text.push_str(&format!("simulated {}\n\n", plan.describe()));
+        text.push_str(&format!("simulated {}\n\n", plan.describe(played)));
         text.push_str(&table::tasks(plan.system, report, console.color_out));
         text.push_str(&table::reasons(plan.system, report));
     }
     text
 }
 
-fn as_json(input: &Input, plan: &Plan<'_>, reports: &[Report]) -> Output {
-    let results = reports.iter().map(|report| ProtocolResult::new(plan.system, report)).collect();
+fn as_json(input: &Input, plan: &Plan<'_>, reports: &[(Report, Played)]) -> Output {
+    let result = |(report, played): &(Report, Played)| ProtocolResult {
+        runs: Some(played.schedules),
+        observed_ns: Some(played.time(plan).as_ns()),
+        ..ProtocolResult::new(plan.system, report)
+    };
+    // Only the last protocol can have been cut short.
+    let last = reports.last().map(|(_, played)| *played);
+    let cut = last.filter(|last| last.schedules <= 1).and_then(|last| last.cut);
     Output {
         offsets: Some(plan.offsets.name().to_owned()),
         seed: plan.seed,
-        runs: Some(plan.schedules),
-        duration_ns: Some(plan.duration.as_ns()),
+        runs: Some(last.map_or(0, |last| last.schedules)),
+        duration_ns: Some(cut.unwrap_or(plan.duration).as_ns()),
         interrupted: Some(interrupt::requested()),
-        ..Output::new(json::Verb::Simulate, &input.name, results)
+        ..Output::new(json::Verb::Simulate, &input.name, reports.iter().map(result).collect())
     }
 }
 
 /// What all schedules under one protocol showed.
 struct Found {
     seen: Vec<Seen>,
+    played: Played,
     /// Of the worst schedule, where a trace is wanted.
     records: Vec<Record>,
 }
@@ -235,19 +271,22 @@ fn play_all(plan: &Plan<'_>, protocol: Protocol, traced: bool, console: &Console
     let mut seen = vec![Observation::default(); plan.system.tasks().len()];
     let mut worst = (Badness::default(), 0);
     let mut records = Vec::new();
+    let mut played = Played { schedules: 0, cut: None };
     for number in 0..plan.schedules {
         let (system, config) = plan.schedule(number, protocol);
         let done = |part: Instant| {
             let share = u128::from(part.as_ns()) * 1000 / u128::from(plan.duration.as_ns().max(1));
             progress.set(number * 1000 + u64::try_from(share).unwrap_or(1000), plan.schedules * 1000);
         };
-        let one = if traced && plan.schedules == 1 {
-            let (one, recorder) = play(&system, &config, plan.duration, Recorder::default(), done);
+        let (one, reached) = if traced && plan.schedules == 1 {
+            let (one, reached, recorder) = play(&system, &config, plan.duration, Recorder::default(), done);
             records = recorder.0;
-            one
+            (one, reached)
         } else {
-            play(&system, &config, plan.duration, (), done).0
+            let (one, reached, ()) = play(&system, &config, plan.duration, (), done);
+            (one, reached)
         };
+        played = Played { schedules: number + 1, cut: (reached < plan.duration).then_some(reached) };
         let badness = Badness::of(&system, &one);
         if badness > worst.0 {
             worst = (badness, number);
@@ -262,20 +301,20 @@ fn play_all(plan: &Plan<'_>, protocol: Protocol, traced: bool, console: &Console
     if traced && plan.schedules > 1 {
         // One seed, one schedule: played again, now with a witness.
         let (system, config) = plan.schedule(worst.1, protocol);
-        records = play(&system, &config, plan.duration, Recorder::default(), |_| ()).1.0;
+        records = play(&system, &config, plan.duration, Recorder::default(), |_| ()).2.0;
     }
     let seen = seen.into_iter().map(|observation| Seen { observation, p999: None }).collect();
-    Found { seen, records }
+    Found { seen, played, records }
 }
 
-/// Plays one schedule, or what of it comes before a signal.
+/// Plays one schedule, or what of it comes before a signal: what was seen, and how far it came.
 fn play<T: Tracer>(
     system: &System,
     config: &Config,
     duration: Duration,
     tracer: T,
     progress: impl Fn(Instant),
-) -> (Vec<Observation>, T) {
+) -> (Vec<Observation>, Duration, T) {
     let mut simulation = Simulation::new(system, config, tracer);
     let end = Instant::ZERO + duration;
     let mut slice = (duration.as_ns() / 1000).max(1);
@@ -292,7 +331,7 @@ fn play<T: Tracer>(
             slice = (slice / 2).max(1);
         }
     }
-    (simulation.observations(), simulation.into_tracer())
+    (simulation.observations(), simulation.now().since(Instant::ZERO), simulation.into_tracer())
 }
 
 fn merge(all: &mut Observation, one: &Observation) {

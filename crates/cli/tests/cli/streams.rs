@@ -108,11 +108,27 @@ fn an_interrupted_simulation_prints_what_it_saw() {
         "270 min",
         "--runs",
         "1000000",
+        "--protocol",
+        "all",
         "--json",
     ]));
     assert_eq!(ended.status, 130, "{}", ended.err);
-    assert!(ended.err.contains("interrupted"), "{}", ended.err);
-    assert_eq!(json(&ended)["interrupted"], true);
+    assert!(ended.err.contains("interrupted") && ended.err.contains("not reached: pip, icpp, mpcp"), "{}", ended.err);
+    let value = json(&ended);
+    assert_eq!((&value["interrupted"], value["results"].as_array().map(Vec::len)), (&true.into(), Some(1)));
+    let (runs, asked) = (value["runs"].as_u64().expect("is given"), 270 * 60 * 1_000_000_000);
+    assert!(runs < 1_000_000, "only what was begun");
+    assert!(value["results"][0]["observed_ns"].as_u64().expect("is given") <= runs * asked);
+}
+
+#[test]
+fn an_interrupted_simulation_claims_no_more_than_it_did() {
+    let file = File::new(HOLDS);
+    // A note as the first word: the seed.
+    let ended =
+        interrupted(lockwright().arg("simulate").arg(&file.path).args(["--random-execution", "--for", "1000000 s"]));
+    assert_eq!(ended.status, 130, "{}", ended.err);
+    assert!(ended.out.contains(" of 1000000 s, offsets file"), "{}", ended.out);
 }
 
 #[test]
@@ -122,4 +138,5 @@ fn an_interrupted_run_prints_what_it_saw() {
     let ended = interrupted(lockwright().arg("run").arg(&file.path).args(["--for", "10 min", "--json"]));
     assert_eq!(ended.status, 130, "{}", ended.err);
     assert_eq!(json(&ended)["interrupted"], true);
+    assert!(json(&ended)["duration_ns"].as_u64().expect("is given") < 60 * 1_000_000_000, "not the ten minutes");
 }
