@@ -47,7 +47,7 @@ impl<'a> Plan<'a> {
         let is_random = offsets == OffsetsChoice::Random
             || arguments.random_execution
             || system.tasks().iter().any(|task| task.jitter > Duration::ZERO);
-        let schedules = match offsets {
+        let mut schedules = match offsets {
             OffsetsChoice::Random => u64::from(arguments.runs.unwrap_or(RANDOM_RUNS)),
             OffsetsChoice::Sweep => {
                 1 + system.tasks().len() as u64 * (u64::from(arguments.runs.unwrap_or(SWEEP_STEPS)) - 1)
@@ -62,7 +62,18 @@ impl<'a> Plan<'a> {
         };
         let (duration, reason) = match arguments.duration {
             Some(duration) => (duration, None),
-            None => horizon(system, offsets, schedules),
+            None => {
+                let horizon = horizon(system, offsets, schedules);
+                if horizon.schedules < schedules {
+                    console.note(format!(
+                        "{} instead of {schedules}: more of them, each long enough for every task, would release more than \
+                         {JOBS_BUDGET} jobs; --for lifts this limit",
+                        units::count(horizon.schedules, "schedule")
+                    ));
+                }
+                schedules = horizon.schedules;
+                (horizon.duration, Some(horizon.reason))
+            }
         };
         Self {
             system,
@@ -140,8 +151,18 @@ impl Played {
     }
 }
 
-/// How long each schedule is, unless the user says so.
-fn horizon(system: &System, offsets: OffsetsChoice, schedules: u64) -> (Duration, Option<&'static str>) {
+/// What the user did not say.
+struct Horizon {
+    /// Of each schedule.
+    duration: Duration,
+    /// Why so long, in words.
+    reason: &'static str,
+    /// How many there are.
+    schedules: u64,
+}
+
+/// How long each schedule is, unless the user says so, and how many of that length there can be.
+fn horizon(system: &System, offsets: OffsetsChoice, schedules: u64) -> Horizon {
     let horizon = default_horizon(system);
     let (mut duration, mut reason) = match horizon.reason {
         HorizonReason::Hyperperiods => (horizon.duration, "two hyperperiods"),
@@ -156,11 +177,26 @@ fn horizon(system: &System, offsets: OffsetsChoice, schedules: u64) -> (Duration
     }
     // Jobs in a nanosecond.
     let rate: f64 = system.tasks().iter().map(|task| 1.0 / task.period.as_ns() as f64).sum();
-    let share = Duration::from_ns(((JOBS_BUDGET / schedules.max(1)).max(1) as f64 / rate) as u64);
-    if share < duration {
-        (duration, reason) = (share, "as long as twenty million jobs in all allow; two hyperperiods are longer");
+    let budget = JOBS_BUDGET as f64 / rate;
+    let share = Duration::from_ns((budget / schedules.max(1) as f64) as u64);
+    if share >= duration {
+        return Horizon { duration: duration.min(DURATION_MAX), reason, schedules };
     }
-    (duration.min(DURATION_MAX), Some(reason))
+    // Shorter than this, a schedule may end before a task finished its first job: rather fewer of them.
+    let longest = |of: fn(&Task) -> Duration| system.tasks().iter().map(of).max().unwrap_or_default();
+    let floor = longest(|task| task.period.max(task.offset)) + longest(|task| task.deadline);
+    if share >= floor {
+        reason = "as long as twenty million jobs in all allow; two hyperperiods are longer";
+        return Horizon { duration: share, reason, schedules };
+    }
+    let duration = floor.min(duration).min(Duration::from_ns(budget as u64));
+    let most = ((budget / duration.as_ns().max(1) as f64) as u64).max(1);
+    let schedules = match (offsets, system.tasks().len() as u64) {
+        // The same number of steps for each task.
+        (OffsetsChoice::Sweep, tasks) => 1 + (most - 1) / tasks.max(1) * tasks,
+        _ => most.min(schedules),
+    };
+    Horizon { duration, reason: "the longest period and the longest deadline", schedules }
 }
 
 /// 32 bits that nobody chose; short enough to be typed again.
@@ -372,5 +408,43 @@ impl Tracer for Recorder {
         if self.0.len() < RECORDS_MAX {
             self.0.push(record);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use lockwright_model::format::parse_system_bytes;
+
+    fn system(periods: &[&str]) -> System {
+        let task = |(index, period): (usize, &&str)| {
+            format!("[[task]]\nname = \"t{index}\"\nperiod = \"{period}\"\nwcet = \"1 us\"\n")
+        };
+        let tasks: String = periods.iter().enumerate().map(task).collect();
+        let text = format!("[platform]\ncpus = 1\npriorities = \"rate-monotonic\"\n{tasks}");
+        parse_system_bytes(text.as_bytes()).expect("valid")
+    }
+
+    #[test]
+    fn no_schedule_is_too_short_for_a_job_of_every_task() {
+        let system = system(&["1 ms", "100 ms"]);
+        let floor = Duration::from_ms(200);
+        let (sweep, random) = (OffsetsChoice::Sweep, OffsetsChoice::Random);
+        for (offsets, schedules) in [(sweep, 31), (sweep, 2_000_001), (random, 100), (random, 1_000_000)] {
+            let horizon = horizon(&system, offsets, schedules);
+            assert!(horizon.duration >= floor && horizon.schedules <= schedules, "{offsets:?}");
+            let jobs =
+                horizon.schedules * (horizon.duration.as_ns() / 1_000_000 + horizon.duration.as_ns() / 100_000_000);
+            assert!(jobs <= JOBS_BUDGET, "{offsets:?}: {jobs}");
+            assert!(offsets != sweep || horizon.schedules % 2 == 1, "as many steps for each task");
+            assert_eq!(horizon.schedules < schedules, schedules > 1_000, "{offsets:?}");
+        }
+    }
+
+    #[test]
+    fn periods_that_are_worlds_apart_end_too() {
+        let horizon = horizon(&system(&["10 us", "60 min"]), OffsetsChoice::Sweep, 31);
+        assert_eq!(horizon.schedules, 1);
+        assert!(horizon.duration.as_ns() / 10_000 <= JOBS_BUDGET);
     }
 }
