@@ -4,7 +4,7 @@ use crate::console::{Console, tame};
 use crate::diagnose::{self, Severity};
 use crate::exit::Exit;
 use lockwright_model::System;
-use lockwright_model::format::{self, Diagnostic, MAX_SOURCE_BYTES};
+use lockwright_model::format::{self, Diagnostic, MAX_DIAGNOSTICS, MAX_SOURCE_BYTES};
 use std::fs::File;
 use std::io::{self, Read};
 use std::path::Path;
@@ -15,6 +15,8 @@ pub struct Source {
     pub name: String,
     /// What a system without a name of its own is called.
     pub stem: String,
+    /// As it was typed.
+    argument: String,
     bytes: Vec<u8>,
 }
 
@@ -33,12 +35,13 @@ impl Source {
     /// Says what is wrong, and with which file, on the console.
     pub fn read(path: &Path, console: &Console) -> Result<Self, Exit> {
         let is_stdin = path.as_os_str() == "-";
-        let name = if is_stdin { "standard input".into() } else { path.display().to_string() };
+        let argument = path.display().to_string();
+        let name = if is_stdin { "standard input".into() } else { argument.clone() };
         let result = if is_stdin { read_all(io::stdin().lock()) } else { File::open(path).and_then(read_all) };
         match result {
             Ok(bytes) => {
                 let stem = path.file_stem().map_or_else(String::new, |stem| stem.to_string_lossy().into_owned());
-                Ok(Self { name, stem: if is_stdin { "stdin".into() } else { stem }, bytes })
+                Ok(Self { name, stem: if is_stdin { "stdin".into() } else { stem }, argument, bytes })
             }
             Err(error) => {
                 console.error(format!("cannot read {name}: {}", reason(&error)), help(&error, path));
@@ -52,6 +55,9 @@ impl Source {
         let text = String::from_utf8_lossy(&self.bytes);
         for diagnostic in diagnostics {
             console.say_raw(&diagnose::render(diagnostic, severity, &self.name, &text, console.color_err));
+        }
+        if severity == Severity::Error && diagnostics.len() >= MAX_DIAGNOSTICS {
+            console.note(format!("only the first {MAX_DIAGNOSTICS} faults are shown"));
         }
     }
 
@@ -72,14 +78,15 @@ impl Source {
     /// # Errors
     /// Shows what is wrong with it.
     pub fn system(&self, console: &Console) -> Result<Input, Exit> {
+        // No TOML begins so: its faults, line by line, would hide the one thing that is wrong.
+        if matches!(self.bytes.iter().find(|byte| !byte.is_ascii_whitespace()), Some(b'{' | b'/')) {
+            let help =
+                format!("`lockwright import rt-app {} > system.toml` makes a task-set file of it", self.argument);
+            console.error(format!("{} is no task-set file: this looks like rt-app's JSON", self.name), &help);
+            return Err(Exit::BadInput);
+        }
         let system = format::parse_system_bytes(&self.bytes).map_err(|faults| {
             self.show(&faults, Severity::Error, console);
-            if self.bytes.iter().find(|byte| !byte.is_ascii_whitespace()) == Some(&b'{') {
-                console.note(format!(
-                    "this looks like JSON; if it is a workload of rt-app, `lockwright import rt-app {}` reads it",
-                    self.name
-                ));
-            }
             Exit::BadInput
         })?;
         let name = if system.name().is_empty() { self.stem.as_str() } else { system.name() };
@@ -104,11 +111,11 @@ fn reason(error: &io::Error) -> String {
 fn help(error: &io::Error, path: &Path) -> &'static str {
     match error.kind() {
         io::ErrorKind::NotFound if path.is_relative() => {
-            "give the path of a task-set file, from this folder, or - for standard input"
+            "give the path of a file, from this folder, or - for standard input"
         }
-        io::ErrorKind::IsADirectory => "give the path of a task-set file in it",
+        io::ErrorKind::IsADirectory => "give the path of a file in it",
         io::ErrorKind::PermissionDenied => "let this user read it",
-        _ => "give the path of a task-set file, or - for standard input",
+        _ => "give the path of a file, or - for standard input",
     }
 }
 

@@ -54,7 +54,7 @@ pub struct ProtocolResult {
     /// The protocol of resources that name none: none, pip, icpp or mpcp.
     pub protocol: String,
     /// The verdict of the verb, which its exit status follows. `check`: every deadline is proved to hold. `simulate` and `run`: no
-    /// job was seen to miss its deadline.
+    /// job was seen to miss its deadline, which says nothing about tasks that finished no job (`jobs` is 0): they are warned of.
     pub schedulable: bool,
     /// Whether every deadline is proved to hold, whichever the verb.
     pub proved: bool,
@@ -99,7 +99,7 @@ pub struct TaskResult {
     /// `deadline_ns` minus `response_ns`; below zero where the bound is beyond the deadline.
     pub slack_ns: Option<i64>,
     /// The verdict of the verb. `check`: its deadline is proved to hold. `simulate` and `run`: no job of it was seen to miss
-    /// its deadline.
+    /// its deadline, which says nothing about it where `jobs` is 0.
     pub schedulable: bool,
     /// Longest time from arrival to finish seen.
     pub observed_response_ns: Option<u64>,
@@ -136,6 +136,8 @@ pub struct WorstJob {
     pub finish_ns: u64,
     /// Which tasks executed, the longest first.
     pub executed: Vec<Executed>,
+    /// Of what the task itself executed: by earlier jobs of it, which were late.
+    pub earlier_jobs_ns: u64,
     /// No task executed: wake-up, the kernel, interrupts, the host.
     pub unaccounted_ns: u64,
 }

@@ -147,6 +147,17 @@ impl Report {
         self.rows.iter().all(Row::holds)
     }
 
+    /// What to say where a verdict rests on nothing: tasks of which no job finished and none was due.
+    #[must_use]
+    pub fn unseen_text(&self, system: &System) -> Option<String> {
+        let unseen = self.rows.iter().filter(|row| row.verdict() == Verdict::NotSeen);
+        let names: Vec<String> = unseen.map(|row| format!("`{}`", system.task(row.task).name)).collect();
+        let job = if names.len() == 1 { "no job of it" } else { "no job of them" };
+        let (names, protocol) = (names.join(", "), self.protocol);
+        (!names.is_empty())
+            .then(|| format!("under {protocol} nothing was seen of {names}: {job} finished; make it longer with --for"))
+    }
+
     /// The least slack and whose it is; `None` where a task has no bound.
     #[must_use]
     pub fn worst_slack(&self, system: &System) -> Option<(i64, TaskId)> {

@@ -14,7 +14,7 @@ use crate::units;
 use lockwright::observe::{Timeline, timeline};
 use lockwright::{Control, Ended, Job, Outcome, RunConfig, RunError, TaskOutcome};
 use lockwright_analysis::analyse;
-use lockwright_model::{Duration, Protocol, System, TaskId};
+use lockwright_model::{Duration, Event, Protocol, Record, System, TaskId};
 use lockwright_sim::default_horizon;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -40,6 +40,8 @@ struct Above {
     bound: Duration,
     job: Job,
     timeline: Timeline,
+    /// Of what the task itself executed: by earlier jobs of it, which were late.
+    earlier: Duration,
 }
 
 /// Does `run`.
@@ -78,6 +80,9 @@ pub fn run(arguments: &Run, console: &Console) -> Result<Exit, Exit> {
         as_text(&input, duration, reason, &runs, console)
     };
     for ran in &runs {
+        if let Some(unseen) = ran.report.unseen_text(system) {
+            console.warn(unseen);
+        }
         ran.warn(console);
     }
     console.print(&text)?;
@@ -136,7 +141,6 @@ fn refuse(system: &System, error: &RunError, console: &Console) -> Exit {
             let names: Vec<String> = tasks.iter().map(|&id| task(id)).collect();
             (format!("the run did not end; still executing or waiting: {}", names.join(", ")), doctor, Exit::Machine)
         }
-        RunError::TooFewCpus { .. } | RunError::TooManyPriorities { .. } => (error.to_string(), "", Exit::Machine),
         _ => (error.to_string(), doctor, Exit::Machine),
     };
     console.error(format!("cannot run: {message}"), help);
@@ -196,8 +200,14 @@ impl Above {
     fn of(system: &System, row: &Row, outcome: &Outcome) -> Option<Self> {
         row.above_bound().filter(|&above| above)?;
         let (bound, job) = (row.bound.response?, outcome.tasks.get(row.task.index())?.worst_job?);
-        let timeline = timeline(system, &outcome.records, row.task, job.arrival, job.finish);
-        Some(Self { task: row.task, bound, job, timeline })
+        let records = &outcome.records;
+        // Jobs of a task execute one after the other: what it executed until the last finish before this one was not this job.
+        let own_finish = |record: &&Record| record.task == row.task && record.event == Event::Finish;
+        let before = records.iter().rev().filter(own_finish).map(|record| record.at).find(|&at| at < job.finish);
+        let before = before.map_or(job.arrival, |at| at.max(job.arrival));
+        let earlier = executed_by(row.task, &timeline(system, records, row.task, job.arrival, before));
+        let timeline = timeline(system, records, row.task, job.arrival, job.finish);
+        Some(Self { task: row.task, bound, job, timeline, earlier })
     }
 
     /// Which job, what ran during it, what nobody answers for.
@@ -208,12 +218,18 @@ impl Above {
             .executed
             .iter()
             .map(|&(task, time)| {
-                let worst = if task == self.task {
-                    format!(", worst case {}", units::text(system.task(task).wcet))
-                } else {
+                let task_name = &system.task(task).name;
+                if task != self.task {
+                    return format!("`{task_name}` {}", units::text(time));
+                }
+                let worst = units::text(system.task(task).wcet);
+                let this = units::text(time.saturating_sub(self.earlier));
+                let earlier = if self.earlier == Duration::ZERO {
                     String::new()
+                } else {
+                    format!(" and its earlier, late jobs {}", units::text(self.earlier))
                 };
-                format!("`{}` {}{worst}", system.task(task).name, units::text(time))
+                format!("this job of `{task_name}` {this} (worst case {worst}){earlier}")
             })
             .collect();
         format!(
@@ -236,9 +252,14 @@ impl Above {
             executed: executed
                 .map(|&(task, time)| json::Executed { task: system.task(task).name.clone(), executed_ns: time.as_ns() })
                 .collect(),
+            earlier_jobs_ns: self.earlier.as_ns(),
             unaccounted_ns: self.timeline.unaccounted.as_ns(),
         }
     }
+}
+
+fn executed_by(task: TaskId, timeline: &Timeline) -> Duration {
+    timeline.executed.iter().filter(|(known, _)| *known == task).map(|&(_, time)| time).sum()
 }
 
 fn as_text(input: &Input, asked: Duration, reason: &str, runs: &[Ran], console: &Console) -> String {

@@ -44,9 +44,7 @@ struct Plan<'a> {
 impl<'a> Plan<'a> {
     fn new(arguments: &Simulate, system: &'a System, console: &Console) -> Self {
         let offsets = arguments.offsets;
-        let is_random = offsets == OffsetsChoice::Random
-            || arguments.random_execution
-            || system.tasks().iter().any(|task| task.jitter > Duration::ZERO);
+        let is_random = offsets == OffsetsChoice::Random || arguments.random_execution || has_jitter(system);
         let mut schedules = match offsets {
             OffsetsChoice::Random => u64::from(arguments.runs.unwrap_or(RANDOM_RUNS)),
             OffsetsChoice::Sweep => {
@@ -75,6 +73,9 @@ impl<'a> Plan<'a> {
                 (horizon.duration, Some(horizon.reason))
             }
         };
+        if arguments.seed.is_some() && !is_random {
+            console.note("--seed does nothing here: nothing in this simulation is random");
+        }
         Self {
             system,
             offsets,
@@ -125,11 +126,12 @@ impl<'a> Plan<'a> {
         };
         let reason = self.reason.map_or_else(String::new, |reason| format!(" ({reason})"));
         let seed = self.seed.map_or_else(String::new, |seed| format!(", seed {seed}"));
+        let jitter = if has_jitter(self.system) { ", release jitter is random" } else { "" };
         let cut = match played.cut {
             Some(cut) if self.schedules > 1 => format!("; the last of them only {}", units::text(cut)),
             _ => String::new(),
         };
-        format!("{each}{}{reason}, offsets {}{seed}{cut}", units::text(self.duration), self.offsets.name())
+        format!("{each}{}{reason}, offsets {}{jitter}{seed}{cut}", units::text(self.duration), self.offsets.name())
     }
 }
 
@@ -199,6 +201,10 @@ fn horizon(system: &System, offsets: OffsetsChoice, schedules: u64) -> Horizon {
     Horizon { duration, reason: "the longest period and the longest deadline", schedules }
 }
 
+fn has_jitter(system: &System) -> bool {
+    system.tasks().iter().any(|task| task.jitter > Duration::ZERO)
+}
+
 /// 32 bits that nobody chose; short enough to be typed again.
 fn draw_seed() -> u64 {
     std::collections::hash_map::RandomState::new().build_hasher().finish() >> 32
@@ -240,6 +246,9 @@ pub fn simulate(arguments: &Simulate, console: &Console) -> Result<Exit, Exit> {
         as_text(&input, &plan, &reports, console)
     };
     for (report, _) in &reports {
+        if let Some(unseen) = report.unseen_text(system) {
+            console.warn(unseen);
+        }
         warn_above(system, report, console);
     }
     console.print(&text)?;

@@ -95,6 +95,14 @@ fn a_fault_is_shown_with_a_caret_and_a_correction() {
 }
 
 #[test]
+fn it_says_that_it_shows_only_the_first_faults() {
+    let faults = |count: usize| format!("{HOLDS}{}", "[[task]]\nname = \"x\"\n".repeat(count));
+    let (few, many) = (on(&faults(2), "check", &[]), on(&faults(200), "check", &[]));
+    assert!(many.err.ends_with("note: only the first 50 faults are shown\n"), "{}", many.err);
+    assert!(!few.err.contains("only the first"), "{}", few.err);
+}
+
+#[test]
 fn names_do_not_reach_the_terminal_as_commands() {
     let text =
         GLOBAL.replace("here", "he\\u001b[31mre").replace("state", "st\\u001bate").replace("global", "g\\nl\\u001b");
@@ -172,6 +180,11 @@ fn rt_app_is_imported_and_checked() {
     let as_system = end(lockwright().arg("check").arg(&file.path));
     assert_eq!(as_system.status, 2);
     assert!(as_system.err.contains("import rt-app"), "{}", as_system.err);
+    assert_eq!(as_system.err.matches("error: ").count(), 1, "{}", as_system.err);
+    let missing = end(lockwright().args(["import", "rt-app"]).arg(file.beside("missing.json")));
+    assert!(!missing.err.contains("task-set"), "{}", missing.err);
+    let commented = on("\n/* a workload */ {", "simulate", &[]);
+    assert!(commented.status == 2 && commented.err.contains("rt-app's JSON"), "{}", commented.err);
     let broken = File::named("workload.json", "{ \"tasks\": ");
     let refused = end(lockwright().args(["import", "rt-app"]).arg(&broken.path));
     assert_eq!((refused.status, refused.out.as_str()), (2, ""), "{}", refused.err);

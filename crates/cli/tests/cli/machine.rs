@@ -51,7 +51,7 @@ fn more_cpus_than_there_are_is_3() {
     }
     let ended = on(&text, "run", &[]);
     assert_eq!((ended.status, ended.out.as_str()), (3, ""), "{}", ended.err);
-    assert!(ended.err.contains("cannot run"), "{}", ended.err);
+    assert!(ended.err.contains("cannot run") && ended.err.contains("lockwright doctor"), "{}", ended.err);
 }
 
 #[test]

@@ -80,3 +80,21 @@ fn a_trace_is_written_for_each_protocol() {
     let nowhere = end(lockwright().arg("simulate").arg(&file.path).arg("--trace").arg(file.beside("no/out")));
     assert_eq!((nowhere.status, nowhere.out.as_str()), (2, ""));
 }
+
+#[test]
+fn a_task_without_a_finished_job_is_named() {
+    let ended = on(HOLDS, "simulate", &["--for", "250 us"]);
+    assert_eq!(ended.status, 0, "{}", ended.err);
+    assert!(ended.err.contains("nothing was seen of `slow`: no job of it finished"), "{}", ended.err);
+    assert!(!ended.err.contains("`fast`"), "{}", ended.err);
+    assert_eq!(on(HOLDS, "simulate", &[]).err, "");
+}
+
+#[test]
+fn what_is_random_is_said() {
+    let useless = on(HOLDS, "simulate", &["--seed", "5"]);
+    assert!(useless.err.contains("--seed does nothing here"), "{}", useless.err);
+    let jitter = on(GLOBAL, "simulate", &["--seed", "5"]);
+    assert!(jitter.out.contains("offsets file, release jitter is random, seed 5"), "{}", jitter.out);
+    assert_eq!(jitter.err, "");
+}
