@@ -32,8 +32,8 @@ pub struct System {
 impl System {
     /// Validates a system. A `System` always has: 1 to [`MAX_CPUS`] processors, 1 to [`MAX_TASKS`] tasks, at
     /// most [`MAX_RESOURCES`] resources; names that are unique and not empty; for every task a CPU of the platform,
-    /// `0 < deadline <= period`, `0 < wcet`, `jitter < deadline`, times of at most [`DURATION_MAX`], and a body whose runs are
-    /// positive and add up to the wcet, whose locks are well nested, at most [`MAX_NESTING`] deep, never on a
+    /// `0 < deadline <= period`, `0 < wcet`, `jitter < deadline`, times of at most [`DURATION_MAX`](crate::DURATION_MAX), and a body whose runs are
+    /// positive and add up to the wcet, whose locks are well nested, at most [`MAX_NESTING`](crate::MAX_NESTING) deep, never on a
     /// resource already held, and never empty; ceilings at or above every user; and an order of nested locks
     /// without a cycle, so that no deadlock is possible.
     ///
