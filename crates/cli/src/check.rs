@@ -11,6 +11,7 @@ use crate::report::Report;
 use crate::table::{self, Column};
 use crate::units;
 use lockwright_analysis::{Analysis, Growth, Sensitivity, Term, analyse, explain, sensitivity};
+use lockwright_model::format::nearest;
 use lockwright_model::{Duration, Protocol, System, TaskId};
 
 /// Everything asked about one protocol.
@@ -68,10 +69,8 @@ fn find_task(system: &System, name: &str, console: &Console) -> Result<TaskId, E
     if let Some(task) = system.task_ids().find(|&task| system.task(task).name == name) {
         return Ok(task);
     }
-    let distance = |other: &str| strsim::damerau_levenshtein(&name.to_lowercase(), &other.to_lowercase());
     let names = || system.tasks().iter().map(|task| task.name.as_str());
-    let near = names().min_by_key(|other| distance(other)).filter(|other| distance(other) <= 1 + name.len() / 3);
-    let help = match near {
+    let help = match nearest(name, names()) {
         Some(near) => format!("did you mean `{near}`?"),
         None => format!("the tasks are {}", names().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ")),
     };

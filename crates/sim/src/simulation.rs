@@ -296,7 +296,7 @@ impl<'s, T: Tracer> Simulation<'s, T> {
             let state = &mut self.tasks[task];
             state.state = State::Ready;
             self.cpus[cpu].push_head(state.priority, task);
-            // `push_head` may have put it before `first` only if it were at least as urgent.
+            // `first` is more urgent, and so stays in front.
         }
         self.account(cpu);
         self.cpus[cpu].pop_first();

@@ -134,8 +134,14 @@ pub(super) fn named(kind: &str, name: &str) -> String {
     if name.is_empty() { format!("a {kind}") } else { format!("{kind} {}", shown(name)) }
 }
 
-/// The candidate nearest to `word`, if one is near.
-pub(super) fn nearest<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+/// The candidate nearest to `word`, if one is near: what was probably meant. Case does not count.
+///
+/// # Examples
+/// ```
+/// use lockwright_model::format::nearest;
+/// assert_eq!(nearest("buss", ["bus", "map"]), Some("bus"));
+/// ```
+pub fn nearest<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let letters = word.chars().take(SHOWN_MAX + 1).count();
     if letters > SHOWN_MAX {
         return None;

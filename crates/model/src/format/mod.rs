@@ -9,7 +9,7 @@ mod rt_app;
 mod task_set;
 mod writer;
 
-pub use diagnostic::{Diagnostic, MAX_DIAGNOSTICS, MAX_SOURCE_BYTES};
+pub use diagnostic::{Diagnostic, MAX_DIAGNOSTICS, MAX_SOURCE_BYTES, nearest};
 pub use rt_app::{Imported, import_rt_app};
 pub use task_set::{parse_system, parse_system_bytes};
 pub use writer::write_system;
