@@ -38,6 +38,7 @@ pub use icpp::Icpp;
 pub use mpcp::Mpcp;
 pub use none::Plain;
 pub use pip::Pip;
+pub use queue::{Order, WAITING_MAX, Waiting};
 
 use lockwright_model::{MAX_RESOURCES, MAX_TASKS};
 

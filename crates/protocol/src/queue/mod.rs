@@ -1,5 +1,7 @@
 //! Orders of waiting.
 
+mod order;
 mod priority;
 
+pub use order::{Order, WAITING_MAX, Waiting};
 pub(crate) use priority::{Links, WaitQueue};

@@ -1,0 +1,115 @@
+//! Machine words a lock is made of: how many slots fit, and when counts run out.
+
+#[cfg(target_has_atomic = "64")]
+use crate::sync::AtomicU64;
+use crate::sync::{AtomicU32, AtomicUsize};
+use core::fmt::Debug;
+use core::sync::atomic::Ordering;
+
+/// The word a lock is made of: `u32`, `usize`, and `u64` where it can be atomic. A set of slots is one word, so a lock has at most `BITS` of them.
+pub trait Word: Copy + Eq + Debug + sealed::Sealed {
+    /// Its atomic form.
+    #[doc(hidden)]
+    type Atomic: AtomicWord + Debug;
+
+    /// Its width.
+    const BITS: u32;
+}
+
+/// An atomic word, with its value as 64 bits of which the lower `BITS` count.
+#[doc(hidden)]
+#[allow(missing_docs)]
+pub trait AtomicWord: Sized + Sync + sealed::Sealed {
+    /// The word with all bits clear.
+    #[cfg(not(any(lockwright_loom, lockwright_shuttle)))]
+    const ZEROS: Self;
+    /// The word with all bits set.
+    #[cfg(not(any(lockwright_loom, lockwright_shuttle)))]
+    const ONES: Self;
+    /// Every bit of the word.
+    const MASK: u64;
+    fn with(value: u64) -> Self;
+    fn load(&self, order: Ordering) -> u64;
+    fn store(&self, value: u64, order: Ordering);
+    fn swap(&self, value: u64, order: Ordering) -> u64;
+    fn compare_exchange(&self, current: u64, new: u64, success: Ordering, failure: Ordering) -> Result<u64, u64>;
+    fn fetch_add(&self, value: u64, order: Ordering) -> u64;
+    fn fetch_sub(&self, value: u64, order: Ordering) -> u64;
+    fn fetch_or(&self, value: u64, order: Ordering) -> u64;
+    fn fetch_and(&self, value: u64, order: Ordering) -> u64;
+}
+
+mod sealed {
+    pub trait Sealed {}
+}
+
+macro_rules! word {
+    ($value:ty, $atomic:ident) => {
+        impl sealed::Sealed for $value {}
+        impl sealed::Sealed for $atomic {}
+
+        impl Word for $value {
+            type Atomic = $atomic;
+            const BITS: u32 = <$value>::BITS;
+        }
+
+        impl AtomicWord for $atomic {
+            #[cfg(not(any(lockwright_loom, lockwright_shuttle)))]
+            const ZEROS: Self = Self::new(0);
+            #[cfg(not(any(lockwright_loom, lockwright_shuttle)))]
+            const ONES: Self = Self::new(<$value>::MAX);
+            const MASK: u64 = <$value>::MAX as u64;
+
+            #[inline]
+            fn with(value: u64) -> Self {
+                Self::new(value as $value)
+            }
+            #[inline]
+            fn load(&self, order: Ordering) -> u64 {
+                $atomic::load(self, order) as u64
+            }
+            #[inline]
+            fn store(&self, value: u64, order: Ordering) {
+                $atomic::store(self, value as $value, order);
+            }
+            #[inline]
+            fn swap(&self, value: u64, order: Ordering) -> u64 {
+                $atomic::swap(self, value as $value, order) as u64
+            }
+            #[inline]
+            fn compare_exchange(
+                &self,
+                current: u64,
+                new: u64,
+                success: Ordering,
+                failure: Ordering,
+            ) -> Result<u64, u64> {
+                match $atomic::compare_exchange(self, current as $value, new as $value, success, failure) {
+                    Ok(value) => Ok(value as u64),
+                    Err(value) => Err(value as u64),
+                }
+            }
+            #[inline]
+            fn fetch_add(&self, value: u64, order: Ordering) -> u64 {
+                $atomic::fetch_add(self, value as $value, order) as u64
+            }
+            #[inline]
+            fn fetch_sub(&self, value: u64, order: Ordering) -> u64 {
+                $atomic::fetch_sub(self, value as $value, order) as u64
+            }
+            #[inline]
+            fn fetch_or(&self, value: u64, order: Ordering) -> u64 {
+                $atomic::fetch_or(self, value as $value, order) as u64
+            }
+            #[inline]
+            fn fetch_and(&self, value: u64, order: Ordering) -> u64 {
+                $atomic::fetch_and(self, value as $value, order) as u64
+            }
+        }
+    };
+}
+
+word!(u32, AtomicU32);
+#[cfg(target_has_atomic = "64")]
+word!(u64, AtomicU64);
+word!(usize, AtomicUsize);
