@@ -113,3 +113,18 @@ word!(u32, AtomicU32);
 #[cfg(target_has_atomic = "64")]
 word!(u64, AtomicU64);
 word!(usize, AtomicUsize);
+
+/// An atomic word with all bits clear, constant except in a model.
+macro_rules! zeros {
+    ($word:ty) => {{
+        #[cfg(not(any(lockwright_loom, lockwright_shuttle)))]
+        {
+            <<$word as $crate::Word>::Atomic as $crate::word::AtomicWord>::ZEROS
+        }
+        #[cfg(any(lockwright_loom, lockwright_shuttle))]
+        {
+            <<$word as $crate::Word>::Atomic as $crate::word::AtomicWord>::with(0)
+        }
+    }};
+}
+pub(crate) use zeros;
