@@ -31,6 +31,7 @@ mod log;
 #[cfg(test)]
 #[path = "../tests/realtime/machine.rs"]
 mod machine;
+pub mod measure;
 pub mod observe;
 mod pi_word;
 mod priorities;
@@ -40,6 +41,7 @@ mod sys;
 
 pub use calibrate::Calibration;
 pub use lock::LockError;
+pub use lockwright_locks as locks;
 pub use priorities::TASK_LEVELS_MAX;
 pub use run::{
     Control, Ended, Job, LOG_CAPACITY, Outcome, PriorityChange, RunConfig, RunError, TaskOutcome, Throttling, run,

@@ -5,6 +5,7 @@
 //! | `futex` | `futex`: wait, wake, lock and unlock with priority inheritance |
 //! | `sched` | `gettid`, `sched_setscheduler`, `sched_setparam`, `sched_setaffinity`, `sched_getaffinity`, timer slack |
 //! | `clock` | `clock_gettime`, `clock_nanosleep` |
+//! | `cycles` | none: the processor's counter and caches |
 //! | `memory` | `mlockall`, resource limits |
 //! | `signal` | `pthread_sigmask` |
 //! | `probe` | calls that only ask whether something exists |
@@ -12,6 +13,7 @@
 //! Times are nanoseconds of `CLOCK_MONOTONIC`.
 
 pub(crate) mod clock;
+pub(crate) mod cycles;
 pub(crate) mod futex;
 pub(crate) mod memory;
 pub(crate) mod probe;

@@ -1,0 +1,93 @@
+//! What a lock costs that nobody else wants.
+
+use super::become_realtime;
+use super::subject::{ALL, Subject, read_nothing};
+use crate::run::RunError;
+use crate::sys::{SysError, cycles, sched};
+use lockwright_locks::Slot;
+
+/// Readings a turn: the locks take turns, so that what happens to the machine happens to all.
+const TURN: usize = 100;
+
+/// Lock and unlock of every lock, without contention.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Costs {
+    /// Cycles of the time-stamp counter in a nanosecond.
+    pub cycles_per_ns: f64,
+    /// Median cycles of a reading of nothing, subtracted from all others.
+    pub harness_cycles: u64,
+    /// Whether the readings were taken under SCHED_FIFO; without, anything may come between.
+    pub realtime: bool,
+    /// Each lock, warm, and then each cold where caches can be emptied.
+    pub costs: Vec<Cost>,
+}
+
+/// The readings of one lock.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Cost {
+    /// Its name.
+    pub lock: &'static str,
+    /// Whether the lock came from memory each time, rather than from the nearest cache.
+    pub cold: bool,
+    /// Cycles for lock and unlock together, ascending, not empty; the harness is subtracted.
+    pub cycles: Vec<u64>,
+}
+
+impl Cost {
+    /// The reading that a share of all readings does not exceed: 0 is the least, 1 the greatest.
+    #[must_use]
+    pub fn quantile(&self, share: f64) -> u64 {
+        let last = self.cycles.len() - 1;
+        self.cycles[((share * last as f64).round() as usize).min(last)]
+    }
+}
+
+/// Takes `readings` readings of each lock, warm and cold, on one CPU.
+///
+/// # Errors
+/// When the thread for it cannot be started or bound. Without the right to real-time priorities it measures all the same.
+pub fn cost(readings: usize) -> Result<Costs, RunError> {
+    let thread = std::thread::Builder::new()
+        .name("measure".to_owned())
+        .spawn(move || measure(readings))
+        .map_err(|error| SysError { call: "starting a thread", errno: error.raw_os_error().unwrap_or(libc::EAGAIN) })?;
+    thread.join().map_err(|_| RunError::SetUp)?
+}
+
+fn measure(readings: usize) -> Result<Costs, RunError> {
+    // The last CPU: the first serves most interrupts.
+    let cpu = sched::affinity()?.last().copied().unwrap_or(0);
+    sched::set_affinity(sched::gettid(), &[cpu])?;
+    let cycles_per_ns = cycles::per_ns();
+    let realtime = become_realtime(cpu).is_ok();
+    let slot = Slot::claim().ok_or(RunError::SetUp)?;
+
+    let mut costs = Vec::new();
+    let mut harness_cycles = 0;
+    for cold in [false, true] {
+        if cold && !cycles::CAN_FLUSH {
+            break;
+        }
+        let locks: Vec<Box<dyn Subject>> = ALL.iter().map(|candidate| (candidate.new)()).collect();
+        let mut all: Vec<Vec<u64>> = ALL.iter().map(|_| vec![0; readings]).collect();
+        let mut nothing = vec![0; readings];
+        for from in (0..readings).step_by(TURN) {
+            let turn = from..(from + TURN).min(readings);
+            read_nothing(&mut nothing[turn.clone()], cold);
+            for (lock, cycles) in locks.iter().zip(&mut all) {
+                lock.read(&slot, &mut cycles[turn.clone()], cold);
+            }
+        }
+        nothing.sort_unstable();
+        let harness = nothing[readings / 2];
+        if !cold {
+            harness_cycles = harness;
+        }
+        costs.extend(ALL.iter().zip(all).map(|(candidate, mut cycles)| {
+            cycles.iter_mut().for_each(|reading| *reading = reading.saturating_sub(harness));
+            cycles.sort_unstable();
+            Cost { lock: candidate.name, cold, cycles }
+        }));
+    }
+    Ok(Costs { cycles_per_ns, harness_cycles, realtime, costs })
+}

@@ -1,0 +1,66 @@
+//! Every spinlock, behind one door.
+
+use crate::sys::cycles;
+use lockwright_locks::{Algorithm, Batched, Priority, SLOTS_MAX, Slot, SpinLock, Tas, Ticket};
+use std::hint::black_box;
+
+/// A lock under measurement.
+pub(super) trait Subject: Send + Sync {
+    /// Cycles from before the lock to after the unlock, into each place; from memory if `cold`.
+    fn read(&self, slot: &Slot, cycles: &mut [u64], cold: bool);
+    /// Takes the lock, executes `section`, releases it.
+    fn section(&self, slot: &Slot, priority: Priority, section: &mut dyn FnMut());
+}
+
+impl<A: Algorithm + Send + Sync> Subject for SpinLock<A, ()> {
+    fn read(&self, slot: &Slot, readings: &mut [u64], cold: bool) {
+        let request = A::request(slot, Priority(1));
+        for reading in readings {
+            if cold {
+                cycles::flush(self);
+            }
+            let before = cycles::now();
+            drop(black_box(self.lock_with(request)));
+            *reading = cycles::now() - before;
+        }
+    }
+
+    fn section(&self, slot: &Slot, priority: Priority, section: &mut dyn FnMut()) {
+        let _guard = self.lock_with(A::request(slot, priority));
+        section();
+    }
+}
+
+/// The same readings of nothing, which every reading contains.
+pub(super) fn read_nothing(readings: &mut [u64], cold: bool) {
+    let line = [0_u64; 8];
+    for reading in readings {
+        if cold {
+            cycles::flush(&line);
+        }
+        let before = cycles::now();
+        black_box(());
+        *reading = cycles::now() - before;
+    }
+}
+
+/// A lock and its name.
+pub(super) struct Candidate {
+    pub(super) name: &'static str,
+    pub(super) new: fn() -> Box<dyn Subject>,
+}
+
+const fn candidate<A: Algorithm + Send + Sync + 'static>(name: &'static str) -> Candidate {
+    Candidate { name, new: || Box::new(SpinLock::<A, ()>::new(())) }
+}
+
+/// What others are held against, for it is FIFO.
+pub(super) const FIFO: &str = "ticket";
+
+pub(super) const ALL: [Candidate; 3] =
+    [candidate::<Tas>("tas"), candidate::<Ticket>(FIFO), candidate::<Batched<SLOTS_MAX, u64>>("batched")];
+
+/// The names of the locks that are measured, in the order of the results.
+pub fn lock_names() -> impl Iterator<Item = &'static str> {
+    ALL.iter().map(|candidate| candidate.name)
+}
