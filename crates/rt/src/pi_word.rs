@@ -23,7 +23,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 const ATTEMPTS_MAX: u32 = 1_000;
 /// How often a word of the dead is asked for. Once, but for races with others who ask, and for an heir that has yet to execute.
 const INHERIT_ATTEMPTS_MAX: u32 = 100;
-/// How long the heir of a word is given to execute.
+/// How long the heir of a word is given to execute, each time.
 const HEIR_NAP_NS: u64 = 100_000;
 
 /// Why a word could not be locked or unlocked.
@@ -72,7 +72,8 @@ impl PiWord {
     /// As [`PiWord::lock`], and a word whose owner ended without unlocking becomes the caller's. So does one that is in the
     /// caller's name already: the caller forgot it, or has the id of a thread that ended.
     ///
-    /// BOUND: as in `lock`. Where another inherited the word before and has not executed since, INHERIT_ATTEMPTS_MAX naps.
+    /// BOUND: as in `lock`. Where another was given the word of the dead and does not execute to say so, INHERIT_ATTEMPTS_MAX naps, and
+    /// then [`PiError::OwnerDied`].
     #[inline]
     pub(crate) fn lock_or_inherit(&self, me: Tid) -> Result<Locked, PiError> {
         // ORDERING: as in `lock`.
@@ -84,7 +85,6 @@ impl PiWord {
 
     #[cold]
     fn wait_or_inherit(&self, me: Tid) -> Result<Locked, PiError> {
-        let mut last = PiError::OwnerDied;
         // BOUND: INHERIT_ATTEMPTS_MAX rounds.
         for _ in 0..INHERIT_ATTEMPTS_MAX {
             // ORDERING: Relaxed: only compared with.
@@ -105,15 +105,14 @@ impl PiWord {
                     }
                 }
                 Err(PiError::Deadlock) if self.is_owned_by(me) => return Ok(Locked::Inherited),
-                // The owner ended, and the waiter that was given the word has not executed since to say so in it.
-                Err(error @ PiError::Sys(SysError { errno: libc::EINVAL, .. })) => {
-                    last = error;
+                // The owner ended, and the waiter that was given the word has not executed since: word and queue disagree.
+                Err(PiError::Sys(SysError { errno: libc::EINVAL, .. })) => {
                     clock::sleep_until(clock::now_ns() + HEIR_NAP_NS).map_err(PiError::Sys)?;
                 }
                 Err(error) => return Err(error),
             }
         }
-        Err(last)
+        Err(PiError::OwnerDied)
     }
 
     /// Whether nobody has the word.
@@ -127,6 +126,13 @@ impl PiWord {
     pub(crate) fn is_owned_by(&self, tid: Tid) -> bool {
         // ORDERING: Relaxed: a thread sees its own name where it wrote it, and nobody else writes it.
         self.0.load(Ordering::Relaxed) & libc::FUTEX_TID_MASK == tid.0
+    }
+
+    /// Whether the kernel has a queue for the word.
+    #[cfg(test)]
+    pub(crate) fn has_waiters(&self) -> bool {
+        // ORDERING: Relaxed: only looked at.
+        self.0.load(Ordering::Relaxed) & libc::FUTEX_WAITERS != 0
     }
 
     #[cold]

@@ -8,8 +8,8 @@
 //! | | [`Eager`] | [`Lazy`] |
 //! |---|---|---|
 //! | how | rises above all tasks, and back | puts its id into a word of its processor, which others look at when their jobs are released |
-//! | cost when nobody comes | two system calls, about 2 µs | two atomic operations, about 10 ns |
-//! | cost when somebody comes | none | two switches for each, about 5 µs |
+//! | cost of a section | two system calls, about 2 µs | two atomic operations, about 5 ns |
+//! | cost of a job released meanwhile | none | two switches, about 5 µs, in the section; about as much after it |
 //! | binds | all threads below level 98 | managed threads of the processor: those that look |
 //! | needs | permission for level 98 | nothing |
 //! | keeps threads apart, too | no | yes, those of one processor |
@@ -18,7 +18,8 @@
 //!
 //! # With a spinlock
 //!
-//! Enter the section before you ask for the lock. Locals are dropped in reverse, so the lock is given back first:
+//! Enter the section before you ask for the lock: who waits must not be preempted either, so that the section lasts for the wait,
+//! too. Locals are dropped in reverse, so the lock is given back first:
 //!
 //! ```
 //! # use std::sync::atomic::{AtomicBool, Ordering};
@@ -104,6 +105,8 @@ pub enum SectionError {
     Inside,
     /// The thread inside waits, by other locks, for the caller.
     Deadlock,
+    /// A thread ended inside without warning, and the waiter the kernel gave its section to was kept from executing.
+    OwnerDied,
     /// A system call failed.
     Sys(SysError),
 }
@@ -139,6 +142,10 @@ impl fmt::Display for SectionError {
             Self::Deadlock => f.write_str(
                 "the thread inside the section waits for a lock that the caller holds; a section must not wait for \
                  locks that suspend",
+            ),
+            Self::OwnerDied => f.write_str(
+                "a thread ended inside a section, and the one that waited for it was kept from executing for several \
+                 milliseconds since; ask again later",
             ),
             Self::Sys(error) => write!(f, "a section failed: {error}"),
         }

@@ -1,6 +1,7 @@
 //! Who waits for a section and who does not, and what becomes of those that nobody leaves.
 
 use super::*;
+use crate::pi_word::PiError;
 use crate::section::SectionError;
 use crate::section::lazy::Cpu;
 use std::sync::atomic::{AtomicBool, AtomicU64};
@@ -236,6 +237,11 @@ fn a_thread_that_ends_inside_keeps_nobody_out() {
             let before = Lazy::abandoned(stage.cpu);
             dies_inside(&stage, 10, end, || {});
             let cpu = stage.cpu;
+            if end == End::AtOnce {
+                // A lock that does not inherit stays shut.
+                let word = &Cpu::get(cpu).expect("this CPU").word;
+                assert_eq!(word.lock(sched::gettid()), Err(PiError::OwnerDied));
+            }
             let next = stage.thread(20, move || {
                 // Looks, too.
                 let thread = Lazy::manage(cpu).expect("this CPU");
@@ -273,37 +279,46 @@ fn a_thread_that_ends_inside_lets_those_go_who_wait() {
     }
 }
 
-/// The kernel gave the word to a waiter, which others keep from executing; meanwhile somebody more urgent asks.
-#[test]
-fn who_asks_before_the_heir_executed_lets_it_execute() {
-    let Some(stage) = Stage::set() else { return };
-    let (story, before) = (Story::default(), Lazy::abandoned(stage.cpu));
-    let (heir_gate, heir) = stage.released(5, &story, "heir begins", looks);
-    let (high_gate, high) = stage.released(60, &story, "high begins", |thread| {
-        assert_eq!(thread.look(), Ok(true));
-        drop(thread.enter().expect("a section"));
+/// The kernel gave the word to a waiter, which a third thread keeps from executing for `kept_ms`; meanwhile somebody more urgent
+/// asks. Returns its answer.
+fn asks_before_the_heir(stage: &Stage, kept_ms: u64) -> Result<bool, SectionError> {
+    let (cpu, story, answer) = (stage.cpu, Story::default(), Arc::new(Mutex::new(Ok(false))));
+    let (heir_gate, heir) = stage.released(5, &story, "heir", looks);
+    let (high_gate, high) = stage.released(60, &story, "high", {
+        let answer = Arc::clone(&answer);
+        move |thread| *answer.lock().unwrap() = thread.look()
     });
-    let (between_gate, between) = (Gate::default(), Gate::default());
-    let burner = stage.thread(20, {
-        let (gate, ready) = (between_gate.clone(), between.clone());
+    let (ready, between_gate) = (Gate::default(), Gate::default());
+    let between = stage.thread(20, {
+        let (ready, gate) = (ready.clone(), between_gate.clone());
         move || {
             ready.open();
             gate.pass();
             high_gate.open();
-            burn(3 * MS);
+            burn(kept_ms * MS);
         }
     });
-    between.pass();
-    dies_inside(&stage, 50, End::AtOnce, move || {
+    ready.pass();
+    dies_inside(stage, 50, End::AtOnce, move || {
         heir_gate.open();
-        // The heir gets to wait for the word, as it would if this thread suspended for I/O.
-        clock::sleep_until(clock::now_ns() + 5 * MS).expect("a sleep");
+        // So that the heir gets to wait.
+        while !Cpu::get(cpu).expect("this CPU").word.has_waiters() {
+            clock::sleep_until(clock::now_ns() + MS).expect("a sleep");
+        }
         between_gate.open();
     });
-    join([heir, high, burner]);
-    assert_eq!(story.told().len(), 2, "in either order: the heir executes while the other one naps");
-    assert!(Cpu::get(stage.cpu).expect("this CPU").word.is_free());
-    assert_eq!(Lazy::abandoned(stage.cpu), before + 1);
+    join([heir, high, between]);
+    assert!(Cpu::get(cpu).expect("this CPU").word.is_free());
+    *answer.lock().unwrap()
+}
+
+#[test]
+fn who_asks_before_the_heir_executed_lets_it_execute_or_gives_up() {
+    let Some(stage) = Stage::set() else { return };
+    let before = Lazy::abandoned(stage.cpu);
+    assert_eq!(asks_before_the_heir(&stage, 2), Ok(true));
+    assert_eq!(asks_before_the_heir(&stage, 100), Err(SectionError::OwnerDied));
+    assert_eq!(Lazy::abandoned(stage.cpu), before + 2);
 }
 
 /// A thread that ended inside had the id that this one was given.

@@ -162,75 +162,91 @@ fn level_of_me() -> i32 {
     sched::level(sched::gettid())
 }
 
+const BATCHES: usize = 101;
+
+/// The median of all batches, and where nine of ten of them lie.
+fn print(what: &str, mut batches: Vec<f64>) {
+    batches.sort_by(f64::total_cmp);
+    let last = batches.len() - 1;
+    let [low, median, high] = [last / 20, last / 2, last - last / 20].map(|place| batches[place]);
+    println!("{what}: {median:.1} ns (90 %: {low:.1} to {high:.1})");
+}
+
+fn measure(what: &str, rounds: u64, mut section: impl FnMut()) {
+    let batch = |_| {
+        let start = clock::now_ns();
+        (0..rounds).for_each(|_| section());
+        (clock::now_ns() - start) as f64 / rounds as f64
+    };
+    print(what, (0..BATCHES).map(batch).collect());
+}
+
 /// Not a test of anything but the figures it prints: `cargo test -p lockwright costs -- --ignored --nocapture`.
 #[test]
 #[ignore = "prints costs"]
 fn costs() {
-    const BATCHES: usize = 101;
-    fn print(what: &str, rounds: u64, mut section: impl FnMut()) {
-        let mut ns: Vec<f64> = (0..BATCHES)
-            .map(|_| {
-                let start = clock::now_ns();
-                (0..rounds).for_each(|_| section());
-                (clock::now_ns() - start) as f64 / rounds as f64
-            })
-            .collect();
-        ns.sort_by(f64::total_cmp);
-        let [low, median, high] = [BATCHES / 20, BATCHES / 2, BATCHES - 1 - BATCHES / 20].map(|place| ns[place]);
-        println!("{what}: {median:.1} ns a pair (90 % of {BATCHES} batches: {low:.1} to {high:.1})");
-    }
     let Some(stage) = Stage::set() else { return };
     let cpu = stage.cpu;
     let thread = stage.thread(10, move || {
         let lazy = Lazy::manage(cpu).expect("this CPU");
-        print("lazy, enter and leave", 20_000, || drop(lazy.enter().expect("a section")));
-        print("lazy, a look at a free word", 20_000, || assert!(!lazy.look().expect("a look")));
+        measure("lazy section", 20_000, || drop(lazy.enter().expect("a section")));
+        measure("look at a free word", 20_000, || assert!(!lazy.look().expect("a look")));
         let eager = Eager::new().expect("permission was checked");
-        print("eager, enter and leave", 500, || drop(eager.enter().expect("a section")));
+        measure("eager section", 500, || drop(eager.enter().expect("a section")));
         {
             let _outer = (lazy.enter().expect("a section"), eager.enter().expect("a section"));
-            print("lazy, nested", 20_000, || drop(lazy.enter().expect("a section")));
-            print("eager, nested", 20_000, || drop(eager.enter().expect("a section")));
+            measure("lazy section, nested", 20_000, || drop(lazy.enter().expect("a section")));
+            measure("eager section, nested", 20_000, || drop(eager.enter().expect("a section")));
         }
         drop(eager);
-        let me = sched::gettid();
-        sched::set_other(me).expect("always allowed");
+        sched::set_other(sched::gettid()).expect("always allowed");
         let eager = Eager::new().expect("permission was checked");
-        print("eager, from the ordinary policy", 500, || drop(eager.enter().expect("a section")));
+        measure("eager section of an ordinary thread", 500, || drop(eager.enter().expect("a section")));
     });
-    thread.join().expect("figures");
-    // A more urgent thread that comes upon a section, waits for it and goes: what it adds to the section, in all.
+    join([thread]);
+    costs_of_a_release(&stage);
+}
+
+/// A more urgent job is released in the middle of a section: how long until the section goes on, and in all, until the job is done.
+fn costs_of_a_release(stage: &Stage) {
+    const ROUNDS: u32 = 2_000;
+    let cpu = stage.cpu;
     for looks in [true, false] {
-        let rounds = 2_000_u64;
-        let turn = Arc::new(AtomicU32::new(0));
+        let (round, jobs) = (Arc::new(AtomicU32::new(0)), Arc::new(AtomicU32::new(0)));
         let high = stage.thread(30, {
-            let turn = Arc::clone(&turn);
+            let (round, jobs) = (Arc::clone(&round), Arc::clone(&jobs));
             move || {
-                let lazy = Lazy::manage(cpu).expect("this CPU");
-                for round in 0..rounds as u32 {
-                    while turn.load(Ordering::Acquire) == round {
-                        futex::wait(&turn, round, Some(clock::now_ns() + 1_000 * MS));
+                let thread = Lazy::manage(cpu).expect("this CPU");
+                for job in 0..ROUNDS {
+                    // ORDERING: Acquire pairs with the Release below.
+                    while round.load(Ordering::Acquire) == job {
+                        futex::wait(&round, job, Some(clock::now_ns() + TEST_MAX_NS));
                     }
                     if looks {
-                        lazy.look().expect("a look");
+                        thread.look().expect("a look");
                     }
+                    jobs.fetch_add(1, Ordering::Relaxed);
                 }
             }
         });
         let low = stage.thread(10, move || {
-            let lazy = Lazy::manage(cpu).expect("this CPU");
-            clock::sleep_until(clock::now_ns() + MS).expect("a sleep");
-            let what = if looks { "lazy, a release that looks and waits" } else { "a release that does not look" };
-            print(what, rounds / BATCHES as u64, || {
-                let _section = lazy.enter().expect("a section");
-                turn.fetch_add(1, Ordering::Release);
-                futex::wake(&turn, 1);
-            });
-            // The rest of the rounds, which make no whole batch.
-            turn.store(u32::MAX, Ordering::Release);
-            futex::wake(&turn, 1);
+            let thread = Lazy::manage(cpu).expect("this CPU");
+            let (mut inside, mut in_all) = (Vec::new(), Vec::new());
+            for job in 0..ROUNDS {
+                let section = thread.enter().expect("a section");
+                let start = clock::now_ns();
+                // ORDERING: Release pairs with the Acquire above.
+                round.fetch_add(1, Ordering::Release);
+                futex::wake(&round, 1);
+                inside.push((clock::now_ns() - start) as f64);
+                assert_eq!(jobs.load(Ordering::Relaxed) > job, !looks, "it waits if it looks");
+                drop(section);
+                in_all.push((clock::now_ns() - start) as f64);
+            }
+            let what = if looks { "a job that looks" } else { "a job that does not look" };
+            print(&format!("release of {what}, until the section goes on"), inside);
+            print(&format!("release of {what}, until the job is done and the section left"), in_all);
         });
-        low.join().expect("figures");
-        high.join().expect("figures");
+        join([low, high]);
     }
 }
