@@ -159,8 +159,7 @@ impl Drop for Eager {
     fn drop(&mut self) {
         // The last of three places that try; who wants to know asks `EagerSection::leave`.
         let _ = self.fall();
-        // Where thread-locals are gone already, the thread makes no more handles.
-        let _ = HAS_HANDLE.try_with(|has| has.set(false));
+        HAS_HANDLE.set(false);
     }
 }
 
