@@ -5,6 +5,7 @@
 //! back as an [`Outcome`]: response times, misses, lock waits, and a record of who executed when.
 //!
 //! - [`observe`] reads blocking and time lines off such records, of a run or of a simulation.
+//! - [`section`] keeps other threads of a processor from preempting a user of spinlocks.
 //! - [`doctor`] says what this machine lacks for real time, and how to mend it.
 //!
 //! The protocols are the state machines of `lockwright_protocol`; `icpp` and `mpcp` execute them
@@ -36,6 +37,7 @@ pub mod observe;
 mod pi_word;
 mod priorities;
 mod run;
+pub mod section;
 #[allow(unsafe_code)] // System calls.
 mod sys;
 

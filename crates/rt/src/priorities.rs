@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!   99        the watchdog
-//!   98        scripted priority changes
+//!   98        scripted priority changes; sections no task preempts
 //!   1..=97    tasks: every priority that can occur in the run, in order, packed from 1 upwards
 //! ```
 //!
@@ -15,6 +15,9 @@ use lockwright_model::{Priority, Protocol, System};
 pub(crate) const WATCHDOG_LEVEL: u8 = 99;
 /// Level of the thread that carries out scripted priority changes.
 pub(crate) const SCRIPT_LEVEL: u8 = 98;
+/// Level of a thread inside an eager section: above all tasks, below the watchdog. Of two threads at one level neither
+/// preempts the other, so that a scripted change and a section on one processor come one after the other.
+pub(crate) const SECTION_LEVEL: u8 = 98;
 /// Levels for tasks: 1 to this.
 pub const TASK_LEVELS_MAX: usize = 97;
 

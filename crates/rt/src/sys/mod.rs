@@ -3,7 +3,7 @@
 //! | file | calls |
 //! |---|---|
 //! | `futex` | `futex`: wait, wake, lock and unlock with priority inheritance |
-//! | `sched` | `gettid`, `sched_setscheduler`, `sched_setparam`, `sched_setaffinity`, `sched_getaffinity`, timer slack |
+//! | `sched` | `gettid`, `sched_{set,get}scheduler`, `sched_{set,get}param`, `sched_{set,get}affinity`, timer slack |
 //! | `clock` | `clock_gettime`, `clock_nanosleep` |
 //! | `cycles` | none: the processor's counter and caches |
 //! | `memory` | `mlockall`, resource limits |

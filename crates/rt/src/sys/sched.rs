@@ -52,6 +52,58 @@ pub(crate) fn set_level(tid: Tid, level: u8) -> Result<(), SysError> {
     if result == 0 { Ok(()) } else { Err(SysError::last("sched_setparam")) }
 }
 
+/// How a thread is scheduled.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Scheduling {
+    /// With the flag that children do not inherit it, where that is set.
+    policy: i32,
+    /// 0 but for real-time policies.
+    pub(crate) level: u8,
+}
+
+impl Scheduling {
+    /// SCHED_FIFO, with the flags of `self`.
+    pub(crate) fn fifo(self, level: u8) -> Self {
+        Self { policy: libc::SCHED_FIFO | (self.policy & libc::SCHED_RESET_ON_FORK), level }
+    }
+
+    /// The policy without flags.
+    pub(crate) fn policy(self) -> i32 {
+        self.policy & !libc::SCHED_RESET_ON_FORK
+    }
+
+    /// Whether levels mean something to the policy: SCHED_FIFO and SCHED_RR.
+    pub(crate) fn has_level(self) -> bool {
+        matches!(self.policy(), libc::SCHED_FIFO | libc::SCHED_RR)
+    }
+
+    /// Whether it is SCHED_DEADLINE, which has more to it than a level.
+    pub(crate) fn is_deadline(self) -> bool {
+        self.policy() == libc::SCHED_DEADLINE
+    }
+}
+
+/// How the kernel schedules a thread, inheritance not counted.
+pub(crate) fn scheduling(tid: Tid) -> Result<Scheduling, SysError> {
+    // SAFETY: takes an integer.
+    let policy = unsafe { libc::syscall(libc::SYS_sched_getscheduler, tid.0) };
+    if policy < 0 {
+        return Err(SysError::last("sched_getscheduler"));
+    }
+    let mut param = libc::sched_param { sched_priority: 0 };
+    // SAFETY: `param` is valid for writing.
+    if unsafe { libc::syscall(libc::SYS_sched_getparam, tid.0, &raw mut param) } < 0 {
+        return Err(SysError::last("sched_getparam"));
+    }
+    // The kernel's levels are 0 to 99.
+    Ok(Scheduling { policy: policy as i32, level: param.sched_priority as u8 })
+}
+
+/// Schedules a thread in this way.
+pub(crate) fn set_scheduling(tid: Tid, scheduling: Scheduling) -> Result<(), SysError> {
+    set_scheduler(tid, scheduling.policy, scheduling.level)
+}
+
 /// Binds a thread to processors, by their Linux numbers.
 pub(crate) fn set_affinity(tid: Tid, cpus: &[usize]) -> Result<(), SysError> {
     // SAFETY: all zeros is an empty set.
@@ -92,4 +144,12 @@ pub(crate) fn level(tid: Tid) -> i32 {
     // SAFETY: `param` is valid for writing.
     unsafe { libc::syscall(libc::SYS_sched_getparam, tid.0, &raw mut param) };
     param.sched_priority
+}
+
+/// Ends the calling thread at once: nothing is dropped, and no thread-local is told.
+#[cfg(test)]
+pub(crate) fn exit_at_once() -> ! {
+    // SAFETY: the thread's stack stays mapped; who would join it must not.
+    unsafe { libc::syscall(libc::SYS_exit, 0) };
+    unreachable!("the thread has ended")
 }

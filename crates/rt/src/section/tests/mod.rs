@@ -1,0 +1,252 @@
+//! Sections on real threads of one processor, in an order that gates force, not clocks.
+
+mod eager;
+mod lazy;
+
+use super::{Eager, Lazy};
+use crate::machine::{Machine, require_realtime};
+use crate::priorities::WATCHDOG_LEVEL;
+use crate::sys::futex::{self, Waited};
+use crate::sys::{clock, sched};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, Mutex};
+use std::thread::{JoinHandle, spawn};
+
+const US: u64 = 1_000;
+const MS: u64 = 1_000_000;
+/// No test takes longer.
+const TEST_MAX_NS: u64 = 20_000 * MS;
+
+/// Closed, then open.
+#[derive(Clone, Default)]
+struct Gate(Arc<AtomicU32>);
+
+impl Gate {
+    /// Whoever waits and is more urgent executes before this returns.
+    fn open(&self) {
+        // ORDERING: Release pairs with the Acquire in `passes`.
+        self.0.store(1, Ordering::Release);
+        futex::wake(&self.0, i32::MAX);
+    }
+
+    /// Waits, and says whether it was opened in time.
+    fn passes(&self) -> bool {
+        let until_ns = clock::now_ns() + TEST_MAX_NS;
+        // ORDERING: Acquire pairs with the Release in `open`.
+        while self.0.load(Ordering::Acquire) == 0 {
+            if futex::wait(&self.0, 0, Some(until_ns)) == Waited::TimedOut {
+                return false;
+            }
+        }
+        true
+    }
+
+    fn pass(&self) {
+        assert!(self.passes(), "the gate was not opened");
+    }
+}
+
+/// What happened, in order. On one processor, and written to by one thread at a time.
+#[derive(Clone, Default)]
+struct Story(Arc<Mutex<Vec<&'static str>>>);
+
+impl Story {
+    fn tell(&self, event: &'static str) {
+        self.0.lock().unwrap().push(event);
+    }
+
+    fn told(&self) -> Vec<&'static str> {
+        self.0.lock().unwrap().clone()
+    }
+}
+
+/// The machine, and a watchdog above all tasks that ends the process if the test does not end.
+struct Stage {
+    cpu: usize,
+    over: Gate,
+    watchdog: Option<JoinHandle<()>>,
+    _machine: Machine,
+}
+
+impl Stage {
+    fn set() -> Option<Self> {
+        let machine = require_realtime()?;
+        let over = Gate::default();
+        let watchdog = spawn({
+            let over = over.clone();
+            move || {
+                sched::set_fifo(sched::gettid(), WATCHDOG_LEVEL).expect("permission was checked");
+                if !over.passes() {
+                    eprintln!("the watchdog ends a test that does not end");
+                    std::process::abort();
+                }
+            }
+        });
+        let cpu = sched::affinity().expect("a CPU set")[0];
+        Some(Self { cpu, over, watchdog: Some(watchdog), _machine: machine })
+    }
+
+    /// A thread on the stage's processor under SCHED_FIFO.
+    fn thread<T: Send + 'static>(&self, level: u8, body: impl FnOnce() -> T + Send + 'static) -> JoinHandle<T> {
+        let cpu = self.cpu;
+        spawn(move || {
+            let me = sched::gettid();
+            // In this order: the processor may be busy with less urgent ones.
+            sched::set_fifo(me, level).expect("permission was checked");
+            sched::set_affinity(me, &[cpu]).expect("an allowed CPU");
+            body()
+        })
+    }
+
+    /// A managed thread that waits for its gate, does `before` (which says whether it looks), and tells that it began.
+    fn released(
+        &self,
+        level: u8,
+        story: &Story,
+        name: &'static str,
+        before: impl FnOnce(&Lazy) + Send + 'static,
+    ) -> (Gate, JoinHandle<()>) {
+        let (ready, gate, cpu) = (Gate::default(), Gate::default(), self.cpu);
+        let thread = self.thread(level, {
+            let (ready, gate, story) = (ready.clone(), gate.clone(), story.clone());
+            move || {
+                let thread = Lazy::manage(cpu).expect("this CPU");
+                ready.open();
+                gate.pass();
+                before(&thread);
+                story.tell(name);
+            }
+        });
+        ready.pass();
+        (gate, thread)
+    }
+
+    /// The same, not managed.
+    fn unmanaged(&self, level: u8, story: &Story, name: &'static str) -> (Gate, JoinHandle<()>) {
+        let (ready, gate) = (Gate::default(), Gate::default());
+        let thread = self.thread(level, {
+            let (ready, gate, story) = (ready.clone(), gate.clone(), story.clone());
+            move || {
+                ready.open();
+                gate.pass();
+                story.tell(name);
+            }
+        });
+        ready.pass();
+        (gate, thread)
+    }
+}
+
+impl Drop for Stage {
+    fn drop(&mut self) {
+        self.over.open();
+        self.watchdog.take().map(JoinHandle::join);
+    }
+}
+
+/// Executes for about `ns`; time the thread did not execute does not count.
+fn burn(ns: u64) {
+    let (mut left, mut last) = (ns, clock::now_ns());
+    while left > 0 {
+        let now = clock::now_ns();
+        left = left.saturating_sub((now - last).min(MS / 10));
+        last = now;
+    }
+}
+
+fn join<const THREADS: usize>(threads: [JoinHandle<()>; THREADS]) {
+    threads.into_iter().for_each(|thread| thread.join().expect("the thread's body holds"));
+}
+
+fn level_of_me() -> i32 {
+    sched::level(sched::gettid())
+}
+
+const BATCHES: usize = 101;
+
+/// The median of all batches, and where nine of ten of them lie.
+fn print(what: &str, mut batches: Vec<f64>) {
+    batches.sort_by(f64::total_cmp);
+    let last = batches.len() - 1;
+    let [low, median, high] = [last / 20, last / 2, last - last / 20].map(|place| batches[place]);
+    println!("{what}: {median:.1} ns (90 %: {low:.1} to {high:.1})");
+}
+
+fn measure(what: &str, rounds: u64, mut section: impl FnMut()) {
+    let batch = |_| {
+        let start = clock::now_ns();
+        (0..rounds).for_each(|_| section());
+        (clock::now_ns() - start) as f64 / rounds as f64
+    };
+    print(what, (0..BATCHES).map(batch).collect());
+}
+
+/// Not a test of anything but the figures it prints: `cargo test -p lockwright costs -- --ignored --nocapture`.
+#[test]
+#[ignore = "prints costs"]
+fn costs() {
+    let Some(stage) = Stage::set() else { return };
+    let cpu = stage.cpu;
+    let thread = stage.thread(10, move || {
+        let lazy = Lazy::manage(cpu).expect("this CPU");
+        measure("lazy section", 20_000, || drop(lazy.enter().expect("a section")));
+        measure("look at a free word", 20_000, || assert!(!lazy.look().expect("a look")));
+        let eager = Eager::new().expect("permission was checked");
+        measure("eager section", 500, || drop(eager.enter().expect("a section")));
+        {
+            let _outer = (lazy.enter().expect("a section"), eager.enter().expect("a section"));
+            measure("lazy section, nested", 20_000, || drop(lazy.enter().expect("a section")));
+            measure("eager section, nested", 20_000, || drop(eager.enter().expect("a section")));
+        }
+        drop(eager);
+        sched::set_other(sched::gettid()).expect("always allowed");
+        let eager = Eager::new().expect("permission was checked");
+        measure("eager section of an ordinary thread", 500, || drop(eager.enter().expect("a section")));
+    });
+    join([thread]);
+    costs_of_a_release(&stage);
+}
+
+/// A more urgent job is released in the middle of a section: how long until the section goes on, and in all, until the job is done.
+fn costs_of_a_release(stage: &Stage) {
+    const ROUNDS: u32 = 2_000;
+    let cpu = stage.cpu;
+    for looks in [true, false] {
+        let (round, jobs) = (Arc::new(AtomicU32::new(0)), Arc::new(AtomicU32::new(0)));
+        let high = stage.thread(30, {
+            let (round, jobs) = (Arc::clone(&round), Arc::clone(&jobs));
+            move || {
+                let thread = Lazy::manage(cpu).expect("this CPU");
+                for job in 0..ROUNDS {
+                    // ORDERING: Acquire pairs with the Release below.
+                    while round.load(Ordering::Acquire) == job {
+                        futex::wait(&round, job, Some(clock::now_ns() + TEST_MAX_NS));
+                    }
+                    if looks {
+                        thread.look().expect("a look");
+                    }
+                    jobs.fetch_add(1, Ordering::Relaxed);
+                }
+            }
+        });
+        let low = stage.thread(10, move || {
+            let thread = Lazy::manage(cpu).expect("this CPU");
+            let (mut inside, mut in_all) = (Vec::new(), Vec::new());
+            for job in 0..ROUNDS {
+                let section = thread.enter().expect("a section");
+                let start = clock::now_ns();
+                // ORDERING: Release pairs with the Acquire above.
+                round.fetch_add(1, Ordering::Release);
+                futex::wake(&round, 1);
+                inside.push((clock::now_ns() - start) as f64);
+                assert_eq!(jobs.load(Ordering::Relaxed) > job, !looks, "it waits if it looks");
+                drop(section);
+                in_all.push((clock::now_ns() - start) as f64);
+            }
+            let what = if looks { "a job that looks" } else { "a job that does not look" };
+            print(&format!("release of {what}, until the section goes on"), inside);
+            print(&format!("release of {what}, until the job is done and the section left"), in_all);
+        });
+        join([low, high]);
+    }
+}
