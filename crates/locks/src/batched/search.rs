@@ -1,9 +1,10 @@
 //! Every interleaving of a few slots: one at a time, nobody stuck, first batches first, at most one section of each other while one waits.
 
 use super::steps::{ABANDONED, At, Contender, Memory, OUT, Outcome, WAITING};
+use crate::testing::search::{self, columns};
 use core::cell::Cell;
-use std::collections::HashMap;
-use std::vec::Vec;
+use std::format;
+use std::string::String;
 
 const SLOTS: usize = 3;
 
@@ -106,9 +107,11 @@ impl Memory for View {
     }
     fn push(&self, batch: u64) {
         self.change(|shared| {
-            assert!(batch != 0, "a batch has members");
-            shared.batches[usize::from(shared.count)] = batch as u8;
-            shared.count += 1;
+            assert!(batch != 0 || self.fault == Fault::NoTake, "a batch has members");
+            if let Some(last) = shared.batches.get_mut(usize::from(shared.count)) {
+                *last = batch as u8;
+                shared.count += 1;
+            }
         });
     }
     fn front(&self) -> Option<u64> {
@@ -135,7 +138,7 @@ enum Task {
 }
 
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
-struct Model {
+struct State {
     shared: Shared,
     tasks: [Task; SLOTS],
     /// Requests to come.
@@ -148,10 +151,12 @@ struct Model {
     closed: u8,
     /// Who has arrived and waits, or gave up and is still queued.
     queued: u8,
+    /// What must not have happened.
+    wrong: Option<Wrong>,
 }
 
 /// What goes wrong in a step.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 enum Wrong {
     TwoInside,
     LaterBatchFirst,
@@ -167,7 +172,7 @@ struct Setting {
     fault: Fault,
 }
 
-impl Model {
+impl State {
     fn new(setting: &Setting) -> Self {
         Self {
             shared: Shared::default(),
@@ -177,6 +182,7 @@ impl Model {
             later: [0; SLOTS],
             closed: 0,
             queued: 0,
+            wrong: None,
         }
     }
 
@@ -184,19 +190,9 @@ impl Model {
         self.tasks.iter().all(|&task| task == Task::Idle) && self.left.iter().all(|&left| left == 0)
     }
 
-    /// The next step of `task`; of `SLOTS + task`: it gives up.
-    fn step(&self, setting: &Setting, task: usize) -> Option<Result<Self, Wrong>> {
+    /// The next step of `task`; `None` where it has nothing to do.
+    fn step(&self, setting: &Setting, task: usize) -> Option<Self> {
         let mut next = self.clone();
-        let (task, gives_up) = (task % SLOTS, task >= SLOTS);
-        let bit = 1 << task;
-        if gives_up {
-            let Task::Asks(contender) = &mut next.tasks[task] else { return None };
-            if contender.at != At::Wait || setting.give_up & bit == 0 {
-                return None;
-            }
-            contender.at = At::Abandon;
-            return Some(Ok(next));
-        }
         match self.tasks[task] {
             Task::Idle if self.left[task] == 0 => return None,
             Task::Idle => {
@@ -211,23 +207,30 @@ impl Model {
                 let outcome = contender.step(&view);
                 next.shared = view.shared.get();
                 next.tasks[task] = if leaves { Task::Leaves(contender) } else { Task::Asks(contender) };
-                next.watch(task, self.tasks[task], view.at);
+                next.watch(task, leaves, view.at);
                 match outcome {
-                    Outcome::Holds => {
-                        if let Err(wrong) = next.enters(task) {
-                            return Some(Err(wrong));
-                        }
-                    }
+                    Outcome::Holds => next.wrong = next.enters(task).err(),
                     Outcome::Gone => next.tasks[task] = Task::Idle,
                     Outcome::Steps | Outcome::Spins => {}
                 }
             }
         }
-        Some(Ok(next))
+        Some(next)
+    }
+
+    /// The same, where a waiter decides to give up.
+    fn gives_up(&self, setting: &Setting, task: usize) -> Option<Self> {
+        let mut next = self.clone();
+        let Task::Asks(contender) = &mut next.tasks[task] else { return None };
+        if contender.at != At::Wait || setting.give_up & 1 << task == 0 {
+            return None;
+        }
+        contender.at = At::Abandon;
+        Some(next)
     }
 
     /// Keeps the books of the promise.
-    fn watch(&mut self, task: usize, before: Task, at: At) {
+    fn watch(&mut self, task: usize, leaves: bool, at: At) {
         let bit = 1 << task;
         match at {
             At::Join => {
@@ -245,8 +248,8 @@ impl Model {
                 }
             }
             // The end of a section closes the batches, when it has seen that nobody arrived, or takes who did.
-            At::Collect if matches!(before, Task::Leaves(_)) && self.shared.arrivals == 0 => self.closed |= self.queued,
-            At::Gather if matches!(before, Task::Leaves(_)) => self.closed |= self.queued,
+            At::Collect if leaves && self.shared.arrivals == 0 => self.closed |= self.queued,
+            At::Gather if leaves => self.closed |= self.queued,
             _ => {}
         }
         // Who was taken out of the queue does not wait any more, whether it knows or not.
@@ -283,49 +286,46 @@ impl Model {
     }
 }
 
-struct Found {
-    states: usize,
-    stuck: usize,
-}
+impl search::Model for Setting {
+    type State = State;
 
-fn search(setting: &Setting) -> Result<Found, Wrong> {
-    let first = Model::new(setting);
-    let mut states = Vec::from([first.clone()]);
-    let mut numbers = HashMap::from([(first, 0_u32)]);
-    let mut before: Vec<Vec<u32>> = Vec::from([Vec::new()]);
-    let mut at = 0;
-    while at < states.len() {
-        for task in 0..2 * SLOTS {
-            let Some(next) = states[at].step(setting, task) else { continue };
-            let next = next?;
-            let number = *numbers.entry(next.clone()).or_insert_with(|| {
-                states.push(next);
-                before.push(Vec::new());
-                states.len() as u32 - 1
-            });
-            before[number as usize].push(at as u32);
-        }
-        at += 1;
+    fn start(&self) -> State {
+        State::new(self)
     }
-    // Backwards from the ends: what is not reached cannot end.
-    let mut ends: Vec<bool> = states.iter().map(Model::is_done).collect();
-    let mut open: Vec<usize> = (0..states.len()).filter(|&state| ends[state]).collect();
-    while let Some(state) = open.pop() {
-        for &earlier in &before[state] {
-            if !core::mem::replace(&mut ends[earlier as usize], true) {
-                open.push(earlier as usize);
-            }
+    fn tasks(&self) -> usize {
+        SLOTS
+    }
+    fn steps(&self, state: &State, task: usize, to: &mut dyn FnMut(State)) {
+        // What is wrong stays so: its future says nothing.
+        if state.wrong.is_none() {
+            state.step(self, task).into_iter().chain(state.gives_up(self, task)).for_each(to);
         }
     }
-    Ok(Found { states: states.len(), stuck: ends.iter().filter(|&&ends| !ends).count() })
+    fn is_done(&self, state: &State) -> bool {
+        state.is_done()
+    }
+    fn is_wrong(&self, state: &State) -> bool {
+        state.wrong.is_some()
+    }
+    fn counts(&self, _: &State, _: usize, to: &State) -> bool {
+        to.wrong.is_some()
+    }
+    fn describe(&self, from: &State, task: usize, to: &State) -> String {
+        match (from.tasks[task], to.wrong) {
+            (_, Some(wrong)) => format!("{wrong:?}"),
+            (Task::Asks(contender) | Task::Leaves(contender), None) => format!("{:?}", contender.at),
+            (other, None) => format!("{other:?}"),
+        }
+    }
 }
 
 const TWO_EACH: Setting = Setting { requests: [2; SLOTS], priorities: [1, 2, 3], give_up: 0, fault: Fault::None };
 
 fn holds(setting: Setting) {
-    let found = search(&setting).expect("the promise is kept");
+    let found = search::search(&setting);
     std::println!("{} states", found.states);
-    assert_eq!(found.stuck, 0, "of {} states", found.states);
+    assert_eq!(found.wrong, 0, "the promise is broken:\n{}", columns(SLOTS, &found.way_to_counted));
+    assert_eq!(found.stuck, 0, "somebody waits for ever:\n{}", columns(SLOTS, &found.way_to_stuck));
 }
 
 #[test]
@@ -343,20 +343,17 @@ fn three_slots_that_may_give_up() {
     holds(Setting { give_up: 0b111, ..TWO_EACH });
 }
 
-fn fails(fault: Fault) -> Option<Wrong> {
-    match search(&Setting { fault, ..TWO_EACH }) {
-        Err(wrong) => Some(wrong),
-        Ok(found) => {
-            assert_ne!(found.stuck, 0, "{fault:?} goes unnoticed");
-            None
-        }
-    }
+/// What the shortest way to a broken promise ends in; `None` where only an end is missing.
+fn fails(fault: Fault) -> Option<String> {
+    let found = search::search(&Setting { fault, ..TWO_EACH });
+    assert!(found.wrong > 0 || found.stuck > 0, "{fault:?} goes unnoticed");
+    found.way_to_counted.last().map(|(_, what)| what.clone())
 }
 
 #[test]
 fn wrong_locks_are_caught() {
-    assert_eq!(fails(Fault::NoTake), Some(Wrong::TwoInside));
+    assert_eq!(fails(Fault::NoTake).as_deref(), Some("TwoInside"));
+    assert_eq!(fails(Fault::LateBatches).as_deref(), Some("PassedTwice"));
+    assert_eq!(fails(Fault::FreedTooEarly).as_deref(), Some("PassedTwice"));
     assert_eq!(fails(Fault::LostGrant), None);
-    assert_eq!(fails(Fault::LateBatches), Some(Wrong::PassedTwice));
-    assert_eq!(fails(Fault::FreedTooEarly), Some(Wrong::PassedTwice));
 }
