@@ -116,14 +116,15 @@ impl Memory for View {
     }
     fn front(&self) -> Option<u64> {
         let shared = self.shared.get();
-        (shared.count != 0 && self.fault != Fault::FreedTooEarly).then_some(u64::from(shared.batches[0]))
+        // Two at once (NoTake) can leave an empty one.
+        (shared.batches[0] != 0 && self.fault != Fault::FreedTooEarly).then_some(u64::from(shared.batches[0]))
     }
     fn remove(&self, slot: usize) {
         self.change(|shared| {
             shared.batches[0] &= !(1 << slot);
             if shared.batches[0] == 0 {
                 shared.batches.rotate_left(1);
-                shared.count -= 1;
+                shared.count = shared.count.saturating_sub(1);
             }
         });
     }
