@@ -32,6 +32,11 @@ impl<R> Tas<R> {
             Self { taken: AtomicU32::new(0), relax: PhantomData }
         }
     }
+
+    #[cfg(feature = "lock_api")]
+    pub(crate) fn is_taken(&self) -> bool {
+        self.taken.load(Ordering::Relaxed) != 0
+    }
 }
 
 // SAFETY: a swap that finds 0 is the only acquire, and nobody but the holder writes 0.

@@ -40,6 +40,17 @@ impl<R> Ticket<R> {
             Self { next: AtomicU32::new(ticket), serving: AtomicU32::new(ticket), relax: PhantomData }
         }
     }
+
+    #[cfg(feature = "lock_api")]
+    pub(crate) fn is_taken(&self) -> bool {
+        self.next.load(Ordering::Relaxed) != self.serving.load(Ordering::Relaxed)
+    }
+
+    /// What the holder keeps for the release, for one that cannot keep it.
+    #[cfg(feature = "lock_api")]
+    pub(crate) fn after_serving(&self) -> u32 {
+        self.serving.load(Ordering::Relaxed).wrapping_add(1)
+    }
 }
 
 // SAFETY: each ticket is drawn once, and `serving` reaches it by the release of the one before; fewer than 2^32 ask at once.
