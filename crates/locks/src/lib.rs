@@ -8,7 +8,7 @@
 //! | `Mcs` | FIFO | m − 1 | slot | no |
 //! | `Clh` | FIFO | m − 1 | slot | no |
 //! | [`Markatos`] | priority, chosen at release | unbounded but for the most urgent | slot, priority | no |
-//! | `JohnsonHarathi` | priority, queued at acquire | unbounded but for the most urgent | slot, priority | no |
+//! | [`JohnsonHarathi`] | priority, queued at acquire | unbounded but for the most urgent | slot, priority | no |
 //! | [`Bpl`] | FIFO across batches, priority inside one | m − 1 where cores are about equally fast | slot, priority | yes |
 //! | [`Batched`] | FIFO across batches, priority inside one | m − 1 | slot, priority | yes |
 //!
@@ -38,6 +38,7 @@ extern crate std;
 
 mod algorithm;
 mod batched;
+mod johnson_harathi;
 mod markatos;
 #[cfg(all(feature = "lock_api", not(any(lockwright_loom, lockwright_shuttle))))]
 mod raw_mutex;
@@ -58,6 +59,7 @@ mod ticket;
 pub use algorithm::{Abortable, Algorithm, Deadline};
 pub use batched::Batched;
 pub use bpl::Bpl;
+pub use johnson_harathi::JohnsonHarathi;
 pub use markatos::Markatos;
 pub use relax::{Backoff, Relax, Spin};
 pub use slot::{Priority, SLOTS_MAX, Slot};
