@@ -212,11 +212,12 @@ fn costs_of_a_release(stage: &Stage) {
     const ROUNDS: u32 = 2_000;
     let cpu = stage.cpu;
     for looks in [true, false] {
-        let (round, jobs) = (Arc::new(AtomicU32::new(0)), Arc::new(AtomicU32::new(0)));
+        let (round, jobs, ready) = (Arc::new(AtomicU32::new(0)), Arc::new(AtomicU32::new(0)), Gate::default());
         let high = stage.thread(30, {
-            let (round, jobs) = (Arc::clone(&round), Arc::clone(&jobs));
+            let (round, jobs, ready) = (Arc::clone(&round), Arc::clone(&jobs), ready.clone());
             move || {
                 let thread = Lazy::manage(cpu).expect("this CPU");
+                ready.open();
                 for job in 0..ROUNDS {
                     // ORDERING: Acquire pairs with the Release below.
                     while round.load(Ordering::Acquire) == job {
@@ -229,6 +230,8 @@ fn costs_of_a_release(stage: &Stage) {
                 }
             }
         });
+        // From then on the less urgent one executes only while this one waits.
+        ready.pass();
         let low = stage.thread(10, move || {
             let thread = Lazy::manage(cpu).expect("this CPU");
             let (mut inside, mut in_all) = (Vec::new(), Vec::new());
