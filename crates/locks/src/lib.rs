@@ -9,8 +9,8 @@
 //! | `Clh` | FIFO | m − 1 | slot | no |
 //! | `Markatos` | priority, chosen at release | unbounded but for the most urgent | slot, priority | no |
 //! | `JohnsonHarathi` | priority, queued at acquire | unbounded but for the most urgent | slot, priority | no |
-//! | `Bpl` | FIFO across batches, priority inside one | m − 1 where cores are about equally fast | slot, priority | yes |
 //! | [`Batched`] | FIFO across batches, priority inside one | m − 1 | slot, priority | yes |
+//! | [`Bpl`] | FIFO across batches, priority inside one | m − 1 where cores are about equally fast | slot, priority | yes |
 //!
 //! # What every bound here rests on
 //! Bounds count critical sections, and hold for waiters and holders that **cannot be preempted**: a holder that is preempted keeps
@@ -48,11 +48,13 @@ mod sync;
 mod testing;
 mod word;
 
+mod bpl;
 mod tas;
 mod ticket;
 
 pub use algorithm::{Abortable, Algorithm, Deadline};
 pub use batched::Batched;
+pub use bpl::Bpl;
 pub use relax::{Backoff, Relax, Spin};
 pub use slot::{Priority, SLOTS_MAX, Slot};
 pub use spin_lock::{Guard, SpinLock};

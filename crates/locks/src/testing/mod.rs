@@ -14,6 +14,8 @@ mod abort;
 mod exclusion;
 mod order;
 pub(crate) mod run;
+#[cfg(not(any(lockwright_loom, lockwright_shuttle)))]
+pub(crate) mod search;
 mod twins;
 
 pub(crate) use abort::abort;

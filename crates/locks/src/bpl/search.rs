@@ -1,0 +1,281 @@
+//! All interleavings of the steps of a few tasks.
+//!
+//! `cargo test --release -p lockwright-locks bpl::search -- --nocapture --include-ignored` prints the figures and the ways that `docs/bpl.md` shows.
+
+use super::steps::{At, Contender, Memory, Outcome, Place, Rules, Version};
+use crate::testing::search::{Found, Model, columns, search};
+use core::cell::{Cell, RefCell};
+use core::hash::{Hash, Hasher};
+use std::format;
+use std::string::{String, ToString};
+
+const TASKS_MAX: usize = 3;
+
+/// Some tasks that take one lock a few times each.
+#[derive(Clone, Copy)]
+struct Tasks {
+    rules: Rules,
+    /// One a task; less is more urgent.
+    priorities: &'static [u8],
+    requests: u8,
+    /// The batch at the beginning.
+    batch: u8,
+    /// Who may give up, at any look, a bit a task.
+    give_up: u8,
+}
+
+/// The shared words and the tasks, as small as can be: there are millions of them.
+#[derive(Clone, PartialEq, Eq)]
+struct State {
+    memory: [u8; 7],
+    tasks: [Task; TASKS_MAX],
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+struct Task {
+    at: At,
+    batch: u8,
+    seen: u8,
+    /// Requests that are not done.
+    left: u8,
+}
+
+impl Hash for State {
+    fn hash<H: Hasher>(&self, hasher: &mut H) {
+        let mut bytes = [0; 7 + 4 * TASKS_MAX];
+        bytes[..7].copy_from_slice(&self.memory);
+        for (bytes, task) in bytes[7..].chunks_mut(4).zip(&self.tasks) {
+            bytes.copy_from_slice(&[task.at as u8, task.batch, task.seen, task.left]);
+        }
+        hasher.write(&bytes);
+    }
+}
+
+/// Plain words, which remember what was done to them last.
+struct Plain {
+    rules: Rules,
+    words: Cell<[u8; 7]>,
+    log: Option<RefCell<String>>,
+}
+
+impl Plain {
+    fn new(rules: Rules, words: [u8; 7]) -> Self {
+        Self { rules, words: Cell::new(words), log: None }
+    }
+
+    fn get(&self, place: Place) -> u64 {
+        u64::from(self.words.get()[place as usize])
+    }
+
+    /// Writes what `new` makes of the word, and gives the word before.
+    fn update(&self, place: Place, new: impl FnOnce(u64) -> Option<u64>) -> u64 {
+        let old = self.get(place);
+        let new = new(old).map(|new| new & self.rules.nobody());
+        if let Some(new) = new {
+            let mut words = self.words.get();
+            words[place as usize] = new as u8;
+            self.words.set(words);
+        }
+        if let Some(log) = &self.log {
+            let mut log = log.borrow_mut();
+            assert!(log.is_empty(), "a step is one access");
+            *log = match new {
+                None => format!("{} is {}", name(place), self.word(place, old)),
+                Some(new) => format!("{} {} -> {}", name(place), self.word(place, old), self.word(place, new)),
+            };
+        }
+        old
+    }
+
+    fn word(&self, place: Place, word: u64) -> String {
+        match place {
+            Place::Lowest | Place::Urgent if word == self.rules.nobody() => "-".to_string(),
+            Place::Settling0 | Place::Settling1 => format!("{word:03b}"),
+            Place::Batch => format!("{}+{}", self.rules.id(word), word >> self.rules.id_bits),
+            _ => word.to_string(),
+        }
+    }
+}
+
+fn name(place: Place) -> &'static str {
+    match place {
+        Place::Waiters => "waiters",
+        Place::Batch => "batch",
+        Place::Lowest => "barrier[0]",
+        Place::Urgent => "barrier[1]",
+        Place::Settling0 => "settling[0]",
+        Place::Settling1 => "settling[1]",
+        Place::Status => "status",
+    }
+}
+
+impl Memory for Plain {
+    fn rules(&self) -> Rules {
+        self.rules
+    }
+    fn load(&self, place: Place) -> u64 {
+        self.update(place, |_| None)
+    }
+    fn store(&self, place: Place, value: u64) {
+        self.update(place, |_| Some(value));
+    }
+    fn swap(&self, place: Place, value: u64) -> u64 {
+        self.update(place, |_| Some(value))
+    }
+    fn compare_exchange(&self, place: Place, current: u64, new: u64) -> Result<u64, u64> {
+        let old = self.update(place, |old| (old == current).then_some(new));
+        if old == current { Ok(old) } else { Err(old) }
+    }
+    fn fetch_add(&self, place: Place, value: u64) -> u64 {
+        self.update(place, |old| Some(old.wrapping_add(value)))
+    }
+    fn fetch_sub(&self, place: Place, value: u64) -> u64 {
+        self.update(place, |old| Some(old.wrapping_sub(value)))
+    }
+    fn fetch_or(&self, place: Place, value: u64) -> u64 {
+        self.update(place, |old| Some(old | value))
+    }
+    fn fetch_and(&self, place: Place, value: u64) -> u64 {
+        self.update(place, |old| Some(old & value))
+    }
+}
+
+impl Tasks {
+    fn contender(&self, state: &State, task: usize) -> Contender {
+        let Task { at, batch, seen, .. } = state.tasks[task];
+        Contender { at, bit: 1 << task, priority: self.priorities[task].into(), batch: batch.into(), seen: seen.into() }
+    }
+
+    /// The next request begins where the last one ended.
+    fn with(&self, state: &State, task: usize, memory: &Plain, contender: Contender) -> State {
+        let mut state = state.clone();
+        state.memory = memory.words.get();
+        let it = &mut state.tasks[task];
+        (it.at, it.batch, it.seen) = (contender.at, contender.batch as u8, contender.seen as u8);
+        if it.at == At::Outside {
+            it.left -= 1;
+            if it.left > 0 {
+                it.at = At::ReadBatch;
+            }
+        }
+        state
+    }
+}
+
+fn waits(task: &Task) -> bool {
+    (At::Enter0..=At::FinalTry).contains(&task.at)
+}
+
+fn holds(task: &Task) -> bool {
+    (At::Uncount..=At::Free).contains(&task.at)
+}
+
+impl Model for Tasks {
+    type State = State;
+
+    fn start(&self) -> State {
+        let nobody = self.rules.nobody() as u8;
+        let mut memory = [0; 7];
+        memory[Place::Batch as usize] = self.batch;
+        (memory[Place::Lowest as usize], memory[Place::Urgent as usize]) = (nobody, nobody);
+        let mut tasks = [Task { at: At::Outside, batch: 0, seen: 0, left: 0 }; TASKS_MAX];
+        for task in &mut tasks[..self.tasks()] {
+            (task.at, task.left) = (At::ReadBatch, self.requests);
+        }
+        State { memory, tasks }
+    }
+
+    fn tasks(&self) -> usize {
+        self.priorities.len()
+    }
+
+    fn steps(&self, state: &State, task: usize, to: &mut dyn FnMut(State)) {
+        let mut contender = self.contender(state, task);
+        if contender.at == At::Outside {
+            return;
+        }
+        let memory = Plain::new(self.rules, state.memory);
+        let outcome = contender.step(&memory);
+        to(self.with(state, task, &memory, contender));
+        if outcome == Outcome::Waits && self.give_up >> task & 1 == 1 {
+            contender.give_up();
+            to(self.with(state, task, &memory, contender));
+        }
+    }
+
+    fn is_done(&self, state: &State) -> bool {
+        state.tasks.iter().all(|task| task.at == At::Outside)
+    }
+
+    fn is_wrong(&self, state: &State) -> bool {
+        state.tasks.iter().filter(|task| holds(task)).count() > 1
+    }
+
+    /// A waiter gets in while one of an earlier batch waits.
+    fn counts(&self, from: &State, task: usize, to: &State) -> bool {
+        from.tasks[task].at == At::FinalTry
+            && to.tasks[task].at == At::Uncount
+            && from
+                .tasks
+                .iter()
+                .any(|other| waits(other) && self.rules.is_earlier(other.batch.into(), from.tasks[task].batch.into()))
+    }
+
+    fn describe(&self, from: &State, task: usize, to: &State) -> String {
+        let mut memory = Plain::new(self.rules, from.memory);
+        memory.log = Some(RefCell::default());
+        self.contender(from, task).step(&memory);
+        let log = memory.log.take().expect("it was just set").into_inner();
+        let after = match (from.tasks[task].at, to.tasks[task].at) {
+            (_, At::Uncount) => ": in",
+            (At::TryStatus, At::Inside) => ": in",
+            (At::Free, _) => ": out",
+            (At::FinalLowest, At::Enter0) => ": back to stage 0, barrier[1] stays",
+            (_, At::ResetOnExit | At::Leave1) => ": back to stage 0",
+            _ => "",
+        };
+        format!("{log}{after}")
+    }
+}
+
+const fn rules(version: Version) -> Rules {
+    Rules { id_bits: 5, bits: 8, version }
+}
+
+fn tasks(version: Version, priorities: &'static [u8], requests: u8) -> Tasks {
+    Tasks { rules: rules(version), priorities, requests, batch: 0, give_up: 0 }
+}
+
+/// Searches, prints what was found, and asserts exclusion.
+fn searched(name: &str, tasks: Tasks) -> Found {
+    let begin = std::time::Instant::now();
+    let found = search(&tasks);
+    std::eprintln!(
+        "{name}: {} states, {} stuck, {} steps let a later batch in first, {:.1} s",
+        found.states,
+        found.stuck,
+        found.counted,
+        begin.elapsed().as_secs_f64()
+    );
+    if !found.way_to_stuck.is_empty() {
+        std::eprintln!("{}", columns(tasks.tasks(), &found.way_to_stuck));
+    }
+    assert_eq!(found.wrong, 0, "two at once");
+    found
+}
+
+#[test]
+fn as_published_a_waiter_can_be_left_for_ever() {
+    let found = searched("published, 2 tasks x 2", tasks(Version::Published, &[0, 1], 2));
+    assert!(found.stuck > 0);
+}
+
+#[test]
+fn repaired_nobody_is() {
+    for priorities in [&[0, 1], &[1, 1]] {
+        let found = searched("repaired, 2 tasks x 3", tasks(Version::Repaired, priorities, 3));
+        assert_eq!(found.stuck, 0);
+    }
+    let found = searched("repaired, 3 tasks x 1", tasks(Version::Repaired, &[0, 1, 2], 1));
+    assert_eq!(found.stuck, 0);
+}
