@@ -18,7 +18,7 @@ mod steps;
 mod tests;
 
 use crate::sync::{constructor, fence, free_by_new};
-use crate::word::AtomicWord;
+use crate::word::{AtomicWord, zeros};
 use crate::{Abortable, Algorithm, Deadline, Priority, Relax, SLOTS_MAX, Slot, Spin, Word};
 use core::marker::PhantomData;
 use core::sync::atomic::Ordering;
@@ -42,8 +42,17 @@ use steps::{At, Contender, Memory, Outcome, Place, Rules, Version};
 /// that gives up has all others settle anew.
 ///
 /// # Reference
-/// "Bounded Priority-Aware Locking for Real-Time Kernels" (BPL), with one more reset of `barrier[1]`, without which a waiter can be left
-/// waiting for ever: `docs/bpl.md`.
+/// S. Sinha, R. West: Bounded priority-aware locking for real-time kernels; with one more reset of `barrier[1]`, without which a
+/// waiter can be left waiting for ever, and ids that may run over: `docs/bpl.md`.
+///
+/// # Examples
+/// ```
+/// use lockwright_locks::{Bpl, Priority, Slot, SpinLock};
+///
+/// static STATE: SpinLock<Bpl<8>, u32> = SpinLock::new(0);
+/// let slot = Slot::claim().expect("fewer than 64 threads have one");
+/// *STATE.lock_with((&slot, Priority(7))) += 1;
+/// ```
 #[derive(Debug)]
 pub struct Bpl<const SLOTS: usize, W: Word = usize, R = Spin> {
     door: CachePadded<Door<W>>,
@@ -68,24 +77,18 @@ struct Barriers<W: Word> {
     settling: [W::Atomic; 2],
 }
 
-/// A word of zeros or ones, constant except in a model.
-macro_rules! word {
-    ($bits:ident) => {{
+/// An atomic word with all bits set, constant except in a model.
+macro_rules! ones {
+    ($word:ty) => {{
         #[cfg(not(any(lockwright_loom, lockwright_shuttle)))]
         {
-            <W::Atomic as AtomicWord>::$bits
+            <<$word as Word>::Atomic as AtomicWord>::ONES
         }
         #[cfg(any(lockwright_loom, lockwright_shuttle))]
         {
-            W::Atomic::with(constant::$bits)
+            <<$word as Word>::Atomic as AtomicWord>::with(u64::MAX)
         }
     }};
-}
-
-#[cfg(any(lockwright_loom, lockwright_shuttle))]
-mod constant {
-    pub(super) const ZEROS: u64 = 0;
-    pub(super) const ONES: u64 = u64::MAX;
 }
 
 impl<const SLOTS: usize, W: Word, R> Bpl<SLOTS, W, R> {
@@ -104,8 +107,8 @@ impl<const SLOTS: usize, W: Word, R> Bpl<SLOTS, W, R> {
         fn new() -> Self {
             let _ = Self::RULES;
             Self {
-                door: CachePadded::new(Door { waiters: word!(ZEROS), batch: word!(ZEROS), status: word!(ZEROS) }),
-                barriers: CachePadded::new(Barriers { barrier: [word!(ONES), word!(ONES)], settling: [word!(ZEROS), word!(ZEROS)] }),
+                door: CachePadded::new(Door { waiters: zeros!(W), batch: zeros!(W), status: zeros!(W) }),
+                barriers: CachePadded::new(Barriers { barrier: [ones!(W), ones!(W)], settling: [zeros!(W), zeros!(W)] }),
                 relax: PhantomData,
                 #[cfg(test)]
                 looks: tests::Looks::NONE,
@@ -219,18 +222,17 @@ impl<const SLOTS: usize, W: Word, R: Relax> Bpl<SLOTS, W, R> {
                     #[cfg(test)]
                     self.looks.look(slot.index());
                     if deadline.passed() {
-                        contender.give_up();
+                        contender.give_up(Self::RULES);
                     } else {
                         relax.relax();
                     }
                 }
-                Outcome::Taken => break,
-                Outcome::Outside => return false,
+                Outcome::Taken | Outcome::Outside => break,
             }
         }
         #[cfg(test)]
         self.looks.end(slot.index());
-        true
+        contender.at == At::Inside
     }
 }
 
@@ -264,9 +266,9 @@ unsafe impl<const SLOTS: usize, W: Word, R: Relax> Algorithm for Bpl<SLOTS, W, R
     unsafe fn release(&self, (): ()) {
         // The steps from `At::Inside`, written out. Who joins between load and store has drawn the id that ends here; what is lost is its
         // count, which a new batch begins without.
-        // ORDERING: Release pairs with the Acquire of whoever takes `status`, and keeps the new batch before it.
+        // ORDERING: Release pairs with the Acquire of whoever takes `status`. A batch ends after its section and before the lock is free.
         let batch = self.door.batch.load(Ordering::Relaxed);
-        self.door.batch.store(Self::RULES.next(batch), Ordering::Relaxed);
+        self.door.batch.store(Self::RULES.next(batch), Ordering::Release);
         self.door.status.store(0, Ordering::Release);
     }
 }

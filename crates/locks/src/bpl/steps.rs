@@ -63,9 +63,12 @@ pub(super) enum Version {
     /// that finds nobody.
     #[cfg(test)]
     Published,
-    /// Who gives up does not reset the barriers: a twin.
+    /// Who gives up resets the barriers and does nothing else, as published.
     #[cfg(test)]
-    LeavesSilently,
+    PublishedGivingUp,
+    /// Who gives up does not reset the barriers.
+    #[cfg(test)]
+    SilentGivingUp,
 }
 
 impl Rules {
@@ -121,10 +124,19 @@ impl Rules {
         }
     }
 
-    const fn resets_on_leave(self) -> bool {
+    /// Whether who gives up clears its bits and its count.
+    const fn clears_on_giving_up(self) -> bool {
         match self.version {
             #[cfg(test)]
-            Version::LeavesSilently => false,
+            Version::PublishedGivingUp => false,
+            _ => true,
+        }
+    }
+
+    const fn resets_on_giving_up(self) -> bool {
+        match self.version {
+            #[cfg(test)]
+            Version::SilentGivingUp => false,
             _ => true,
         }
     }
@@ -232,8 +244,8 @@ impl Contender {
 
     /// Gives up: only after a step that [`Outcome::Waits`].
     #[inline]
-    pub(super) fn give_up(&mut self) {
-        self.at = At::Withdraw0;
+    pub(super) fn give_up(&mut self, rules: Rules) {
+        self.at = if rules.clears_on_giving_up() { At::Withdraw0 } else { At::WithdrawUrgent };
         self.seen = 0;
     }
 
@@ -389,7 +401,7 @@ impl Contender {
             }
             At::Free => {
                 memory.store(Place::Status, 0);
-                (At::Outside, Outcome::Outside)
+                self.end()
             }
 
             At::Withdraw0 => {
@@ -398,7 +410,7 @@ impl Contender {
             }
             At::Withdraw1 => {
                 memory.fetch_and(Place::Settling1, !self.bit);
-                (if rules.resets_on_leave() { At::WithdrawUrgent } else { At::Retire }, Outcome::Goes)
+                (if rules.resets_on_giving_up() { At::WithdrawUrgent } else { At::Retire }, Outcome::Goes)
             }
             At::WithdrawUrgent => {
                 memory.store(Place::Urgent, nobody);
@@ -406,18 +418,26 @@ impl Contender {
             }
             At::WithdrawLowest => {
                 memory.store(Place::Lowest, nobody);
-                (At::Retire, Outcome::Goes)
+                match rules.clears_on_giving_up() {
+                    true => (At::Retire, Outcome::Goes),
+                    false => self.end(),
+                }
             }
             At::Retire => {
                 memory.fetch_sub(Place::Waiters, 1);
-                self.batch = 0;
-                (At::Outside, Outcome::Outside)
+                self.end()
             }
 
             At::Outside => (At::Outside, Outcome::Outside),
         };
         self.at = at;
         outcome
+    }
+
+    #[inline]
+    fn end(&mut self) -> (At, Outcome) {
+        self.batch = 0;
+        (At::Outside, Outcome::Outside)
     }
 
     /// What was read is not needed any more: states of the search that differ in it only are one.

@@ -15,6 +15,11 @@ use std::vec::Vec;
 pub(crate) trait Probe: Algorithm {
     /// Whether the `waiters`-th request that waits, made from `slot`, is in its place. All requests before it were.
     fn has_asked(&self, slot: usize, waiters: usize) -> bool;
+
+    /// Whether the lock can be released: where waiters find their order themselves, whether all `waiters` of them have.
+    fn has_settled(&self, _waiters: usize) -> bool {
+        true
+    }
 }
 
 fn wait_until(condition: impl Fn() -> bool) {
@@ -68,6 +73,7 @@ pub(crate) fn scripted<A: Probe + Send + Sync + 'static>(order: Order, arrivals:
             spec.request(slot, lockwright_model::Priority::base(priority));
         }
         let holder = script.inside.load(Ordering::Acquire);
+        wait_until(|| script.lock.algorithm().has_settled(waiters));
         match held.take() {
             Some(guard) => drop(guard),
             None => script.leaves.store(holder, Ordering::Release),
