@@ -4,6 +4,7 @@ use crate::console::Color;
 use crate::exit;
 use clap::{Args, Parser, Subcommand, ValueEnum, ValueHint};
 use lockwright_model::{Duration, Protocol, System};
+use lockwright_study::bpl::{BURST_MAX, CORES_MAX, FreeLock, RATE_MAX, RATE_MIN};
 use std::path::PathBuf;
 
 /// Real-time locking you can prove, run and check.
@@ -39,6 +40,9 @@ pub enum Verb {
     /// Turn a workload of another tool into a task-set file, on standard output
     #[command(after_help = IMPORT_HELP)]
     Import(Import),
+    /// Repeat a published simulation
+    #[command(subcommand)]
+    Study(Study),
 }
 
 const CHECK_EXAMPLES: &str = "Examples:
@@ -73,6 +77,17 @@ const IMPORT_HELP: &str = "Example:
 Exit status:
   0  imported
   2  the arguments or the file are wrong, or the file holds what cannot be modelled";
+
+const BPL_HELP: &str = "Examples:
+  lockwright study bpl
+  lockwright study bpl --cores 64 --burst 8,32 --svg figures --csv figures.csv
+  lockwright study bpl --cores 64 --burst 8 --rate 0.001,0.01,0.1,1 --requests 100000 --seed 7 --json
+
+Exit status:
+  0  simulated
+  2  the arguments are wrong
+  3  the machine refuses, such as on a full disk
+  130  interrupted (Ctrl-C); what was simulated to its end until then is printed";
 
 fn with_statuses(examples: &str) -> String {
     format!("{examples}\n\n{}", exit::HELP)
@@ -165,6 +180,78 @@ pub struct Import {
     pub file: PathBuf,
 }
 
+/// `study`.
+#[derive(Subcommand, Debug)]
+pub enum Study {
+    /// Three orders of a lock under bursts of requests: FIFO, priority, batched priority
+    ///
+    /// The simulation of the batched priority lock, machine repairmen with bursts: a burst takes sources that have no request
+    /// yet, each core being one, and all of them request the lock at one instant. Critical sections are exponential with a
+    /// mean of 100 units of time; gaps between bursts are exponential, too, and sizes of bursts uniform. The three locks meet
+    /// the same bursts and the same sections.
+    #[command(after_help = BPL_HELP)]
+    Bpl(Bpl),
+}
+
+/// `study bpl`.
+#[derive(Args, Debug)]
+pub struct Bpl {
+    /// How many cores (sources of traffic), up to 64; several with commas between them
+    #[arg(long, value_name = "LIST", value_delimiter = ',', default_value = "8,16,32,64", value_parser = clap::value_parser!(u32).range(1..=i64::from(CORES_MAX)))]
+    pub cores: Vec<u32>,
+    /// Mean sizes of a burst; each is uniform from 1 to twice that less 1 [default: the powers of two up to half the cores]
+    #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = clap::value_parser!(u32).range(1..=i64::from(BURST_MAX)))]
+    pub burst: Vec<u32>,
+    /// Bursts per mean critical section: the paper's λ/μ
+    #[arg(long, value_name = "LIST", value_delimiter = ',', allow_negative_numbers = true, default_value = "0.001,0.002,0.005,0.01,0.02,0.05,0.1,0.2,0.5,1", value_parser = rate)]
+    pub rate: Vec<f64>,
+    /// How many requests in each run; a few more, so that no batch is cut in two
+    #[arg(long, value_name = "N", default_value_t = 100_000, value_parser = clap::value_parser!(u64).range(1..=1_000_000_000))]
+    pub requests: u64,
+    /// How many runs of each; they count together
+    #[arg(long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..=1_000))]
+    pub runs: u32,
+    /// The seed of the first run; the next runs have the numbers after it [default: drawn, and printed]
+    #[arg(long, value_name = "N")]
+    pub seed: Option<u64>,
+    /// Who gets a lock that is free when a burst comes
+    #[arg(long, value_name = "WHO", default_value = "random")]
+    pub free_lock: FreeLockChoice,
+    /// Print one JSON object instead of a table (docs/output.schema.json)
+    #[arg(long)]
+    pub json: bool,
+    /// Write the results as CSV, too
+    #[arg(long, value_name = "OUT", value_hint = ValueHint::FilePath)]
+    pub csv: Option<PathBuf>,
+    /// Draw figures over the rate into this folder, for each number of cores and mean burst: inversions-CORES-BURST.svg, and
+    /// delay-CORES-BURST.svg, which is cut at 1.25
+    #[arg(long, value_name = "FOLDER", value_hint = ValueHint::DirPath)]
+    pub svg: Option<PathBuf>,
+    /// How many threads; the results do not depend on it [default: one for each CPU]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
+    pub jobs: Option<u16>,
+}
+
+/// Who gets a lock that is free when a burst comes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
+pub enum FreeLockChoice {
+    /// Any member of the burst, at random
+    Random,
+    /// The most important member of the burst
+    Best,
+}
+
+impl FreeLockChoice {
+    /// As the simulation has it.
+    #[must_use]
+    pub fn free_lock(self) -> FreeLock {
+        match self {
+            Self::Random => FreeLock::Random,
+            Self::Best => FreeLock::Best,
+        }
+    }
+}
+
 /// Foreign tools whose files can be read.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
 pub enum Tool {
@@ -230,6 +317,14 @@ impl OffsetsChoice {
     }
 }
 
+fn rate(text: &str) -> Result<f64, String> {
+    match text.trim().parse() {
+        Ok(rate) if (RATE_MIN..=RATE_MAX).contains(&rate) => Ok(rate),
+        Ok(_) => Err(format!("it must be from {RATE_MIN} to {RATE_MAX} bursts per mean critical section")),
+        Err(_) => Err("it must be a number, such as 0.01".into()),
+    }
+}
+
 fn duration(text: &str) -> Result<Duration, String> {
     match Duration::parse(text) {
         Ok(Duration::ZERO) => Err("it must be longer than nothing".into()),
@@ -253,5 +348,13 @@ mod tests {
         assert_eq!(duration("500 ms"), Ok(Duration::from_ms(500)));
         assert!(duration("10").is_err_and(|error| error.contains("unit")));
         assert!(duration("0 s").is_err());
+    }
+
+    #[test]
+    fn rates_are_positive_and_finite() {
+        assert_eq!((rate("0.01"), rate(" 1")), (Ok(0.01), Ok(1.0)));
+        for wrong in ["0", "-1", "inf", "NaN", "1e-9", "1e9", "fast", ""] {
+            assert!(rate(wrong).is_err(), "{wrong}");
+        }
     }
 }

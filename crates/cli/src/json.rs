@@ -9,7 +9,6 @@ use serde::Serialize;
 /// What `lockwright check`, `simulate` and `run` print with `--json`: exactly one such object. Times are integer
 /// nanoseconds. What does not exist (no bound, not observed) is null. More keys may be added; the required ones stay.
 #[derive(Serialize, JsonSchema)]
-#[schemars(title = "Output of lockwright --json")]
 pub struct Output {
     /// Which verb printed this.
     pub verb: Verb,
@@ -334,6 +333,93 @@ impl GrowthResult {
     }
 }
 
+/// What `lockwright study bpl` prints with `--json`: exactly one such object. Times are in units of which the mean critical
+/// section has 100. More keys may be added beside `results`.
+#[derive(Serialize, JsonSchema)]
+pub struct BplOutput {
+    /// "study".
+    pub verb: StudyVerb,
+    /// "bpl".
+    pub study: BplStudy,
+    /// The seed of the first run of each result; the next runs have the numbers after it.
+    pub seed: u64,
+    /// How many runs there are behind each result.
+    pub runs: u32,
+    /// How many requests were asked for in each run; it ends a few requests later, between two batches.
+    pub requests: u64,
+    /// Who gets a lock that is free when a burst comes: "random" is any member of it, "best" the most important one.
+    pub free_lock: String,
+    /// Whether it was ended early by a signal; what was not simulated to its end has no result then.
+    pub interrupted: bool,
+    /// Three for each number of cores, mean burst and rate: one for each lock.
+    pub results: Vec<BplResult>,
+}
+
+/// The verb of [`BplOutput`].
+#[derive(Clone, Copy, Serialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum StudyVerb {
+    /// A published simulation.
+    Study,
+}
+
+/// The study of [`BplOutput`].
+#[derive(Clone, Copy, Serialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum BplStudy {
+    /// Three orders of a lock under bursts.
+    Bpl,
+}
+
+/// One lock under one traffic. Requests that were granted count, and no others.
+#[derive(Clone, Serialize, JsonSchema)]
+pub struct BplResult {
+    /// Sources of traffic, each with a priority of its own and at most one request at a time.
+    pub cores: u32,
+    /// Mean size of a burst.
+    pub burst: u32,
+    /// Bursts per mean critical section: λ/μ.
+    pub rate: f64,
+    /// In which order those that wait are granted the lock.
+    pub lock: BplLock,
+    /// Requests that waited at some instant while a less important one held the lock, in percent.
+    pub inversions_pct: f64,
+    /// Mean of the mean waits of the cores, weighted 1 for the least important up to `cores` for the most important one. A
+    /// core that never got the lock is left out, weight and all.
+    pub weighted_delay: f64,
+    /// `weighted_delay` divided by that of fifo; null where nobody waits under that.
+    pub weighted_delay_over_fifo: Option<f64>,
+    /// Mean wait of all requests.
+    pub mean_wait: f64,
+    /// Mean wait of the requests of the most important core; null where it never got the lock.
+    pub top_mean_wait: Option<f64>,
+    /// The most critical sections one request waited for, the one during which it came among them.
+    pub max_sections_waited: u64,
+}
+
+/// An order.
+#[derive(Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum BplLock {
+    /// First come, first served.
+    Fifo,
+    /// The most important first.
+    Priority,
+    /// What requested during one critical section is a batch: first batches first, in one the most important first.
+    Batched,
+}
+
+/// What `lockwright` prints with `--json`; `verb` tells which.
+#[derive(Serialize, JsonSchema)]
+#[serde(untagged)]
+#[schemars(title = "Output of lockwright --json")]
+pub enum AnyOutput {
+    /// `check`, `simulate` and `run`.
+    Tasks(Output),
+    /// `study bpl`.
+    Bpl(BplOutput),
+}
+
 /// One object as text, ending in a newline.
 #[must_use]
 pub fn to_text(output: &impl Serialize) -> String {
@@ -343,8 +429,8 @@ pub fn to_text(output: &impl Serialize) -> String {
     text
 }
 
-/// The schema of [`Output`].
+/// The schema of [`AnyOutput`].
 #[must_use]
 pub fn schema() -> Schema {
-    SchemaSettings::draft2020_12().for_serialize().into_generator().into_root_schema_for::<Output>()
+    SchemaSettings::draft2020_12().for_serialize().into_generator().into_root_schema_for::<AnyOutput>()
 }

@@ -18,7 +18,9 @@ pub mod perfetto;
 pub mod progress;
 pub mod report;
 pub mod run;
+pub mod seed;
 pub mod simulate;
+pub mod study;
 pub mod table;
 pub mod trace_file;
 pub mod units;
@@ -53,6 +55,7 @@ pub fn main() -> ExitCode {
         Verb::Run(arguments) => run::run(arguments, &console),
         Verb::Doctor(arguments) => doctor::doctor(arguments, &console),
         Verb::Import(arguments) => import::import(arguments, &console),
+        Verb::Study(arguments) => study::study(arguments, &console),
     };
     exit.unwrap_or_else(|exit| exit).into()
 }

@@ -8,13 +8,13 @@ use crate::interrupt;
 use crate::json::{self, Output, ProtocolResult};
 use crate::progress::Progress;
 use crate::report::{Report, Seen, interrupt_text};
+use crate::seed;
 use crate::table;
 use crate::trace_file::TraceFile;
 use crate::units;
 use lockwright_analysis::analyse;
 use lockwright_model::{DURATION_MAX, Duration, Instant, Observation, Protocol, Record, System, Task};
 use lockwright_sim::{Config, Execution, HorizonReason, Offsets, Simulation, Tracer, default_horizon};
-use std::hash::{BuildHasher, Hasher};
 use std::time;
 
 /// Schedules with random offsets, unless `--runs` says otherwise.
@@ -80,7 +80,7 @@ impl<'a> Plan<'a> {
             system,
             offsets,
             execution: if arguments.random_execution { Execution::Random } else { Execution::Worst },
-            seed: is_random.then(|| arguments.seed.unwrap_or_else(draw_seed)),
+            seed: is_random.then(|| arguments.seed.unwrap_or_else(seed::draw)),
             schedules,
             duration,
             reason,
@@ -203,11 +203,6 @@ fn horizon(system: &System, offsets: OffsetsChoice, schedules: u64) -> Horizon {
 
 fn has_jitter(system: &System) -> bool {
     system.tasks().iter().any(|task| task.jitter > Duration::ZERO)
-}
-
-/// 32 bits that nobody chose; short enough to be typed again.
-fn draw_seed() -> u64 {
-    std::collections::hash_map::RandomState::new().build_hasher().finish() >> 32
 }
 
 /// Does `simulate`.

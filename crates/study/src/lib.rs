@@ -2,8 +2,10 @@
 //!
 //! The only library of the project that sees both the analysis and the simulator: what one promises, the other
 //! attacks.
+//! Beside that, [`bpl`] simulates the orders of one lock, on its own.
 #![forbid(unsafe_code)]
 
+pub mod bpl;
 mod generate;
 mod hold;
 mod mutate;

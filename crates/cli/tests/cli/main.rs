@@ -8,4 +8,5 @@ mod realtime;
 mod schema;
 mod simulate;
 mod streams;
+mod study;
 mod support;

@@ -1,7 +1,7 @@
 //! docs/output.schema.json: it is what the types say, and what the verbs print is valid under it.
 
 use crate::realtime::require_realtime;
-use crate::support::{GLOBAL, HOLDS, INVERSION, LATE, json, on};
+use crate::support::{GLOBAL, HOLDS, INVERSION, LATE, end, json, lockwright, on};
 use serde_json::Value;
 use std::path::PathBuf;
 
@@ -65,6 +65,16 @@ fn what_the_verbs_print_is_valid() {
                 assert!(valid(&without).is_err(), "the twin without {key} must be refused");
             }
         }
+    }
+    let study = ["study", "bpl", "--cores", "1,4", "--requests", "100", "--json"];
+    let value = json(&end(lockwright().args(study)));
+    if let Err(error) = valid(&value) {
+        panic!("{error}: {value}");
+    }
+    for key in value["results"][0].as_object().expect("an object").keys() {
+        let mut without = value.clone();
+        without["results"][0].as_object_mut().expect("an object").remove(key);
+        assert!(valid(&without).is_err(), "the twin without {key} must be refused");
     }
     assert!(valid(&serde_json::json!({ "verb": "guess", "system": "s", "results": [] })).is_err());
 }

@@ -132,6 +132,20 @@ fn an_interrupted_simulation_claims_no_more_than_it_did() {
 }
 
 #[test]
+fn an_interrupted_study_prints_what_came_to_its_end() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let csv = folder.path().join("out.csv");
+    // A note as the first word: the seed.
+    let arguments = ["study", "bpl", "--cores", "64", "--burst", "8", "--requests", "1000000000", "--json", "--csv"];
+    let ended = interrupted(lockwright().args(arguments).arg(&csv));
+    assert_eq!(ended.status, 130, "{}", ended.err);
+    assert!(ended.err.contains("of 10 combinations of cores, burst and rate, 0 were"), "{}", ended.err);
+    let value = json(&ended);
+    assert_eq!((&value["interrupted"], &value["results"]), (&true.into(), &serde_json::json!([])));
+    assert!(csv.exists());
+}
+
+#[test]
 fn an_interrupted_run_prints_what_it_saw() {
     let Some(_machine) = require_realtime() else { return };
     let file = File::new(HOLDS);

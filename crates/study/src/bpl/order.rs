@@ -1,0 +1,175 @@
+//! The three orders in which waiting requests are granted.
+
+use std::fmt;
+
+/// How a lock orders those that wait.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Lock {
+    /// First come, first served; at random among those of one instant.
+    Fifo,
+    /// The most important first.
+    Priority,
+    /// Those that requested during the first critical section first, among them the most important first.
+    Batched,
+}
+
+impl Lock {
+    /// All three, the paper's baseline first.
+    pub const ALL: [Self; 3] = [Self::Fifo, Self::Priority, Self::Batched];
+
+    /// In one word.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Fifo => "fifo",
+            Self::Priority => "priority",
+            Self::Batched => "batched",
+        }
+    }
+}
+
+impl fmt::Display for Lock {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+/// Places of a ring: as many as there can be sources.
+const PLACES: usize = 64;
+
+/// A set of sources, a bit each; a higher bit is more important.
+pub(super) type Set = u64;
+
+/// The most important member of a set that is not empty.
+pub(super) fn best(set: Set) -> u32 {
+    debug_assert_ne!(set, 0, "an empty set has no best member");
+    set.ilog2()
+}
+
+/// Which waiting request is granted next.
+pub(super) trait Order: Default {
+    /// `source` begins to wait. Those of one burst come in the order in which they were drawn.
+    fn request(&mut self, source: u32);
+    /// The present critical section ends: what is requested from now on is requested during another one.
+    fn section_ends(&mut self);
+    /// Takes out the next one. `waiting` are all that wait, at least one.
+    fn next(&mut self, waiting: Set) -> u32;
+}
+
+/// First come, first served: a ring of sources.
+pub(super) struct Fifo {
+    ring: [u8; PLACES],
+    first: usize,
+    last: usize,
+}
+
+impl Default for Fifo {
+    fn default() -> Self {
+        Self { ring: [0; PLACES], first: 0, last: 0 }
+    }
+}
+
+impl Order for Fifo {
+    fn request(&mut self, source: u32) {
+        self.ring[self.last % PLACES] = source as u8;
+        self.last = self.last.wrapping_add(1);
+    }
+
+    fn section_ends(&mut self) {}
+
+    fn next(&mut self, _waiting: Set) -> u32 {
+        let source = self.ring[self.first % PLACES];
+        self.first = self.first.wrapping_add(1);
+        u32::from(source)
+    }
+}
+
+/// The most important first, whenever it came.
+#[derive(Default)]
+pub(super) struct Priority;
+
+impl Order for Priority {
+    fn request(&mut self, _source: u32) {}
+
+    fn section_ends(&mut self) {}
+
+    fn next(&mut self, waiting: Set) -> u32 {
+        best(waiting)
+    }
+}
+
+/// First batches first: a ring of sets. No batch in it is empty, so there are at most as many as there are sources that wait.
+///
+/// ```text
+/// request        open batch gains a member
+/// section ends   open batch -> ring, unless it is empty; the next one opens
+/// next           best of the first batch in the ring; the batch leaves with its last member
+/// ```
+pub(super) struct Batched {
+    ring: [Set; PLACES],
+    first: usize,
+    last: usize,
+    open: Set,
+}
+
+impl Default for Batched {
+    fn default() -> Self {
+        Self { ring: [0; PLACES], first: 0, last: 0, open: 0 }
+    }
+}
+
+impl Order for Batched {
+    fn request(&mut self, source: u32) {
+        self.open |= 1 << source;
+    }
+
+    fn section_ends(&mut self) {
+        if self.open != 0 {
+            self.ring[self.last % PLACES] = self.open;
+            self.last = self.last.wrapping_add(1);
+            self.open = 0;
+        }
+    }
+
+    fn next(&mut self, _waiting: Set) -> u32 {
+        let batch = &mut self.ring[self.first % PLACES];
+        let source = best(*batch);
+        *batch &= !(1 << source);
+        if *batch == 0 {
+            self.first = self.first.wrapping_add(1);
+        }
+        source
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Sources 2, 9 and 5 request during one section, 7 and 3 during the next.
+    fn order<O: Order>() -> Vec<u32> {
+        let mut order = O::default();
+        let mut waiting = 0;
+        for section in [&[2, 9, 5][..], &[7, 3]] {
+            for &source in section {
+                order.request(source);
+                waiting |= 1 << source;
+            }
+            order.section_ends();
+        }
+        let mut granted = Vec::new();
+        while waiting != 0 {
+            let source = order.next(waiting);
+            waiting &= !(1 << source);
+            granted.push(source);
+        }
+        granted
+    }
+
+    #[test]
+    fn three_orders() {
+        assert_eq!(order::<Fifo>(), [2, 9, 5, 7, 3]);
+        assert_eq!(order::<Priority>(), [9, 7, 5, 3, 2]);
+        assert_eq!(order::<Batched>(), [9, 5, 2, 7, 3]);
+    }
+}

@@ -1,0 +1,78 @@
+//! The source of traffic: when bursts come, how large they are, whom they take, and how long each section is.
+
+use super::model::Model;
+use super::random::{below, exponential};
+use rand_xoshiro::Xoshiro256PlusPlus;
+use rand_xoshiro::rand_core::SeedableRng;
+
+/// Ticks of the mean critical section. All times of the simulation are integer ticks; one is about a ten-thousandth of the
+/// paper's unit of time, of which the mean section has 100.
+pub const TICKS_PER_SECTION: u64 = 1 << 20;
+
+/// What is left to chance. Each question has its own stream of answers, so that the k-th burst, or the k-th section, is the
+/// same one whichever lock is simulated.
+pub trait Traffic {
+    /// Ticks from one burst to the next.
+    fn gap(&mut self) -> u64;
+    /// How many sources the burst would take if all were idle; at least 1.
+    fn size(&mut self) -> u32;
+    /// Which of `idle` idle sources requests next: a number below it.
+    fn pick(&mut self, idle: u32) -> u32;
+    /// Ticks of the next critical section.
+    fn section(&mut self) -> u64;
+}
+
+/// Exponential gaps and sections, uniform sizes, and members any of which is as likely as any other.
+#[derive(Clone, Debug)]
+pub struct Random {
+    gaps: Xoshiro256PlusPlus,
+    sizes: Xoshiro256PlusPlus,
+    picks: Xoshiro256PlusPlus,
+    sections: Xoshiro256PlusPlus,
+    /// In 2^-16 ticks: of frequent bursts a whole number of ticks would be too coarse.
+    gap_mean: u64,
+    size_end: u32,
+}
+
+/// Binary places of [`Random::gap_mean`].
+const GAP_PLACES: u32 = 16;
+
+impl Random {
+    /// The traffic of one seed. It depends on nothing else but the model's rate and burst: neither on the lock nor on what
+    /// other figures are computed.
+    #[must_use]
+    pub fn new(model: &Model, seed: u64) -> Self {
+        let gaps = Xoshiro256PlusPlus::seed_from_u64(seed);
+        // Each 2^128 numbers after the one before: they never meet.
+        let after = |stream: &Xoshiro256PlusPlus| {
+            let mut next = stream.clone();
+            next.jump();
+            next
+        };
+        let sizes = after(&gaps);
+        let picks = after(&sizes);
+        let sections = after(&picks);
+        // One division, rounded as IEEE 754 says: the same everywhere.
+        let gap_mean = ((TICKS_PER_SECTION << GAP_PLACES) as f64 / model.rate()) as u64;
+        Self { gaps, sizes, picks, sections, gap_mean, size_end: 2 * model.burst() - 1 }
+    }
+}
+
+impl Traffic for Random {
+    fn gap(&mut self) -> u64 {
+        // At most some 2^71 times 2^56; and 2^-64 and 2^-16 taken off, it fits.
+        ((exponential(&mut self.gaps) * u128::from(self.gap_mean)) >> (64 + GAP_PLACES)) as u64
+    }
+
+    fn size(&mut self) -> u32 {
+        1 + below(&mut self.sizes, self.size_end)
+    }
+
+    fn pick(&mut self, idle: u32) -> u32 {
+        below(&mut self.picks, idle)
+    }
+
+    fn section(&mut self) -> u64 {
+        ((exponential(&mut self.sections) * u128::from(TICKS_PER_SECTION)) >> 64) as u64
+    }
+}
