@@ -1,9 +1,9 @@
 //! The test-and-test-and-set lock: one word, no order.
 //!
 //! ```text
-//!   taken   acquire          release
-//!   0       -> 1, one swap   -
-//!   1       looks until 0    -> 0
+//!   taken   acquire         release
+//!   0       -> 1            -
+//!   1       looks until 0   -> 0
 //! ```
 
 use crate::sync::{AtomicU32, constructor, free_by_new};
@@ -39,7 +39,7 @@ impl<R> Tas<R> {
     }
 }
 
-// SAFETY: a swap that finds 0 is the only acquire, and nobody but the holder writes 0.
+// SAFETY: an exchange that finds 0 is the only acquire, and nobody but the holder writes 0.
 #[allow(unsafe_code)]
 unsafe impl<R: Relax> Algorithm for Tas<R> {
     type Request<'r> = ();
@@ -60,13 +60,15 @@ unsafe impl<R: Relax> Algorithm for Tas<R> {
 
     #[inline]
     fn try_acquire(&self, (): ()) -> Option<()> {
-        // ORDERING: Acquire pairs with the Release of `release`.
-        (self.taken.load(Ordering::Relaxed) == 0 && self.taken.swap(1, Ordering::Acquire) == 0).then_some(())
+        // ORDERING: Acquire pairs with the Release of `release`. An exchange, not a swap: who finds it taken writes nothing, so
+        // the holder's 0 is never followed by the 1 of somebody who came too late. Swaps would be right too, but loom lets that pass.
+        let free = self.taken.load(Ordering::Relaxed) == 0;
+        (free && self.taken.compare_exchange(0, 1, Ordering::Acquire, Ordering::Relaxed).is_ok()).then_some(())
     }
 
     #[inline]
     unsafe fn release(&self, (): ()) {
-        // ORDERING: Release pairs with the Acquire of the swap.
+        // ORDERING: Release pairs with the Acquire of the exchange.
         self.taken.store(0, Ordering::Release);
     }
 }

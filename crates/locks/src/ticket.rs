@@ -94,7 +94,7 @@ unsafe impl<R: Relax> Algorithm for Ticket<R> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::{self, Order, Probe};
+    use crate::testing::{self, Probe};
 
     impl<R: Relax> Probe for Ticket<R> {
         fn has_asked(&self, _: usize, waiters: usize) -> bool {

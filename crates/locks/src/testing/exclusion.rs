@@ -70,7 +70,7 @@ pub(crate) fn excludes<A: Algorithm + Send + Sync + 'static>(threads: usize, rou
     others.into_iter().for_each(|other| other.join().expect("a thread that ends"));
     // SAFETY: the others have ended.
     let slot = unsafe { Slot::new(0) };
-    assert_eq!(lock.lock_with(A::request(&slot, Priority(0))).get(), threads * rounds);
+    assert_eq!(lock.lock_with(A::request(&slot, Priority(0))).get(), threads * rounds, "the count is off");
 }
 
 /// Real threads with jitter: more of them than cores, sections and pauses of random length.
@@ -118,17 +118,19 @@ macro_rules! exclusion {
         mod on_real_threads {
             #[allow(unused_imports)]
             use super::*;
-            use $crate::testing::checks;
+            use $crate::testing::checks::{self, TWO_INSIDE, caught};
+
+            type Lock = $algorithm;
 
             #[test]
             fn excludes() {
-                checks::excludes::<$algorithm>(2, 2_000);
-                checks::excludes::<$algorithm>(5, 400);
+                checks::excludes::<Lock>(2, 2_000);
+                checks::excludes::<Lock>(5, 400);
             }
 
             #[test]
             fn survives_torture() {
-                checks::torture::<$algorithm>(4, 10_000, 7);
+                checks::torture::<Lock>(4, 10_000, 7);
             }
 
             /// For hours: LOCKWRIGHT_TORTURE_ROUNDS=100000000 cargo test --release -p lockwright-locks -- --ignored torture
@@ -137,12 +139,12 @@ macro_rules! exclusion {
             fn survives_long_torture() {
                 let rounds = std::env::var("LOCKWRIGHT_TORTURE_ROUNDS")
                     .map_or(1_000_000, |rounds| rounds.parse().expect("a number"));
-                checks::torture::<$algorithm>(8, rounds, fastrand::u64(..));
+                checks::torture::<Lock>(8, rounds, fastrand::u64(..));
             }
 
             #[test]
             fn a_lock_that_does_nothing_is_caught() {
-                assert!(checks::caught(|| checks::excludes::<checks::Nothing<$algorithm>>(4, 2_000)));
+                assert!(caught(TWO_INSIDE, || checks::excludes::<checks::Nothing<Lock>>(4, 2_000)));
             }
         }
 
@@ -151,37 +153,37 @@ macro_rules! exclusion {
             #[allow(unused_imports)]
             use super::*;
             use $crate::sync::fault::{self, Fault};
-            use $crate::testing::{checks, run::Effort};
+            use $crate::testing::{
+                checks::{self, NEVER_ENDS, TWO_INSIDE, caught, explore},
+                run::Effort,
+            };
 
-            const TWO: Effort = Effort { preemptions: 3, schedules: 0 };
-            const THREE: Effort = Effort { preemptions: 1, schedules: 0 };
+            type Lock = $algorithm;
+
+            const TWO: Effort = Effort { preemptions: 5, schedules: 0 };
+            const THREE: Effort = Effort { preemptions: 2, schedules: 0 };
 
             #[test]
             fn excludes() {
-                checks::explore(TWO, || checks::excludes::<$algorithm>(2, 2));
-                checks::explore(THREE, || checks::excludes::<$algorithm>(3, 1));
+                explore(TWO, || checks::excludes::<Lock>(2, 2));
+                explore(THREE, || checks::excludes::<Lock>(3, 1));
             }
 
             #[test]
             fn a_lock_that_does_nothing_is_caught() {
-                assert!(checks::caught(|| checks::explore(TWO, || checks::excludes::<checks::Nothing<$algorithm>>(
-                    2, 1
-                ))));
+                assert!(caught(TWO_INSIDE, || explore(TWO, || checks::excludes::<checks::Nothing<Lock>>(2, 1))));
             }
 
             #[test]
             fn a_lost_hand_off_is_caught() {
-                assert!(checks::caught(|| checks::explore(
-                    TWO,
-                    || checks::excludes::<checks::LosesHandOff<$algorithm>>(2, 1)
-                )));
+                assert!(caught(NEVER_ENDS, || explore(TWO, || checks::excludes::<checks::LosesHandOff<Lock>>(2, 1))));
             }
 
             #[test]
             fn weaker_orderings_are_caught() {
                 for fault in [Fault::NoAcquire, Fault::NoRelease] {
                     fault::set(fault);
-                    let caught = checks::caught(|| checks::explore(TWO, || checks::excludes::<$algorithm>(2, 1)));
+                    let caught = caught(TWO_INSIDE, || explore(TWO, || checks::excludes::<Lock>(2, 1)));
                     fault::set(Fault::None);
                     assert!(caught, "{fault:?} goes unnoticed");
                 }
@@ -192,30 +194,32 @@ macro_rules! exclusion {
         mod in_shuttle {
             #[allow(unused_imports)]
             use super::*;
-            use $crate::testing::{checks, run::Effort};
+            use $crate::testing::{
+                checks::{self, NEVER_ENDS, TWO_INSIDE, caught, explore},
+                run::Effort,
+            };
+
+            type Lock = $algorithm;
 
             const EFFORT: Effort = Effort { preemptions: 0, schedules: 500 };
 
             #[test]
             fn excludes() {
                 for threads in 4..=6 {
-                    checks::explore(EFFORT, move || checks::excludes::<$algorithm>(threads, 3));
+                    explore(EFFORT, move || checks::excludes::<Lock>(threads, 3));
                 }
             }
 
             #[test]
             fn a_lock_that_does_nothing_is_caught() {
-                assert!(checks::caught(|| checks::explore(
-                    EFFORT,
-                    || checks::excludes::<checks::Nothing<$algorithm>>(4, 3)
-                )));
+                assert!(caught(TWO_INSIDE, || explore(EFFORT, || checks::excludes::<checks::Nothing<Lock>>(4, 3))));
             }
 
             #[test]
             fn a_lost_hand_off_is_caught() {
-                assert!(checks::caught(|| checks::explore(EFFORT, || checks::excludes::<
-                    checks::LosesHandOff<$algorithm>,
-                >(4, 1))));
+                assert!(caught(NEVER_ENDS, || explore(EFFORT, || checks::excludes::<checks::LosesHandOff<Lock>>(
+                    4, 1
+                ))));
             }
         }
     };

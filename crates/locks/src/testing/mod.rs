@@ -10,6 +10,8 @@
 //! | [`order!`] | hand-offs go as `lockwright_protocol::Waiting` says | the same lock held against another order |
 //! | [`abort!`] | who gives up leaves, others still get it, who comes back does too | |
 
+#![allow(unused)] // Each of the three leaves out what it has no use for.
+
 mod abort;
 mod exclusion;
 mod order;
@@ -29,6 +31,6 @@ pub(crate) mod checks {
     pub(crate) use super::abort::{everyone_else_is_served, gives_up_while_held};
     pub(crate) use super::exclusion::{excludes, torture};
     pub(crate) use super::order::{scripted, two_waiters};
-    pub(crate) use super::run::{caught, explore};
+    pub(crate) use super::run::{NEVER_ENDS, OUT_OF_ORDER, TWO_INSIDE, caught, explore};
     pub(crate) use super::twins::{LosesHandOff, Nothing};
 }

@@ -2,12 +2,13 @@
 //!
 //! The script decides who asks when, and who holds how long; it waits until a request is made before it goes on. So the order is
 //! known, on real threads too, and each entry can be held against `lockwright_protocol::Waiting`.
+//!
+//! Loom explores the hand-offs, from the release until the next holder is inside. How one request arrives while nothing else
+//! happens is not explored: there, threads only wait for each other.
 
 use super::Order;
-use super::run::{Arc, Patient, thread};
-use crate::sync::AtomicUsize;
-use crate::{Algorithm, Priority, Relax, Slot, SpinLock};
-use core::sync::atomic::Ordering;
+use super::run::{Arc, mpsc, thread, unexplored};
+use crate::{Algorithm, Priority, Slot, SpinLock};
 use lockwright_protocol::Waiting;
 use std::vec::Vec;
 
@@ -15,74 +16,55 @@ use std::vec::Vec;
 pub(crate) trait Probe: Algorithm {
     /// Whether the `waiters`-th request that waits, made from `slot`, is in its place. All requests before it were.
     fn has_asked(&self, slot: usize, waiters: usize) -> bool;
-
-    /// Whether the lock can be released: where waiters find their order themselves, whether all `waiters` of them have.
-    fn has_settled(&self, _waiters: usize) -> bool {
-        true
-    }
-}
-
-fn wait_until(condition: impl Fn() -> bool) {
-    let mut relax = Patient;
-    while !condition() {
-        relax.relax();
-    }
-}
-
-/// Nobody's.
-const NOBODY: usize = usize::MAX;
-
-struct Script<A> {
-    lock: SpinLock<A, ()>,
-    /// Who entered last.
-    inside: AtomicUsize,
-    /// Who may leave.
-    leaves: AtomicUsize,
 }
 
 /// Slot 0 holds; each of `arrivals` is who asks while the next holder holds: the priorities of new requests.
 /// Slots are numbered as they come.
 #[allow(unsafe_code)]
 pub(crate) fn scripted<A: Probe + Send + Sync + 'static>(order: Order, arrivals: &[&[u32]]) {
-    let script = Arc::new(Script::<A> {
-        lock: SpinLock::new(()),
-        inside: AtomicUsize::new(NOBODY),
-        leaves: AtomicUsize::new(NOBODY),
-    });
+    let lock = Arc::new(SpinLock::<A, ()>::new(()));
+    // Who is inside says so; who hears that it leaves does.
+    let (inside, enters) = mpsc::channel();
+    let mut leaves = Vec::new();
     let mut spec = Waiting::new(order);
     let mut waiters = 0;
     let mut threads = Vec::new();
     // SAFETY: the numbers of the others begin at 1, and no test claims slots while this one runs.
     let first = unsafe { Slot::new(0) };
-    let mut held = Some(script.lock.lock_with(A::request(&first, Priority(0))));
+    let mut held = Some(lock.lock_with(A::request(&first, Priority(0))));
+    let mut holder = 0;
     let mut arrivals = arrivals.iter();
     loop {
-        for &priority in arrivals.next().copied().unwrap_or_default() {
-            let slot = threads.len() + 1;
-            let here = Arc::clone(&script);
-            threads.push(thread::spawn(move || {
-                // SAFETY: each thread has a number of its own.
-                let name = unsafe { Slot::new(slot) };
-                let guard = here.lock.lock_with(A::request(&name, Priority(priority)));
-                here.inside.store(slot, Ordering::Release);
-                wait_until(|| here.leaves.load(Ordering::Acquire) == slot);
-                drop(guard);
-            }));
-            waiters += 1;
-            wait_until(|| script.lock.algorithm().has_asked(slot, waiters));
-            spec.request(slot, lockwright_model::Priority::base(priority));
-        }
-        let holder = script.inside.load(Ordering::Acquire);
-        wait_until(|| script.lock.algorithm().has_settled(waiters));
+        unexplored(|| {
+            for &priority in arrivals.next().copied().unwrap_or_default() {
+                let slot = threads.len() + 1;
+                let (here, inside) = (Arc::clone(&lock), inside.clone());
+                let (leave, told) = mpsc::channel();
+                leaves.push(leave);
+                threads.push(thread::spawn(move || {
+                    // SAFETY: each thread has a number of its own.
+                    let name = unsafe { Slot::new(slot) };
+                    let guard = here.lock_with(A::request(&name, Priority(priority)));
+                    inside.send(slot).expect("the script listens");
+                    told.recv().expect("the script says when");
+                    drop(guard);
+                }));
+                waiters += 1;
+                while !lock.algorithm().has_asked(slot, waiters) {
+                    thread::yield_now();
+                }
+                spec.request(slot, lockwright_model::Priority::base(priority));
+            }
+        });
         match held.take() {
             Some(guard) => drop(guard),
-            None => script.leaves.store(holder, Ordering::Release),
+            None => leaves[holder - 1].send(()).expect("the holder listens"),
         }
         if spec.is_empty() {
             break;
         }
-        wait_until(|| script.inside.load(Ordering::Acquire) != holder);
-        spec.hand_off(script.inside.load(Ordering::Acquire));
+        holder = enters.recv().expect("somebody enters");
+        spec.hand_off(holder);
         waiters -= 1;
     }
     threads.into_iter().for_each(|thread| thread.join().expect("a thread that ends"));
@@ -99,12 +81,15 @@ macro_rules! order {
         mod hands_over {
             #[allow(unused_imports)]
             use super::*;
-            use $crate::testing::{Order, checks, run::Effort};
+            use $crate::testing::{
+                Order,
+                checks::{self, OUT_OF_ORDER, caught, explore},
+                run::Effort,
+            };
 
-            #[cfg(lockwright_loom)]
-            const EFFORT: Effort = Effort { preemptions: 1, schedules: 0 };
-            #[cfg(not(lockwright_loom))]
-            const EFFORT: Effort = Effort { preemptions: 0, schedules: 100 };
+            type Lock = $algorithm;
+
+            const EFFORT: Effort = Effort { preemptions: 3, schedules: 100 };
 
             fn other(order: Order) -> Order {
                 match order {
@@ -115,23 +100,21 @@ macro_rules! order {
 
             #[test]
             fn two_waiters() {
-                checks::explore(EFFORT, || checks::two_waiters::<$algorithm>($order));
+                explore(EFFORT, || checks::two_waiters::<Lock>($order));
             }
 
             #[test]
             fn another_order_is_caught() {
-                assert!(checks::caught(|| checks::explore(EFFORT, || checks::two_waiters::<$algorithm>(other(
-                    $order
-                )))));
+                assert!(caught(OUT_OF_ORDER, || explore(EFFORT, || checks::two_waiters::<Lock>(other($order)))));
             }
 
             /// Too many threads for loom.
             #[cfg(not(lockwright_loom))]
             #[test]
             fn waiters_that_come_and_go() {
-                checks::explore(EFFORT, || {
-                    checks::scripted::<$algorithm>($order, &[&[3, 1, 4], &[1, 5], &[], &[9, 2], &[], &[6]]);
-                    checks::scripted::<$algorithm>($order, &[&[2], &[7, 1], &[8], &[2, 8]]);
+                explore(EFFORT, || {
+                    checks::scripted::<Lock>($order, &[&[3, 1, 4], &[1, 5], &[], &[9, 2], &[], &[6]]);
+                    checks::scripted::<Lock>($order, &[&[2], &[7, 1], &[8], &[2, 8]]);
                 });
             }
         }

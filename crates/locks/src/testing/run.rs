@@ -1,22 +1,34 @@
 //! Where a check executes: real threads, loom or shuttle.
 
 use crate::{Relax, sync};
+use std::string::String;
 
 #[cfg(lockwright_loom)]
-pub(crate) use loom::{cell::UnsafeCell, sync::Arc, thread};
+pub(crate) use loom::{cell::UnsafeCell, sync::mpsc, thread};
 #[cfg(lockwright_shuttle)]
-pub(crate) use shuttle::thread;
-#[cfg(not(lockwright_loom))]
+pub(crate) use shuttle::{sync::mpsc, thread};
 pub(crate) use std::sync::Arc;
 #[cfg(not(any(lockwright_loom, lockwright_shuttle)))]
-pub(crate) use std::thread;
+pub(crate) use std::{sync::mpsc, thread};
+
+/// Looks of one wait that find nothing, all of whose continuations loom explores. It may let two waiters take turns for ever while
+/// the holder stands still, so there must be an end to it: from the look after, an execution goes on in one way only, a fair one.
+#[cfg(lockwright_loom)]
+const LOOKS_EXPLORED: u32 = 3;
 
 /// Lets others run between two looks: tests have more threads than cores, and none of them is a real-time one.
 #[derive(Clone, Copy, Default, Debug)]
-pub(crate) struct Patient;
+pub(crate) struct Patient {
+    looks: u32,
+}
 
 impl Relax for Patient {
     fn relax(&mut self) {
+        self.looks += 1;
+        #[cfg(lockwright_loom)]
+        if self.looks > LOOKS_EXPLORED {
+            loom::skip_branch();
+        }
         sync::spin_loop();
         #[cfg(not(any(lockwright_loom, lockwright_shuttle)))]
         thread::yield_now();
@@ -32,11 +44,24 @@ pub(crate) struct Effort {
     pub(crate) schedules: usize,
 }
 
+/// Branches of one execution. A wait that never ends makes more of them; a check that ends makes some hundreds.
+#[cfg(lockwright_loom)]
+const BRANCHES_MAX: usize = 10_000;
+
 #[cfg(lockwright_loom)]
 pub(crate) fn explore(effort: Effort, check: impl Fn() + Send + Sync + 'static) {
+    use core::sync::atomic::{AtomicUsize, Ordering};
+
+    let executions = Arc::new(AtomicUsize::new(0));
+    let count = Arc::clone(&executions);
     let mut model = loom::model::Builder::new();
+    model.max_branches = BRANCHES_MAX;
     model.preemption_bound = Some(effort.preemptions);
-    model.check(check);
+    model.check(move || {
+        count.fetch_add(1, Ordering::Relaxed);
+        check();
+    });
+    std::eprintln!("{effort:?}: {executions:?} executions");
 }
 
 #[cfg(lockwright_shuttle)]
@@ -55,7 +80,33 @@ pub(crate) fn explore(effort: Effort, check: impl Fn() + Send + Sync + 'static) 
     }
 }
 
-/// Whether a check fails, as a twin must.
-pub(crate) fn caught(check: impl FnOnce()) -> bool {
-    std::panic::catch_unwind(std::panic::AssertUnwindSafe(check)).is_err()
+/// What loom does once, in one way, and not in all.
+pub(crate) fn unexplored<T>(what: impl FnOnce() -> T) -> T {
+    #[cfg(lockwright_loom)]
+    loom::stop_exploring();
+    let result = what();
+    #[cfg(lockwright_loom)]
+    loom::explore();
+    result
 }
+
+/// Whether a check fails, as a twin must, and says one of `words`. That it fails is not enough: it could be for another reason.
+pub(crate) fn caught(words: &[&str], check: impl FnOnce()) -> bool {
+    let Err(said) = std::panic::catch_unwind(std::panic::AssertUnwindSafe(check)) else { return false };
+    let said = said.downcast::<String>().map_or_else(
+        |said| said.downcast::<&str>().map_or_else(|_| String::new(), |said| String::from(*said)),
+        |said| *said,
+    );
+    std::eprintln!("caught: {said}");
+    words.iter().any(|word| said.contains(word))
+}
+
+/// What is said where two are inside.
+pub(crate) const TWO_INSIDE: &[&str] =
+    if cfg!(lockwright_loom) { &["Causality violation: Concurrent"] } else { &["the count is off"] };
+
+/// What is said where somebody waits for ever.
+pub(crate) const NEVER_ENDS: &[&str] = &["maximum number of branches", "max_steps", "deadlock"];
+
+/// What is said where hand-offs go another way.
+pub(crate) const OUT_OF_ORDER: &[&str] = &["is not next of"];
