@@ -208,7 +208,7 @@ unsafe impl<const SLOTS: usize, R: Relax> Algorithm for JohnsonHarathi<SLOTS, R>
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::{self, Order, Probe};
+    use crate::testing::{self, Probe};
 
     impl<const SLOTS: usize, R: Relax> Probe for JohnsonHarathi<SLOTS, R> {
         fn has_asked(&self, slot: usize, _: usize) -> bool {

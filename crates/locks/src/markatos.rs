@@ -189,7 +189,7 @@ unsafe impl<const SLOTS: usize, R: Relax> Algorithm for Markatos<SLOTS, R> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::{self, Order, Probe};
+    use crate::testing::{self, Probe};
 
     impl<const SLOTS: usize, R: Relax> Probe for Markatos<SLOTS, R> {
         fn has_asked(&self, slot: usize, _: usize) -> bool {

@@ -318,7 +318,7 @@ unsafe impl<const SLOTS: usize, W: Word, R: Relax> Abortable for Batched<SLOTS, 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::{self, Order, Probe};
+    use crate::testing::{self, Probe};
 
     impl<const SLOTS: usize, W: Word, R: Relax> Probe for Batched<SLOTS, W, R> {
         fn has_asked(&self, slot: usize, _: usize) -> bool {

@@ -1,7 +1,7 @@
 //! The lock on its atomics.
 
 use super::*;
-use crate::testing::{self, Order, Probe};
+use crate::testing::{self, Probe};
 use std::vec::Vec;
 
 /// How often each slot that waits looked in vain.
@@ -47,7 +47,7 @@ impl<const SLOTS: usize, W: Word, R: Relax> Probe for Bpl<SLOTS, W, R> {
             return false;
         }
         let before = self.words();
-        let mut relax = testing::Patient;
+        let mut relax = testing::Patient::default();
         for slot in waiting {
             let looks = self.looks.of(slot);
             while self.looks.of(slot) < looks + 2 {
@@ -225,7 +225,7 @@ mod on_one_thread {
         assert_eq!(levels::<8, u32>(), [0xffff_fffe, 0xffff_fffe, 0xffff_fffd, 0]);
         assert_eq!(levels::<8, u64>(), [0xffff_ffff, 0xffff_fffe, 0xffff_fffd, 0]);
         // The least urgent one waits as all do, though all ones is nobody.
-        checks::scripted::<Bpl<8, u32, testing::Patient>>(Order::Batched, &[&[0, 7], &[0, 65_535]]);
+        checks::scripted::<Bpl<8, u32, testing::Patient>>(testing::Order::Batched, &[&[0, 7], &[0, 65_535]]);
     }
 
     #[test]
