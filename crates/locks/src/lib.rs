@@ -7,8 +7,8 @@
 //! | [`Anderson`] | FIFO | m − 1 | slot | no |
 //! | [`Mcs`] | FIFO | m − 1 | slot | no |
 //! | [`Clh`] | FIFO | m − 1 | slot | no |
-//! | `Markatos` | priority, chosen at release | unbounded but for the most urgent | slot, priority | no |
-//! | `JohnsonHarathi` | priority, queued at acquire | unbounded but for the most urgent | slot, priority | no |
+//! | [`Markatos`] | priority, chosen at release | unbounded but for the most urgent | slot, priority | no |
+//! | [`JohnsonHarathi`] | priority, queued at acquire | unbounded but for the most urgent | slot, priority | no |
 //! | `Bpl` | FIFO across batches, priority inside one | m − 1 where cores are about equally fast | slot, priority | yes |
 //! | `Batched` | FIFO across batches, priority inside one | m − 1 | slot, priority | yes |
 //!
@@ -49,6 +49,9 @@ mod word;
 
 mod anderson;
 mod clh;
+#[cfg(target_has_atomic = "64")]
+mod johnson_harathi;
+mod markatos;
 mod mcs;
 mod tas;
 mod ticket;
@@ -56,6 +59,9 @@ mod ticket;
 pub use algorithm::{Abortable, Algorithm, Deadline};
 pub use anderson::Anderson;
 pub use clh::Clh;
+#[cfg(target_has_atomic = "64")]
+pub use johnson_harathi::JohnsonHarathi;
+pub use markatos::Markatos;
 pub use mcs::Mcs;
 pub use relax::{Backoff, Relax, Spin};
 pub use slot::{Priority, SLOTS_MAX, Slot};
