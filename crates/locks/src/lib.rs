@@ -4,9 +4,9 @@
 //! |---|---|---|---|---|
 //! | [`Tas`] | none | unbounded | nothing | yes |
 //! | [`Ticket`] | FIFO | m − 1 | nothing | no |
-//! | `Anderson` | FIFO | m − 1 | slot | no |
-//! | `Mcs` | FIFO | m − 1 | slot | no |
-//! | `Clh` | FIFO | m − 1 | slot | no |
+//! | [`Anderson`] | FIFO | m − 1 | slot | no |
+//! | [`Mcs`] | FIFO | m − 1 | slot | no |
+//! | [`Clh`] | FIFO | m − 1 | slot | no |
 //! | [`Markatos`] | priority, chosen at release | unbounded but for the most urgent | slot, priority | no |
 //! | [`JohnsonHarathi`] | priority, queued at acquire | unbounded but for the most urgent | slot, priority | no |
 //! | [`Bpl`] | FIFO across batches, priority inside one | m − 1 where cores are about equally fast | slot, priority | yes |
@@ -52,15 +52,21 @@ mod sync;
 mod testing;
 mod word;
 
+mod anderson;
 mod bpl;
+mod clh;
+mod mcs;
 mod tas;
 mod ticket;
 
 pub use algorithm::{Abortable, Algorithm, Deadline};
+pub use anderson::Anderson;
 pub use batched::Batched;
 pub use bpl::Bpl;
+pub use clh::Clh;
 pub use johnson_harathi::JohnsonHarathi;
 pub use markatos::Markatos;
+pub use mcs::Mcs;
 pub use relax::{Backoff, Relax, Spin};
 pub use slot::{Priority, SLOTS_MAX, Slot};
 pub use spin_lock::{Guard, SpinLock};

@@ -3,6 +3,7 @@
 //! In a model, atomics can be made weaker than they were written ([`fault`]): a test that does not notice says nothing.
 
 #[cfg(not(any(lockwright_loom, lockwright_shuttle)))]
+#[allow(unused_imports)] // The door is the same for all, whoever goes through it.
 pub(crate) use core::{
     hint::spin_loop,
     sync::atomic::{AtomicU32, AtomicUsize, fence},

@@ -1,7 +1,10 @@
 //! Every spinlock, behind one door.
 
 use crate::sys::cycles;
-use lockwright_locks::{Algorithm, Batched, Priority, SLOTS_MAX, Slot, SpinLock, Tas, Ticket};
+use lockwright_locks::{
+    Algorithm, Anderson, Batched, Bpl, Clh, JohnsonHarathi, Markatos, Mcs, Priority, SLOTS_MAX, Slot, SpinLock, Tas,
+    Ticket,
+};
 use std::hint::black_box;
 
 /// A lock under measurement.
@@ -57,7 +60,7 @@ const fn candidate<A: Algorithm + Send + Sync + 'static>(name: &'static str) -> 
 /// What others are held against, for it is FIFO.
 pub(super) const FIFO: &str = "ticket";
 
-pub(super) const ALL: [Candidate; 3] =
+pub(super) const ALL: [Candidate; 9] =
     [candidate::<Tas>("tas"), candidate::<Ticket>(FIFO), candidate::<Batched<SLOTS_MAX, u64>>("batched")];
 
 /// The names of the locks that are measured, in the order of the results.
