@@ -60,8 +60,17 @@ const fn candidate<A: Algorithm + Send + Sync + 'static>(name: &'static str) -> 
 /// What others are held against, for it is FIFO.
 pub(super) const FIFO: &str = "ticket";
 
-pub(super) const ALL: [Candidate; 9] =
-    [candidate::<Tas>("tas"), candidate::<Ticket>(FIFO), candidate::<Batched<SLOTS_MAX, u64>>("batched")];
+pub(super) const ALL: [Candidate; 9] = [
+    candidate::<Tas>("tas"),
+    candidate::<Ticket>(FIFO),
+    candidate::<Anderson<SLOTS_MAX>>("anderson"),
+    candidate::<Mcs<SLOTS_MAX>>("mcs"),
+    candidate::<Clh<SLOTS_MAX>>("clh"),
+    candidate::<Markatos<SLOTS_MAX>>("markatos"),
+    candidate::<JohnsonHarathi<SLOTS_MAX>>("johnson_harathi"),
+    candidate::<Bpl<SLOTS_MAX, u64>>("bpl"),
+    candidate::<Batched<SLOTS_MAX, u64>>("batched"),
+];
 
 /// The names of the locks that are measured, in the order of the results.
 pub fn lock_names() -> impl Iterator<Item = &'static str> {
