@@ -47,7 +47,7 @@ impl<const SLOTS: usize, W: Word, R: Relax> Probe for Bpl<SLOTS, W, R> {
             return false;
         }
         let before = self.words();
-        let mut relax = testing::Patient;
+        let mut relax = testing::Patient::default();
         for slot in waiting {
             let looks = self.looks.of(slot);
             while self.looks.of(slot) < looks + 2 {

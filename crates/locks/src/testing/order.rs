@@ -16,6 +16,11 @@ use std::vec::Vec;
 pub(crate) trait Probe: Algorithm {
     /// Whether the `waiters`-th request that waits, made from `slot`, is in its place. All requests before it were.
     fn has_asked(&self, slot: usize, waiters: usize) -> bool;
+
+    /// Whether the lock can be released: where waiters find their order themselves, whether all `waiters` of them have.
+    fn has_settled(&self, _waiters: usize) -> bool {
+        true
+    }
 }
 
 /// Slot 0 holds; each of `arrivals` is who asks while the next holder holds: the priorities of new requests.
@@ -54,6 +59,9 @@ pub(crate) fn scripted<A: Probe + Send + Sync + 'static>(order: Order, arrivals:
                     thread::yield_now();
                 }
                 spec.request(slot, lockwright_model::Priority::base(priority));
+            }
+            while !lock.algorithm().has_settled(waiters) {
+                thread::yield_now();
             }
         });
         match held.take() {
