@@ -17,11 +17,21 @@ struct Tasks {
     rules: Rules,
     /// One a task; less is more urgent.
     priorities: &'static [u8],
-    requests: u8,
+    requests: [u8; TASKS_MAX],
     /// The batch at the beginning.
     batch: u8,
     /// Who may give up, at any look, a bit a task.
     give_up: u8,
+    counted: Step,
+}
+
+/// Which steps are counted.
+#[derive(Clone, Copy)]
+enum Step {
+    /// A waiter gets in while one of an earlier batch waits.
+    LaterBatchIn,
+    /// Ids begin anew while somebody waits in a batch.
+    RestartWhileOneWaits,
 }
 
 /// The shared words and the tasks, as small as can be: there are millions of them.
@@ -179,8 +189,8 @@ impl Model for Tasks {
         memory[Place::Batch as usize] = self.batch;
         (memory[Place::Lowest as usize], memory[Place::Urgent as usize]) = (nobody, nobody);
         let mut tasks = [Task { at: At::Outside, batch: 0, seen: 0, left: 0 }; TASKS_MAX];
-        for task in &mut tasks[..self.tasks()] {
-            (task.at, task.left) = (At::ReadBatch, self.requests);
+        for (task, requests) in tasks[..self.tasks()].iter_mut().zip(self.requests) {
+            (task.at, task.left) = (At::ReadBatch, requests);
         }
         State { memory, tasks }
     }
@@ -211,14 +221,18 @@ impl Model for Tasks {
         state.tasks.iter().filter(|task| holds(task)).count() > 1
     }
 
-    /// A waiter gets in while one of an earlier batch waits.
     fn counts(&self, from: &State, task: usize, to: &State) -> bool {
-        from.tasks[task].at == At::FinalTry
-            && to.tasks[task].at == At::Uncount
-            && from
-                .tasks
-                .iter()
-                .any(|other| waits(other) && self.rules.is_earlier(other.batch.into(), from.tasks[task].batch.into()))
+        let mut waiting = from.tasks.iter().filter(|task| waits(task));
+        match self.counted {
+            Step::LaterBatchIn => {
+                let mine = from.tasks[task].batch.into();
+                (from.tasks[task].at, to.tasks[task].at) == (At::FinalTry, At::Uncount)
+                    && waiting.any(|other| self.rules.is_earlier(other.batch.into(), mine))
+            }
+            Step::RestartWhileOneWaits => {
+                from.tasks[task].at == At::Restart && from.memory != to.memory && waiting.next().is_some()
+            }
+        }
     }
 
     fn describe(&self, from: &State, task: usize, to: &State) -> String {
@@ -240,7 +254,9 @@ impl Model for Tasks {
 
 /// Tasks with ids of five bits: none runs over in a few requests.
 fn tasks(version: Version, priorities: &'static [u8], requests: u8) -> Tasks {
-    Tasks { rules: Rules { id_bits: 5, bits: 8, version }, priorities, requests, batch: 0, give_up: 0 }
+    let rules = Rules { id_bits: 5, bits: 8, version };
+    let requests = [requests; TASKS_MAX];
+    Tasks { rules, priorities, requests, batch: 0, give_up: 0, counted: Step::LaterBatchIn }
 }
 
 /// Searches, prints what was found, and asserts exclusion.
@@ -248,10 +264,14 @@ fn searched(what: &str, tasks: Tasks) -> Found {
     let begin = std::time::Instant::now();
     let found = search(&tasks);
     std::eprintln!(
-        "{what}: {} states, {} stuck, {} steps let a later batch in first, {:.1} s",
+        "{what}: {} states, {} stuck, {} steps {}, {:.1} s",
         found.states,
         found.stuck,
         found.counted,
+        match tasks.counted {
+            Step::LaterBatchIn => "let a later batch in first",
+            Step::RestartWhileOneWaits => "let ids begin anew while one waits",
+        },
         begin.elapsed().as_secs_f64()
     );
     assert_eq!(found.wrong, 0, "two at once");
@@ -265,6 +285,23 @@ fn as_published_a_waiter_can_be_left_for_ever() {
     std::eprintln!("a shortest way to where nobody gets out:\n{}", columns(2, &found.way_to_stuck));
     // With equal priorities what stays in `barrier[1]` is nobody's hindrance.
     assert_eq!(searched("published, equal priorities", tasks(Version::Published, &[1, 1], 2)).stuck, 0);
+    // And the reset alone is what it takes.
+    assert_eq!(searched("published, with the reset", tasks(Version::PublishedWithReset, &[0, 1], 2)).stuck, 0);
+}
+
+/// Who read the batch, found nobody and was slow takes a batch of the same number for the one it read.
+#[test]
+fn as_published_ids_can_begin_anew_while_one_waits() {
+    let once_more =
+        |version| Tasks { requests: [2, 1, 1], counted: Step::RestartWhileOneWaits, ..tasks(version, &[0, 1, 2], 1) };
+    let found = searched("published, 3 tasks x 2, 1, 1", once_more(Version::PublishedWithReset));
+    assert!(found.counted > 0);
+    std::eprintln!("a shortest way to ids that begin anew while one waits:\n{}", columns(3, &found.way_to_counted));
+    // To those that begin anew past the half only, it takes as many sections as that while one is slow.
+    for batch in 12..20 {
+        let near_half = Tasks { batch, ..once_more(Version::Repaired) };
+        assert_eq!(searched(&format!("repaired, from batch {batch}, 3 tasks x 2, 1, 1"), near_half).counted, 0);
+    }
 }
 
 #[test]
@@ -299,6 +336,8 @@ fn three_tasks_twice() {
 #[ignore = "takes a minute and some gigabytes"]
 fn three_tasks_in_all_ways() {
     assert!(searched("published, 3 tasks x 2", tasks(Version::Published, &[0, 1, 2], 2)).stuck > 0);
+    let with_reset = tasks(Version::PublishedWithReset, &[0, 1, 2], 2);
+    assert_eq!(searched("published, with the reset, 3 tasks x 2", with_reset).stuck, 0);
     for priorities in [&[0, 0, 1], &[0, 1, 1], &[1, 1, 1]] {
         let found = searched("repaired, 3 tasks x 2, some equal", tasks(Version::Repaired, priorities, 2));
         assert_eq!(found.stuck, 0);

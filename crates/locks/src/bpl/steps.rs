@@ -63,6 +63,9 @@ pub(super) enum Version {
     /// that finds nobody.
     #[cfg(test)]
     Published,
+    /// As published, but resets `barrier[1]` on that exit.
+    #[cfg(test)]
+    PublishedWithReset,
     /// Who gives up resets the barriers and does nothing else, as published.
     #[cfg(test)]
     PublishedGivingUp,
@@ -111,7 +114,7 @@ impl Rules {
     const fn resets_at_once(self) -> bool {
         match self.version {
             #[cfg(test)]
-            Version::Published => true,
+            Version::Published | Version::PublishedWithReset => true,
             _ => false,
         }
     }
