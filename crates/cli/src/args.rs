@@ -40,6 +40,9 @@ pub enum Verb {
     /// Turn a workload of another tool into a task-set file, on standard output
     #[command(after_help = IMPORT_HELP)]
     Import(Import),
+    /// Measure what locks cost on this machine
+    #[command(subcommand)]
+    Measure(Measure),
     /// Repeat a published simulation
     #[command(subcommand)]
     Study(Study),
@@ -77,6 +80,17 @@ const IMPORT_HELP: &str = "Example:
 Exit status:
   0  imported
   2  the arguments or the file are wrong, or the file holds what cannot be modelled";
+
+const LOCKS_HELP: &str = "Examples:
+  lockwright measure locks
+  lockwright measure locks --alone
+  lockwright measure locks --section 70us --rate 0.5,2 --requests 10000 --csv locks.csv
+
+Exit status:
+  0  measured
+  2  the arguments are wrong
+  3  the machine refuses, such as for want of permission
+  130  interrupted (Ctrl-C); what was measured to its end until then is printed";
 
 const BPL_HELP: &str = "Examples:
   lockwright study bpl
@@ -178,6 +192,46 @@ pub struct Import {
     /// The workload; - is standard input
     #[arg(value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub file: PathBuf,
+}
+
+/// `measure`.
+#[derive(Subcommand, Debug)]
+pub enum Measure {
+    /// Every spinlock: alone, with warm and cold caches, and wanted by all CPUs at once
+    ///
+    /// Under contention, one task a CPU asks at random (Poisson), above everything else on the machine for at most 0.7 s of each
+    /// second. That needs the right to real-time priorities; `--alone` does without.
+    #[command(after_help = LOCKS_HELP)]
+    Locks(Locks),
+}
+
+/// `measure locks`.
+#[derive(Args, Debug)]
+pub struct Locks {
+    /// How many readings of each lock alone
+    #[arg(long, value_name = "N", default_value_t = 10_000, value_parser = clap::builder::RangedU64ValueParser::<usize>::new().range(1..=10_000_000))]
+    pub readings: usize,
+    /// Only alone, without contention
+    #[arg(long)]
+    pub alone: bool,
+    /// Length of a critical section under contention
+    #[arg(long, value_name = "DURATION", default_value = "70us", value_parser = section)]
+    pub section: Duration,
+    /// How many requests, of all tasks together, of each lock at each rate
+    #[arg(long, value_name = "N", default_value_t = 2_000, value_parser = clap::builder::RangedU64ValueParser::<usize>::new().range(1..=1_000_000))]
+    pub requests: usize,
+    /// Arrivals of all tasks over the service rate (one section a section's length); several with commas between them
+    #[arg(long, value_name = "LIST", value_delimiter = ',', allow_negative_numbers = true, default_value = "0.25,0.5,1,2", value_parser = arrival_rate)]
+    pub rate: Vec<f64>,
+    /// The seed of the arrivals [default: drawn, and printed]
+    #[arg(long, value_name = "N")]
+    pub seed: Option<u64>,
+    /// Print one JSON object instead of tables (docs/output.schema.json)
+    #[arg(long)]
+    pub json: bool,
+    /// Write the results under contention (with --alone: the costs) as CSV, too
+    #[arg(long, value_name = "OUT", value_hint = ValueHint::FilePath)]
+    pub csv: Option<PathBuf>,
 }
 
 /// `study`.
@@ -314,6 +368,22 @@ impl OffsetsChoice {
             Self::Random => "random",
             Self::Sweep => "sweep",
         }
+    }
+}
+
+/// Longest section under contention: a task that waits for all others must come to an end within a second.
+const SECTION_MAX: Duration = Duration::from_ms(10);
+
+fn section(text: &str) -> Result<Duration, String> {
+    let section = duration(text)?;
+    if section > SECTION_MAX { Err("it must be at most 10 ms".into()) } else { Ok(section) }
+}
+
+fn arrival_rate(text: &str) -> Result<f64, String> {
+    match text.trim().parse() {
+        Ok(rate) if (0.01..=100.0).contains(&rate) => Ok(rate),
+        Ok(_) => Err("it must be from 0.01 to 100 arrivals in the length of a section".into()),
+        Err(_) => Err("it must be a number, such as 0.5".into()),
     }
 }
 

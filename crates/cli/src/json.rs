@@ -409,6 +409,93 @@ pub enum BplLock {
     Batched,
 }
 
+/// What `measure locks` prints.
+#[derive(Serialize, JsonSchema)]
+pub struct LocksOutput {
+    /// "measure".
+    pub verb: MeasureVerb,
+    /// "locks".
+    pub subject: LocksSubject,
+    /// Cycles of the time-stamp counter in a nanosecond.
+    pub cycles_per_ns: f64,
+    /// Median cycles of a reading of nothing, warm; subtracted from the warm readings.
+    pub harness_cycles: u64,
+    /// Whether the costs were measured under SCHED_FIFO.
+    pub realtime: bool,
+    /// Readings of each lock.
+    pub readings: usize,
+    /// Length of a critical section under contention.
+    pub section_ns: u64,
+    /// The seed of the arrivals.
+    pub seed: u64,
+    /// Whether it was ended early by a signal.
+    pub interrupted: bool,
+    /// Lock and unlock without contention: each lock warm, then each cold.
+    pub costs: Vec<LockCost>,
+    /// Each lock under each rate and kind of arrivals; empty with `--alone`.
+    pub contention: Vec<LockContention>,
+}
+
+/// The verb of [`LocksOutput`].
+#[derive(Clone, Copy, Serialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum MeasureVerb {
+    /// This machine, measured.
+    Measure,
+}
+
+/// The subject of [`LocksOutput`].
+#[derive(Clone, Copy, Serialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum LocksSubject {
+    /// Every spinlock.
+    Locks,
+}
+
+/// Lock and unlock of one lock that nobody else wants.
+#[derive(Serialize, JsonSchema)]
+pub struct LockCost {
+    /// Its name.
+    pub lock: String,
+    /// Whether the lock came from memory each time.
+    pub cold: bool,
+    /// The least reading, in cycles, as the others are.
+    pub min_cycles: u64,
+    /// The median.
+    pub median_cycles: u64,
+    /// What one in a thousand exceeds.
+    pub p999_cycles: u64,
+    /// The greatest.
+    pub max_cycles: u64,
+}
+
+/// One lock under contention.
+#[derive(Serialize, JsonSchema)]
+pub struct LockContention {
+    /// Its name.
+    pub lock: String,
+    /// "equal", or "rising": the less important, the more often.
+    pub arrivals: String,
+    /// Arrivals of all tasks over the service rate.
+    pub rate: f64,
+    /// Tasks, one a CPU.
+    pub tasks: usize,
+    /// Requests that were served.
+    pub requests: usize,
+    /// Mean of the tasks' mean waits, weighted by importance.
+    pub weighted_delay_ns: f64,
+    /// The same over that of the ticket lock in this run.
+    pub weighted_delay_over_fifo: Option<f64>,
+    /// Mean wait of the most important task.
+    pub top_delay_ns: f64,
+    /// The same over that of the ticket lock in this run.
+    pub top_delay_over_fifo: Option<f64>,
+    /// Mean number of sections that ended between a request and its section.
+    pub mean_sections_waited: f64,
+    /// The greatest such number.
+    pub max_sections_waited: u64,
+}
+
 /// What `lockwright` prints with `--json`; `verb` tells which.
 #[derive(Serialize, JsonSchema)]
 #[serde(untagged)]
@@ -418,6 +505,8 @@ pub enum AnyOutput {
     Tasks(Output),
     /// `study bpl`.
     Bpl(BplOutput),
+    /// `measure locks`.
+    Locks(LocksOutput),
 }
 
 /// One object as text, ending in a newline.

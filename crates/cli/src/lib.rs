@@ -14,6 +14,7 @@ pub mod import;
 pub mod input;
 pub mod interrupt;
 pub mod json;
+pub mod measure;
 pub mod perfetto;
 pub mod progress;
 pub mod report;
@@ -55,6 +56,7 @@ pub fn main() -> ExitCode {
         Verb::Run(arguments) => run::run(arguments, &console),
         Verb::Doctor(arguments) => doctor::doctor(arguments, &console),
         Verb::Import(arguments) => import::import(arguments, &console),
+        Verb::Measure(arguments) => measure::measure(arguments, &console),
         Verb::Study(arguments) => study::study(arguments, &console),
     };
     exit.unwrap_or_else(|exit| exit).into()

@@ -1,0 +1,178 @@
+//! `lockwright measure`: what locks cost on this machine.
+
+use crate::args::{Locks, Measure};
+use crate::console::Console;
+use crate::exit::Exit;
+use crate::interrupt;
+use crate::json::{self, LockContention, LockCost, LocksOutput, LocksSubject, MeasureVerb};
+use crate::progress::Progress;
+use crate::seed;
+use crate::table::{self, Column};
+use lockwright::measure::{Arrivals, Contended, ContentionConfig, Cost, Costs, contention, cost};
+use lockwright::{Control, RunError};
+use serde::Serialize;
+use std::fs::File;
+use std::path::Path;
+
+/// Does `measure`.
+///
+/// # Errors
+/// What was wrong has been said on the console.
+pub fn measure(arguments: &Measure, console: &Console) -> Result<Exit, Exit> {
+    match arguments {
+        Measure::Locks(arguments) => locks(arguments, console),
+    }
+}
+
+fn locks(arguments: &Locks, console: &Console) -> Result<Exit, Exit> {
+    // Created before the long work begins, so that a bad path is found out first.
+    let csv = arguments.csv.as_deref().map(|path| create(path, console)).transpose()?;
+    let seed = arguments.seed.unwrap_or_else(seed::draw);
+    let costs = cost(arguments.readings).map_err(|error| refuse(&error, console))?;
+    if !costs.realtime {
+        console.warn("measured without real-time priority: anything may have come between; `lockwright doctor` says what is missing");
+    }
+    let control = Control::new();
+    let contended = if arguments.alone {
+        Vec::new()
+    } else {
+        let stop = control.clone();
+        interrupt::listen(move || stop.stop());
+        let config = ContentionConfig {
+            section: arguments.section,
+            requests: arguments.requests,
+            rates: arguments.rate.clone(),
+            seed,
+        };
+        let progress = Progress::new(console, "measuring");
+        let mut tell = |done: usize, whole: usize| progress.set(done as u64, whole as u64);
+        contention(&config, &control, &mut tell).map_err(|error| refuse(&error, console))?
+    };
+    let output = LocksOutput {
+        verb: MeasureVerb::Measure,
+        subject: LocksSubject::Locks,
+        cycles_per_ns: costs.cycles_per_ns,
+        harness_cycles: costs.harness_cycles,
+        realtime: costs.realtime,
+        readings: arguments.readings,
+        section_ns: arguments.section.as_ns(),
+        seed,
+        interrupted: control.is_stopped(),
+        costs: costs.costs.iter().map(cost_result).collect(),
+        contention: contended.iter().map(contention_result).collect(),
+    };
+    if let Some((file, path)) = csv.zip(arguments.csv.as_deref()) {
+        let written = if arguments.alone { write(file, &output.costs) } else { write(file, &output.contention) };
+        written.map_err(|error| {
+            console.error(format!("cannot write {}: {error}", path.display()), "make room, or write it elsewhere");
+            Exit::Machine
+        })?;
+    }
+    console.print(&if arguments.json { json::to_text(&output) } else { as_text(&costs, &output) })?;
+    if control.is_stopped() {
+        console.warn("interrupted; rates and arrivals that were not measured to their end are left out");
+        return Ok(Exit::Interrupted);
+    }
+    Ok(Exit::Holds)
+}
+
+fn refuse(error: &RunError, console: &Console) -> Exit {
+    let message = match error {
+        RunError::Stuck { tasks } => format!("{} of the measuring threads did not come back from a lock", tasks.len()),
+        _ => error.to_string(),
+    };
+    let help = "`lockwright doctor` says what this machine lacks; `--alone` needs no permission";
+    console.error(format!("cannot measure: {message}"), help);
+    Exit::Machine
+}
+
+fn create(path: &Path, console: &Console) -> Result<File, Exit> {
+    File::create(path).map_err(|error| {
+        let help = "give --csv a file in a folder that exists and can be written to";
+        console.error(format!("cannot create {}: {error}", path.display()), help);
+        Exit::BadInput
+    })
+}
+
+/// A line for the names of the fields, then one for each result.
+fn write(file: File, results: &[impl Serialize]) -> Result<(), csv::Error> {
+    let mut writer = csv::Writer::from_writer(file);
+    for result in results {
+        writer.serialize(result)?;
+    }
+    Ok(writer.flush()?)
+}
+
+fn cost_result(cost: &Cost) -> LockCost {
+    LockCost {
+        lock: cost.lock.to_owned(),
+        cold: cost.cold,
+        min_cycles: cost.quantile(0.0),
+        median_cycles: cost.quantile(0.5),
+        p999_cycles: cost.quantile(0.999),
+        max_cycles: cost.quantile(1.0),
+    }
+}
+
+fn contention_result(contended: &Contended) -> LockContention {
+    LockContention {
+        lock: contended.lock.to_owned(),
+        arrivals: match contended.arrivals {
+            Arrivals::Equal => "equal",
+            Arrivals::Rising => "rising",
+        }
+        .to_owned(),
+        rate: contended.rate,
+        tasks: contended.tasks,
+        requests: contended.requests,
+        weighted_delay_ns: contended.weighted_delay_ns,
+        weighted_delay_over_fifo: Some(contended.weighted_delay_over_fifo).filter(|ratio| ratio.is_finite()),
+        top_delay_ns: contended.top_delay_ns,
+        top_delay_over_fifo: Some(contended.top_delay_over_fifo).filter(|ratio| ratio.is_finite()),
+        mean_sections_waited: contended.mean_sections_waited,
+        max_sections_waited: contended.max_sections_waited,
+    }
+}
+
+fn as_text(costs: &Costs, output: &LocksOutput) -> String {
+    let each = |of: fn(&LockCost) -> String| output.costs.iter().map(of);
+    let mut text = format!(
+        "lock and unlock that nobody else wants: {} readings each, in cycles of the time-stamp counter ({:.2} a ns)\n\n",
+        output.readings, costs.cycles_per_ns
+    );
+    text.push_str(&table::draw(&[
+        Column::words("lock", each(|cost| cost.lock.clone())),
+        Column::words("caches", each(|cost| if cost.cold { "cold" } else { "warm" }.to_owned())),
+        Column::numbers("min", each(|cost| cost.min_cycles.to_string())),
+        Column::numbers("median", each(|cost| cost.median_cycles.to_string())),
+        Column::numbers("p99.9", each(|cost| cost.p999_cycles.to_string())),
+        Column::numbers("max", each(|cost| cost.max_cycles.to_string())),
+    ]));
+    text.push_str(&format!("{} cycles of the measurement itself are subtracted\n", costs.harness_cycles));
+    let Some(first) = output.contention.first() else { return text };
+    text.push_str(&format!(
+        "\n{} tasks, one a CPU, sections of {} us, seed {}\n\n",
+        first.tasks,
+        output.section_ns as f64 / 1e3,
+        output.seed
+    ));
+    let each = |of: fn(&LockContention) -> String| output.contention.iter().map(of);
+    let ratio = |ratio: Option<f64>| ratio.map_or("–".to_owned(), |ratio| format!("{ratio:.2}"));
+    let us = |ns: f64| format!("{:.1}", ns / 1e3);
+    text.push_str(&table::draw(&[
+        Column::words("arrivals", each(|result| result.arrivals.clone())),
+        Column::numbers("rate", each(|result| result.rate.to_string())),
+        Column::words("lock", each(|result| result.lock.clone())),
+        Column::numbers("delay us", output.contention.iter().map(|result| us(result.weighted_delay_ns))),
+        Column::numbers("over fifo", output.contention.iter().map(|result| ratio(result.weighted_delay_over_fifo))),
+        Column::numbers("top us", output.contention.iter().map(|result| us(result.top_delay_ns))),
+        Column::numbers("over fifo", output.contention.iter().map(|result| ratio(result.top_delay_over_fifo))),
+        Column::numbers("sections", each(|result| format!("{:.2}", result.mean_sections_waited))),
+        Column::numbers("max", each(|result| result.max_sections_waited.to_string())),
+    ]));
+    text.push_str(
+        "rate: arrivals of all tasks over the service rate; delay: mean of the tasks' mean waits, weighted by importance; top: the most\n\
+         important task's; sections: how many ended between a request and its section; fifo is the ticket lock of the same run\n",
+    );
+    text
+}
