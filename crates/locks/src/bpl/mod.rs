@@ -143,7 +143,8 @@ impl<const SLOTS: usize, W: Word, R> Bpl<SLOTS, W, R> {
         if Self::RULES.is_past_half(self.door.batch.load(Ordering::Relaxed)) {
             return self.enter_and_restart();
         }
-        self.door.waiters.load(Ordering::Relaxed) == 0 && self.door.status.swap(1, Ordering::Acquire) == 0
+        self.door.waiters.load(Ordering::Relaxed) == 0
+            && self.door.status.compare_exchange(0, 1, Ordering::Acquire, Ordering::Relaxed).is_ok()
     }
 
     /// The same by the steps: half of the ids are used up, so they begin anew if nobody waits.
@@ -181,10 +182,6 @@ impl<const SLOTS: usize, W: Word, R> Memory for Bpl<SLOTS, W, R> {
     #[inline]
     fn store(&self, place: Place, value: u64) {
         self.at(place).store(value, Ordering::SeqCst);
-    }
-    #[inline]
-    fn swap(&self, place: Place, value: u64) -> u64 {
-        self.at(place).swap(value, Ordering::SeqCst)
     }
     #[inline]
     fn compare_exchange(&self, place: Place, current: u64, new: u64) -> Result<u64, u64> {
@@ -236,7 +233,7 @@ impl<const SLOTS: usize, W: Word, R: Relax> Bpl<SLOTS, W, R> {
     }
 }
 
-// SAFETY: a swap of `status` that finds 0 is the only way to acquire, and nobody but the holder writes 0.
+// SAFETY: an exchange of `status` from 0 is the only way to acquire, and nobody but the holder writes 0.
 #[allow(unsafe_code)]
 unsafe impl<const SLOTS: usize, W: Word, R: Relax> Algorithm for Bpl<SLOTS, W, R> {
     type Request<'r> = (&'r Slot, Priority);

@@ -129,9 +129,6 @@ impl Memory for Plain {
     fn store(&self, place: Place, value: u64) {
         self.update(place, |_| Some(value));
     }
-    fn swap(&self, place: Place, value: u64) -> u64 {
-        self.update(place, |_| Some(value))
-    }
     fn compare_exchange(&self, place: Place, current: u64, new: u64) -> Result<u64, u64> {
         let old = self.update(place, |old| (old == current).then_some(new));
         if old == current { Ok(old) } else { Err(old) }

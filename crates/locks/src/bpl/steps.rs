@@ -37,7 +37,6 @@ pub(super) trait Memory {
     fn rules(&self) -> Rules;
     fn load(&self, place: Place) -> u64;
     fn store(&self, place: Place, value: u64);
-    fn swap(&self, place: Place, value: u64) -> u64;
     fn compare_exchange(&self, place: Place, current: u64, new: u64) -> Result<u64, u64>;
     fn fetch_add(&self, place: Place, value: u64) -> u64;
     fn fetch_sub(&self, place: Place, value: u64) -> u64;
@@ -271,9 +270,9 @@ impl Contender {
                 let _ = memory.compare_exchange(Place::Batch, self.seen, 0);
                 self.forget(At::TryStatus, Outcome::Goes)
             }
-            At::TryStatus => match memory.swap(Place::Status, 1) {
-                0 => (At::Inside, Outcome::Taken),
-                _ => (At::Count, Outcome::Goes),
+            At::TryStatus => match memory.compare_exchange(Place::Status, 0, 1) {
+                Ok(_) => (At::Inside, Outcome::Taken),
+                Err(_) => (At::Count, Outcome::Goes),
             },
 
             At::Count => {
@@ -376,9 +375,9 @@ impl Contender {
                 0 => (At::FinalTry, Outcome::Goes),
                 _ => (At::FinalLowest, Outcome::Waits),
             },
-            At::FinalTry => match memory.swap(Place::Status, 1) {
-                0 => (At::Uncount, Outcome::Goes),
-                _ => (At::FinalLowest, Outcome::Waits),
+            At::FinalTry => match memory.compare_exchange(Place::Status, 0, 1) {
+                Ok(_) => (At::Uncount, Outcome::Goes),
+                Err(_) => (At::FinalLowest, Outcome::Waits),
             },
 
             At::Uncount => {

@@ -111,9 +111,13 @@ fn jitter(random: &mut fastrand::Rng) {
     }
 }
 
-/// The checks of exclusion for one algorithm, and their twins.
+/// The checks of exclusion for one algorithm, and their twins. Loom explores executions of so many preemptions at most, with two threads and with
+/// three: fewer where a lock takes many steps.
 macro_rules! exclusion {
     ($algorithm:ty) => {
+        $crate::testing::exclusion!($algorithm, 5, 2);
+    };
+    ($algorithm:ty, $with_two:literal, $with_three:literal) => {
         #[cfg(not(any(lockwright_loom, lockwright_shuttle)))]
         mod on_real_threads {
             #[allow(unused_imports)]
@@ -160,8 +164,8 @@ macro_rules! exclusion {
 
             type Lock = $algorithm;
 
-            const TWO: Effort = Effort { preemptions: 5, schedules: 0 };
-            const THREE: Effort = Effort { preemptions: 2, schedules: 0 };
+            const TWO: Effort = Effort { preemptions: $with_two, schedules: 0 };
+            const THREE: Effort = Effort { preemptions: $with_three, schedules: 0 };
 
             #[test]
             fn excludes() {
