@@ -9,9 +9,11 @@ use std::process::ExitCode;
 /// A chore: its name, what it does, and the doing.
 type Chore = (&'static str, &'static str, fn() -> Result<(), String>);
 
-const CHORES: [Chore; 3] = [
+const CHORES: [Chore; 5] = [
     ("test", "check the toolchain, then run every test and every example", test),
     ("examples", "run the example files through the command line", examples::run),
+    ("loom", "explore the interleavings of two and three threads on every spinlock", loom),
+    ("shuttle", "sample the interleavings of four to six threads on every spinlock", shuttle),
     ("schema", "write docs/output.schema.json from the types it describes", schema),
 ];
 
@@ -54,7 +56,31 @@ fn test() -> Result<(), String> {
     tool::check_toolchain()?;
     // Unit tests, integration tests and the examples in the documentation, of all crates.
     tool::cargo(&["test", "--workspace"])?;
+    // What is optional in the spinlocks.
+    tool::cargo(&["test", "--package", "lockwright-locks", "--all-features"])?;
+    loom()?;
+    shuttle()?;
     examples::run()
+}
+
+fn loom() -> Result<(), String> {
+    model("loom")
+}
+
+fn shuttle() -> Result<(), String> {
+    model("shuttle")
+}
+
+/// The tests of the spinlocks on a model's atomics; in a folder of their own, for everything is built anew.
+fn model(name: &str) -> Result<(), String> {
+    let folder = tool::root().join("target").join(name);
+    let mut command = tool::cargo_command(&["test", "--release", "--package", "lockwright-locks", "--lib"]);
+    command
+        .arg("--target-dir")
+        .arg(folder)
+        .env("RUSTFLAGS", format!("--cfg lockwright_{name}"))
+        .env("RUST_BACKTRACE", "0");
+    tool::run(&mut command)
 }
 
 fn schema() -> Result<(), String> {
