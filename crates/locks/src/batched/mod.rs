@@ -67,7 +67,7 @@ use steps::{ABANDONED, At, Contender, Memory, OUT, Outcome, WAITING};
 /// To release: one step for each member of the first batch, at most `SLOTS − 1`, and one more such round for each member that gave up.
 ///
 /// # Reference
-/// The promise is that of S. Sinha, R. West: Bounded priority-aware locking for real-time kernels; the algorithm is not. See `docs/bpl.md`.
+/// The promise is that of the paper "Bounded Priority-Aware Locking for Real-Time Kernels"; the algorithm is not. See `docs/bpl.md`.
 ///
 /// # Examples
 /// ```

@@ -42,7 +42,7 @@ use steps::{At, Contender, Memory, Outcome, Place, Rules, Version};
 /// that gives up has all others settle anew.
 ///
 /// # Reference
-/// S. Sinha, R. West: Bounded priority-aware locking for real-time kernels; with one more reset of `barrier[1]`, without which a
+/// The paper "Bounded Priority-Aware Locking for Real-Time Kernels"; with one more reset of `barrier[1]`, without which a
 /// waiter can be left waiting for ever, and ids that may run over: `docs/bpl.md`.
 ///
 /// # Examples
