@@ -3,15 +3,20 @@
 //! The lock executes these steps on its atomics, and the search of `search.rs` on a plain state: what is searched is what runs.
 //!
 //! ```text
-//!              free, nobody counted                                        pushed back: not the lowest batch any more
-//! ReadBatch -> ... -> TryStatus ------------.                         .----------------------------------.
-//!     | counted, or taken                   |                         v                                  |
-//!     '-> Count -> Draw -> stage 0: settle on the lowest batch -> stage 1: settle on the most urgent -> final
-//!                              ^ later batches watch here         ^ less urgent ones watch here        | status
-//!                              '-- barrier[0] moved ------------- '-- barrier[1] moved ----------------|
-//!                                                                                                      v
-//!            Outside <- Free <- Advance <- Inside <- ResetLowest <- ResetUrgent <- Uncount <-----------'
+//! ReadBatch ReadWaiters [Restart] TryStatus ----------------------------------------> Inside
+//!   | somebody waits, or it is taken
+//!   v
+//! Count Draw
+//!   v                                                  later: StandBack0 Watch0
+//! stage 0   Enter0 Look0 Claim0 Settled0 Settle0 Check0             barrier[0] moved: stage 0 anew
+//!   v                                                  less urgent: StandBack1 Watch1
+//! stage 1   Enter1 Look1 Belong1 Claim1 Settled1 Settle1            barrier[0] moved: Leave1 ResetOnExit, stage 0
+//!   v
+//! final     FinalLowest FinalUrgent FinalLook FinalTry              barrier[0] moved: ResetOnExit, stage 0
+//!   v                                                               barrier[1] moved: stage 1
+//! Uncount ResetUrgent ResetLowest --------------------------------------------------> Inside Advance Free
 //! ```
+//! Who waits can give up: Withdraw0 Withdraw1 WithdrawUrgent WithdrawLowest Retire.
 
 /// What is shared.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
