@@ -53,6 +53,12 @@ use steps::{At, Contender, Memory, Outcome, Place, Rules, Version};
 /// let slot = Slot::claim().expect("fewer than 64 threads have one");
 /// *STATE.lock_with((&slot, Priority(7))) += 1;
 /// ```
+///
+/// Slots that do not fit do not compile:
+/// ```compile_fail
+/// # use lockwright_locks::{Bpl, SpinLock};
+/// static STATE: SpinLock<Bpl<64, u32>, u32> = SpinLock::new(0);
+/// ```
 #[derive(Debug)]
 pub struct Bpl<const SLOTS: usize, W: Word = usize, R = Spin> {
     door: CachePadded<Door<W>>,
@@ -211,7 +217,7 @@ impl<const SLOTS: usize, W: Word, R: Relax> Bpl<SLOTS, W, R> {
     fn wait(&self, (slot, priority): (&Slot, Priority), mut deadline: impl Deadline) -> bool {
         let mut contender = Contender::new(At::Count, 1 << slot.index(), Self::level(priority));
         let mut relax = R::default();
-        // BOUND: of waits, see the type; of steps between two of them, one way through the stages, about twenty. Where the deadline passes, six more.
+        // BOUND: of waits, see the type; of steps between two of them, one way through the stages, fifteen. Where the deadline passes, five more.
         loop {
             match contender.step(self) {
                 Outcome::Goes => {}
