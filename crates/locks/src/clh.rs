@@ -140,15 +140,14 @@ unsafe impl<const SLOTS: usize, R: Relax> Algorithm for Clh<SLOTS, R> {
         let slot = slot.below(SLOTS);
         // ORDERING: Acquire pairs with the Release of the swap: a node found free is so since it came, not from before.
         let before = self.tail.load(Ordering::Acquire);
-        // ORDERING: Acquire pairs with the Release of `release`.
-        if self.node(before).held.load(Ordering::Acquire) != 0 {
+        if self.node(before).held.load(Ordering::Relaxed) != 0 {
             return None;
         }
         let name = self.next_name(slot);
         self.node(name).held.store(1, Ordering::Relaxed);
         // The node may have gone and come back held, under another name: then this fails. It would not, were names numbers of nodes.
-        // ORDERING: as in `acquire`.
-        self.tail.compare_exchange(before, name, Ordering::AcqRel, Ordering::Relaxed).ok()?;
+        // ORDERING: Release as in `acquire`; Acquire was at the load above, of the same name. What the one before did is seen in `follow`.
+        self.tail.compare_exchange(before, name, Ordering::Release, Ordering::Relaxed).ok()?;
         self.follow(slot, before);
         Some(name)
     }
