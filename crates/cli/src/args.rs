@@ -84,7 +84,7 @@ Exit status:
 const LOCKS_HELP: &str = "Examples:
   lockwright measure locks
   lockwright measure locks --alone
-  lockwright measure locks --section 70us --rate 0.5,2 --requests 10000 --csv locks.csv
+  lockwright measure locks --section 70us --rate 0.5,2 --requests 10000 --csv results --svg figures
 
 Exit status:
   0  measured
@@ -229,9 +229,12 @@ pub struct Locks {
     /// Print one JSON object instead of tables (docs/output.schema.json)
     #[arg(long)]
     pub json: bool,
-    /// Write the results under contention (with --alone: the costs) as CSV, too
-    #[arg(long, value_name = "OUT", value_hint = ValueHint::FilePath)]
+    /// Write the results as CSV into this folder, too: cost.csv and contention.csv
+    #[arg(long, value_name = "FOLDER", value_hint = ValueHint::DirPath)]
     pub csv: Option<PathBuf>,
+    /// Draw figures into this folder: costs alone with warm and cold caches, and delays over the rate for each kind of arrivals
+    #[arg(long, value_name = "FOLDER", value_hint = ValueHint::DirPath)]
+    pub svg: Option<PathBuf>,
 }
 
 /// `study`.

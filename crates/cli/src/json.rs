@@ -474,8 +474,8 @@ pub struct LockCost {
 pub struct LockContention {
     /// Its name.
     pub lock: String,
-    /// "equal", or "rising": the less important, the more often.
-    pub arrivals: String,
+    /// How often each task asks.
+    pub arrivals: LockArrivals,
     /// Arrivals of all tasks over the service rate.
     pub rate: f64,
     /// Tasks, one a CPU.
@@ -494,6 +494,27 @@ pub struct LockContention {
     pub mean_sections_waited: f64,
     /// The greatest such number.
     pub max_sections_waited: u64,
+}
+
+/// How often each task asks.
+#[derive(Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum LockArrivals {
+    /// All equally often.
+    Equal,
+    /// The less important, the more often.
+    Rising,
+}
+
+impl LockArrivals {
+    /// As in JSON.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Equal => "equal",
+            Self::Rising => "rising",
+        }
+    }
 }
 
 /// What `lockwright` prints with `--json`; `verb` tells which.

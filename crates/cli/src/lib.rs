@@ -10,6 +10,8 @@ pub mod console;
 pub mod diagnose;
 pub mod doctor;
 pub mod exit;
+pub mod export;
+pub mod figure;
 pub mod import;
 pub mod input;
 pub mod interrupt;

@@ -2,17 +2,13 @@
 
 use crate::console::Console;
 use crate::exit::Exit;
+use crate::export::ResultFile;
 use crate::perfetto;
 use lockwright_model::{Protocol, Record, System};
-use std::fs::File;
-use std::io::BufWriter;
 use std::path::{Path, PathBuf};
 
-/// A trace file, created before the long work begins so that a bad path is found out first.
-pub struct TraceFile {
-    path: PathBuf,
-    file: File,
-}
+/// A trace file.
+pub struct TraceFile(ResultFile);
 
 impl TraceFile {
     /// Creates the file, if one is wanted. With several protocols each has its own: `out.pftrace` becomes `out-pip.pftrace`.
@@ -27,16 +23,7 @@ impl TraceFile {
     ) -> Result<Option<Self>, Exit> {
         let Some(path) = path else { return Ok(None) };
         let path = if protocols > 1 { beside(path, protocol.name()) } else { path.to_owned() };
-        match File::create(&path) {
-            Ok(file) => Ok(Some(Self { path, file })),
-            Err(error) => {
-                console.error(
-                    format!("cannot create the trace {}: {error}", path.display()),
-                    "give --trace a file in a folder that exists and can be written to",
-                );
-                Err(Exit::BadInput)
-            }
-        }
+        ResultFile::open(&path, "--trace", console).map(|file| Some(Self(file)))
     }
 
     /// Writes the trace, and says where it is.
@@ -44,12 +31,8 @@ impl TraceFile {
     /// # Errors
     /// Says why it cannot be written, such as a full disk.
     pub fn write(self, system: &System, title: &str, records: &[Record], console: &Console) -> Result<(), Exit> {
-        let shown = self.path.display();
-        perfetto::write(system, title, records, BufWriter::new(self.file)).map_err(|error| {
-            console.error(format!("cannot write the trace {shown}: {error}"), "make room, or write it elsewhere");
-            Exit::Machine
-        })?;
-        console.note(format!("the trace is in {shown}; open it in https://ui.perfetto.dev"));
+        self.0.write(|out| Ok(perfetto::write(system, title, records, out)?), console)?;
+        console.note(format!("the trace is in {}; open it in https://ui.perfetto.dev", self.0.path().display()));
         Ok(())
     }
 }

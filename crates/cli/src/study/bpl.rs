@@ -4,6 +4,7 @@ use super::figures;
 use crate::args::Bpl;
 use crate::console::Console;
 use crate::exit::Exit;
+use crate::export::{ResultFile, ResultFolder, csv_text};
 use crate::interrupt;
 use crate::json::{self, BplLock, BplOutput, BplResult, BplStudy, StudyVerb};
 use crate::progress::Progress;
@@ -13,9 +14,7 @@ use crate::units;
 use clap::ValueEnum;
 use lockwright_study::bpl::{FreeLock, Lock, Model, Random, Statistics, play};
 use rayon::prelude::*;
-use std::fs::File;
 use std::io::Write;
-use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// What is simulated, and how often.
@@ -38,16 +37,8 @@ struct Cell {
 /// What was wrong has been said on the console.
 pub fn bpl(arguments: &Bpl, console: &Console) -> Result<Exit, Exit> {
     let plan = Plan::new(arguments, console)?;
-    let csv = arguments.csv.as_deref().map(|path| CsvFile::create(path, console)).transpose()?;
-    if let Some(folder) = &arguments.svg {
-        std::fs::create_dir_all(folder).map_err(|error| {
-            console.error(
-                format!("cannot create the folder {}: {error}", folder.display()),
-                "give --svg a folder that can be written to",
-            );
-            Exit::BadInput
-        })?;
-    }
+    let csv = arguments.csv.as_deref().map(|path| ResultFile::open(path, "--csv", console)).transpose()?;
+    let svg = arguments.svg.as_deref().map(|path| ResultFolder::create(path, "--svg", console)).transpose()?;
     interrupt::listen(|| {});
     if arguments.seed.is_none() {
         console.note(format!("the seed is {seed}; `--seed {seed}` repeats this study", seed = plan.seed));
@@ -55,10 +46,10 @@ pub fn bpl(arguments: &Bpl, console: &Console) -> Result<Exit, Exit> {
     let cells = plan.simulate(arguments.jobs, console)?;
     let results: Vec<BplResult> = cells.iter().flat_map(Cell::results).collect();
     if let Some(csv) = csv {
-        csv.write(&results, console)?;
+        csv.write(|out| Ok(out.write_all(csv_text(&results)?.as_bytes())?), console)?;
     }
-    if let Some(folder) = &arguments.svg {
-        figures::write(&results, folder, console)?;
+    if let Some(svg) = svg {
+        figures::write(&results, &svg, console)?;
     }
     let text = if arguments.json {
         json::to_text(&BplOutput {
@@ -235,44 +226,6 @@ impl Cell {
         let [fifo, priority, batched] = Lock::ALL;
         [(fifo, &self.seen[0]), (priority, &self.seen[1]), (batched, &self.seen[2])].map(result)
     }
-}
-
-/// The file that `--csv` names, created before the long work begins so that a bad path is found out first.
-struct CsvFile {
-    path: PathBuf,
-    file: File,
-}
-
-impl CsvFile {
-    fn create(path: &Path, console: &Console) -> Result<Self, Exit> {
-        match File::create(path) {
-            Ok(file) => Ok(Self { path: path.to_owned(), file }),
-            Err(error) => {
-                console.error(
-                    format!("cannot create {}: {error}", path.display()),
-                    "give --csv a file in a folder that exists and can be written to",
-                );
-                Err(Exit::BadInput)
-            }
-        }
-    }
-
-    fn write(mut self, results: &[BplResult], console: &Console) -> Result<(), Exit> {
-        let text = csv_text(results).and_then(|text| Ok(self.file.write_all(&text)?));
-        text.map_err(|error| {
-            console.error(format!("cannot write {}: {error}", self.path.display()), "make room, or write it elsewhere");
-            Exit::Machine
-        })
-    }
-}
-
-/// A line for the names of the fields, then one for each result. What does not exist is empty.
-fn csv_text(results: &[BplResult]) -> Result<Vec<u8>, csv::Error> {
-    let mut writer = csv::Writer::from_writer(Vec::new());
-    for result in results {
-        writer.serialize(result)?;
-    }
-    writer.into_inner().map_err(|error| error.into_error().into())
 }
 
 #[cfg(test)]

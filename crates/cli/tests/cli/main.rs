@@ -2,6 +2,7 @@
 
 mod check;
 mod machine;
+mod measure;
 /// Turns on the real-time machine, shared with the runtime's own tests.
 #[path = "../../../rt/tests/realtime/machine.rs"]
 mod realtime;

@@ -76,5 +76,14 @@ fn what_the_verbs_print_is_valid() {
         without["results"][0].as_object_mut().expect("an object").remove(key);
         assert!(valid(&without).is_err(), "the twin without {key} must be refused");
     }
+    let value = json(&end(lockwright().args(["measure", "locks", "--alone", "--readings", "10", "--json"])));
+    if let Err(error) = valid(&value) {
+        panic!("{error}: {value}");
+    }
+    for key in value["costs"][0].as_object().expect("an object").keys() {
+        let mut without = value.clone();
+        without["costs"][0].as_object_mut().expect("an object").remove(key);
+        assert!(valid(&without).is_err(), "the twin without {key} must be refused");
+    }
     assert!(valid(&serde_json::json!({ "verb": "guess", "system": "s", "results": [] })).is_err());
 }

@@ -1,32 +1,27 @@
-//! `lockwright measure`: what locks cost on this machine.
+//! `lockwright measure locks`: every spinlock, alone and wanted by all CPUs.
 
-use crate::args::{Locks, Measure};
+use super::figures;
+use crate::args::Locks;
 use crate::console::Console;
 use crate::exit::Exit;
+use crate::export::{ResultFolder, csv_text};
 use crate::interrupt;
-use crate::json::{self, LockContention, LockCost, LocksOutput, LocksSubject, MeasureVerb};
+use crate::json::{self, LockArrivals, LockContention, LockCost, LocksOutput, LocksSubject, MeasureVerb};
 use crate::progress::Progress;
 use crate::seed;
 use crate::table::{self, Column};
 use lockwright::measure::{Arrivals, Contended, ContentionConfig, Cost, Costs, contention, cost};
 use lockwright::{Control, RunError};
-use serde::Serialize;
-use std::fs::File;
 use std::path::Path;
 
-/// Does `measure`.
+/// Does `measure locks`.
 ///
 /// # Errors
 /// What was wrong has been said on the console.
-pub fn measure(arguments: &Measure, console: &Console) -> Result<Exit, Exit> {
-    match arguments {
-        Measure::Locks(arguments) => locks(arguments, console),
-    }
-}
-
-fn locks(arguments: &Locks, console: &Console) -> Result<Exit, Exit> {
-    // Created before the long work begins, so that a bad path is found out first.
-    let csv = arguments.csv.as_deref().map(|path| create(path, console)).transpose()?;
+pub fn locks(arguments: &Locks, console: &Console) -> Result<Exit, Exit> {
+    let folder = |path: Option<&Path>, option| path.map(|path| ResultFolder::create(path, option, console)).transpose();
+    let csv = folder(arguments.csv.as_deref(), "--csv")?;
+    let svg = folder(arguments.svg.as_deref(), "--svg")?;
     let seed = arguments.seed.unwrap_or_else(seed::draw);
     let costs = cost(arguments.readings).map_err(|error| refuse(&error, console))?;
     if !costs.realtime {
@@ -61,12 +56,14 @@ fn locks(arguments: &Locks, console: &Console) -> Result<Exit, Exit> {
         costs: costs.costs.iter().map(cost_result).collect(),
         contention: contended.iter().map(contention_result).collect(),
     };
-    if let Some((file, path)) = csv.zip(arguments.csv.as_deref()) {
-        let written = if arguments.alone { write(file, &output.costs) } else { write(file, &output.contention) };
-        written.map_err(|error| {
-            console.error(format!("cannot write {}: {error}", path.display()), "make room, or write it elsewhere");
-            Exit::Machine
-        })?;
+    if let Some(csv) = csv {
+        csv.write("cost.csv", csv_text(&output.costs), console)?;
+        if !arguments.alone {
+            csv.write("contention.csv", csv_text(&output.contention), console)?;
+        }
+    }
+    if let Some(svg) = svg {
+        figures::write(&output, &svg, console)?;
     }
     console.print(&if arguments.json { json::to_text(&output) } else { as_text(&costs, &output) })?;
     if control.is_stopped() {
@@ -86,23 +83,6 @@ fn refuse(error: &RunError, console: &Console) -> Exit {
     Exit::Machine
 }
 
-fn create(path: &Path, console: &Console) -> Result<File, Exit> {
-    File::create(path).map_err(|error| {
-        let help = "give --csv a file in a folder that exists and can be written to";
-        console.error(format!("cannot create {}: {error}", path.display()), help);
-        Exit::BadInput
-    })
-}
-
-/// A line for the names of the fields, then one for each result.
-fn write(file: File, results: &[impl Serialize]) -> Result<(), csv::Error> {
-    let mut writer = csv::Writer::from_writer(file);
-    for result in results {
-        writer.serialize(result)?;
-    }
-    Ok(writer.flush()?)
-}
-
 fn cost_result(cost: &Cost) -> LockCost {
     LockCost {
         lock: cost.lock.to_owned(),
@@ -118,10 +98,9 @@ fn contention_result(contended: &Contended) -> LockContention {
     LockContention {
         lock: contended.lock.to_owned(),
         arrivals: match contended.arrivals {
-            Arrivals::Equal => "equal",
-            Arrivals::Rising => "rising",
-        }
-        .to_owned(),
+            Arrivals::Equal => LockArrivals::Equal,
+            Arrivals::Rising => LockArrivals::Rising,
+        },
         rate: contended.rate,
         tasks: contended.tasks,
         requests: contended.requests,
@@ -160,7 +139,7 @@ fn as_text(costs: &Costs, output: &LocksOutput) -> String {
     let ratio = |ratio: Option<f64>| ratio.map_or("–".to_owned(), |ratio| format!("{ratio:.2}"));
     let us = |ns: f64| format!("{:.1}", ns / 1e3);
     text.push_str(&table::draw(&[
-        Column::words("arrivals", each(|result| result.arrivals.clone())),
+        Column::words("arrivals", each(|result| result.arrivals.name().to_owned())),
         Column::numbers("rate", each(|result| result.rate.to_string())),
         Column::words("lock", each(|result| result.lock.clone())),
         Column::numbers("delay us", output.contention.iter().map(|result| us(result.weighted_delay_ns))),

@@ -1,0 +1,153 @@
+//! Figures of results, as SVG.
+
+use plotters::coord::Shift;
+use plotters::prelude::*;
+use std::error::Error;
+
+/// In pixels; a viewer scales them.
+const SIZE: (u32, u32) = (640, 420);
+
+/// Colours that the colour-blind tell apart (Okabe and Ito).
+pub const BLUE: RGBColor = RGBColor(0, 114, 178);
+/// See [`BLUE`].
+pub const ORANGE: RGBColor = RGBColor(213, 94, 0);
+/// See [`BLUE`].
+pub const GREEN: RGBColor = RGBColor(0, 128, 96);
+
+/// Some points over a logarithmic axis. It names a family of fonts and measures none: the text is the same on every machine.
+pub struct Figure {
+    /// What stands above it.
+    pub title: String,
+    /// What is on the horizontal axis.
+    pub x: &'static str,
+    /// The other axis.
+    pub y: Vertical,
+    /// What is drawn, in the order of the legend.
+    pub series: Vec<Series>,
+}
+
+/// The vertical axis.
+pub enum Vertical {
+    /// Numbers, from nothing to this.
+    UpTo(f64),
+    /// A line for each of these names, the first at the top: a point at `i` belongs to the `i`-th.
+    Names(Vec<String>),
+}
+
+/// Points that belong together.
+pub struct Series {
+    /// In the legend.
+    pub name: String,
+    /// The shape of a point: colours alone tell nothing in print.
+    pub mark: Mark,
+    /// Of points and line.
+    pub color: RGBColor,
+    /// Horizontal and vertical places. Where names are on the vertical axis no line connects them.
+    pub points: Vec<(f64, f64)>,
+}
+
+/// The shape of a point.
+#[derive(Clone, Copy)]
+pub enum Mark {
+    /// A filled circle.
+    Circle,
+    /// A filled triangle.
+    Triangle,
+    /// A cross.
+    Cross,
+}
+
+impl Figure {
+    /// As SVG.
+    ///
+    /// # Errors
+    /// What the drawing library says.
+    pub fn to_svg(&self) -> Result<String, Box<dyn Error>> {
+        let mut svg = String::new();
+        let area = SVGBackend::with_string(&mut svg, SIZE).into_drawing_area();
+        self.draw(&area).map_err(|error| error.to_string())?;
+        drop(area);
+        Ok(svg)
+    }
+
+    fn draw<'a>(
+        &self,
+        area: &DrawingArea<SVGBackend<'a>, Shift>,
+    ) -> Result<(), DrawingAreaErrorKind<<SVGBackend<'a> as DrawingBackend>::ErrorType>> {
+        let places = self.series.iter().flat_map(|series| &series.points).map(|&(x, _)| x);
+        // A logarithmic axis needs two ends, and the outermost marks some room.
+        let (least, most) = places.fold((f64::MAX, 0.0), |(least, most): (f64, f64), x| (least.min(x), most.max(x)));
+        let (from, to, lines, room) = match &self.y {
+            Vertical::UpTo(end) => (0.0, *end, 11, 48),
+            // Below the last there is room for the legend.
+            Vertical::Names(names) => {
+                let legend = self.series.len();
+                (-0.5 - legend as f64, names.len() as f64 - 0.5, names.len() + legend, 120)
+            }
+        };
+        area.fill(&WHITE)?;
+        let mut chart = ChartBuilder::on(area)
+            .caption(&self.title, ("sans-serif", 20))
+            .margin(12)
+            .x_label_area_size(40)
+            .y_label_area_size(room)
+            .build_cartesian_2d((least / 1.25..most * 1.25).log_scale(), from..to)?;
+        chart
+            .configure_mesh()
+            .light_line_style(TRANSPARENT)
+            .bold_line_style(BLACK.mix(0.12))
+            .label_style(("sans-serif", 15))
+            .x_desc(self.x)
+            .x_label_formatter(&|value| shown(*value))
+            .y_labels(lines)
+            .y_label_formatter(&|value| self.y.label(*value))
+            .draw()?;
+        for series in &self.series {
+            let color = series.color;
+            let points = || series.points.iter().map(|&(x, y)| (x, self.y.place(y)));
+            let line = points().filter(|_| matches!(self.y, Vertical::UpTo(_)));
+            chart
+                .draw_series(LineSeries::new(line, color.stroke_width(2)))?
+                .label(&series.name)
+                .legend(move |(x, y)| PathElement::new([(x, y), (x + 22, y)], color.stroke_width(2)));
+            match series.mark {
+                Mark::Circle => chart.draw_series(points().map(|at| Circle::new(at, 4, color.filled())))?,
+                Mark::Triangle => chart.draw_series(points().map(|at| TriangleMarker::new(at, 5, color.filled())))?,
+                Mark::Cross => chart.draw_series(points().map(|at| Cross::new(at, 4, color.stroke_width(2))))?,
+            };
+        }
+        chart
+            .configure_series_labels()
+            .label_font(("sans-serif", 15))
+            .position(SeriesLabelPosition::LowerRight)
+            .background_style(WHITE.mix(0.85))
+            .border_style(BLACK.mix(0.3))
+            .draw()?;
+        area.present()
+    }
+}
+
+impl Vertical {
+    fn label(&self, value: f64) -> String {
+        match self {
+            Self::UpTo(_) => shown(value),
+            Self::Names(names) => {
+                let below = self.place(value).round() as usize;
+                names.get(below).cloned().unwrap_or_default()
+            }
+        }
+    }
+
+    /// Where on the axis, which rises, a point is drawn.
+    fn place(&self, y: f64) -> f64 {
+        match self {
+            Self::UpTo(_) => y,
+            Self::Names(names) => names.len() as f64 - 1.0 - y,
+        }
+    }
+}
+
+/// A label of an axis, without the dust of floats.
+fn shown(value: f64) -> String {
+    ((value * 1e9).round() / 1e9).to_string()
+}

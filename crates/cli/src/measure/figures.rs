@@ -1,0 +1,86 @@
+//! The figures of `measure locks`: costs alone, and delays over the rate.
+
+use crate::console::Console;
+use crate::exit::Exit;
+use crate::export::ResultFolder;
+use crate::figure::{BLUE, Figure, GREEN, Mark, ORANGE, Series, Vertical};
+use crate::json::{LockArrivals, LockContention, LockCost, LocksOutput};
+use crate::units;
+
+/// Writes what there is of costs, warm and cold, and of delays, under each kind of arrivals.
+///
+/// # Errors
+/// Says why one cannot be written.
+pub fn write(output: &LocksOutput, folder: &ResultFolder, console: &Console) -> Result<(), Exit> {
+    let mut figures = Vec::new();
+    for (name, cold) in [("warm", false), ("cold", true)] {
+        let costs: Vec<&LockCost> = output.costs.iter().filter(|cost| cost.cold == cold).collect();
+        if !costs.is_empty() {
+            figures.push((format!("cost-{name}.svg"), cost(&costs, name)));
+        }
+    }
+    for arrivals in [LockArrivals::Equal, LockArrivals::Rising] {
+        let name = arrivals.name();
+        let results: Vec<&LockContention> =
+            output.contention.iter().filter(|result| result.arrivals == arrivals).collect();
+        if !results.is_empty() {
+            let weighted = "weighted mean delay over that of fifo";
+            figures.push((
+                format!("delay-{name}.svg"),
+                delay(&results, format!("{weighted}, {name} rates"), |result| result.weighted_delay_over_fifo),
+            ));
+            let top = "delay of the most important task over that under fifo";
+            figures.push((
+                format!("top-{name}.svg"),
+                delay(&results, format!("{top}, {name} rates"), |result| result.top_delay_over_fifo),
+            ));
+        }
+    }
+    for (name, figure) in &figures {
+        folder.write(name, figure.to_svg(), console)?;
+    }
+    console.note(format!("{} in {}", units::count(figures.len() as u64, "figure"), folder.path().display()));
+    Ok(())
+}
+
+fn cost(costs: &[&LockCost], caches: &str) -> Figure {
+    let series = |name: &str, mark, color, of: fn(&LockCost) -> u64| Series {
+        name: name.to_owned(),
+        mark,
+        color,
+        // Nothing has no place on a logarithmic axis.
+        points: costs.iter().enumerate().map(|(row, cost)| (of(cost).max(1) as f64, row as f64)).collect(),
+    };
+    Figure {
+        title: format!("lock and unlock alone, {caches} caches"),
+        x: "cycles of the time-stamp counter",
+        y: Vertical::Names(costs.iter().map(|cost| cost.lock.clone()).collect()),
+        series: vec![
+            series("median (circles)", Mark::Circle, BLUE, |cost| cost.median_cycles),
+            series("p99.9 (triangles)", Mark::Triangle, ORANGE, |cost| cost.p999_cycles),
+            series("max (crosses)", Mark::Cross, GREEN, |cost| cost.max_cycles),
+        ],
+    }
+}
+
+fn delay(results: &[&LockContention], title: String, of: fn(&LockContention) -> Option<f64>) -> Figure {
+    let mut locks: Vec<&str> = Vec::new();
+    for result in results {
+        if !locks.contains(&result.lock.as_str()) {
+            locks.push(&result.lock);
+        }
+    }
+    // Nine locks: each colour has each shape once.
+    let marks = [(Mark::Circle, "circles"), (Mark::Triangle, "triangles"), (Mark::Cross, "crosses")];
+    let series = locks.iter().enumerate().map(|(number, &lock)| {
+        let (mark, shape) = marks[number % marks.len()];
+        let of_lock = results.iter().filter(|result| result.lock == lock);
+        let mut points: Vec<(f64, f64)> = of_lock.filter_map(|result| Some((result.rate, of(result)?))).collect();
+        points.sort_by(|one, other| one.0.total_cmp(&other.0));
+        let color = [BLUE, ORANGE, GREEN][number / marks.len() % 3];
+        Series { name: format!("{lock} ({shape})"), mark, color, points }
+    });
+    let series: Vec<Series> = series.collect();
+    let most = series.iter().flat_map(|series| &series.points).map(|&(_, ratio)| ratio).fold(1.25, f64::max);
+    Figure { title, x: "arrivals over the service rate", y: Vertical::UpTo(1.05 * most), series }
+}

@@ -1,0 +1,99 @@
+//! `measure locks`.
+
+use crate::realtime::require_realtime;
+use crate::support::{end, json, lockwright};
+use serde_json::Value;
+use std::path::Path;
+
+const COST_KEYS: [&str; 6] = ["lock", "cold", "min_cycles", "median_cycles", "p999_cycles", "max_cycles"];
+const LOCKS: usize = 9;
+
+fn rows(value: &Value) -> &Vec<Value> {
+    value.as_array().expect("a list")
+}
+
+/// The lines of a CSV file, by field.
+fn csv(path: &Path) -> Vec<Vec<String>> {
+    let text = std::fs::read_to_string(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+    text.lines().map(|line| line.split(',').map(str::to_owned).collect()).collect()
+}
+
+#[test]
+fn every_lock_has_a_cost_in_order() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let arguments = ["measure", "locks", "--alone", "--readings", "200", "--json"];
+    let ended =
+        end(lockwright().args(arguments).arg("--csv").arg(folder.path()).arg("--svg").arg(folder.path().join("new")));
+    assert_eq!(ended.status, 0, "{}", ended.err);
+    let value = json(&ended);
+    assert_eq!((&value["verb"], &value["subject"]), (&"measure".into(), &"locks".into()));
+    assert!(value["cycles_per_ns"].as_f64().expect("is given") > 0.0);
+    assert_eq!(rows(&value["contention"]).len(), 0);
+    let costs = rows(&value["costs"]);
+    let warm: Vec<&Value> = costs.iter().filter(|cost| cost["cold"] == false).collect();
+    assert_eq!(warm.len(), LOCKS);
+    assert!(costs.len() == LOCKS || costs.len() == 2 * LOCKS, "each warm, and each cold where caches can be emptied");
+    for cost in costs {
+        let cycles = ["min_cycles", "median_cycles", "p999_cycles", "max_cycles"].map(|key| cost[key].as_u64());
+        assert!(cycles.iter().all(Option::is_some) && cycles.is_sorted(), "{cost}");
+        assert!(cycles[3] > Some(0), "nothing takes no time: {cost}");
+    }
+    let lines = csv(&folder.path().join("cost.csv"));
+    assert_eq!((&lines[0], lines.len()), (&COST_KEYS.map(str::to_owned).to_vec(), 1 + costs.len()));
+    for (line, cost) in lines[1..].iter().zip(costs) {
+        let same = COST_KEYS.map(|key| cost[key].as_str().map_or_else(|| cost[key].to_string(), str::to_owned));
+        assert_eq!(line, &same);
+    }
+    assert!(!folder.path().join("contention.csv").exists(), "there was none");
+    let svg = std::fs::read_to_string(folder.path().join("new").join("cost-warm.svg")).expect("is there");
+    for part in warm.iter().map(|cost| cost["lock"].as_str().expect("a name")).chain(["median", "p99.9"]) {
+        assert!(svg.contains(part), "{part} is missing in the figure");
+    }
+}
+
+#[test]
+fn locks_that_all_cpus_want_are_measured_against_fifo() {
+    let Some(_machine) = require_realtime() else { return };
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let arguments = ["measure", "locks", "--readings", "1", "--requests", "40", "--rate", "2", "--seed", "7", "--json"];
+    let ended = end(lockwright().args(arguments).arg("--csv").arg(folder.path()).arg("--svg").arg(folder.path()));
+    assert_eq!(ended.status, 0, "{}", ended.err);
+    let value = json(&ended);
+    let results = rows(&value["contention"]);
+    assert_eq!((results.len(), &value["interrupted"]), (2 * LOCKS, &false.into()));
+    for result in results {
+        assert_eq!(result["requests"], 40, "each is served once: {result}");
+        let (mean, max) = (result["mean_sections_waited"].as_f64(), result["max_sections_waited"].as_u64());
+        assert!(mean <= max.map(|max| max as f64), "{result}");
+        let fifo = result["lock"] == "ticket";
+        assert!(!fifo || result["weighted_delay_over_fifo"] == 1.0 || result["weighted_delay_ns"] == 0.0, "{result}");
+    }
+    assert_eq!(csv(&folder.path().join("contention.csv")).len(), 1 + results.len());
+    for name in ["cost-warm.svg", "delay-equal.svg", "delay-rising.svg", "top-equal.svg", "top-rising.svg"] {
+        let svg = std::fs::read_to_string(folder.path().join(name)).expect(name);
+        assert!(svg.starts_with("<svg") && svg.trim_end().ends_with("</svg>"), "{name}");
+    }
+    let printed = end(lockwright().args(&arguments[..arguments.len() - 1]));
+    for part in ["max", "rising", "over fifo", "seed 7"] {
+        assert!(printed.out.contains(part), "{part}: {}", printed.out);
+    }
+}
+
+#[test]
+fn wrong_arguments_are_refused() {
+    for (arguments, part) in [
+        (&["--readings", "0"][..], "1..=10000000"),
+        (&["--requests", "0"], "1..=1000000"),
+        (&["--section", "11ms"], "at most 10 ms"),
+        (&["--section", "70"], "unit"),
+        (&["--rate", "0"], "it must be from 0.01 to 100"),
+        (&["--rate", "NaN"], "it must be from 0.01 to 100"),
+        (&["--rate", "often"], "it must be a number"),
+        (&["--csv", "/dev/null/results"], "--csv"),
+        (&["--svg", "/dev/null/figures"], "--svg"),
+    ] {
+        let ended = end(lockwright().args(["measure", "locks"]).args(arguments));
+        assert_eq!((ended.status, ended.out.as_str()), (2, ""), "{arguments:?}");
+        assert!(ended.err.contains(part), "{arguments:?}: {}", ended.err);
+    }
+}
