@@ -418,8 +418,10 @@ pub struct LocksOutput {
     pub subject: LocksSubject,
     /// Cycles of the time-stamp counter in a nanosecond.
     pub cycles_per_ns: f64,
-    /// Median cycles of a reading of nothing, warm; subtracted from the warm readings.
+    /// Median cycles of a reading of nothing with warm caches; subtracted from the warm readings.
     pub harness_cycles: u64,
+    /// The same with cold caches, for the cold readings; 0 where there are none.
+    pub cold_harness_cycles: u64,
     /// Whether the costs were measured under SCHED_FIFO.
     pub realtime: bool,
     /// Readings of each lock.
@@ -481,15 +483,25 @@ pub struct LockContention {
     /// Tasks, one a CPU.
     pub tasks: usize,
     /// Requests that were served.
-    pub requests: usize,
-    /// Mean of the tasks' mean waits, weighted by importance.
+    pub requests: u64,
+    /// Those of them that met more than sections (interrupts, the host, the share of a CPU that the kernel keeps for others); in no mean.
+    pub disturbed: u64,
+    /// Mean of the tasks' mean waits, weighted by importance; tasks without requests are left out, weight and all.
     pub weighted_delay_ns: f64,
-    /// The same over that of the ticket lock in this run.
+    /// The same over that of the ticket lock in this run: the median of ten turns; null where there was no such delay.
     pub weighted_delay_over_fifo: Option<f64>,
-    /// Mean wait of the most important task.
-    pub top_delay_ns: f64,
-    /// The same over that of the ticket lock in this run.
+    /// A quarter of the turns is below.
+    pub weighted_delay_over_fifo_low: Option<f64>,
+    /// A quarter of the turns is above.
+    pub weighted_delay_over_fifo_high: Option<f64>,
+    /// Mean wait of the most important task; null where it never asked.
+    pub top_delay_ns: Option<f64>,
+    /// The same over that of the ticket lock in this run: the median of ten turns.
     pub top_delay_over_fifo: Option<f64>,
+    /// A quarter of the turns is below.
+    pub top_delay_over_fifo_low: Option<f64>,
+    /// A quarter of the turns is above.
+    pub top_delay_over_fifo_high: Option<f64>,
     /// Mean number of sections that ended between a request and its section.
     pub mean_sections_waited: f64,
     /// The greatest such number.

@@ -3,61 +3,41 @@
 use crate::{Algorithm, Relax, Tas, Ticket};
 use lock_api::{GuardNoSend, RawMutex};
 
-// SAFETY: `Algorithm` promises exclusion; who holds the lock unlocks it, as GuardNoSend makes sure.
-#[allow(unsafe_code)]
-unsafe impl<R: Relax> RawMutex for Tas<R> {
-    #[allow(clippy::declare_interior_mutable_const)] // What the trait asks for.
-    const INIT: Self = Self::FREE;
-    type GuardMarker = GuardNoSend;
+macro_rules! raw_mutex {
+    ($lock:ident, |$self:ident| $hold:expr) => {
+        // SAFETY: `Algorithm` promises exclusion; who holds the lock unlocks it, as GuardNoSend makes sure.
+        #[allow(unsafe_code)]
+        unsafe impl<R: Relax> RawMutex for $lock<R> {
+            #[allow(clippy::declare_interior_mutable_const)] // What the trait asks for.
+            const INIT: Self = Self::FREE;
+            type GuardMarker = GuardNoSend;
 
-    #[inline]
-    fn lock(&self) {
-        self.acquire(());
-    }
+            #[inline]
+            fn lock(&self) {
+                self.acquire(());
+            }
 
-    #[inline]
-    fn try_lock(&self) -> bool {
-        self.try_acquire(()).is_some()
-    }
+            #[inline]
+            fn try_lock(&self) -> bool {
+                self.try_acquire(()).is_some()
+            }
 
-    #[inline]
-    unsafe fn unlock(&self) {
-        // SAFETY: the caller holds the lock.
-        unsafe { self.release(()) };
-    }
+            #[inline]
+            unsafe fn unlock(&$self) {
+                // SAFETY: the caller holds the lock, with this hold.
+                unsafe { $self.release($hold) };
+            }
 
-    fn is_locked(&self) -> bool {
-        self.is_taken()
-    }
+            fn is_locked(&self) -> bool {
+                self.is_taken()
+            }
+        }
+    };
 }
 
-// SAFETY: as above.
-#[allow(unsafe_code)]
-unsafe impl<R: Relax> RawMutex for Ticket<R> {
-    #[allow(clippy::declare_interior_mutable_const)] // What the trait asks for.
-    const INIT: Self = Self::FREE;
-    type GuardMarker = GuardNoSend;
-
-    #[inline]
-    fn lock(&self) {
-        self.acquire(());
-    }
-
-    #[inline]
-    fn try_lock(&self) -> bool {
-        self.try_acquire(()).is_some()
-    }
-
-    #[inline]
-    unsafe fn unlock(&self) {
-        // SAFETY: the caller holds the lock, so nobody else writes `serving`.
-        unsafe { self.release(self.after_serving()) };
-    }
-
-    fn is_locked(&self) -> bool {
-        self.is_taken()
-    }
-}
+raw_mutex!(Tas, |self| ());
+// Nobody but the holder writes `serving`: it says which ticket is held.
+raw_mutex!(Ticket, |self| self.after_serving());
 
 #[cfg(test)]
 mod tests {

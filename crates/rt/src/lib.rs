@@ -40,6 +40,7 @@ mod run;
 pub mod section;
 #[allow(unsafe_code)] // System calls.
 mod sys;
+mod team;
 
 pub use calibrate::Calibration;
 pub use lock::LockError;

@@ -48,6 +48,7 @@ pub fn locks(arguments: &Locks, console: &Console) -> Result<Exit, Exit> {
         subject: LocksSubject::Locks,
         cycles_per_ns: costs.cycles_per_ns,
         harness_cycles: costs.harness_cycles,
+        cold_harness_cycles: costs.cold_harness_cycles,
         realtime: costs.realtime,
         readings: arguments.readings,
         section_ns: arguments.section.as_ns(),
@@ -95,6 +96,7 @@ fn cost_result(cost: &Cost) -> LockCost {
 }
 
 fn contention_result(contended: &Contended) -> LockContention {
+    let (weighted, top) = (contended.weighted_delay_over_fifo, contended.top_delay_over_fifo);
     LockContention {
         lock: contended.lock.to_owned(),
         arrivals: match contended.arrivals {
@@ -104,10 +106,15 @@ fn contention_result(contended: &Contended) -> LockContention {
         rate: contended.rate,
         tasks: contended.tasks,
         requests: contended.requests,
+        disturbed: contended.disturbed,
         weighted_delay_ns: contended.weighted_delay_ns,
-        weighted_delay_over_fifo: Some(contended.weighted_delay_over_fifo).filter(|ratio| ratio.is_finite()),
+        weighted_delay_over_fifo: weighted.map(|ratio| ratio.median),
+        weighted_delay_over_fifo_low: weighted.map(|ratio| ratio.low),
+        weighted_delay_over_fifo_high: weighted.map(|ratio| ratio.high),
         top_delay_ns: contended.top_delay_ns,
-        top_delay_over_fifo: Some(contended.top_delay_over_fifo).filter(|ratio| ratio.is_finite()),
+        top_delay_over_fifo: top.map(|ratio| ratio.median),
+        top_delay_over_fifo_low: top.map(|ratio| ratio.low),
+        top_delay_over_fifo_high: top.map(|ratio| ratio.high),
         mean_sections_waited: contended.mean_sections_waited,
         max_sections_waited: contended.max_sections_waited,
     }
@@ -127,7 +134,10 @@ fn as_text(costs: &Costs, output: &LocksOutput) -> String {
         Column::numbers("p99.9", each(|cost| cost.p999_cycles.to_string())),
         Column::numbers("max", each(|cost| cost.max_cycles.to_string())),
     ]));
-    text.push_str(&format!("{} cycles of the measurement itself are subtracted\n", costs.harness_cycles));
+    text.push_str(&format!(
+        "the measurement's own {} (warm) and {} (cold) cycles are subtracted\n",
+        costs.harness_cycles, costs.cold_harness_cycles
+    ));
     let Some(first) = output.contention.first() else { return text };
     text.push_str(&format!(
         "\n{} tasks, one a CPU, sections of {} us, seed {}\n\n",
@@ -136,22 +146,38 @@ fn as_text(costs: &Costs, output: &LocksOutput) -> String {
         output.seed
     ));
     let each = |of: fn(&LockContention) -> String| output.contention.iter().map(of);
-    let ratio = |ratio: Option<f64>| ratio.map_or("–".to_owned(), |ratio| format!("{ratio:.2}"));
-    let us = |ns: f64| format!("{:.1}", ns / 1e3);
+    let us = |ns: Option<f64>| ns.map_or("–".to_owned(), |ns| format!("{:.1}", ns / 1e3));
+    let ratio = |ratio: [Option<f64>; 3]| match ratio {
+        [Some(median), Some(low), Some(high)] => format!("{median:.2} ({low:.2}–{high:.2})"),
+        _ => "–".to_owned(),
+    };
+    let weighted = |result: &LockContention| {
+        ratio([
+            result.weighted_delay_over_fifo,
+            result.weighted_delay_over_fifo_low,
+            result.weighted_delay_over_fifo_high,
+        ])
+    };
+    let top = |result: &LockContention| {
+        ratio([result.top_delay_over_fifo, result.top_delay_over_fifo_low, result.top_delay_over_fifo_high])
+    };
+    let results = || output.contention.iter();
     text.push_str(&table::draw(&[
         Column::words("arrivals", each(|result| result.arrivals.name().to_owned())),
         Column::numbers("rate", each(|result| result.rate.to_string())),
         Column::words("lock", each(|result| result.lock.clone())),
-        Column::numbers("delay us", output.contention.iter().map(|result| us(result.weighted_delay_ns))),
-        Column::numbers("over fifo", output.contention.iter().map(|result| ratio(result.weighted_delay_over_fifo))),
-        Column::numbers("top us", output.contention.iter().map(|result| us(result.top_delay_ns))),
-        Column::numbers("over fifo", output.contention.iter().map(|result| ratio(result.top_delay_over_fifo))),
+        Column::numbers("delay us", results().map(|result| us(Some(result.weighted_delay_ns)))),
+        Column::numbers("over fifo", results().map(weighted)),
+        Column::numbers("top us", results().map(|result| us(result.top_delay_ns))),
+        Column::numbers("over fifo", results().map(top)),
         Column::numbers("sections", each(|result| format!("{:.2}", result.mean_sections_waited))),
         Column::numbers("max", each(|result| result.max_sections_waited.to_string())),
+        Column::numbers("disturbed", each(|result| result.disturbed.to_string())),
     ]));
     text.push_str(
         "rate: arrivals of all tasks over the service rate; delay: mean of the tasks' mean waits, weighted by importance; top: the most\n\
-         important task's; sections: how many ended between a request and its section; fifo is the ticket lock of the same run\n",
+         important task's; over fifo: over those of the ticket lock, median (and quartiles) of ten turns; sections: how many ended\n\
+         between a request and its section; disturbed: requests that met more than sections, and are in no mean\n",
     );
     text
 }

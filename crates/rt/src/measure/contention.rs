@@ -2,16 +2,27 @@
 //!
 //! One task a CPU, of distinct priorities, under SCHED_FIFO above everything that is not this measurement. Each waits for its next
 //! arrival, asks for the lock, holds it for a section, and only then draws the next arrival: a closed source, as a core is.
+//!
+//! The locks take turns, SLICES of them, so that what happens to the machine happens to all; all meet the same arrivals. A request
+//! that waited longer than sections explain met something else (an interrupt, the host, a share of the CPU that the
+//! kernel keeps for others): such requests are counted, and left out of the means.
 
+use super::pace::Pace;
+use super::squad::{Duty, Orders, squad};
 use super::subject::{ALL, Candidate, FIFO, Subject};
-use super::{BUSY_NS, SECOND_NS, become_realtime};
-use crate::priorities::WATCHDOG_LEVEL;
 use crate::run::{Control, RunError};
-use crate::sys::{SysError, clock, sched};
+use crate::sys::{clock, sched};
 use lockwright_locks::{Priority, SLOTS_MAX, Slot};
-use lockwright_model::{Duration, TaskId};
-use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Barrier, mpsc};
+use lockwright_model::Duration;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// How often each lock has its turn.
+const SLICES: usize = 10;
+/// How long a wait may be beyond the sections that ended meanwhile, if that is more than one section.
+const SLACK_NS: u64 = 20_000;
+/// A squad that does not get on for so long, and PATIENCE_GAPS mean gaps between arrivals, is stuck.
+const PATIENCE_NS: u64 = 5_000_000_000;
+const PATIENCE_GAPS: f64 = 50.0;
 
 /// How often each task asks.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -22,6 +33,22 @@ pub enum Arrivals {
     Rising,
 }
 
+impl Arrivals {
+    /// The share of all arrivals that the `task` most important of `tasks` have.
+    fn share_up_to(self, task: usize, tasks: usize) -> f64 {
+        match self {
+            Self::Equal => task as f64 / tasks as f64,
+            Self::Rising => (task * (task + 1)) as f64 / (tasks * (tasks + 1)) as f64,
+        }
+    }
+
+    /// How many of `requests` the task makes.
+    fn requests_of(self, task: usize, tasks: usize, requests: usize) -> usize {
+        let up_to = |task| (self.share_up_to(task, tasks) * requests as f64).round() as usize;
+        up_to(task + 1) - up_to(task)
+    }
+}
+
 /// What is measured.
 #[derive(Clone, PartialEq, Debug)]
 pub struct ContentionConfig {
@@ -29,7 +56,8 @@ pub struct ContentionConfig {
     pub section: Duration,
     /// Requests of all tasks of a lock together, for each rate and kind of arrivals.
     pub requests: usize,
-    /// Arrival rates of all tasks together, as shares of the service rate, which is one section a section's length. Positive.
+    /// Arrival rates of all tasks together, as shares of the service rate, which is one section a section's length. Those that are not
+    /// positive numbers are left out.
     pub rates: Vec<f64>,
     /// Of the arrivals: the same for every lock.
     pub seed: u64,
@@ -47,15 +75,17 @@ pub struct Contended {
     /// Tasks, one a CPU.
     pub tasks: usize,
     /// Requests that were served.
-    pub requests: usize,
+    pub requests: u64,
+    /// Those of them that met more than sections; they are in no mean.
+    pub disturbed: u64,
     /// Mean wait of each task, weighted from m for the most important to 1, in nanoseconds.
     pub weighted_delay_ns: f64,
     /// The same over that of the FIFO lock in this run.
-    pub weighted_delay_over_fifo: f64,
-    /// Mean wait of the most important task, in nanoseconds.
-    pub top_delay_ns: f64,
+    pub weighted_delay_over_fifo: Option<OverFifo>,
+    /// Mean wait of the most important task, in nanoseconds, if it asked.
+    pub top_delay_ns: Option<f64>,
     /// The same over that of the FIFO lock in this run.
-    pub top_delay_over_fifo: f64,
+    pub top_delay_over_fifo: Option<OverFifo>,
     /// Mean number of sections that ended between a request and its section.
     pub mean_sections_waited: f64,
     /// The greatest such number. The bound of a FIFO or batched lock is `tasks - 1`; what an interrupt puts between the count and the
@@ -63,7 +93,29 @@ pub struct Contended {
     pub max_sections_waited: u64,
 }
 
-/// Measures every lock with every rate and kind of arrivals. `progress` is told how many of how many parts are done.
+/// A delay over that under the FIFO lock, turn by turn.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct OverFifo {
+    /// Half of the turns are below.
+    pub median: f64,
+    /// A quarter of the turns is below.
+    pub low: f64,
+    /// A quarter of the turns is above.
+    pub high: f64,
+}
+
+impl OverFifo {
+    fn of(mut ratios: Vec<f64>) -> Option<Self> {
+        ratios.retain(|ratio| ratio.is_finite());
+        ratios.sort_by(f64::total_cmp);
+        let last = ratios.len().checked_sub(1)?;
+        let at = |share: f64| ratios[(share * last as f64).round() as usize];
+        Some(Self { median: at(0.5), low: at(0.25), high: at(0.75) })
+    }
+}
+
+/// Measures every lock with every rate and kind of arrivals. `progress` is told how many of how many parts are done. Where
+/// `control` is stopped, the rates that were not measured to their end are left out.
 ///
 /// # Errors
 /// Without the right to real-time priorities; when threads cannot be started; when a lock does not come back.
@@ -73,220 +125,207 @@ pub fn contention(
     progress: &mut dyn FnMut(usize, usize),
 ) -> Result<Vec<Contended>, RunError> {
     let cpus: Vec<usize> = sched::affinity()?.into_iter().take(SLOTS_MAX).collect();
-    let parts = 2 * config.rates.len() * ALL.len();
+    let section_ns = config.section.as_ns().max(1);
+    // Who asks last waits for all others.
+    let pace = Pace::new(section_ns.saturating_mul(cpus.len() as u64));
+    let rates: Vec<f64> = config.rates.iter().copied().filter(|&rate| rate > 0.0 && rate.is_finite()).collect();
+    let parts = 2 * rates.len() * SLICES * ALL.len();
+    let mut done = 0;
     let mut results: Vec<Contended> = Vec::new();
     for arrivals in [Arrivals::Equal, Arrivals::Rising] {
-        for &rate in &config.rates {
-            let from = results.len();
-            for candidate in &ALL {
-                if control.is_stopped() {
-                    results.truncate(from);
-                    return Ok(results);
+        for &rate in &rates {
+            let mut turns: Vec<Vec<Vec<Waits>>> = vec![Vec::with_capacity(SLICES); ALL.len()];
+            for slice in 0..SLICES {
+                let requests = config.requests * (slice + 1) / SLICES - config.requests * slice / SLICES;
+                for (candidate, turns) in ALL.iter().zip(&mut turns) {
+                    let seed = config.seed.wrapping_add((slice * SLOTS_MAX) as u64);
+                    let arena = Arena::new(candidate, cpus.len(), (arrivals, rate), section_ns, requests, seed, pace);
+                    let patience_ns = PATIENCE_NS + (PATIENCE_GAPS * section_ns as f64 / rate).min(1e15) as u64;
+                    let Some(waits) = squad(arena, &cpus, patience_ns, control)? else { return Ok(results) };
+                    turns.push(waits);
+                    done += 1;
+                    progress(done, parts);
                 }
-                results.push(one(candidate, arrivals, rate, config, &cpus)?);
-                progress(results.len(), parts);
             }
-            over_fifo(&mut results[from..]);
+            let fifo = ALL.iter().position(|candidate| candidate.name == FIFO).map_or(&[][..], |fifo| &turns[fifo]);
+            let locks = ALL.iter().zip(&turns);
+            results.extend(locks.map(|(candidate, turns)| summary(candidate.name, arrivals, rate, turns, fifo)));
         }
     }
     Ok(results)
 }
 
-fn over_fifo(results: &mut [Contended]) {
-    let fifo = results.iter().find(|result| result.lock == FIFO);
-    let Some((weighted, top)) = fifo.map(|fifo| (fifo.weighted_delay_ns, fifo.top_delay_ns)) else { return };
-    for result in results {
-        result.weighted_delay_over_fifo = result.weighted_delay_ns / weighted;
-        result.top_delay_over_fifo = result.top_delay_ns / top;
-    }
-}
-
-/// What all tasks of one measurement share.
-struct Arena {
-    lock: Box<dyn Subject>,
-    section_ns: u64,
-    /// Requests left to make.
-    left: AtomicUsize,
-    /// Sections that have ended.
-    ended: AtomicU64,
-    /// When it began, by the clock.
-    start_ns: AtomicU64,
-    ready: Barrier,
-    tids: Vec<AtomicU32>,
-}
-
-#[derive(Clone, Copy, Default)]
+/// What one task saw.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 struct Waits {
-    requests: usize,
+    requests: u64,
+    disturbed: u64,
+    /// Of those that were not disturbed.
     sum_ns: u64,
     sections: u64,
     sections_max: u64,
 }
 
-fn one(
-    candidate: &Candidate,
-    arrivals: Arrivals,
-    rate: f64,
-    config: &ContentionConfig,
-    cpus: &[usize],
-) -> Result<Contended, RunError> {
-    let tasks = cpus.len();
-    let section_ns = config.section.as_ns().max(1);
-    let arena = Arc::new(Arena {
-        lock: (candidate.new)(),
-        section_ns,
-        left: AtomicUsize::new(config.requests),
-        ended: AtomicU64::new(0),
-        start_ns: AtomicU64::new(0),
-        ready: Barrier::new(tasks + 1),
-        tids: cpus.iter().map(|_| AtomicU32::new(0)).collect(),
-    });
-    let (done, results) = mpsc::channel();
-    for (task, &cpu) in cpus.iter().enumerate() {
-        let (arena, done) = (Arc::clone(&arena), done.clone());
-        let weight = match arrivals {
-            Arrivals::Equal => 1.0 / tasks as f64,
-            Arrivals::Rising => 2.0 * (task + 1) as f64 / (tasks * (tasks + 1)) as f64,
-        };
-        let mean_gap_ns = section_ns as f64 / (rate * weight);
-        let seed = config.seed.wrapping_add(task as u64);
-        let started = std::thread::Builder::new().name(format!("measure {task}")).spawn(move || {
-            // ORDERING: Relaxed: the barrier orders it.
-            arena.tids[task].store(sched::gettid().0, Ordering::Relaxed);
-            let here = become_realtime(cpu);
-            let slot = Slot::claim();
-            arena.ready.wait();
-            let result = match (here, slot) {
-                (Err(error), _) => Err(RunError::from(error)),
-                (Ok(()), None) => Err(RunError::SetUp),
-                (Ok(()), Some(slot)) => Ok(serve(&arena, &slot, task, mean_gap_ns, seed)),
-            };
-            let _ = done.send((task, result));
-        });
-        if let Err(error) = started {
-            // Those that have started wait at the barrier for ever: they are told to serve nobody.
-            let errno = error.raw_os_error().unwrap_or(libc::EAGAIN);
-            return Err(SysError { call: "starting a thread", errno }.into());
+impl Waits {
+    fn note(&mut self, wait_ns: u64, sections: u64, section_ns: u64) {
+        self.requests += 1;
+        self.sections += sections;
+        self.sections_max = self.sections_max.max(sections);
+        let explained = sections.saturating_mul(section_ns).saturating_add(section_ns.max(SLACK_NS));
+        if wait_ns > explained {
+            self.disturbed += 1;
+        } else {
+            self.sum_ns += wait_ns;
         }
     }
-    arena.ready.wait();
-    collect(candidate, arrivals, rate, config, &arena, &results)
-}
 
-/// Waits for the tasks, above them; a task that does not come back is put under the ordinary policy and left.
-fn collect(
-    candidate: &Candidate,
-    arrivals: Arrivals,
-    rate: f64,
-    config: &ContentionConfig,
-    arena: &Arena,
-    results: &mpsc::Receiver<(usize, Result<Waits, RunError>)>,
-) -> Result<Contended, RunError> {
-    let tasks = arena.tids.len();
-    let me = sched::gettid();
-    let _ = sched::set_fifo(me, WATCHDOG_LEVEL);
-    // All requests one after the other, each after the mean gap of the rarest task, in the busy part of each second, and again as much.
-    let each_ns = arena.section_ns as f64 * (1.0 + tasks as f64 * tasks as f64 / rate);
-    let limit_ns = 2.0 * config.requests as f64 * each_ns * (SECOND_NS as f64 / BUSY_NS as f64) + 5e9;
-    let until = clock::now_ns() + limit_ns.min(1e15) as u64;
-    let mut waits = vec![None; tasks];
-    let mut failure = None;
-    while failure.is_none() && waits.iter().any(Option::is_none) {
-        let left = std::time::Duration::from_nanos(until.saturating_sub(clock::now_ns()));
-        match results.recv_timeout(left) {
-            Ok((task, Ok(result))) => waits[task] = Some(result),
-            Ok((_, Err(error))) => failure = Some(error),
-            Err(_) => {
-                let stuck = (0..tasks).filter(|&task| waits[task].is_none());
-                let tasks: Vec<TaskId> = stuck.map(|task| TaskId(task as u16)).collect();
-                for task in &tasks {
-                    let tid = arena.tids[task.index()].load(Ordering::Relaxed);
-                    let _ = sched::set_other(sched::Tid(tid));
-                }
-                failure = Some(RunError::Stuck { tasks });
-            }
+    fn and(self, other: Self) -> Self {
+        Self {
+            requests: self.requests + other.requests,
+            disturbed: self.disturbed + other.disturbed,
+            sum_ns: self.sum_ns + other.sum_ns,
+            sections: self.sections + other.sections,
+            sections_max: self.sections_max.max(other.sections_max),
         }
     }
-    let _ = sched::set_other(me);
-    match failure {
-        Some(error) => Err(error),
-        None => Ok(summary(candidate.name, arrivals, rate, &waits.into_iter().flatten().collect::<Vec<_>>())),
+
+    fn mean_ns(&self) -> Option<f64> {
+        let counted = self.requests - self.disturbed;
+        (counted > 0).then(|| self.sum_ns as f64 / counted as f64)
     }
 }
 
-fn summary(lock: &'static str, arrivals: Arrivals, rate: f64, waits: &[Waits]) -> Contended {
-    let tasks = waits.len();
-    let mean = |waits: &Waits| if waits.requests == 0 { 0.0 } else { waits.sum_ns as f64 / waits.requests as f64 };
-    let requests: usize = waits.iter().map(|waits| waits.requests).sum();
-    let weighted: f64 = waits.iter().enumerate().map(|(task, waits)| (tasks - task) as f64 * mean(waits)).sum();
-    let sections: u64 = waits.iter().map(|waits| waits.sections).sum();
+/// Mean of the tasks' mean waits, weighted by importance; tasks without requests are left out, weight and all.
+fn weighted_ns(tasks: &[Waits]) -> Option<f64> {
+    let weights = (1..=tasks.len()).rev().map(|weight| weight as f64);
+    let means = weights.zip(tasks).filter_map(|(weight, waits)| Some((weight, waits.mean_ns()?)));
+    let (weights, sum) =
+        means.fold((0.0, 0.0), |(weights, sum), (weight, mean)| (weights + weight, sum + weight * mean));
+    (weights > 0.0).then(|| sum / weights)
+}
+
+fn top_ns(tasks: &[Waits]) -> Option<f64> {
+    tasks.first().and_then(Waits::mean_ns)
+}
+
+/// One lock's turns, held against those of the FIFO lock.
+fn summary(lock: &'static str, arrivals: Arrivals, rate: f64, turns: &[Vec<Waits>], fifo: &[Vec<Waits>]) -> Contended {
+    let tasks = turns.first().map_or(0, Vec::len);
+    let of_task = |task: usize| turns.iter().fold(Waits::default(), |sum, turn| sum.and(turn[task]));
+    let each: Vec<Waits> = (0..tasks).map(of_task).collect();
+    let all = each.iter().fold(Waits::default(), |sum, &waits| sum.and(waits));
+    let over = |of: fn(&[Waits]) -> Option<f64>| {
+        OverFifo::of(turns.iter().zip(fifo).filter_map(|(turn, fifo)| Some(of(turn)? / of(fifo)?)).collect())
+    };
     Contended {
         lock,
         arrivals,
         rate,
         tasks,
-        requests,
-        weighted_delay_ns: weighted / (tasks * (tasks + 1) / 2) as f64,
-        weighted_delay_over_fifo: 1.0,
-        top_delay_ns: waits.first().map_or(0.0, mean),
-        top_delay_over_fifo: 1.0,
-        mean_sections_waited: sections as f64 / requests.max(1) as f64,
-        max_sections_waited: waits.iter().map(|waits| waits.sections_max).max().unwrap_or(0),
+        requests: all.requests,
+        disturbed: all.disturbed,
+        weighted_delay_ns: weighted_ns(&each).unwrap_or(0.0),
+        weighted_delay_over_fifo: over(weighted_ns),
+        top_delay_ns: top_ns(&each),
+        top_delay_over_fifo: over(top_ns),
+        mean_sections_waited: all.sections as f64 / all.requests.max(1) as f64,
+        max_sections_waited: all.sections_max,
     }
 }
 
-/// One task: 0 is the most important.
-///
-/// BOUND: the requests left, each after its gap.
-fn serve(arena: &Arena, slot: &Slot, task: usize, mean_gap_ns: f64, seed: u64) -> Waits {
-    let mut random = fastrand::Rng::with_seed(seed);
-    let mut waits = Waits::default();
-    let priority = Priority((arena.tids.len() - task) as u32);
-    // ORDERING: Relaxed: the first who comes says when it began, and all take that.
-    let now = clock::now_ns();
-    let start = arena
-        .start_ns
-        .compare_exchange(0, now, Ordering::Relaxed, Ordering::Relaxed)
-        .map_or_else(|start| start, |_| now);
-    let mut arrival = start as f64;
-    while arena.left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(1)).is_ok() {
-        arrival += -mean_gap_ns * (1.0 - random.f64()).ln();
-        arrival = wait_until(arrival, start);
-        let before = arena.ended.load(Ordering::Relaxed);
-        let asked = clock::now_ns();
-        arena.lock.section(slot, priority, &mut || {
-            let entered = clock::now_ns();
-            let sections = arena.ended.load(Ordering::Relaxed) - before;
-            waits.requests += 1;
-            waits.sum_ns += entered - asked;
-            waits.sections += sections;
-            waits.sections_max = waits.sections_max.max(sections);
-            while clock::now_ns() < entered + arena.section_ns {
+/// What all tasks of one turn share.
+struct Arena {
+    lock: Box<dyn Subject>,
+    section_ns: u64,
+    /// Of each task.
+    requests: Vec<usize>,
+    mean_gap_ns: Vec<f64>,
+    seed: u64,
+    pace: Pace,
+    start_ns: u64,
+    /// Sections that have ended.
+    ended: AtomicU64,
+}
+
+impl Arena {
+    /// Time for all tasks to get to their first arrival.
+    const START_DELAY_NS: u64 = 1_000_000;
+
+    fn new(
+        candidate: &Candidate,
+        tasks: usize,
+        (arrivals, rate): (Arrivals, f64),
+        section_ns: u64,
+        requests: usize,
+        seed: u64,
+        pace: Pace,
+    ) -> Self {
+        let share = |task| arrivals.share_up_to(task + 1, tasks) - arrivals.share_up_to(task, tasks);
+        Self {
+            lock: (candidate.new)(),
+            section_ns,
+            requests: (0..tasks).map(|task| arrivals.requests_of(task, tasks, requests)).collect(),
+            mean_gap_ns: (0..tasks).map(|task| section_ns as f64 / (rate * share(task))).collect(),
+            seed,
+            pace,
+            start_ns: clock::now_ns() + Self::START_DELAY_NS,
+            ended: AtomicU64::new(0),
+        }
+    }
+
+    /// Waits for an arrival, and sleeps through the part of each second that is not this measurement's: by so much the arrival is
+    /// later. Says when it was; `None` where there is to be an end.
+    ///
+    /// BOUND: the arrival, or the end.
+    fn wait_until(&self, arrival: f64, orders: &Orders) -> Option<f64> {
+        let mut arrival = arrival;
+        loop {
+            let now = clock::now_ns();
+            if orders.is_stopped() {
+                return None;
+            } else if let Some(next) = self.pace.spent(now) {
+                arrival += (next - now) as f64;
+                // Refused, the arrival is late all the same, and nothing more is added to it: the share is not spent then.
+                if clock::sleep_until(next).is_err() {
+                    return Some(arrival);
+                }
+            } else if now as f64 >= arrival {
+                return Some(arrival);
+            } else {
                 std::hint::spin_loop();
             }
-            arena.ended.fetch_add(1, Ordering::Relaxed);
-        });
-        arrival = arrival.max(clock::now_ns() as f64);
+        }
     }
-    waits
 }
 
-/// Waits for an arrival, and sleeps through the part of each second that is not this measurement's: by so much the arrival is later.
-/// Says when it was.
-fn wait_until(arrival: f64, start: u64) -> f64 {
-    let mut arrival = arrival;
-    loop {
-        let now = clock::now_ns();
-        let into_second = (now - start) % SECOND_NS;
-        if into_second >= BUSY_NS {
-            let next = now - into_second + SECOND_NS;
-            arrival += (next - now) as f64;
-            // A sleep that fails is one that was not needed.
-            let _ = clock::sleep_until(next);
-        } else if now as f64 >= arrival {
-            return arrival;
-        } else {
-            std::hint::spin_loop();
+impl Duty for Arena {
+    type Seen = Waits;
+
+    /// One task: 0 is the most important.
+    ///
+    /// BOUND: its requests, each after its gap.
+    fn serve(&self, task: usize, slot: &Slot, orders: &Orders) -> Waits {
+        let mut random = fastrand::Rng::with_seed(self.seed.wrapping_add(task as u64));
+        let mut waits = Waits::default();
+        let priority = Priority((self.requests.len() - task) as u32);
+        let mut arrival = self.start_ns as f64;
+        for _ in 0..self.requests[task] {
+            arrival += -self.mean_gap_ns[task] * (1.0 - random.f64()).ln();
+            let Some(arrived) = self.wait_until(arrival, orders) else { break };
+            let asked = clock::now_ns();
+            // ORDERING: Relaxed, here and below: counts alone, which the lock orders inside sections.
+            let before = self.ended.load(Ordering::Relaxed);
+            self.lock.section(slot, priority, &mut || {
+                let entered = clock::now_ns();
+                waits.note(entered - asked, self.ended.load(Ordering::Relaxed) - before, self.section_ns);
+                while clock::now_ns() < entered + self.section_ns {
+                    std::hint::spin_loop();
+                }
+                self.ended.fetch_add(1, Ordering::Relaxed);
+            });
+            orders.got_on();
+            arrival = arrived.max(clock::now_ns() as f64);
         }
+        waits
     }
 }

@@ -1,9 +1,11 @@
 //! What a lock costs that nobody else wants.
 
-use super::become_realtime;
+use super::LEVEL;
+use super::pace::Pace;
 use super::subject::{ALL, Subject, read_nothing};
 use crate::run::RunError;
-use crate::sys::{SysError, cycles, sched};
+use crate::sys::{cycles, sched, signal};
+use crate::team::{become_realtime, spawn};
 use lockwright_locks::Slot;
 
 /// Readings a turn: the locks take turns, so that what happens to the machine happens to all.
@@ -14,8 +16,10 @@ const TURN: usize = 100;
 pub struct Costs {
     /// Cycles of the time-stamp counter in a nanosecond.
     pub cycles_per_ns: f64,
-    /// Median cycles of a reading of nothing, subtracted from all others.
+    /// Median cycles of a reading of nothing with warm caches, subtracted from the warm readings.
     pub harness_cycles: u64,
+    /// The same with cold caches, subtracted from the cold readings; 0 where there are none.
+    pub cold_harness_cycles: u64,
     /// Whether the readings were taken under SCHED_FIFO; without, anything may come between.
     pub realtime: bool,
     /// Each lock, warm, and then each cold where caches can be emptied.
@@ -42,28 +46,28 @@ impl Cost {
     }
 }
 
-/// Takes `readings` readings of each lock, warm and cold, on one CPU.
+/// Takes `readings` readings (at least one) of each lock, warm and cold, on one CPU.
 ///
 /// # Errors
 /// When the thread for it cannot be started or bound. Without the right to real-time priorities it measures all the same.
 pub fn cost(readings: usize) -> Result<Costs, RunError> {
-    let thread = std::thread::Builder::new()
-        .name("measure".to_owned())
-        .spawn(move || measure(readings))
-        .map_err(|error| SysError { call: "starting a thread", errno: error.raw_os_error().unwrap_or(libc::EAGAIN) })?;
+    let thread = signal::with_all_blocked(|| spawn("measure", move || measure(readings.max(1))))?;
     thread.join().map_err(|_| RunError::SetUp)?
 }
 
 fn measure(readings: usize) -> Result<Costs, RunError> {
     // The last CPU: the first serves most interrupts.
     let cpu = sched::affinity()?.last().copied().unwrap_or(0);
-    sched::set_affinity(sched::gettid(), &[cpu])?;
+    let realtime = become_realtime(LEVEL, &[cpu]).is_ok();
+    if !realtime {
+        sched::set_affinity(sched::gettid(), &[cpu])?;
+    }
     let cycles_per_ns = cycles::per_ns();
-    let realtime = become_realtime(cpu).is_ok();
-    let slot = Slot::claim().ok_or(RunError::SetUp)?;
+    let slot = Slot::claim().ok_or(RunError::NoSlot)?;
+    let pace = Pace::new(0);
 
     let mut costs = Vec::new();
-    let mut harness_cycles = 0;
+    let mut harnesses = [0; 2];
     for cold in [false, true] {
         if cold && !cycles::CAN_FLUSH {
             break;
@@ -72,6 +76,7 @@ fn measure(readings: usize) -> Result<Costs, RunError> {
         let mut all: Vec<Vec<u64>> = ALL.iter().map(|_| vec![0; readings]).collect();
         let mut nothing = vec![0; readings];
         for from in (0..readings).step_by(TURN) {
+            pace.rest();
             let turn = from..(from + TURN).min(readings);
             read_nothing(&mut nothing[turn.clone()], cold);
             for (lock, cycles) in locks.iter().zip(&mut all) {
@@ -80,14 +85,13 @@ fn measure(readings: usize) -> Result<Costs, RunError> {
         }
         nothing.sort_unstable();
         let harness = nothing[readings / 2];
-        if !cold {
-            harness_cycles = harness;
-        }
+        harnesses[usize::from(cold)] = harness;
         costs.extend(ALL.iter().zip(all).map(|(candidate, mut cycles)| {
             cycles.iter_mut().for_each(|reading| *reading = reading.saturating_sub(harness));
             cycles.sort_unstable();
             Cost { lock: candidate.name, cold, cycles }
         }));
     }
-    Ok(Costs { cycles_per_ns, harness_cycles, realtime, costs })
+    let [harness_cycles, cold_harness_cycles] = harnesses;
+    Ok(Costs { cycles_per_ns, harness_cycles, cold_harness_cycles, realtime, costs })
 }

@@ -87,20 +87,20 @@ impl Control {
     }
 
     /// Calls the watchdog.
-    pub(super) fn ring(&self) {
+    pub(crate) fn ring(&self) {
         // ORDERING: Release pairs with the Acquire in `listen`: who hears the bell sees why it was rung.
         self.0.bell.fetch_add(1, Ordering::Release);
         futex::wake(&self.0.bell, 1);
     }
 
     /// What the bell shows now. Look at everything else after it, then wait in [`Control::wait_for_bell`].
-    pub(super) fn listen(&self) -> u32 {
+    pub(crate) fn listen(&self) -> u32 {
         // ORDERING: Acquire pairs with the Release in `ring`.
         self.0.bell.load(Ordering::Acquire)
     }
 
     /// Waits until the bell shows something other than `heard`, or until the clock reads `until_ns`.
-    pub(super) fn wait_for_bell(&self, heard: u32, until_ns: u64) {
+    pub(crate) fn wait_for_bell(&self, heard: u32, until_ns: u64) {
         futex::wait(&self.0.bell, heard, Some(until_ns));
     }
 }

@@ -35,6 +35,8 @@ pub enum RunError {
     },
     /// The duration and the longest deadline do not fit the clock.
     TooLong,
+    /// All slots of spinlocks are claimed (see [`Slot::claim`](crate::locks::Slot::claim)).
+    NoSlot,
     /// A thread ended while it was set up, which is a fault of this crate.
     SetUp,
     /// A system call failed during set-up.
@@ -90,6 +92,9 @@ impl fmt::Display for RunError {
                  ceiling for the resource",
                 task.0, resource.0
             ),
+            Self::NoSlot => {
+                write!(f, "all {} slots of spinlocks are claimed by this process; drop some", crate::locks::SLOTS_MAX)
+            }
             Self::SetUp => f.write_str("a thread ended while it was set up; this is a fault of Lockwright"),
             Self::TooLong => f.write_str("the duration and the longest deadline are too long together"),
             Self::Sys(error) => error.fmt(f),

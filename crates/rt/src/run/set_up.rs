@@ -2,7 +2,7 @@
 
 use super::control::{CUT, FAILED, INTERRUPTED};
 use super::job::{Report, TaskThread};
-use super::shared::{Ends, Gate, Muster, Nap, Place, Shared};
+use super::shared::{Nap, Shared};
 use super::{
     Control, Ended, Failure, Outcome, PriorityChange, RunConfig, RunError, TaskOutcome, Throttling, script, watchdog,
 };
@@ -12,7 +12,8 @@ use crate::lock::Locks;
 use crate::log::Log;
 use crate::observe::observe;
 use crate::priorities::{Levels, SCRIPT_LEVEL, WATCHDOG_LEVEL};
-use crate::sys::{SysError, clock, memory, sched, signal};
+use crate::sys::{clock, memory, sched, signal};
+use crate::team::{Ends, Gate, Place, become_realtime, spawn};
 use lockwright_model::{Duration, Protocol, Record, Step, System, TaskId};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -20,11 +21,6 @@ use std::thread::JoinHandle;
 
 /// From naming the start to the start: time for all threads to get from the gate to their sleep.
 const START_DELAY_NS: u64 = 50_000_000;
-/// Stack of a task's thread.
-const STACK_BYTES: usize = 256 << 10;
-/// As much of it is touched before the start.
-const STACK_TOUCHED: usize = 64 << 10;
-
 /// Executes `system` as threads under SCHED_FIFO, one a task, until all jobs that arrive within
 /// `config.duration` have finished.
 ///
@@ -72,7 +68,7 @@ pub fn run(system: &System, config: &RunConfig, control: &Control) -> Result<Out
         duration: config.duration,
         cut,
         start_ns: AtomicU64::new(0),
-        muster: Muster::default(),
+        muster: Arc::default(),
         ready: Gate::default(),
         start: Gate::default(),
         exit: Gate::default(),
@@ -162,13 +158,6 @@ fn calibrate_on(cpu: usize) -> Result<Calibration, RunError> {
     }
 }
 
-fn spawn<T: Send + 'static>(name: &str, body: impl FnOnce() -> T + Send + 'static) -> Result<JoinHandle<T>, RunError> {
-    let builder = std::thread::Builder::new().name(name.into()).stack_size(STACK_BYTES);
-    builder.spawn(body).map_err(|error| {
-        RunError::Sys(SysError { call: "starting a thread", errno: error.raw_os_error().unwrap_or(libc::EAGAIN) })
-    })
-}
-
 type ScriptEnd = (Vec<Record>, Option<Failure>);
 
 /// The threads of one run.
@@ -202,7 +191,7 @@ impl<'a> Crew<'a> {
     }
 
     fn start_task(&mut self, task: TaskId, log_capacity: usize, cpus: &[usize]) -> Result<(), RunError> {
-        let (shared, place) = (Arc::clone(self.shared), Place::new(self.shared));
+        let (shared, place) = (Arc::clone(self.shared), Place::new(&self.shared.muster));
         let cpu = cpus[shared.system.task(task).cpu.index()];
         let name: String = shared.system.task(task).name.chars().filter(|&c| c != '\0').collect();
         let body = move || {
@@ -212,7 +201,7 @@ impl<'a> Crew<'a> {
             let level = executor.level(shared.system.task(task).priority);
             let set_up = become_realtime(level, &[cpu]);
             let failed = set_up.is_err();
-            place.answer(set_up);
+            place.answer(set_up.map_err(RunError::from));
             if !shared.start.pass() || failed {
                 return;
             }
@@ -227,10 +216,10 @@ impl<'a> Crew<'a> {
     }
 
     fn start_script(&mut self, changes: Vec<PriorityChange>, cpus: Vec<usize>) -> Result<(), RunError> {
-        let (shared, place) = (Arc::clone(self.shared), Place::new(self.shared));
+        let (shared, place) = (Arc::clone(self.shared), Place::new(&self.shared.muster));
         let body = move || {
             let mut log = Vec::with_capacity(changes.len());
-            place.answer(become_realtime(SCRIPT_LEVEL, &cpus));
+            place.answer(become_realtime(SCRIPT_LEVEL, &cpus).map_err(RunError::from));
             if !shared.start.pass() {
                 return (log, None);
             }
@@ -246,9 +235,9 @@ impl<'a> Crew<'a> {
     }
 
     fn start_watchdog(&mut self, cpus: Vec<usize>) -> Result<(), RunError> {
-        let (shared, place) = (Arc::clone(self.shared), Place::new(self.shared));
+        let (shared, place) = (Arc::clone(self.shared), Place::new(&self.shared.muster));
         let body = move || {
-            place.answer(become_realtime(WATCHDOG_LEVEL, &cpus));
+            place.answer(become_realtime(WATCHDOG_LEVEL, &cpus).map_err(RunError::from));
             if !shared.ready.pass() {
                 return 0;
             }
@@ -302,14 +291,6 @@ impl<'a> Crew<'a> {
             Some(Err(panic)) => std::panic::resume_unwind(panic),
         }
     }
-}
-
-fn become_realtime(level: u8, cpus: &[usize]) -> Result<(), SysError> {
-    let me = sched::gettid();
-    memory::prefault_stack::<STACK_TOUCHED>();
-    sched::exact_timers();
-    sched::set_affinity(me, cpus)?;
-    sched::set_fifo(me, level)
 }
 
 /// Entries for the log of each task: what its jobs write, a gap for every job that may preempt them and for

@@ -9,8 +9,16 @@ pub(crate) fn with_all_blocked<T>(body: impl FnOnce() -> T) -> T {
         libc::sigfillset(&raw mut all);
         libc::pthread_sigmask(libc::SIG_SETMASK, &raw const all, &raw mut before);
     }
-    let result = body();
-    // SAFETY: `before` was written above.
-    unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, &raw const before, std::ptr::null_mut()) };
-    result
+    let _restored = Restore(before);
+    body()
+}
+
+/// Takes these signals again, after a panic too.
+struct Restore(libc::sigset_t);
+
+impl Drop for Restore {
+    fn drop(&mut self) {
+        // SAFETY: the set is valid for reading.
+        unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, &raw const self.0, std::ptr::null_mut()) };
+    }
 }

@@ -1,0 +1,201 @@
+//! One real-time thread a CPU, watched.
+
+use super::LEVEL;
+use crate::priorities::WATCHDOG_LEVEL;
+use crate::run::{Control, RunError};
+use crate::sys::{clock, sched, signal};
+use crate::team::{Ends, Gate, Muster, Place, become_realtime, spawn};
+use lockwright_locks::Slot;
+use lockwright_model::TaskId;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use std::thread::JoinHandle;
+
+/// What a squad does.
+pub(super) trait Duty: Send + Sync + 'static {
+    /// What each member leaves behind.
+    type Seen: Send + 'static;
+    /// Executed by each member, once, on its CPU; `orders` is looked at wherever it waits for anything but a lock.
+    fn serve(&self, member: usize, slot: &Slot, orders: &Orders) -> Self::Seen;
+}
+
+/// What the watchdog tells the members, and they it.
+#[derive(Debug, Default)]
+pub(super) struct Orders {
+    stop: AtomicBool,
+    /// Grows while the members get on.
+    progress: AtomicU64,
+}
+
+impl Orders {
+    fn stop(&self) {
+        // ORDERING: Relaxed: see `is_stopped`.
+        self.stop.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether to come to an end.
+    #[inline]
+    pub(super) fn is_stopped(&self) -> bool {
+        // ORDERING: Relaxed: it publishes nothing.
+        self.stop.load(Ordering::Relaxed)
+    }
+
+    /// A member got on.
+    #[inline]
+    pub(super) fn got_on(&self) {
+        // ORDERING: Relaxed: only watched.
+        self.progress.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+/// How long members may take to come to an end, told to; and again under the ordinary policy.
+const GRACE_NS: u64 = 1_000_000_000;
+/// How often the watchdog looks.
+const LOOK_NS: u64 = 50_000_000;
+
+struct Squad<D: Duty> {
+    duty: D,
+    orders: Orders,
+    control: Control,
+    muster: Arc<Muster>,
+    /// Opens for the watchdog, which opens the next.
+    ready: Gate,
+    start: Gate,
+    /// Opens when the watchdog is done: until then thread ids stay valid.
+    exit: Gate,
+    tids: Box<[AtomicU32]>,
+    /// Nothing of a member that panicked.
+    ends: Ends<Option<D::Seen>>,
+    patience_ns: u64,
+}
+
+/// Executes `duty` on each of `cpus` at once. `None` where `control` was stopped before the end.
+///
+/// Members that do not get on for `patience_ns` are told to end; those that do not are put under the ordinary policy and left behind.
+///
+/// # Errors
+/// Without the right to real-time priorities; when threads cannot be started, or do not come back.
+///
+/// BOUND: of the whole, `patience_ns` after the last progress, and two GRACE_NS.
+pub(super) fn squad<D: Duty>(
+    duty: D,
+    cpus: &[usize],
+    patience_ns: u64,
+    control: &Control,
+) -> Result<Option<Vec<D::Seen>>, RunError> {
+    let squad = Arc::new(Squad {
+        duty,
+        orders: Orders::default(),
+        control: control.clone(),
+        muster: Arc::default(),
+        ready: Gate::default(),
+        start: Gate::default(),
+        exit: Gate::default(),
+        tids: cpus.iter().map(|_| AtomicU32::new(0)).collect(),
+        ends: Ends::new(cpus.len()),
+        patience_ns,
+    });
+    let mut threads = Vec::new();
+    let assembled = signal::with_all_blocked(|| assemble(&squad, cpus, &mut threads));
+    if let Err(error) = assembled {
+        squad.ready.abandon();
+        squad.start.abandon();
+        threads.into_iter().for_each(|thread| drop(thread.join()));
+        return Err(error);
+    }
+    squad.ready.open();
+    let watched = threads.pop().map(JoinHandle::join);
+    if !matches!(watched, Some(Ok(()))) {
+        // Without a watchdog the members still end, told to, and nobody waits for those that do not.
+        squad.orders.stop();
+        squad.start.abandon();
+    }
+    squad.exit.open();
+    let stuck: Vec<TaskId> = squad.ends.unfinished().collect();
+    if !stuck.is_empty() {
+        return Err(RunError::Stuck { tasks: stuck });
+    }
+    threads.into_iter().for_each(|thread| drop(thread.join()));
+    if control.is_stopped() {
+        return Ok(None);
+    }
+    let seen = |member| squad.ends.take(member).flatten().ok_or(RunError::Panicked(member));
+    (0..cpus.len()).map(TaskId::new).map(seen).collect::<Result<_, _>>().map(Some)
+}
+
+/// Starts the members, and last the watchdog, and waits until each is ready at the gate.
+fn assemble<D: Duty>(squad: &Arc<Squad<D>>, cpus: &[usize], threads: &mut Vec<JoinHandle<()>>) -> Result<(), RunError> {
+    for (member, &cpu) in cpus.iter().enumerate() {
+        let (squad, place) = (Arc::clone(squad), Place::new(&squad.muster));
+        threads.push(spawn(&format!("measure {member}"), move || {
+            // ORDERING: Relaxed: the muster orders it.
+            squad.tids[member].store(sched::gettid().0, Ordering::Relaxed);
+            let slot = Slot::claim();
+            let set_up = become_realtime(LEVEL, &[cpu]).map_err(RunError::from);
+            place.answer(set_up.and(slot.as_ref().map(|_| ()).ok_or(RunError::NoSlot)));
+            if let (true, Some(slot)) = (squad.start.pass(), slot) {
+                let seen = catch_unwind(AssertUnwindSafe(|| squad.duty.serve(member, &slot, &squad.orders))).ok();
+                squad.ends.leave(TaskId::new(member), seen, &squad.control);
+                // Nothing real-time is left to do; a refusal leaves a thread that waits.
+                let _ = sched::set_other(sched::gettid());
+                squad.exit.pass();
+            }
+        })?);
+    }
+    let (watched, place) = (Arc::clone(squad), Place::new(&squad.muster));
+    let all = cpus.to_vec();
+    threads.push(spawn("measure watchdog", move || {
+        place.answer(become_realtime(WATCHDOG_LEVEL, &all).map_err(RunError::from));
+        if watched.ready.pass() {
+            watched.start.open();
+            watch(&watched);
+        }
+    })?);
+    squad.muster.wait()
+}
+
+fn watch<D: Duty>(squad: &Squad<D>) {
+    let mut seen = 0;
+    let mut last_ns = clock::now_ns();
+    // BOUND: `patience_ns` after the last progress.
+    loop {
+        if wait(squad, clock::now_ns() + LOOK_NS) {
+            return;
+        }
+        // ORDERING: Relaxed: only watched.
+        let now = squad.orders.progress.load(Ordering::Relaxed);
+        if now != seen {
+            (seen, last_ns) = (now, clock::now_ns());
+        }
+        if squad.control.is_stopped() || clock::now_ns() >= last_ns.saturating_add(squad.patience_ns) {
+            break;
+        }
+    }
+    squad.orders.stop();
+    if wait(squad, clock::now_ns() + GRACE_NS) {
+        return;
+    }
+    for member in squad.ends.unfinished() {
+        // ORDERING: Relaxed: stored before the gate opened.
+        let tid = squad.tids[member.index()].load(Ordering::Relaxed);
+        // A thread that cannot be demoted is reported as stuck.
+        let _ = sched::set_other(sched::Tid(tid));
+    }
+    wait(squad, clock::now_ns() + GRACE_NS);
+}
+
+/// Waits until all members are done (true), or until the clock reads `until_ns`.
+fn wait<D: Duty>(squad: &Squad<D>, until_ns: u64) -> bool {
+    // BOUND: `until_ns`.
+    loop {
+        let heard = squad.control.listen();
+        if squad.ends.all() {
+            return true;
+        }
+        if clock::now_ns() >= until_ns {
+            return false;
+        }
+        squad.control.wait_for_bell(heard, until_ns);
+    }
+}
