@@ -15,7 +15,8 @@
 //!
 //! Nothing here spins in user space: a more urgent thread that spun for a less urgent one of its own processor would spin for ever.
 
-use crate::sys::{SysError, clock, futex, sched::Tid};
+use crate::sys::sched::{self, Tid};
+use crate::sys::{SysError, clock, futex};
 use std::sync::atomic::{AtomicU32, Ordering};
 
 /// How often the kernel may answer "try again" (it does where the word changes under its hands, or where it
@@ -95,6 +96,10 @@ impl PiWord {
                     let has_died = self.0.load(Ordering::Relaxed) & libc::FUTEX_OWNER_DIED != 0;
                     return Ok(if has_died { Locked::Inherited } else { Locked::Waited });
                 }
+                // The kernel read another name than was seen, and who was seen may have come back since; or who was seen is on its way out.
+                Err(PiError::OwnerDied) if sched::is_ours(Tid(seen & libc::FUTEX_TID_MASK)) => {
+                    clock::sleep_until(clock::now_ns() + HEIR_NAP_NS).map_err(PiError::Sys)?;
+                }
                 Err(PiError::OwnerDied) => {
                     // dead | WAITERS -> tid | WAITERS. The kernel sets WAITERS before it looks for the owner; a word that
                     // changed since it was seen is not that of the dead.
@@ -113,6 +118,12 @@ impl PiWord {
             }
         }
         Err(PiError::OwnerDied)
+    }
+
+    /// Nobody has the word: in a child process, which has no other threads.
+    pub(crate) fn reset(&self) {
+        // ORDERING: Relaxed: there is one thread.
+        self.0.store(0, Ordering::Relaxed);
     }
 
     /// Whether nobody has the word.
@@ -144,7 +155,7 @@ impl PiWord {
             match error.errno {
                 libc::EAGAIN | libc::EINTR | libc::ENOMEM => last = Some(error),
                 libc::EDEADLK => return Err(PiError::Deadlock),
-                // EPERM: the owner's id is a kernel thread's now.
+                // EPERM: the owner's id is that of a kernel thread, or of another user's process, now.
                 libc::ESRCH | libc::EPERM => return Err(PiError::OwnerDied),
                 _ => return Err(PiError::Sys(error)),
             }

@@ -23,16 +23,16 @@ pub fn locks(arguments: &Locks, console: &Console) -> Result<Exit, Exit> {
     let csv = folder(arguments.csv.as_deref(), "--csv")?;
     let svg = folder(arguments.svg.as_deref(), "--svg")?;
     let seed = arguments.seed.unwrap_or_else(seed::draw);
-    let costs = cost(arguments.readings).map_err(|error| refuse(&error, console))?;
+    let control = Control::new();
+    let stop = control.clone();
+    interrupt::listen(move || stop.stop());
+    let costs = cost(arguments.readings, &control).map_err(|error| refuse(&error, console))?;
     if !costs.realtime {
         console.warn("measured without real-time priority: anything may have come between; `lockwright doctor` says what is missing");
     }
-    let control = Control::new();
     let contended = if arguments.alone {
         Vec::new()
     } else {
-        let stop = control.clone();
-        interrupt::listen(move || stop.stop());
         let config = ContentionConfig {
             section: arguments.section,
             requests: arguments.requests,
@@ -50,7 +50,7 @@ pub fn locks(arguments: &Locks, console: &Console) -> Result<Exit, Exit> {
         harness_cycles: costs.harness_cycles,
         cold_harness_cycles: costs.cold_harness_cycles,
         realtime: costs.realtime,
-        readings: arguments.readings,
+        readings: costs.costs.first().map_or(0, |cost| cost.cycles.len()),
         section_ns: arguments.section.as_ns(),
         seed,
         interrupted: control.is_stopped(),

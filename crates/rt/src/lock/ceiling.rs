@@ -68,8 +68,12 @@ impl<M: Machine> Ceiling<M> {
             Ok(executor.carry_out(self.source, &actions))
         });
         let settled = executor.asked(task);
+        let decided = match asked {
+            Ok(decided) => decided,
+            Err(error) => return settled.map_err(LockError::from).and(Err(error)),
+        };
         // Once the machine has decided, the task owns what it asked for, whatever else failed: it must not stay so.
-        match asked?.and_then(|waited| settled.map(|()| waited)) {
+        match decided.and_then(|waited| settled.map(|()| waited)) {
             Ok(waited) => Ok(waited),
             Err(error) => self.release(executor, task, resource).and(Err(error.into())),
         }

@@ -329,3 +329,75 @@ impl Duty for Arena {
         waits
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn waits(of: &[(u64, u64)], section_ns: u64) -> Waits {
+        let mut waits = Waits::default();
+        of.iter().for_each(|&(wait_ns, sections)| waits.note(wait_ns, sections, section_ns));
+        waits
+    }
+
+    #[test]
+    fn requests_are_shared_out_by_rate_and_none_is_lost() {
+        for tasks in 1..=64 {
+            for arrivals in [Arrivals::Equal, Arrivals::Rising] {
+                for requests in [0, 1, 7, 1000] {
+                    let each: Vec<usize> = (0..tasks).map(|task| arrivals.requests_of(task, tasks, requests)).collect();
+                    assert_eq!(each.iter().sum::<usize>(), requests, "{arrivals:?} {tasks}");
+                }
+            }
+        }
+        let each = |arrivals: Arrivals| [0, 1, 2].map(|task| arrivals.requests_of(task, 3, 600));
+        assert_eq!((each(Arrivals::Equal), each(Arrivals::Rising)), ([200; 3], [100, 200, 300]));
+    }
+
+    #[test]
+    fn a_wait_that_sections_do_not_explain_is_disturbed() {
+        const SECTION: u64 = 70_000;
+        // Two sections ended meanwhile, and what was left of a third.
+        let fine = waits(&[(0, 0), (SECTION, 0), (3 * SECTION, 2)], SECTION);
+        assert_eq!((fine.requests, fine.disturbed, fine.sum_ns), (3, 0, 4 * SECTION));
+        let twin = waits(&[(0, 0), (SECTION + 1, 0), (3 * SECTION + 1, 2)], SECTION);
+        assert_eq!((twin.requests, twin.disturbed, twin.sum_ns), (3, 2, 0));
+        assert_eq!((twin.sections, twin.sections_max), (2, 2), "they count as waits for sections");
+        assert_eq!(waits(&[(SLACK_NS, 0)], 100).disturbed, 0, "short sections leave room for a hand-over");
+        assert_eq!(waits(&[(u64::MAX, u64::MAX)], u64::MAX).disturbed, 0, "no overflow");
+    }
+
+    #[test]
+    fn the_weighted_delay_leaves_out_who_never_asked() {
+        let (short, long, none) = (waits(&[(10, 0)], 70_000), waits(&[(40, 0)], 70_000), Waits::default());
+        // (2 * 10 + 1 * 40) / 3
+        assert_eq!(weighted_ns(&[short, long]), Some(20.0));
+        assert_eq!(weighted_ns(&[none, long]), Some(40.0));
+        assert_eq!((weighted_ns(&[none]), weighted_ns(&[])), (None, None));
+        assert_eq!((top_ns(&[short, long]), top_ns(&[none, long])), (Some(10.0), None));
+    }
+
+    #[test]
+    fn turns_are_held_against_the_same_turns_of_fifo() {
+        let turns = |waits_ns: &[u64]| -> Vec<Vec<Waits>> {
+            waits_ns.iter().map(|&wait| vec![waits(&[(wait, 1)], 70_000)]).collect()
+        };
+        let fifo = turns(&[100, 200, 400, 800]);
+        let seen = summary("lock", Arrivals::Equal, 1.0, &turns(&[50, 200, 800, 1200]), &fifo);
+        assert_eq!(seen.weighted_delay_over_fifo, Some(OverFifo { median: 1.5, low: 1.0, high: 1.5 }));
+        assert_eq!((seen.requests, seen.weighted_delay_ns, seen.mean_sections_waited), (4, 562.5, 1.0));
+        let alone = summary("lock", Arrivals::Equal, 1.0, &turns(&[0]), &turns(&[0]));
+        assert_eq!(alone.weighted_delay_over_fifo, None, "nothing over nothing");
+    }
+
+    #[test]
+    fn rates_that_are_none_are_left_out() {
+        let config = ContentionConfig {
+            section: Duration::from_us(1),
+            requests: 10,
+            rates: vec![0.0, -1.0, f64::NAN, f64::INFINITY],
+            seed: 1,
+        };
+        assert_eq!(contention(&config, &Control::new(), &mut |_, _| panic!("nothing is done")), Ok(Vec::new()));
+    }
+}

@@ -3,7 +3,7 @@
 use super::LEVEL;
 use super::pace::Pace;
 use super::subject::{ALL, Subject, read_nothing};
-use crate::run::RunError;
+use crate::run::{Control, RunError};
 use crate::sys::{cycles, sched, signal};
 use crate::team::{become_realtime, spawn};
 use lockwright_locks::Slot;
@@ -46,16 +46,17 @@ impl Cost {
     }
 }
 
-/// Takes `readings` readings (at least one) of each lock, warm and cold, on one CPU.
+/// Takes `readings` readings (at least one) of each lock, warm and cold, on one CPU. Where `control` is stopped, it takes no more.
 ///
 /// # Errors
 /// When the thread for it cannot be started or bound. Without the right to real-time priorities it measures all the same.
-pub fn cost(readings: usize) -> Result<Costs, RunError> {
-    let thread = signal::with_all_blocked(|| spawn("measure", move || measure(readings.max(1))))?;
+pub fn cost(readings: usize, control: &Control) -> Result<Costs, RunError> {
+    let control = control.clone();
+    let thread = signal::with_all_blocked(|| spawn("measure", move || measure(readings.max(1), &control)))?;
     thread.join().map_err(|_| RunError::SetUp)?
 }
 
-fn measure(readings: usize) -> Result<Costs, RunError> {
+fn measure(readings: usize, control: &Control) -> Result<Costs, RunError> {
     // The last CPU: the first serves most interrupts.
     let cpu = sched::affinity()?.last().copied().unwrap_or(0);
     let realtime = become_realtime(LEVEL, &[cpu]).is_ok();
@@ -69,24 +70,31 @@ fn measure(readings: usize) -> Result<Costs, RunError> {
     let mut costs = Vec::new();
     let mut harnesses = [0; 2];
     for cold in [false, true] {
-        if cold && !cycles::CAN_FLUSH {
+        if cold && (!cycles::CAN_FLUSH || control.is_stopped()) {
             break;
         }
         let locks: Vec<Box<dyn Subject>> = ALL.iter().map(|candidate| (candidate.new)()).collect();
         let mut all: Vec<Vec<u64>> = ALL.iter().map(|_| vec![0; readings]).collect();
         let mut nothing = vec![0; readings];
+        let mut taken = 0;
         for from in (0..readings).step_by(TURN) {
+            if taken > 0 && control.is_stopped() {
+                break;
+            }
             pace.rest();
             let turn = from..(from + TURN).min(readings);
             read_nothing(&mut nothing[turn.clone()], cold);
             for (lock, cycles) in locks.iter().zip(&mut all) {
                 lock.read(&slot, &mut cycles[turn.clone()], cold);
             }
+            taken = turn.end;
         }
+        nothing.truncate(taken);
         nothing.sort_unstable();
-        let harness = nothing[readings / 2];
+        let harness = nothing[taken / 2];
         harnesses[usize::from(cold)] = harness;
         costs.extend(ALL.iter().zip(all).map(|(candidate, mut cycles)| {
+            cycles.truncate(taken);
             cycles.iter_mut().for_each(|reading| *reading = reading.saturating_sub(harness));
             cycles.sort_unstable();
             Cost { lock: candidate.name, cold, cycles }
@@ -94,4 +102,40 @@ fn measure(readings: usize) -> Result<Costs, RunError> {
     }
     let [harness_cycles, cold_harness_cycles] = harnesses;
     Ok(Costs { cycles_per_ns, harness_cycles, cold_harness_cycles, realtime, costs })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::measure::all_slots;
+
+    fn cost_of(cycles: &[u64]) -> Cost {
+        Cost { lock: "lock", cold: false, cycles: cycles.to_vec() }
+    }
+
+    #[test]
+    fn quantiles_are_readings() {
+        let cost = cost_of(&(1..=1001).collect::<Vec<_>>());
+        assert_eq!([0.0, 0.5, 0.999, 1.0].map(|share| cost.quantile(share)), [1, 501, 1000, 1001]);
+        assert_eq!([0.0, 0.5, 1.0].map(|share| cost_of(&[7]).quantile(share)), [7; 3]);
+    }
+
+    #[test]
+    fn each_lock_is_read_as_often_as_asked_for() {
+        let _slots = all_slots();
+        let costs = cost(250, &Control::new()).expect("needs no permission");
+        assert!(costs.cycles_per_ns > 0.0);
+        let warm: Vec<&Cost> = costs.costs.iter().filter(|cost| !cost.cold).collect();
+        assert_eq!(warm.len(), ALL.len());
+        assert!(costs.costs.iter().all(|cost| cost.cycles.len() == 250 && cost.cycles.is_sorted()));
+    }
+
+    #[test]
+    fn stopped_it_says_what_it_has() {
+        let control = Control::new();
+        control.stop();
+        let _slots = all_slots();
+        let costs = cost(10 * TURN, &control).expect("needs no permission");
+        assert!(costs.costs.iter().all(|cost| !cost.cold && cost.cycles.len() == TURN));
+    }
 }

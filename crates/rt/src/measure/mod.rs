@@ -12,3 +12,10 @@ pub use subject::lock_names;
 
 /// Above everything that is not this measurement, but for the thread that watches it.
 const LEVEL: u8 = 90;
+
+/// Tests that claim slots take turns.
+#[cfg(test)]
+fn all_slots() -> std::sync::MutexGuard<'static, ()> {
+    static SLOTS: std::sync::Mutex<()> = std::sync::Mutex::new(());
+    SLOTS.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+}

@@ -199,3 +199,125 @@ fn wait<D: Duty>(squad: &Squad<D>, until_ns: u64) -> bool {
         squad.control.wait_for_bell(heard, until_ns);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::machine::require_realtime;
+    use crate::measure::all_slots;
+    use std::time::{Duration, Instant};
+
+    const PATIENCE_NS: u64 = 300_000_000;
+
+    /// Does what each member is told, and says which it was.
+    struct Told(fn(usize, &Orders));
+
+    impl Duty for Told {
+        type Seen = (usize, usize);
+
+        fn serve(&self, member: usize, slot: &Slot, orders: &Orders) -> (usize, usize) {
+            self.0(member, orders);
+            (member, slot.index())
+        }
+    }
+
+    fn cpus() -> Vec<usize> {
+        sched::affinity().expect("is known")
+    }
+
+    /// Whether no thread of a squad is left; one that was joined may be listed for a moment.
+    fn nobody_is_left() -> bool {
+        let is_member = |entry: std::fs::DirEntry| {
+            std::fs::read_to_string(entry.path().join("comm")).is_ok_and(|name| name.starts_with("measure "))
+        };
+        let is_left = || std::fs::read_dir("/proc/self/task").expect("proc").flatten().any(is_member);
+        (0..100).any(|_| {
+            std::thread::sleep(Duration::from_millis(1));
+            !is_left()
+        })
+    }
+
+    #[test]
+    fn each_member_serves_once_with_a_slot_of_its_own() {
+        let Some(_machine) = require_realtime() else { return };
+        let seen = squad(Told(|_, _| {}), &cpus(), PATIENCE_NS, &Control::new()).expect("can").expect("not stopped");
+        assert_eq!(seen.iter().map(|seen| seen.0).collect::<Vec<_>>(), (0..cpus().len()).collect::<Vec<_>>());
+        let slots: std::collections::BTreeSet<usize> = seen.iter().map(|seen| seen.1).collect();
+        assert_eq!(slots.len(), seen.len());
+    }
+
+    #[test]
+    fn who_is_stopped_ends() {
+        let Some(_machine) = require_realtime() else { return };
+        let control = Control::new();
+        let stop = control.clone();
+        let duty = Told(|_, orders| {
+            while !orders.is_stopped() {
+                orders.got_on();
+                std::thread::sleep(Duration::from_millis(1));
+            }
+        });
+        let began = Instant::now();
+        std::thread::scope(|scope| {
+            scope.spawn(move || {
+                std::thread::sleep(Duration::from_millis(2 * PATIENCE_NS / 1_000_000));
+                stop.stop();
+            });
+            assert_eq!(squad(duty, &cpus(), PATIENCE_NS, &control), Ok(None));
+        });
+        assert!(began.elapsed() >= Duration::from_nanos(2 * PATIENCE_NS), "who gets on is not stopped before");
+        assert!(nobody_is_left());
+    }
+
+    #[test]
+    fn who_does_not_get_on_is_told_to_end() {
+        let Some(_machine) = require_realtime() else { return };
+        let duty = Told(|_, orders| {
+            while !orders.is_stopped() {
+                std::hint::spin_loop();
+            }
+        });
+        let seen = squad(duty, &cpus(), PATIENCE_NS, &Control::new()).expect("all came back");
+        assert_eq!(seen.map(|seen| seen.len()), Some(cpus().len()));
+        assert!(nobody_is_left());
+    }
+
+    #[test]
+    fn who_does_not_end_is_left_behind_under_the_ordinary_policy() {
+        let Some(_machine) = require_realtime() else { return };
+        let duty = Told(|member, _| {
+            let until = Instant::now() + Duration::from_secs(4);
+            while member == 0 && Instant::now() < until {
+                std::hint::spin_loop();
+            }
+            if member == 0 {
+                assert!(!sched::scheduling(sched::ME).expect("is known").has_level(), "it was demoted");
+            }
+        });
+        let stuck = RunError::Stuck { tasks: vec![TaskId::new(0)] };
+        assert_eq!(squad(duty, &cpus(), PATIENCE_NS, &Control::new()), Err(stuck));
+        assert!((0..100).any(|_| nobody_is_left()), "it ends by itself, for the sake of the other tests");
+    }
+
+    #[test]
+    fn a_member_that_panics_is_named() {
+        let Some(_machine) = require_realtime() else { return };
+        let duty = Told(|member, _| assert_ne!(member, 0, "told to"));
+        let panicked = RunError::Panicked(TaskId::new(0));
+        assert_eq!(squad(duty, &cpus(), PATIENCE_NS, &Control::new()), Err(panicked));
+        assert!(nobody_is_left());
+    }
+
+    #[test]
+    fn a_squad_that_cannot_be_set_up_leaves_nobody() {
+        let Some(_machine) = require_realtime() else { return };
+        let _slots = all_slots();
+        let all: Vec<Slot> = std::iter::from_fn(Slot::claim).collect();
+        let refused = squad(Told(|_, _| {}), &cpus(), PATIENCE_NS, &Control::new());
+        drop(all);
+        assert_eq!(refused, Err(RunError::NoSlot));
+        assert!(nobody_is_left());
+        assert!(squad(Told(|_, _| {}), &[usize::MAX], PATIENCE_NS, &Control::new()).is_err());
+        assert!(nobody_is_left());
+    }
+}

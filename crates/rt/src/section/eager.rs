@@ -11,7 +11,7 @@
 use super::SectionError;
 use crate::priorities::SECTION_LEVEL;
 use crate::sys::SysError;
-use crate::sys::sched::{self, Scheduling, Tid};
+use crate::sys::sched::{self, ME, Scheduling};
 use std::cell::Cell;
 use std::marker::PhantomData;
 
@@ -30,7 +30,8 @@ const LEVEL_MAX: u8 = 99;
 /// a thread that has that level or a higher one by itself stays where it is, and entering costs it nothing.
 ///
 /// The thread falls back to the policy and level it had when the handle was made. Make a new handle after you change those.
-/// A thread that somebody else puts under the ordinary policy meanwhile stays there.
+/// A thread that somebody else puts under the ordinary policy meanwhile stays there. A child of `fork` may use the handle it has a
+/// copy of; forked inside a section, it begins inside.
 ///
 /// # Bound
 /// Whoever is more urgent than the thread waits for at most one section of those less urgent: the one it finds.
@@ -50,7 +51,6 @@ const LEVEL_MAX: u8 = 99;
 /// ```
 #[derive(Debug)]
 pub struct Eager {
-    tid: Tid,
     /// Outside sections.
     pub(super) base: Scheduling,
     /// Inside sections.
@@ -79,8 +79,7 @@ impl Eager {
         if !(1..=LEVEL_MAX).contains(&level) {
             return Err(SectionError::BadLevel { level });
         }
-        let tid = sched::gettid();
-        let base = sched::scheduling(tid).map_err(SectionError::Sys)?;
+        let base = sched::scheduling(ME).map_err(SectionError::Sys)?;
         if base.is_deadline() {
             return Err(SectionError::Deadline);
         }
@@ -88,7 +87,7 @@ impl Eager {
             return Err(SectionError::SecondHandle);
         }
         // From here on its drop gives the place back.
-        let handle = Self { tid, base, level, depth: Cell::new(0), is_raised: Cell::new(false), here: PhantomData };
+        let handle = Self { base, level, depth: Cell::new(0), is_raised: Cell::new(false), here: PhantomData };
         handle.enter()?.leave()?;
         Ok(handle)
     }
@@ -113,9 +112,9 @@ impl Eager {
         }
         let risen = if self.base.has_level() {
             // Fails where the thread was put under the ordinary policy meanwhile: nobody climbs back by it.
-            sched::set_level(self.tid, self.level)
+            sched::set_level(ME, self.level)
         } else {
-            sched::set_scheduling(self.tid, self.base.fifo(self.level))
+            sched::set_scheduling(ME, self.base.fifo(self.level))
         };
         risen.map_err(|error| match error.is_permission() {
             true => SectionError::NoPermission { level: self.level, error },
@@ -131,9 +130,9 @@ impl Eager {
             return Ok(());
         }
         let fallen = if self.base.has_level() {
-            sched::set_level(self.tid, self.base.level)
+            sched::set_level(ME, self.base.level)
         } else {
-            sched::set_scheduling(self.tid, self.base)
+            sched::set_scheduling(ME, self.base)
         };
         match fallen {
             // Under another policy meanwhile: it is not where it rose to.
@@ -145,7 +144,7 @@ impl Eager {
     }
 
     fn is_demoted(&self) -> bool {
-        sched::scheduling(self.tid).is_ok_and(|now| !now.has_level())
+        sched::scheduling(ME).is_ok_and(|now| !now.has_level())
     }
 
     fn leave(&self) -> Result<(), SectionError> {
@@ -166,7 +165,8 @@ impl Drop for Eager {
 /// Inside an eager section, until dropped; in a panic too.
 ///
 /// The kernel has no reason to refuse that a thread falls back. If it does, [`EagerSection::leave`] says so, and the thread stays
-/// raised until the end of its next section, or of its handle, succeeds. A section that is forgotten (`std::mem::forget`) ends with the handle.
+/// raised until the end of its next section, or of its handle, succeeds. A section that is forgotten (`std::mem::forget`) ends with the handle;
+/// where the handle is forgotten too, the thread stays raised.
 #[derive(Debug)]
 #[must_use = "the section ends when this is dropped"]
 pub struct EagerSection<'a>(&'a Eager);

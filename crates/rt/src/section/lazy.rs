@@ -23,17 +23,19 @@
 
 use super::SectionError;
 use crate::pi_word::{Locked, PiError, PiWord};
-use crate::sys::sched::{self, Tid};
-use crate::sys::{SysError, clock};
+use crate::sys::sched::{self, ME, Tid, gettid};
+use crate::sys::{SysError, clock, fork};
 use std::cell::Cell;
 use std::marker::PhantomData;
+use std::sync::Once;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 
 /// Most processors that have a word.
 const CPUS_MAX: usize = libc::CPU_SETSIZE as usize;
 
-/// One for each processor, by its Linux number. Two libraries of one process meet here without knowing of each other.
+/// One for each processor, by its Linux number. Two libraries of one process meet here without knowing of each other, if they are linked
+/// with one copy of this crate.
 static CPUS: [Cpu; CPUS_MAX] = [const { Cpu::new() }; CPUS_MAX];
 
 /// Aligned so that processors do not meet.
@@ -86,8 +88,15 @@ struct Place(Cell<Option<&'static Cpu>>);
 impl Drop for Place {
     fn drop(&mut self) {
         if let Some(cpu) = self.0.get() {
-            cpu.mend(sched::gettid());
+            cpu.mend(gettid());
         }
+    }
+}
+
+/// In a child process: its one thread is in no section, and those of the parent's threads are not its.
+extern "C" fn forget_sections() {
+    for cpu in &CPUS {
+        cpu.word.reset();
     }
 }
 
@@ -105,8 +114,9 @@ thread_local! {
 /// - It looks whenever it goes on after it was suspended: at the release of each job ([`Lazy::sleep_until`] does that), and when
 ///   it resumes in mid-job, after I/O or a lock that suspends ([`Lazy::look`]). A thread that does not preempts the section it comes
 ///   upon, as an unmanaged thread does. It cannot enter one of its own beside it: [`Lazy::enter`] waits for that.
-/// - It is under SCHED_FIFO. On one processor at most one managed thread may be under the ordinary policy: two of them preempt each
-///   other without a release.
+/// - It is under SCHED_FIFO. Under SCHED_RR, or the ordinary policy, threads of one level preempt each other without a release: of such
+///   threads a processor may have one managed.
+/// - It stays on its processor. Bound elsewhere, by itself, a cpuset, or the end of the processor, it still looks at the word of the old one.
 /// - It does not suspend inside a section.
 ///
 /// # What it costs
@@ -123,6 +133,11 @@ thread_local! {
 /// Its section ends with the handle, or with the thread where that was forgotten. After an end without warning, by the system
 /// call itself, the next managed thread that looks or enters takes the word over. [`Lazy::abandoned`] counts all these. (If after such an
 /// end the same thread id was given to a new thread before anybody looked, they wait until that one ends.)
+///
+/// # A child of `fork`
+///
+/// It may use the handle it has a copy of, and meets nobody but threads of its own process. Do not fork inside a section: the child's
+/// copy of it is left with an error, and nothing else.
 ///
 /// # Examples
 /// ```
@@ -146,7 +161,6 @@ thread_local! {
 #[derive(Debug)]
 pub struct Lazy {
     cpu: &'static Cpu,
-    tid: Tid,
     depth: Cell<u64>,
     /// Neither `Send` nor `Sync`: the word holds the id of this thread.
     here: PhantomData<*mut ()>,
@@ -156,13 +170,18 @@ impl Lazy {
     /// Binds the calling thread to a processor, by its Linux number, and looks. The thread stays bound when the handle is gone.
     ///
     /// # Errors
-    /// [`SectionError::NoCpu`] where the thread cannot be bound, [`SectionError::SecondHandle`] where it is managed already, and
+    /// [`SectionError::Deadline`] for a thread under SCHED_DEADLINE, [`SectionError::NoCpu`] where the thread cannot be bound,
+    /// [`SectionError::SecondHandle`] where it is managed already, and
     /// those of [`Lazy::look`].
     pub fn manage(cpu: usize) -> Result<Self, SectionError> {
+        if sched::scheduling(ME).map_err(SectionError::Sys)?.is_deadline() {
+            return Err(SectionError::Deadline);
+        }
         let no_cpu = |error| SectionError::NoCpu { cpu, error };
         let unknown = SysError { call: "finding the CPU", errno: libc::EINVAL };
         let word = Cpu::get(cpu).ok_or(no_cpu(unknown))?;
-        let tid = sched::gettid();
+        static FORGET: Once = Once::new();
+        FORGET.call_once(|| fork::in_child(forget_sections));
         // A thread whose thread-locals are gone is about to end.
         let is_first = PLACE.try_with(|place| match place.0.get() {
             None => place.0.replace(Some(word)).is_none(),
@@ -172,8 +191,8 @@ impl Lazy {
             return Err(SectionError::SecondHandle);
         }
         // From here on its drop gives the place back.
-        let handle = Self { cpu: word, tid, depth: Cell::new(0), here: PhantomData };
-        sched::set_affinity(tid, &[cpu]).map_err(no_cpu)?;
+        let handle = Self { cpu: word, depth: Cell::new(0), here: PhantomData };
+        sched::set_affinity(ME, &[cpu]).map_err(no_cpu)?;
         handle.look()?;
         Ok(handle)
     }
@@ -192,7 +211,7 @@ impl Lazy {
     #[inline]
     pub fn enter(&self) -> Result<LazySection<'_>, SectionError> {
         if self.depth.get() == 0 {
-            self.cpu.lock(self.tid)?;
+            self.cpu.lock(gettid())?;
         }
         self.depth.set(self.depth.get() + 1);
         Ok(LazySection(self))
@@ -215,8 +234,8 @@ impl Lazy {
 
     #[cold]
     fn wait(&self) -> Result<bool, SectionError> {
-        let waited = self.cpu.lock(self.tid)?;
-        self.cpu.word.unlock(self.tid)?;
+        let waited = self.cpu.lock(gettid())?;
+        self.cpu.word.unlock(gettid())?;
         Ok(waited)
     }
 
@@ -254,14 +273,14 @@ impl Lazy {
     #[inline]
     fn leave(&self) -> Result<(), SectionError> {
         self.depth.set(self.depth.get() - 1);
-        if self.depth.get() == 0 { Ok(self.cpu.word.unlock(self.tid)?) } else { Ok(()) }
+        if self.depth.get() == 0 { Ok(self.cpu.word.unlock(gettid())?) } else { Ok(()) }
     }
 }
 
 impl Drop for Lazy {
     /// Ends a section that was forgotten.
     fn drop(&mut self) {
-        self.cpu.mend(self.tid);
+        self.cpu.mend(gettid());
         // Where thread-locals are gone already, the thread is managed no more.
         let _ = PLACE.try_with(|place| place.0.set(None));
     }

@@ -11,7 +11,7 @@
 //! | cost of a section | two system calls, about 2 µs | two atomic operations, about 5 ns |
 //! | cost of a job released meanwhile | none | two switches, about 5 µs, in the section; about as much after it |
 //! | binds | all threads below level 98 | managed threads of the processor: those that look |
-//! | needs | permission for level 98 | nothing |
+//! | needs | permission for level 98 | threads under SCHED_FIFO that stay on their processor |
 //! | keeps threads apart, too | no | yes, those of one processor |
 //!
 //! Costs are orders of magnitude; `cargo test --release -p lockwright costs -- --ignored --nocapture` measures them.

@@ -3,9 +3,10 @@
 //! | file | calls |
 //! |---|---|
 //! | `futex` | `futex`: wait, wake, lock and unlock with priority inheritance |
-//! | `sched` | `gettid`, `sched_{set,get}scheduler`, `sched_{set,get}param`, `sched_{set,get}affinity`, timer slack |
+//! | `sched` | `gettid`, `sched_{set,get}scheduler`, `sched_{set,get}param`, `sched_{set,get}affinity`, timer slack, `tgkill` |
 //! | `clock` | `clock_gettime`, `clock_nanosleep` |
 //! | `cycles` | none: the processor's counter and caches |
+//! | `fork` | `pthread_atfork` |
 //! | `memory` | `mlockall`, resource limits |
 //! | `signal` | `pthread_sigmask` |
 //! | `probe` | calls that only ask whether something exists |
@@ -14,6 +15,7 @@
 
 pub(crate) mod clock;
 pub(crate) mod cycles;
+pub(crate) mod fork;
 pub(crate) mod futex;
 pub(crate) mod memory;
 pub(crate) mod probe;

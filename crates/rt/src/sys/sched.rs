@@ -3,8 +3,9 @@
 //! All by thread id and by system call: the C library's functions of these names mean processes in some
 //! libraries, and do nothing in others.
 
-use super::SysError;
+use super::{SysError, fork};
 use std::cell::Cell;
+use std::sync::Once;
 
 /// A thread, as the kernel names it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -14,16 +15,34 @@ thread_local! {
     static TID: Cell<u32> = const { Cell::new(0) };
 }
 
+/// The calling thread, to calls that name a thread: holds in a child process too.
+pub(crate) const ME: Tid = Tid(0);
+
 /// The calling thread. One system call a thread, then a thread-local word.
 #[inline]
 pub(crate) fn gettid() -> Tid {
-    TID.with(|tid| {
-        if tid.get() == 0 {
-            // SAFETY: takes nothing and cannot fail.
-            tid.set(unsafe { libc::syscall(libc::SYS_gettid) } as u32);
-        }
-        Tid(tid.get())
-    })
+    match TID.get() {
+        0 => ask(),
+        tid => Tid(tid),
+    }
+}
+
+#[cold]
+fn ask() -> Tid {
+    static FORGET: Once = Once::new();
+    extern "C" fn forget() {
+        TID.set(0);
+    }
+    FORGET.call_once(|| fork::in_child(forget));
+    // SAFETY: takes nothing and cannot fail.
+    TID.set(unsafe { libc::syscall(libc::SYS_gettid) } as u32);
+    Tid(TID.get())
+}
+
+/// Whether a thread of this process has this id. (One that has just ended may still.)
+pub(crate) fn is_ours(tid: Tid) -> bool {
+    // SAFETY: signal 0 is none: it is only asked whether it could be sent.
+    unsafe { libc::syscall(libc::SYS_tgkill, libc::getpid(), tid.0, 0) == 0 }
 }
 
 /// Puts a thread under SCHED_FIFO.

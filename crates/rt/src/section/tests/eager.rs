@@ -3,6 +3,7 @@
 use super::*;
 use crate::priorities::{SECTION_LEVEL, TASK_LEVELS_MAX};
 use crate::section::SectionError;
+use crate::sys::fork;
 
 const INSIDE: i32 = SECTION_LEVEL as i32;
 
@@ -179,4 +180,20 @@ fn the_most_urgent_task_waits_for_the_section() {
 fn without_a_section_it_does_not() {
     let Some(stage) = Stage::set() else { return };
     assert_eq!(story_of_a_release(&stage, false), ["high begins", "low leaves", "low goes on"]);
+}
+
+#[test]
+fn a_child_process_raises_itself() {
+    as_task(|| {
+        let thread = Eager::new().expect("permission was checked");
+        let parent = sched::gettid();
+        let held = fork::holds_in_child(|| {
+            let before = (level_of_me(), sched::level(parent));
+            let _section = thread.enter().expect("a section");
+            before == (10, 10) && (level_of_me(), sched::level(parent)) == (INSIDE, 10)
+        });
+        assert!(held, "the child rises, not its parent");
+        assert_eq!(level_of_me(), 10);
+        assert!(!fork::holds_in_child(|| sched::gettid() == parent), "a child has an id of its own");
+    });
 }

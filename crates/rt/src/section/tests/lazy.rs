@@ -4,6 +4,7 @@ use super::*;
 use crate::pi_word::PiError;
 use crate::section::SectionError;
 use crate::section::lazy::Cpu;
+use crate::sys::fork;
 use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::time::{Duration, Instant};
 
@@ -428,4 +429,33 @@ fn releases_that_do_not_look_meet_sections() {
     let Some(stage) = Stage::set() else { return };
     let seen = releases_beside_sections(&stage, false);
     assert!(seen.violations.load(Ordering::Relaxed) > 100);
+}
+
+#[test]
+fn a_child_process_has_words_of_its_own() {
+    let Some(stage) = Stage::set() else { return };
+    let cpu = stage.cpu;
+    let inside = stage.thread(10, move || {
+        let thread = Lazy::manage(cpu).expect("this CPU");
+        let mut section = Some(thread.enter().expect("a section"));
+        let word = &Cpu::get(cpu).expect("this CPU").word;
+        // Forked inside, the child is outside, and its copy of the section says so.
+        let held = fork::holds_in_child(|| {
+            let free = word.is_free();
+            free && section.take().is_some_and(|section| section.leave().is_err())
+                && thread.enter().is_ok()
+                && word.is_free()
+        });
+        let still = word.is_owned_by(sched::gettid());
+        (held, still)
+    });
+    assert_eq!(inside.join().expect("holds"), (true, true));
+    let outside = stage.thread(10, move || {
+        let thread = Lazy::manage(cpu).expect("this CPU");
+        fork::holds_in_child(|| {
+            let _section = thread.enter().expect("a section");
+            Cpu::get(cpu).expect("this CPU").word.is_owned_by(sched::gettid())
+        })
+    });
+    assert!(outside.join().expect("holds"), "the word carries the child's id");
 }
