@@ -33,6 +33,11 @@ impl<T> Guarded<T> {
         Self { word: PiWord::new(), value: UnsafeCell::new(value) }
     }
 
+    /// Nobody has it: in a child process, which has no other threads.
+    pub(crate) fn reset(&self) {
+        self.word.reset();
+    }
+
     /// Waits for the value.
     ///
     /// BOUND: what each of the threads before it does under the guard; the holder runs with the caller's priority.

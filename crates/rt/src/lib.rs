@@ -33,6 +33,8 @@ mod log;
 #[path = "../tests/realtime/machine.rs"]
 mod machine;
 pub mod measure;
+#[allow(unsafe_code)] // The value behind the word, and memory that processes share.
+pub mod mutex;
 pub mod observe;
 mod pi_word;
 mod priorities;

@@ -15,8 +15,9 @@
 //!
 //! Nothing here spins in user space: a more urgent thread that spun for a less urgent one of its own processor would spin for ever.
 
+use crate::sys::futex::{self, Scope};
 use crate::sys::sched::{self, Tid};
-use crate::sys::{SysError, clock, futex};
+use crate::sys::{SysError, clock};
 use std::sync::atomic::{AtomicU32, Ordering};
 
 /// How often the kernel may answer "try again" (it does where the word changes under its hands, or where it
@@ -151,7 +152,7 @@ impl PiWord {
         let mut last = None;
         // BOUND: ATTEMPTS_MAX rounds.
         for _ in 0..ATTEMPTS_MAX {
-            let Err(error) = futex::lock_pi(&self.0) else { return Ok(()) };
+            let Err(error) = futex::lock_pi(Scope::Private, &self.0, None) else { return Ok(()) };
             match error.errno {
                 libc::EAGAIN | libc::EINTR | libc::ENOMEM => last = Some(error),
                 libc::EDEADLK => return Err(PiError::Deadlock),
@@ -178,7 +179,7 @@ impl PiWord {
         let mut last = None;
         // BOUND: ATTEMPTS_MAX rounds.
         for _ in 0..ATTEMPTS_MAX {
-            match futex::unlock_pi(&self.0) {
+            match futex::unlock_pi(Scope::Private, &self.0) {
                 Ok(()) => return Ok(()),
                 Err(error) if matches!(error.errno, libc::EAGAIN | libc::EINTR) => last = Some(error),
                 Err(error) => return Err(PiError::Sys(error)),

@@ -1,4 +1,4 @@
-//! Futexes of this process: wait and wake, and those with an owner the kernel lends priority to.
+//! Futexes: wait, wake and move waiters, and those with an owner the kernel lends priority to.
 
 use super::clock::timespec;
 use super::{SysError, errno};
@@ -11,6 +11,196 @@ pub(crate) enum Waited {
     Look,
     /// The time has come.
     TimedOut,
+}
+
+/// Who may meet at a futex.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Scope {
+    /// Threads of this process.
+    Private,
+    /// Those of all processes that map the memory.
+    Shared,
+}
+
+impl Scope {
+    fn flag(self) -> i32 {
+        match self {
+            Self::Private => libc::FUTEX_PRIVATE_FLAG,
+            Self::Shared => 0,
+        }
+    }
+}
+
+/// A clock that futexes know.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Clock {
+    /// `CLOCK_MONOTONIC`: does not jump.
+    #[default]
+    Monotonic,
+    /// `CLOCK_REALTIME`: the time of day, as it is set.
+    Realtime,
+}
+
+/// A point of time.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Deadline {
+    /// By which clock.
+    pub clock: Clock,
+    /// Nanoseconds since the clock's zero.
+    pub at_ns: u64,
+}
+
+impl Deadline {
+    fn flag(until: Option<&Self>) -> i32 {
+        match until.map(|until| until.clock) {
+            Some(Clock::Realtime) => libc::FUTEX_CLOCK_REALTIME,
+            _ => 0,
+        }
+    }
+}
+
+/// How a wait between threads of any process ended.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Ended {
+    /// Somebody woke this waiter.
+    Woken,
+    /// The word had another value.
+    Changed,
+    /// A signal came.
+    Interrupted,
+    /// The time has come.
+    TimedOut,
+    /// The kernel refused: the error.
+    Refused(i32),
+}
+
+impl Ended {
+    fn of(result: libc::c_long) -> Self {
+        match if result >= 0 { 0 } else { errno() } {
+            0 => Self::Woken,
+            libc::EAGAIN => Self::Changed,
+            libc::EINTR => Self::Interrupted,
+            libc::ETIMEDOUT => Self::TimedOut,
+            refused => Self::Refused(refused),
+        }
+    }
+}
+
+/// As [`wait`], in any scope and by any clock, and says how it ended.
+///
+/// BOUND: `until`; else whoever changes the word must wake it.
+pub(crate) fn wait_in(scope: Scope, word: &AtomicU32, expected: u32, until: Option<Deadline>) -> Ended {
+    let time = until.map(|until| timespec(until.at_ns));
+    // SAFETY: the word outlives the call; the time is null or points to a timespec that does.
+    Ended::of(unsafe {
+        libc::syscall(
+            libc::SYS_futex,
+            word.as_ptr(),
+            libc::FUTEX_WAIT_BITSET | scope.flag() | Deadline::flag(until.as_ref()),
+            expected,
+            time.as_ref().map_or(std::ptr::null(), std::ptr::from_ref),
+            std::ptr::null::<u32>(),
+            libc::FUTEX_BITSET_MATCH_ANY,
+        )
+    })
+}
+
+/// As [`wake`], in any scope. Says how many were woken.
+///
+/// It takes an address: the word may be gone by the time of the call, with its last user. What is woken then, if anything, looks and waits again.
+pub(crate) fn wake_in(scope: Scope, word: *const AtomicU32, count: i32) -> usize {
+    // SAFETY: the kernel uses the address as a name only, and refuses one that is not mapped.
+    let woken = unsafe { libc::syscall(libc::SYS_futex, word, libc::FUTEX_WAKE | scope.flag(), count) };
+    usize::try_from(woken).unwrap_or(0)
+}
+
+/// While `word` is `expected`, wakes up to `wake` of its waiters and moves up to `count` others to `target`, the most urgent first.
+/// Says how many both were; `None` where the word had another value.
+pub(crate) fn requeue(
+    scope: Scope,
+    word: &AtomicU32,
+    expected: u32,
+    wake: i32,
+    count: i32,
+    target: *const AtomicU32,
+) -> Option<usize> {
+    let operation = libc::FUTEX_CMP_REQUEUE | scope.flag();
+    // SAFETY: as in `wake_in`.
+    let moved = unsafe {
+        libc::syscall(libc::SYS_futex, word.as_ptr(), operation, wake, count as libc::c_long, target, expected)
+    };
+    usize::try_from(moved).ok()
+}
+
+/// Waits at `word` while it is `expected`, to be moved to `target`, which has an owner: returns as its owner when woken.
+///
+/// BOUND: as in [`wait_in`], and until the owner unlocks.
+pub(crate) fn wait_requeue_pi(
+    scope: Scope,
+    word: &AtomicU32,
+    expected: u32,
+    until: Option<Deadline>,
+    target: &AtomicU32,
+) -> Ended {
+    let time = until.map(|until| timespec(until.at_ns));
+    // SAFETY: both words outlive the call; the time is null or points to a timespec that does.
+    Ended::of(unsafe {
+        libc::syscall(
+            libc::SYS_futex,
+            word.as_ptr(),
+            libc::FUTEX_WAIT_REQUEUE_PI | scope.flag() | Deadline::flag(until.as_ref()),
+            expected,
+            time.as_ref().map_or(std::ptr::null(), std::ptr::from_ref),
+            target.as_ptr(),
+            0,
+        )
+    })
+}
+
+/// While `word` is `expected`, makes the most urgent waiter of [`wait_requeue_pi`] there the owner of `target`, or lets it wait for that,
+/// and moves up to `count` others. The kernel's error where it refuses.
+pub(crate) fn cmp_requeue_pi(
+    scope: Scope,
+    word: &AtomicU32,
+    expected: u32,
+    count: i32,
+    target: *const AtomicU32,
+) -> Result<usize, i32> {
+    let operation = libc::FUTEX_CMP_REQUEUE_PI | scope.flag();
+    // SAFETY: as in `wake_in`.
+    let moved =
+        unsafe { libc::syscall(libc::SYS_futex, word.as_ptr(), operation, 1, count as libc::c_long, target, expected) };
+    usize::try_from(moved).map_err(|_| errno())
+}
+
+/// Locks a word that another thread owns; the kernel lends that thread the caller's priority. The kernel's error where it refuses.
+///
+/// BOUND: `until`; else until the owner unlocks.
+pub(crate) fn lock_pi(scope: Scope, word: &AtomicU32, until: Option<Deadline>) -> Result<(), SysError> {
+    // The older call knows the time of day only.
+    let operation = match until {
+        Some(Deadline { clock: Clock::Monotonic, .. }) => libc::FUTEX_LOCK_PI2,
+        _ => libc::FUTEX_LOCK_PI,
+    };
+    let time = until.map(|until| timespec(until.at_ns));
+    let time = time.as_ref().map_or(std::ptr::null(), std::ptr::from_ref);
+    // SAFETY: the word outlives the call; the time is null, which waits for ever, or points to a timespec that outlives it, too.
+    let result = unsafe { libc::syscall(libc::SYS_futex, word.as_ptr(), operation | scope.flag(), 0, time) };
+    if result == 0 { Ok(()) } else { Err(SysError::last("futex lock")) }
+}
+
+/// Takes a word that is free, or whose owner is dead, and is not free to see. The kernel's error where it refuses.
+pub(crate) fn trylock_pi(scope: Scope, word: &AtomicU32) -> Result<(), SysError> {
+    // SAFETY: the word outlives the call.
+    let result = unsafe { libc::syscall(libc::SYS_futex, word.as_ptr(), libc::FUTEX_TRYLOCK_PI | scope.flag()) };
+    if result == 0 { Ok(()) } else { Err(SysError::last("futex trylock")) }
+}
+
+/// Unlocks a word the calling thread owns, and wakes its most urgent waiter, which owns it from then on.
+pub(crate) fn unlock_pi(scope: Scope, word: &AtomicU32) -> Result<(), SysError> {
+    // SAFETY: the word outlives the call.
+    let result = unsafe { libc::syscall(libc::SYS_futex, word.as_ptr(), libc::FUTEX_UNLOCK_PI | scope.flag()) };
+    if result == 0 { Ok(()) } else { Err(SysError::last("futex unlock")) }
 }
 
 /// Suspends while `word` is `expected`, until woken or until the clock reads `until_ns`.
@@ -47,29 +237,4 @@ pub(crate) fn wake(word: &AtomicU32, count: i32) {
     unsafe {
         libc::syscall(libc::SYS_futex, word.as_ptr(), libc::FUTEX_WAKE | libc::FUTEX_PRIVATE_FLAG, count);
     }
-}
-
-/// Locks a word that another thread owns; the kernel lends that thread the caller's priority.
-///
-/// BOUND: until the owner unlocks.
-pub(crate) fn lock_pi(word: &AtomicU32) -> Result<(), SysError> {
-    // SAFETY: the word outlives the call; a null timeout waits for ever.
-    let result = unsafe {
-        libc::syscall(
-            libc::SYS_futex,
-            word.as_ptr(),
-            libc::FUTEX_LOCK_PI | libc::FUTEX_PRIVATE_FLAG,
-            0,
-            std::ptr::null::<libc::timespec>(),
-        )
-    };
-    if result == 0 { Ok(()) } else { Err(SysError::last("futex lock")) }
-}
-
-/// Unlocks a word the calling thread owns, and wakes its most urgent waiter.
-pub(crate) fn unlock_pi(word: &AtomicU32) -> Result<(), SysError> {
-    // SAFETY: the word outlives the call.
-    let result =
-        unsafe { libc::syscall(libc::SYS_futex, word.as_ptr(), libc::FUTEX_UNLOCK_PI | libc::FUTEX_PRIVATE_FLAG) };
-    if result == 0 { Ok(()) } else { Err(SysError::last("futex unlock")) }
 }

@@ -2,7 +2,8 @@
 //!
 //! | file | calls |
 //! |---|---|
-//! | `futex` | `futex`: wait, wake, lock and unlock with priority inheritance |
+//! | `futex` | `futex`: wait, wake, move waiters, lock and unlock with priority inheritance |
+//! | `robust` | `get_robust_list`, and the list itself |
 //! | `sched` | `gettid`, `sched_{set,get}scheduler`, `sched_{set,get}param`, `sched_{set,get}affinity`, timer slack, `tgkill` |
 //! | `clock` | `clock_gettime`, `clock_nanosleep` |
 //! | `cycles` | none: the processor's counter and caches |
@@ -19,6 +20,7 @@ pub(crate) mod fork;
 pub(crate) mod futex;
 pub(crate) mod memory;
 pub(crate) mod probe;
+pub(crate) mod robust;
 pub(crate) mod sched;
 pub(crate) mod signal;
 

@@ -27,6 +27,6 @@ pub(crate) fn has_membarrier() -> bool {
 /// Locks and unlocks a PI futex by way of the kernel.
 pub(crate) fn try_pi_futex() -> Result<(), super::SysError> {
     let word = std::sync::atomic::AtomicU32::new(0);
-    super::futex::lock_pi(&word)?;
-    super::futex::unlock_pi(&word)
+    super::futex::lock_pi(super::futex::Scope::Private, &word, None)?;
+    super::futex::unlock_pi(super::futex::Scope::Private, &word)
 }

@@ -86,6 +86,11 @@ impl Scheduling {
         Self { policy: libc::SCHED_FIFO | (self.policy & libc::SCHED_RESET_ON_FORK), level }
     }
 
+    /// The same policy at another level.
+    pub(crate) fn at(self, level: u8) -> Self {
+        Self { level, ..self }
+    }
+
     /// The policy without flags.
     pub(crate) fn policy(self) -> i32 {
         self.policy & !libc::SCHED_RESET_ON_FORK

@@ -1,0 +1,100 @@
+//! Ceilings: while a thread holds a mutex that protects, it has at least the ceiling's level.
+//!
+//! ```text
+//!   held          the thread's level
+//!   none          its own
+//!   some          the highest of its own and of the ceilings of what it holds
+//! ```
+//!
+//! Two changes of the level where one rises above one's own, none where a ceiling held already is as high.
+
+use super::raw::RawError;
+use crate::sys::SysError;
+use crate::sys::sched::{self, ME, Scheduling};
+use std::cell::Cell;
+
+/// Highest level of SCHED_FIFO.
+const LEVEL_MAX: usize = 99;
+
+/// What the calling thread holds.
+struct Held {
+    /// How many of each ceiling.
+    count: [Cell<u16>; LEVEL_MAX + 1],
+    /// The highest of them; 0 where there is none.
+    top: Cell<u8>,
+    /// How the thread is scheduled by itself; while `top` is not 0.
+    own: Cell<Option<Scheduling>>,
+}
+
+thread_local! {
+    static HELD: Held = const { Held { count: [const { Cell::new(0) }; LEVEL_MAX + 1], top: Cell::new(0), own: Cell::new(None) } };
+}
+
+pub(super) fn scheduling_of_caller() -> Result<Scheduling, SysError> {
+    sched::scheduling(ME)
+}
+
+/// Before the caller takes a mutex of this ceiling.
+///
+/// # Errors
+/// [`RawError::AboveCeiling`] where the caller is more urgent by itself; [`RawError::Sys`] where the kernel refuses to raise it. It is as it was then.
+pub(super) fn rise(ceiling: u8) -> Result<(), RawError> {
+    HELD.with(|held| {
+        let own = match held.own.get() {
+            Some(own) => own,
+            None => sched::scheduling(ME).map_err(RawError::Sys)?,
+        };
+        if own.is_deadline() || own.has_level() && own.level > ceiling {
+            return Err(RawError::AboveCeiling);
+        }
+        let count = held.count.get(usize::from(ceiling)).ok_or(RawError::BadKind)?;
+        let top = held.top.get();
+        if ceiling > top {
+            set(own, ceiling).map_err(RawError::Sys)?;
+            held.top.set(ceiling);
+        }
+        held.own.set(Some(own));
+        count.set(count.get().checked_add(1).ok_or(RawError::TooOften)?);
+        Ok(())
+    })
+}
+
+/// After the caller gave back a mutex of this ceiling.
+pub(super) fn fall(ceiling: u8) {
+    HELD.with(|held| {
+        let Some(count) = held.count.get(usize::from(ceiling)) else { return };
+        count.set(count.get().saturating_sub(1));
+        let Some(own) = held.own.get() else { return };
+        if ceiling < held.top.get() || count.get() > 0 {
+            return;
+        }
+        // BOUND: the levels.
+        let top = (1..usize::from(ceiling)).rev().find(|&level| held.count[level].get() > 0).unwrap_or(0) as u8;
+        held.top.set(top);
+        if top == 0 {
+            held.own.set(None);
+        }
+        // The kernel has no reason to refuse; a thread that was put under the ordinary policy meanwhile stays there.
+        let _ = set(own, top);
+    });
+}
+
+/// The level of `own`, or of the ceiling where that is higher.
+fn set(own: Scheduling, ceiling: u8) -> Result<(), SysError> {
+    if own.has_level() {
+        return sched::set_level(ME, own.level.max(ceiling));
+    }
+    sched::set_scheduling(ME, if ceiling == 0 { own } else { own.fifo(ceiling) })
+}
+
+/// Another level for the calling thread by itself, wherever ceilings hold it above that. Says whether it was noted here, and nothing
+/// is left to do.
+pub fn note_own(level: u8) -> bool {
+    HELD.with(|held| match held.own.get() {
+        Some(own) if level <= held.top.get() => {
+            held.own.set(Some(own.at(level)));
+            true
+        }
+        _ => false,
+    })
+}

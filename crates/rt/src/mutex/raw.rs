@@ -1,0 +1,564 @@
+//! The mutex all doors share: its layout, its fast path, and its ways through the kernel.
+//!
+//! | protocol | waiting | what the kernel does | what is done here |
+//! |---|---|---|---|
+//! | none | `FUTEX_WAIT`, the most urgent first | keeps the queue | the word; unlock modes |
+//! | inherit | `FUTEX_LOCK_PI2` | queue, order, inheritance along chains, hand-off, deadlock | the word without contention |
+//! | protect | as none | as none | the ceiling, see `ceiling` |
+//!
+//! A robust one is linked into the list that the C library registered (`sys::robust`), so the kernel marks its word when the owner ends.
+//!
+//! The layout is that of the C library's mutex (glibc, 64 bits), field by field, and zeros are a free one: a static initialiser of C is
+//! one of ours, and code of the C library that meets one of ours locks and unlocks it, too.
+
+use super::ceiling;
+use super::cycle::{self, Cycle};
+use super::word::{self, Ask, DIED, FREE, GiveBack, HANDED, WAITERS, owner};
+use crate::sys::futex::{self, Clock, Deadline, Ended, Scope};
+use crate::sys::robust::{List, Node};
+use crate::sys::sched::{Tid, gettid};
+use crate::sys::{SysError, clock};
+use std::fmt;
+use std::sync::atomic::{AtomicU8, AtomicU16, AtomicU32, Ordering};
+
+/// What kind of mutex it is: bits. The first two are a type.
+pub mod kind {
+    /// Asked for by its owner, it waits for itself, or is refused where deadlocks are looked for.
+    pub const NORMAL: u32 = 0;
+    /// Its owner may take it again, and gives it back as often.
+    pub const RECURSIVE: u32 = 1;
+    /// Misuse is answered with an error.
+    pub const ERROR_CHECK: u32 = 2;
+    /// As normal: glibc spins for these, and we do not.
+    pub const ADAPTIVE: u32 = 3;
+    /// The bits of a type.
+    pub const TYPE: u32 = 3;
+    /// Survives the end of its owner.
+    pub const ROBUST: u32 = 1 << 4;
+    /// The owner has the priority of the most urgent waiter.
+    pub const INHERIT: u32 = 1 << 5;
+    /// The owner has the ceiling's priority.
+    pub const PROTECT: u32 = 1 << 6;
+    /// For threads of all processes that map it.
+    pub const SHARED: u32 = 1 << 7;
+    /// Given back, it belongs to the first waiter at once.
+    pub const SERIAL: u32 = 1 << 16;
+    /// Serial where a real-time thread waits, else parallel.
+    pub const AUTO: u32 = 1 << 17;
+    /// Every lock and unlock goes through the kernel.
+    pub const KERNEL_OWNED: u32 = 1 << 18;
+    /// Before it waits, a thread looks whether it would wait for itself.
+    pub const CHECKED: u32 = 1 << 19;
+}
+use kind::*;
+
+/// Those that need more than an exchange of the word.
+const SLOW: u32 = ROBUST | PROTECT | KERNEL_OWNED;
+
+/// `owner` field of a robust one whose last owner ended, and that is not made consistent yet; and of one that never will be.
+const INCONSISTENT: u32 = 0x7fff_ffff;
+const NOT_RECOVERABLE: u32 = 0x7fff_fffe;
+
+/// How often the kernel may answer "try again" before that counts as an error.
+const ATTEMPTS_MAX: u32 = 1_000;
+/// Of processes: how long the waiter that was handed a mutex may take before it counts as dead, and the mutex as handed to whoever finds that.
+const HANDED_GRACE_NS: u64 = 50_000_000;
+
+/// A mutex, as memory. Never move it while anybody uses it.
+#[repr(C)]
+pub struct RawMutex {
+    word: AtomicU32,
+    /// How often its owner took it again.
+    depth: AtomicU32,
+    /// The states of a robust one; otherwise not used.
+    state: AtomicU32,
+    users: AtomicU32,
+    kind: AtomicU32,
+    /// Real-time threads that wait, where that is asked for.
+    urgent: AtomicU16,
+    ceiling: AtomicU8,
+    unused: AtomicU8,
+    node: Node,
+}
+
+// SAFETY: all but the node are atomics; the node is touched only by the thread that holds the mutex, or is about to.
+unsafe impl Sync for RawMutex {}
+// SAFETY: as above; a free one is in no list.
+unsafe impl Send for RawMutex {}
+
+impl fmt::Debug for RawMutex {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("RawMutex").field("word", &self.word).field("kind", &self.kind).finish_non_exhaustive()
+    }
+}
+
+/// How long to try.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Limit {
+    /// Until the mutex comes.
+    Never,
+    /// Until then.
+    At(Deadline),
+    /// Not at all.
+    Now,
+}
+
+/// How a mutex came.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Acquired {
+    /// As it should.
+    Clean,
+    /// The owner before ended while it held the mutex: what it protects may be half done.
+    OwnerDied,
+}
+
+/// Why a mutex did not come, or could not be given back.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum RawError {
+    /// Somebody has it.
+    Busy,
+    /// The time has come.
+    TimedOut,
+    /// The caller would wait for itself; along this cycle, where it is known.
+    Deadlock(Option<Box<Cycle>>),
+    /// An owner died, and the next one gave back without making it consistent.
+    NotRecoverable,
+    /// The caller is more urgent than the ceiling.
+    AboveCeiling,
+    /// The caller does not have it.
+    NotOwner,
+    /// Its owner took it too often.
+    TooOften,
+    /// Not a kind that can be.
+    BadKind,
+    /// The kernel refused.
+    Sys(SysError),
+}
+
+impl RawMutex {
+    /// A free one of this kind; `ceiling` is a level of SCHED_FIFO, for those that protect.
+    #[must_use]
+    pub const fn new(kind: u32, ceiling: u8) -> Self {
+        Self {
+            word: AtomicU32::new(FREE),
+            depth: AtomicU32::new(0),
+            state: AtomicU32::new(0),
+            users: AtomicU32::new(0),
+            kind: AtomicU32::new(kind),
+            urgent: AtomicU16::new(0),
+            ceiling: AtomicU8::new(ceiling),
+            unused: AtomicU8::new(0),
+            node: Node::new(),
+        }
+    }
+
+    /// What it is.
+    #[inline]
+    pub fn kind(&self) -> u32 {
+        // ORDERING: Relaxed: set before anybody else knows the mutex.
+        self.kind.load(Ordering::Relaxed)
+    }
+
+    /// Whose it is; 0 where nobody's.
+    pub fn owner(&self) -> u32 {
+        // ORDERING: Relaxed: only looked at.
+        owner(self.word.load(Ordering::Relaxed))
+    }
+
+    pub(crate) fn word(&self) -> &AtomicU32 {
+        &self.word
+    }
+
+    pub(crate) fn scope(kind: u32) -> Scope {
+        if kind & SHARED == 0 { Scope::Private } else { Scope::Shared }
+    }
+
+    /// The level of a ceiling.
+    pub fn ceiling(&self) -> u8 {
+        // ORDERING: Relaxed: changed by the owner only.
+        self.ceiling.load(Ordering::Relaxed)
+    }
+
+    /// Another ceiling; the caller holds the mutex.
+    pub fn set_ceiling(&self, ceiling: u8) {
+        // ORDERING: Relaxed: the mutex orders it.
+        self.ceiling.store(ceiling, Ordering::Relaxed);
+    }
+
+    /// Takes the mutex.
+    ///
+    /// # Errors
+    /// See [`RawError`].
+    ///
+    /// # Bound
+    /// Without contention one exchange of the word, where the kind has no more to do. Otherwise `limit`, and until those before give back.
+    #[inline]
+    pub fn lock(&self, limit: Limit) -> Result<Acquired, RawError> {
+        let (me, kind) = (gettid(), self.kind());
+        // ORDERING: Acquire pairs with the Release of the unlock.
+        if kind & SLOW == 0 && self.word.compare_exchange(FREE, me.0, Ordering::Acquire, Ordering::Relaxed).is_ok() {
+            return Ok(Acquired::Clean);
+        }
+        self.lock_slow(me, kind, limit)
+    }
+
+    #[cold]
+    fn lock_slow(&self, me: Tid, kind: u32, limit: Limit) -> Result<Acquired, RawError> {
+        // ORDERING: Relaxed: who reads its own id there wrote it.
+        if owner(self.word.load(Ordering::Relaxed)) == me.0 {
+            match (kind & TYPE, limit) {
+                (RECURSIVE, _) => return self.lock_again(),
+                (_, Limit::Now) => return Err(RawError::Busy),
+                (ERROR_CHECK, _) => return Err(RawError::Deadlock(None)),
+                _ => {}
+            }
+        }
+        if kind & PROTECT != 0 {
+            ceiling::rise(self.ceiling())?;
+        }
+        let taken = self.take(me, kind, limit);
+        if taken.is_err() && kind & PROTECT != 0 {
+            ceiling::fall(self.ceiling());
+        }
+        taken
+    }
+
+    fn lock_again(&self) -> Result<Acquired, RawError> {
+        // ORDERING: Relaxed, here and below: only the owner reads and writes it.
+        let depth = self.depth.load(Ordering::Relaxed).checked_add(1).ok_or(RawError::TooOften)?;
+        self.depth.store(depth, Ordering::Relaxed);
+        Ok(Acquired::Clean)
+    }
+
+    fn take(&self, me: Tid, kind: u32, limit: Limit) -> Result<Acquired, RawError> {
+        self.take_by(me, kind, || match kind & INHERIT {
+            0 => self.take_word(me, kind, limit, None),
+            _ => self.take_inheriting(me, kind, limit),
+        })
+    }
+
+    /// Takes the word by `take`, and links a robust one.
+    fn take_by(
+        &self,
+        me: Tid,
+        kind: u32,
+        take: impl FnOnce() -> Result<Acquired, RawError>,
+    ) -> Result<Acquired, RawError> {
+        let inherits = kind & INHERIT != 0;
+        let list = if kind & ROBUST == 0 { None } else { Some(List::of_this_thread().map_err(RawError::Sys)?) };
+        if let Some(list) = list {
+            list.begin(&self.node, inherits);
+        }
+        let mut taken = take();
+        if let (Some(list), Ok(acquired)) = (list, &taken) {
+            // ORDERING: Relaxed, here and below: the mutex orders its state.
+            if self.state.load(Ordering::Relaxed) == NOT_RECOVERABLE {
+                self.give_word_back(me, kind)?;
+                taken = Err(RawError::NotRecoverable);
+            } else {
+                if *acquired == Acquired::OwnerDied {
+                    self.depth.store(0, Ordering::Relaxed);
+                    self.state.store(INCONSISTENT, Ordering::Relaxed);
+                }
+                list.insert(&self.node, inherits);
+            }
+        }
+        if let Some(list) = list {
+            list.end();
+        }
+        taken
+    }
+
+    /// `waited`: the caller waited for it already, and whether it was woken.
+    fn take_word(&self, me: Tid, kind: u32, limit: Limit, waited: Option<bool>) -> Result<Acquired, RawError> {
+        let (mut has_waited, mut was_woken) = (waited.is_some(), waited == Some(true));
+        let mut urgent = None;
+        let mut published = None;
+        // BOUND: each round the word changed, a signal came, or a wait ended; until those before give back.
+        loop {
+            let word = self.word.load(Ordering::Relaxed);
+            match word::ask(word, me.0, has_waited, was_woken) {
+                Ask::Take { word: taken, died } => {
+                    // ORDERING: Acquire pairs with the Release of who gave back.
+                    if self.word.compare_exchange(word, taken, Ordering::Acquire, Ordering::Relaxed).is_ok() {
+                        return Ok(if died { Acquired::OwnerDied } else { Acquired::Clean });
+                    }
+                }
+                _ if limit == Limit::Now => return Err(RawError::Busy),
+                Ask::Announce(announced) => {
+                    // ORDERING: Relaxed: it publishes nothing.
+                    let _ = self.word.compare_exchange(word, announced, Ordering::Relaxed, Ordering::Relaxed);
+                }
+                Ask::Wait => {
+                    if kind & CHECKED != 0 && published.is_none() {
+                        published = Some(cycle::publish(me, self).map_err(|cycle| RawError::Deadlock(Some(cycle)))?);
+                    }
+                    if kind & AUTO != 0 && urgent.is_none() {
+                        urgent = Some(Urgent::count(&self.urgent));
+                    }
+                    was_woken = self.wait(kind, word, limit)?;
+                    has_waited = true;
+                }
+            }
+        }
+    }
+
+    /// Says whether it was woken.
+    fn wait(&self, kind: u32, word: u32, limit: Limit) -> Result<bool, RawError> {
+        let scope = Self::scope(kind);
+        let until = match limit {
+            Limit::At(until) => Some(until),
+            _ => None,
+        };
+        if scope == Scope::Shared && word & HANDED != 0 {
+            let grace = Deadline { clock: Clock::Monotonic, at_ns: clock::now_ns() + HANDED_GRACE_NS };
+            return match futex::wait_in(scope, &self.word, word, Some(grace)) {
+                // Who was woken has ended since.
+                Ended::TimedOut => Ok(true),
+                ended => Self::woken(ended),
+            };
+        }
+        Self::woken(futex::wait_in(scope, &self.word, word, until))
+    }
+
+    fn woken(ended: Ended) -> Result<bool, RawError> {
+        match ended {
+            Ended::Woken => Ok(true),
+            Ended::Changed | Ended::Interrupted => Ok(false),
+            Ended::TimedOut => Err(RawError::TimedOut),
+            Ended::Refused(errno) => Err(RawError::Sys(SysError { call: "futex wait", errno })),
+        }
+    }
+
+    fn take_inheriting(&self, me: Tid, kind: u32, limit: Limit) -> Result<Acquired, RawError> {
+        // ORDERING: Acquire pairs with the Release of the unlock; the kernel's own path is a full barrier.
+        if kind & KERNEL_OWNED == 0
+            && self.word.compare_exchange(FREE, me.0, Ordering::Acquire, Ordering::Relaxed).is_ok()
+        {
+            return Ok(Acquired::Clean);
+        }
+        let _published = match (limit, kind & CHECKED) {
+            (Limit::Now, _) | (_, 0) => None,
+            _ => Some(cycle::publish(me, self).map_err(|cycle| RawError::Deadlock(Some(cycle)))?),
+        };
+        let scope = Self::scope(kind);
+        let mut last = SysError { call: "futex lock", errno: libc::EAGAIN };
+        // BOUND: ATTEMPTS_MAX rounds; in each, `limit` and until those before give back.
+        for _ in 0..ATTEMPTS_MAX {
+            let locked = match limit {
+                Limit::Now => futex::trylock_pi(scope, &self.word),
+                Limit::Never => futex::lock_pi(scope, &self.word, None),
+                Limit::At(until) => futex::lock_pi(scope, &self.word, Some(until)),
+            };
+            let Err(error) = locked else { return Ok(self.settle_inherited()) };
+            match error.errno {
+                libc::EAGAIN if limit == Limit::Now => return Err(RawError::Busy),
+                libc::EAGAIN | libc::EINTR => last = error,
+                libc::ETIMEDOUT => return Err(RawError::TimedOut),
+                // It tells a try the same of a mutex that is the caller's.
+                libc::EDEADLK if limit == Limit::Now => return Err(RawError::Busy),
+                libc::EDEADLK => return Err(RawError::Deadlock(None)),
+                // The owner ended and was not robust: it never comes.
+                libc::ESRCH if limit == Limit::Now => return Err(RawError::Busy),
+                _ => return Err(RawError::Sys(error)),
+            }
+        }
+        Err(RawError::Sys(last))
+    }
+
+    /// The kernel made the caller the owner.
+    fn settle_inherited(&self) -> Acquired {
+        // ORDERING: Relaxed: the word is the caller's, and DIED is not cleared by anybody else.
+        if self.word.load(Ordering::Relaxed) & DIED == 0 {
+            return Acquired::Clean;
+        }
+        self.word.fetch_and(!DIED, Ordering::Relaxed);
+        Acquired::OwnerDied
+    }
+
+    /// Takes a mutex that does not inherit, after a wait that may have been for it, behind others or before them.
+    pub(super) fn lock_after_wait(&self, was_woken: bool) -> Result<Acquired, RawError> {
+        let (me, kind) = (gettid(), self.kind());
+        if kind & PROTECT != 0 {
+            ceiling::rise(self.ceiling())?;
+        }
+        let taken = self.take_by(me, kind, || self.take_word(me, kind, Limit::Never, Some(was_woken)));
+        if taken.is_err() && kind & PROTECT != 0 {
+            ceiling::fall(self.ceiling());
+        }
+        taken
+    }
+
+    /// The kernel has made the caller the owner of a mutex that inherits.
+    pub(super) fn settle_moved(&self) -> Result<Acquired, RawError> {
+        self.take_by(gettid(), self.kind(), || Ok(self.settle_inherited()))
+    }
+
+    /// Gives the mutex back.
+    ///
+    /// # Errors
+    /// [`RawError::NotOwner`] where the kind asks who has it; [`RawError::Sys`] where the kernel refuses. The mutex is as it was then.
+    ///
+    /// # Bound
+    /// One exchange of the word; where somebody waits, one system call, or three.
+    #[inline]
+    pub fn unlock(&self) -> Result<(), RawError> {
+        let (me, kind) = (gettid(), self.kind());
+        // ORDERING: Release pairs with the Acquire of the lock.
+        if kind & SLOW == 0
+            && (kind & TYPE != RECURSIVE || self.depth.load(Ordering::Relaxed) == 0)
+            && self.word.compare_exchange(me.0, FREE, Ordering::Release, Ordering::Relaxed).is_ok()
+        {
+            return Ok(());
+        }
+        self.unlock_slow(me, kind)
+    }
+
+    #[cold]
+    fn unlock_slow(&self, me: Tid, kind: u32) -> Result<(), RawError> {
+        // ORDERING: Relaxed, here and below: who reads its own id there wrote it, and the rest is the owner's.
+        let has = owner(self.word.load(Ordering::Relaxed)) == me.0;
+        let asks = kind & (ROBUST | INHERIT | PROTECT) != 0 || matches!(kind & TYPE, RECURSIVE | ERROR_CHECK);
+        if asks && !has {
+            return Err(RawError::NotOwner);
+        }
+        if kind & TYPE == RECURSIVE {
+            let depth = self.depth.load(Ordering::Relaxed);
+            if depth > 0 {
+                self.depth.store(depth - 1, Ordering::Relaxed);
+                return Ok(());
+            }
+        }
+        // Read before the mutex is another's.
+        let ceiling = self.ceiling();
+        if kind & ROBUST == 0 {
+            self.give_word_back(me, kind)?;
+        } else {
+            if self.state.load(Ordering::Relaxed) == INCONSISTENT {
+                self.state.store(NOT_RECOVERABLE, Ordering::Relaxed);
+            }
+            let list = List::of_this_thread().map_err(RawError::Sys)?;
+            list.begin(&self.node, kind & INHERIT != 0);
+            list.remove(&self.node);
+            let given = self.give_word_back(me, kind);
+            list.end();
+            given?;
+        }
+        if kind & PROTECT != 0 {
+            ceiling::fall(ceiling);
+        }
+        Ok(())
+    }
+
+    /// What is done to the word.
+    fn give_word_back(&self, me: Tid, kind: u32) -> Result<(), RawError> {
+        let scope = Self::scope(kind);
+        if kind & INHERIT != 0 {
+            return self.give_back_inheriting(me, kind, scope);
+        }
+        let is_lost = kind & ROBUST != 0 && self.state.load(Ordering::Relaxed) == NOT_RECOVERABLE;
+        let serial = !is_lost && self.is_serial(kind);
+        // The address: once the word is given back, the mutex may be gone.
+        let address = std::ptr::from_ref(&self.word);
+        // ORDERING: Release, here and below, pairs with the Acquire of who asks.
+        // BOUND: a second round where somebody announced that it waits.
+        loop {
+            let word = self.word.load(Ordering::Relaxed);
+            match word::give_back(word, serial) {
+                GiveBack::Free => {
+                    if self.word.compare_exchange(word, FREE, Ordering::Release, Ordering::Relaxed).is_err() {
+                        continue;
+                    }
+                }
+                GiveBack::Wake => {
+                    self.word.store(FREE, Ordering::Release);
+                    // One that will never be recoverable is told to all.
+                    futex::wake_in(scope, address, if is_lost { i32::MAX } else { 1 });
+                }
+                GiveBack::Hand(handed) => {
+                    self.word.store(handed, Ordering::Release);
+                    // Nobody there: who announced itself gave up, or has yet to wait. The latter is woken below, or sees that it is free.
+                    if futex::wake_in(scope, address, 1) == 0
+                        && self.word.compare_exchange(handed, FREE, Ordering::Release, Ordering::Relaxed).is_ok()
+                    {
+                        futex::wake_in(scope, address, 1);
+                    }
+                }
+            }
+            return Ok(());
+        }
+    }
+
+    fn is_serial(&self, kind: u32) -> bool {
+        // ORDERING: Relaxed: a hint; who begins to wait later is served as it comes.
+        kind & SERIAL != 0 || kind & AUTO != 0 && self.urgent.load(Ordering::Relaxed) > 0
+    }
+
+    fn give_back_inheriting(&self, me: Tid, kind: u32, scope: Scope) -> Result<(), RawError> {
+        // ORDERING: Release pairs with the Acquire of the lock.
+        if kind & KERNEL_OWNED == 0
+            && self.word.compare_exchange(me.0, FREE, Ordering::Release, Ordering::Relaxed).is_ok()
+        {
+            return Ok(());
+        }
+        let mut last = SysError { call: "futex unlock", errno: libc::EAGAIN };
+        // BOUND: ATTEMPTS_MAX rounds.
+        for _ in 0..ATTEMPTS_MAX {
+            match futex::unlock_pi(scope, &self.word) {
+                Ok(()) => return Ok(()),
+                Err(error) if matches!(error.errno, libc::EAGAIN | libc::EINTR) => last = error,
+                Err(error) => return Err(RawError::Sys(error)),
+            }
+        }
+        Err(RawError::Sys(last))
+    }
+
+    /// What was half done is whole again; the caller holds the mutex after [`Acquired::OwnerDied`].
+    ///
+    /// # Errors
+    /// [`RawError::BadKind`] where it is not robust, or nothing was half done.
+    pub fn make_consistent(&self) -> Result<(), RawError> {
+        // ORDERING: Relaxed: the mutex orders it.
+        if self.kind() & ROBUST == 0 || self.state.load(Ordering::Relaxed) != INCONSISTENT {
+            return Err(RawError::BadKind);
+        }
+        if self.owner() != gettid().0 {
+            return Err(RawError::NotOwner);
+        }
+        self.state.store(0, Ordering::Relaxed);
+        Ok(())
+    }
+
+    /// Whether the caller has it.
+    pub fn is_mine(&self) -> bool {
+        self.owner() == gettid().0
+    }
+
+    /// Says that somebody may wait, so that the caller, which holds the mutex, wakes it.
+    pub(crate) fn announce_waiters(&self) {
+        // ORDERING: Relaxed: the word is the caller's.
+        self.word.fetch_or(WAITERS, Ordering::Relaxed);
+    }
+}
+
+/// A real-time thread that waits, counted.
+struct Urgent<'a>(Option<&'a AtomicU16>);
+
+impl<'a> Urgent<'a> {
+    fn count(urgent: &'a AtomicU16) -> Self {
+        let is_real_time = ceiling::scheduling_of_caller().is_ok_and(|now| now.has_level() || now.is_deadline());
+        if is_real_time {
+            // ORDERING: Relaxed, here and below: a hint.
+            urgent.fetch_add(1, Ordering::Relaxed);
+        }
+        Self(is_real_time.then_some(urgent))
+    }
+}
+
+impl Drop for Urgent<'_> {
+    fn drop(&mut self) {
+        if let Some(urgent) = self.0 {
+            urgent.fetch_sub(1, Ordering::Relaxed);
+        }
+    }
+}

@@ -1,0 +1,145 @@
+//! The list by which the kernel finds what a thread holds when it ends: the C library's own, which ours are linked into.
+//!
+//! ```text
+//!   head:  [ prev ] [ list ] [ offset ] [ pending ]      one a thread, registered by the C library
+//!                      |
+//!   node:           [ next ]   preceded by [ prev ]      in each lock, `offset` bytes behind its word
+//! ```
+//!
+//! The kernel follows `list` through the `next`s, and sets FUTEX_OWNER_DIED in each word that has the thread's id. `pending` names a lock
+//! that is being taken or given back. The lowest bit of a link says that the word is under priority inheritance.
+
+use super::{SysError, fork};
+use std::cell::Cell;
+use std::ptr;
+use std::sync::Once;
+use std::sync::atomic::{Ordering, compiler_fence};
+
+/// From a node to the lock's word, in bytes: what the C library registers, and so the only layout the list can have.
+pub(crate) const WORD_OFFSET: isize = -32;
+
+/// The lowest bit of a link.
+const INHERITS: usize = 1;
+
+/// What is linked: the node in a lock.
+#[repr(C)]
+#[derive(Debug)]
+pub(crate) struct Node {
+    prev: Cell<usize>,
+    next: Cell<usize>,
+}
+
+impl Node {
+    pub(crate) const fn new() -> Self {
+        Self { prev: Cell::new(0), next: Cell::new(0) }
+    }
+
+    fn link(&self, inherits: bool) -> usize {
+        ptr::from_ref(&self.next).expose_provenance() | if inherits { INHERITS } else { 0 }
+    }
+}
+
+#[repr(C)]
+struct Head {
+    list: usize,
+    offset: isize,
+    pending: usize,
+}
+
+thread_local! {
+    static HEAD: Cell<*mut Head> = const { Cell::new(ptr::null_mut()) };
+}
+
+/// The calling thread's list.
+#[derive(Clone, Copy)]
+pub(crate) struct List(*mut Head);
+
+impl List {
+    /// Finds the list. One system call a thread.
+    ///
+    /// # Errors
+    /// Where the C library registered none, or one of another layout.
+    #[inline]
+    pub(crate) fn of_this_thread() -> Result<Self, SysError> {
+        match HEAD.get() {
+            head if head.is_null() => Self::ask(),
+            head => Ok(Self(head)),
+        }
+    }
+
+    #[cold]
+    fn ask() -> Result<Self, SysError> {
+        static FORGET: Once = Once::new();
+        extern "C" fn forget() {
+            HEAD.set(ptr::null_mut());
+        }
+        FORGET.call_once(|| fork::in_child(forget));
+        let mut head: *mut Head = ptr::null_mut();
+        let mut bytes = 0_usize;
+        // SAFETY: both are valid for writing; 0 is the calling thread.
+        let result = unsafe { libc::syscall(libc::SYS_get_robust_list, 0, &raw mut head, &raw mut bytes) };
+        let unsupported = SysError { call: "finding the list of robust locks", errno: libc::ENOTSUP };
+        if result < 0 {
+            return Err(SysError::last(unsupported.call));
+        }
+        // SAFETY: the kernel was given this address by the C library, for as long as the thread lives.
+        if head.is_null() || bytes != size_of::<Head>() || unsafe { (*head).offset } != WORD_OFFSET {
+            return Err(unsupported);
+        }
+        HEAD.set(head);
+        Ok(Self(head))
+    }
+
+    /// Says what is about to be taken, or given back: should the thread end in between, the kernel looks at it.
+    pub(crate) fn begin(self, node: &Node, inherits: bool) {
+        // SAFETY: the head is this thread's, which alone writes it; the kernel reads it when the thread ends.
+        unsafe { ptr::write_volatile(&raw mut (*self.0).pending, node.link(inherits)) };
+        compiler_fence(Ordering::SeqCst);
+    }
+
+    /// It was taken or given back, or not: that is over.
+    pub(crate) fn end(self) {
+        compiler_fence(Ordering::SeqCst);
+        // SAFETY: as in `begin`.
+        unsafe { ptr::write_volatile(&raw mut (*self.0).pending, 0) };
+    }
+
+    /// Links a lock that this thread has taken.
+    pub(crate) fn insert(self, node: &Node, inherits: bool) {
+        // SAFETY: the head, and every node linked, belong to locks this thread holds, which stay where they are; it alone changes their links.
+        unsafe {
+            let first = (*self.0).list;
+            node.next.set(first);
+            node.prev.set(self.0.expose_provenance());
+            Self::set_prev(first, node.link(false));
+            compiler_fence(Ordering::SeqCst);
+            ptr::write_volatile(&raw mut (*self.0).list, node.link(inherits));
+        }
+    }
+
+    /// Takes a lock out of the list. One that is in none is left alone.
+    pub(crate) fn remove(self, node: &Node) {
+        let (prev, next) = (node.prev.get() & !INHERITS, node.next.get());
+        if prev == 0 || next == 0 {
+            return;
+        }
+        // SAFETY: as in `insert`. `prev` is the address of a link: the head's, or that of another node.
+        unsafe {
+            Self::set_prev(next, node.prev.get());
+            ptr::write_volatile(ptr::with_exposed_provenance_mut::<usize>(prev), next);
+        }
+        compiler_fence(Ordering::SeqCst);
+        node.prev.set(0);
+        node.next.set(0);
+    }
+
+    /// What precedes the link `next` points at is its `prev`; the C library keeps one before the head, too.
+    ///
+    /// # Safety
+    /// `next` is a link of the calling thread's list.
+    unsafe fn set_prev(next: usize, prev: usize) {
+        let next = ptr::with_exposed_provenance_mut::<usize>(next & !INHERITS);
+        // SAFETY: promised by the caller.
+        unsafe { ptr::write_volatile(next.sub(1), prev) };
+    }
+}
