@@ -92,6 +92,17 @@ Exit status:
   3  the machine refuses, such as for want of permission
   130  interrupted (Ctrl-C); what was measured to its end until then is printed";
 
+const MUTEX_HELP: &str = "Examples:
+  lockwright measure mutex
+  lockwright measure mutex --alone
+  lockwright measure mutex --waiters 1,10,100,1000 --rounds 1000 --csv results --svg figures
+
+Exit status:
+  0  measured
+  2  the arguments are wrong
+  3  the machine refuses, such as for want of permission
+  130  interrupted (Ctrl-C); what was measured to its end until then is printed";
+
 const BPL_HELP: &str = "Examples:
   lockwright study bpl
   lockwright study bpl --cores 64 --burst 8,32 --svg figures --csv figures.csv
@@ -203,6 +214,38 @@ pub enum Measure {
     /// second. That needs the right to real-time priorities; `--alone` does without.
     #[command(after_help = LOCKS_HELP)]
     Locks(Locks),
+    /// Mutexes, ours beside the C library's: alone, and from one owner to the next behind many waiters
+    ///
+    /// The hand-over is on one CPU: an owner gives back to waiters more urgent than itself, and the time until the first of them
+    /// executes is taken. That, and ceilings, need the right to real-time priorities; `--alone` does without.
+    #[command(after_help = MUTEX_HELP)]
+    Mutex(Mutexes),
+}
+
+/// `measure mutex`.
+#[derive(Args, Debug)]
+pub struct Mutexes {
+    /// How many readings of each mutex alone
+    #[arg(long, value_name = "N", default_value_t = 10_000, value_parser = clap::builder::RangedU64ValueParser::<usize>::new().range(1..=10_000_000))]
+    pub readings: usize,
+    /// Only alone, without hand-overs
+    #[arg(long)]
+    pub alone: bool,
+    /// How many threads wait; several with commas between them
+    #[arg(long, value_name = "LIST", value_delimiter = ',', default_value = "1,2,5,10,15,50,100,500,1000,2000", value_parser = clap::builder::RangedU64ValueParser::<usize>::new().range(1..=10_000))]
+    pub waiters: Vec<usize>,
+    /// How many hand-overs for each number of waiters
+    #[arg(long, value_name = "N", default_value_t = 101, value_parser = clap::builder::RangedU64ValueParser::<usize>::new().range(1..=100_000))]
+    pub rounds: usize,
+    /// Print one JSON object instead of tables (docs/output.schema.json)
+    #[arg(long)]
+    pub json: bool,
+    /// Write the results as CSV into this folder, too: cost.csv and hand-over.csv
+    #[arg(long, value_name = "FOLDER", value_hint = ValueHint::DirPath)]
+    pub csv: Option<PathBuf>,
+    /// Draw figures into this folder: costs alone with warm and cold caches, and hand-overs over the waiters
+    #[arg(long, value_name = "FOLDER", value_hint = ValueHint::DirPath)]
+    pub svg: Option<PathBuf>,
 }
 
 /// `measure locks`.

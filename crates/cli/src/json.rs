@@ -454,6 +454,58 @@ pub enum LocksSubject {
     Locks,
 }
 
+/// What `measure mutex` prints.
+#[derive(Serialize, JsonSchema)]
+pub struct MutexOutput {
+    /// "measure".
+    pub verb: MeasureVerb,
+    /// "mutex".
+    pub subject: MutexSubject,
+    /// Cycles of the time-stamp counter in a nanosecond.
+    pub cycles_per_ns: f64,
+    /// Median cycles of a reading of nothing with warm caches; subtracted from the warm readings.
+    pub harness_cycles: u64,
+    /// The same with cold caches, for the cold readings; 0 where there are none.
+    pub cold_harness_cycles: u64,
+    /// Whether the costs were measured under SCHED_FIFO; those of ceilings are left out otherwise.
+    pub realtime: bool,
+    /// Readings of each mutex.
+    pub readings: usize,
+    /// Whether it was ended early by a signal.
+    pub interrupted: bool,
+    /// Lock and unlock without contention: each mutex warm, then each cold.
+    pub costs: Vec<LockCost>,
+    /// From an unlock until the first waiter executes; empty with `--alone`.
+    pub hand_over: Vec<MutexHandOver>,
+}
+
+/// The subject of [`MutexOutput`].
+#[derive(Clone, Copy, Serialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum MutexSubject {
+    /// Mutexes.
+    Mutex,
+}
+
+/// From one owner of a mutex to the next, on one CPU.
+#[derive(Serialize, JsonSchema)]
+pub struct MutexHandOver {
+    /// Its name.
+    pub lock: String,
+    /// How many waited.
+    pub waiters: usize,
+    /// Readings.
+    pub rounds: usize,
+    /// The least, from before the unlock until the first waiter executes.
+    pub min_ns: u64,
+    /// The median.
+    pub median_ns: u64,
+    /// What one in ten exceeds.
+    pub p90_ns: u64,
+    /// The greatest.
+    pub max_ns: u64,
+}
+
 /// Lock and unlock of one lock that nobody else wants.
 #[derive(Serialize, JsonSchema)]
 pub struct LockCost {
@@ -540,6 +592,8 @@ pub enum AnyOutput {
     Bpl(BplOutput),
     /// `measure locks`.
     Locks(LocksOutput),
+    /// `measure mutex`.
+    Mutex(MutexOutput),
 }
 
 /// One object as text, ending in a newline.

@@ -97,3 +97,38 @@ fn wrong_arguments_are_refused() {
         assert!(ended.err.contains(part), "{arguments:?}: {}", ended.err);
     }
 }
+
+#[test]
+fn mutexes_are_measured_beside_the_c_library() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let arguments = ["measure", "mutex", "--alone", "--readings", "100", "--json"];
+    let ended = end(lockwright().args(arguments).arg("--csv").arg(folder.path()).arg("--svg").arg(folder.path()));
+    assert_eq!(ended.status, 0, "{}", ended.err);
+    let value = json(&ended);
+    assert_eq!((&value["subject"], rows(&value["hand_over"]).len()), (&"mutex".into(), 0));
+    let names: Vec<&str> = rows(&value["costs"]).iter().filter_map(|cost| cost["lock"].as_str()).collect();
+    for name in ["lockwright plain", "glibc plain", "lockwright inherit robust", "glibc inherit robust"] {
+        assert!(names.contains(&name), "{name} is missing");
+    }
+    assert_eq!(csv(&folder.path().join("cost.csv")).len(), 1 + names.len());
+    assert!(folder.path().join("cost-warm.svg").exists() && !folder.path().join("hand-over.svg").exists());
+}
+
+#[test]
+fn mutexes_are_handed_over() {
+    let Some(_machine) = require_realtime() else { return };
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let arguments = ["measure", "mutex", "--readings", "1", "--waiters", "1,7", "--rounds", "3", "--json"];
+    let ended = end(lockwright().args(arguments).arg("--csv").arg(folder.path()).arg("--svg").arg(folder.path()));
+    assert_eq!(ended.status, 0, "{}", ended.err);
+    let value = json(&ended);
+    let seen = rows(&value["hand_over"]);
+    assert_eq!(seen.len(), 2 * 3, "three mutexes, two numbers of waiters");
+    for seen in seen {
+        let ns = ["min_ns", "median_ns", "p90_ns", "max_ns"].map(|key| seen[key].as_u64());
+        assert!(ns[0] > Some(0) && ns.is_sorted() && seen["rounds"] == 3, "{seen}");
+    }
+    assert_eq!(csv(&folder.path().join("hand-over.csv")).len(), 1 + seen.len());
+    let svg = std::fs::read_to_string(folder.path().join("hand-over.svg")).expect("is there");
+    assert!(svg.contains("lockwright serial") && svg.contains("glibc inherit"));
+}
