@@ -32,7 +32,7 @@ pub fn locks(arguments: &Locks, console: &Console) -> Result<Exit, Exit> {
         Vec::new()
     } else {
         let stop = control.clone();
-        interrupt::listen(move || stop.stop());
+        interrupt::listen(move || stop.stop(), console);
         let config = ContentionConfig {
             section: arguments.section,
             requests: arguments.requests,

@@ -39,7 +39,7 @@ pub fn bpl(arguments: &Bpl, console: &Console) -> Result<Exit, Exit> {
     let plan = Plan::new(arguments, console)?;
     let csv = arguments.csv.as_deref().map(|path| ResultFile::open(path, "--csv", console)).transpose()?;
     let svg = arguments.svg.as_deref().map(|path| ResultFolder::create(path, "--svg", console)).transpose()?;
-    interrupt::listen(|| {});
+    interrupt::listen(|| {}, console);
     if arguments.seed.is_none() {
         console.note(format!("the seed is {seed}; `--seed {seed}` repeats this study", seed = plan.seed));
     }

@@ -3,7 +3,8 @@
 use crate::realtime::require_realtime;
 use crate::support::{Ended, File, HOLDS, INVERSION, LATE, end, json, lockwright, on};
 use std::io::{BufRead, BufReader, Read, Write};
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, ChildStderr, Command, Stdio};
+use std::time::Duration;
 
 #[test]
 fn a_file_may_come_from_standard_input() {
@@ -77,25 +78,47 @@ fn colours_are_for_terminals_and_on_demand() {
     assert!(bad.err.contains('\x1b'), "{}", bad.err);
 }
 
-/// Starts it, waits for its first word on standard error (by then it listens), interrupts it.
-fn interrupted(command: &mut Command) -> Ended {
-    let mut child: Child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("starts");
-    let mut err = BufReader::new(child.stderr.take().expect("is piped"));
-    let mut first = String::new();
-    err.read_line(&mut first).expect("it says something");
-    if first.starts_with("note: ") {
-        let sent = Command::new("kill").args(["-INT", &child.id().to_string()]).status().expect("kill is there");
-        assert!(sent.success());
+/// A process that has said its first word on standard error: by then it listens.
+struct Started {
+    child: Child,
+    first: String,
+    err: BufReader<ChildStderr>,
+}
+
+impl Started {
+    fn new(command: &mut Command) -> Self {
+        let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("starts");
+        let mut err = BufReader::new(child.stderr.take().expect("is piped"));
+        let mut first = String::new();
+        err.read_line(&mut first).expect("it says something");
+        Self { child, first, err }
     }
-    let rest = std::thread::spawn(move || {
-        let mut rest = String::new();
-        err.read_to_string(&mut rest).expect("is UTF-8");
-        rest
-    });
-    let output = child.wait_with_output().expect("ends");
-    let mut ended: Ended = output.into();
-    ended.err = first + &rest.join().expect("reads to the end");
-    ended
+
+    fn signal(&self, name: &str) {
+        let sent = Command::new("kill").args([&format!("-{name}"), &self.child.id().to_string()]).status();
+        assert!(sent.expect("kill is there").success());
+    }
+
+    fn end(mut self) -> Ended {
+        let rest = std::thread::spawn(move || {
+            let mut rest = String::new();
+            self.err.read_to_string(&mut rest).expect("is UTF-8");
+            rest
+        });
+        let mut ended: Ended = self.child.wait_with_output().expect("ends").into();
+        ended.err = self.first + &rest.join().expect("reads to the end");
+        ended
+    }
+}
+
+/// Starts it, and ends it early after its first word, a note. By SIGTERM: a script that has the tests in the background has
+/// them ignore SIGINT.
+fn interrupted(command: &mut Command) -> Ended {
+    let started = Started::new(command);
+    if started.first.starts_with("note: ") {
+        started.signal("TERM");
+    }
+    started.end()
 }
 
 #[test]
@@ -143,6 +166,50 @@ fn an_interrupted_study_prints_what_came_to_its_end() {
     let value = json(&ended);
     assert_eq!((&value["interrupted"], &value["results"]), (&true.into(), &serde_json::json!([])));
     assert!(csv.exists());
+}
+
+#[test]
+fn signals_that_are_ignored_stay_so_and_the_others_are_heard() {
+    // As `nohup` starts it; as a script does in the background; and nothing but SIGTERM left.
+    for (ignored, ask) in [("HUP", "INT"), ("HUP", "TERM"), ("INT", "TERM"), ("INT", "HUP"), ("HUP INT", "TERM")] {
+        // What we ignore ourselves it does not hear either.
+        let heard = Command::new("sh").args(["-c", &format!("kill -{ask} $$; exit 0")]).status().expect("sh is there");
+        if heard.code() == Some(0) {
+            eprintln!("SKIPPED: the tests ignore SIG{ask}");
+            continue;
+        }
+        let started = Started::new(
+            Command::new("sh")
+                .args(["-c", &format!("trap '' {ignored}; exec \"$0\" \"$@\""), env!("CARGO_BIN_EXE_lockwright")])
+                .args(["study", "bpl", "--cores", "64", "--burst", "8", "--requests", "1000000000", "--json"]),
+        );
+        for name in ignored.split(' ') {
+            started.signal(name);
+        }
+        // Time to end in, if one of them was heard: the next would then find nobody, or end it without output.
+        std::thread::sleep(Duration::from_millis(200));
+        started.signal(ask);
+        let ended = started.end();
+        assert_eq!(ended.status, 130, "{ignored} ignored, {ask}: {}", ended.err);
+        assert_eq!(json(&ended)["interrupted"], true, "{ignored} ignored, {ask}");
+    }
+}
+
+#[test]
+fn the_second_signal_ends_it_at_once() {
+    // Far more than a pipe holds: it waits for its reader, which is us, and we do not read on.
+    let rates: Vec<String> = (1..=200).map(|rate| rate.to_string()).collect();
+    let arguments =
+        ["study", "bpl", "--cores", "4,8,16,32", "--burst", "4", "--requests", "1", "--runs", "1", "--json"];
+    let mut started = Started::new(lockwright().args(arguments).args(["--rate", &rates.join(",")]));
+    started.child.stdout.as_mut().expect("is piped").read_exact(&mut [0]).expect("it prints");
+    started.signal("TERM");
+    std::thread::sleep(Duration::from_millis(100));
+    assert!(started.child.try_wait().expect("is ours").is_none(), "one signal is a request");
+    started.signal("TERM");
+    // BOUND: as long as the test may take; without an end by the second signal nothing ends it.
+    let status = started.child.wait().expect("ends");
+    assert_eq!(status.code(), Some(130));
 }
 
 #[test]
