@@ -1,6 +1,7 @@
 //! Standard input, output and error, and signals.
 
 use crate::realtime::require_realtime;
+use crate::study::{KEYS, holds, results};
 use crate::support::{Ended, File, HOLDS, INVERSION, LATE, end, json, lockwright, on};
 use std::io::{BufRead, BufReader, Read, Write};
 use std::process::{Child, ChildStderr, Command, Stdio};
@@ -156,16 +157,52 @@ fn an_interrupted_simulation_claims_no_more_than_it_did() {
 
 #[test]
 fn an_interrupted_study_prints_what_came_to_its_end() {
-    let folder = tempfile::tempdir().expect("a temporary folder");
-    let csv = folder.path().join("out.csv");
-    // A note as the first word: the seed.
-    let arguments = ["study", "bpl", "--cores", "64", "--burst", "8", "--requests", "1000000000", "--json", "--csv"];
-    let ended = interrupted(lockwright().args(arguments).arg(&csv));
-    assert_eq!(ended.status, 130, "{}", ended.err);
-    assert!(ended.err.contains("of 10 combinations of cores, burst and rate, 0 were"), "{}", ended.err);
-    let value = json(&ended);
-    assert_eq!((&value["interrupted"], &value["results"]), (&true.into(), &serde_json::json!([])));
-    assert!(csv.exists());
+    // Each combination takes a moment, all of them take long. How long the first one takes is the machine's business.
+    let rates: Vec<String> = (1..=1_000).map(|rate| rate.to_string()).collect();
+    let study = |rates: &str| {
+        let mut command = lockwright();
+        command.args(["study", "bpl", "--cores", "1,64", "--burst", "8", "--requests", "200000", "--json"]);
+        command.args(["--rate", rates]);
+        command
+    };
+    for wait in [300, 3_000, 30_000] {
+        let file = File::named("out.csv", "an earlier result, longer than what comes\n".repeat(100).as_str());
+        let started = Started::new(study(&rates.join(",")).arg("--csv").arg(&file.path));
+        std::thread::sleep(Duration::from_millis(wait));
+        started.signal("TERM");
+        let ended = started.end();
+        let (value, found) = (json(&ended), results(&ended));
+        assert_eq!((ended.status, &value["interrupted"]), (130, &true.into()), "{}", ended.err);
+        assert!(found.len() < 3 * 2_000 && found.len() % 3 == 0, "{}", found.len());
+        if found.is_empty() {
+            continue;
+        }
+        let all = format!("of 2000 combinations of cores, burst and rate, {} were", found.len() / 3);
+        assert!(ended.err.contains(&all), "{}", ended.err);
+        holds(&file.path, &found);
+        // What there is was simulated to its end.
+        let alone = end(study(&found[0]["rate"].to_string()).args(["--seed", &value["seed"].to_string()]));
+        let alone = results(&alone);
+        assert!(found[..3].iter().all(|result| alone.contains(result)), "{:?}", &found[..3]);
+        return;
+    }
+    panic!("nothing comes to its end within 30 s");
+}
+
+#[test]
+fn an_interrupted_study_without_results_keeps_those_of_before() {
+    let old = File::named("old.csv", "an earlier result\n");
+    let new = old.beside("new.csv");
+    for (csv, left) in [(&old.path, "an earlier result\n".to_owned()), (&new, KEYS.join(",") + "\n")] {
+        let arguments = ["study", "bpl", "--cores", "64", "--burst", "8", "--requests", "1000000000", "--json"];
+        let ended = interrupted(lockwright().args(arguments).arg("--csv").arg(csv).arg("--svg").arg(old.beside("svg")));
+        assert_eq!(ended.status, 130, "{}", ended.err);
+        assert!(ended.err.contains("of 10 combinations of cores, burst and rate, 0 were"), "{}", ended.err);
+        assert!(!ended.err.contains("figures"), "{}", ended.err);
+        let value = json(&ended);
+        assert_eq!((&value["interrupted"], &value["results"]), (&true.into(), &serde_json::json!([])));
+        assert_eq!(std::fs::read_to_string(csv).expect("is there"), left);
+    }
 }
 
 #[test]
