@@ -32,6 +32,9 @@ pub fn run_seeds(seed: u64) -> impl Iterator<Item = u64> {
 }
 
 /// Exponential gaps and sections, uniform sizes, and members any of which is as likely as any other.
+///
+/// # Reference
+/// Blackman and Vigna, Scrambled linear pseudorandom number generators, ACM TOMS 47(4), 2021: xoshiro256++.
 #[derive(Clone, Debug)]
 pub struct Random {
     gaps: Xoshiro256PlusPlus,
