@@ -10,8 +10,8 @@ use crate::json::{self, LockArrivals, LockContention, LocksOutput, LocksSubject,
 use crate::progress::Progress;
 use crate::seed;
 use crate::table::{self, Column};
-use lockwright::measure::{Arrivals, Contended, ContentionConfig, Costs, contention, cost};
 use lockwright::Control;
+use lockwright::measure::{Arrivals, Contended, ContentionConfig, Costs, contention, cost};
 use std::path::Path;
 
 /// Does `measure locks`.
@@ -25,7 +25,7 @@ pub fn locks(arguments: &Locks, console: &Console) -> Result<Exit, Exit> {
     let seed = arguments.seed.unwrap_or_else(seed::draw);
     let control = Control::new();
     let stop = control.clone();
-    interrupt::listen(move || stop.stop());
+    interrupt::listen(move || stop.stop(), console);
     let costs = cost(arguments.readings, &control).map_err(|error| super::refuse(&error, console))?;
     if !costs.realtime {
         console.warn("measured without real-time priority: anything may have come between; `lockwright doctor` says what is missing");
@@ -57,21 +57,18 @@ pub fn locks(arguments: &Locks, console: &Console) -> Result<Exit, Exit> {
         costs: costs.costs.iter().map(super::cost_result).collect(),
         contention: contended.iter().map(contention_result).collect(),
     };
-    if let Some(csv) = csv {
+    // Each goes where it can, whatever becomes of the others.
+    let printed = console.print(&if arguments.json { json::to_text(&output) } else { as_text(&costs, &output) });
+    let tabled = csv.map_or(Ok(()), |csv| {
         csv.write("cost.csv", csv_text(&output.costs), console)?;
-        if !arguments.alone {
-            csv.write("contention.csv", csv_text(&output.contention), console)?;
-        }
-    }
-    if let Some(svg) = svg {
-        figures::write(&output, &svg, console)?;
-    }
-    console.print(&if arguments.json { json::to_text(&output) } else { as_text(&costs, &output) })?;
-    if control.is_stopped() {
+        if arguments.alone { Ok(()) } else { csv.write("contention.csv", csv_text(&output.contention), console) }
+    });
+    let drawn = svg.map_or(Ok(()), |svg| figures::write(&output, &svg, console));
+    if output.interrupted {
         console.warn("interrupted; rates and arrivals that were not measured to their end are left out");
-        return Ok(Exit::Interrupted);
     }
-    Ok(Exit::Holds)
+    printed.and(tabled).and(drawn)?;
+    Ok(if output.interrupted { Exit::Interrupted } else { Exit::Holds })
 }
 
 fn contention_result(contended: &Contended) -> LockContention {

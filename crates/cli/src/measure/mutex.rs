@@ -23,7 +23,7 @@ pub fn mutex(arguments: &Mutexes, console: &Console) -> Result<Exit, Exit> {
     let csv = folder(arguments.csv.as_deref(), "--csv")?;
     let control = Control::new();
     let stop = control.clone();
-    interrupt::listen(move || stop.stop());
+    interrupt::listen(move || stop.stop(), console);
     let costs = mutex_cost(arguments.readings, &control).map_err(|error| super::refuse(&error, console))?;
     if !costs.realtime {
         console.warn("measured without real-time priority: anything may have come between; `lockwright doctor` says what is missing");
@@ -48,21 +48,18 @@ pub fn mutex(arguments: &Mutexes, console: &Console) -> Result<Exit, Exit> {
         costs: costs.costs.iter().map(super::cost_result).collect(),
         hand_over: handed.iter().map(hand_over_result).collect(),
     };
-    console.print(&if arguments.json { json::to_text(&output) } else { as_text(&costs, &output) })?;
-    if let Some(csv) = csv {
+    // Each goes where it can, whatever becomes of the others.
+    let printed = console.print(&if arguments.json { json::to_text(&output) } else { as_text(&costs, &output) });
+    let tabled = csv.map_or(Ok(()), |csv| {
         csv.write("cost.csv", csv_text(&output.costs), console)?;
-        if !arguments.alone {
-            csv.write("hand-over.csv", csv_text(&output.hand_over), console)?;
-        }
-    }
-    if let Some(svg) = svg {
-        figures::write_mutex(&output, &svg, console)?;
-    }
-    if control.is_stopped() {
+        if arguments.alone { Ok(()) } else { csv.write("hand-over.csv", csv_text(&output.hand_over), console) }
+    });
+    let drawn = svg.map_or(Ok(()), |svg| figures::write_mutex(&output, &svg, console));
+    if output.interrupted {
         console.warn("interrupted; numbers of waiters that were not measured to their end are left out");
-        return Ok(Exit::Interrupted);
     }
-    Ok(Exit::Holds)
+    printed.and(tabled).and(drawn)?;
+    Ok(if output.interrupted { Exit::Interrupted } else { Exit::Holds })
 }
 
 fn hand_over_result(seen: &HandOver) -> MutexHandOver {

@@ -80,6 +80,17 @@ fn locks_that_all_cpus_want_are_measured_against_fifo() {
 }
 
 #[test]
+fn files_that_cannot_be_written_cost_no_other_result() {
+    for option in ["--csv", "--svg"] {
+        let arguments = ["measure", "locks", "--alone", "--readings", "1", "--json", option, "/proc"];
+        let ended = end(lockwright().args(arguments));
+        assert_eq!(ended.status, 3, "{}", ended.err);
+        assert!(ended.err.contains("cannot write /proc/"), "{}", ended.err);
+        assert!(rows(&json(&ended)["costs"]).len() >= LOCKS, "{}", ended.out);
+    }
+}
+
+#[test]
 fn wrong_arguments_are_refused() {
     for (arguments, part) in [
         (&["--readings", "0"][..], "1..=10000000"),
@@ -89,6 +100,9 @@ fn wrong_arguments_are_refused() {
         (&["--rate", "0"], "it must be from 0.01 to 100"),
         (&["--rate", "NaN"], "it must be from 0.01 to 100"),
         (&["--rate", "often"], "it must be a number"),
+        (&["--alone", "--section", "1us"], "--section"),
+        (&["--alone", "--requests", "3"], "--requests"),
+        (&["--rate", "5", "--alone"], "--rate"),
         (&["--csv", "/dev/null/results"], "--csv"),
         (&["--svg", "/dev/null/figures"], "--svg"),
     ] {
