@@ -31,6 +31,8 @@
 
 mod queue;
 #[cfg(test)]
+mod tests;
+#[cfg(test)]
 mod walk;
 
 pub use queue::Fuqueue;
