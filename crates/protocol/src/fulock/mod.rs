@@ -112,8 +112,8 @@ impl<const CHAIN: usize> Cycle<CHAIN> {
 /// lock; a request and a change of priority take one step for each lock up the chain, at most `CHAIN`. Only a request by a task whose own locks
 /// have waiters looks at all who wait for it, to know that no chain gets too long.
 ///
-/// What inversion is bounded by is that of [`Pip`](crate::Pip) for locks that inherit and are released serially, and that of
-/// [`Icpp`](crate::Icpp) for locks with ceilings, on one processor.
+/// How long a job is blocked has no bound here yet. Locks with ceilings are on one processor as those of [`Icpp`](crate::Icpp). Those that inherit have not that of
+/// [`Pip`](crate::Pip): handed over strictly, a lock can block a job once for each less urgent task that waits for it.
 ///
 /// # Reference
 /// The fusyn paper: real-time and robust synchronization for Linux. Linux Symposium 2004. IEEE Std 1003.1, robust mutexes.
