@@ -61,7 +61,12 @@ pub fn locks(arguments: &Locks, console: &Console) -> Result<Exit, Exit> {
     let printed = console.print(&if arguments.json { json::to_text(&output) } else { as_text(&costs, &output) });
     let tabled = csv.map_or(Ok(()), |csv| {
         csv.write("cost.csv", csv_text(&output.costs), console)?;
-        if arguments.alone { Ok(()) } else { csv.write("contention.csv", csv_text(&output.contention), console) }
+        // No results replace none.
+        if output.contention.is_empty() {
+            Ok(())
+        } else {
+            csv.write("contention.csv", csv_text(&output.contention), console)
+        }
     });
     let drawn = svg.map_or(Ok(()), |svg| figures::write(&output, &svg, console));
     if output.interrupted {

@@ -52,7 +52,12 @@ pub fn mutex(arguments: &Mutexes, console: &Console) -> Result<Exit, Exit> {
     let printed = console.print(&if arguments.json { json::to_text(&output) } else { as_text(&costs, &output) });
     let tabled = csv.map_or(Ok(()), |csv| {
         csv.write("cost.csv", csv_text(&output.costs), console)?;
-        if arguments.alone { Ok(()) } else { csv.write("hand-over.csv", csv_text(&output.hand_over), console) }
+        // No results replace none.
+        if output.hand_over.is_empty() {
+            Ok(())
+        } else {
+            csv.write("hand-over.csv", csv_text(&output.hand_over), console)
+        }
     });
     let drawn = svg.map_or(Ok(()), |svg| figures::write_mutex(&output, &svg, console));
     if output.interrupted {
