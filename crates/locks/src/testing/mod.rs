@@ -13,6 +13,8 @@
 #![allow(unused)] // Each of the three leaves out what it has no use for.
 
 mod abort;
+#[cfg(not(any(lockwright_loom, lockwright_shuttle)))]
+pub(crate) mod alone;
 mod exclusion;
 mod order;
 pub(crate) mod run;
