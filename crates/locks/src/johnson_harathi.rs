@@ -172,6 +172,7 @@ unsafe impl<const SLOTS: usize, R: Relax> Algorithm for JohnsonHarathi<SLOTS, R>
             }
             relax.relax();
         }
+        let mut relax = R::default();
         // ORDERING: Acquire pairs with the Release of the grant.
         // BOUND: see the type.
         while node.state.load(Ordering::Acquire) != GRANTED {
@@ -222,4 +223,25 @@ mod tests {
 
     testing::exclusion!(JohnsonHarathi<8, testing::Patient>);
     testing::order!(JohnsonHarathi<16, testing::Patient>, Order::Priority);
+
+    /// A walk that finds the holder leaving, then the wait for the holder.
+    #[test]
+    #[cfg(not(any(lockwright_loom, lockwright_shuttle)))]
+    #[allow(unsafe_code)]
+    fn walk_and_wait_relax_each_for_itself() {
+        use std::{boxed::Box, rc::Rc, vec};
+        let lock = Rc::new(JohnsonHarathi::<2, testing::alone::Meanwhile>::new());
+        // SAFETY: this thread has both numbers, and the lock is its own.
+        let (one, two) = unsafe { (Slot::new(0), Slot::new(1)) };
+        let held = lock.acquire((&one, Priority(1)));
+        let held_link = lock.nodes[0].link.fetch_or(LEFT, Ordering::Relaxed);
+        let (stays, leaves) = (Rc::clone(&lock), Rc::clone(&lock));
+        let stay = move || stays.nodes[0].link.store(held_link, Ordering::Relaxed);
+        // SAFETY: it was acquired above.
+        let leave = move || unsafe { leaves.release(held) };
+        let (_, looks) = testing::alone::meanwhile(vec![Box::new(stay), Box::new(leave)], || {
+            lock.acquire((&two, Priority(1)));
+        });
+        assert_eq!(looks, [1, 1]);
+    }
 }
