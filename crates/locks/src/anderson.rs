@@ -148,6 +148,7 @@ mod tests {
 
     testing::exclusion!(Anderson<16, testing::Patient>);
     testing::order!(Anderson<16, testing::Patient>, Order::Fifo);
+    testing::orderings!(Anderson<16, testing::Patient>, []);
 
     #[test]
     #[cfg(not(any(lockwright_loom, lockwright_shuttle)))]

@@ -45,7 +45,7 @@ impl<R> Ticket<R> {
     }
 
     /// Whether somebody holds the lock or waits for it.
-    #[cfg(any(feature = "lock_api", test))]
+    #[cfg(any(feature = "lock_api", lockwright_loom, lockwright_shuttle))]
     pub(crate) fn is_taken(&self) -> bool {
         // ORDERING: `serving` first, Acquire pairs with the Release of `release`: the other way round, a ticket that was drawn between
         // the loads and is served since would be found not drawn yet.
@@ -131,6 +131,7 @@ mod tests {
 
     testing::exclusion!(Ticket<testing::Patient>);
     testing::order!(Ticket<testing::Patient>, Order::Fifo);
+    testing::orderings!(Ticket<testing::Patient>, []);
 
     #[test]
     #[cfg(not(any(lockwright_loom, lockwright_shuttle)))]
