@@ -82,12 +82,9 @@ unsafe impl<const SLOTS: usize, R: Relax> Algorithm for Anderson<SLOTS, R> {
         slot.below(SLOTS);
         let ticket = self.next.fetch_add(1, Ordering::Relaxed);
         let shown = self.shown(ticket);
-        let mut relax = R::default();
         // ORDERING: Acquire pairs with the Release of `release`.
         // BOUND: the sections of those with tickets before.
-        while shown.load(Ordering::Acquire) != ticket {
-            relax.relax();
-        }
+        slot.wait_until::<R>(|| shown.load(Ordering::Acquire) == ticket);
         ticket.wrapping_add(1)
     }
 

@@ -129,6 +129,47 @@ impl<const SLOTS: usize, R> JohnsonHarathi<SLOTS, R> {
     }
 }
 
+impl<const SLOTS: usize, R: Relax> JohnsonHarathi<SLOTS, R> {
+    /// Takes a lock that is free.
+    #[inline]
+    fn enter(&self, me: usize) -> bool {
+        self.set_link(me, NONE);
+        // ORDERING: Acquire pairs with the Release of the release.
+        self.head.compare_exchange(NONE, me, Ordering::AcqRel, Ordering::Relaxed).is_ok()
+    }
+
+    /// Finds its place, and waits there; or finds the lock free.
+    #[cold]
+    fn queue_up(&self, me: usize, priority: u32) {
+        let node = &self.nodes[me];
+        let mut relax = R::default();
+        // BOUND: none; see the type. Each round that fails, another request or release has got on.
+        loop {
+            let holder = self.head.load(Ordering::Acquire);
+            if holder == NONE {
+                if self.enter(me) {
+                    return;
+                }
+            } else if let Some(Place { before, link }) = self.place(holder, priority) {
+                self.set_link(me, next_of(link));
+                let linked = link & !NONE | me;
+                // ORDERING: Release: who finds the link finds the node ready.
+                let exchange =
+                    self.nodes[before].link.compare_exchange(link, linked, Ordering::AcqRel, Ordering::Relaxed);
+                if exchange.is_ok() {
+                    break;
+                }
+            }
+            relax.relax();
+        }
+        // ORDERING: Acquire pairs with the Release of the grant.
+        // BOUND: see the type.
+        while node.state.load(Ordering::Acquire) != GRANTED {
+            relax.relax();
+        }
+    }
+}
+
 // SAFETY: `head` goes from none to a node by an exchange, and on from the holder only, to the one it makes GRANTED. A node is behind one other: it is
 // linked by one exchange on a link that is not left.
 #[allow(unsafe_code)]
@@ -150,32 +191,8 @@ unsafe impl<const SLOTS: usize, R: Relax> Algorithm for JohnsonHarathi<SLOTS, R>
         // ORDERING: Release: a walk that reads it sees that this node had left.
         node.priority.store(priority.0, Ordering::Release);
         node.state.store(WAITS, Ordering::Relaxed);
-        let mut relax = R::default();
-        // BOUND: none; see the type. Each round that fails, another request or release has got on.
-        loop {
-            let holder = self.head.load(Ordering::Acquire);
-            if holder == NONE {
-                self.set_link(me, NONE);
-                // ORDERING: Acquire pairs with the Release of the release.
-                if self.head.compare_exchange(NONE, me, Ordering::AcqRel, Ordering::Relaxed).is_ok() {
-                    return me;
-                }
-            } else if let Some(Place { before, link }) = self.place(holder, priority.0) {
-                self.set_link(me, next_of(link));
-                let linked = link & !NONE | me;
-                // ORDERING: Release: who finds the link finds the node ready.
-                let exchange =
-                    self.nodes[before].link.compare_exchange(link, linked, Ordering::AcqRel, Ordering::Relaxed);
-                if exchange.is_ok() {
-                    break;
-                }
-            }
-            relax.relax();
-        }
-        // ORDERING: Acquire pairs with the Release of the grant.
-        // BOUND: see the type.
-        while node.state.load(Ordering::Acquire) != GRANTED {
-            relax.relax();
+        if self.head.load(Ordering::Relaxed) != NONE || !self.enter(me) {
+            slot.while_it_waits(|| self.queue_up(me, priority.0));
         }
         me
     }
@@ -187,9 +204,7 @@ unsafe impl<const SLOTS: usize, R: Relax> Algorithm for JohnsonHarathi<SLOTS, R>
             return None;
         }
         self.nodes[me].priority.store(priority.0, Ordering::Release);
-        self.set_link(me, NONE);
-        // ORDERING: Acquire pairs with the Release of the release.
-        self.head.compare_exchange(NONE, me, Ordering::AcqRel, Ordering::Relaxed).ok().map(|_| me)
+        self.enter(me).then_some(me)
     }
 
     #[inline]
