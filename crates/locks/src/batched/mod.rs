@@ -124,10 +124,14 @@ impl<const SLOTS: usize, W: Word, R> Batched<SLOTS, W, R> {
         }
     }
 
-    /// `Test` and `Take` of the steps, straight: the way of a lock that nobody else wants.
+    /// The steps from `Test` to `Own`, straight: the way of a lock that nobody else wants.
     #[inline]
-    fn take_if_free(&self) -> bool {
-        !self.is_taken() && self.take()
+    fn take_if_free(&self, slot: usize) -> bool {
+        let takes = !self.is_taken() && self.take();
+        if takes && self.state(slot) == ABANDONED {
+            self.retract(slot);
+        }
+        takes
     }
 
     /// `Collect`, `Choose` and `Free` of the steps, straight, where nobody waits.
@@ -140,6 +144,21 @@ impl<const SLOTS: usize, W: Word, R> Batched<SLOTS, W, R> {
             self.free();
         }
         nobody
+    }
+
+    /// BOUND: see the type.
+    #[cold]
+    fn hand_over(&self) {
+        let mut contender = Contender::gives_back();
+        while contender.step(self) != Outcome::Gone {}
+    }
+
+    /// The holder goes.
+    #[inline]
+    fn give_back(&self) {
+        if !self.free_if_nobody_waits() {
+            self.hand_over();
+        }
     }
 }
 
@@ -197,9 +216,19 @@ impl<const SLOTS: usize, W: Word, R> Memory for Batched<SLOTS, W, R> {
         self.places[slot].state.compare_exchange(ABANDONED, WAITING, Ordering::Relaxed, Ordering::Relaxed).is_ok()
     }
 
-    fn abandon(&self, slot: usize) -> bool {
+    fn abandon(&self, slot: usize) -> u32 {
         // ORDERING: where the lock came instead, Acquire pairs with the Release of `grant`.
-        self.places[slot].state.compare_exchange(WAITING, ABANDONED, Ordering::Relaxed, Ordering::Acquire).is_ok()
+        let state = &self.places[slot].state;
+        match state.compare_exchange(WAITING, ABANDONED, Ordering::Relaxed, Ordering::Acquire) {
+            Ok(was) | Err(was) => was,
+        }
+    }
+
+    #[cold]
+    fn retract(&self, slot: usize) {
+        // ORDERING: of what was written before the other bits came, this exchange takes nothing away: it goes on with their Release.
+        self.queue.arrivals.fetch_and(!(1 << slot), Ordering::Relaxed);
+        self.places[slot].state.store(OUT, Ordering::Relaxed);
     }
 
     #[inline]
@@ -249,30 +278,45 @@ impl<const SLOTS: usize, W: Word, R: Relax> Batched<SLOTS, W, R> {
     ///
     /// BOUND: `SLOTS - 1` sections, or the deadline; see the head of the file.
     #[cold]
-    fn wait(&self, slot: usize, priority: u32, deadline: &mut impl Deadline) -> bool {
-        let mut contender = Contender::asks(slot, priority, At::Resume);
+    fn wait(&self, slot: &Slot, priority: u32, deadline: &mut impl Deadline) -> bool {
         let mut relax = R::default();
-        loop {
-            match contender.step(self) {
-                Outcome::Steps => {}
-                Outcome::Spins if deadline.passed() => contender.at = At::Abandon,
-                Outcome::Spins => relax.relax(),
-                Outcome::Holds => return true,
-                Outcome::Gone => return false,
-            }
-        }
+        slot.while_it_waits(|| {
+            let waiter = Waiter { lock: self, slot };
+            let mut contender = Contender::asks(slot.index(), priority, At::Resume);
+            let came = loop {
+                match contender.step(self) {
+                    Outcome::Steps => {}
+                    Outcome::Spins if deadline.passed() => contender.at = At::Abandon,
+                    Outcome::Spins => relax.relax(),
+                    Outcome::Holds => break true,
+                    Outcome::Gone => break false,
+                }
+            };
+            core::mem::forget(waiter);
+            came
+        })
     }
+}
 
-    /// BOUND: see the type.
-    #[cold]
-    fn hand_over(&self) {
-        let mut contender = Contender::gives_back();
-        while contender.step(self) != Outcome::Gone {}
+/// A request that is queued. It is dropped only where a deadline or a `relax` panics: then it is given up.
+struct Waiter<'a, const SLOTS: usize, W: Word, R> {
+    lock: &'a Batched<SLOTS, W, R>,
+    slot: &'a Slot,
+}
+
+impl<const SLOTS: usize, W: Word, R> Drop for Waiter<'_, SLOTS, W, R> {
+    fn drop(&mut self) {
+        let mut contender = Contender::asks(self.slot.index(), 0, At::Abandon);
+        if contender.step(self.lock) == Outcome::Holds {
+            self.lock.give_back();
+        }
+        self.slot.has_left();
     }
 }
 
 // SAFETY: `taken` goes from 0 to 1 by an exchange, and back by whoever has the lock; between, the right passes on by `grant`, which takes each slot out of
-// the batches before, so that it gives the lock to one. A slot is one caller's.
+// the batches before, so that it gives the lock to one. Of a slot one
+// request waits at a time, as `Slot` sees to, so a grant is found by one.
 #[allow(unsafe_code)]
 unsafe impl<const SLOTS: usize, W: Word, R: Relax> Algorithm for Batched<SLOTS, W, R> {
     type Request<'r> = (&'r Slot, Priority);
@@ -286,23 +330,19 @@ unsafe impl<const SLOTS: usize, W: Word, R: Relax> Algorithm for Batched<SLOTS, 
 
     #[inline]
     fn acquire(&self, (slot, priority): (&Slot, Priority)) {
-        let slot = slot.below(SLOTS);
-        if !self.take_if_free() {
+        if !self.take_if_free(slot.below(SLOTS)) {
             self.wait(slot, priority.0, &mut || false);
         }
     }
 
     #[inline]
     fn try_acquire(&self, (slot, _): (&Slot, Priority)) -> Option<()> {
-        slot.below(SLOTS);
-        self.take_if_free().then_some(())
+        self.take_if_free(slot.below(SLOTS)).then_some(())
     }
 
     #[inline]
     unsafe fn release(&self, (): ()) {
-        if !self.free_if_nobody_waits() {
-            self.hand_over();
-        }
+        self.give_back();
     }
 }
 
@@ -310,8 +350,7 @@ unsafe impl<const SLOTS: usize, W: Word, R: Relax> Algorithm for Batched<SLOTS, 
 #[allow(unsafe_code)]
 unsafe impl<const SLOTS: usize, W: Word, R: Relax> Abortable for Batched<SLOTS, W, R> {
     fn acquire_until(&self, (slot, priority): (&Slot, Priority), mut deadline: impl Deadline) -> Option<()> {
-        let slot = slot.below(SLOTS);
-        (self.take_if_free() || self.wait(slot, priority.0, &mut deadline)).then_some(())
+        (self.take_if_free(slot.below(SLOTS)) || self.wait(slot, priority.0, &mut deadline)).then_some(())
     }
 }
 
