@@ -98,12 +98,12 @@ impl<const SLOTS: usize, R> Clh<SLOTS, R> {
 impl<const SLOTS: usize, R: Relax> Clh<SLOTS, R> {
     /// Looks until the one before is done, and takes over its node.
     #[inline]
-    fn follow(&self, slot: &Slot, before: usize) {
+    fn follow(&self, slot: &Slot, index: usize, before: usize) {
         let node = self.node(before);
         // ORDERING: Acquire pairs with the Release of `release`.
         // BOUND: the sections of those who asked before.
         slot.wait_until::<R>(|| node.held.load(Ordering::Acquire) == 0);
-        self.owned[slot.index()].store(before ^ slot.index(), Ordering::Relaxed);
+        self.owned[index].store(before ^ index, Ordering::Relaxed);
     }
 }
 
@@ -123,11 +123,12 @@ unsafe impl<const SLOTS: usize, R: Relax> Algorithm for Clh<SLOTS, R> {
 
     #[inline]
     fn acquire(&self, slot: &Slot) -> usize {
-        let name = self.next_name(slot.below(SLOTS));
+        let index = slot.below(SLOTS);
+        let name = self.next_name(index);
         self.node(name).held.store(1, Ordering::Relaxed);
         // ORDERING: Release and Acquire: who finds a name in the tail finds its node held, or released since.
         let before = self.tail.swap(name, Ordering::AcqRel);
-        self.follow(slot, before);
+        self.follow(slot, index, before);
         name
     }
 
@@ -144,7 +145,7 @@ unsafe impl<const SLOTS: usize, R: Relax> Algorithm for Clh<SLOTS, R> {
         // The node may have gone and come back held, under another name: then this fails. It would not, were names numbers of nodes.
         // ORDERING: Release as in `acquire`; Acquire was at the load above, of the same name. What the one before did is seen in `follow`.
         self.tail.compare_exchange(before, name, Ordering::Release, Ordering::Relaxed).ok()?;
-        self.follow(slot, before);
+        self.follow(slot, index, before);
         Some(name)
     }
 

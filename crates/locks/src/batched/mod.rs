@@ -13,25 +13,31 @@
 //!
 //!   acquire   taken 0 -> 1: held.                        One locked operation.
 //!             else place WAITING, arrivals |= mine; until place is OUT: should taken be 0, take it, and hand over as below
+//!   gives up  place WAITING -> ABANDONED; who asks again before its place is reached has it again, who finds taken 0 takes its bit back
 //!   release   nobody queued, arrivals 0: taken 0.        No locked operation.
-//!             else arrivals become a batch; the most urgent of the first batch is taken out, its place set OUT
+//!             else arrivals become a batch; the most urgent of the first batch is taken out, its place set OUT; ABANDONED: the next
 //! ```
 //! A release that sees no arrivals and one that arrives meanwhile can miss each other; then the lock is free, the waiter sees that and
 //! takes it, not to enter but to hand it to whoever is first: itself, or another that came with it. So a plain store is enough to release.
 //!
 //! # Why nobody waits for more than m − 1 sections
-//! Let W arrive (its `arrivals |= mine`), and look at another slot J until W is granted the lock.
+//! A slot is queued from its arrival (`arrivals |= mine`) until its bit is taken out, by a grant or by itself; so it is while it has given up. Let W be
+//! queued, and J be another slot.
 //!
-//! 1. *While W is in a batch, the lock is never free*: it is freed only when no batch is left. So nobody enters past the batches, and
+//! 1. *Who is inside is not queued.* A grant took its bit out. Or it found the lock free: then there was no batch (2), so a bit of its
+//!    own, left where it gave up, was in the arrivals, and it took it back before it entered.
+//! 2. *While W is in a batch, the lock is never free*: it is freed only when no batch is left. So nobody enters past the batches, and
 //!    each entry is a grant, first batch first.
-//! 2. *The first section of J that goes on after W arrived puts W into a batch, if it is not in one yet*: its end reads the arrivals
+//! 3. *The first section that ends after W arrived puts W into a batch, if it is not in one yet*: its end reads the arrivals
 //!    after the section, and W's bit is there or was taken into a batch before.
-//! 3. *After that, J does not come before W*: its next request arrives after its release read the arrivals, so it goes into a later
-//!    batch than W's; and by 1. it does not enter otherwise. If J gave up before and is still queued, it takes up its old place, but once: a grant
-//!    removes it.
+//! 4. *After the first section of J that ends after W arrived, J does not come before W.* By 3 W is in a batch when it has ended, and by 1 J is
+//!    not queued. Its next request arrives after that, so it goes into a later batch than W's; by 2 it does not enter otherwise.
 //!
 //! So at most one section of each other slot goes on between W's arrival and its grant: m − 1 with m slots, whatever the speed of each
-//! core. `search.rs` holds this, and the order of batches, against every interleaving of three slots.
+//! core. Where W gives up and has its place again, that is counted from its first arrival on. `search.rs` holds this, and the order of
+//! batches and inside them, against every interleaving of three slots and of four.
+//!
+//! A holder that asks for the lock it holds, and gives up, is queued while it is inside, against 1: it may come before W once more.
 //!
 //! Time is counted from when W's bit is seen. A core that has executed the end of its section in part, ahead of what it had to wait for, may have
 //! looked at the arrivals a store's way (well below a microsecond) before the end: then W arrived, by that much, after it.
@@ -64,10 +70,13 @@ use steps::{ABANDONED, At, Contender, Memory, OUT, Outcome, WAITING};
 /// and with cores of any speeds, if holders and waiters are not preempted. Among the requests made during one
 /// section the more urgent wait less.
 ///
-/// To release: one step for each member of the first batch, at most `SLOTS − 1`, and one more such round for each member that gave up.
+/// To release: one look at the priority of each member of the first batch, and again for each that is taken out having given up; at most
+/// `SLOTS × (SLOTS + 1) / 2` looks and `SLOTS` grants, 2,080 and 64 with 64 slots.
+///
+/// A holder that asks for the lock it holds, with a deadline, gives up as others do, but may pass a waiter twice.
 ///
 /// # Reference
-/// The promise is that of the paper "Bounded Priority-Aware Locking for Real-Time Kernels"; the algorithm is not. See `docs/bpl.md`.
+/// The promise is that of the paper "Bounded Priority-Aware Locking for Real-Time Kernels"; the algorithm is not. See `docs/batched.md`.
 ///
 /// # Examples
 /// ```
