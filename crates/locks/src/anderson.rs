@@ -69,14 +69,11 @@ impl<const SLOTS: usize, R> Anderson<SLOTS, R> {
 impl<const SLOTS: usize, R: Relax> Anderson<SLOTS, R> {
     /// Looks until `ticket` is shown.
     #[inline]
-    fn follow(&self, ticket: usize) -> usize {
+    fn follow(&self, slot: &Slot, ticket: usize) -> usize {
         let shown = self.shown(ticket);
-        let mut relax = R::default();
         // ORDERING: Acquire pairs with the Release of `release`.
         // BOUND: the sections of those with tickets before.
-        while shown.load(Ordering::Acquire) != ticket {
-            relax.relax();
-        }
+        slot.wait_until::<R>(|| shown.load(Ordering::Acquire) == ticket);
         ticket.wrapping_add(1)
     }
 
@@ -88,9 +85,9 @@ impl<const SLOTS: usize, R: Relax> Anderson<SLOTS, R> {
 
     /// Draws `ticket`, which was shown when it was looked for.
     #[inline]
-    fn draw_shown(&self, ticket: usize) -> Option<usize> {
+    fn draw_shown(&self, slot: &Slot, ticket: usize) -> Option<usize> {
         // It is shown still, unless all tickets were drawn meanwhile: then it is the next one again, and others are before it.
-        self.draw(ticket).map(|ticket| self.follow(ticket))
+        self.draw(ticket).map(|ticket| self.follow(slot, ticket))
     }
 }
 
@@ -111,7 +108,7 @@ unsafe impl<const SLOTS: usize, R: Relax> Algorithm for Anderson<SLOTS, R> {
     #[inline]
     fn acquire(&self, slot: &Slot) -> usize {
         slot.below(SLOTS);
-        self.follow(self.next.fetch_add(1, Ordering::Relaxed))
+        self.follow(slot, self.next.fetch_add(1, Ordering::Relaxed))
     }
 
     #[inline]
@@ -123,7 +120,7 @@ unsafe impl<const SLOTS: usize, R: Relax> Algorithm for Anderson<SLOTS, R> {
         if self.shown(ticket).load(Ordering::Relaxed) != ticket {
             return None;
         }
-        self.draw_shown(ticket)
+        self.draw_shown(slot, ticket)
     }
 
     #[inline]
@@ -189,18 +186,22 @@ mod tests {
         assert_eq!((size_of::<Anderson<5>>(), size_of::<Anderson<64>>()), (6 * 128, 65 * 128));
     }
 
+    #[cfg(not(any(lockwright_loom, lockwright_shuttle)))]
+    type Late = Anderson<2, testing::alone::Meanwhile>;
+
     /// The looks of a try that stood still while all tickets were drawn, but for the one it looked for: that is the next one again, and the
     /// one before holds the lock.
     #[cfg(not(any(lockwright_loom, lockwright_shuttle)))]
     #[allow(unsafe_code)]
-    fn looks_of_a_late_try(draw: fn(&Anderson<2, testing::alone::Meanwhile>, usize) -> Option<usize>) -> usize {
-        let lock = std::rc::Rc::new(Anderson::new());
+    fn looks_of_a_late_try(draw: fn(&Late, &Slot, usize) -> Option<usize>) -> usize {
+        let lock = std::rc::Rc::new(Late::new());
         // SAFETY: this thread has the number, and the lock is its own.
         let slot = unsafe { Slot::new(0) };
         let (held, holders) = (lock.acquire(&slot), std::rc::Rc::clone(&lock));
         // SAFETY: it was just acquired.
         let release = move || unsafe { holders.release(held) };
-        let (entered, looks) = testing::alone::meanwhile(std::vec![std::boxed::Box::new(release)], || draw(&lock, 1));
+        let (entered, looks) =
+            testing::alone::meanwhile(std::vec![std::boxed::Box::new(release)], || draw(&lock, &slot, 1));
         assert!(entered.is_some());
         looks.iter().sum()
     }
@@ -210,6 +211,6 @@ mod tests {
     fn a_late_try_waits_for_the_holder() {
         assert_eq!(looks_of_a_late_try(Anderson::draw_shown), 1);
         // The twin: the exchange alone lets it in at once.
-        assert_eq!(looks_of_a_late_try(Anderson::draw), 0);
+        assert_eq!(looks_of_a_late_try(|lock, _, ticket| lock.draw(ticket)), 0);
     }
 }

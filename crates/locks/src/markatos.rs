@@ -127,12 +127,9 @@ unsafe impl<const SLOTS: usize, R: Relax> Algorithm for Markatos<SLOTS, R> {
         if before != NONE {
             // ORDERING: Release pairs with the Acquire of the walk: the node is ready.
             self.nodes[before].next.store(me, Ordering::Release);
-            let mut relax = R::default();
             // ORDERING: Acquire pairs with the Release of the grant.
             // BOUND: see the type.
-            while node.state.load(Ordering::Acquire) != GRANTED {
-                relax.relax();
-            }
+            slot.wait_until::<R>(|| node.state.load(Ordering::Acquire) == GRANTED);
         }
         me
     }

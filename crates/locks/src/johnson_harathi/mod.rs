@@ -215,7 +215,7 @@ unsafe impl<const SLOTS: usize, R: Relax> Algorithm for JohnsonHarathi<SLOTS, R>
     fn acquire(&self, (slot, priority): (&Slot, Priority)) -> usize {
         let me = slot.below(SLOTS);
         if !self.take_if_free(me, priority.0) {
-            self.wait(me, priority.0);
+            slot.while_it_waits(|| self.wait(me, priority.0));
         }
         me
     }

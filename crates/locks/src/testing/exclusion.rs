@@ -10,15 +10,15 @@ use std::vec::Vec;
 
 /// A number that only the holder may touch. In loom, two at once is a failure by itself.
 #[cfg(lockwright_loom)]
-struct Count(super::run::UnsafeCell<usize>);
+pub(super) struct Count(super::run::UnsafeCell<usize>);
 
 #[cfg(lockwright_loom)]
 #[allow(unsafe_code)]
 impl Count {
-    fn new() -> Self {
+    pub(super) fn new() -> Self {
         Self(super::run::UnsafeCell::new(0))
     }
-    fn add_one(&mut self) -> usize {
+    pub(super) fn add_one(&mut self) -> usize {
         self.0.with_mut(|count| {
             // SAFETY: borrowed mutably; loom checks that the lock made it so.
             let count = unsafe { &mut *count };
@@ -26,28 +26,28 @@ impl Count {
             *count
         })
     }
-    fn get(&mut self) -> usize {
+    pub(super) fn get(&mut self) -> usize {
         // SAFETY: as above.
         self.0.with(|count| unsafe { *count })
     }
 }
 
 #[cfg(not(lockwright_loom))]
-struct Count(usize);
+pub(super) struct Count(usize);
 
 #[cfg(not(lockwright_loom))]
 impl Count {
-    fn new() -> Self {
+    pub(super) fn new() -> Self {
         Self(0)
     }
     /// Reads, lets others run, writes: whoever is inside too makes it lose.
-    fn add_one(&mut self) -> usize {
+    pub(super) fn add_one(&mut self) -> usize {
         let seen = core::hint::black_box(self.0);
         thread::yield_now();
         self.0 = core::hint::black_box(seen + 1);
         self.0
     }
-    fn get(&mut self) -> usize {
+    pub(super) fn get(&mut self) -> usize {
         self.0
     }
 }

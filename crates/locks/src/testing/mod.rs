@@ -9,7 +9,7 @@
 //! | [`exclusion!`] | one at a time, each sees what the last one wrote, all get it | a lock that does nothing; a hand-off that gets lost; Acquire or Release left out |
 //! | [`orderings!`] | each Acquire and each Release is needed where it is | itself: each of them left out alone |
 //! | [`order!`] | hand-offs go as `lockwright_protocol::Waiting` says | the same lock held against another order |
-//! | [`abort!`] | who gives up leaves, others still get it, who comes back does too | |
+//! | [`abort!`] | who gives up leaves, others still get it, one at a time, who comes back does too | a lock that does nothing; a hand-off that gets lost; Acquire or Release left out |
 
 #![allow(unused)] // Each of the three leaves out what it has no use for.
 
