@@ -7,7 +7,7 @@
 //! |---|---|---|---|
 //! | none, protect | moves the first waiter to the mutex | wakes it | moves all (its holder) or all but the first |
 //! | inherit | the kernel gives it the mutex, or lets it wait for that (`FUTEX_CMP_REQUEUE_PI`) | the same | the same |
-//! | one of both is for several processes | wakes it | wakes it | wakes all |
+//! | one of both is for several processes, or the mutex robust and does not inherit | wakes it | wakes it | wakes all |
 //!
 //! A waiter that was moved executes when it has the mutex, and not before.
 

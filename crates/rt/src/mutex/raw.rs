@@ -170,7 +170,8 @@ impl RawMutex {
     }
 
     pub(crate) fn scope(kind: u32) -> Scope {
-        if kind & SHARED == 0 { Scope::Private } else { Scope::Shared }
+        let is_woken_by_death = kind & (ROBUST | INHERIT) == ROBUST;
+        if kind & SHARED == 0 && !is_woken_by_death { Scope::Private } else { Scope::Shared }
     }
 
     /// The level of a ceiling.

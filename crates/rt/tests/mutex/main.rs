@@ -4,6 +4,7 @@
 //! fail. Each has a watchdog above all its threads.
 
 mod counting;
+mod death;
 mod inheritance;
 #[path = "../realtime/machine.rs"]
 mod machine;
