@@ -169,6 +169,7 @@ impl RawMutex {
         &self.word
     }
 
+    /// The kernel wakes who waits for a dead owner, and does that as if all processes could wait. Where it inherits it knows its waiters.
     pub(crate) fn scope(kind: u32) -> Scope {
         let is_woken_by_death = kind & (ROBUST | INHERIT) == ROBUST;
         if kind & SHARED == 0 && !is_woken_by_death { Scope::Private } else { Scope::Shared }
@@ -311,13 +312,20 @@ impl RawMutex {
             Limit::At(until) => Some(until),
             _ => None,
         };
-        if scope == Scope::Shared && word & HANDED != 0 {
-            let grace = Deadline { clock: Clock::Monotonic, at_ns: clock::now_ns() + HANDED_GRACE_NS };
-            return match futex::wait_in(scope, &self.word, word, Some(grace)) {
-                // Who was woken has ended since.
-                Ended::TimedOut => Ok(true),
-                ended => Self::woken(ended),
+        if scope == Scope::Shared && word == HANDED {
+            let now_ns = |clock| match clock {
+                Clock::Monotonic => clock::now_ns(),
+                Clock::Realtime => clock::time_of_day_ns(),
             };
+            let clock = until.map_or(Clock::Monotonic, |until| until.clock);
+            let grace = Deadline { clock, at_ns: now_ns(clock) + HANDED_GRACE_NS };
+            if until.is_none_or(|until| grace.at_ns < until.at_ns) {
+                return match futex::wait_in(scope, &self.word, word, Some(grace)) {
+                    // Who was woken has ended since.
+                    Ended::TimedOut => Ok(true),
+                    ended => Self::woken(ended),
+                };
+            }
         }
         Self::woken(futex::wait_in(scope, &self.word, word, until))
     }
