@@ -346,6 +346,12 @@ impl RawMutex {
         {
             return Ok(Acquired::Clean);
         }
+        // ORDERING: Relaxed: only looked at.
+        let word = self.word.load(Ordering::Relaxed);
+        // The kernel would let a more urgent try come before the waiter it named already, and its owner would have to ask the kernel.
+        if limit == Limit::Now && owner(word) != 0 && word & DIED == 0 {
+            return Err(RawError::Busy);
+        }
         let _published = match (limit, kind & CHECKED) {
             (Limit::Now, _) | (_, 0) => None,
             _ => Some(cycle::publish(me, self).map_err(|cycle| RawError::Deadlock(Some(cycle)))?),

@@ -5,6 +5,7 @@
 
 mod counting;
 mod death;
+mod handover;
 mod inheritance;
 #[path = "../realtime/machine.rs"]
 mod machine;
