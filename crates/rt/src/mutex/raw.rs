@@ -394,8 +394,13 @@ impl RawMutex {
     /// Takes a mutex that does not inherit, after a wait that may have been for it, behind others or before them.
     pub(super) fn lock_after_wait(&self, was_woken: bool) -> Result<Acquired, RawError> {
         let (me, kind) = (gettid(), self.kind());
-        if kind & PROTECT != 0 {
-            ceiling::rise(self.ceiling())?;
+        if kind & PROTECT != 0
+            && let Err(error) = ceiling::rise(self.ceiling())
+        {
+            // It may have been handed to this one, or this one woken in the place of others: it goes on to them.
+            self.take_by(me, kind, || self.take_word(me, kind, Limit::Never, Some(was_woken)))?;
+            self.give_back_taken(me, kind)?;
+            return Err(error);
         }
         let taken = self.take_by(me, kind, || self.take_word(me, kind, Limit::Never, Some(was_woken)));
         if taken.is_err() && kind & PROTECT != 0 {
@@ -459,10 +464,24 @@ impl RawMutex {
             list.end();
             given?;
         }
+        self.give_back_taken(me, kind)?;
         if kind & PROTECT != 0 {
             ceiling::fall(ceiling);
         }
         Ok(())
+    }
+
+    /// Unlinks a robust one, and gives the word back.
+    fn give_back_taken(&self, me: Tid, kind: u32) -> Result<(), RawError> {
+        if kind & ROBUST == 0 {
+            return self.give_word_back(me, kind);
+        }
+        let list = List::of_this_thread().map_err(RawError::Sys)?;
+        list.begin(&self.node, kind & INHERIT != 0);
+        list.remove(&self.node);
+        let given = self.give_word_back(me, kind);
+        list.end();
+        given
     }
 
     /// What is done to the word.

@@ -3,6 +3,7 @@
 //! Those that need levels of SCHED_FIFO pass without a word but the reason where there is no permission; with LOCKWRIGHT_REQUIRE_RT set they
 //! fail. Each has a watchdog above all its threads.
 
+mod ceilings;
 mod counting;
 mod death;
 mod handover;
