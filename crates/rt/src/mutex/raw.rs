@@ -211,7 +211,9 @@ impl RawMutex {
             match (kind & TYPE, limit) {
                 (RECURSIVE, _) => return self.lock_again(),
                 (_, Limit::Now) => return Err(RawError::Busy),
-                (ERROR_CHECK, _) => return Err(RawError::Deadlock(None)),
+                (ERROR_CHECK, _) => {
+                    return Err(RawError::Deadlock((kind & CHECKED != 0).then(|| Cycle::of_one(me, self))));
+                }
                 _ => {}
             }
         }

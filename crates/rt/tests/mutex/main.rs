@@ -5,6 +5,7 @@
 
 mod ceilings;
 mod counting;
+mod deadlock;
 mod death;
 mod handover;
 mod inheritance;
