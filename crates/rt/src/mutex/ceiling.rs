@@ -9,9 +9,10 @@
 //! Two changes of the level where one rises above one's own, none where a ceiling held already is as high.
 
 use super::raw::RawError;
-use crate::sys::SysError;
 use crate::sys::sched::{self, ME, Scheduling};
+use crate::sys::{SysError, fork};
 use std::cell::Cell;
+use std::sync::Once;
 
 /// Highest level of SCHED_FIFO.
 const LEVEL_MAX: usize = 99;
@@ -47,14 +48,16 @@ pub(super) fn rise(ceiling: u8) -> Result<(), RawError> {
         if own.is_deadline() || own.has_level() && own.level > ceiling {
             return Err(RawError::AboveCeiling);
         }
+        static FORGET: Once = Once::new();
+        FORGET.call_once(|| fork::in_child(forget));
         let count = held.count.get(usize::from(ceiling)).ok_or(RawError::BadKind)?;
-        let top = held.top.get();
-        if ceiling > top {
+        let more = count.get().checked_add(1).ok_or(RawError::TooOften)?;
+        if ceiling > held.top.get() {
             set(own, ceiling).map_err(RawError::Sys)?;
             held.top.set(ceiling);
         }
         held.own.set(Some(own));
-        count.set(count.get().checked_add(1).ok_or(RawError::TooOften)?);
+        count.set(more);
         Ok(())
     })
 }
@@ -76,6 +79,18 @@ pub(super) fn fall(ceiling: u8) {
         }
         // The kernel has no reason to refuse; a thread that was put under the ordinary policy meanwhile stays there.
         let _ = set(own, top);
+    });
+}
+
+/// In a child process: its thread holds nothing. What its parent's thread held is the parent's.
+extern "C" fn forget() {
+    HELD.with(|held| {
+        held.count.iter().for_each(|count| count.set(0));
+        held.top.set(0);
+        if let Some(own) = held.own.take() {
+            // A thread whose children do not inherit its policy has an ordinary one here, and no level to change.
+            let _ = set(own, 0);
+        }
     });
 }
 

@@ -7,6 +7,7 @@ mod ceilings;
 mod counting;
 mod deadlock;
 mod death;
+mod forked;
 mod handover;
 mod inheritance;
 #[path = "../realtime/machine.rs"]
