@@ -411,6 +411,26 @@ impl RawMutex {
         taken
     }
 
+    /// Waits for something else, from where the kernel may make the caller the owner of this one, which inherits. Should it end before
+    /// it says so, the kernel looks at it.
+    pub(super) fn while_given<T>(&self, wait: impl FnOnce() -> T) -> T {
+        let list = (self.kind() & ROBUST != 0).then(List::of_this_thread).and_then(Result::ok);
+        if let Some(list) = list {
+            list.begin(&self.node, true);
+        }
+        let ended = wait();
+        if let Some(list) = list.filter(|_| !self.is_mine()) {
+            list.end();
+        }
+        ended
+    }
+
+    /// Waits for something else, from where the caller may be moved to this one, which does not inherit.
+    pub(super) fn while_moved<T>(&self, wait: impl FnOnce() -> T) -> T {
+        let _urgent = (self.kind() & AUTO != 0).then(|| Urgent::count(&self.urgent));
+        wait()
+    }
+
     /// The kernel has made the caller the owner of a mutex that inherits.
     pub(super) fn settle_moved(&self) -> Result<Acquired, RawError> {
         self.take_by(gettid(), self.kind(), || Ok(self.settle_inherited()))
@@ -453,18 +473,8 @@ impl RawMutex {
         }
         // Read before the mutex is another's.
         let ceiling = self.ceiling();
-        if kind & ROBUST == 0 {
-            self.give_word_back(me, kind)?;
-        } else {
-            if self.state.load(Ordering::Relaxed) == INCONSISTENT {
-                self.state.store(NOT_RECOVERABLE, Ordering::Relaxed);
-            }
-            let list = List::of_this_thread().map_err(RawError::Sys)?;
-            list.begin(&self.node, kind & INHERIT != 0);
-            list.remove(&self.node);
-            let given = self.give_word_back(me, kind);
-            list.end();
-            given?;
+        if kind & ROBUST != 0 && self.state.load(Ordering::Relaxed) == INCONSISTENT {
+            self.state.store(NOT_RECOVERABLE, Ordering::Relaxed);
         }
         self.give_back_taken(me, kind)?;
         if kind & PROTECT != 0 {

@@ -4,12 +4,15 @@
 //! fail. Each has a watchdog above all its threads.
 
 mod ceilings;
+mod condvar;
+mod condvar_stress;
 mod counting;
 mod deadlock;
 mod death;
 mod forked;
 mod handover;
 mod inheritance;
+mod killed;
 #[path = "../realtime/machine.rs"]
 mod machine;
 mod support;
