@@ -22,6 +22,8 @@
 mod ceiling;
 mod condvar;
 mod cycle;
+#[cfg(test)]
+mod model;
 mod raw;
 mod word;
 

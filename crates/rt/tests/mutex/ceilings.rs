@@ -157,9 +157,9 @@ fn ceilings_and_inheritance_nest() {
                 }
                 gates[0].pass();
                 if given_first {
-                    drop(a.take())
+                    drop(a.take());
                 } else {
-                    drop(b.take())
+                    drop(b.take());
                 }
                 gates[1].pass();
                 drop((a.take(), b.take()));

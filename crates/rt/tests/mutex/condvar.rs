@@ -170,9 +170,9 @@ fn a_moved_waiter_lends_its_level() {
                     state.over = true;
                     assert_eq!(level(tid()), 10);
                     if all {
-                        ours.condvar.broadcast()
+                        ours.condvar.broadcast();
                     } else {
-                        ours.condvar.signal()
+                        ours.condvar.signal();
                     }
                     assert_eq!(level(tid()), 50);
                     drop(state);
@@ -327,32 +327,31 @@ fn what_was_moved_makes_automatic_serial() {
 #[test]
 fn who_is_woken_does_not_take_what_was_handed_to_another() {
     let Some(stage) = Stage::set() else { return };
-    for kind in [Mutex::builder().protocol(Protocol::None).unlock(Unlock::Serial)] {
-        let board = Arc::new(Board { mutex: kind.build(State::default()), condvar: Condvar::new() });
-        let ours = Arc::clone(&board);
-        let woken = stage.thread(20, move || {
-            let state = ours.mutex.lock().expect("free");
-            let mut state = ours.condvar.wait(state).expect("a wait");
-            state.order.push(20);
-        });
-        until_waiting_at(woken.tid, &board.condvar);
-        let (ours, gate) = (Arc::clone(&board), Gate::default());
-        let passed = gate.clone();
-        let owner = stage.thread(50, move || {
-            let state = ours.mutex.lock().expect("a lock");
-            passed.pass();
-            // Nobody else executes on this processor until both are done.
-            drop(state);
-            ours.condvar.signal();
-        });
-        until("it has it", || board.mutex.raw().owner() == owner.tid);
-        let ours = Arc::clone(&board);
-        let handed = stage.thread(10, move || ours.mutex.lock().expect("a lock").order.push(10));
-        until_waiting(handed.tid, board.mutex.raw());
-        gate.open();
-        owner.end();
-        woken.end();
-        handed.end();
-        assert_eq!(board.mutex.lock().expect("a lock").order, [10, 20]);
-    }
+    let kind = Mutex::builder().protocol(Protocol::None).unlock(Unlock::Serial);
+    let board = Arc::new(Board { mutex: kind.build(State::default()), condvar: Condvar::new() });
+    let ours = Arc::clone(&board);
+    let woken = stage.thread(20, move || {
+        let state = ours.mutex.lock().expect("free");
+        let mut state = ours.condvar.wait(state).expect("a wait");
+        state.order.push(20);
+    });
+    until_waiting_at(woken.tid, &board.condvar);
+    let (ours, gate) = (Arc::clone(&board), Gate::default());
+    let passed = gate.clone();
+    let owner = stage.thread(50, move || {
+        let state = ours.mutex.lock().expect("a lock");
+        passed.pass();
+        // Nobody else executes on this processor until both are done.
+        drop(state);
+        ours.condvar.signal();
+    });
+    until("it has it", || board.mutex.raw().owner() == owner.tid);
+    let ours = Arc::clone(&board);
+    let handed = stage.thread(10, move || ours.mutex.lock().expect("a lock").order.push(10));
+    until_waiting(handed.tid, board.mutex.raw());
+    gate.open();
+    owner.end();
+    woken.end();
+    handed.end();
+    assert_eq!(board.mutex.lock().expect("a lock").order, [10, 20]);
 }

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 /// Increments in two steps, with a pause in between at times: without exclusion some get lost.
 fn increment(count: &mut u64) {
     let before = *std::hint::black_box(&*count);
-    if before % 32 == 0 {
+    if before.is_multiple_of(32) {
         std::thread::yield_now();
     }
     *count = before + 1;

@@ -16,9 +16,9 @@ fn steals(stage: &Stage, kind: Builder, waiter_level: u8) -> u32 {
         let (mutex, waiting, over) = (Arc::clone(&mutex), Arc::clone(&waiting), Arc::clone(&over));
         move || {
             if waiter_level == 0 {
-                set_other(tid())
+                set_other(tid());
             } else {
-                set_fifo(tid(), waiter_level)
+                set_fifo(tid(), waiter_level);
             }
             // ORDERING: Relaxed, here and below: the mutex orders what matters.
             while !over.load(Ordering::Relaxed) {
