@@ -46,6 +46,8 @@ pub struct Waiting {
     seen: u32,
     moves: u32,
     kind: u32,
+    /// The caller has the mutex still: it had taken it more than once.
+    is_kept: bool,
 }
 
 /// How a wait ended.
@@ -115,7 +117,10 @@ impl RawCondvar {
         let seen = self.signals.load(Ordering::SeqCst);
         let moves = self.moves.load(Ordering::Relaxed);
         match mutex.unlock() {
-            Ok(()) => Ok(Waiting { seen, moves, kind }),
+            Ok(()) => {
+                let is_kept = kind & kind::TYPE == kind::RECURSIVE && mutex.is_mine();
+                Ok(Waiting { seen, moves, kind, is_kept })
+            }
             Err(error) => {
                 self.waiters.fetch_sub(1, Ordering::Relaxed);
                 Err(error)
@@ -127,7 +132,7 @@ impl RawCondvar {
     pub fn suspend(&self, waiting: &Waiting, mutex: &RawMutex, until: Option<Deadline>) -> Suspended {
         let scope = self.scope();
         let waits = || futex::wait_in(scope, &self.signals, waiting.seen, until);
-        Suspended(if !self.moves(waiting.kind) {
+        Suspended(if waiting.is_kept || !self.moves(waiting.kind) {
             waits()
         } else if waiting.kind & kind::INHERIT != 0 {
             mutex.while_given(|| futex::wait_requeue_pi(scope, &self.signals, waiting.seen, until, mutex.word()))
@@ -158,7 +163,9 @@ impl RawCondvar {
         // ORDERING: Relaxed: the kernel orders a move and what wakes who was moved.
         let may_be_moved = self.moves.load(Ordering::Relaxed) != waiting.moves;
         self.waiters.fetch_sub(1, Ordering::Relaxed);
-        let acquired = if waiting.kind & kind::INHERIT != 0 {
+        let acquired = if waiting.is_kept {
+            mutex.lock(Limit::Never)
+        } else if waiting.kind & kind::INHERIT != 0 {
             mutex.lock_moved()
         } else {
             mutex.lock_after_wait(ended == Ended::Woken && may_be_moved)

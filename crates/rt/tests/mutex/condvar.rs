@@ -1,7 +1,10 @@
 //! Condition variables: who is woken, when it executes, and what it lends meanwhile.
 
 use crate::support::*;
-use lockwright::mutex::{Builder, Condvar, LockError, Mutex, Protocol, Unlock, WaitEnd};
+use lockwright::mutex::{
+    Acquired, Builder, Condvar, Deadline, Limit, LockError, Mutex, Protocol, RawCondvar, RawError, RawMutex, Unlock,
+    WaitEnd, kind,
+};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -293,6 +296,31 @@ fn processes_wait_for_each_other() {
             assert!(children.iter().all(Child::end), "{kind:?}");
             assert_eq!(*table.0.0.lock().expect("a lock"), 2 * ROUNDS);
         }
+    }
+}
+
+/// A recursive mutex that was taken twice is given back once for the wait, and is the caller's all the time: the wait ends all the same.
+#[test]
+fn a_mutex_taken_twice_does_not_hold_its_owner_up() {
+    let Some(_stage) = Stage::set() else { return };
+    for family in [0, kind::INHERIT, kind::PROTECT, kind::ROBUST, kind::ROBUST | kind::INHERIT, kind::SHARED] {
+        let mutex = RawMutex::new(family | kind::RECURSIVE, 60);
+        let condvar = Arc::new(RawCondvar::new(false));
+        for _ in 0..2 {
+            mutex.lock(Limit::Never).expect("free, or its own");
+        }
+        let ended = condvar.wait(&mutex, Some(Deadline::after(ms(2))));
+        assert_eq!(ended, Ok((Acquired::Clean, WaitEnd::TimedOut)), "{family:#x}");
+        let (me, ours) = (tid(), Arc::clone(&condvar));
+        let other = Player::enter(None, move || {
+            until_waiting_at(me, &*ours);
+            ours.signal();
+        });
+        let ended = condvar.wait(&mutex, Some(Deadline::after(ms(10_000))));
+        assert_eq!(ended, Ok((Acquired::Clean, WaitEnd::Woken)), "{family:#x}");
+        other.end();
+        assert_eq!([mutex.unlock(), mutex.unlock()], [Ok(()), Ok(())]);
+        assert_eq!(mutex.unlock(), Err(RawError::NotOwner), "{family:#x}");
     }
 }
 

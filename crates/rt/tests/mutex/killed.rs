@@ -289,7 +289,9 @@ fn who_ends_with_what_a_signal_gave_is_a_dead_owner() {
     set_end_at_once();
     for kind in [Mutex::builder(), Mutex::builder().kernel_owned(true)] {
         let table = Arc::new((kind.robust(true).check_deadlocks(false).build(()), Condvar::new()));
-        let waiter = Waiter::start(&table, stage.cpu);
+        let waiter = Waiter::start(&table, stage.cpu, |table| {
+            drop(table.1.wait(table.0.lock().expect("free")));
+        });
         until_waiting_at(waiter.tid(), &table.1);
         let ours = Arc::clone(&table);
         let tid = waiter.tid();
@@ -307,14 +309,61 @@ fn who_ends_with_what_a_signal_gave_is_a_dead_owner() {
     }
 }
 
+/// The first waiter is handed the mutex, and ends before it executes again: the second one has it, though nobody else comes.
+#[test]
+fn what_was_handed_to_one_that_ends_goes_to_the_next() {
+    let Some(stage) = Stage::set() else { return };
+    set_end_at_once();
+    for unlock in UNLOCKS {
+        for protocol in [Protocol::None, Protocol::Inherit] {
+            let kind = Mutex::builder().protocol(protocol).unlock(unlock).robust(true).check_deadlocks(false);
+            let table = Arc::new((kind.build(()), Condvar::new()));
+            let (go, ours) = (Gate::default(), Arc::clone(&table));
+            let (send, receive) = std::sync::mpsc::channel();
+            let owner = stage.thread(59, {
+                let go = go.clone();
+                move || {
+                    let guard = ours.0.lock().expect("free");
+                    go.open();
+                    let first: u32 = receive.recv().expect("the first waiter");
+                    // The first one does not execute before this one ends.
+                    drop(guard);
+                    // SAFETY: it is not joined yet.
+                    unsafe { libc::syscall(libc::SYS_tgkill, libc::getpid(), first, libc::SIGUSR1) };
+                }
+            });
+            go.pass();
+            let first = Waiter::start(&table, stage.cpu, |table| drop(table.0.lock()));
+            until_waiting(first.tid(), table.0.raw());
+            let ours = Arc::clone(&table);
+            let second = stage.thread(9, move || match ours.0.lock_for(ms(3_000)) {
+                Ok(_) => true,
+                // With inheritance the first one was the owner already.
+                Err(LockError::OwnerDied(guard)) => {
+                    guard.make_consistent();
+                    true
+                }
+                Err(_) => false,
+            });
+            until_waiting(second.tid, table.0.raw());
+            send.send(first.tid()).expect("the owner waits");
+            owner.end();
+            first.end();
+            assert!(second.end(), "{kind:?}: nobody has it, and nobody is told");
+            assert!(table.0.try_lock().is_ok(), "{kind:?}");
+        }
+    }
+}
+
 type Table = (Mutex<()>, Condvar);
 
-/// A thread that waits for a signal, and may end anywhere.
+/// A thread that waits, and may end anywhere.
 struct Waiter(libc::pthread_t, &'static WaiterTask);
 
 struct WaiterTask {
     table: Arc<Table>,
     cpu: usize,
+    body: fn(&Table),
     tid: AtomicU32,
 }
 
@@ -323,17 +372,16 @@ extern "C" fn wait(task: *mut libc::c_void) -> *mut libc::c_void {
     let task = unsafe { &*task.cast::<WaiterTask>() };
     set_fifo(tid(), 10);
     pin(task.cpu);
-    let guard = task.table.0.lock().expect("free");
     // ORDERING: Release pairs with the Acquire of `tid`.
     task.tid.store(tid(), Ordering::Release);
-    drop(task.table.1.wait(guard));
+    (task.body)(&task.table);
     std::ptr::null_mut()
 }
 
 impl Waiter {
-    fn start(table: &Arc<Table>, cpu: usize) -> Self {
+    fn start(table: &Arc<Table>, cpu: usize, body: fn(&Table)) -> Self {
         let task: &'static WaiterTask =
-            Box::leak(Box::new(WaiterTask { table: Arc::clone(table), cpu, tid: AtomicU32::new(0) }));
+            Box::leak(Box::new(WaiterTask { table: Arc::clone(table), cpu, body, tid: AtomicU32::new(0) }));
         Self(start_thread(wait, std::ptr::from_ref(task).cast_mut().cast()), task)
     }
 
