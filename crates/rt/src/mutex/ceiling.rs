@@ -14,9 +14,10 @@
 use super::raw::RawError;
 use crate::pi_word::PiError;
 use crate::section::LazyCeiling;
-use crate::sys::SysError;
 use crate::sys::sched::{self, ME, Scheduling};
+use crate::sys::{SysError, fork};
 use std::cell::Cell;
+use std::sync::Once;
 
 /// Highest level of SCHED_FIFO.
 const LEVEL_MAX: usize = 99;
@@ -46,6 +47,8 @@ pub(super) fn scheduling_of_caller() -> Result<Scheduling, SysError> {
 /// # Errors
 /// [`RawError::AboveCeiling`] where the caller is more urgent by itself; [`RawError::Sys`] where the kernel refuses to raise it. It is as it was then.
 pub(super) fn rise(ceiling: u8) -> Result<(), RawError> {
+    static FORGET: Once = Once::new();
+    FORGET.call_once(|| fork::in_child(forget));
     HELD.with(|held| {
         if let Some((word, level)) = LazyCeiling::of_caller(ceiling) {
             return held.rise_lazily(word, level, ceiling);
@@ -58,13 +61,13 @@ pub(super) fn rise(ceiling: u8) -> Result<(), RawError> {
             return Err(RawError::AboveCeiling);
         }
         let count = held.count.get(usize::from(ceiling)).ok_or(RawError::BadKind)?;
-        let top = held.top.get();
-        if ceiling > top {
+        let more = count.get().checked_add(1).ok_or(RawError::TooOften)?;
+        if ceiling > held.top.get() {
             set(own, ceiling).map_err(RawError::Sys)?;
             held.top.set(ceiling);
         }
         held.own.set(Some(own));
-        count.set(count.get().checked_add(1).ok_or(RawError::TooOften)?);
+        count.set(more);
         Ok(())
     })
 }
@@ -113,6 +116,20 @@ impl Held {
         count.set(more);
         Ok(())
     }
+}
+
+/// In a child process: its thread holds nothing. What its parent's thread held is the parent's.
+extern "C" fn forget() {
+    HELD.with(|held| {
+        held.count.iter().for_each(|count| count.set(0));
+        // Words of processors are those of the child, where nobody has them.
+        held.lazy.iter().for_each(|word| drop(word.take()));
+        held.top.set(0);
+        if let Some(own) = held.own.take() {
+            // A thread whose children do not inherit its policy has an ordinary one here, and no level to change.
+            let _ = set(own, 0);
+        }
+    });
 }
 
 /// The level of `own`, or of the ceiling where that is higher.

@@ -7,7 +7,7 @@
 //! |---|---|---|---|
 //! | none, protect | moves the first waiter to the mutex | wakes it | moves all (its holder) or all but the first |
 //! | inherit | the kernel gives it the mutex, or lets it wait for that (`FUTEX_CMP_REQUEUE_PI`) | the same | the same |
-//! | one of both is for several processes | wakes it | wakes it | wakes all |
+//! | one of both is for several processes, or the mutex robust and does not inherit | wakes it | wakes it | wakes all |
 //!
 //! A waiter that was moved executes when it has the mutex, and not before.
 
@@ -34,7 +34,9 @@ pub struct RawCondvar {
     /// The mutex of the last who came to wait, where its waiters are moved to it.
     mutex: AtomicPtr<RawMutex>,
     flags: AtomicU32,
-    unused: [u32; 7],
+    /// Counts signals that moved somebody.
+    moves: AtomicU32,
+    unused: [u32; 6],
 }
 
 /// Between giving the mutex back and taking it again.
@@ -42,7 +44,10 @@ pub struct RawCondvar {
 #[must_use = "a waiter is counted until it rejoins"]
 pub struct Waiting {
     seen: u32,
+    moves: u32,
     kind: u32,
+    /// The caller has the mutex still: it had taken it more than once.
+    is_kept: bool,
 }
 
 /// How a wait ended.
@@ -63,7 +68,8 @@ impl RawCondvar {
             waiters: AtomicU32::new(0),
             mutex: AtomicPtr::new(std::ptr::null_mut()),
             flags: AtomicU32::new(if shared { SHARED } else { 0 }),
-            unused: [0; 7],
+            moves: AtomicU32::new(0),
+            unused: [0; 6],
         }
     }
 
@@ -109,8 +115,12 @@ impl RawCondvar {
         self.waiters.fetch_add(1, Ordering::SeqCst);
         // ORDERING: SeqCst, as the counts and the changes of a signal: one that sees no waiter comes before this load, which sees its change.
         let seen = self.signals.load(Ordering::SeqCst);
+        let moves = self.moves.load(Ordering::Relaxed);
         match mutex.unlock() {
-            Ok(()) => Ok(Waiting { seen, kind }),
+            Ok(()) => {
+                let is_kept = kind & kind::TYPE == kind::RECURSIVE && mutex.is_mine();
+                Ok(Waiting { seen, moves, kind, is_kept })
+            }
             Err(error) => {
                 self.waiters.fetch_sub(1, Ordering::Relaxed);
                 Err(error)
@@ -121,10 +131,13 @@ impl RawCondvar {
     /// Second part: suspends.
     pub fn suspend(&self, waiting: &Waiting, mutex: &RawMutex, until: Option<Deadline>) -> Suspended {
         let scope = self.scope();
-        Suspended(if waiting.kind & kind::INHERIT != 0 && self.moves(waiting.kind) {
-            futex::wait_requeue_pi(scope, &self.signals, waiting.seen, until, mutex.word())
+        let waits = || futex::wait_in(scope, &self.signals, waiting.seen, until);
+        Suspended(if waiting.is_kept || !self.moves(waiting.kind) {
+            waits()
+        } else if waiting.kind & kind::INHERIT != 0 {
+            mutex.while_given(|| futex::wait_requeue_pi(scope, &self.signals, waiting.seen, until, mutex.word()))
         } else {
-            futex::wait_in(scope, &self.signals, waiting.seen, until)
+            mutex.while_moved(waits)
         })
     }
 
@@ -146,11 +159,16 @@ impl RawCondvar {
         // A signal that came meanwhile was perhaps for this one: it must not get lost.
         // ORDERING: Relaxed: of a time-out it is known already that no order is meant.
         let is_signalled = self.signals.load(Ordering::Relaxed) != waiting.seen;
+        // Where nobody was moved since, it was woken off here, and what was handed to a waiter of the mutex is not its.
+        // ORDERING: Relaxed: the kernel orders a move and what wakes who was moved.
+        let may_be_moved = self.moves.load(Ordering::Relaxed) != waiting.moves;
         self.waiters.fetch_sub(1, Ordering::Relaxed);
-        let acquired = if waiting.kind & kind::INHERIT != 0 {
+        let acquired = if waiting.is_kept {
+            mutex.lock(Limit::Never)
+        } else if waiting.kind & kind::INHERIT != 0 {
             mutex.lock_moved()
         } else {
-            mutex.lock_after_wait(ended == Ended::Woken)
+            mutex.lock_after_wait(ended == Ended::Woken && may_be_moved)
         }?;
         match ended {
             Ended::TimedOut if !is_signalled => Ok((acquired, WaitEnd::TimedOut)),
@@ -219,6 +237,9 @@ impl RawCondvar {
                     (false, true) => (1, i32::MAX),
                     (false, false) => (1, 0),
                 };
+                if moved > 0 {
+                    self.moves.fetch_add(1, Ordering::Relaxed);
+                }
                 futex::requeue(scope, &self.signals, now, wake, moved, word).is_some()
             };
             if is_done {

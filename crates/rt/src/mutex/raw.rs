@@ -169,8 +169,10 @@ impl RawMutex {
         &self.word
     }
 
+    /// The kernel wakes who waits for a dead owner, and does that as if all processes could wait. Where it inherits it knows its waiters.
     pub(crate) fn scope(kind: u32) -> Scope {
-        if kind & SHARED == 0 { Scope::Private } else { Scope::Shared }
+        let is_woken_by_death = kind & (ROBUST | INHERIT) == ROBUST;
+        if kind & SHARED == 0 && !is_woken_by_death { Scope::Private } else { Scope::Shared }
     }
 
     /// The level of a ceiling.
@@ -253,7 +255,9 @@ impl RawMutex {
             match (kind & TYPE, limit) {
                 (RECURSIVE, _) => return self.lock_again(),
                 (_, Limit::Now) => return Err(RawError::Busy),
-                (ERROR_CHECK, _) => return Err(RawError::Deadlock(None)),
+                (ERROR_CHECK, _) => {
+                    return Err(RawError::Deadlock((kind & CHECKED != 0).then(|| Cycle::of_one(me, self))));
+                }
                 _ => {}
             }
         }
@@ -354,13 +358,20 @@ impl RawMutex {
             Limit::At(until) => Some(until),
             _ => None,
         };
-        if scope == Scope::Shared && word & HANDED != 0 {
-            let grace = Deadline { clock: Clock::Monotonic, at_ns: clock::now_ns() + HANDED_GRACE_NS };
-            return match futex::wait_in(scope, &self.word, word, Some(grace)) {
-                // Who was woken has ended since.
-                Ended::TimedOut => Ok(true),
-                ended => Self::woken(ended),
+        if scope == Scope::Shared && word == HANDED {
+            let now_ns = |clock| match clock {
+                Clock::Monotonic => clock::now_ns(),
+                Clock::Realtime => clock::time_of_day_ns(),
             };
+            let clock = until.map_or(Clock::Monotonic, |until| until.clock);
+            let grace = Deadline { clock, at_ns: now_ns(clock) + HANDED_GRACE_NS };
+            if until.is_none_or(|until| grace.at_ns < until.at_ns) {
+                return match futex::wait_in(scope, &self.word, word, Some(grace)) {
+                    // Who was woken has ended since.
+                    Ended::TimedOut => Ok(true),
+                    ended => Self::woken(ended),
+                };
+            }
         }
         Self::woken(futex::wait_in(scope, &self.word, word, until))
     }
@@ -380,6 +391,12 @@ impl RawMutex {
             && self.word.compare_exchange(FREE, me.0, Ordering::Acquire, Ordering::Relaxed).is_ok()
         {
             return Ok(Acquired::Clean);
+        }
+        // ORDERING: Relaxed: only looked at.
+        let word = self.word.load(Ordering::Relaxed);
+        // The kernel would let a more urgent try come before the waiter it named already, and its owner would have to ask the kernel.
+        if limit == Limit::Now && owner(word) != 0 && word & DIED == 0 {
+            return Err(RawError::Busy);
         }
         let _published = match (limit, kind & CHECKED) {
             (Limit::Now, _) | (_, 0) => None,
@@ -423,14 +440,39 @@ impl RawMutex {
     /// Takes a mutex that does not inherit, after a wait that may have been for it, behind others or before them.
     pub(super) fn lock_after_wait(&self, was_woken: bool) -> Result<Acquired, RawError> {
         let (me, kind) = (gettid(), self.kind());
-        if kind & PROTECT != 0 {
-            ceiling::rise(self.ceiling())?;
+        if kind & PROTECT != 0
+            && let Err(error) = ceiling::rise(self.ceiling())
+        {
+            // It may have been handed to this one, or this one woken in the place of others: it goes on to them.
+            self.take_by(me, kind, || self.take_word(me, kind, Limit::Never, Some(was_woken)))?;
+            self.give_back_taken(me, kind)?;
+            return Err(error);
         }
         let taken = self.take_by(me, kind, || self.take_word(me, kind, Limit::Never, Some(was_woken)));
         if taken.is_err() && kind & PROTECT != 0 {
             ceiling::fall(self.ceiling());
         }
         taken
+    }
+
+    /// Waits for something else, from where the kernel may make the caller the owner of this one, which inherits. Should it end before
+    /// it says so, the kernel looks at it.
+    pub(super) fn while_given<T>(&self, wait: impl FnOnce() -> T) -> T {
+        let list = (self.kind() & ROBUST != 0).then(List::of_this_thread).and_then(Result::ok);
+        if let Some(list) = list {
+            list.begin(&self.node, true);
+        }
+        let ended = wait();
+        if let Some(list) = list.filter(|_| !self.is_mine()) {
+            list.end();
+        }
+        ended
+    }
+
+    /// Waits for something else, from where the caller may be moved to this one, which does not inherit.
+    pub(super) fn while_moved<T>(&self, wait: impl FnOnce() -> T) -> T {
+        let _urgent = (self.kind() & AUTO != 0).then(|| Urgent::count(&self.urgent));
+        wait()
     }
 
     /// The kernel has made the caller the owner of a mutex that inherits.
@@ -478,23 +520,27 @@ impl RawMutex {
         }
         // Read before the mutex is another's.
         let ceiling = self.ceiling();
-        if kind & ROBUST == 0 {
-            self.give_word_back(me, kind)?;
-        } else {
-            if self.state.load(Ordering::Relaxed) == INCONSISTENT {
-                self.state.store(NOT_RECOVERABLE, Ordering::Relaxed);
-            }
-            let list = List::of_this_thread().map_err(RawError::Sys)?;
-            list.begin(&self.node, kind & INHERIT != 0);
-            list.remove(&self.node);
-            let given = self.give_word_back(me, kind);
-            list.end();
-            given?;
+        if kind & ROBUST != 0 && self.state.load(Ordering::Relaxed) == INCONSISTENT {
+            self.state.store(NOT_RECOVERABLE, Ordering::Relaxed);
         }
+        self.give_back_taken(me, kind)?;
         if kind & PROTECT != 0 {
             ceiling::fall(ceiling);
         }
         Ok(())
+    }
+
+    /// Unlinks a robust one, and gives the word back.
+    fn give_back_taken(&self, me: Tid, kind: u32) -> Result<(), RawError> {
+        if kind & ROBUST == 0 {
+            return self.give_word_back(me, kind);
+        }
+        let list = List::of_this_thread().map_err(RawError::Sys)?;
+        list.begin(&self.node, kind & INHERIT != 0);
+        list.remove(&self.node);
+        let given = self.give_word_back(me, kind);
+        list.end();
+        given
     }
 
     /// What is done to the word.

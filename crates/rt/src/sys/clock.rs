@@ -13,6 +13,14 @@ pub(crate) fn now_ns() -> u64 {
     time.tv_sec as u64 * NS_PER_S + time.tv_nsec as u64
 }
 
+/// Nanoseconds of `CLOCK_REALTIME`: since 1970, as the clock is set.
+pub(crate) fn time_of_day_ns() -> u64 {
+    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: as above.
+    unsafe { libc::clock_gettime(libc::CLOCK_REALTIME, &raw mut time) };
+    time.tv_sec as u64 * NS_PER_S + time.tv_nsec as u64
+}
+
 /// `ns` as the kernel wants it.
 pub(super) fn timespec(ns: u64) -> libc::timespec {
     libc::timespec { tv_sec: (ns / NS_PER_S) as libc::time_t, tv_nsec: (ns % NS_PER_S) as libc::c_long }
