@@ -123,7 +123,7 @@ extern "C" fn forget() {
     HELD.with(|held| {
         held.count.iter().for_each(|count| count.set(0));
         // Words of processors are those of the child, where nobody has them.
-        held.lazy.iter().for_each(|word| drop(word.take()));
+        held.lazy.iter().for_each(|word| word.set(None));
         held.top.set(0);
         if let Some(own) = held.own.take() {
             // A thread whose children do not inherit its policy has an ordinary one here, and no level to change.
