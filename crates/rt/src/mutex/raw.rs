@@ -224,7 +224,51 @@ impl RawMutex {
         if kind & SLOW == 0 && self.word.compare_exchange(FREE, me.0, Ordering::Acquire, Ordering::Relaxed).is_ok() {
             return Ok(Acquired::Clean);
         }
+        if kind & SLOW == ROBUST && self.take_linked(me, kind) {
+            return Ok(Acquired::Clean);
+        }
         self.lock_slow(me, kind, limit)
+    }
+
+    /// Takes and links a robust one that is free and healthy. Says whether it was.
+    #[inline]
+    fn take_linked(&self, me: Tid, kind: u32) -> bool {
+        let Ok(list) = List::of_this_thread() else { return false };
+        let inherits = kind & INHERIT != 0;
+        list.begin(&self.node, inherits);
+        // ORDERING: Acquire pairs with the Release of the unlock.
+        let taken = self.word.compare_exchange(FREE, me.0, Ordering::Acquire, Ordering::Relaxed).is_ok();
+        // ORDERING: Relaxed: the mutex orders it. One that is lost is given back at once, and the other way finds that, too.
+        let is_healthy = taken && self.state.load(Ordering::Relaxed) == 0;
+        if is_healthy {
+            list.insert(&self.node, inherits);
+        } else if taken {
+            let _ = self.give_word_back(me, kind);
+        }
+        list.end();
+        is_healthy
+    }
+
+    /// Gives back a robust one that nobody waits for, and is healthy. Says whether it was.
+    #[inline]
+    fn give_linked_back(&self, me: Tid, kind: u32) -> bool {
+        let Ok(list) = List::of_this_thread() else { return false };
+        // ORDERING: Relaxed: who reads its own id there wrote it, and the state is the owner's.
+        let is_plain = self.word.load(Ordering::Relaxed) == me.0
+            && self.state.load(Ordering::Relaxed) == 0
+            && (kind & TYPE != RECURSIVE || self.depth.load(Ordering::Relaxed) == 0);
+        if !is_plain {
+            return false;
+        }
+        let inherits = kind & INHERIT != 0;
+        list.begin(&self.node, inherits);
+        list.remove(&self.node);
+        // ORDERING: Release pairs with the Acquire of the lock.
+        let given = self.word.compare_exchange(me.0, FREE, Ordering::Release, Ordering::Relaxed).is_ok()
+            // Somebody has come to wait meanwhile.
+            || self.give_word_back(me, kind).is_ok();
+        list.end();
+        given
     }
 
     #[cold]
@@ -434,6 +478,9 @@ impl RawMutex {
             && (kind & TYPE != RECURSIVE || self.depth.load(Ordering::Relaxed) == 0)
             && self.word.compare_exchange(me.0, FREE, Ordering::Release, Ordering::Relaxed).is_ok()
         {
+            return Ok(());
+        }
+        if kind & SLOW == ROBUST && self.give_linked_back(me, kind) {
             return Ok(());
         }
         self.unlock_slow(me, kind)
