@@ -231,7 +231,7 @@ impl RawMutex {
     }
 
     /// Takes and links a robust one that is free and healthy. Says whether it was.
-    #[inline]
+    #[inline(never)]
     fn take_linked(&self, me: Tid, kind: u32) -> bool {
         let Ok(list) = List::of_this_thread() else { return false };
         let inherits = kind & INHERIT != 0;
@@ -250,7 +250,7 @@ impl RawMutex {
     }
 
     /// Gives back a robust one that nobody waits for, and is healthy. Says whether it was.
-    #[inline]
+    #[inline(never)]
     fn give_linked_back(&self, me: Tid, kind: u32) -> bool {
         let Ok(list) = List::of_this_thread() else { return false };
         // ORDERING: Relaxed: who reads its own id there wrote it, and the state is the owner's.
