@@ -20,7 +20,7 @@ type Chore = (&'static str, &'static str, Doing);
 const CHORES: [Chore; 8] = [
     ("test", "check the toolchain, then run every test and every example", Plain(test)),
     ("examples", "run the example files through the command line", Plain(examples::run)),
-    ("loom", "explore the interleavings of two and three threads on every spinlock", Plain(loom)),
+    ("loom", "explore the interleavings of two to four threads on every spinlock", Plain(loom)),
     ("shuttle", "sample the interleavings of four to six threads on every spinlock", Plain(shuttle)),
     ("schema", "write docs/output.schema.json from the types it describes", Plain(schema)),
     ("header", "write bindings/c/include/lockwright.h from the sources of bindings/c", Plain(header)),

@@ -40,7 +40,8 @@ pub unsafe trait Algorithm: Sized {
     /// Gives the lock back.
     ///
     /// # Safety
-    /// `hold` came from an acquire of this very lock and has not been released.
+    /// `hold` came from an acquire of this very lock and has not been released; the slot it asked from lives, and has not asked this
+    /// lock since. A hold does not borrow the slot: a guard of [`SpinLock`](crate::SpinLock) does.
     unsafe fn release(&self, hold: Self::Hold);
 }
 

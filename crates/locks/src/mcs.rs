@@ -188,4 +188,5 @@ mod tests {
 
     testing::exclusion!(Mcs<16, testing::Patient>);
     testing::order!(Mcs<16, testing::Patient>, Order::Fifo);
+    testing::orderings!(Mcs<16, testing::Patient>, []);
 }

@@ -48,8 +48,9 @@ impl Slot {
     /// When `index` is not below [`SLOTS_MAX`].
     ///
     /// # Safety
-    /// For as long as it lives nobody else has a slot of this number: no other core or thread, no interrupt
-    /// handler that can come between, and no [`Slot::claim`].
+    /// For as long as it lives nobody else asks a lock that is asked from it, from a slot of this number: no other core or thread, no
+    /// interrupt handler that can come between, and nobody by [`Slot::claim`]. What the last one did that asked those locks from this
+    /// number happens before.
     #[must_use]
     #[allow(unsafe_code)] // It says what the caller must promise; nothing unsafe is done.
     pub const unsafe fn new(index: usize) -> Self {
