@@ -38,6 +38,11 @@ thread_local! {
     static HELD: Held = const { Held { count: [const { Cell::new(0) }; LEVEL_MAX + 1], lazy: [const { Cell::new(None) }; LEVEL_MAX + 1], top: Cell::new(0), own: Cell::new(None) } };
 }
 
+/// Whether it is a level of SCHED_FIFO.
+pub(super) fn is_level(level: u8) -> bool {
+    (1..=LEVEL_MAX).contains(&usize::from(level))
+}
+
 pub(super) fn scheduling_of_caller() -> Result<Scheduling, SysError> {
     sched::scheduling(ME)
 }

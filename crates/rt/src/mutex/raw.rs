@@ -181,10 +181,35 @@ impl RawMutex {
         self.ceiling.load(Ordering::Relaxed)
     }
 
-    /// Another ceiling; the caller holds the mutex.
-    pub fn set_ceiling(&self, ceiling: u8) {
-        // ORDERING: Relaxed: the mutex orders it.
-        self.ceiling.store(ceiling, Ordering::Relaxed);
+    /// Another ceiling, a level of SCHED_FIFO, for those that protect. Says which it had. Who does not have the mutex takes it for that, whatever
+    /// its own level is; of one whose owner ended, the next who locks it is told so.
+    ///
+    /// # Errors
+    /// [`RawError::BadKind`] where it does not protect, or for what is no level; [`RawError::AboveCeiling`] where the caller has the mutex and
+    /// is more urgent than the new ceiling; those of [`RawMutex::lock`]. The ceiling is as it was then.
+    ///
+    /// # Bound
+    /// That of [`RawMutex::lock`].
+    pub fn set_ceiling(&self, ceiling: u8) -> Result<u8, RawError> {
+        let (me, kind) = (gettid(), self.kind());
+        if kind & PROTECT == 0 || !ceiling::is_level(ceiling) {
+            return Err(RawError::BadKind);
+        }
+        // ORDERING: Relaxed, here and below: the mutex orders it.
+        if self.owner() == me.0 {
+            // It falls by the ceiling that it finds when it gives back: it must have risen by that one.
+            ceiling::rise(ceiling)?;
+            let before = self.ceiling.swap(ceiling, Ordering::Relaxed);
+            ceiling::fall(before);
+            return Ok(before);
+        }
+        let acquired = self.take(me, kind, Limit::Never)?;
+        let before = self.ceiling.swap(ceiling, Ordering::Relaxed);
+        match acquired {
+            Acquired::Clean => self.give_back_taken(me, kind)?,
+            Acquired::OwnerDied => self.give_back_dead(kind)?,
+        }
+        Ok(before)
     }
 
     /// Takes the mutex.
@@ -208,7 +233,7 @@ impl RawMutex {
     }
 
     /// Takes and links a robust one that is free and healthy. Says whether it was.
-    #[inline]
+    #[inline(never)]
     fn take_linked(&self, me: Tid, kind: u32) -> bool {
         let Ok(list) = List::of_this_thread() else { return false };
         let inherits = kind & INHERIT != 0;
@@ -227,7 +252,7 @@ impl RawMutex {
     }
 
     /// Gives back a robust one that nobody waits for, and is healthy. Says whether it was.
-    #[inline]
+    #[inline(never)]
     fn give_linked_back(&self, me: Tid, kind: u32) -> bool {
         let Ok(list) = List::of_this_thread() else { return false };
         // ORDERING: Relaxed: who reads its own id there wrote it, and the state is the owner's.
@@ -543,6 +568,20 @@ impl RawMutex {
         given
     }
 
+    /// Gives one back as it came from an owner that ended.
+    fn give_back_dead(&self, kind: u32) -> Result<(), RawError> {
+        let list = List::of_this_thread().map_err(RawError::Sys)?;
+        let address = std::ptr::from_ref(&self.word);
+        list.begin(&self.node, false);
+        list.remove(&self.node);
+        // ORDERING: Release pairs with the Acquire of who asks.
+        if self.word.swap(DIED, Ordering::Release) & WAITERS != 0 {
+            futex::wake_in(Self::scope(kind), address, 1);
+        }
+        list.end();
+        Ok(())
+    }
+
     /// What is done to the word.
     fn give_word_back(&self, me: Tid, kind: u32) -> Result<(), RawError> {
         let scope = Self::scope(kind);
@@ -625,6 +664,12 @@ impl RawMutex {
     /// Whether the caller has it.
     pub fn is_mine(&self) -> bool {
         self.owner() == gettid().0
+    }
+
+    /// Whether its owner took it again, and so has to give it back more than once. For the owner.
+    pub fn is_taken_again(&self) -> bool {
+        // ORDERING: Relaxed: only the owner writes it.
+        self.depth.load(Ordering::Relaxed) > 0
     }
 
     /// Says that somebody may wait, so that the caller, which holds the mutex, wakes it.
