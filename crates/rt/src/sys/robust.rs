@@ -9,7 +9,7 @@
 //! The kernel follows `list` through the `next`s, and sets FUTEX_OWNER_DIED in each word that has the thread's id. `pending` names a lock
 //! that is being taken or given back. The lowest bit of a link says that the word is under priority inheritance.
 
-use super::{SysError, fork};
+use super::{SysError, block, fork};
 use std::cell::Cell;
 use std::ptr;
 use std::sync::Once;
@@ -39,8 +39,9 @@ impl Node {
     }
 }
 
+/// As the kernel has it.
 #[repr(C)]
-struct Head {
+pub(crate) struct Head {
     list: usize,
     offset: isize,
     pending: usize,
@@ -61,6 +62,13 @@ impl List {
     /// Where the C library registered none, or one of another layout.
     #[inline]
     pub(crate) fn of_this_thread() -> Result<Self, SysError> {
+        match block::head() {
+            Some(head) => Ok(Self(head)),
+            None => Self::remembered(),
+        }
+    }
+
+    fn remembered() -> Result<Self, SysError> {
         match HEAD.get() {
             head if head.is_null() => Self::ask(),
             head => Ok(Self(head)),
@@ -74,18 +82,7 @@ impl List {
             HEAD.set(ptr::null_mut());
         }
         FORGET.call_once(|| fork::in_child(forget));
-        let mut head: *mut Head = ptr::null_mut();
-        let mut bytes = 0_usize;
-        // SAFETY: both are valid for writing; 0 is the calling thread.
-        let result = unsafe { libc::syscall(libc::SYS_get_robust_list, 0, &raw mut head, &raw mut bytes) };
-        let unsupported = SysError { call: "finding the list of robust locks", errno: libc::ENOTSUP };
-        if result < 0 {
-            return Err(SysError::last(unsupported.call));
-        }
-        // SAFETY: the kernel was given this address by the C library, for as long as the thread lives.
-        if head.is_null() || bytes != size_of::<Head>() || unsafe { (*head).offset } != WORD_OFFSET {
-            return Err(unsupported);
-        }
+        let head = registered()?;
         HEAD.set(head);
         Ok(Self(head))
     }
@@ -142,4 +139,24 @@ impl List {
         // SAFETY: promised by the caller.
         unsafe { ptr::write_volatile(next.sub(1), prev) };
     }
+}
+
+/// The head the C library registered for the calling thread.
+///
+/// # Errors
+/// As in [`List::of_this_thread`].
+pub(crate) fn registered() -> Result<*mut Head, SysError> {
+    let mut head: *mut Head = ptr::null_mut();
+    let mut bytes = 0_usize;
+    // SAFETY: both are valid for writing; 0 is the calling thread.
+    let result = unsafe { libc::syscall(libc::SYS_get_robust_list, 0, &raw mut head, &raw mut bytes) };
+    let unsupported = SysError { call: "finding the list of robust locks", errno: libc::ENOTSUP };
+    if result < 0 {
+        return Err(SysError::last(unsupported.call));
+    }
+    // SAFETY: the kernel was given this address by the C library, for as long as the thread lives.
+    if head.is_null() || bytes != size_of::<Head>() || unsafe { (*head).offset } != WORD_OFFSET {
+        return Err(unsupported);
+    }
+    Ok(head)
 }
