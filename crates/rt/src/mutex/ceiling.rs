@@ -30,6 +30,11 @@ thread_local! {
     static HELD: Held = const { Held { count: [const { Cell::new(0) }; LEVEL_MAX + 1], top: Cell::new(0), own: Cell::new(None) } };
 }
 
+/// Whether it is a level of SCHED_FIFO.
+pub(super) fn is_level(level: u8) -> bool {
+    (1..=LEVEL_MAX).contains(&usize::from(level))
+}
+
 pub(super) fn scheduling_of_caller() -> Result<Scheduling, SysError> {
     sched::scheduling(ME)
 }
@@ -91,10 +96,38 @@ fn set(own: Scheduling, ceiling: u8) -> Result<(), SysError> {
 /// is left to do.
 pub fn note_own(level: u8) -> bool {
     HELD.with(|held| match held.own.get() {
-        Some(own) if level <= held.top.get() => {
+        Some(own) => {
             held.own.set(Some(own.at(level)));
-            true
+            level <= held.top.get()
         }
         _ => false,
     })
+}
+
+/// Policy and level of the calling thread by itself, while ceilings hold it above that; `None` while none does.
+pub fn own_scheduling() -> Option<(i32, u8)> {
+    HELD.with(|held| held.own.get().map(|own| (own.policy(), own.level)))
+}
+
+/// Another policy and level for the calling thread by itself, while ceilings hold it: it has the higher of level and ceilings.
+/// `None` while none does: then nothing was done.
+///
+/// # Errors
+/// What the kernel says: all is as it was.
+pub fn set_own_scheduling(policy: i32, level: u8) -> Option<Result<(), SysError>> {
+    HELD.with(|held| {
+        let own = held.own.get()?;
+        let wanted = own.under(policy, level);
+        Some(set_policy(wanted, held.top.get()).map(|()| held.own.set(Some(wanted))))
+    })
+}
+
+/// As [`set`], where the policy may be another than the kernel has.
+fn set_policy(own: Scheduling, ceiling: u8) -> Result<(), SysError> {
+    if own.has_level() {
+        return sched::set_scheduling(ME, own.at(own.level.max(ceiling)));
+    }
+    // Asked first: it is refused before anything changed.
+    sched::set_scheduling(ME, own)?;
+    set(own, ceiling)
 }

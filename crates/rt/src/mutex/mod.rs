@@ -26,19 +26,30 @@ mod raw;
 mod word;
 
 pub use crate::sys::futex::{Clock, Deadline};
-pub use ceiling::note_own;
-pub use condvar::{RawCondvar, Suspended, WaitEnd, Waiting};
-pub use cycle::{CHAIN_MAX, Cycle, Link};
+pub use ceiling::{note_own, own_scheduling, set_own_scheduling};
+pub use condvar::{Destroyed, RawCondvar, Suspended, Suspension, WaitEnd, Waiting};
+pub use cycle::{CHAIN_MAX, Cycle, Link, OnCycle, on_cycle};
 pub use raw::{Acquired, Limit, RawError, RawMutex, kind};
 
 use crate::sys::SysError;
-use crate::sys::clock;
+use crate::sys::{clock, sched};
 use std::cell::UnsafeCell;
 use std::fmt;
 use std::marker::PhantomData;
 use std::mem::ManuallyDrop;
 use std::ops::{Deref, DerefMut};
 use std::time::Duration;
+
+/// Asks the system now for what is asked for once a process, so that no lock does: for libraries that are loaded before anything else.
+pub fn warm_up() {
+    sched::gettid();
+    cycle::warm_up();
+}
+
+/// The calling thread's id, as the kernel has it.
+pub fn thread_id() -> u32 {
+    sched::gettid().0
+}
 
 /// How priority inversion is kept away.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]

@@ -17,7 +17,7 @@ use super::word::{self, Ask, DIED, FREE, GiveBack, HANDED, WAITERS, owner};
 use crate::sys::futex::{self, Clock, Deadline, Ended, Scope};
 use crate::sys::robust::{List, Node};
 use crate::sys::sched::{Tid, gettid};
-use crate::sys::{SysError, clock};
+use crate::sys::{KeepErrno, SysError, clock};
 use std::fmt;
 use std::sync::atomic::{AtomicU8, AtomicU16, AtomicU32, Ordering};
 
@@ -159,6 +159,30 @@ impl RawMutex {
         self.kind.load(Ordering::Relaxed)
     }
 
+    /// Adds to what it is, for one that others initialised: before anybody takes it. Says whether it was still of kind `before`.
+    pub fn add_to_kind(&self, before: u32, more: u32) -> bool {
+        // ORDERING: Relaxed: of those who ask first one changes it, and all see that, for it is one word.
+        self.kind.compare_exchange(before, before | more, Ordering::Relaxed, Ordering::Relaxed).is_ok()
+    }
+
+    /// Whether nobody has it, waits for it, or ended with it.
+    pub fn is_free(&self) -> bool {
+        // ORDERING: Relaxed: only looked at.
+        self.word.load(Ordering::Relaxed) == FREE
+    }
+
+    /// In a child process: what `thread` of the parent had is the caller's, which came from it. Says whether it had this.
+    ///
+    /// For those that are neither robust nor protect, of this process alone.
+    pub fn take_over(&self, thread: u32) -> bool {
+        // ORDERING: Relaxed: nobody else in this process knows of it as taken.
+        let word = self.word.load(Ordering::Relaxed);
+        // The parent's threads wait in the parent.
+        thread != 0
+            && owner(word) == thread
+            && self.word.compare_exchange(word, gettid().0, Ordering::Relaxed, Ordering::Relaxed).is_ok()
+    }
+
     /// Whose it is; 0 where nobody's.
     pub fn owner(&self) -> u32 {
         // ORDERING: Relaxed: only looked at.
@@ -179,10 +203,35 @@ impl RawMutex {
         self.ceiling.load(Ordering::Relaxed)
     }
 
-    /// Another ceiling; the caller holds the mutex.
-    pub fn set_ceiling(&self, ceiling: u8) {
-        // ORDERING: Relaxed: the mutex orders it.
-        self.ceiling.store(ceiling, Ordering::Relaxed);
+    /// Another ceiling, a level of SCHED_FIFO, for those that protect. Says which it had. Who does not have the mutex takes it for that, whatever
+    /// its own level is; of one whose owner ended, the next who locks it is told so.
+    ///
+    /// # Errors
+    /// [`RawError::BadKind`] where it does not protect, or for what is no level; [`RawError::AboveCeiling`] where the caller has the mutex and
+    /// is more urgent than the new ceiling; those of [`RawMutex::lock`]. The ceiling is as it was then.
+    ///
+    /// # Bound
+    /// That of [`RawMutex::lock`].
+    pub fn set_ceiling(&self, ceiling: u8) -> Result<u8, RawError> {
+        let (me, kind) = (gettid(), self.kind());
+        if kind & PROTECT == 0 || !ceiling::is_level(ceiling) {
+            return Err(RawError::BadKind);
+        }
+        // ORDERING: Relaxed, here and below: the mutex orders it.
+        if self.owner() == me.0 {
+            // It falls by the ceiling that it finds when it gives back: it must have risen by that one.
+            ceiling::rise(ceiling)?;
+            let before = self.ceiling.swap(ceiling, Ordering::Relaxed);
+            ceiling::fall(before);
+            return Ok(before);
+        }
+        let acquired = self.take(me, kind, Limit::Never)?;
+        let before = self.ceiling.swap(ceiling, Ordering::Relaxed);
+        match acquired {
+            Acquired::Clean => self.give_back(me, kind)?,
+            Acquired::OwnerDied => self.give_back_dead(kind)?,
+        }
+        Ok(before)
     }
 
     /// Takes the mutex.
@@ -204,6 +253,7 @@ impl RawMutex {
 
     #[cold]
     fn lock_slow(&self, me: Tid, kind: u32, limit: Limit) -> Result<Acquired, RawError> {
+        let _errno = KeepErrno::new();
         // ORDERING: Relaxed: who reads its own id there wrote it.
         if owner(self.word.load(Ordering::Relaxed)) == me.0 {
             match (kind & TYPE, limit) {
@@ -291,7 +341,7 @@ impl RawMutex {
                 }
                 Ask::Wait => {
                     if kind & CHECKED != 0 && published.is_none() {
-                        published = Some(cycle::publish(me, self).map_err(|cycle| RawError::Deadlock(Some(cycle)))?);
+                        published = Some(cycle::publish(me, self).map_err(RawError::Deadlock)?);
                     }
                     if kind & AUTO != 0 && urgent.is_none() {
                         urgent = Some(Urgent::count(&self.urgent));
@@ -337,9 +387,13 @@ impl RawMutex {
         {
             return Ok(Acquired::Clean);
         }
+        // ORDERING: Relaxed: only looked at. An owner that ended leaves a word without an id, or one the kernel gave on.
+        if limit == Limit::Now && owner(self.word.load(Ordering::Relaxed)) != 0 {
+            return Err(RawError::Busy);
+        }
         let _published = match (limit, kind & CHECKED) {
             (Limit::Now, _) | (_, 0) => None,
-            _ => Some(cycle::publish(me, self).map_err(|cycle| RawError::Deadlock(Some(cycle)))?),
+            _ => Some(cycle::publish(me, self).map_err(RawError::Deadlock)?),
         };
         let scope = Self::scope(kind);
         let mut last = SysError { call: "futex lock", errno: libc::EAGAIN };
@@ -355,7 +409,7 @@ impl RawMutex {
                 libc::EAGAIN if limit == Limit::Now => return Err(RawError::Busy),
                 libc::EAGAIN | libc::EINTR => last = error,
                 libc::ETIMEDOUT => return Err(RawError::TimedOut),
-                // It tells a try the same of a mutex that is the caller's.
+                // It tells a try the same of a mutex that came to be the caller's.
                 libc::EDEADLK if limit == Limit::Now => return Err(RawError::Busy),
                 libc::EDEADLK => return Err(RawError::Deadlock(None)),
                 // The owner ended and was not robust: it never comes.
@@ -416,6 +470,7 @@ impl RawMutex {
 
     #[cold]
     fn unlock_slow(&self, me: Tid, kind: u32) -> Result<(), RawError> {
+        let _errno = KeepErrno::new();
         // ORDERING: Relaxed, here and below: who reads its own id there wrote it, and the rest is the owner's.
         let has = owner(self.word.load(Ordering::Relaxed)) == me.0;
         let asks = kind & (ROBUST | INHERIT | PROTECT) != 0 || matches!(kind & TYPE, RECURSIVE | ERROR_CHECK);
@@ -431,22 +486,41 @@ impl RawMutex {
         }
         // Read before the mutex is another's.
         let ceiling = self.ceiling();
-        if kind & ROBUST == 0 {
-            self.give_word_back(me, kind)?;
-        } else {
-            if self.state.load(Ordering::Relaxed) == INCONSISTENT {
-                self.state.store(NOT_RECOVERABLE, Ordering::Relaxed);
-            }
-            let list = List::of_this_thread().map_err(RawError::Sys)?;
-            list.begin(&self.node, kind & INHERIT != 0);
-            list.remove(&self.node);
-            let given = self.give_word_back(me, kind);
-            list.end();
-            given?;
-        }
+        self.give_back(me, kind)?;
         if kind & PROTECT != 0 {
             ceiling::fall(ceiling);
         }
+        Ok(())
+    }
+
+    /// Gives the word back, and unlinks a robust one.
+    fn give_back(&self, me: Tid, kind: u32) -> Result<(), RawError> {
+        if kind & ROBUST == 0 {
+            return self.give_word_back(me, kind);
+        }
+        // ORDERING: Relaxed, here and below: the mutex orders its state.
+        if self.state.load(Ordering::Relaxed) == INCONSISTENT {
+            self.state.store(NOT_RECOVERABLE, Ordering::Relaxed);
+        }
+        let list = List::of_this_thread().map_err(RawError::Sys)?;
+        list.begin(&self.node, kind & INHERIT != 0);
+        list.remove(&self.node);
+        let given = self.give_word_back(me, kind);
+        list.end();
+        given
+    }
+
+    /// Gives one back as it came from an owner that ended.
+    fn give_back_dead(&self, kind: u32) -> Result<(), RawError> {
+        let list = List::of_this_thread().map_err(RawError::Sys)?;
+        let address = std::ptr::from_ref(&self.word);
+        list.begin(&self.node, false);
+        list.remove(&self.node);
+        // ORDERING: Release pairs with the Acquire of who asks.
+        if self.word.swap(DIED, Ordering::Release) & WAITERS != 0 {
+            futex::wake_in(Self::scope(kind), address, 1);
+        }
+        list.end();
         Ok(())
     }
 
@@ -532,6 +606,12 @@ impl RawMutex {
     /// Whether the caller has it.
     pub fn is_mine(&self) -> bool {
         self.owner() == gettid().0
+    }
+
+    /// Whether its owner took it again, and so has to give it back more than once. For the owner.
+    pub fn is_taken_again(&self) -> bool {
+        // ORDERING: Relaxed: only the owner writes it.
+        self.depth.load(Ordering::Relaxed) > 0
     }
 
     /// Says that somebody may wait, so that the caller, which holds the mutex, wakes it.

@@ -14,7 +14,7 @@ pub(crate) fn now_ns() -> u64 {
 }
 
 /// `ns` as the kernel wants it.
-pub(super) fn timespec(ns: u64) -> libc::timespec {
+pub(crate) fn timespec(ns: u64) -> libc::timespec {
     libc::timespec { tv_sec: (ns / NS_PER_S) as libc::time_t, tv_nsec: (ns % NS_PER_S) as libc::c_long }
 }
 
