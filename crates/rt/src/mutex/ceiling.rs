@@ -104,9 +104,16 @@ pub fn note_own(level: u8) -> bool {
     })
 }
 
-/// Policy and level of the calling thread by itself, while ceilings hold it above that; `None` while none does.
-pub fn own_scheduling() -> Option<(i32, u8)> {
-    HELD.with(|held| held.own.get().map(|own| (own.policy(), own.level)))
+/// Policy and level of the calling thread by itself, ceilings not counted.
+///
+/// # Errors
+/// What the kernel says.
+pub fn own_scheduling() -> Result<(i32, u8), SysError> {
+    let own = match HELD.with(|held| held.own.get()) {
+        Some(own) => own,
+        None => sched::scheduling(ME)?,
+    };
+    Ok((own.policy(), own.level))
 }
 
 /// Another policy and level for the calling thread by itself, while ceilings hold it: it has the higher of level and ceilings.

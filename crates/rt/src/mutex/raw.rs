@@ -248,7 +248,38 @@ impl RawMutex {
         if kind & SLOW == 0 && self.word.compare_exchange(FREE, me.0, Ordering::Acquire, Ordering::Relaxed).is_ok() {
             return Ok(Acquired::Clean);
         }
+        if kind & SLOW == ROBUST && self.take_free_robust(me, kind) {
+            return Ok(Acquired::Clean);
+        }
         self.lock_slow(me, kind, limit)
+    }
+
+    /// Takes a robust one that is free and as it should be; else does nothing, and says so.
+    #[inline]
+    fn take_free_robust(&self, me: Tid, kind: u32) -> bool {
+        let Ok(list) = List::of_this_thread() else { return false };
+        let inherits = kind & INHERIT != 0;
+        list.begin(&self.node, inherits);
+        // ORDERING: Acquire pairs with the Release of the unlock.
+        let taken = self.word.compare_exchange(FREE, me.0, Ordering::Acquire, Ordering::Relaxed).is_ok();
+        // ORDERING: Relaxed: the mutex orders its state.
+        if taken && self.state.load(Ordering::Relaxed) != 0 {
+            // It is not recoverable: it is given back, and asked for as it should be.
+            return self.give_back_lost(me, kind, list);
+        }
+        if taken {
+            list.insert(&self.node, inherits);
+        }
+        list.end();
+        taken
+    }
+
+    #[cold]
+    fn give_back_lost(&self, me: Tid, kind: u32, list: List) -> bool {
+        // The kernel has no reason to refuse; one that is lost helps nobody.
+        let _ = self.give_word_back(me, kind);
+        list.end();
+        false
     }
 
     #[cold]
@@ -465,7 +496,34 @@ impl RawMutex {
         {
             return Ok(());
         }
+        if kind & SLOW == ROBUST && self.give_back_robust(me, kind) {
+            return Ok(());
+        }
         self.unlock_slow(me, kind)
+    }
+
+    /// Gives back a robust one that is as it should be, and that nobody waits for; else does nothing, and says so.
+    #[inline]
+    fn give_back_robust(&self, me: Tid, kind: u32) -> bool {
+        // ORDERING: Relaxed, here and below: who reads its own id there wrote it, and the rest is the owner's.
+        let is_simple = self.word.load(Ordering::Relaxed) == me.0
+            && self.state.load(Ordering::Relaxed) == 0
+            && (kind & TYPE != RECURSIVE || self.depth.load(Ordering::Relaxed) == 0);
+        if !is_simple {
+            return false;
+        }
+        let Ok(list) = List::of_this_thread() else { return false };
+        let inherits = kind & INHERIT != 0;
+        list.begin(&self.node, inherits);
+        list.remove(&self.node);
+        // ORDERING: Release pairs with the Acquire of the lock.
+        let given = self.word.compare_exchange(me.0, FREE, Ordering::Release, Ordering::Relaxed).is_ok();
+        if !given {
+            // Somebody has come to wait.
+            list.insert(&self.node, inherits);
+        }
+        list.end();
+        given
     }
 
     #[cold]

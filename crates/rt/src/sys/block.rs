@@ -48,7 +48,9 @@ mod found {
         // ORDERING: as in `tid`.
         match OFFSET.load(Ordering::Relaxed) {
             0 => None,
-            offset => Some(std::ptr::with_exposed_provenance_mut(thread_pointer() + offset + TO_HEAD)),
+            offset => {
+                Some(std::ptr::with_exposed_provenance_mut(thread_pointer().wrapping_add(offset).wrapping_add(TO_HEAD)))
+            }
         }
     }
 

@@ -88,6 +88,7 @@ impl List {
     }
 
     /// Says what is about to be taken, or given back: should the thread end in between, the kernel looks at it.
+    #[inline]
     pub(crate) fn begin(self, node: &Node, inherits: bool) {
         // SAFETY: the head is this thread's, which alone writes it; the kernel reads it when the thread ends.
         unsafe { ptr::write_volatile(&raw mut (*self.0).pending, node.link(inherits)) };
@@ -95,6 +96,7 @@ impl List {
     }
 
     /// It was taken or given back, or not: that is over.
+    #[inline]
     pub(crate) fn end(self) {
         compiler_fence(Ordering::SeqCst);
         // SAFETY: as in `begin`.
@@ -102,6 +104,7 @@ impl List {
     }
 
     /// Links a lock that this thread has taken.
+    #[inline]
     pub(crate) fn insert(self, node: &Node, inherits: bool) {
         // SAFETY: the head, and every node linked, belong to locks this thread holds, which stay where they are; it alone changes their links.
         unsafe {
@@ -115,6 +118,7 @@ impl List {
     }
 
     /// Takes a lock out of the list. One that is in none is left alone.
+    #[inline]
     pub(crate) fn remove(self, node: &Node) {
         let (prev, next) = (node.prev.get() & !INHERITS, node.next.get());
         if prev == 0 || next == 0 {
