@@ -120,20 +120,20 @@ unsafe fn lock(mutex: *mut RawMutex, limit: Limit) -> c_int {
 #[cold]
 fn not_simply(mutex: &RawMutex, limit: Limit, taken: Result<Acquired, RawError>) -> c_int {
     match &taken {
-        Err(error) if stays(mutex, error) => stay(mutex, limit),
+        Err(error) if stays(mutex, limit, error) => stay(mutex, limit),
         _ => answer(taken),
     }
 }
 
-/// Whether the caller waits all the same: POSIX lets it wait for ever for a normal mutex of its own, and for one whose owner ended.
-/// A program whose mutexes inherit because the policy says so does not expect to be refused.
-fn stays(mutex: &RawMutex, error: &RawError) -> bool {
+/// Whether the caller waits all the same: POSIX lets it wait for ever for a normal mutex of its own, and for one whose owner ended; who gave
+/// a time is told that it has come, as by the C library. A program whose mutexes inherit because the policy says so does not expect to be refused.
+fn stays(mutex: &RawMutex, limit: Limit, error: &RawError) -> bool {
     let is_normal = matches!(mutex.kind() & kind::TYPE, kind::NORMAL | kind::ADAPTIVE);
     match error {
         RawError::Sys(error) => error.errno == libc::ESRCH,
         RawError::Deadlock(_) if Policy::get().refuses() => false,
         RawError::Deadlock(_) if mutex.is_mine() => is_normal,
-        RawError::Deadlock(_) => mutex.kind() & CONVERTED != 0,
+        RawError::Deadlock(_) => mutex.kind() & CONVERTED != 0 || matches!(limit, Limit::At(_)),
         _ => false,
     }
 }
@@ -149,7 +149,7 @@ fn stay(mutex: &RawMutex, limit: Limit) -> c_int {
         }
         let taken = mutex.lock(limit);
         match &taken {
-            Err(error) if stays(mutex, error) => {}
+            Err(error) if stays(mutex, limit, error) => {}
             _ => return answer(taken),
         }
     }
@@ -191,7 +191,7 @@ pub unsafe extern "C" fn pthread_mutex_destroy(mutex: *mut RawMutex) -> c_int {
     // SAFETY: promised by the caller.
     let known = unsafe { &*mutex };
     // A robust one may be in the name of a thread that ended.
-    if known.kind() & kind::ROBUST == 0 && !known.is_free() {
+    if known.kind() & kind::ROBUST == 0 && known.is_in_use() {
         return EBUSY;
     }
     // SAFETY: promised by the caller; nobody uses it.

@@ -148,9 +148,11 @@ impl RawCondvar {
         self.waiters.fetch_add(WAITER, Ordering::SeqCst);
         // ORDERING: SeqCst, as the counts and the changes of a signal: one that sees no waiter comes before this load, which sees its change.
         let seen = self.signals.load(Ordering::SeqCst);
+        mutex.go_away();
         match mutex.unlock() {
             Ok(()) => Ok(Waiting { seen, kind, kept: kind & kind::TYPE == kind::RECURSIVE && mutex.is_mine() }),
             Err(error) => {
+                mutex.come_back();
                 self.leave();
                 Err(error)
             }
@@ -222,7 +224,9 @@ impl RawCondvar {
             mutex.lock_moved()
         } else {
             mutex.lock_after_wait(ended == Ended::Woken)
-        }?;
+        };
+        mutex.come_back();
+        let acquired = acquired?;
         match ended {
             Ended::TimedOut if !is_signalled => Ok((acquired, WaitEnd::TimedOut)),
             Ended::Refused(errno) if !matches!(errno, libc::EDEADLK) => {

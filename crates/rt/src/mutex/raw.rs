@@ -72,7 +72,8 @@ pub struct RawMutex {
     depth: AtomicU32,
     /// The states of a robust one; otherwise not used.
     state: AtomicU32,
-    users: AtomicU32,
+    /// Threads that gave it back to wait for a condition, and will ask for it again.
+    away: AtomicU32,
     kind: AtomicU32,
     /// Real-time threads that wait, where that is asked for.
     urgent: AtomicU16,
@@ -143,7 +144,7 @@ impl RawMutex {
             word: AtomicU32::new(FREE),
             depth: AtomicU32::new(0),
             state: AtomicU32::new(0),
-            users: AtomicU32::new(0),
+            away: AtomicU32::new(0),
             kind: AtomicU32::new(kind),
             urgent: AtomicU16::new(0),
             ceiling: AtomicU8::new(ceiling),
@@ -171,6 +172,23 @@ impl RawMutex {
         self.word.load(Ordering::Relaxed) == FREE
     }
 
+    /// Whether somebody has it, waits for it, or will after a wait for a condition.
+    pub fn is_in_use(&self) -> bool {
+        // ORDERING: Relaxed: only looked at.
+        !self.is_free() || self.away.load(Ordering::Relaxed) > 0
+    }
+
+    /// The caller, which has it, gives it back to wait for a condition.
+    pub(super) fn go_away(&self) {
+        // ORDERING: Relaxed, here and below: only counted.
+        self.away.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// It has come back.
+    pub(super) fn come_back(&self) {
+        self.away.fetch_sub(1, Ordering::Relaxed);
+    }
+
     /// In a child process: what `thread` of the parent had is the caller's, which came from it. Says whether it had this.
     ///
     /// For those that are neither robust nor protect, of this process alone.
@@ -193,8 +211,9 @@ impl RawMutex {
         &self.word
     }
 
+    /// When an owner ends, the kernel wakes as if others mapped it, too: who waits for a robust one has to wait in that way.
     pub(crate) fn scope(kind: u32) -> Scope {
-        if kind & SHARED == 0 { Scope::Private } else { Scope::Shared }
+        if kind & (SHARED | ROBUST) == 0 { Scope::Private } else { Scope::Shared }
     }
 
     /// The level of a ceiling.
