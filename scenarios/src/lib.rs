@@ -3,6 +3,7 @@
 
 use lockwright_model::format::parse_system;
 use lockwright_model::{Duration, Event, Instant, Observation, Priority, Protocol, Record, System, TaskId};
+use lockwright_sim::Unlock;
 use serde::Deserialize;
 use std::path::Path;
 
@@ -21,6 +22,7 @@ struct Script {
     shows: String,
     run_for: String,
     protocol: String,
+    fulock: Option<String>,
     #[serde(default)]
     change: Vec<Change>,
     #[serde(default)]
@@ -47,6 +49,9 @@ struct Executes {
     at_least: Option<String>,
     at_most: Option<String>,
 }
+
+const UNLOCKS: [(&str, Unlock); 3] =
+    [("serial", Unlock::Serial), ("parallel", Unlock::Parallel), ("auto", Unlock::Auto)];
 
 /// What somebody saw who executed a scenario.
 #[derive(Debug)]
@@ -91,6 +96,24 @@ impl Scenario {
     #[must_use]
     pub fn protocol(&self) -> Protocol {
         Protocol::from_name(&self.script.protocol).expect("a script names a protocol")
+    }
+
+    /// The same with the resources of one `fulock`.
+    #[must_use]
+    pub fn by_fulock(mut self, unlock: Unlock) -> Self {
+        let name = UNLOCKS.into_iter().find(|&(_, other)| other == unlock).map(|(name, _)| name.into());
+        self.script.fulock = name;
+        self
+    }
+
+    /// How the locks of a `fulock` are unlocked, where the script is about that: only the simulator executes it.
+    ///
+    /// # Panics
+    /// When the script names no way to unlock.
+    #[must_use]
+    pub fn fulock(&self) -> Option<Unlock> {
+        let name = self.script.fulock.as_deref()?;
+        Some(UNLOCKS.into_iter().find(|unlock| unlock.0 == name).expect("a script names a way to unlock").1)
     }
 
     /// For how long jobs arrive.
@@ -182,7 +205,10 @@ pub fn simulate(scenario: &Scenario) -> Seen {
         changes: changes.collect(),
         ..lockwright_sim::Config::default()
     };
-    let mut simulation = lockwright_sim::Simulation::new(&scenario.system, &config, Vec::new());
+    let mut simulation = match scenario.fulock() {
+        Some(unlock) => lockwright_sim::Simulation::with_fulock(&scenario.system, &config, unlock, Vec::new()),
+        None => lockwright_sim::Simulation::new(&scenario.system, &config, Vec::new()),
+    };
     simulation.run_until(Instant::ZERO + scenario.run_for());
     let observations = simulation.observations();
     Seen { records: simulation.into_tracer(), observations }

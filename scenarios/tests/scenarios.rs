@@ -5,7 +5,10 @@ mod machine;
 
 use lockwright_model::{Event, Protocol};
 use lockwright_scenarios::{Scenario, run, simulate};
+use lockwright_sim::Unlock;
 
+/// About the ways to unlock of a `fulock`, which no real thread executes yet.
+const SIMULATED: [&str; 2] = ["fulock-parallel", "fulock-serial"];
 const ALL: [&str; 6] = ["fusyn-figure-7", "icpp-ceiling", "mpcp-order", "none-inversion", "pip-chain", "pip-steal"];
 
 fn expect_none(name: &str, who: &str, faults: &[String]) {
@@ -18,12 +21,14 @@ fn every_script_is_in_the_list() {
     let mut found: Vec<String> =
         std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
     found.sort();
-    assert_eq!(found, ALL);
+    let mut listed = [&SIMULATED[..], &ALL].concat();
+    listed.sort_unstable();
+    assert_eq!(found, listed);
 }
 
 #[test]
 fn in_virtual_time() {
-    for name in ALL {
+    for name in SIMULATED.into_iter().chain(ALL) {
         let scenario = Scenario::read(name);
         expect_none(name, "simulated", &scenario.faults(&simulate(&scenario)));
     }
@@ -77,6 +82,25 @@ fn under_another_protocol_the_expectations_fail() {
         let scenario = Scenario::read(name).under(other);
         let seen = simulate(&scenario);
         assert!(!scenario.faults(&seen).is_empty(), "{name} holds under {other} too");
+    }
+}
+
+/// One `fulock` with three protections does what three machines do, but for who gets a lock that is unlocked: only `pip` has its rule.
+#[test]
+fn a_fulock_does_what_the_protocols_do_and_unlocks_as_it_is_told() {
+    let faults = |name: &str, unlock| {
+        let scenario = Scenario::read(name).by_fulock(unlock);
+        scenario.faults(&simulate(&scenario))
+    };
+    for unlock in [Unlock::Serial, Unlock::Parallel, Unlock::Auto] {
+        for name in ["fusyn-figure-7", "icpp-ceiling", "none-inversion", "pip-chain"] {
+            expect_none(name, "simulated by a fulock", &faults(name, unlock));
+        }
+        // `pip` lets a more urgent task come between, and no other: serial neither, parallel both.
+        assert!(!faults("pip-steal", unlock).is_empty());
+        let serial = unlock != Unlock::Parallel;
+        assert_eq!(faults("fulock-serial", unlock).is_empty(), serial);
+        assert_eq!(faults("fulock-parallel", unlock).is_empty(), !serial);
     }
 }
 

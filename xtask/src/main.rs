@@ -12,7 +12,7 @@ type Chore = (&'static str, &'static str, fn() -> Result<(), String>);
 const CHORES: [Chore; 5] = [
     ("test", "check the toolchain, then run every test and every example", test),
     ("examples", "run the example files through the command line", examples::run),
-    ("loom", "explore the interleavings of two and three threads on every spinlock", loom),
+    ("loom", "explore the interleavings of two to four threads on every spinlock", loom),
     ("shuttle", "sample the interleavings of four to six threads on every spinlock", shuttle),
     ("schema", "write docs/output.schema.json from the types it describes", schema),
 ];

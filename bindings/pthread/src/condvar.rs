@@ -40,13 +40,14 @@ unsafe extern "C" fn cancelled(wait: *mut c_void) {
 unsafe fn suspend(mut wait: Wait<'_>, until: Option<Deadline>) -> Suspended {
     // BOUND: `until`; each round a signal handler ran.
     loop {
-        let mut suspension = wait.cond.suspension(&wait.waiting, wait.mutex, until);
+        let mut suspension = wait.cond.suspension(&mut wait.waiting, wait.mutex, until);
         if let Some(time) = &suspension.time {
             suspension.arguments[3] = std::ptr::from_ref(time).expose_provenance() as c_long;
         }
         // SAFETY: arguments, time and wait outlive the call; they need no drop.
         let answer =
             unsafe { lockwright_suspend(suspension.arguments.as_ptr(), cancelled, (&raw mut wait).cast::<c_void>()) };
+        wait.cond.resumed(&mut wait.waiting, wait.mutex);
         let ended = Suspended::answered(answer);
         if !wait.cond.is_disturbed(&wait.waiting, ended) {
             return ended;

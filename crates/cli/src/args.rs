@@ -26,13 +26,13 @@ pub struct Cli {
 #[derive(Subcommand, Debug)]
 pub enum Verb {
     /// Prove bounds: blocking, response times, slack
-    #[command(after_help = with_statuses(CHECK_EXAMPLES))]
+    #[command(after_help = with(CHECK_EXAMPLES, exit::HELP))]
     Check(Check),
     /// Play the schedule in virtual time and hold what is observed against the bounds
-    #[command(after_help = with_statuses(SIMULATE_EXAMPLES))]
+    #[command(after_help = with(SIMULATE_EXAMPLES, exit::HELP))]
     Simulate(Simulate),
     /// Execute the tasks as real-time threads on this machine and hold what is observed against the bounds
-    #[command(after_help = with_statuses(RUN_EXAMPLES))]
+    #[command(after_help = with(RUN_EXAMPLES, exit::HELP))]
     Run(Run),
     /// Say what this machine lacks for real time, and the fix for each
     #[command(after_help = DOCTOR_HELP)]
@@ -41,10 +41,10 @@ pub enum Verb {
     #[command(after_help = IMPORT_HELP)]
     Import(Import),
     /// Measure what locks cost on this machine
-    #[command(subcommand)]
+    #[command(subcommand, after_help = STATUSES)]
     Measure(Measure),
     /// Repeat a published simulation
-    #[command(subcommand)]
+    #[command(subcommand, after_help = STATUSES)]
     Study(Study),
 }
 
@@ -81,30 +81,30 @@ Exit status:
   0  imported
   2  the arguments or the file are wrong, or the file holds what cannot be modelled";
 
-const LOCKS_HELP: &str = "Examples:
+const LOCKS_EXAMPLES: &str = "Examples:
   lockwright measure locks
   lockwright measure locks --alone
-  lockwright measure locks --section 70us --rate 0.5,2 --requests 10000 --csv results --svg figures
+  lockwright measure locks --section 70us --rate 0.5,2 --requests 10000 --csv results --svg figures";
 
-Exit status:
-  0  measured
-  2  the arguments are wrong
-  3  the machine refuses, such as for want of permission
-  130  interrupted (Ctrl-C); what was measured to its end until then is printed";
+const MUTEX_EXAMPLES: &str = "Examples:
+  lockwright measure mutex
+  lockwright measure mutex --alone
+  lockwright measure mutex --waiters 1,10,100,1000 --rounds 1000 --csv results --svg figures";
 
-const BPL_HELP: &str = "Examples:
+const BPL_EXAMPLES: &str = "Examples:
   lockwright study bpl
   lockwright study bpl --cores 64 --burst 8,32 --svg figures --csv figures.csv
-  lockwright study bpl --cores 64 --burst 8 --rate 0.001,0.01,0.1,1 --requests 100000 --seed 7 --json
+  lockwright study bpl --cores 64 --burst 8 --rate 0.001,0.01,0.1,1 --requests 100000 --seed 7 --json";
 
-Exit status:
-  0  simulated
+/// Of the verbs that know no deadlines.
+const STATUSES: &str = "Exit status:
+  0  done
   2  the arguments are wrong
-  3  the machine refuses, such as on a full disk
-  130  interrupted (Ctrl-C); what was simulated to its end until then is printed";
+  3  the machine refuses, such as for want of permission or on a full disk
+  130  interrupted (Ctrl-C); what came to its end until then is printed";
 
-fn with_statuses(examples: &str) -> String {
-    format!("{examples}\n\n{}", exit::HELP)
+fn with(examples: &str, statuses: &str) -> String {
+    format!("{examples}\n\n{statuses}")
 }
 
 /// A file and a protocol: what three verbs share.
@@ -201,8 +201,40 @@ pub enum Measure {
     ///
     /// Under contention, one task a CPU asks at random (Poisson), above everything else on the machine for at most 0.7 s of each
     /// second. That needs the right to real-time priorities; `--alone` does without.
-    #[command(after_help = LOCKS_HELP)]
+    #[command(after_help = with(LOCKS_EXAMPLES, STATUSES))]
     Locks(Locks),
+    /// Mutexes, ours beside the C library's: alone, and from one owner to the next behind many waiters
+    ///
+    /// The hand-over is on one CPU: an owner gives back to waiters more urgent than itself, and the time until the first of them
+    /// executes is taken. That, and ceilings, need the right to real-time priorities; `--alone` does without.
+    #[command(after_help = with(MUTEX_EXAMPLES, STATUSES))]
+    Mutex(Mutexes),
+}
+
+/// `measure mutex`.
+#[derive(Args, Debug)]
+pub struct Mutexes {
+    /// How many readings of each mutex alone
+    #[arg(long, value_name = "N", default_value_t = 10_000, value_parser = clap::builder::RangedU64ValueParser::<usize>::new().range(1..=10_000_000))]
+    pub readings: usize,
+    /// Only alone, without hand-overs
+    #[arg(long)]
+    pub alone: bool,
+    /// How many threads wait; several with commas between them
+    #[arg(long, value_name = "LIST", value_delimiter = ',', default_value = "1,2,5,10,15,50,100,500,1000,2000", value_parser = clap::builder::RangedU64ValueParser::<usize>::new().range(1..=10_000))]
+    pub waiters: Vec<usize>,
+    /// How many hand-overs for each number of waiters
+    #[arg(long, value_name = "N", default_value_t = 101, value_parser = clap::builder::RangedU64ValueParser::<usize>::new().range(1..=100_000))]
+    pub rounds: usize,
+    /// Print one JSON object instead of tables (docs/output.schema.json)
+    #[arg(long)]
+    pub json: bool,
+    /// Write the results as CSV into this folder, too: cost.csv and hand-over.csv
+    #[arg(long, value_name = "FOLDER", value_hint = ValueHint::DirPath)]
+    pub csv: Option<PathBuf>,
+    /// Draw figures into this folder: costs alone with warm and cold caches, and hand-overs over the waiters
+    #[arg(long, value_name = "FOLDER", value_hint = ValueHint::DirPath)]
+    pub svg: Option<PathBuf>,
 }
 
 /// `measure locks`.
@@ -212,7 +244,7 @@ pub struct Locks {
     #[arg(long, value_name = "N", default_value_t = 10_000, value_parser = clap::builder::RangedU64ValueParser::<usize>::new().range(1..=10_000_000))]
     pub readings: usize,
     /// Only alone, without contention
-    #[arg(long)]
+    #[arg(long, conflicts_with_all = ["section", "requests", "rate"])]
     pub alone: bool,
     /// Length of a critical section under contention
     #[arg(long, value_name = "DURATION", default_value = "70us", value_parser = section)]
@@ -246,7 +278,7 @@ pub enum Study {
     /// yet, each core being one, and all of them request the lock at one instant. Critical sections are exponential with a
     /// mean of 100 units of time; gaps between bursts are exponential, too, and sizes of bursts uniform. The three locks meet
     /// the same bursts and the same sections.
-    #[command(after_help = BPL_HELP)]
+    #[command(after_help = with(BPL_EXAMPLES, STATUSES))]
     Bpl(Bpl),
 }
 
@@ -268,7 +300,7 @@ pub struct Bpl {
     /// How many runs of each; they count together
     #[arg(long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..=1_000))]
     pub runs: u32,
-    /// The seed of the first run; the next runs have the numbers after it [default: drawn, and printed]
+    /// The seed, from which the seed of each run is drawn [default: drawn, and printed]
     #[arg(long, value_name = "N")]
     pub seed: Option<u64>,
     /// Who gets a lock that is free when a burst comes

@@ -30,7 +30,7 @@ pub fn check(arguments: &Check, console: &Console) -> Result<Exit, Exit> {
     let system = &input.system;
     let task = arguments.explain.as_deref().map(|name| find_task(system, name, console)).transpose()?;
     if arguments.sensitivity {
-        interrupt::listen(|| {});
+        interrupt::listen(|| {}, console);
     }
     let answer = |protocol: Protocol| {
         let analysis: Analysis = analyse(system, protocol);

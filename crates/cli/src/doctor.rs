@@ -3,23 +3,8 @@
 use crate::args::Doctor;
 use crate::console::Console;
 use crate::exit::Exit;
-use crate::json;
+use crate::json::{self, DoctorFinding, DoctorOutput, DoctorState, DoctorVerb};
 use lockwright::doctor::{Finding, State, examine};
-use serde::Serialize;
-
-#[derive(Serialize)]
-struct Output<'a> {
-    verb: &'static str,
-    findings: Vec<FindingResult<'a>>,
-}
-
-#[derive(Serialize)]
-struct FindingResult<'a> {
-    name: &'a str,
-    state: &'static str,
-    found: &'a str,
-    fix: Option<&'a str>,
-}
 
 /// Does `doctor`.
 ///
@@ -28,13 +13,17 @@ struct FindingResult<'a> {
 pub fn doctor(arguments: &Doctor, console: &Console) -> Result<Exit, Exit> {
     let findings = examine();
     let text = if arguments.json {
-        let findings = findings.iter().map(|finding| FindingResult {
-            name: finding.name,
-            state: finding.state.name(),
-            found: &finding.found,
-            fix: Some(finding.fix.as_str()).filter(|fix| !fix.is_empty()),
+        let findings = findings.iter().map(|finding| DoctorFinding {
+            name: finding.name.to_owned(),
+            state: match finding.state {
+                State::Ok => DoctorState::Ok,
+                State::Warn => DoctorState::Warn,
+                State::Missing => DoctorState::Missing,
+            },
+            found: finding.found.clone(),
+            fix: Some(finding.fix.clone()).filter(|fix| !fix.is_empty()),
         });
-        json::to_text(&Output { verb: "doctor", findings: findings.collect() })
+        json::to_text(&DoctorOutput { verb: DoctorVerb::Doctor, findings: findings.collect() })
     } else {
         let width = findings.iter().map(|finding| finding.name.chars().count()).max().unwrap_or(0);
         findings.iter().map(|finding| line(finding, width, console.color_out)).collect()

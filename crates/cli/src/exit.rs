@@ -6,7 +6,7 @@ use std::process::ExitCode;
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(u8)]
 pub enum Exit {
-    /// All deadlines hold.
+    /// Done; where the verb is about deadlines, all of them hold.
     Holds = 0,
     /// Some deadlines do not.
     Misses = 1,
@@ -32,10 +32,10 @@ impl From<Exit> for ExitCode {
     }
 }
 
-/// Shown at the end of every help text.
+/// Shown at the end of the help.
 pub const HELP: &str = "Exit status:
-  0  all deadlines hold
-  1  some deadlines do not hold; for `check`, or cannot be shown to
+  0  done; `check`: all deadlines hold; `simulate`, `run`: no miss was seen
+  1  `check`: some deadlines do not, or cannot be shown to; `simulate`, `run`: a miss was seen
   2  the arguments or the file are wrong
   3  the machine refuses, such as no real-time permission
   130  interrupted (Ctrl-C); what was seen until then is printed";

@@ -22,6 +22,13 @@ impl ResultFile {
     /// # Errors
     /// Says why it cannot be opened.
     pub fn open(path: &Path, option: &str, console: &Console) -> Result<Self, Exit> {
+        if path == Path::new("-") {
+            console.error(
+                format!("{option} wants a file"),
+                "`--json` prints the results to standard output; `./-` is a file of that name",
+            );
+            return Err(Exit::BadInput);
+        }
         match OpenOptions::new().write(true).create(true).truncate(false).open(path) {
             Ok(file) => Ok(Self { path: path.to_owned(), file }),
             Err(error) => {
@@ -38,6 +45,12 @@ impl ResultFile {
     #[must_use]
     pub fn path(&self) -> &Path {
         &self.path
+    }
+
+    /// Whether nothing stands in it.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.file.metadata().is_ok_and(|metadata| metadata.len() == 0)
     }
 
     /// Puts what `fill` writes in the place of what stood there.
@@ -109,12 +122,20 @@ impl ResultFolder {
 ///
 /// # Errors
 /// When a result is no row of plain values.
-pub fn csv_text(results: &[impl Serialize]) -> Result<String, Box<dyn Error>> {
+pub fn csv_text<T: Serialize + Default>(results: &[T]) -> Result<String, Box<dyn Error>> {
     let mut writer = csv::Writer::from_writer(Vec::new());
     for result in results {
         writer.serialize(result)?;
     }
-    Ok(String::from_utf8(writer.into_inner()?)?)
+    if results.is_empty() {
+        // The names come with a row, so one is written, and taken out again.
+        writer.serialize(T::default())?;
+    }
+    let mut text = String::from_utf8(writer.into_inner()?)?;
+    if results.is_empty() {
+        text.truncate(text.find('\n').map_or(0, |end| end + 1));
+    }
+    Ok(text)
 }
 
 fn cannot_write(path: &Path, error: impl Display, console: &Console) -> Exit {

@@ -341,14 +341,14 @@ pub struct BplOutput {
     pub verb: StudyVerb,
     /// "bpl".
     pub study: BplStudy,
-    /// The seed of the first run of each result; the next runs have the numbers after it.
+    /// The seed, from which the seed of each run is drawn.
     pub seed: u64,
     /// How many runs there are behind each result.
     pub runs: u32,
     /// How many requests were asked for in each run; it ends a few requests later, between two batches.
     pub requests: u64,
-    /// Who gets a lock that is free when a burst comes: "random" is any member of it, "best" the most important one.
-    pub free_lock: String,
+    /// Who gets a lock that is free when a burst comes.
+    pub free_lock: BplFreeLock,
     /// Whether it was ended early by a signal; what was not simulated to its end has no result then.
     pub interrupted: bool,
     /// Three for each number of cores, mean burst and rate: one for each lock.
@@ -371,8 +371,18 @@ pub enum BplStudy {
     Bpl,
 }
 
+/// Who gets a lock that is free when a burst comes.
+#[derive(Clone, Copy, Serialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum BplFreeLock {
+    /// Any member of the burst, at random.
+    Random,
+    /// The most important member of the burst.
+    Best,
+}
+
 /// One lock under one traffic. Requests that were granted count, and no others.
-#[derive(Clone, Serialize, JsonSchema)]
+#[derive(Clone, Default, Serialize, JsonSchema)]
 pub struct BplResult {
     /// Sources of traffic, each with a priority of its own and at most one request at a time.
     pub cores: u32,
@@ -389,19 +399,23 @@ pub struct BplResult {
     pub weighted_delay: f64,
     /// `weighted_delay` divided by that of fifo; null where nobody waits under that.
     pub weighted_delay_over_fifo: Option<f64>,
-    /// Mean wait of all requests.
+    /// Mean wait of all granted requests. Waits are censored: one that still waits at the end does not count, however long it has
+    /// waited. Where cores are `unserved`, this is far below what a request has to expect.
     pub mean_wait: f64,
     /// Mean wait of the requests of the most important core; null where it never got the lock.
     pub top_mean_wait: Option<f64>,
     /// The most critical sections one request waited for, the one during which it came among them.
     pub max_sections_waited: u64,
+    /// Cores that never got the lock.
+    pub unserved: usize,
 }
 
 /// An order.
-#[derive(Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
+#[derive(Clone, Copy, PartialEq, Eq, Default, Serialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum BplLock {
     /// First come, first served.
+    #[default]
     Fifo,
     /// The most important first.
     Priority,
@@ -454,8 +468,60 @@ pub enum LocksSubject {
     Locks,
 }
 
-/// Lock and unlock of one lock that nobody else wants.
+/// What `measure mutex` prints.
 #[derive(Serialize, JsonSchema)]
+pub struct MutexOutput {
+    /// "measure".
+    pub verb: MeasureVerb,
+    /// "mutex".
+    pub subject: MutexSubject,
+    /// Cycles of the time-stamp counter in a nanosecond.
+    pub cycles_per_ns: f64,
+    /// Median cycles of a reading of nothing with warm caches; subtracted from the warm readings.
+    pub harness_cycles: u64,
+    /// The same with cold caches, for the cold readings; 0 where there are none.
+    pub cold_harness_cycles: u64,
+    /// Whether the costs were measured under SCHED_FIFO; those of ceilings are left out otherwise.
+    pub realtime: bool,
+    /// Readings of each mutex.
+    pub readings: usize,
+    /// Whether it was ended early by a signal.
+    pub interrupted: bool,
+    /// Lock and unlock without contention: each mutex warm, then each cold.
+    pub costs: Vec<LockCost>,
+    /// From an unlock until the first waiter executes; empty with `--alone`.
+    pub hand_over: Vec<MutexHandOver>,
+}
+
+/// The subject of [`MutexOutput`].
+#[derive(Clone, Copy, Serialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum MutexSubject {
+    /// Mutexes.
+    Mutex,
+}
+
+/// From one owner of a mutex to the next, on one CPU.
+#[derive(Default, Serialize, JsonSchema)]
+pub struct MutexHandOver {
+    /// Its name.
+    pub lock: String,
+    /// How many waited.
+    pub waiters: usize,
+    /// Readings.
+    pub rounds: usize,
+    /// The least, from before the unlock until the first waiter executes.
+    pub min_ns: u64,
+    /// The median.
+    pub median_ns: u64,
+    /// What one in ten exceeds.
+    pub p90_ns: u64,
+    /// The greatest.
+    pub max_ns: u64,
+}
+
+/// Lock and unlock of one lock that nobody else wants.
+#[derive(Default, Serialize, JsonSchema)]
 pub struct LockCost {
     /// Its name.
     pub lock: String,
@@ -472,7 +538,7 @@ pub struct LockCost {
 }
 
 /// One lock under contention.
-#[derive(Serialize, JsonSchema)]
+#[derive(Default, Serialize, JsonSchema)]
 pub struct LockContention {
     /// Its name.
     pub lock: String,
@@ -509,10 +575,11 @@ pub struct LockContention {
 }
 
 /// How often each task asks.
-#[derive(Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
+#[derive(Clone, Copy, PartialEq, Eq, Default, Serialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum LockArrivals {
     /// All equally often.
+    #[default]
     Equal,
     /// The less important, the more often.
     Rising,
@@ -529,6 +596,48 @@ impl LockArrivals {
     }
 }
 
+/// What `lockwright doctor` prints with `--json`.
+#[derive(Serialize, JsonSchema)]
+pub struct DoctorOutput {
+    /// "doctor".
+    pub verb: DoctorVerb,
+    /// What `run` needs, one after another.
+    pub findings: Vec<DoctorFinding>,
+}
+
+/// The verb of [`DoctorOutput`].
+#[derive(Clone, Copy, Serialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum DoctorVerb {
+    /// What this machine lacks.
+    Doctor,
+}
+
+/// One thing that `run` needs.
+#[derive(Serialize, JsonSchema)]
+pub struct DoctorFinding {
+    /// What was looked at.
+    pub name: String,
+    /// Whether it will do.
+    pub state: DoctorState,
+    /// What was found.
+    pub found: String,
+    /// What to do about it; null where nothing is to be done.
+    pub fix: Option<String>,
+}
+
+/// Whether something will do.
+#[derive(Clone, Copy, Serialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum DoctorState {
+    /// As it should be.
+    Ok,
+    /// `run` works, not as well as it could.
+    Warn,
+    /// `run` does not work without it.
+    Missing,
+}
+
 /// What `lockwright` prints with `--json`; `verb` tells which.
 #[derive(Serialize, JsonSchema)]
 #[serde(untagged)]
@@ -540,6 +649,10 @@ pub enum AnyOutput {
     Bpl(BplOutput),
     /// `measure locks`.
     Locks(LocksOutput),
+    /// `measure mutex`.
+    Mutex(MutexOutput),
+    /// `doctor`.
+    Doctor(DoctorOutput),
 }
 
 /// One object as text, ending in a newline.

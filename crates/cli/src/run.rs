@@ -56,7 +56,7 @@ pub fn run(arguments: &Run, console: &Console) -> Result<Exit, Exit> {
     // One control serves one run; a signal stops the run that goes on.
     let current = Arc::new(Mutex::new(Control::new()));
     let stopped = Arc::clone(&current);
-    interrupt::listen(move || stopped.lock().unwrap_or_else(PoisonError::into_inner).stop());
+    interrupt::listen(move || stopped.lock().unwrap_or_else(PoisonError::into_inner).stop(), console);
     let mut runs: Vec<Ran> = Vec::new();
     for &protocol in &protocols {
         let control = Control::new();

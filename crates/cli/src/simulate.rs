@@ -214,7 +214,7 @@ pub fn simulate(arguments: &Simulate, console: &Console) -> Result<Exit, Exit> {
     let system = &input.system;
     let protocols = arguments.subject.protocol.protocols(system);
     let plan = Plan::new(arguments, system, console);
-    interrupt::listen(|| {});
+    interrupt::listen(|| {}, console);
     if let (Some(seed), None) = (plan.seed, arguments.seed) {
         console.note(format!("the seed is {seed}; `--seed {seed}` repeats this simulation"));
     }

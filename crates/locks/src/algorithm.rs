@@ -31,7 +31,7 @@ pub unsafe trait Algorithm: Sized {
     /// When the slot is beyond those of the lock.
     fn acquire(&self, request: Self::Request<'_>) -> Self::Hold;
 
-    /// Takes the lock if it is free and nobody waits; never waits.
+    /// Takes the lock if it is free; never waits. A lock with an order is not free as long as somebody waits, once a release has seen that.
     ///
     /// # Panics
     /// When the slot is beyond those of the lock.
@@ -40,7 +40,8 @@ pub unsafe trait Algorithm: Sized {
     /// Gives the lock back.
     ///
     /// # Safety
-    /// `hold` came from an acquire of this very lock and has not been released.
+    /// `hold` came from an acquire of this very lock and has not been released; the slot it asked from lives, and has not asked this
+    /// lock since. A hold does not borrow the slot: a guard of [`SpinLock`](crate::SpinLock) does.
     unsafe fn release(&self, hold: Self::Hold);
 }
 
@@ -59,6 +60,8 @@ pub unsafe trait Abortable: Algorithm {
 }
 
 /// When to give up. Any `FnMut() -> bool` is one; with the feature `std`, so is `std::time::Instant`.
+///
+/// One that panics gives up, and has not taken the lock.
 pub trait Deadline {
     /// Whether the time has come. Asked once a look.
     fn passed(&mut self) -> bool;

@@ -98,15 +98,12 @@ impl<const SLOTS: usize, R> Clh<SLOTS, R> {
 impl<const SLOTS: usize, R: Relax> Clh<SLOTS, R> {
     /// Looks until the one before is done, and takes over its node.
     #[inline]
-    fn follow(&self, slot: usize, before: usize) {
+    fn follow(&self, slot: &Slot, index: usize, before: usize) {
         let node = self.node(before);
-        let mut relax = R::default();
         // ORDERING: Acquire pairs with the Release of `release`.
         // BOUND: the sections of those who asked before.
-        while node.held.load(Ordering::Acquire) != 0 {
-            relax.relax();
-        }
-        self.owned[slot].store(before ^ slot, Ordering::Relaxed);
+        slot.wait_until::<R>(|| node.held.load(Ordering::Acquire) == 0);
+        self.owned[index].store(before ^ index, Ordering::Relaxed);
     }
 }
 
@@ -126,29 +123,29 @@ unsafe impl<const SLOTS: usize, R: Relax> Algorithm for Clh<SLOTS, R> {
 
     #[inline]
     fn acquire(&self, slot: &Slot) -> usize {
-        let slot = slot.below(SLOTS);
-        let name = self.next_name(slot);
+        let index = slot.below(SLOTS);
+        let name = self.next_name(index);
         self.node(name).held.store(1, Ordering::Relaxed);
         // ORDERING: Release and Acquire: who finds a name in the tail finds its node held, or released since.
         let before = self.tail.swap(name, Ordering::AcqRel);
-        self.follow(slot, before);
+        self.follow(slot, index, before);
         name
     }
 
     #[inline]
     fn try_acquire(&self, slot: &Slot) -> Option<usize> {
-        let slot = slot.below(SLOTS);
+        let index = slot.below(SLOTS);
         // ORDERING: Acquire pairs with the Release of the swap: a node found free is so since it came, not from before.
         let before = self.tail.load(Ordering::Acquire);
         if self.node(before).held.load(Ordering::Relaxed) != 0 {
             return None;
         }
-        let name = self.next_name(slot);
+        let name = self.next_name(index);
         self.node(name).held.store(1, Ordering::Relaxed);
         // The node may have gone and come back held, under another name: then this fails. It would not, were names numbers of nodes.
         // ORDERING: Release as in `acquire`; Acquire was at the load above, of the same name. What the one before did is seen in `follow`.
         self.tail.compare_exchange(before, name, Ordering::Release, Ordering::Relaxed).ok()?;
-        self.follow(slot, before);
+        self.follow(slot, index, before);
         Some(name)
     }
 
@@ -172,13 +169,14 @@ mod tests {
 
     testing::exclusion!(Clh<16, testing::Patient>);
     testing::order!(Clh<16, testing::Patient>, Order::Fifo);
+    testing::orderings!(Clh<16, testing::Patient>, []);
 
     #[test]
     #[cfg(not(any(lockwright_loom, lockwright_shuttle)))]
     #[allow(unsafe_code)]
     fn a_node_does_not_come_back_under_its_name() {
         let lock = Clh::<1>::new();
-        // SAFETY: no other test claims slots while this one runs.
+        // SAFETY: this thread has the number, and the lock is its own.
         let slot = unsafe { Slot::new(0) };
         let names = [(); 4].map(|()| {
             let hold = lock.acquire(&slot);

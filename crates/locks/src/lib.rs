@@ -20,6 +20,11 @@
 //!
 //! None of these locks may be taken again by its holder: it would wait for itself.
 //!
+//! # Targets
+//! Targets whose atomics of 32 bits and of a pointer's width have compare-and-swap: not those that only load and store them, as
+//! `thumbv6m-none-eabi` does. 64-bit atomics are needed by none of the locks; where they exist, [`Bpl`] and [`Batched`] can be made of
+//! `u64` words.
+//!
 //! # Examples
 //! ```
 //! use lockwright_locks::{SpinLock, Ticket};

@@ -10,7 +10,7 @@
 //! ```
 
 use crate::sync::{AtomicU32, AtomicUsize, array, constructor, free_by_new};
-use crate::{Algorithm, Priority, Relax, Slot, Spin};
+use crate::{Algorithm, Priority, Relax, SLOTS_MAX, Slot, Spin};
 use core::marker::PhantomData;
 use core::sync::atomic::Ordering;
 use crossbeam_utils::CachePadded;
@@ -23,6 +23,9 @@ const GRANTED: u32 = 0;
 /// The most urgent waiter first, first come first served among equals; chosen when the lock is released.
 ///
 /// Each waiter spins on a line of its own.
+///
+/// A slot whose guard was leaked and that asks again waits for ever, and so do all others: the lock is held, and nobody is left to
+/// release it.
 ///
 /// # Bound
 /// To acquire: none, but for the most urgent, which waits for the section that goes on when it asks (and for those whose request its own
@@ -47,11 +50,9 @@ struct Node {
 }
 
 impl<const SLOTS: usize, R> Markatos<SLOTS, R> {
-    const FITS: () = assert!(SLOTS >= 1 && SLOTS <= crate::SLOTS_MAX, "a lock has 1 to SLOTS_MAX slots");
-
     constructor! {
         fn new() -> Self {
-            let () = Self::FITS;
+            const { assert!(1 <= SLOTS && SLOTS <= SLOTS_MAX, "a lock has 1 to SLOTS_MAX slots") };
             Self {
                 tail: CachePadded::new(AtomicUsize::new(NONE)),
                 nodes: array!(CachePadded::new(Node {
@@ -80,13 +81,14 @@ impl<const SLOTS: usize, R: Relax> Markatos<SLOTS, R> {
         }
     }
 
-    /// Before the most urgent of those that are linked from `first` on; `first` itself is never it.
+    /// Before the most urgent of those that are linked behind `holder`.
     ///
     /// BOUND: one step a waiter.
     fn before_most_urgent(&self, holder: usize) -> usize {
         let (mut best, mut highest) = (holder, None);
         let mut before = holder;
         loop {
+            // ORDERING: Acquire pairs with the Release that links: the node behind has its priority.
             let node = self.nodes[before].next.load(Ordering::Acquire);
             if node == NONE {
                 return best;
@@ -125,12 +127,9 @@ unsafe impl<const SLOTS: usize, R: Relax> Algorithm for Markatos<SLOTS, R> {
         if before != NONE {
             // ORDERING: Release pairs with the Acquire of the walk: the node is ready.
             self.nodes[before].next.store(me, Ordering::Release);
-            let mut relax = R::default();
             // ORDERING: Acquire pairs with the Release of the grant.
             // BOUND: see the type.
-            while node.state.load(Ordering::Acquire) != GRANTED {
-                relax.relax();
-            }
+            slot.wait_until::<R>(|| node.state.load(Ordering::Acquire) == GRANTED);
         }
         me
     }
@@ -151,7 +150,8 @@ unsafe impl<const SLOTS: usize, R: Relax> Algorithm for Markatos<SLOTS, R> {
     #[inline]
     unsafe fn release(&self, me: usize) {
         let node = &self.nodes[me];
-        if node.next.load(Ordering::Acquire) == NONE {
+        // ORDERING: Relaxed: what is behind the link is looked at after the walk's Acquire, or after that of `link`.
+        if node.next.load(Ordering::Relaxed) == NONE {
             // ORDERING: Release pairs with the Acquire of the next request's swap.
             if self.tail.compare_exchange(me, NONE, Ordering::Release, Ordering::Relaxed).is_ok() {
                 return;
@@ -159,27 +159,30 @@ unsafe impl<const SLOTS: usize, R: Relax> Algorithm for Markatos<SLOTS, R> {
             self.link(me);
         }
         let before = self.before_most_urgent(me);
-        let best = self.nodes[before].next.load(Ordering::Acquire);
+        // ORDERING: Relaxed: the walk has read it.
+        let best = self.nodes[before].next.load(Ordering::Relaxed);
         if before == me {
             // The first waiter is the best: its links are right as they are.
         } else {
             let first = node.next.load(Ordering::Relaxed);
+            // ORDERING: Acquire pairs with the Release that links: `before` will lead to a node that is ready.
             let after = match self.nodes[best].next.load(Ordering::Acquire) {
                 NONE => {
                     // best is the last, or about to be followed: `best -> none` becomes `before -> none`, if nobody came.
                     self.nodes[before].next.store(NONE, Ordering::Relaxed);
                     // ORDERING: Release: who links behind `before` does so after it was cleared. Acquire is not needed: nothing is read.
-                    match self.tail.compare_exchange(best, before, Ordering::AcqRel, Ordering::Relaxed) {
+                    match self.tail.compare_exchange(best, before, Ordering::Release, Ordering::Relaxed) {
                         Ok(_) => NONE,
                         Err(_) => self.link(best),
                     }
                 }
                 after => after,
             };
+            // ORDERING: Relaxed: links inside the queue are read by holders to come, whom the grant below reaches first.
             if after != NONE {
-                self.nodes[before].next.store(after, Ordering::Release);
+                self.nodes[before].next.store(after, Ordering::Relaxed);
             }
-            self.nodes[best].next.store(first, Ordering::Release);
+            self.nodes[best].next.store(first, Ordering::Relaxed);
         }
         // ORDERING: Release pairs with the Acquire of the waiter.
         self.nodes[best].state.store(GRANTED, Ordering::Release);
@@ -192,13 +195,18 @@ mod tests {
     use crate::testing::{self, Probe};
 
     impl<const SLOTS: usize, R: Relax> Probe for Markatos<SLOTS, R> {
+        /// The last of the queue, and linked: a holder or another waiter leads to it. A node that left may show its link still, to whom
+        /// it led: no slot waits twice before it is looked for.
         fn has_asked(&self, slot: usize, _: usize) -> bool {
-            // The last of the queue, and linked: some node's link is to it.
-            let linked = |node: &CachePadded<Node>| node.next.load(Ordering::Acquire) == slot;
-            self.tail.load(Ordering::Acquire) == slot && self.nodes.iter().any(linked)
+            // Relaxed, not to see to it that the holder sees what it has to see to itself.
+            let linked = |node: &CachePadded<Node>| node.next.load(Ordering::Relaxed) == slot;
+            self.tail.load(Ordering::Relaxed) == slot && self.nodes.iter().any(linked)
         }
     }
 
     testing::exclusion!(Markatos<8, testing::Patient>);
+    testing::orderings!(Markatos<8, testing::Patient>, [],
+        2: checks::against_an_arrival::<Markatos<8, testing::Patient>>((0, 1), &[(1, 1), (5, 1)], 3),
+    );
     testing::order!(Markatos<16, testing::Patient>, Order::Priority);
 }

@@ -94,17 +94,14 @@ impl<const SLOTS: usize, R> Mcs<SLOTS, R> {
 impl<const SLOTS: usize, R: Relax> Mcs<SLOTS, R> {
     /// `t -> s, t.next -> s`, then looks at `s.waits`.
     #[cold]
-    fn queue_behind(&self, before: u32, name: u32) {
+    fn queue_behind(&self, slot: &Slot, before: u32, name: u32) {
         let node = self.node(name);
         node.waits.store(1, Ordering::Relaxed);
         // ORDERING: Release pairs with the Acquire of the one before: its 0 in `waits` comes after this 1.
         self.node(before).next.store(name, Ordering::Release);
-        let mut relax = R::default();
         // ORDERING: Acquire pairs with the Release of the hand-off.
         // BOUND: the sections of those who asked before.
-        while node.waits.load(Ordering::Acquire) != 0 {
-            relax.relax();
-        }
+        slot.wait_until::<R>(|| node.waits.load(Ordering::Acquire) == 0);
     }
 
     /// `s.next.waits -> 0`.
@@ -146,7 +143,7 @@ unsafe impl<const SLOTS: usize, R: Relax> Algorithm for Mcs<SLOTS, R> {
         // Release of `release`, and with that of the one before.
         let before = self.tail.swap(name, Ordering::AcqRel);
         if before != NONE {
-            self.queue_behind(before, name);
+            self.queue_behind(slot, before, name);
         }
         name
     }
@@ -188,4 +185,5 @@ mod tests {
 
     testing::exclusion!(Mcs<16, testing::Patient>);
     testing::order!(Mcs<16, testing::Patient>, Order::Fifo);
+    testing::orderings!(Mcs<16, testing::Patient>, []);
 }

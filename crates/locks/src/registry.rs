@@ -34,7 +34,7 @@ mod tests {
 
     #[test]
     fn every_slot_is_claimed_once_and_comes_back() {
-        // Other tests of this process claim no slots.
+        // No other test of this process claims slots; what they make of numbers is for locks of their own.
         let all: Vec<Slot> = iter::from_fn(Slot::claim).collect();
         assert_eq!(all.iter().map(Slot::index).collect::<BTreeSet<_>>(), (0..SLOTS_MAX).collect());
         assert!(Slot::claim().is_none());

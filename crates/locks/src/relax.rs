@@ -3,6 +3,9 @@
 use crate::sync;
 
 /// What a waiter does between two looks. A new one for each wait.
+///
+/// It must not panic. Who waits for a lock without giving up cannot leave the queue: the lock comes to nobody then, and stays held. Nothing is
+/// unsound by it: the slot goes on waiting, and asks for no lock any more. `Batched`, `Bpl` and `Tas` are left in order.
 pub trait Relax: Default {
     /// Once a look that found nothing.
     fn relax(&mut self);

@@ -68,7 +68,7 @@ impl<A: Algorithm, T: ?Sized> SpinLock<A, T> {
         self.guard(self.algorithm.acquire(request))
     }
 
-    /// Takes the lock if it is free and nobody waits.
+    /// Takes the lock if it is free, as it is not while somebody waits whom a release has seen; never waits.
     ///
     /// # Panics
     /// When the slot is beyond those of the lock.
@@ -125,7 +125,7 @@ impl<A: for<'r> Algorithm<Request<'r> = ()>, T: ?Sized> SpinLock<A, T> {
         self.lock_with(())
     }
 
-    /// Takes the lock if it is free and nobody waits.
+    /// Takes the lock if it is free, as it is not while somebody waits whom a release has seen; never waits.
     #[inline]
     pub fn try_lock(&self) -> Option<Guard<'_, A, T>> {
         self.try_lock_with(())

@@ -70,6 +70,7 @@ mod model {
         hint::spin_loop();
     }
 
+    #[track_caller]
     pub(crate) fn fence(order: Ordering) {
         if fault::weaken(order) != Ordering::Relaxed {
             atomic::fence(order);
@@ -86,15 +87,19 @@ mod model {
                 pub(crate) fn new(value: $value) -> Self {
                     Self(atomic::$name::new(value))
                 }
+                #[track_caller]
                 pub(crate) fn load(&self, order: Ordering) -> $value {
                     self.0.load(fault::weaken(order))
                 }
+                #[track_caller]
                 pub(crate) fn store(&self, value: $value, order: Ordering) {
                     self.0.store(value, fault::weaken(order));
                 }
+                #[track_caller]
                 pub(crate) fn swap(&self, value: $value, order: Ordering) -> $value {
                     self.0.swap(value, fault::weaken(order))
                 }
+                #[track_caller]
                 pub(crate) fn compare_exchange(
                     &self,
                     current: $value,
@@ -104,15 +109,19 @@ mod model {
                 ) -> Result<$value, $value> {
                     self.0.compare_exchange(current, new, fault::weaken(success), fault::weaken(failure))
                 }
+                #[track_caller]
                 pub(crate) fn fetch_add(&self, value: $value, order: Ordering) -> $value {
                     self.0.fetch_add(value, fault::weaken(order))
                 }
+                #[track_caller]
                 pub(crate) fn fetch_sub(&self, value: $value, order: Ordering) -> $value {
                     self.0.fetch_sub(value, fault::weaken(order))
                 }
+                #[track_caller]
                 pub(crate) fn fetch_or(&self, value: $value, order: Ordering) -> $value {
                     self.0.fetch_or(value, fault::weaken(order))
                 }
+                #[track_caller]
                 pub(crate) fn fetch_and(&self, value: $value, order: Ordering) -> $value {
                     self.0.fetch_and(value, fault::weaken(order))
                 }
@@ -124,12 +133,14 @@ mod model {
     weakened!(AtomicU64, u64);
     weakened!(AtomicUsize, usize);
 
-    /// Which orderings are left out, for the tests of the tests.
+    /// Which orderings are left out, for the tests of the tests: everywhere, or at one place of the text.
     pub(crate) mod fault {
-        use core::cell::Cell;
+        use core::cell::{Cell, RefCell};
+        use core::panic::Location;
         use core::sync::atomic::Ordering;
+        use std::collections::BTreeSet;
 
-        #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+        #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
         pub(crate) enum Fault {
             None,
             /// Acquire counts for nothing.
@@ -138,17 +149,51 @@ mod model {
             NoRelease,
         }
 
+        /// The place of an access in the text.
+        pub(crate) type Site = &'static Location<'static>;
+
         // A model runs all its threads on one thread of the system.
         std::thread_local! {
-            static FAULT: Cell<Fault> = const { Cell::new(Fault::None) };
+            static FAULT: Cell<(Fault, Option<Site>)> = const { Cell::new((Fault::None, None)) };
+            /// What could be left out where, if it is asked for.
+            static SITES: RefCell<Option<BTreeSet<(Site, Fault)>>> = const { RefCell::new(None) };
         }
 
         pub(crate) fn set(fault: Fault) {
-            FAULT.set(fault);
+            FAULT.set((fault, None));
         }
 
+        pub(crate) fn set_at(site: Site, fault: Fault) {
+            FAULT.set((fault, Some(site)));
+        }
+
+        /// What `work` comes by that could be left out.
+        pub(crate) fn sites(work: impl FnOnce()) -> BTreeSet<(Site, Fault)> {
+            SITES.set(Some(BTreeSet::new()));
+            work();
+            SITES.take().unwrap_or_default()
+        }
+
+        #[track_caller]
         pub(super) fn weaken(order: Ordering) -> Ordering {
-            match (FAULT.get(), order) {
+            let here = Location::caller();
+            SITES.with_borrow_mut(|sites| {
+                if let Some(sites) = sites {
+                    let faults = [Fault::NoAcquire, Fault::NoRelease];
+                    sites.extend(
+                        faults.into_iter().filter(|&fault| weaker(order, fault) != order).map(|fault| (here, fault)),
+                    );
+                }
+            });
+            match FAULT.get() {
+                (fault, None) => weaker(order, fault),
+                (fault, Some(site)) if site == here => weaker(order, fault),
+                _ => order,
+            }
+        }
+
+        fn weaker(order: Ordering, fault: Fault) -> Ordering {
+            match (fault, order) {
                 (Fault::NoAcquire, Ordering::Acquire) | (Fault::NoRelease, Ordering::Release) => Ordering::Relaxed,
                 (Fault::NoAcquire, Ordering::AcqRel | Ordering::SeqCst) => Ordering::Release,
                 (Fault::NoRelease, Ordering::AcqRel | Ordering::SeqCst) => Ordering::Acquire,

@@ -96,5 +96,6 @@ mod tests {
     use crate::testing;
 
     testing::exclusion!(Tas<testing::Patient>);
+    testing::orderings!(Tas<testing::Patient>, []);
     testing::abort!(Tas<testing::Patient>);
 }

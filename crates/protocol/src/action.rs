@@ -58,6 +58,14 @@ pub enum Refusal {
     TooDeep,
     /// Waiting would close a cycle: the task would wait for itself.
     Deadlock,
+    /// Waiting would make a chain of waiting longer than the machine allows.
+    ChainTooLong,
+    /// Somebody else holds the resource, and the task does not want to wait.
+    Taken,
+    /// No owner of the resource died: there is nothing to make consistent.
+    Healthy,
+    /// The resource was released after the death of an owner without being made consistent: nobody gets it any more.
+    NotRecoverable,
 }
 
 impl fmt::Display for Refusal {
@@ -72,6 +80,10 @@ impl fmt::Display for Refusal {
             Self::AboveCeiling => "the task's priority is above the ceiling of the resource",
             Self::TooDeep => "the task holds too many resources already",
             Self::Deadlock => "the task would wait for itself",
+            Self::ChainTooLong => "too many tasks would wait for one another",
+            Self::Taken => "the resource is taken",
+            Self::Healthy => "the resource is consistent",
+            Self::NotRecoverable => "the resource is not recoverable",
         })
     }
 }

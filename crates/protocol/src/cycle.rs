@@ -1,22 +1,29 @@
-//! Deadlock, found before a task waits.
+//! Chains of waiting: a task waits for a resource, whose owner waits for a resource, whose owner …
 
 use lockwright_model::{ResourceId, TaskId};
 
-/// Whether the chain of owners from `resource`, each followed to what it waits for, leads back to `task`.
+/// The owners up the chain from `resource`, each with what it waits for; the last one waits for nothing, or for a free resource.
 ///
-/// BOUND: one step a task: there was no cycle before, for every request that would close one is refused.
+/// BOUND: one step a task: there is no cycle, for every request that would close one is refused.
+pub(crate) fn chain(
+    resource: ResourceId,
+    owner: impl Fn(ResourceId) -> Option<TaskId>,
+    waits_for: impl Fn(TaskId) -> Option<ResourceId>,
+) -> impl Iterator<Item = (TaskId, Option<ResourceId>)> {
+    let mut at = Some(resource);
+    core::iter::from_fn(move || {
+        let owner = owner(at?)?;
+        at = waits_for(owner);
+        Some((owner, at))
+    })
+}
+
+/// Whether the chain from `resource` leads back to `task`.
 pub(crate) fn waits_for_itself(
     task: TaskId,
     resource: ResourceId,
     owner: impl Fn(ResourceId) -> Option<TaskId>,
     waits_for: impl Fn(TaskId) -> Option<ResourceId>,
 ) -> bool {
-    let mut at = Some(resource);
-    while let Some(holder) = at.and_then(&owner) {
-        if holder == task {
-            return true;
-        }
-        at = waits_for(holder);
-    }
-    false
+    chain(resource, owner, waits_for).any(|(owner, _)| owner == task)
 }

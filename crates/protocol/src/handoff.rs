@@ -20,7 +20,7 @@ use lockwright_model::{MAX_NESTING, Priority, ResourceId, TaskId};
 pub(crate) struct Handoff<const TASKS: usize, const RESOURCES: usize> {
     owners: [Option<TaskId>; RESOURCES],
     queues: [WaitQueue; RESOURCES],
-    links: Links<TASKS>,
+    links: Links<TaskId, TASKS>,
     tasks: [TaskState; TASKS],
 }
 

@@ -16,6 +16,8 @@
 //! | [`Pip`] | suspended | priority | the lock is free; the first waiter is woken, and only a more urgent task may take the lock before it | highest of own and of all who wait for what it holds, along the chain |
 //! | [`Icpp`] | suspended (never on one processor) | priority | handed to the first waiter | highest of own and of the ceilings of what it holds or waits for |
 //! | [`Mpcp`] | suspended | priority | handed to the first waiter | as `Icpp`, with ceilings above every base priority |
+//! | [`Fulock`] | suspended | priority | handed to the first waiter, or free and that one woken, as the releaser says | highest of own, of the ceilings of what it holds and of all who wait for it, along the chain; each lock says what counts |
+//! | [`Fuqueue`] | suspended | priority | nobody owns anything: the first waiters are woken | - |
 //!
 //! Machines are total: every event in every state gives actions or a [`Refusal`] that says why, and a refused
 //! event changes nothing. All have fixed capacity, `TASKS` and `RESOURCES`.
@@ -24,6 +26,7 @@
 
 mod action;
 mod cycle;
+pub mod fulock;
 mod handoff;
 mod icpp;
 mod mpcp;
@@ -34,6 +37,7 @@ mod queue;
 mod walk;
 
 pub use action::{Action, Refusal};
+pub use fulock::{Fulock, Fuqueue};
 pub use icpp::Icpp;
 pub use mpcp::Mpcp;
 pub use none::Plain;

@@ -28,7 +28,7 @@ pub struct Plain<const TASKS: usize = DEFAULT_TASKS, const RESOURCES: usize = DE
     words: [Word; RESOURCES],
     owners: [Option<TaskId>; RESOURCES],
     queues: [WaitQueue; RESOURCES],
-    links: Links<TASKS>,
+    links: Links<TaskId, TASKS>,
     tasks: [State; TASKS],
     priorities: [Priority; TASKS],
     epochs: [u32; TASKS],

@@ -30,7 +30,7 @@ use lockwright_model::{MAX_NESTING, Priority, ResourceId, TaskId};
 pub struct Pip<const TASKS: usize = DEFAULT_TASKS, const RESOURCES: usize = DEFAULT_RESOURCES> {
     owners: [Option<TaskId>; RESOURCES],
     queues: [WaitQueue; RESOURCES],
-    links: Links<TASKS>,
+    links: Links<TaskId, TASKS>,
     tasks: [TaskState; TASKS],
 }
 

@@ -43,5 +43,6 @@ mod tracer;
 
 pub use config::{Arrivals, Change, Config, Execution, Offsets};
 pub use horizon::{Horizon, HorizonReason, JOBS_DEFAULT, default_horizon};
+pub use lockwright_protocol::fulock::Unlock;
 pub use simulation::Simulation;
 pub use tracer::Tracer;

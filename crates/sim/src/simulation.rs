@@ -9,6 +9,7 @@ use lockwright_model::{
     Duration, Event, Instant, Observation, Priority, Protocol, Record, ResourceId, Step, System, TaskId,
 };
 use lockwright_protocol::Action;
+use lockwright_protocol::fulock::Unlock;
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 
@@ -38,6 +39,17 @@ impl<'s, T: Tracer> Simulation<'s, T> {
     /// At time zero, before anything arrives.
     #[must_use]
     pub fn new(system: &'s System, config: &Config, tracer: T) -> Self {
+        Self::build(system, config, None, tracer)
+    }
+
+    /// As [`Simulation::new`], with one `fulock` for all resources under `none`, `pip` and `icpp`: there they have no protection, inheritance, or
+    /// a ceiling, and are unlocked as `unlock` says. All tasks are real-time.
+    #[must_use]
+    pub fn with_fulock(system: &'s System, config: &Config, unlock: Unlock, tracer: T) -> Self {
+        Self::build(system, config, Some(unlock), tracer)
+    }
+
+    fn build(system: &'s System, config: &Config, fulock: Option<Unlock>, tracer: T) -> Self {
         let protocol = config.protocol.unwrap_or_else(|| system.protocol_or_default());
         let protocols: Vec<Protocol> =
             system.resource_ids().map(|resource| system.protocol_of(resource, protocol)).collect();
@@ -80,8 +92,8 @@ impl<'s, T: Tracer> Simulation<'s, T> {
         let mut simulation = Self {
             system,
             config: config.clone(),
-            sources: protocols.iter().map(|&protocol| source_of(protocol)).collect(),
-            machines: Machines::new(system, &protocols),
+            sources: protocols.iter().map(|&protocol| source_of(protocol, fulock.is_some())).collect(),
+            machines: Machines::new(system, &protocols, fulock),
             tasks,
             cpus: ranks.iter().map(|ranks| Cpu::new(ranks.len())).collect(),
             unsettled: 0,

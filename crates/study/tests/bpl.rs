@@ -1,16 +1,16 @@
-//! The simulation of three lock orders: against hand-computed cases, against a slow obvious one, and against what another
-//! implementation found.
+//! The simulation of three lock orders: against hand-computed cases, against a slow obvious one, and against figures from elsewhere.
 
 use lockwright_study::bpl::{
-    FreeLock, Lock, Model, ModelError, Random, Source, Statistics, TICKS_PER_SECTION, Traffic, play,
+    FreeLock, Lock, Model, ModelError, Random, Source, Statistics, TICKS_PER_SECTION, Traffic, play, run_seeds,
 };
+use std::ops::RangeInclusive;
 
 fn model(cores: u32, burst: u32, rate: f64, free_lock: FreeLock) -> Model {
     Model::new(cores, burst, rate, free_lock).expect("within the limits")
 }
 
 /// Several runs of one lock, the seeds one after another.
-fn seen(model: &Model, lock: Lock, requests: u64, seeds: std::ops::Range<u64>) -> Statistics {
+fn seen(model: &Model, lock: Lock, requests: u64, seeds: impl IntoIterator<Item = u64>) -> Statistics {
     let mut all = Statistics::default();
     for seed in seeds {
         all.merge(&play(model, lock, requests, Random::new(model, seed), |_| true).expect("nobody stops it"));
@@ -221,20 +221,22 @@ fn the_fast_simulation_does_what_the_slow_one_does() {
     }
 }
 
-/// Rates, then inversions in percent and the weighted delay over FIFO's, as another implementation found them for 64 cores, a
-/// mean burst of 8, and 5 runs of 100,000 requests; rounded to what is printed here.
-const FACTS: [(f64, [f64; 3], f64, f64); 4] = [
-    (0.001, [68.0, 44.0, 44.0], 0.73, 0.73),
-    (0.01, [70.0, 44.0, 47.0], 0.72, 0.75),
-    (0.1, [88.0, 56.0, 82.0], 0.73, 0.93),
-    (1.0, [98.0, 75.0, 98.0], 144.0, 0.995),
+/// Rates; inversions in percent; the weighted delay of priority and of batched over FIFO's. For 64 cores, a mean burst of 8, and 5 runs of
+/// 100,000 requests, as an independent simulation of the same model found them, of which we have no more than these
+/// rounded figures. The range of the last is ours: that simulation found 144, but a few long waits of hardly served sources decide it
+/// (see CAVEATS.md).
+const FACTS: [(f64, [f64; 3], RangeInclusive<f64>, f64); 4] = [
+    (0.001, [68.0, 44.0, 44.0], 0.715..=0.745, 0.73),
+    (0.01, [70.0, 44.0, 47.0], 0.705..=0.735, 0.75),
+    (0.1, [88.0, 56.0, 82.0], 0.715..=0.745, 0.93),
+    (1.0, [98.0, 75.0, 98.0], 30.0..=600.0, 0.995),
 ];
 
 #[test]
 fn the_known_figures_come_out() {
     for (rate, inversions, priority, batched) in FACTS {
         let model = model(64, 8, rate, FreeLock::Random);
-        let found = Lock::ALL.map(|lock| seen(&model, lock, 100_000, 7..12));
+        let found = Lock::ALL.map(|lock| seen(&model, lock, 100_000, run_seeds(7).take(5)));
         for (found, expected) in found.iter().zip(inversions) {
             let pct = found.inversions_pct();
             assert!((pct - expected).abs() < 1.0, "rate {rate}: {pct} %, not {expected} %");
@@ -242,16 +244,12 @@ fn the_known_figures_come_out() {
         let delay = found.each_ref().map(|found| found.weighted_delay().expect("somebody was served"));
         assert!((delay[2] / delay[0] - batched).abs() < 0.01, "rate {rate}: {}", delay[2] / delay[0]);
         let ratio = delay[1] / delay[0];
-        if priority < 1.0 {
-            assert!((ratio - priority).abs() < 0.015, "rate {rate}: {ratio}");
-        } else {
-            // A few long waits of hardly served sources decide it: from 60 to 300 in thirty series of five runs.
-            assert!((30.0..600.0).contains(&ratio), "rate {rate}: {ratio}");
-            assert!(found[1].unserved() > 0 && found[0].unserved() + found[2].unserved() == 0, "only priority starves");
-        }
+        assert!(priority.contains(&ratio), "rate {rate}: {ratio}");
+        assert_eq!(found[1].unserved() > 0, rate == 1.0, "priority starves at saturation");
+        assert_eq!(found[0].unserved() + found[2].unserved(), 0, "the others do not");
     }
     // The twin: with the free lock for the best of a burst, other figures come out.
-    let best = seen(&model(64, 8, 0.001, FreeLock::Best), Lock::Priority, 100_000, 7..12);
+    let best = seen(&model(64, 8, 0.001, FreeLock::Best), Lock::Priority, 100_000, run_seeds(7).take(5));
     assert!((best.inversions_pct() - 44.0).abs() > 10.0, "{}", best.inversions_pct());
 }
 
@@ -319,4 +317,46 @@ fn the_drawn_traffic_is_what_the_model_says() {
     assert!((mean(&mut || u64::from(traffic.pick(64))) - 31.5).abs() < 0.16);
     let sizes = (0..1_000).map(|_| traffic.size());
     assert_eq!(sizes.fold((u32::MAX, 0), |(least, most), size| (least.min(size), most.max(size))), (1, 15));
+}
+
+/// Each stream is its own, and all are the same on every platform: one that shared another's numbers, or took them in another
+/// way, would show here.
+#[test]
+fn what_seed_7_draws_and_shows() {
+    let model = model(64, 8, 0.1, FreeLock::Random);
+    let mut traffic = Random::new(&model, 7);
+    assert_eq!([(); 5].map(|()| traffic.gap()), [30_323_668, 10_652_990, 4_695_672, 10_616_883, 532_639]);
+    assert_eq!([(); 5].map(|()| traffic.size()), [15, 7, 15, 14, 14]);
+    assert_eq!([(); 5].map(|()| traffic.pick(64)), [37, 2, 4, 23, 43]);
+    assert_eq!([(); 5].map(|()| traffic.section()), [493_148, 765_063, 1_985_675, 133_461, 709_307]);
+    let found = Lock::ALL.map(|lock| {
+        let found = seen(&model, lock, 10_000, [7]);
+        let waited: u64 = found.sources.iter().map(|source| source.waited).sum();
+        (found.granted(), waited, found.inversions, found.sections_max)
+    });
+    assert_eq!(
+        found,
+        [
+            (10_001, 232_300_063_343, 8_808, 63),
+            (10_001, 232_300_063_343, 5_718, 466),
+            (10_001, 232_300_063_343, 8_160, 63)
+        ]
+    );
+}
+
+#[test]
+fn studies_with_seeds_side_by_side_share_no_run() {
+    let seeds: Vec<u64> = run_seeds(7).take(3).collect();
+    assert_eq!(seeds, [7_191_089_600_892_374_487, 309_689_372_594_955_804, 16_616_101_746_815_609_346]);
+    let mut all: Vec<u64> = (0..100).flat_map(|seed| run_seeds(seed).take(1_000)).collect();
+    all.sort_unstable();
+    all.dedup();
+    assert_eq!(all.len(), 100_000);
+}
+
+#[test]
+#[should_panic(expected = "a burst has a member")]
+fn a_burst_of_nobody_is_refused() {
+    let nobody = Script { gaps: vec![], sizes: vec![0], picks: vec![], sections: vec![] };
+    play(&model(4, 2, 1.0, FreeLock::Random), Lock::Fifo, 1, nobody, |_| true);
 }

@@ -1,10 +1,10 @@
-//! The figures of `measure locks`: costs alone, and delays over the rate.
+//! The figures of `measure`: costs alone, delays over the rate, and hand-overs over the waiters.
 
 use crate::console::Console;
 use crate::exit::Exit;
 use crate::export::ResultFolder;
 use crate::figure::{BLUE, Figure, GREEN, Mark, ORANGE, Series, Vertical};
-use crate::json::{LockArrivals, LockContention, LockCost, LocksOutput};
+use crate::json::{LockArrivals, LockContention, LockCost, LocksOutput, MutexHandOver, MutexOutput};
 use crate::units;
 
 /// Writes what there is of costs, warm and cold, and of delays, under each kind of arrivals.
@@ -12,13 +12,7 @@ use crate::units;
 /// # Errors
 /// Says why one cannot be written.
 pub fn write(output: &LocksOutput, folder: &ResultFolder, console: &Console) -> Result<(), Exit> {
-    let mut figures = Vec::new();
-    for (name, cold) in [("warm", false), ("cold", true)] {
-        let costs: Vec<&LockCost> = output.costs.iter().filter(|cost| cost.cold == cold).collect();
-        if !costs.is_empty() {
-            figures.push((format!("cost-{name}.svg"), cost(&costs, name)));
-        }
-    }
+    let mut figures = costs(&output.costs);
     for arrivals in [LockArrivals::Equal, LockArrivals::Rising] {
         let name = arrivals.name();
         let results: Vec<&LockContention> =
@@ -36,11 +30,60 @@ pub fn write(output: &LocksOutput, folder: &ResultFolder, console: &Console) -> 
             ));
         }
     }
-    for (name, figure) in &figures {
+    save(&figures, folder, console)
+}
+
+/// Writes what there is of costs, warm and cold, and of hand-overs.
+///
+/// # Errors
+/// Says why one cannot be written.
+pub fn write_mutex(output: &MutexOutput, folder: &ResultFolder, console: &Console) -> Result<(), Exit> {
+    let mut figures = costs(&output.costs);
+    if !output.hand_over.is_empty() {
+        figures.push(("hand-over.svg".to_owned(), hand_over(&output.hand_over)));
+    }
+    save(&figures, folder, console)
+}
+
+fn save(figures: &[(String, Figure)], folder: &ResultFolder, console: &Console) -> Result<(), Exit> {
+    for (name, figure) in figures {
         folder.write(name, figure.to_svg(), console)?;
     }
     console.note(format!("{} in {}", units::count(figures.len() as u64, "figure"), folder.path().display()));
     Ok(())
+}
+
+fn costs(costs: &[LockCost]) -> Vec<(String, Figure)> {
+    let mut figures = Vec::new();
+    for (name, cold) in [("warm", false), ("cold", true)] {
+        let costs: Vec<&LockCost> = costs.iter().filter(|cost| cost.cold == cold).collect();
+        if !costs.is_empty() {
+            figures.push((format!("cost-{name}.svg"), cost(&costs, name)));
+        }
+    }
+    figures
+}
+
+fn hand_over(seen: &[MutexHandOver]) -> Figure {
+    let series = |(number, lock): (usize, &str)| {
+        let of_lock = seen.iter().filter(|seen| seen.lock == lock);
+        Series {
+            name: lock.to_owned(),
+            mark: [Mark::Circle, Mark::Triangle, Mark::Cross][number % 3],
+            color: [BLUE, ORANGE, GREEN][number % 3],
+            points: of_lock.map(|seen| (seen.waiters as f64, seen.median_ns as f64 / 1e3)).collect(),
+        }
+    };
+    let mut locks: Vec<&str> = seen.iter().map(|seen| seen.lock.as_str()).collect();
+    locks.sort_unstable();
+    locks.dedup();
+    let most = seen.iter().map(|seen| seen.median_ns).max().unwrap_or(0) as f64 / 1e3;
+    Figure {
+        title: "from an unlock until the first waiter executes, us (median)".into(),
+        x: "waiters",
+        y: Vertical::UpTo(1.1 * most.max(0.001)),
+        series: locks.into_iter().enumerate().map(series).collect(),
+    }
 }
 
 fn cost(costs: &[&LockCost], caches: &str) -> Figure {

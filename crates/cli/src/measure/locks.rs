@@ -6,12 +6,12 @@ use crate::console::Console;
 use crate::exit::Exit;
 use crate::export::{ResultFolder, csv_text};
 use crate::interrupt;
-use crate::json::{self, LockArrivals, LockContention, LockCost, LocksOutput, LocksSubject, MeasureVerb};
+use crate::json::{self, LockArrivals, LockContention, LocksOutput, LocksSubject, MeasureVerb};
 use crate::progress::Progress;
 use crate::seed;
 use crate::table::{self, Column};
-use lockwright::measure::{Arrivals, Contended, ContentionConfig, Cost, Costs, contention, cost};
-use lockwright::{Control, RunError};
+use lockwright::Control;
+use lockwright::measure::{Arrivals, Contended, ContentionConfig, Costs, contention, cost};
 use std::path::Path;
 
 /// Does `measure locks`.
@@ -25,8 +25,8 @@ pub fn locks(arguments: &Locks, console: &Console) -> Result<Exit, Exit> {
     let seed = arguments.seed.unwrap_or_else(seed::draw);
     let control = Control::new();
     let stop = control.clone();
-    interrupt::listen(move || stop.stop());
-    let costs = cost(arguments.readings, &control).map_err(|error| refuse(&error, console))?;
+    interrupt::listen(move || stop.stop(), console);
+    let costs = cost(arguments.readings, &control).map_err(|error| super::refuse(&error, console))?;
     if !costs.realtime {
         console.warn("measured without real-time priority: anything may have come between; `lockwright doctor` says what is missing");
     }
@@ -41,7 +41,7 @@ pub fn locks(arguments: &Locks, console: &Console) -> Result<Exit, Exit> {
         };
         let progress = Progress::new(console, "measuring");
         let mut tell = |done: usize, whole: usize| progress.set(done as u64, whole as u64);
-        contention(&config, &control, &mut tell).map_err(|error| refuse(&error, console))?
+        contention(&config, &control, &mut tell).map_err(|error| super::refuse(&error, console))?
     };
     let output = LocksOutput {
         verb: MeasureVerb::Measure,
@@ -50,49 +50,30 @@ pub fn locks(arguments: &Locks, console: &Console) -> Result<Exit, Exit> {
         harness_cycles: costs.harness_cycles,
         cold_harness_cycles: costs.cold_harness_cycles,
         realtime: costs.realtime,
-        readings: costs.costs.first().map_or(0, |cost| cost.cycles.len()),
+        readings: costs.readings(),
         section_ns: arguments.section.as_ns(),
         seed,
         interrupted: control.is_stopped(),
-        costs: costs.costs.iter().map(cost_result).collect(),
+        costs: costs.costs.iter().map(super::cost_result).collect(),
         contention: contended.iter().map(contention_result).collect(),
     };
-    if let Some(csv) = csv {
+    // Each goes where it can, whatever becomes of the others.
+    let printed = console.print(&if arguments.json { json::to_text(&output) } else { as_text(&costs, &output) });
+    let tabled = csv.map_or(Ok(()), |csv| {
         csv.write("cost.csv", csv_text(&output.costs), console)?;
-        if !arguments.alone {
-            csv.write("contention.csv", csv_text(&output.contention), console)?;
+        // No results replace none.
+        if output.contention.is_empty() {
+            Ok(())
+        } else {
+            csv.write("contention.csv", csv_text(&output.contention), console)
         }
-    }
-    if let Some(svg) = svg {
-        figures::write(&output, &svg, console)?;
-    }
-    console.print(&if arguments.json { json::to_text(&output) } else { as_text(&costs, &output) })?;
-    if control.is_stopped() {
+    });
+    let drawn = svg.map_or(Ok(()), |svg| figures::write(&output, &svg, console));
+    if output.interrupted {
         console.warn("interrupted; rates and arrivals that were not measured to their end are left out");
-        return Ok(Exit::Interrupted);
     }
-    Ok(Exit::Holds)
-}
-
-fn refuse(error: &RunError, console: &Console) -> Exit {
-    let message = match error {
-        RunError::Stuck { tasks } => format!("{} of the measuring threads did not come back from a lock", tasks.len()),
-        _ => error.to_string(),
-    };
-    let help = "`lockwright doctor` says what this machine lacks; `--alone` needs no permission";
-    console.error(format!("cannot measure: {message}"), help);
-    Exit::Machine
-}
-
-fn cost_result(cost: &Cost) -> LockCost {
-    LockCost {
-        lock: cost.lock.to_owned(),
-        cold: cost.cold,
-        min_cycles: cost.quantile(0.0),
-        median_cycles: cost.quantile(0.5),
-        p999_cycles: cost.quantile(0.999),
-        max_cycles: cost.quantile(1.0),
-    }
+    printed.and(tabled).and(drawn)?;
+    Ok(if output.interrupted { Exit::Interrupted } else { Exit::Holds })
 }
 
 fn contention_result(contended: &Contended) -> LockContention {
@@ -121,23 +102,7 @@ fn contention_result(contended: &Contended) -> LockContention {
 }
 
 fn as_text(costs: &Costs, output: &LocksOutput) -> String {
-    let each = |of: fn(&LockCost) -> String| output.costs.iter().map(of);
-    let mut text = format!(
-        "lock and unlock that nobody else wants: {} readings each, in cycles of the time-stamp counter ({:.2} a ns)\n\n",
-        output.readings, costs.cycles_per_ns
-    );
-    text.push_str(&table::draw(&[
-        Column::words("lock", each(|cost| cost.lock.clone())),
-        Column::words("caches", each(|cost| if cost.cold { "cold" } else { "warm" }.to_owned())),
-        Column::numbers("min", each(|cost| cost.min_cycles.to_string())),
-        Column::numbers("median", each(|cost| cost.median_cycles.to_string())),
-        Column::numbers("p99.9", each(|cost| cost.p999_cycles.to_string())),
-        Column::numbers("max", each(|cost| cost.max_cycles.to_string())),
-    ]));
-    text.push_str(&format!(
-        "the measurement's own {} (warm) and {} (cold) cycles are subtracted\n",
-        costs.harness_cycles, costs.cold_harness_cycles
-    ));
+    let mut text = super::costs_as_text(costs, &output.costs);
     let Some(first) = output.contention.first() else { return text };
     text.push_str(&format!(
         "\n{} tasks, one a CPU, sections of {} us, seed {}\n\n",

@@ -2,10 +2,15 @@
 
 mod figures;
 mod locks;
+mod mutex;
 
 use crate::args::Measure;
 use crate::console::Console;
 use crate::exit::Exit;
+use crate::json::LockCost;
+use crate::table::{self, Column};
+use lockwright::RunError;
+use lockwright::measure::{Cost, Costs};
 
 /// Does `measure`.
 ///
@@ -14,5 +19,50 @@ use crate::exit::Exit;
 pub fn measure(arguments: &Measure, console: &Console) -> Result<Exit, Exit> {
     match arguments {
         Measure::Locks(arguments) => locks::locks(arguments, console),
+        Measure::Mutex(arguments) => mutex::mutex(arguments, console),
     }
+}
+
+fn refuse(error: &RunError, console: &Console) -> Exit {
+    let message = match error {
+        RunError::Stuck { tasks } => format!("{} of the measuring threads did not come back from a lock", tasks.len()),
+        _ => error.to_string(),
+    };
+    let help = "`lockwright doctor` says what this machine lacks; `--alone` needs no permission";
+    console.error(format!("cannot measure: {message}"), help);
+    Exit::Machine
+}
+
+fn cost_result(cost: &Cost) -> LockCost {
+    LockCost {
+        lock: cost.lock.to_owned(),
+        cold: cost.cold,
+        min_cycles: cost.quantile(0.0),
+        median_cycles: cost.quantile(0.5),
+        p999_cycles: cost.quantile(0.999),
+        max_cycles: cost.quantile(1.0),
+    }
+}
+
+/// A table of costs without contention.
+fn costs_as_text(measured: &Costs, costs: &[LockCost]) -> String {
+    let readings = measured.readings();
+    let each = |of: fn(&LockCost) -> String| costs.iter().map(of);
+    let mut text = format!(
+        "lock and unlock that nobody else wants: {} readings each, in cycles of the time-stamp counter ({:.2} a ns)\n\n",
+        readings, measured.cycles_per_ns
+    );
+    text.push_str(&table::draw(&[
+        Column::words("lock", each(|cost| cost.lock.clone())),
+        Column::words("caches", each(|cost| if cost.cold { "cold" } else { "warm" }.to_owned())),
+        Column::numbers("min", each(|cost| cost.min_cycles.to_string())),
+        Column::numbers("median", each(|cost| cost.median_cycles.to_string())),
+        Column::numbers("p99.9", each(|cost| cost.p999_cycles.to_string())),
+        Column::numbers("max", each(|cost| cost.max_cycles.to_string())),
+    ]));
+    text.push_str(&format!(
+        "the measurement's own {} (warm) and {} (cold) cycles are subtracted\n",
+        measured.harness_cycles, measured.cold_harness_cycles
+    ));
+    text
 }

@@ -6,23 +6,24 @@ use crate::console::Console;
 use crate::exit::Exit;
 use crate::export::{ResultFile, ResultFolder, csv_text};
 use crate::interrupt;
-use crate::json::{self, BplLock, BplOutput, BplResult, BplStudy, StudyVerb};
+use crate::json::{self, BplFreeLock, BplLock, BplOutput, BplResult, BplStudy, StudyVerb};
 use crate::progress::Progress;
 use crate::seed;
 use crate::table::{self, Column};
 use crate::units;
-use clap::ValueEnum;
-use lockwright_study::bpl::{FreeLock, Lock, Model, Random, Statistics, play};
+use lockwright_study::bpl::{FreeLock, Lock, Model, Random, Statistics, play, run_seeds};
 use rayon::prelude::*;
 use std::io::Write;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// What is simulated, and how often.
 struct Plan {
     models: Vec<Model>,
     requests: u64,
-    runs: u32,
     seed: u64,
+    /// One for each run.
+    seeds: Vec<u64>,
 }
 
 /// One model under the three locks, in the order of [`Lock::ALL`].
@@ -37,48 +38,61 @@ struct Cell {
 /// What was wrong has been said on the console.
 pub fn bpl(arguments: &Bpl, console: &Console) -> Result<Exit, Exit> {
     let plan = Plan::new(arguments, console)?;
-    let csv = arguments.csv.as_deref().map(|path| ResultFile::open(path, "--csv", console)).transpose()?;
+    // The folder first: the CSV may be meant for it.
     let svg = arguments.svg.as_deref().map(|path| ResultFolder::create(path, "--svg", console)).transpose()?;
-    interrupt::listen(|| {});
+    if let (Some(csv), Some(svg)) = (&arguments.csv, &svg)
+        && plan.draws(csv, svg)
+    {
+        console.error(format!("{} would be a figure, too", csv.display()), "give --csv another name");
+        return Err(Exit::BadInput);
+    }
+    let csv = arguments.csv.as_deref().map(|path| ResultFile::open(path, "--csv", console)).transpose()?;
+    interrupt::listen(|| {}, console);
     if arguments.seed.is_none() {
         console.note(format!("the seed is {seed}; `--seed {seed}` repeats this study", seed = plan.seed));
     }
     let cells = plan.simulate(arguments.jobs, console)?;
     let results: Vec<BplResult> = cells.iter().flat_map(Cell::results).collect();
-    if let Some(csv) = csv {
-        csv.write(|out| Ok(out.write_all(csv_text(&results)?.as_bytes())?), console)?;
-    }
-    if let Some(svg) = svg {
-        figures::write(&results, &svg, console)?;
-    }
+    // What is asked for after the last one has come to its end changes nothing.
+    let interrupted = cells.len() < plan.models.len();
     let text = if arguments.json {
         json::to_text(&BplOutput {
             verb: StudyVerb::Study,
             study: BplStudy::Bpl,
             seed: plan.seed,
-            runs: plan.runs,
+            runs: arguments.runs,
             requests: plan.requests,
-            free_lock: word(arguments),
-            interrupted: interrupt::requested(),
-            results,
+            free_lock: match arguments.free_lock.free_lock() {
+                FreeLock::Random => BplFreeLock::Random,
+                FreeLock::Best => BplFreeLock::Best,
+            },
+            interrupted,
+            results: results.clone(),
         })
     } else {
         plan.as_text(arguments, &cells, &results)
     };
-    console.print(&text)?;
-    if interrupt::requested() {
+    // Each goes where it can, whatever becomes of the others.
+    let printed = console.print(&text);
+    let tabled = csv.map_or(Ok(()), |csv| write_csv(&csv, &results, console));
+    let drawn = svg.filter(|_| !results.is_empty()).map_or(Ok(()), |svg| figures::write(&results, &svg, console));
+    if interrupted {
         let (ended, all) = (cells.len(), plan.models.len());
         console.warn(format!(
             "interrupted; of {all} combinations of cores, burst and rate, {ended} were simulated to their end"
         ));
-        return Ok(Exit::Interrupted);
     }
-    Ok(Exit::Holds)
+    printed.and(tabled).and(drawn)?;
+    Ok(if interrupted { Exit::Interrupted } else { Exit::Holds })
 }
 
-/// `--free-lock`, as typed.
-fn word(arguments: &Bpl) -> String {
-    arguments.free_lock.to_possible_value().map_or_else(String::new, |value| value.get_name().to_owned())
+/// Results replace what stood there, no results do not.
+fn write_csv(csv: &ResultFile, results: &[BplResult], console: &Console) -> Result<(), Exit> {
+    if results.is_empty() && !csv.is_empty() {
+        console.note(format!("there are no results; {} is as it was", csv.path().display()));
+        return Ok(());
+    }
+    csv.write(|out| Ok(out.write_all(csv_text(results)?.as_bytes())?), console)
 }
 
 impl Plan {
@@ -90,7 +104,7 @@ impl Plan {
             for burst in bursts {
                 for &rate in &arguments.rate {
                     let model = Model::new(cores, burst, rate, free_lock).map_err(|error| {
-                        console.error(error, "");
+                        console.error(error, "`lockwright study bpl --help` says what there can be");
                         Exit::BadInput
                     })?;
                     // Given twice, simulated once.
@@ -101,7 +115,18 @@ impl Plan {
             }
         }
         let seed = arguments.seed.unwrap_or_else(seed::draw);
-        Ok(Self { models, requests: arguments.requests, runs: arguments.runs, seed })
+        let seeds = run_seeds(seed).take(arguments.runs as usize).collect();
+        Ok(Self { models, requests: arguments.requests, seed, seeds })
+    }
+
+    /// Whether one of the figures in `folder` is the file at `path`.
+    fn draws(&self, path: &Path, folder: &ResultFolder) -> bool {
+        let (Ok(folder), Some(path)) = (folder.path().canonicalize(), real_path(path)) else { return false };
+        let is_named = |model: &Model| {
+            let names = figures::names(model.cores(), model.burst());
+            names.iter().any(|name| path.file_name() == Some(name.as_ref()))
+        };
+        path.parent() == Some(&folder) && self.models.iter().any(is_named)
     }
 
     /// All models to their end, or those that came to it before a signal. Sums of integers, in the order of the models: neither
@@ -113,21 +138,21 @@ impl Plan {
             Exit::Machine
         })?;
         let progress = Progress::new(console, "simulating");
-        let runs = self.models.len() as u64 * Lock::ALL.len() as u64 * u64::from(self.runs);
+        let runs = self.models.len() as u64 * Lock::ALL.len() as u64 * self.seeds.len() as u64;
         let whole = runs.saturating_mul(self.requests);
         // ORDERING: a count alone, for a bar: relaxed.
         let done = AtomicU64::new(0);
         let ended = |requests: u64| {
             progress.set(done.fetch_add(requests, Ordering::Relaxed).saturating_add(requests), whole);
         };
-        let run = |model: &Model, lock: Lock, number: u32| {
+        let run = |model: &Model, lock: Lock, seed: u64| {
             let mut told = 0;
             let mut watch = |granted: u64| {
                 ended(granted - told);
                 told = granted;
                 !interrupt::requested()
             };
-            let traffic = Random::new(model, self.seed.wrapping_add(u64::from(number)));
+            let traffic = Random::new(model, seed);
             // A short run ends before anybody looks.
             let seen = if watch(0) { play(model, lock, self.requests, traffic, &mut watch) } else { None };
             ended(self.requests.saturating_sub(told));
@@ -138,7 +163,7 @@ impl Plan {
             Some(one)
         };
         let all = |model: &Model, lock: Lock| {
-            let runs = (0..self.runs).into_par_iter().map(|number| run(model, lock, number));
+            let runs = self.seeds.par_iter().map(|&seed| run(model, lock, seed));
             runs.try_reduce(Statistics::default, merged)
         };
         let cell = |model: &Model| {
@@ -154,7 +179,7 @@ impl Plan {
             FreeLock::Random => "a random member",
             FreeLock::Best => "the best",
         };
-        let runs = match self.runs {
+        let runs = match self.seeds.len() {
             1 => String::new(),
             runs => format!("{runs} runs of "),
         };
@@ -173,7 +198,6 @@ impl Plan {
         let each = |of: fn(&BplResult) -> String| results.iter().map(of);
         let or_none =
             |value: Option<f64>, decimals: usize| value.map_or("–".into(), |value| format!("{value:.decimals$}"));
-        let unserved = cells.iter().flat_map(|cell| &cell.seen).map(|seen| seen.unserved().to_string());
         text.push_str(&table::draw(&[
             Column::numbers("cores", shared(|result| result.cores.to_string())),
             Column::numbers("burst", shared(|result| result.burst.to_string())),
@@ -185,7 +209,7 @@ impl Plan {
             Column::numbers("wait", each(|result| format!("{:.1}", result.mean_wait))),
             Column::numbers("top wait", results.iter().map(|result| or_none(result.top_mean_wait, 1))),
             Column::numbers("sections", each(|result| result.max_sections_waited.to_string())),
-            Column::numbers("unserved", unserved),
+            Column::numbers("unserved", each(|result| result.unserved.to_string())),
         ]));
         text.push_str(
             "rate: bursts per mean section; inversions: requests that waited while a less important one held the lock; delay: mean of the\n\
@@ -194,6 +218,14 @@ impl Plan {
         );
         text
     }
+}
+
+/// Where a file is, or will be.
+fn real_path(path: &Path) -> Option<PathBuf> {
+    path.canonicalize().ok().or_else(|| {
+        let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+        Some(folder.canonicalize().ok()?.join(path.file_name()?))
+    })
 }
 
 /// The powers of two up to half the cores, or 1: with a mean of half the cores a burst is at most all but one.
@@ -221,6 +253,7 @@ impl Cell {
                 mean_wait: seen.mean_wait(),
                 top_mean_wait: seen.top_mean_wait(),
                 max_sections_waited: seen.sections_max,
+                unserved: seen.unserved(),
             }
         };
         let [fifo, priority, batched] = Lock::ALL;

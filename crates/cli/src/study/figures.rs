@@ -38,11 +38,17 @@ pub fn write(results: &[BplResult], folder: &ResultFolder, console: &Console) ->
         let delay = figure(format!("weighted mean delay over that of fifo, cut at {DELAY_MAX}"), DELAY_MAX, |result| {
             Some(result.weighted_delay_over_fifo?.min(DELAY_MAX))
         });
-        folder.write(&format!("inversions-{cores}-{burst}.svg"), inversions.to_svg(), console)?;
-        folder.write(&format!("delay-{cores}-{burst}.svg"), delay.to_svg(), console)?;
+        for (name, figure) in names(cores, burst).iter().zip([inversions, delay]) {
+            folder.write(name, figure.to_svg(), console)?;
+        }
     }
     console.note(format!("{} in {}", units::count(2 * pairs.len() as u64, "figure"), folder.path().display()));
     Ok(())
+}
+
+/// The files of one number of cores and mean burst: inversions, delays.
+pub fn names(cores: u32, burst: u32) -> [String; 2] {
+    ["inversions", "delay"].map(|quantity| format!("{quantity}-{cores}-{burst}.svg"))
 }
 
 /// In the order of the legend.

@@ -80,6 +80,17 @@ fn locks_that_all_cpus_want_are_measured_against_fifo() {
 }
 
 #[test]
+fn files_that_cannot_be_written_cost_no_other_result() {
+    for option in ["--csv", "--svg"] {
+        let arguments = ["measure", "locks", "--alone", "--readings", "1", "--json", option, "/proc"];
+        let ended = end(lockwright().args(arguments));
+        assert_eq!(ended.status, 3, "{}", ended.err);
+        assert!(ended.err.contains("cannot write /proc/"), "{}", ended.err);
+        assert!(rows(&json(&ended)["costs"]).len() >= LOCKS, "{}", ended.out);
+    }
+}
+
+#[test]
 fn wrong_arguments_are_refused() {
     for (arguments, part) in [
         (&["--readings", "0"][..], "1..=10000000"),
@@ -89,6 +100,9 @@ fn wrong_arguments_are_refused() {
         (&["--rate", "0"], "it must be from 0.01 to 100"),
         (&["--rate", "NaN"], "it must be from 0.01 to 100"),
         (&["--rate", "often"], "it must be a number"),
+        (&["--alone", "--section", "1us"], "--section"),
+        (&["--alone", "--requests", "3"], "--requests"),
+        (&["--rate", "5", "--alone"], "--rate"),
         (&["--csv", "/dev/null/results"], "--csv"),
         (&["--svg", "/dev/null/figures"], "--svg"),
     ] {
@@ -96,4 +110,39 @@ fn wrong_arguments_are_refused() {
         assert_eq!((ended.status, ended.out.as_str()), (2, ""), "{arguments:?}");
         assert!(ended.err.contains(part), "{arguments:?}: {}", ended.err);
     }
+}
+
+#[test]
+fn mutexes_are_measured_beside_the_c_library() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let arguments = ["measure", "mutex", "--alone", "--readings", "100", "--json"];
+    let ended = end(lockwright().args(arguments).arg("--csv").arg(folder.path()).arg("--svg").arg(folder.path()));
+    assert_eq!(ended.status, 0, "{}", ended.err);
+    let value = json(&ended);
+    assert_eq!((&value["subject"], rows(&value["hand_over"]).len()), (&"mutex".into(), 0));
+    let names: Vec<&str> = rows(&value["costs"]).iter().filter_map(|cost| cost["lock"].as_str()).collect();
+    for name in ["lockwright plain", "glibc plain", "lockwright inherit robust", "glibc inherit robust"] {
+        assert!(names.contains(&name), "{name} is missing");
+    }
+    assert_eq!(csv(&folder.path().join("cost.csv")).len(), 1 + names.len());
+    assert!(folder.path().join("cost-warm.svg").exists() && !folder.path().join("hand-over.svg").exists());
+}
+
+#[test]
+fn mutexes_are_handed_over() {
+    let Some(_machine) = require_realtime() else { return };
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let arguments = ["measure", "mutex", "--readings", "1", "--waiters", "1,7", "--rounds", "3", "--json"];
+    let ended = end(lockwright().args(arguments).arg("--csv").arg(folder.path()).arg("--svg").arg(folder.path()));
+    assert_eq!(ended.status, 0, "{}", ended.err);
+    let value = json(&ended);
+    let seen = rows(&value["hand_over"]);
+    assert_eq!(seen.len(), 2 * 3, "three mutexes, two numbers of waiters");
+    for seen in seen {
+        let ns = ["min_ns", "median_ns", "p90_ns", "max_ns"].map(|key| seen[key].as_u64());
+        assert!(ns[0] > Some(0) && ns.is_sorted() && seen["rounds"] == 3, "{seen}");
+    }
+    assert_eq!(csv(&folder.path().join("hand-over.csv")).len(), 1 + seen.len());
+    let svg = std::fs::read_to_string(folder.path().join("hand-over.svg")).expect("is there");
+    assert!(svg.contains("lockwright serial") && svg.contains("glibc inherit"));
 }

@@ -85,5 +85,17 @@ fn what_the_verbs_print_is_valid() {
         without["costs"][0].as_object_mut().expect("an object").remove(key);
         assert!(valid(&without).is_err(), "the twin without {key} must be refused");
     }
+    let mut worst = json(&end(lockwright().args(study)));
+    worst["free_lock"] = "worst".into();
+    assert!(valid(&worst).is_err(), "nobody is served last");
+    let value = json(&end(lockwright().args(["doctor", "--json"])));
+    if let Err(error) = valid(&value) {
+        panic!("{error}: {value}");
+    }
+    for key in value["findings"][0].as_object().expect("an object").keys() {
+        let mut without = value.clone();
+        without["findings"][0].as_object_mut().expect("an object").remove(key);
+        assert!(valid(&without).is_err(), "the twin without {key} must be refused");
+    }
     assert!(valid(&serde_json::json!({ "verb": "guess", "system": "s", "results": [] })).is_err());
 }

@@ -1,9 +1,11 @@
 //! Standard input, output and error, and signals.
 
 use crate::realtime::require_realtime;
+use crate::study::{KEYS, holds, results};
 use crate::support::{Ended, File, HOLDS, INVERSION, LATE, end, json, lockwright, on};
 use std::io::{BufRead, BufReader, Read, Write};
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, ChildStderr, Command, Stdio};
+use std::time::Duration;
 
 #[test]
 fn a_file_may_come_from_standard_input() {
@@ -77,25 +79,47 @@ fn colours_are_for_terminals_and_on_demand() {
     assert!(bad.err.contains('\x1b'), "{}", bad.err);
 }
 
-/// Starts it, waits for its first word on standard error (by then it listens), interrupts it.
-fn interrupted(command: &mut Command) -> Ended {
-    let mut child: Child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("starts");
-    let mut err = BufReader::new(child.stderr.take().expect("is piped"));
-    let mut first = String::new();
-    err.read_line(&mut first).expect("it says something");
-    if first.starts_with("note: ") {
-        let sent = Command::new("kill").args(["-INT", &child.id().to_string()]).status().expect("kill is there");
-        assert!(sent.success());
+/// A process that has said its first word on standard error: by then it listens.
+struct Started {
+    child: Child,
+    first: String,
+    err: BufReader<ChildStderr>,
+}
+
+impl Started {
+    fn new(command: &mut Command) -> Self {
+        let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("starts");
+        let mut err = BufReader::new(child.stderr.take().expect("is piped"));
+        let mut first = String::new();
+        err.read_line(&mut first).expect("it says something");
+        Self { child, first, err }
     }
-    let rest = std::thread::spawn(move || {
-        let mut rest = String::new();
-        err.read_to_string(&mut rest).expect("is UTF-8");
-        rest
-    });
-    let output = child.wait_with_output().expect("ends");
-    let mut ended: Ended = output.into();
-    ended.err = first + &rest.join().expect("reads to the end");
-    ended
+
+    fn signal(&self, name: &str) {
+        let sent = Command::new("kill").args([&format!("-{name}"), &self.child.id().to_string()]).status();
+        assert!(sent.expect("kill is there").success());
+    }
+
+    fn end(mut self) -> Ended {
+        let rest = std::thread::spawn(move || {
+            let mut rest = String::new();
+            self.err.read_to_string(&mut rest).expect("is UTF-8");
+            rest
+        });
+        let mut ended: Ended = self.child.wait_with_output().expect("ends").into();
+        ended.err = self.first + &rest.join().expect("reads to the end");
+        ended
+    }
+}
+
+/// Starts it, and ends it early after its first word, a note. By SIGTERM: a script that has the tests in the background has
+/// them ignore SIGINT.
+fn interrupted(command: &mut Command) -> Ended {
+    let started = Started::new(command);
+    if started.first.starts_with("note: ") {
+        started.signal("TERM");
+    }
+    started.end()
 }
 
 #[test]
@@ -133,16 +157,96 @@ fn an_interrupted_simulation_claims_no_more_than_it_did() {
 
 #[test]
 fn an_interrupted_study_prints_what_came_to_its_end() {
-    let folder = tempfile::tempdir().expect("a temporary folder");
-    let csv = folder.path().join("out.csv");
-    // A note as the first word: the seed.
-    let arguments = ["study", "bpl", "--cores", "64", "--burst", "8", "--requests", "1000000000", "--json", "--csv"];
-    let ended = interrupted(lockwright().args(arguments).arg(&csv));
-    assert_eq!(ended.status, 130, "{}", ended.err);
-    assert!(ended.err.contains("of 10 combinations of cores, burst and rate, 0 were"), "{}", ended.err);
-    let value = json(&ended);
-    assert_eq!((&value["interrupted"], &value["results"]), (&true.into(), &serde_json::json!([])));
-    assert!(csv.exists());
+    // Each combination takes a moment, all of them take long. How long the first one takes is the machine's business.
+    let rates: Vec<String> = (1..=1_000).map(|rate| rate.to_string()).collect();
+    let study = |rates: &str| {
+        let mut command = lockwright();
+        command.args(["study", "bpl", "--cores", "1,64", "--burst", "8", "--requests", "200000", "--json"]);
+        command.args(["--rate", rates]);
+        command
+    };
+    for wait in [300, 3_000, 30_000] {
+        let file = File::named("out.csv", "an earlier result, longer than what comes\n".repeat(100).as_str());
+        let started = Started::new(study(&rates.join(",")).arg("--csv").arg(&file.path));
+        std::thread::sleep(Duration::from_millis(wait));
+        started.signal("TERM");
+        let ended = started.end();
+        let (value, found) = (json(&ended), results(&ended));
+        assert_eq!((ended.status, &value["interrupted"]), (130, &true.into()), "{}", ended.err);
+        assert!(found.len() < 3 * 2_000 && found.len() % 3 == 0, "{}", found.len());
+        if found.is_empty() {
+            continue;
+        }
+        let all = format!("of 2000 combinations of cores, burst and rate, {} were", found.len() / 3);
+        assert!(ended.err.contains(&all), "{}", ended.err);
+        holds(&file.path, &found);
+        // What there is was simulated to its end.
+        let alone = end(study(&found[0]["rate"].to_string()).args(["--seed", &value["seed"].to_string()]));
+        let alone = results(&alone);
+        assert!(found[..3].iter().all(|result| alone.contains(result)), "{:?}", &found[..3]);
+        return;
+    }
+    panic!("nothing comes to its end within 30 s");
+}
+
+#[test]
+fn an_interrupted_study_without_results_keeps_those_of_before() {
+    let old = File::named("old.csv", "an earlier result\n");
+    let new = old.beside("new.csv");
+    for (csv, left) in [(&old.path, "an earlier result\n".to_owned()), (&new, KEYS.join(",") + "\n")] {
+        let arguments = ["study", "bpl", "--cores", "64", "--burst", "8", "--requests", "1000000000", "--json"];
+        let ended = interrupted(lockwright().args(arguments).arg("--csv").arg(csv).arg("--svg").arg(old.beside("svg")));
+        assert_eq!(ended.status, 130, "{}", ended.err);
+        assert!(ended.err.contains("of 10 combinations of cores, burst and rate, 0 were"), "{}", ended.err);
+        assert!(!ended.err.contains("figures"), "{}", ended.err);
+        let value = json(&ended);
+        assert_eq!((&value["interrupted"], &value["results"]), (&true.into(), &serde_json::json!([])));
+        assert_eq!(std::fs::read_to_string(csv).expect("is there"), left);
+    }
+}
+
+#[test]
+fn signals_that_are_ignored_stay_so_and_the_others_are_heard() {
+    // As `nohup` starts it; as a script does in the background; and nothing but SIGTERM left.
+    for (ignored, ask) in [("HUP", "INT"), ("HUP", "TERM"), ("INT", "TERM"), ("INT", "HUP"), ("HUP INT", "TERM")] {
+        // What we ignore ourselves it does not hear either.
+        let heard = Command::new("sh").args(["-c", &format!("kill -{ask} $$; exit 0")]).status().expect("sh is there");
+        if heard.code() == Some(0) {
+            eprintln!("SKIPPED: the tests ignore SIG{ask}");
+            continue;
+        }
+        let started = Started::new(
+            Command::new("sh")
+                .args(["-c", &format!("trap '' {ignored}; exec \"$0\" \"$@\""), env!("CARGO_BIN_EXE_lockwright")])
+                .args(["study", "bpl", "--cores", "64", "--burst", "8", "--requests", "1000000000", "--json"]),
+        );
+        for name in ignored.split(' ') {
+            started.signal(name);
+        }
+        // Time to end in, if one of them was heard: the next would then find nobody, or end it without output.
+        std::thread::sleep(Duration::from_millis(200));
+        started.signal(ask);
+        let ended = started.end();
+        assert_eq!(ended.status, 130, "{ignored} ignored, {ask}: {}", ended.err);
+        assert_eq!(json(&ended)["interrupted"], true, "{ignored} ignored, {ask}");
+    }
+}
+
+#[test]
+fn the_second_signal_ends_it_at_once() {
+    // Far more than a pipe holds: it waits for its reader, which is us, and we do not read on.
+    let rates: Vec<String> = (1..=200).map(|rate| rate.to_string()).collect();
+    let arguments =
+        ["study", "bpl", "--cores", "4,8,16,32", "--burst", "4", "--requests", "1", "--runs", "1", "--json"];
+    let mut started = Started::new(lockwright().args(arguments).args(["--rate", &rates.join(",")]));
+    started.child.stdout.as_mut().expect("is piped").read_exact(&mut [0]).expect("it prints");
+    started.signal("TERM");
+    std::thread::sleep(Duration::from_millis(100));
+    assert!(started.child.try_wait().expect("is ours").is_none(), "one signal is a request");
+    started.signal("TERM");
+    // BOUND: as long as the test may take; without an end by the second signal nothing ends it.
+    let status = started.child.wait().expect("ends");
+    assert_eq!(status.code(), Some(130));
 }
 
 #[test]

@@ -1,13 +1,15 @@
 //! `study bpl`.
 
 use crate::support::{Ended, end, json, lockwright};
+use lockwright_study::bpl::{FreeLock, Lock, Model, Random, Statistics, play, run_seeds};
 use serde_json::Value;
+use std::path::Path;
 
 /// A small grid: two combinations, six results.
 const SMALL: [&str; 9] = ["--cores", "64", "--burst", "8", "--rate", "0.01,1", "--requests", "2000", "--json"];
 
 /// The keys of a result, all of them.
-const KEYS: [&str; 10] = [
+pub const KEYS: [&str; 11] = [
     "cores",
     "burst",
     "rate",
@@ -18,13 +20,14 @@ const KEYS: [&str; 10] = [
     "mean_wait",
     "top_mean_wait",
     "max_sections_waited",
+    "unserved",
 ];
 
 fn bpl(arguments: &[&str]) -> Ended {
     end(lockwright().args(["study", "bpl"]).args(arguments))
 }
 
-fn results(ended: &Ended) -> Vec<Value> {
+pub fn results(ended: &Ended) -> Vec<Value> {
     json(ended)["results"].as_array().expect("results").clone()
 }
 
@@ -53,6 +56,35 @@ fn the_object_holds_a_result_for_each_lock() {
         );
     }
     assert!(results[4]["max_sections_waited"].as_u64() > Some(63), "the twin: priority knows no bound at saturation");
+}
+
+#[test]
+fn runs_with_seeds_of_their_own_count_together() {
+    let arguments =
+        ["--cores", "64", "--burst", "8", "--rate", "1", "--requests", "2000", "--runs", "2", "--seed", "7"];
+    let found = results(&bpl(&[&arguments[..], &["--json"]].concat()));
+    let model = Model::new(64, 8, 1.0, FreeLock::Random).expect("within the limits");
+    let merged = |lock: Lock, seeds: [u64; 2]| {
+        let mut all = Statistics::default();
+        for seed in seeds {
+            all.merge(&play(&model, lock, 2_000, Random::new(&model, seed), |_| true).expect("nobody stops it"));
+        }
+        all
+    };
+    let seeds: Vec<u64> = run_seeds(7).take(2).collect();
+    for (result, lock) in found.iter().zip(Lock::ALL) {
+        let is = |all: &Statistics| {
+            result["inversions_pct"].as_f64() == Some(all.inversions_pct())
+                && result["weighted_delay"].as_f64() == all.weighted_delay()
+                && result["mean_wait"].as_f64() == Some(all.mean_wait())
+                && result["top_mean_wait"].as_f64() == all.top_mean_wait()
+                && result["max_sections_waited"].as_u64() == Some(all.sections_max)
+                && result["unserved"].as_u64() == Some(all.unserved() as u64)
+        };
+        assert!(is(&merged(lock, [seeds[0], seeds[1]])), "{lock}: {result}");
+        assert!(!is(&merged(lock, [seeds[0]; 2])), "the twin has one seed for both: {result}");
+    }
+    assert!(found[1]["unserved"].as_u64() > Some(0), "priority starves: {}", found[1]);
 }
 
 #[test]
@@ -101,23 +133,84 @@ fn the_table_says_what_was_simulated() {
 fn the_csv_has_what_the_object_has() {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let path = folder.path().join("out.csv");
-    let ended = end(lockwright().args(["study", "bpl"]).args(SMALL).args(["--seed", "7", "--csv"]).arg(&path));
-    let text = std::fs::read_to_string(&path).expect("is there");
+    // One core waits for nobody, and nothing over nothing is null.
+    let arguments = ["study", "bpl", "--cores", "1,64", "--burst", "8", "--rate", "0.01,1", "--requests", "2000"];
+    let ended = end(lockwright().args(arguments).args(["--seed", "7", "--json", "--csv"]).arg(&path));
+    let results = results(&ended);
+    assert_eq!((results.len(), &results[0]["weighted_delay_over_fifo"]), (12, &Value::Null));
+    holds(&path, &results);
+}
+
+/// The CSV has these results, in this order, and no others.
+pub fn holds(csv: &Path, results: &[Value]) {
+    let text = std::fs::read_to_string(csv).expect("is there");
     let mut lines = text.lines();
     assert_eq!(lines.next(), Some(KEYS.join(",").as_str()));
-    for result in results(&ended) {
-        let value = |key: &str| result[key].as_str().map_or_else(|| result[key].to_string(), str::to_owned);
+    for result in results {
         let line: Vec<&str> = lines.next().expect("as many lines as results").split(',').collect();
+        assert_eq!(line.len(), KEYS.len(), "{line:?}");
         for (key, found) in KEYS.iter().zip(line) {
-            let expected = value(key);
-            let numbers = (found.parse::<f64>(), expected.parse::<f64>());
-            assert!(
-                found == expected || matches!(numbers, (Ok(one), Ok(other)) if one == other),
-                "{key}: {found} {expected}"
-            );
+            let same = match &result[key] {
+                Value::Null => found.is_empty(),
+                Value::String(word) => found == word,
+                // Another way to write the same number.
+                number => found.parse().ok() == number.as_f64(),
+            };
+            assert!(same, "{key}: {found}, not {}", result[key]);
         }
     }
     assert_eq!(lines.next(), None);
+}
+
+/// What cannot be written takes nothing else with it.
+#[test]
+fn a_full_disk_costs_no_other_result() {
+    let Ok(full) = std::fs::File::options().write(true).open("/dev/full") else {
+        eprintln!("SKIPPED: no /dev/full here");
+        return;
+    };
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let csv = folder.path().join("out.csv");
+    let csv = csv.to_str().expect("is UTF-8");
+    let expected = bpl(&[&SMALL[..], &["--seed", "7"]].concat());
+    for (files, refused) in [
+        (["--csv", "/dev/full", "--svg", "/proc"], &["/dev/full", "/proc/"][..]),
+        (["--csv", csv, "--svg", "/proc"], &["/proc/"]),
+    ] {
+        let ended = bpl(&[&SMALL[..], &["--seed", "7"], &files].concat());
+        assert_eq!((ended.status, &ended.out), (3, &expected.out), "{files:?}: {}", ended.err);
+        for path in refused {
+            assert!(ended.err.contains(&format!("cannot write {path}")), "{path}: {}", ended.err);
+        }
+    }
+    holds(Path::new(csv), &results(&expected));
+    std::fs::remove_file(csv).expect("is there");
+    let ended = end(lockwright().args(["study", "bpl"]).args(SMALL).args(["--seed", "7", "--csv", csv]).stdout(full));
+    assert_eq!(ended.status, 3, "{}", ended.err);
+    holds(Path::new(csv), &results(&expected));
+}
+
+#[test]
+fn the_csv_may_be_in_the_folder_of_the_figures_but_be_none_of_them() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let svg = folder.path().join("new").join("figures");
+    let draw = |csv: &Path| {
+        let arguments = ["study", "bpl", "--cores", "64", "--burst", "8", "--rate", "1", "--requests", "10", "--svg"];
+        end(lockwright().args(arguments).arg(&svg).arg("--csv").arg(csv))
+    };
+    // Another number of cores is no figure of these.
+    for name in ["out.csv", "delay-8-8.svg"] {
+        let ended = draw(&svg.join(name));
+        assert_eq!(ended.status, 0, "{}", ended.err);
+        assert!(std::fs::read_to_string(svg.join(name)).expect("is there").starts_with(KEYS[0]));
+    }
+    let figure = std::fs::read_to_string(svg.join("delay-64-8.svg")).expect("is there");
+    for name in ["delay-64-8.svg", "inversions-64-8.svg", "../figures/delay-64-8.svg"] {
+        let ended = draw(&svg.join(name));
+        assert_eq!((ended.status, ended.out.as_str()), (2, ""), "{name}: {}", ended.err);
+        assert!(ended.err.contains("would be a figure, too") && ended.err.contains("--csv"), "{}", ended.err);
+    }
+    assert_eq!(std::fs::read_to_string(svg.join("delay-64-8.svg")).expect("is there"), figure, "it is as it was");
 }
 
 #[test]
@@ -169,6 +262,7 @@ fn wrong_arguments_are_refused() {
         (&["--jobs", "0"], "1..=1024"),
         (&["--free-lock", "worst"], "possible values"),
         (&["--csv", "/no/such/folder/out.csv"], "--csv"),
+        (&["--csv", "-"], "`--json` prints the results to standard output"),
         (&["--svg", "/dev/null/figures"], "--svg"),
     ] {
         let ended = bpl(arguments);

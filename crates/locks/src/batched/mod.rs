@@ -13,25 +13,31 @@
 //!
 //!   acquire   taken 0 -> 1: held.                        One locked operation.
 //!             else place WAITING, arrivals |= mine; until place is OUT: should taken be 0, take it, and hand over as below
+//!   gives up  place WAITING -> ABANDONED; who asks again before its place is reached has it again, who finds taken 0 takes its bit back
 //!   release   nobody queued, arrivals 0: taken 0.        No locked operation.
-//!             else arrivals become a batch; the most urgent of the first batch is taken out, its place set OUT
+//!             else arrivals become a batch; the most urgent of the first batch is taken out, its place set OUT; ABANDONED: the next
 //! ```
 //! A release that sees no arrivals and one that arrives meanwhile can miss each other; then the lock is free, the waiter sees that and
 //! takes it, not to enter but to hand it to whoever is first: itself, or another that came with it. So a plain store is enough to release.
 //!
 //! # Why nobody waits for more than m − 1 sections
-//! Let W arrive (its `arrivals |= mine`), and look at another slot J until W is granted the lock.
+//! A slot is queued from its arrival (`arrivals |= mine`) until its bit is taken out, by a grant or by itself; so it is while it has given up. Let W be
+//! queued, and J be another slot.
 //!
-//! 1. *While W is in a batch, the lock is never free*: it is freed only when no batch is left. So nobody enters past the batches, and
+//! 1. *Who is inside is not queued.* A grant took its bit out. Or it found the lock free: then there was no batch (2), so a bit of its
+//!    own, left where it gave up, was in the arrivals, and it took it back before it entered.
+//! 2. *While W is in a batch, the lock is never free*: it is freed only when no batch is left. So nobody enters past the batches, and
 //!    each entry is a grant, first batch first.
-//! 2. *The first section of J that goes on after W arrived puts W into a batch, if it is not in one yet*: its end reads the arrivals
+//! 3. *The first section that ends after W arrived puts W into a batch, if it is not in one yet*: its end reads the arrivals
 //!    after the section, and W's bit is there or was taken into a batch before.
-//! 3. *After that, J does not come before W*: its next request arrives after its release read the arrivals, so it goes into a later
-//!    batch than W's; and by 1. it does not enter otherwise. If J gave up before and is still queued, it takes up its old place, but once: a grant
-//!    removes it.
+//! 4. *After the first section of J that ends after W arrived, J does not come before W.* By 3 W is in a batch when it has ended, and by 1 J is
+//!    not queued. Its next request arrives after that, so it goes into a later batch than W's; by 2 it does not enter otherwise.
 //!
 //! So at most one section of each other slot goes on between W's arrival and its grant: m − 1 with m slots, whatever the speed of each
-//! core. `search.rs` holds this, and the order of batches, against every interleaving of three slots.
+//! core. Where W gives up and has its place again, that is counted from its first arrival on. `search.rs` holds this, and the order of
+//! batches and inside them, against every interleaving of three slots and of four.
+//!
+//! A holder that asks for the lock it holds, and gives up, is queued while it is inside, against 1: it may come before W once more.
 //!
 //! Time is counted from when W's bit is seen. A core that has executed the end of its section in part, ahead of what it had to wait for, may have
 //! looked at the arrivals a store's way (well below a microsecond) before the end: then W arrived, by that much, after it.
@@ -64,10 +70,13 @@ use steps::{ABANDONED, At, Contender, Memory, OUT, Outcome, WAITING};
 /// and with cores of any speeds, if holders and waiters are not preempted. Among the requests made during one
 /// section the more urgent wait less.
 ///
-/// To release: one step for each member of the first batch, at most `SLOTS − 1`, and one more such round for each member that gave up.
+/// To release: one look at the priority of each member of the first batch, and again for each that is taken out having given up; at most
+/// `SLOTS × (SLOTS + 1) / 2` looks and `SLOTS` grants, 2,080 and 64 with 64 slots.
+///
+/// A holder that asks for the lock it holds, with a deadline, gives up as others do, but may pass a waiter twice.
 ///
 /// # Reference
-/// The promise is that of the paper "Bounded Priority-Aware Locking for Real-Time Kernels"; the algorithm is not. See `docs/bpl.md`.
+/// The promise is that of the paper "Bounded Priority-Aware Locking for Real-Time Kernels"; the algorithm is not. See `docs/batched.md`.
 ///
 /// # Examples
 /// ```
@@ -124,10 +133,14 @@ impl<const SLOTS: usize, W: Word, R> Batched<SLOTS, W, R> {
         }
     }
 
-    /// `Test` and `Take` of the steps, straight: the way of a lock that nobody else wants.
+    /// The steps from `Test` to `Own`, straight: the way of a lock that nobody else wants.
     #[inline]
-    fn take_if_free(&self) -> bool {
-        !self.is_taken() && self.take()
+    fn take_if_free(&self, slot: usize) -> bool {
+        let takes = !self.is_taken() && self.take();
+        if takes && self.state(slot) == ABANDONED {
+            self.retract(slot);
+        }
+        takes
     }
 
     /// `Collect`, `Choose` and `Free` of the steps, straight, where nobody waits.
@@ -140,6 +153,21 @@ impl<const SLOTS: usize, W: Word, R> Batched<SLOTS, W, R> {
             self.free();
         }
         nobody
+    }
+
+    /// BOUND: see the type.
+    #[cold]
+    fn hand_over(&self) {
+        let mut contender = Contender::gives_back();
+        while contender.step(self) != Outcome::Gone {}
+    }
+
+    /// The holder goes.
+    #[inline]
+    fn give_back(&self) {
+        if !self.free_if_nobody_waits() {
+            self.hand_over();
+        }
     }
 }
 
@@ -197,9 +225,19 @@ impl<const SLOTS: usize, W: Word, R> Memory for Batched<SLOTS, W, R> {
         self.places[slot].state.compare_exchange(ABANDONED, WAITING, Ordering::Relaxed, Ordering::Relaxed).is_ok()
     }
 
-    fn abandon(&self, slot: usize) -> bool {
+    fn abandon(&self, slot: usize) -> u32 {
         // ORDERING: where the lock came instead, Acquire pairs with the Release of `grant`.
-        self.places[slot].state.compare_exchange(WAITING, ABANDONED, Ordering::Relaxed, Ordering::Acquire).is_ok()
+        let state = &self.places[slot].state;
+        match state.compare_exchange(WAITING, ABANDONED, Ordering::Relaxed, Ordering::Acquire) {
+            Ok(was) | Err(was) => was,
+        }
+    }
+
+    #[cold]
+    fn retract(&self, slot: usize) {
+        // ORDERING: of what was written before the other bits came, this exchange takes nothing away: it goes on with their Release.
+        self.queue.arrivals.fetch_and(!(1 << slot), Ordering::Relaxed);
+        self.places[slot].state.store(OUT, Ordering::Relaxed);
     }
 
     #[inline]
@@ -249,30 +287,45 @@ impl<const SLOTS: usize, W: Word, R: Relax> Batched<SLOTS, W, R> {
     ///
     /// BOUND: `SLOTS - 1` sections, or the deadline; see the head of the file.
     #[cold]
-    fn wait(&self, slot: usize, priority: u32, deadline: &mut impl Deadline) -> bool {
-        let mut contender = Contender::asks(slot, priority, At::Resume);
+    fn wait(&self, slot: &Slot, priority: u32, deadline: &mut impl Deadline) -> bool {
         let mut relax = R::default();
-        loop {
-            match contender.step(self) {
-                Outcome::Steps => {}
-                Outcome::Spins if deadline.passed() => contender.at = At::Abandon,
-                Outcome::Spins => relax.relax(),
-                Outcome::Holds => return true,
-                Outcome::Gone => return false,
-            }
-        }
+        slot.while_it_waits(|| {
+            let waiter = Waiter { lock: self, slot };
+            let mut contender = Contender::asks(slot.index(), priority, At::Resume);
+            let came = loop {
+                match contender.step(self) {
+                    Outcome::Steps => {}
+                    Outcome::Spins if deadline.passed() => contender.at = At::Abandon,
+                    Outcome::Spins => relax.relax(),
+                    Outcome::Holds => break true,
+                    Outcome::Gone => break false,
+                }
+            };
+            core::mem::forget(waiter);
+            came
+        })
     }
+}
 
-    /// BOUND: see the type.
-    #[cold]
-    fn hand_over(&self) {
-        let mut contender = Contender::gives_back();
-        while contender.step(self) != Outcome::Gone {}
+/// A request that is queued. It is dropped only where a deadline or a `relax` panics: then it is given up.
+struct Waiter<'a, const SLOTS: usize, W: Word, R> {
+    lock: &'a Batched<SLOTS, W, R>,
+    slot: &'a Slot,
+}
+
+impl<const SLOTS: usize, W: Word, R> Drop for Waiter<'_, SLOTS, W, R> {
+    fn drop(&mut self) {
+        let mut contender = Contender::asks(self.slot.index(), 0, At::Abandon);
+        if contender.step(self.lock) == Outcome::Holds {
+            self.lock.give_back();
+        }
+        self.slot.has_left();
     }
 }
 
 // SAFETY: `taken` goes from 0 to 1 by an exchange, and back by whoever has the lock; between, the right passes on by `grant`, which takes each slot out of
-// the batches before, so that it gives the lock to one. A slot is one caller's.
+// the batches before, so that it gives the lock to one. Of a slot one
+// request waits at a time, as `Slot` sees to, so a grant is found by one.
 #[allow(unsafe_code)]
 unsafe impl<const SLOTS: usize, W: Word, R: Relax> Algorithm for Batched<SLOTS, W, R> {
     type Request<'r> = (&'r Slot, Priority);
@@ -286,23 +339,19 @@ unsafe impl<const SLOTS: usize, W: Word, R: Relax> Algorithm for Batched<SLOTS, 
 
     #[inline]
     fn acquire(&self, (slot, priority): (&Slot, Priority)) {
-        let slot = slot.below(SLOTS);
-        if !self.take_if_free() {
+        if !self.take_if_free(slot.below(SLOTS)) {
             self.wait(slot, priority.0, &mut || false);
         }
     }
 
     #[inline]
     fn try_acquire(&self, (slot, _): (&Slot, Priority)) -> Option<()> {
-        slot.below(SLOTS);
-        self.take_if_free().then_some(())
+        self.take_if_free(slot.below(SLOTS)).then_some(())
     }
 
     #[inline]
     unsafe fn release(&self, (): ()) {
-        if !self.free_if_nobody_waits() {
-            self.hand_over();
-        }
+        self.give_back();
     }
 }
 
@@ -310,8 +359,7 @@ unsafe impl<const SLOTS: usize, W: Word, R: Relax> Algorithm for Batched<SLOTS, 
 #[allow(unsafe_code)]
 unsafe impl<const SLOTS: usize, W: Word, R: Relax> Abortable for Batched<SLOTS, W, R> {
     fn acquire_until(&self, (slot, priority): (&Slot, Priority), mut deadline: impl Deadline) -> Option<()> {
-        let slot = slot.below(SLOTS);
-        (self.take_if_free() || self.wait(slot, priority.0, &mut deadline)).then_some(())
+        (self.take_if_free(slot.below(SLOTS)) || self.wait(slot, priority.0, &mut deadline)).then_some(())
     }
 }
 

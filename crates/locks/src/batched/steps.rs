@@ -1,14 +1,16 @@
-//! The lock as steps, each with one access to what is shared: executed by the lock over its atomics, and by a search over all
-//! interleavings (`search.rs`). So what is searched is what is executed.
+//! The lock as steps: executed by the lock over its atomics, and by a search over all interleavings (`search.rs`).
+//!
+//! The order of the steps is searched as it is executed. Not shared are the memory below them, which is a ring here and an array there, and
+//! the ways of a lock that nobody else wants, which are written out: tests hold both against each other, step by step.
 //!
 //! ```text
 //!   request   Test ─ taken ─> Resume ─ gave up before, still queued ─> Rejoin ─ has its place again ─┐
 //!              │ free          ▲  │ in no queue                                                     │
 //!             Take ─ quicker ──┘ Join                                                               │
 //!              │                  │                                                                 │
-//!            holds               Wait <─────────────────────────────────────────────────────────────┘
-//!                                 │ ▲ ├ my turn came: holds
-//!                            Poll ┘ │ └ gives up: Abandon ─> gone, or holds
+//!             Own ─> holds       Wait <─────────────────────────────────────────────────────────────┘
+//!              │ gave up before   │ ▲ ├ my turn came: holds
+//!           Retract ─> holds Poll ┘ │ └ gives up: Abandon ─> gone, or holds
 //!                             free  │ taken
 //!                               └ Seize
 //!                                   │
@@ -25,7 +27,10 @@ pub(super) const WAITING: u32 = 1;
 /// A slot that gave up, still in the arrivals or in a batch.
 pub(super) const ABANDONED: u32 = 2;
 
-/// What is shared. Each method is one access; orderings are the lock's.
+/// What is shared. A step calls one method; orderings are the lock's.
+///
+/// Most methods are one access. Those with more could not be told from one: `enlist` and `retract` write where nobody else looks, the batches and
+/// priorities of a choice are read and written by the one that has the lock, and who chooses during a `rejoin` sees the priority before or the new one.
 pub(super) trait Memory {
     /// Who has arrived since the last batch was closed.
     fn arrivals(&self) -> u64;
@@ -44,8 +49,10 @@ pub(super) trait Memory {
     fn enlist(&self, slot: usize, priority: u32);
     /// `ABANDONED -> WAITING` with a new priority, or not.
     fn rejoin(&self, slot: usize, priority: u32) -> bool;
-    /// `WAITING -> ABANDONED`, or not.
-    fn abandon(&self, slot: usize) -> bool;
+    /// `WAITING -> ABANDONED`, or not: what it was.
+    fn abandon(&self, slot: usize) -> u32;
+    /// Of a slot that has the lock, and is in the arrivals as one that gave up: it is in no queue any more.
+    fn retract(&self, slot: usize);
     /// `-> OUT`: what it was.
     fn grant(&self, slot: usize) -> u32;
     fn priority(&self, slot: usize) -> u32;
@@ -67,6 +74,9 @@ pub(super) enum At {
     #[cfg_attr(not(test), allow(dead_code))]
     Test,
     Take,
+    /// The lock was free. Whether its slot is queued yet, since it gave up.
+    Own,
+    Retract,
     Resume,
     Rejoin,
     Join,
@@ -101,7 +111,7 @@ pub(super) struct Contender {
     pub(super) priority: u32,
     pub(super) at: At,
     /// Whether it gives the lock back: after a hand-off it is gone, and does not wait.
-    leaves: bool,
+    pub(super) leaves: bool,
 }
 
 impl Contender {
@@ -120,8 +130,15 @@ impl Contender {
         let next = match self.at {
             At::Test if memory.is_taken() => At::Resume,
             At::Test => At::Take,
-            At::Take if memory.take() => return Outcome::Holds,
+            At::Take if memory.take() => At::Own,
             At::Take => At::Resume,
+            // A free lock has no batches, so the place is in the arrivals. Who enters has none, or it could come in twice before one that waits.
+            At::Own if memory.state(slot) == ABANDONED => At::Retract,
+            At::Own => return Outcome::Holds,
+            At::Retract => {
+                memory.retract(slot);
+                return Outcome::Holds;
+            }
 
             At::Resume if memory.state(slot) == ABANDONED => At::Rejoin,
             At::Resume => {
@@ -145,7 +162,8 @@ impl Contender {
             At::Poll => At::Seize,
             At::Seize if memory.take() => At::Collect,
             At::Seize => At::Wait,
-            At::Abandon => return if memory.abandon(slot) { Outcome::Gone } else { Outcome::Holds },
+            // The lock may have come meanwhile.
+            At::Abandon => return if memory.abandon(slot) == OUT { Outcome::Holds } else { Outcome::Gone },
 
             At::Collect if memory.arrivals() == 0 => At::Choose,
             At::Collect => At::Gather,

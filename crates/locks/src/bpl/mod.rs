@@ -145,7 +145,8 @@ impl<const SLOTS: usize, W: Word, R> Bpl<SLOTS, W, R> {
     #[inline]
     fn enter_at_once(&self) -> bool {
         // ORDERING: Acquire pairs with the Release of `release`. That nobody waits is as true as it was a moment ago, whatever the order: who counts
-        // itself after this look comes after it.
+        // itself after this look comes after it. But a core may look ahead of a section of its own that just ended: who counted itself
+        // during that one is passed by another then.
         if Self::RULES.is_past_half(self.door.batch.load(Ordering::Relaxed)) {
             return self.enter_and_restart();
         }
@@ -215,27 +216,48 @@ impl<const SLOTS: usize, W: Word, R: Relax> Bpl<SLOTS, W, R> {
     /// Waits by the steps; whether the lock was taken before the deadline.
     #[cold]
     fn wait(&self, (slot, priority): (&Slot, Priority), mut deadline: impl Deadline) -> bool {
-        let mut contender = Contender::new(At::Count, 1 << slot.index(), Self::level(priority));
         let mut relax = R::default();
-        // BOUND: of waits, see the type; of steps between two of them, one way through the stages, fifteen. Where the deadline passes, five more.
-        loop {
-            match contender.step(self) {
-                Outcome::Goes => {}
-                Outcome::Waits => {
-                    #[cfg(test)]
-                    self.looks.look(slot.index());
-                    if deadline.passed() {
-                        contender.give_up(Self::RULES);
-                    } else {
-                        relax.relax();
+        slot.while_it_waits(|| {
+            let contender = Contender::new(At::Count, 1 << slot.index(), Self::level(priority));
+            let mut waiter = Waiter { lock: self, slot, contender };
+            // BOUND: of waits, see the type; of steps between two of them, one way through the stages, fifteen. Where the deadline passes, five more.
+            loop {
+                match waiter.contender.step(self) {
+                    Outcome::Goes => {}
+                    Outcome::Waits => {
+                        #[cfg(test)]
+                        self.looks.look(slot.index());
+                        if deadline.passed() {
+                            waiter.contender.give_up(Self::RULES);
+                        } else {
+                            relax.relax();
+                        }
                     }
+                    Outcome::Taken | Outcome::Outside => break,
                 }
-                Outcome::Taken | Outcome::Outside => break,
             }
-        }
-        #[cfg(test)]
-        self.looks.end(slot.index());
-        contender.at == At::Inside
+            #[cfg(test)]
+            self.looks.end(slot.index());
+            let is_in = waiter.contender.at == At::Inside;
+            core::mem::forget(waiter);
+            is_in
+        })
+    }
+}
+
+/// One that waits. It is dropped only where a deadline or a `relax` panics: then it gives up.
+struct Waiter<'a, const SLOTS: usize, W: Word, R> {
+    lock: &'a Bpl<SLOTS, W, R>,
+    slot: &'a Slot,
+    contender: Contender,
+}
+
+impl<const SLOTS: usize, W: Word, R> Drop for Waiter<'_, SLOTS, W, R> {
+    fn drop(&mut self) {
+        self.contender.give_up(Bpl::<SLOTS, W, R>::RULES);
+        // BOUND: five steps.
+        while self.contender.step(self.lock) != Outcome::Outside {}
+        self.slot.has_left();
     }
 }
 

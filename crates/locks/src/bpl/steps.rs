@@ -76,6 +76,9 @@ pub(super) enum Version {
     /// Who gives up does not reset the barriers.
     #[cfg(test)]
     SilentGivingUp,
+    /// Who found the lock free at its last look takes it by a store.
+    #[cfg(test)]
+    TakesByStore,
 }
 
 impl Rules {
@@ -145,6 +148,14 @@ impl Rules {
             #[cfg(test)]
             Version::SilentGivingUp => false,
             _ => true,
+        }
+    }
+
+    const fn takes_by_store(self) -> bool {
+        match self.version {
+            #[cfg(test)]
+            Version::TakesByStore => true,
+            _ => false,
         }
     }
 }
@@ -380,6 +391,10 @@ impl Contender {
                 0 => (At::FinalTry, Outcome::Goes),
                 _ => (At::FinalLowest, Outcome::Waits),
             },
+            At::FinalTry if rules.takes_by_store() => {
+                memory.store(Place::Status, 1);
+                (At::Uncount, Outcome::Goes)
+            }
             At::FinalTry => match memory.compare_exchange(Place::Status, 0, 1) {
                 Ok(_) => (At::Uncount, Outcome::Goes),
                 Err(_) => (At::FinalLowest, Outcome::Waits),

@@ -1,5 +1,6 @@
 //! Who gives up leaves; the others are served; who comes back is served too.
 
+use super::exclusion::Count;
 use super::run::{Arc, thread};
 use crate::{Abortable, Priority, Slot, SpinLock};
 use std::vec::Vec;
@@ -18,7 +19,7 @@ pub(crate) fn gives_up_while_held<A: Abortable + Send + Sync + 'static>() {
                 left -= 1;
                 left < 0
             };
-            assert!(lock.lock_until(A::request(&two, Priority(2)), waits).is_none());
+            assert!(lock.lock_until(A::request(&two, Priority(2)), waits).is_none(), "it is held");
         }
         drop(held);
         assert!(lock.lock_until(A::request(&two, Priority(2)), || false).is_some());
@@ -26,58 +27,103 @@ pub(crate) fn gives_up_while_held<A: Abortable + Send + Sync + 'static>() {
     }
 }
 
-/// `threads` threads, of which the odd ones give up after a few looks and try again; all are served `rounds` times.
+/// `threads` threads, one of them this one, of which the odd ones give up after a few looks and try again; all are served `rounds` times,
+/// one at a time. Who is served while it gives up counts too.
 #[allow(unsafe_code)]
 pub(crate) fn everyone_else_is_served<A: Abortable + Send + Sync + 'static>(threads: usize, rounds: usize) {
-    let lock = Arc::new(SpinLock::<A, usize>::new(0));
-    let all: Vec<_> = (0..threads)
+    let lock = Arc::new(SpinLock::<A, Count>::new(Count::new()));
+    let work = move |lock: &SpinLock<A, Count>, index: usize| {
+        // SAFETY: each thread has a number of its own, and no test claims slots while this one runs.
+        let slot = unsafe { Slot::new(index) };
+        for round in 0..rounds {
+            let request = A::request(&slot, Priority((index + round) as u32 % 3));
+            let mut left = round % 3;
+            let gives_up = || {
+                left = left.saturating_sub(1);
+                left == 0
+            };
+            let in_time = if index % 2 == 1 { lock.lock_until(request, gives_up) } else { None };
+            in_time.unwrap_or_else(|| lock.lock_with(request)).add_one();
+        }
+    };
+    let others: Vec<_> = (1..threads)
         .map(|index| {
             let lock = Arc::clone(&lock);
-            thread::spawn(move || {
-                // SAFETY: each thread has a number of its own, and no test claims slots while this one runs.
-                let slot = unsafe { Slot::new(index) };
-                for round in 0..rounds {
-                    let request = A::request(&slot, Priority((index + round) as u32 % 3));
-                    if index % 2 == 1 {
-                        let mut left = round % 3;
-                        let gives_up = || {
-                            left = left.saturating_sub(1);
-                            left == 0
-                        };
-                        if let Some(mut guard) = lock.lock_until(request, gives_up) {
-                            *guard += 1;
-                            continue;
-                        }
-                    }
-                    *lock.lock_with(request) += 1;
-                }
-            })
+            thread::spawn(move || work(&lock, index))
         })
         .collect();
-    all.into_iter().for_each(|thread| thread.join().expect("a thread that ends"));
+    work(&lock, 0);
+    others.into_iter().for_each(|other| other.join().expect("a thread that ends"));
     // SAFETY: the others have ended.
     let slot = unsafe { Slot::new(0) };
-    assert_eq!(*lock.lock_with(A::request(&slot, Priority(0))), threads * rounds);
+    assert_eq!(lock.lock_with(A::request(&slot, Priority(0))).get(), threads * rounds, "the count is off");
 }
 
-/// The checks of giving up for one algorithm.
+/// The checks of giving up for one algorithm, and their twins.
 macro_rules! abort {
     ($algorithm:ty) => {
         mod gives_up {
             #[allow(unused_imports)]
             use super::*;
-            use $crate::testing::{checks, run::Effort};
+            use $crate::testing::{
+                checks::{self, TWO_INSIDE, caught, explore},
+                run::Effort,
+            };
+
+            type Lock = $algorithm;
+
+            const EFFORT: Effort = Effort { preemptions: 2, schedules: 200 };
+            const SERVED: (usize, usize) = if cfg!(lockwright_loom) { (2, 2) } else { (5, 20) };
 
             #[test]
             fn while_held() {
-                checks::explore(Effort { preemptions: 2, schedules: 1 }, checks::gives_up_while_held::<$algorithm>);
+                explore(Effort { schedules: 1, ..EFFORT }, checks::gives_up_while_held::<Lock>);
+            }
+
+            #[test]
+            fn a_lock_that_is_not_held_is_caught() {
+                let effort = Effort { schedules: 1, ..EFFORT };
+                assert!(caught(&["is held"], || explore(effort, checks::gives_up_while_held::<checks::Nothing<Lock>>)));
             }
 
             #[test]
             fn and_the_others_are_served() {
-                let (threads, rounds) = if cfg!(lockwright_loom) { (2, 1) } else { (5, 20) };
-                let effort = Effort { preemptions: 2, schedules: 200 };
-                checks::explore(effort, move || checks::everyone_else_is_served::<$algorithm>(threads, rounds));
+                let (threads, rounds) = SERVED;
+                explore(EFFORT, move || checks::everyone_else_is_served::<Lock>(threads, rounds));
+            }
+
+            #[test]
+            fn a_lock_that_does_nothing_is_caught() {
+                let (threads, rounds) = SERVED;
+                assert!(caught(TWO_INSIDE, || explore(EFFORT, move || {
+                    checks::everyone_else_is_served::<checks::Nothing<Lock>>(threads, rounds);
+                })));
+            }
+
+            /// On real threads it would wait for ever.
+            #[cfg(any(lockwright_loom, lockwright_shuttle))]
+            #[test]
+            fn a_lost_hand_off_is_caught() {
+                assert!(caught(checks::NEVER_ENDS, || explore(EFFORT, || {
+                    checks::everyone_else_is_served::<checks::LosesHandOff<Lock>>(2, 1);
+                })));
+            }
+
+            #[cfg(lockwright_loom)]
+            #[test]
+            fn weaker_orderings_are_caught() {
+                use $crate::sync::fault::{self, Fault};
+
+                for fault in [Fault::NoAcquire, Fault::NoRelease] {
+                    fault::set(fault);
+                    let caught = caught(TWO_INSIDE, || {
+                        explore(EFFORT, || {
+                            checks::everyone_else_is_served::<Lock>(2, 1);
+                        })
+                    });
+                    fault::set(Fault::None);
+                    assert!(caught, "{fault:?} goes unnoticed");
+                }
             }
         }
     };

@@ -34,7 +34,7 @@ pub(crate) fn scripted<A: Probe + Send + Sync + 'static>(order: Order, arrivals:
     let mut spec = Waiting::new(order);
     let mut waiters = 0;
     let mut threads = Vec::new();
-    // SAFETY: the numbers of the others begin at 1, and no test claims slots while this one runs.
+    // SAFETY: the numbers of the others begin at 1, and the lock is theirs.
     let first = unsafe { Slot::new(0) };
     let mut held = Some(lock.lock_with(A::request(&first, Priority(0))));
     let mut holder = 0;
@@ -47,7 +47,7 @@ pub(crate) fn scripted<A: Probe + Send + Sync + 'static>(order: Order, arrivals:
                 let (leave, told) = mpsc::channel();
                 leaves.push(leave);
                 threads.push(thread::spawn(move || {
-                    // SAFETY: each thread has a number of its own.
+                    // SAFETY: each thread has a number of its own, and the lock is theirs.
                     let name = unsafe { Slot::new(slot) };
                     let guard = here.lock_with(A::request(&name, Priority(priority)));
                     inside.send(slot).expect("the script listens");

@@ -16,6 +16,13 @@ pub(crate) use std::{sync::mpsc, thread};
 #[cfg(lockwright_loom)]
 const LOOKS_EXPLORED: u32 = 3;
 
+// A model runs all its threads on one thread of the system.
+#[cfg(lockwright_loom)]
+std::thread_local! {
+    /// Looks made meanwhile do not count: one too many would end the exploration of all that follows.
+    static EXPLORES: core::cell::Cell<bool> = const { core::cell::Cell::new(true) };
+}
+
 /// Lets others run between two looks: tests have more threads than cores, and none of them is a real-time one.
 #[derive(Clone, Copy, Default, Debug)]
 pub(crate) struct Patient {
@@ -24,10 +31,12 @@ pub(crate) struct Patient {
 
 impl Relax for Patient {
     fn relax(&mut self) {
-        self.looks += 1;
         #[cfg(lockwright_loom)]
-        if self.looks > LOOKS_EXPLORED {
-            loom::skip_branch();
+        if EXPLORES.get() {
+            self.looks += 1;
+            if self.looks > LOOKS_EXPLORED {
+                loom::skip_branch();
+            }
         }
         sync::spin_loop();
         #[cfg(not(any(lockwright_loom, lockwright_shuttle)))]
@@ -59,6 +68,7 @@ pub(crate) fn explore(effort: Effort, check: impl Fn() + Send + Sync + 'static) 
     model.preemption_bound = Some(effort.preemptions);
     model.check(move || {
         count.fetch_add(1, Ordering::Relaxed);
+        EXPLORES.set(true);
         check();
     });
     std::eprintln!("{effort:?}: {executions:?} executions");
@@ -83,10 +93,16 @@ pub(crate) fn explore(effort: Effort, check: impl Fn() + Send + Sync + 'static) 
 /// What loom does once, in one way, and not in all.
 pub(crate) fn unexplored<T>(what: impl FnOnce() -> T) -> T {
     #[cfg(lockwright_loom)]
-    loom::stop_exploring();
+    {
+        EXPLORES.set(false);
+        loom::stop_exploring();
+    }
     let result = what();
     #[cfg(lockwright_loom)]
-    loom::explore();
+    {
+        loom::explore();
+        EXPLORES.set(true);
+    }
     result
 }
 

@@ -1,6 +1,6 @@
 //! Locks that are wrong on purpose.
 
-use crate::{Algorithm, Priority, Slot};
+use crate::{Abortable, Algorithm, Deadline, Priority, Slot};
 use core::marker::PhantomData;
 use core::sync::atomic::{AtomicBool, Ordering};
 
@@ -32,6 +32,14 @@ unsafe impl<A: Algorithm> Algorithm for Nothing<A> {
     }
 
     unsafe fn release(&self, (): ()) {}
+}
+
+// SAFETY: as above.
+#[allow(unsafe_code)]
+unsafe impl<A: Abortable> Abortable for Nothing<A> {
+    fn acquire_until(&self, _: A::Request<'_>, _: impl Deadline) -> Option<()> {
+        Some(())
+    }
 }
 
 /// Forgets its first release.
@@ -72,5 +80,13 @@ unsafe impl<A: Algorithm> Algorithm for LosesHandOff<A> {
             // SAFETY: the caller's promise.
             unsafe { self.inner.release(hold) };
         }
+    }
+}
+
+// SAFETY: as above.
+#[allow(unsafe_code)]
+unsafe impl<A: Abortable> Abortable for LosesHandOff<A> {
+    fn acquire_until(&self, request: A::Request<'_>, deadline: impl Deadline) -> Option<A::Hold> {
+        self.inner.acquire_until(request, deadline)
     }
 }

@@ -4,4 +4,4 @@ mod order;
 mod priority;
 
 pub use order::{Order, WAITING_MAX, Waiting};
-pub(crate) use priority::{Links, WaitQueue};
+pub(crate) use priority::{Links, PriorityList, WaitQueue};

@@ -54,11 +54,6 @@ impl Waiting {
         self.requests += 1;
     }
 
-    /// `who` waits no longer.
-    pub fn give_up(&mut self, who: usize) {
-        self.waiters[who] = None;
-    }
-
     /// Whether the lock may go to `who` when it is released now.
     #[must_use]
     pub fn may_be_next(&self, who: usize) -> bool {

@@ -1,102 +1,174 @@
 //! The priority order: most urgent first, first come first served among equals.
 //!
-//! A task waits for at most one resource, so one link per task serves all queues of a machine.
+//! A list of levels, and in each level a ring of its members in the order in which they came. A member is in at most one
+//! list (a task waits for at most one resource, a lock has at most one owner), so one link a member serves all lists of a machine.
 //!
 //! ```text
-//!   WaitQueue.first -> [task 7, P 9] -> [task 2, P 9] -> [task 5, P 4] -> none
+//!   first -> P 9: 7 -> 2 -> 4 -.
+//!              |  ^------------'
+//!            P 4: 5 -.
+//!              |  ^--'
+//!            none
 //! ```
 
-use lockwright_model::{Priority, TaskId};
+use lockwright_model::{Priority, ResourceId, TaskId};
 
-/// The link of every task, shared by all queues of a machine.
+/// What can be in a list.
+pub(crate) trait Member: Copy + Eq {
+    fn place(self) -> usize;
+}
+
+impl Member for TaskId {
+    fn place(self) -> usize {
+        self.index()
+    }
+}
+
+impl Member for ResourceId {
+    fn place(self) -> usize {
+        self.index()
+    }
+}
+
+/// The link of every member, shared by all lists of a machine.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
-pub(crate) struct Links<const TASKS: usize>([Link; TASKS]);
+pub(crate) struct Links<M, const MEMBERS: usize>([Link<M>; MEMBERS]);
 
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-struct Link {
-    next: Option<TaskId>,
-    /// By which the task was queued.
+struct Link<M> {
+    /// The ring of its level, `(before, after)`; `None` in no list. A member alone on its level is its own neighbour.
+    ring: Option<(M, M)>,
+    /// Of the first of a level: the firsts of the next more and the next less urgent one.
+    above: Option<M>,
+    below: Option<M>,
+    /// By which it was put in.
     key: Priority,
 }
 
-/// Of a task in no queue; always this, so that equal states are equal.
-const UNQUEUED: Link = Link { next: None, key: Priority::MIN };
-
-/// One queue: its first waiter.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
-pub(crate) struct WaitQueue {
-    first: Option<TaskId>,
+impl<M> Link<M> {
+    /// Of a member in no list; always this, so that equal states are equal.
+    const OUT: Self = Self { ring: None, above: None, below: None, key: Priority::MIN };
 }
 
-impl<const TASKS: usize> Links<TASKS> {
+/// One list: its first member.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub(crate) struct PriorityList<M> {
+    first: Option<M>,
+}
+
+/// Tasks that wait.
+pub(crate) type WaitQueue = PriorityList<TaskId>;
+
+impl<M: Member, const MEMBERS: usize> Links<M, MEMBERS> {
     pub(crate) const fn new() -> Self {
-        Self([UNQUEUED; TASKS])
+        Self([Link::OUT; MEMBERS])
     }
 
-    /// The priority by which a waiting task was queued.
-    pub(crate) fn key(&self, task: TaskId) -> Priority {
-        self.0[task.index()].key
+    /// The priority by which a member was put in.
+    pub(crate) fn key(&self, member: M) -> Priority {
+        self.0[member.place()].key
+    }
+
+    /// Makes `after` the successor of `before`; both are in rings.
+    fn join(&mut self, before: M, after: M) {
+        let (first, _) = self.ring(before);
+        self.0[before.place()].ring = Some((first, after));
+        let (_, last) = self.ring(after);
+        self.0[after.place()].ring = Some((before, last));
+    }
+
+    fn ring(&self, member: M) -> (M, M) {
+        self.0[member.place()].ring.unwrap_or((member, member))
     }
 }
 
-impl WaitQueue {
+impl<M: Member> PriorityList<M> {
     pub(crate) const EMPTY: Self = Self { first: None };
 
-    pub(crate) fn first(self) -> Option<TaskId> {
+    pub(crate) const fn first(self) -> Option<M> {
         self.first
     }
 
-    /// Queues `task` behind all waiters of at least its priority.
+    /// Puts `member` in, behind all of at least its priority. It must be in no list.
     ///
-    /// BOUND: one step a waiter, fewer than `TASKS`.
-    pub(crate) fn insert<const TASKS: usize>(&mut self, links: &mut Links<TASKS>, task: TaskId, key: Priority) {
-        let mut before = None;
-        let mut at = self.first;
-        while let Some(waiter) = at {
-            if links.0[waiter.index()].key < key {
-                break;
-            }
-            (before, at) = (Some(waiter), links.0[waiter.index()].next);
+    /// BOUND: one step a more urgent level, however many members those have.
+    pub(crate) fn insert<const MEMBERS: usize>(&mut self, links: &mut Links<M, MEMBERS>, member: M, key: Priority) {
+        let (mut above, mut below) = (None, self.first);
+        while let Some(level) = below.filter(|&level| links.key(level) > key) {
+            (above, below) = (Some(level), links.0[level.place()].below);
         }
-        links.0[task.index()] = Link { next: at, key };
-        match before {
-            Some(waiter) => links.0[waiter.index()].next = Some(task),
-            None => self.first = Some(task),
+        match below {
+            Some(level) if links.key(level) == key => {
+                let (last, _) = links.ring(level);
+                links.0[member.place()] = Link { ring: Some((last, level)), key, ..Link::OUT };
+                links.join(last, member);
+                links.join(member, level);
+            }
+            _ => {
+                links.0[member.place()] = Link { ring: Some((member, member)), above, below, key };
+                self.attach(links, member);
+            }
         }
     }
 
-    /// Takes `task` out; `false` where it was not queued here.
+    /// Takes `member` out of this list; `false` where it is in none.
     ///
-    /// BOUND: one step a waiter, fewer than `TASKS`.
-    pub(crate) fn remove<const TASKS: usize>(&mut self, links: &mut Links<TASKS>, task: TaskId) -> bool {
-        let mut before: Option<TaskId> = None;
-        let mut at = self.first;
-        while let Some(waiter) = at {
-            let next = links.0[waiter.index()].next;
-            if waiter == task {
-                match before {
-                    Some(before) => links.0[before.index()].next = next,
-                    None => self.first = next,
-                }
-                links.0[task.index()] = UNQUEUED;
-                return true;
+    /// BOUND: no loop.
+    pub(crate) fn remove<const MEMBERS: usize>(&mut self, links: &mut Links<M, MEMBERS>, member: M) -> bool {
+        let link = core::mem::replace(&mut links.0[member.place()], Link::OUT);
+        let Some((before, after)) = link.ring else { return false };
+        let is_level = self.first == Some(member) || link.above.is_some();
+        if after != member {
+            links.join(before, after);
+            if is_level {
+                let heir = &mut links.0[after.place()];
+                (heir.above, heir.below) = (link.above, link.below);
+                self.attach(links, after);
             }
-            (before, at) = (Some(waiter), next);
+        } else {
+            match link.above {
+                Some(above) => links.0[above.place()].below = link.below,
+                None => self.first = link.below,
+            }
+            if let Some(below) = link.below {
+                links.0[below.place()].above = link.above;
+            }
         }
-        false
+        true
     }
 
-    /// Takes the first waiter out.
-    pub(crate) fn pop<const TASKS: usize>(&mut self, links: &mut Links<TASKS>) -> Option<TaskId> {
+    /// Takes the first member out.
+    pub(crate) fn pop<const MEMBERS: usize>(&mut self, links: &mut Links<M, MEMBERS>) -> Option<M> {
         let first = self.first?;
-        self.first = core::mem::replace(&mut links.0[first.index()], UNQUEUED).next;
+        self.remove(links, first);
         Some(first)
     }
 
-    /// Queues a waiting task anew after its priority changed: behind its equals if it rose or fell, in place if not.
-    pub(crate) fn reorder<const TASKS: usize>(&mut self, links: &mut Links<TASKS>, task: TaskId, key: Priority) {
-        if links.key(task) != key && self.remove(links, task) {
-            self.insert(links, task, key);
+    /// Puts a member in anew after its priority changed: behind its equals if it rose or fell, in place if not.
+    pub(crate) fn reorder<const MEMBERS: usize>(&mut self, links: &mut Links<M, MEMBERS>, member: M, key: Priority) {
+        if links.key(member) != key && self.remove(links, member) {
+            self.insert(links, member, key);
+        }
+    }
+
+    /// All members, in order.
+    pub(crate) fn iter<const MEMBERS: usize>(self, links: &Links<M, MEMBERS>) -> impl Iterator<Item = M> {
+        let levels = core::iter::successors(self.first, |level| links.0[level.place()].below);
+        levels.flat_map(move |level| {
+            let next = move |&member: &M| Some(links.ring(member).1).filter(|&next| next != level);
+            core::iter::successors(Some(level), next)
+        })
+    }
+
+    /// Tells the neighbours of a level who is first of it.
+    fn attach<const MEMBERS: usize>(&mut self, links: &mut Links<M, MEMBERS>, level: M) {
+        let Link { above, below, .. } = links.0[level.place()];
+        match above {
+            Some(above) => links.0[above.place()].below = Some(level),
+            None => self.first = Some(level),
+        }
+        if let Some(below) = below {
+            links.0[below.place()].above = Some(level);
         }
     }
 }
@@ -105,25 +177,70 @@ impl WaitQueue {
 mod tests {
     extern crate std;
     use super::*;
+    use std::collections::HashSet;
     use std::vec::Vec;
 
-    fn order(queue: WaitQueue, links: &mut Links<8>) -> Vec<u16> {
-        let mut copy = (queue, links.clone());
-        core::iter::from_fn(|| copy.0.pop(&mut copy.1)).map(|task| task.0).collect()
+    fn order(queue: WaitQueue, links: &Links<TaskId, 8>) -> Vec<u16> {
+        let (mut copy, mut left) = (queue, links.clone());
+        let popped: Vec<u16> = core::iter::from_fn(|| copy.pop(&mut left)).map(|task| task.0).collect();
+        assert!(popped.iter().all(|&task| left.0[usize::from(task)] == Link::OUT), "a link stayed behind");
+        assert!(queue.iter(links).map(|task| task.0).eq(popped.iter().copied()));
+        popped
     }
 
     #[test]
     fn most_urgent_first_and_first_come_among_equals() {
-        let (mut queue, mut links) = (WaitQueue::EMPTY, Links::<8>::new());
+        let (mut queue, mut links) = (WaitQueue::EMPTY, Links::<TaskId, 8>::new());
         for (task, level) in [(0, 3), (1, 5), (2, 3), (3, 9), (4, 5)] {
             queue.insert(&mut links, TaskId(task), Priority::base(level));
         }
-        assert_eq!(order(queue, &mut links), [3, 1, 4, 0, 2]);
+        assert_eq!(order(queue, &links), [3, 1, 4, 0, 2]);
         assert!(queue.remove(&mut links, TaskId(1)));
         assert!(!queue.remove(&mut links, TaskId(1)));
         queue.reorder(&mut links, TaskId(2), Priority::base(9));
-        assert_eq!(order(queue, &mut links), [3, 2, 4, 0]);
+        assert_eq!(order(queue, &links), [3, 2, 4, 0]);
         queue.reorder(&mut links, TaskId(3), Priority::base(1));
-        assert_eq!(order(queue, &mut links), [2, 4, 0, 3]);
+        assert_eq!(order(queue, &links), [2, 4, 0, 3]);
+    }
+
+    /// Four members, three levels, two lists: in every state that can be reached, every operation does what it does to
+    /// sorted vectors.
+    #[test]
+    fn as_sorted_vectors() {
+        type State = ([WaitQueue; 2], Links<TaskId, 8>, [Vec<(u16, u32)>; 2]);
+        let mut seen: HashSet<State> = HashSet::new();
+        let mut todo: Vec<State> = std::vec![([WaitQueue::EMPTY; 2], Links::new(), Default::default())];
+        while let Some(state) = todo.pop() {
+            if !seen.insert(state.clone()) {
+                continue;
+            }
+            for (list, plain) in state.0.iter().zip(&state.2) {
+                assert_eq!(order(*list, &state.1), plain.iter().map(|member| member.0).collect::<Vec<_>>());
+            }
+            for (task, which) in (0..4).flat_map(|task| [(task, 0), (task, 1)]) {
+                let holds = |which: usize| state.2[which].iter().find(|member| member.0 == task).copied();
+                if holds(1 - which).is_some() {
+                    continue;
+                }
+                for level in 0..3 {
+                    let (mut lists, mut links, mut plain) = state.clone();
+                    match holds(which) {
+                        Some(_) => lists[which].reorder(&mut links, TaskId(task), Priority::base(level)),
+                        None => lists[which].insert(&mut links, TaskId(task), Priority::base(level)),
+                    }
+                    if holds(which) != Some((task, level)) {
+                        plain[which].retain(|member| member.0 != task);
+                        let place = plain[which].partition_point(|member| member.1 >= level);
+                        plain[which].insert(place, (task, level));
+                    }
+                    todo.push((lists, links, plain));
+                }
+                let (mut lists, mut links, mut plain) = state.clone();
+                assert_eq!(lists[which].remove(&mut links, TaskId(task)), holds(which).is_some());
+                plain[which].retain(|member| member.0 != task);
+                todo.push((lists, links, plain));
+            }
+        }
+        assert!(seen.len() > 1_000, "{} states", seen.len());
     }
 }

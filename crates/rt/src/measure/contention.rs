@@ -9,7 +9,7 @@
 
 use super::pace::Pace;
 use super::squad::{Duty, Orders, squad};
-use super::subject::{ALL, Candidate, FIFO, Subject};
+use super::subject::{ALL, Candidate, FIFO, Wanted};
 use crate::run::{Control, RunError};
 use crate::sys::{clock, sched};
 use lockwright_locks::{Priority, SLOTS_MAX, Slot};
@@ -235,7 +235,7 @@ fn summary(lock: &'static str, arrivals: Arrivals, rate: f64, turns: &[Vec<Waits
 
 /// What all tasks of one turn share.
 struct Arena {
-    lock: Box<dyn Subject>,
+    lock: Box<dyn Wanted>,
     section_ns: u64,
     /// Of each task.
     requests: Vec<usize>,
@@ -252,7 +252,7 @@ impl Arena {
     const START_DELAY_NS: u64 = 1_000_000;
 
     fn new(
-        candidate: &Candidate,
+        candidate: &Candidate<dyn Wanted>,
         tasks: usize,
         (arrivals, rate): (Arrivals, f64),
         section_ns: u64,

@@ -2,7 +2,7 @@
 
 use super::LEVEL;
 use super::pace::Pace;
-use super::subject::{ALL, Subject, read_nothing};
+use super::subject::{ALL, Candidate, Subject, read_nothing};
 use crate::run::{Control, RunError};
 use crate::sys::{cycles, sched, signal};
 use crate::team::{become_realtime, spawn};
@@ -37,6 +37,14 @@ pub struct Cost {
     pub cycles: Vec<u64>,
 }
 
+impl Costs {
+    /// How many readings each has.
+    #[must_use]
+    pub fn readings(&self) -> usize {
+        self.costs.first().map_or(0, |cost| cost.cycles.len())
+    }
+}
+
 impl Cost {
     /// The reading that a share of all readings does not exceed: 0 is the least, 1 the greatest.
     #[must_use]
@@ -51,12 +59,24 @@ impl Cost {
 /// # Errors
 /// When the thread for it cannot be started or bound. Without the right to real-time priorities it measures all the same.
 pub fn cost(readings: usize, control: &Control) -> Result<Costs, RunError> {
+    cost_of(&ALL, readings, control)
+}
+
+pub(super) fn cost_of<S: Subject + ?Sized>(
+    all: &'static [Candidate<S>],
+    readings: usize,
+    control: &Control,
+) -> Result<Costs, RunError> {
     let control = control.clone();
-    let thread = signal::with_all_blocked(|| spawn("measure", move || measure(readings.max(1), &control)))?;
+    let thread = signal::with_all_blocked(|| spawn("measure", move || measure(all, readings.max(1), &control)))?;
     thread.join().map_err(|_| RunError::SetUp)?
 }
 
-fn measure(readings: usize, control: &Control) -> Result<Costs, RunError> {
+fn measure<S: Subject + ?Sized>(
+    candidates: &[Candidate<S>],
+    readings: usize,
+    control: &Control,
+) -> Result<Costs, RunError> {
     // The last CPU: the first serves most interrupts.
     let cpu = sched::affinity()?.last().copied().unwrap_or(0);
     let realtime = become_realtime(LEVEL, &[cpu]).is_ok();
@@ -73,8 +93,8 @@ fn measure(readings: usize, control: &Control) -> Result<Costs, RunError> {
         if cold && (!cycles::CAN_FLUSH || control.is_stopped()) {
             break;
         }
-        let locks: Vec<Box<dyn Subject>> = ALL.iter().map(|candidate| (candidate.new)()).collect();
-        let mut all: Vec<Vec<u64>> = ALL.iter().map(|_| vec![0; readings]).collect();
+        let locks: Vec<Box<S>> = candidates.iter().map(|candidate| (candidate.new)()).collect();
+        let mut all: Vec<Vec<u64>> = candidates.iter().map(|_| vec![0; readings]).collect();
         let mut nothing = vec![0; readings];
         let mut taken = 0;
         for from in (0..readings).step_by(TURN) {
@@ -85,7 +105,7 @@ fn measure(readings: usize, control: &Control) -> Result<Costs, RunError> {
             let turn = from..(from + TURN).min(readings);
             read_nothing(&mut nothing[turn.clone()], cold);
             for (lock, cycles) in locks.iter().zip(&mut all) {
-                lock.read(&slot, &mut cycles[turn.clone()], cold);
+                lock.read(&slot, cpu, &mut cycles[turn.clone()], cold);
             }
             taken = turn.end;
         }
@@ -93,7 +113,7 @@ fn measure(readings: usize, control: &Control) -> Result<Costs, RunError> {
         nothing.sort_unstable();
         let harness = nothing[taken / 2];
         harnesses[usize::from(cold)] = harness;
-        costs.extend(ALL.iter().zip(all).map(|(candidate, mut cycles)| {
+        costs.extend(candidates.iter().zip(all).map(|(candidate, mut cycles)| {
             cycles.truncate(taken);
             cycles.iter_mut().for_each(|reading| *reading = reading.saturating_sub(harness));
             cycles.sort_unstable();

@@ -2,12 +2,14 @@
 
 mod contention;
 mod cost;
+mod mutex;
 mod pace;
 mod squad;
 mod subject;
 
 pub use contention::{Arrivals, Contended, ContentionConfig, OverFifo, contention};
 pub use cost::{Cost, Costs, cost};
+pub use mutex::{HandOver, hand_over, mutex_cost};
 pub use subject::lock_names;
 
 /// Above everything that is not this measurement, but for the thread that watches it.

@@ -8,26 +8,25 @@ use lockwright_locks::{
 use std::hint::black_box;
 
 /// A lock under measurement.
-pub(super) trait Subject: Send + Sync {
-    /// Cycles from before the lock to after the unlock, into each place; from memory if `cold`.
-    fn read(&self, slot: &Slot, cycles: &mut [u64], cold: bool);
+pub(super) trait Subject {
+    /// Cycles from before the lock to after the unlock, into each place; from memory if `cold`. On the CPU the thread is bound to.
+    fn read(&self, slot: &Slot, cpu: usize, cycles: &mut [u64], cold: bool);
+}
+
+/// A lock that threads of all CPUs want.
+pub(super) trait Wanted: Subject + Send + Sync {
     /// Takes the lock, executes `section`, releases it.
     fn section(&self, slot: &Slot, priority: Priority, section: &mut dyn FnMut());
 }
 
 impl<A: Algorithm + Send + Sync> Subject for SpinLock<A, ()> {
-    fn read(&self, slot: &Slot, readings: &mut [u64], cold: bool) {
+    fn read(&self, slot: &Slot, _: usize, readings: &mut [u64], cold: bool) {
         let request = A::request(slot, Priority(1));
-        for reading in readings {
-            if cold {
-                cycles::flush(self);
-            }
-            let before = cycles::now();
-            drop(black_box(self.lock_with(request)));
-            *reading = cycles::now() - before;
-        }
+        read_each(self, readings, cold, || drop(black_box(self.lock_with(request))));
     }
+}
 
+impl<A: Algorithm + Send + Sync> Wanted for SpinLock<A, ()> {
     fn section(&self, slot: &Slot, priority: Priority, section: &mut dyn FnMut()) {
         let _guard = self.lock_with(A::request(slot, priority));
         section();
@@ -36,31 +35,36 @@ impl<A: Algorithm + Send + Sync> Subject for SpinLock<A, ()> {
 
 /// The same readings of nothing, which every reading contains.
 pub(super) fn read_nothing(readings: &mut [u64], cold: bool) {
-    let line = [0_u64; 8];
+    read_each(&[0_u64; 8], readings, cold, || black_box(()));
+}
+
+/// Cycles of `turn`, into each place, after emptying the caches of `subject` if `cold`.
+#[inline(always)]
+pub(super) fn read_each<S>(subject: &S, readings: &mut [u64], cold: bool, turn: impl Fn()) {
     for reading in readings {
         if cold {
-            cycles::flush(&line);
+            cycles::flush(subject);
         }
         let before = cycles::now();
-        black_box(());
+        turn();
         *reading = cycles::now() - before;
     }
 }
 
 /// A lock and its name.
-pub(super) struct Candidate {
+pub(super) struct Candidate<S: ?Sized> {
     pub(super) name: &'static str,
-    pub(super) new: fn() -> Box<dyn Subject>,
+    pub(super) new: fn() -> Box<S>,
 }
 
-const fn candidate<A: Algorithm + Send + Sync + 'static>(name: &'static str) -> Candidate {
+const fn candidate<A: Algorithm + Send + Sync + 'static>(name: &'static str) -> Candidate<dyn Wanted> {
     Candidate { name, new: || Box::new(SpinLock::<A, ()>::new(())) }
 }
 
 /// What others are held against, for it is FIFO.
 pub(super) const FIFO: &str = "ticket";
 
-pub(super) const ALL: [Candidate; 9] = [
+pub(super) const ALL: [Candidate<dyn Wanted>; 9] = [
     candidate::<Tas>("tas"),
     candidate::<Ticket>(FIFO),
     candidate::<Anderson<SLOTS_MAX>>("anderson"),

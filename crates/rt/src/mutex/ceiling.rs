@@ -7,11 +7,17 @@
 //! ```
 //!
 //! Two changes of the level where one rises above one's own, none where a ceiling held already is as high.
+//!
+//! A thread that is managed (see [`Lazy`](crate::section::Lazy)) does not rise: it says in a word of its processor that it holds something of this
+//! ceiling, which other managed threads look at when their jobs are released, unless they are above it. Two atomic operations.
 
 use super::raw::RawError;
-use crate::sys::SysError;
+use crate::pi_word::PiError;
+use crate::section::LazyCeiling;
 use crate::sys::sched::{self, ME, Scheduling};
+use crate::sys::{SysError, fork};
 use std::cell::Cell;
+use std::sync::Once;
 
 /// Highest level of SCHED_FIFO.
 const LEVEL_MAX: usize = 99;
@@ -22,12 +28,14 @@ struct Held {
     count: [Cell<u16>; LEVEL_MAX + 1],
     /// The highest of them; 0 where there is none.
     top: Cell<u8>,
+    /// The words of those that are said, not risen to.
+    lazy: [Cell<Option<LazyCeiling>>; LEVEL_MAX + 1],
     /// How the thread is scheduled by itself; while `top` is not 0.
     own: Cell<Option<Scheduling>>,
 }
 
 thread_local! {
-    static HELD: Held = const { Held { count: [const { Cell::new(0) }; LEVEL_MAX + 1], top: Cell::new(0), own: Cell::new(None) } };
+    static HELD: Held = const { Held { count: [const { Cell::new(0) }; LEVEL_MAX + 1], lazy: [const { Cell::new(None) }; LEVEL_MAX + 1], top: Cell::new(0), own: Cell::new(None) } };
 }
 
 /// Whether it is a level of SCHED_FIFO.
@@ -44,7 +52,12 @@ pub(super) fn scheduling_of_caller() -> Result<Scheduling, SysError> {
 /// # Errors
 /// [`RawError::AboveCeiling`] where the caller is more urgent by itself; [`RawError::Sys`] where the kernel refuses to raise it. It is as it was then.
 pub(super) fn rise(ceiling: u8) -> Result<(), RawError> {
+    static FORGET: Once = Once::new();
+    FORGET.call_once(|| fork::in_child(forget));
     HELD.with(|held| {
+        if let Some((word, level)) = LazyCeiling::of_caller(ceiling) {
+            return held.rise_lazily(word, level, ceiling);
+        }
         let own = match held.own.get() {
             Some(own) => own,
             None => sched::scheduling(ME).map_err(RawError::Sys)?,
@@ -53,13 +66,13 @@ pub(super) fn rise(ceiling: u8) -> Result<(), RawError> {
             return Err(RawError::AboveCeiling);
         }
         let count = held.count.get(usize::from(ceiling)).ok_or(RawError::BadKind)?;
-        let top = held.top.get();
-        if ceiling > top {
+        let more = count.get().checked_add(1).ok_or(RawError::TooOften)?;
+        if ceiling > held.top.get() {
             set(own, ceiling).map_err(RawError::Sys)?;
             held.top.set(ceiling);
         }
         held.own.set(Some(own));
-        count.set(count.get().checked_add(1).ok_or(RawError::TooOften)?);
+        count.set(more);
         Ok(())
     })
 }
@@ -69,6 +82,12 @@ pub(super) fn fall(ceiling: u8) {
     HELD.with(|held| {
         let Some(count) = held.count.get(usize::from(ceiling)) else { return };
         count.set(count.get().saturating_sub(1));
+        if count.get() == 0
+            && let Some(word) = held.lazy[usize::from(ceiling)].take()
+        {
+            // The kernel has no reason to refuse; who finds the word in the name of a thread that ended inherits it.
+            let _ = word.fall();
+        }
         let Some(own) = held.own.get() else { return };
         if ceiling < held.top.get() || count.get() > 0 {
             return;
@@ -81,6 +100,40 @@ pub(super) fn fall(ceiling: u8) {
         }
         // The kernel has no reason to refuse; a thread that was put under the ordinary policy meanwhile stays there.
         let _ = set(own, top);
+    });
+}
+
+impl Held {
+    fn rise_lazily(&self, word: LazyCeiling, level: u8, ceiling: u8) -> Result<(), RawError> {
+        if level > ceiling {
+            return Err(RawError::AboveCeiling);
+        }
+        let count = self.count.get(usize::from(ceiling)).ok_or(RawError::BadKind)?;
+        let more = count.get().checked_add(1).ok_or(RawError::TooOften)?;
+        if count.get() == 0 {
+            word.rise().map_err(|error| match error {
+                PiError::Deadlock => RawError::Deadlock(None),
+                PiError::OwnerDied => RawError::Sys(SysError { call: "raising a ceiling", errno: libc::EAGAIN }),
+                PiError::Sys(error) => RawError::Sys(error),
+            })?;
+            self.lazy[usize::from(ceiling)].set(Some(word));
+        }
+        count.set(more);
+        Ok(())
+    }
+}
+
+/// In a child process: its thread holds nothing. What its parent's thread held is the parent's.
+extern "C" fn forget() {
+    HELD.with(|held| {
+        held.count.iter().for_each(|count| count.set(0));
+        // Words of processors are those of the child, where nobody has them.
+        held.lazy.iter().for_each(|word| drop(word.take()));
+        held.top.set(0);
+        if let Some(own) = held.own.take() {
+            // A thread whose children do not inherit its policy has an ordinary one here, and no level to change.
+            let _ = set(own, 0);
+        }
     });
 }
 

@@ -7,7 +7,7 @@
 //! |---|---|---|---|
 //! | none, protect | moves the first waiter to the mutex | wakes it | moves all (its holder) or all but the first |
 //! | inherit | the kernel gives it the mutex, or lets it wait for that (`FUTEX_CMP_REQUEUE_PI`) | the same | the same |
-//! | one of both is for several processes | wakes it | wakes it | wakes all |
+//! | one of both is for several processes, or the mutex robust and does not inherit | wakes it | wakes it | wakes all |
 //!
 //! A waiter that was moved executes when it has the mutex, and not before.
 //!
@@ -47,7 +47,9 @@ pub struct RawCondvar {
     /// The mutex of the last who came to wait, where its waiters are moved to it.
     mutex: AtomicPtr<RawMutex>,
     flags: AtomicU32,
-    unused: [u32; 7],
+    /// Counts signals that moved somebody.
+    moves: AtomicU32,
+    unused: [u32; 6],
 }
 
 /// Between giving the mutex back and taking it again.
@@ -55,16 +57,23 @@ pub struct RawCondvar {
 #[must_use = "a waiter is counted until it rejoins"]
 pub struct Waiting {
     seen: u32,
+    moves: u32,
     kind: u32,
-    /// The caller had the mutex more than once, and has it still.
-    kept: bool,
+    /// The caller has the mutex still: it had taken it more than once.
+    is_kept: bool,
+    /// It is counted among those that wait for the mutex.
+    is_counted: bool,
 }
 
-impl Waiting {
-    /// The kernel gives it the mutex with the signal.
-    fn is_given_mutex(&self) -> bool {
-        self.kind & kind::INHERIT != 0 && !self.kept
-    }
+/// How a waiter comes by its mutex.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Way {
+    /// It takes it itself.
+    Takes,
+    /// It may be moved to it.
+    Moved,
+    /// The kernel gives it.
+    Given,
 }
 
 /// How a wait ended.
@@ -85,7 +94,8 @@ impl RawCondvar {
             waiters: AtomicU32::new(0),
             mutex: AtomicPtr::new(std::ptr::null_mut()),
             flags: AtomicU32::new(if shared { SHARED } else { 0 }),
-            unused: [0; 7],
+            moves: AtomicU32::new(0),
+            unused: [0; 6],
         }
     }
 
@@ -125,8 +135,8 @@ impl RawCondvar {
     /// # Bound
     /// Until a signal, or `until`; then that of the mutex.
     pub fn wait(&self, mutex: &RawMutex, until: Option<Deadline>) -> Result<(Acquired, WaitEnd), RawError> {
-        let waiting = self.enlist(mutex)?;
-        let ended = self.suspend(&waiting, mutex, until);
+        let mut waiting = self.enlist(mutex)?;
+        let ended = self.suspend(&mut waiting, mutex, until);
         self.rejoin(waiting, mutex, ended)
     }
 
@@ -148,9 +158,13 @@ impl RawCondvar {
         self.waiters.fetch_add(WAITER, Ordering::SeqCst);
         // ORDERING: SeqCst, as the counts and the changes of a signal: one that sees no waiter comes before this load, which sees its change.
         let seen = self.signals.load(Ordering::SeqCst);
+        let moves = self.moves.load(Ordering::Relaxed);
         mutex.go_away();
         match mutex.unlock() {
-            Ok(()) => Ok(Waiting { seen, kind, kept: kind & kind::TYPE == kind::RECURSIVE && mutex.is_mine() }),
+            Ok(()) => {
+                let is_kept = kind & kind::TYPE == kind::RECURSIVE && mutex.is_mine();
+                Ok(Waiting { seen, moves, kind, is_kept, is_counted: false })
+            }
             Err(error) => {
                 mutex.come_back();
                 self.leave();
@@ -170,33 +184,63 @@ impl RawCondvar {
     }
 
     /// Second part: suspends.
-    pub fn suspend(&self, waiting: &Waiting, mutex: &RawMutex, until: Option<Deadline>) -> Suspended {
+    pub fn suspend(&self, waiting: &mut Waiting, mutex: &RawMutex, until: Option<Deadline>) -> Suspended {
         let _errno = KeepErrno::new();
-        Suspended(futex::call(&self.suspending(waiting, mutex, until.map(|until| until.clock)), until))
-    }
-
-    fn suspending(&self, waiting: &Waiting, mutex: &RawMutex, clock: Option<Clock>) -> Arguments {
-        let scope = self.scope();
-        if waiting.is_given_mutex() && self.moves(waiting.kind) {
-            Arguments::wait_requeue_pi(scope, &self.signals, waiting.seen, clock, mutex.word())
-        } else {
-            Arguments::wait(scope, &self.signals, waiting.seen, clock)
-        }
+        let arguments = self.expect(waiting, mutex, until.map(|until| until.clock));
+        let ended = Suspended(futex::call(&arguments, until));
+        self.resumed(waiting, mutex);
+        ended
     }
 
     /// The call by which [`RawCondvar::suspend`] suspends, for those who make it themselves, from a point where the thread may be cancelled.
-    /// Condition variable and mutex stay where they are meanwhile.
-    pub fn suspension(&self, waiting: &Waiting, mutex: &RawMutex, until: Option<Deadline>) -> Suspension {
+    /// Condition variable and mutex stay where they are meanwhile. [`RawCondvar::resumed`] or [`RawCondvar::withdraw`] comes after it.
+    pub fn suspension(&self, waiting: &mut Waiting, mutex: &RawMutex, until: Option<Deadline>) -> Suspension {
         Suspension {
-            arguments: self.suspending(waiting, mutex, until.map(|until| until.clock)).0,
+            arguments: self.expect(waiting, mutex, until.map(|until| until.clock)).0,
             time: until.map(|until| clock::timespec(until.at_ns)),
+        }
+    }
+
+    fn way(&self, waiting: &Waiting) -> Way {
+        if waiting.is_kept || !self.moves(waiting.kind) {
+            Way::Takes
+        } else if waiting.kind & kind::INHERIT != 0 {
+            Way::Given
+        } else {
+            Way::Moved
+        }
+    }
+
+    fn expect(&self, waiting: &mut Waiting, mutex: &RawMutex, clock: Option<Clock>) -> Arguments {
+        let scope = self.scope();
+        match self.way(waiting) {
+            Way::Given => {
+                mutex.expect_gift();
+                return Arguments::wait_requeue_pi(scope, &self.signals, waiting.seen, clock, mutex.word());
+            }
+            Way::Moved => waiting.is_counted = mutex.expect_move(),
+            Way::Takes => {}
+        }
+        Arguments::wait(scope, &self.signals, waiting.seen, clock)
+    }
+
+    /// After a [`Suspension`].
+    pub fn resumed(&self, waiting: &mut Waiting, mutex: &RawMutex) {
+        match self.way(waiting) {
+            Way::Given => mutex.expected_gift(),
+            Way::Moved => mutex.expected_move(std::mem::take(&mut waiting.is_counted)),
+            Way::Takes => {}
         }
     }
 
     /// Whether it ended for no reason: no signal came since the wait began, and the deadline did not. Who likes waits again.
     pub fn is_disturbed(&self, waiting: &Waiting, Suspended(ended): Suspended) -> bool {
-        // ORDERING: Relaxed: only looked at.
-        ended == Ended::Interrupted && self.signals.load(Ordering::Relaxed) == waiting.seen
+        ended == Ended::Interrupted && !self.is_signalled(waiting)
+    }
+
+    fn is_signalled(&self, waiting: &Waiting) -> bool {
+        // ORDERING: Relaxed: of a time-out it is known already that no order is meant.
+        self.signals.load(Ordering::Relaxed) != waiting.seen
     }
 
     /// Whether waiters are moved to such a mutex. Across processes a signal does not know where that is.
@@ -217,13 +261,16 @@ impl RawCondvar {
         let _errno = KeepErrno::new();
         // A signal that came meanwhile was perhaps for this one: it must not get lost.
         let is_signalled = self.is_signalled(&waiting);
+        // Where nobody was moved since, it was woken off here, and what was handed to a waiter of the mutex is not its.
+        // ORDERING: Relaxed: the kernel orders a move and what wakes who was moved.
+        let may_be_moved = self.moves.load(Ordering::Relaxed) != waiting.moves;
         self.leave();
-        let acquired = if waiting.kept {
+        let acquired = if waiting.is_kept {
             mutex.lock(Limit::Never)
-        } else if waiting.is_given_mutex() {
+        } else if waiting.kind & kind::INHERIT != 0 {
             mutex.lock_moved()
         } else {
-            mutex.lock_after_wait(ended == Ended::Woken)
+            mutex.lock_after_wait(ended == Ended::Woken && may_be_moved)
         };
         mutex.come_back();
         let acquired = acquired?;
@@ -238,16 +285,12 @@ impl RawCondvar {
         }
     }
 
-    fn is_signalled(&self, waiting: &Waiting) -> bool {
-        // ORDERING: Relaxed: of a time-out it is known already that no order is meant.
-        self.signals.load(Ordering::Relaxed) != waiting.seen
-    }
-
     /// Last part where the thread was cancelled meanwhile: as [`RawCondvar::rejoin`]. A signal that was perhaps for this one goes on to another.
     ///
     /// # Errors
     /// Those of the lock.
-    pub fn withdraw(&self, waiting: Waiting, mutex: &RawMutex) -> Result<Acquired, RawError> {
+    pub fn withdraw(&self, mut waiting: Waiting, mutex: &RawMutex) -> Result<Acquired, RawError> {
+        self.resumed(&mut waiting, mutex);
         if self.is_signalled(&waiting) {
             self.signal();
         }
@@ -350,6 +393,9 @@ impl RawCondvar {
                     (false, true) => (1, i32::MAX),
                     (false, false) => (1, 0),
                 };
+                if moved > 0 {
+                    self.moves.fetch_add(1, Ordering::Relaxed);
+                }
                 futex::requeue(scope, &self.signals, now, wake, moved, word).is_some()
             };
             if is_done {

@@ -33,6 +33,11 @@ pub struct Link {
 pub struct Cycle(Vec<Link>);
 
 impl Cycle {
+    /// Of one who waits for itself.
+    pub(super) fn of_one(me: Tid, mutex: &RawMutex) -> Box<Self> {
+        Box::new(Self(vec![Link { thread: me.0, mutex: std::ptr::from_ref(mutex).addr() }]))
+    }
+
     /// Who waits for what, from the caller on.
     #[must_use]
     pub fn links(&self) -> &[Link] {

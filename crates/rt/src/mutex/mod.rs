@@ -22,6 +22,8 @@
 mod ceiling;
 mod condvar;
 mod cycle;
+#[cfg(test)]
+mod model;
 mod raw;
 mod word;
 
@@ -81,7 +83,8 @@ pub enum Protocol {
 /// Whose a mutex is between the unlock and the next owner.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Unlock {
-    /// The first waiter's, from the unlock on: nobody comes between, and each hand-over costs two switches. Mutexes that inherit do so always.
+    /// The first waiter's, from the unlock on: nobody comes between, and each hand-over costs two switches. Mutexes that inherit
+    /// do so always, but for a more urgent thread that waits for it before the first waiter executes.
     Serial,
     /// Nobody's: a running thread may take it before the waiter that was woken.
     Parallel,

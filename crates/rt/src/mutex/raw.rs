@@ -211,9 +211,10 @@ impl RawMutex {
         &self.word
     }
 
-    /// When an owner ends, the kernel wakes as if others mapped it, too: who waits for a robust one has to wait in that way.
+    /// The kernel wakes who waits for a dead owner, and does that as if all processes could wait. Where it inherits it knows its waiters.
     pub(crate) fn scope(kind: u32) -> Scope {
-        if kind & (SHARED | ROBUST) == 0 { Scope::Private } else { Scope::Shared }
+        let is_woken_by_death = kind & (ROBUST | INHERIT) == ROBUST;
+        if kind & SHARED == 0 && !is_woken_by_death { Scope::Private } else { Scope::Shared }
     }
 
     /// The level of a ceiling.
@@ -247,7 +248,7 @@ impl RawMutex {
         let acquired = self.take(me, kind, Limit::Never)?;
         let before = self.ceiling.swap(ceiling, Ordering::Relaxed);
         match acquired {
-            Acquired::Clean => self.give_back(me, kind)?,
+            Acquired::Clean => self.give_back_taken(me, kind)?,
             Acquired::OwnerDied => self.give_back_dead(kind)?,
         }
         Ok(before)
@@ -267,38 +268,51 @@ impl RawMutex {
         if kind & SLOW == 0 && self.word.compare_exchange(FREE, me.0, Ordering::Acquire, Ordering::Relaxed).is_ok() {
             return Ok(Acquired::Clean);
         }
-        if kind & SLOW == ROBUST && self.take_free_robust(me, kind) {
+        if kind & SLOW == ROBUST && self.take_linked(me, kind) {
             return Ok(Acquired::Clean);
         }
         self.lock_slow(me, kind, limit)
     }
 
-    /// Takes a robust one that is free and as it should be; else does nothing, and says so.
+    /// Takes and links a robust one that is free and healthy. Says whether it was.
     #[inline]
-    fn take_free_robust(&self, me: Tid, kind: u32) -> bool {
+    fn take_linked(&self, me: Tid, kind: u32) -> bool {
         let Ok(list) = List::of_this_thread() else { return false };
         let inherits = kind & INHERIT != 0;
         list.begin(&self.node, inherits);
         // ORDERING: Acquire pairs with the Release of the unlock.
         let taken = self.word.compare_exchange(FREE, me.0, Ordering::Acquire, Ordering::Relaxed).is_ok();
-        // ORDERING: Relaxed: the mutex orders its state.
-        if taken && self.state.load(Ordering::Relaxed) != 0 {
-            // It is not recoverable: it is given back, and asked for as it should be.
-            return self.give_back_lost(me, kind, list);
-        }
-        if taken {
+        // ORDERING: Relaxed: the mutex orders it. One that is lost is given back at once, and the other way finds that, too.
+        let is_healthy = taken && self.state.load(Ordering::Relaxed) == 0;
+        if is_healthy {
             list.insert(&self.node, inherits);
+        } else if taken {
+            let _ = self.give_word_back(me, kind);
         }
         list.end();
-        taken
+        is_healthy
     }
 
-    #[cold]
-    fn give_back_lost(&self, me: Tid, kind: u32, list: List) -> bool {
-        // The kernel has no reason to refuse; one that is lost helps nobody.
-        let _ = self.give_word_back(me, kind);
+    /// Gives back a robust one that nobody waits for, and is healthy. Says whether it was.
+    #[inline]
+    fn give_linked_back(&self, me: Tid, kind: u32) -> bool {
+        let Ok(list) = List::of_this_thread() else { return false };
+        // ORDERING: Relaxed: who reads its own id there wrote it, and the state is the owner's.
+        let is_plain = self.word.load(Ordering::Relaxed) == me.0
+            && self.state.load(Ordering::Relaxed) == 0
+            && (kind & TYPE != RECURSIVE || self.depth.load(Ordering::Relaxed) == 0);
+        if !is_plain {
+            return false;
+        }
+        let inherits = kind & INHERIT != 0;
+        list.begin(&self.node, inherits);
+        list.remove(&self.node);
+        // ORDERING: Release pairs with the Acquire of the lock.
+        let given = self.word.compare_exchange(me.0, FREE, Ordering::Release, Ordering::Relaxed).is_ok()
+            // Somebody has come to wait meanwhile.
+            || self.give_word_back(me, kind).is_ok();
         list.end();
-        false
+        given
     }
 
     #[cold]
@@ -309,7 +323,9 @@ impl RawMutex {
             match (kind & TYPE, limit) {
                 (RECURSIVE, _) => return self.lock_again(),
                 (_, Limit::Now) => return Err(RawError::Busy),
-                (ERROR_CHECK, _) => return Err(RawError::Deadlock(None)),
+                (ERROR_CHECK, _) => {
+                    return Err(RawError::Deadlock((kind & CHECKED != 0).then(|| Cycle::of_one(me, self))));
+                }
                 _ => {}
             }
         }
@@ -410,13 +426,20 @@ impl RawMutex {
             Limit::At(until) => Some(until),
             _ => None,
         };
-        if scope == Scope::Shared && word & HANDED != 0 {
-            let grace = Deadline { clock: Clock::Monotonic, at_ns: clock::now_ns() + HANDED_GRACE_NS };
-            return match futex::wait_in(scope, &self.word, word, Some(grace)) {
-                // Who was woken has ended since.
-                Ended::TimedOut => Ok(true),
-                ended => Self::woken(ended),
+        if scope == Scope::Shared && word == HANDED {
+            let now_ns = |clock| match clock {
+                Clock::Monotonic => clock::now_ns(),
+                Clock::Realtime => clock::time_of_day_ns(),
             };
+            let clock = until.map_or(Clock::Monotonic, |until| until.clock);
+            let grace = Deadline { clock, at_ns: now_ns(clock) + HANDED_GRACE_NS };
+            if until.is_none_or(|until| grace.at_ns < until.at_ns) {
+                return match futex::wait_in(scope, &self.word, word, Some(grace)) {
+                    // Who was woken has ended since.
+                    Ended::TimedOut => Ok(true),
+                    ended => Self::woken(ended),
+                };
+            }
         }
         Self::woken(futex::wait_in(scope, &self.word, word, until))
     }
@@ -437,8 +460,10 @@ impl RawMutex {
         {
             return Ok(Acquired::Clean);
         }
-        // ORDERING: Relaxed: only looked at. An owner that ended leaves a word without an id, or one the kernel gave on.
-        if limit == Limit::Now && owner(self.word.load(Ordering::Relaxed)) != 0 {
+        // ORDERING: Relaxed: only looked at.
+        let word = self.word.load(Ordering::Relaxed);
+        // The kernel would let a more urgent try come before the waiter it named already, and its owner would have to ask the kernel.
+        if limit == Limit::Now && owner(word) != 0 && word & DIED == 0 {
             return Err(RawError::Busy);
         }
         let _published = match (limit, kind & CHECKED) {
@@ -483,14 +508,52 @@ impl RawMutex {
     /// Takes a mutex that does not inherit, after a wait that may have been for it, behind others or before them.
     pub(super) fn lock_after_wait(&self, was_woken: bool) -> Result<Acquired, RawError> {
         let (me, kind) = (gettid(), self.kind());
-        if kind & PROTECT != 0 {
-            ceiling::rise(self.ceiling())?;
+        if kind & PROTECT != 0
+            && let Err(error) = ceiling::rise(self.ceiling())
+        {
+            // It may have been handed to this one, or this one woken in the place of others: it goes on to them.
+            self.take_by(me, kind, || self.take_word(me, kind, Limit::Never, Some(was_woken)))?;
+            self.give_back_taken(me, kind)?;
+            return Err(error);
         }
         let taken = self.take_by(me, kind, || self.take_word(me, kind, Limit::Never, Some(was_woken)));
         if taken.is_err() && kind & PROTECT != 0 {
             ceiling::fall(self.ceiling());
         }
         taken
+    }
+
+    /// Before a wait for something else, from where the kernel may make the caller the owner of this one, which inherits. Should it end before
+    /// it says so, the kernel looks at it.
+    pub(super) fn expect_gift(&self) {
+        if self.kind() & ROBUST != 0
+            && let Ok(list) = List::of_this_thread()
+        {
+            list.begin(&self.node, true);
+        }
+    }
+
+    /// After that wait.
+    pub(super) fn expected_gift(&self) {
+        if self.kind() & ROBUST != 0
+            && !self.is_mine()
+            && let Ok(list) = List::of_this_thread()
+        {
+            list.end();
+        }
+    }
+
+    /// Before a wait for something else, from where the caller may be moved to this one, which does not inherit. Says whether it was counted.
+    pub(super) fn expect_move(&self) -> bool {
+        let urgent = (self.kind() & AUTO != 0).then(|| Urgent::count(&self.urgent));
+        let is_counted = urgent.as_ref().is_some_and(|urgent| urgent.0.is_some());
+        std::mem::forget(urgent);
+        is_counted
+    }
+
+    /// After that wait.
+    pub(super) fn expected_move(&self, is_counted: bool) {
+        drop(Urgent(is_counted.then_some(&self.urgent)));
     }
 
     /// The kernel has made the caller the owner of a mutex that inherits.
@@ -515,34 +578,10 @@ impl RawMutex {
         {
             return Ok(());
         }
-        if kind & SLOW == ROBUST && self.give_back_robust(me, kind) {
+        if kind & SLOW == ROBUST && self.give_linked_back(me, kind) {
             return Ok(());
         }
         self.unlock_slow(me, kind)
-    }
-
-    /// Gives back a robust one that is as it should be, and that nobody waits for; else does nothing, and says so.
-    #[inline]
-    fn give_back_robust(&self, me: Tid, kind: u32) -> bool {
-        // ORDERING: Relaxed, here and below: who reads its own id there wrote it, and the rest is the owner's.
-        let is_simple = self.word.load(Ordering::Relaxed) == me.0
-            && self.state.load(Ordering::Relaxed) == 0
-            && (kind & TYPE != RECURSIVE || self.depth.load(Ordering::Relaxed) == 0);
-        if !is_simple {
-            return false;
-        }
-        let Ok(list) = List::of_this_thread() else { return false };
-        let inherits = kind & INHERIT != 0;
-        list.begin(&self.node, inherits);
-        list.remove(&self.node);
-        // ORDERING: Release pairs with the Acquire of the lock.
-        let given = self.word.compare_exchange(me.0, FREE, Ordering::Release, Ordering::Relaxed).is_ok();
-        if !given {
-            // Somebody has come to wait.
-            list.insert(&self.node, inherits);
-        }
-        list.end();
-        given
     }
 
     #[cold]
@@ -563,21 +602,20 @@ impl RawMutex {
         }
         // Read before the mutex is another's.
         let ceiling = self.ceiling();
-        self.give_back(me, kind)?;
+        if kind & ROBUST != 0 && self.state.load(Ordering::Relaxed) == INCONSISTENT {
+            self.state.store(NOT_RECOVERABLE, Ordering::Relaxed);
+        }
+        self.give_back_taken(me, kind)?;
         if kind & PROTECT != 0 {
             ceiling::fall(ceiling);
         }
         Ok(())
     }
 
-    /// Gives the word back, and unlinks a robust one.
-    fn give_back(&self, me: Tid, kind: u32) -> Result<(), RawError> {
+    /// Unlinks a robust one, and gives the word back.
+    fn give_back_taken(&self, me: Tid, kind: u32) -> Result<(), RawError> {
         if kind & ROBUST == 0 {
             return self.give_word_back(me, kind);
-        }
-        // ORDERING: Relaxed, here and below: the mutex orders its state.
-        if self.state.load(Ordering::Relaxed) == INCONSISTENT {
-            self.state.store(NOT_RECOVERABLE, Ordering::Relaxed);
         }
         let list = List::of_this_thread().map_err(RawError::Sys)?;
         list.begin(&self.node, kind & INHERIT != 0);

@@ -5,13 +5,16 @@
 //!   0                  free                                    -> tid                       -
 //!   tid                owned, nobody waits                     -> tid | WAITERS, wait       -> 0
 //!   tid | WAITERS      owned, somebody may wait                wait                         parallel: -> 0, wake one
-//!                                                                                           serial: -> HANDED | WAITERS, wake one
-//!   HANDED | WAITERS   belongs to the waiter that was woken    wait; who was woken: -> tid | WAITERS   -
+//!                                                                                           serial: -> HANDED, wake one
+//!   HANDED             belongs to the waiter that was woken    wait; who was woken: -> tid | WAITERS   -
 //!   DIED, DIED|WAITERS the owner ended (set by the kernel)     -> tid (| WAITERS)           -
 //! ```
 //!
 //! Under priority inheritance the kernel changes the word wherever somebody waits, and hands over the way its own documentation says:
-//! `0`, `tid`, `tid | WAITERS`, and DIED beside them. Thread ids are below 2^29.
+//! `0`, `tid`, `tid | WAITERS`, and DIED beside them. Thread ids are below 2^30.
+//!
+//! HANDED names nobody, as FREE does: where a thread ends that was about to take or give back a robust mutex, and finds nobody's name in
+//! the word, the kernel wakes another waiter, to whom it then belongs.
 
 /// Free.
 pub(crate) const FREE: u32 = 0;
@@ -20,8 +23,8 @@ pub(crate) const WAITERS: u32 = 0x8000_0000;
 /// The owner ended while it held the mutex.
 pub(crate) const DIED: u32 = 0x4000_0000;
 /// Given to the waiter that was woken, and to no other.
-pub(crate) const HANDED: u32 = 0x2000_0000;
-const TID: u32 = 0x1fff_ffff;
+pub(crate) const HANDED: u32 = WAITERS;
+const TID: u32 = 0x3fff_ffff;
 
 /// The owner's thread id; 0 where there is none.
 #[inline]
@@ -50,10 +53,10 @@ pub(crate) enum Ask {
 pub(crate) const fn ask(word: u32, me: u32, has_waited: bool, was_woken: bool) -> Ask {
     // Who has waited does not know whether it was the last: it says that somebody waits.
     let kept = if has_waited { WAITERS } else { word & WAITERS };
-    if word & !(WAITERS | DIED) == 0 {
+    if word == HANDED {
+        if was_woken { Ask::Take { word: me | WAITERS, died: false } } else { Ask::Wait }
+    } else if word & !(WAITERS | DIED) == 0 {
         Ask::Take { word: me | kept, died: word & DIED != 0 }
-    } else if word & HANDED != 0 && was_woken {
-        Ask::Take { word: me | WAITERS, died: false }
     } else if word & WAITERS == 0 {
         Ask::Announce(word | WAITERS)
     } else {
@@ -78,7 +81,7 @@ pub(crate) const fn give_back(word: u32, serial: bool) -> GiveBack {
     if word & WAITERS == 0 {
         GiveBack::Free
     } else if serial {
-        GiveBack::Hand(HANDED | WAITERS)
+        GiveBack::Hand(HANDED)
     } else {
         GiveBack::Wake
     }
@@ -100,12 +103,11 @@ mod tests {
                     assert_eq!(ask(word, ME, has_waited, was_woken), Ask::Take { word: ME | kept, died });
                 };
                 take(FREE, false);
-                take(WAITERS, false);
                 take(DIED, true);
                 take(DIED | WAITERS, true);
                 assert_eq!(ask(OTHER, ME, has_waited, was_woken), Ask::Announce(OTHER | WAITERS));
                 assert_eq!(ask(OTHER | WAITERS, ME, has_waited, was_woken), Ask::Wait);
-                let handed = ask(HANDED | WAITERS, ME, has_waited, was_woken);
+                let handed = ask(HANDED, ME, has_waited, was_woken);
                 let taken = Ask::Take { word: ME | WAITERS, died: false };
                 assert_eq!(handed, if was_woken { taken } else { Ask::Wait }, "nobody else takes it");
             }
@@ -116,7 +118,7 @@ mod tests {
     fn who_gives_back_wakes_where_somebody_may_wait() {
         assert_eq!([false, true].map(|serial| give_back(ME, serial)), [GiveBack::Free; 2]);
         assert_eq!(give_back(ME | WAITERS, false), GiveBack::Wake);
-        assert_eq!(give_back(ME | WAITERS, true), GiveBack::Hand(HANDED | WAITERS));
-        assert_eq!(owner(HANDED | WAITERS), 0, "it has no owner to lend a priority to, or to find dead");
+        assert_eq!(give_back(ME | WAITERS, true), GiveBack::Hand(HANDED));
+        assert_eq!(owner(HANDED), 0, "it has no owner to lend a priority to, or to find dead");
     }
 }

@@ -28,11 +28,13 @@ use crate::sys::{SysError, clock, fork};
 use std::cell::Cell;
 use std::marker::PhantomData;
 use std::sync::Once;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 use std::time::Instant;
 
 /// Most processors that have a word.
 const CPUS_MAX: usize = libc::CPU_SETSIZE as usize;
+/// Most ceilings of a processor that have a word; others rise the eager way.
+const CEILINGS_MAX: usize = 8;
 
 /// One for each processor, by its Linux number. Two libraries of one process meet here without knowing of each other, if they are linked
 /// with one copy of this crate.
@@ -46,11 +48,22 @@ pub(super) struct Cpu {
     pub(super) word: PiWord,
     /// Sections that were never left.
     abandoned: AtomicU64,
+    /// Who holds a mutex of which ceiling; the first ones are in use.
+    ceilings: [CeilingWord; CEILINGS_MAX],
+}
+
+/// As the word of a processor, for one ceiling: threads above it need not look.
+#[derive(Debug)]
+struct CeilingWord {
+    /// 0 while nobody has used it.
+    level: AtomicU8,
+    word: PiWord,
 }
 
 impl Cpu {
     const fn new() -> Self {
-        Self { word: PiWord::new(), abandoned: AtomicU64::new(0) }
+        let ceilings = [const { CeilingWord { level: AtomicU8::new(0), word: PiWord::new() } }; CEILINGS_MAX];
+        Self { word: PiWord::new(), abandoned: AtomicU64::new(0), ceilings }
     }
 
     pub(super) fn get(cpu: usize) -> Option<&'static Self> {
@@ -65,6 +78,29 @@ impl Cpu {
             self.note_abandoned();
         }
         Ok(locked != Locked::Free)
+    }
+
+    /// The word for a ceiling; `None` where the processor has as many others already.
+    ///
+    /// BOUND: CEILINGS_MAX.
+    fn ceiling(&self, level: u8) -> Option<&PiWord> {
+        let is_for = |ceiling: &&CeilingWord| match ceiling.level.load(Ordering::Relaxed) {
+            // ORDERING: Relaxed, here and in `above`: the level alone is meant, and never changes again.
+            0 => match ceiling.level.compare_exchange(0, level, Ordering::Relaxed, Ordering::Relaxed) {
+                Ok(_) => true,
+                Err(other) => other == level,
+            },
+            other => other == level,
+        };
+        self.ceilings.iter().find(is_for).map(|ceiling| &ceiling.word)
+    }
+
+    /// The words of ceilings that a thread of this level must not come between.
+    pub(super) fn above(&self, level: u8) -> impl Iterator<Item = &PiWord> {
+        let used = self.ceilings.iter().map(|ceiling| (ceiling.level.load(Ordering::Relaxed), &ceiling.word));
+        used.take_while(|&(ceiling, _)| ceiling != 0)
+            .filter(move |&(ceiling, _)| ceiling >= level)
+            .map(|(_, word)| word)
     }
 
     /// Ends a section that `me` did not leave, if there is one.
@@ -83,11 +119,11 @@ impl Cpu {
 }
 
 /// Where the thread is managed. Ends its section with the thread, where both guard and handle were forgotten.
-struct Place(Cell<Option<&'static Cpu>>);
+struct Place(Cell<Option<(&'static Cpu, u8)>>);
 
 impl Drop for Place {
     fn drop(&mut self) {
-        if let Some(cpu) = self.0.get() {
+        if let Some((cpu, _)) = self.0.get() {
             cpu.mend(gettid());
         }
     }
@@ -97,6 +133,7 @@ impl Drop for Place {
 extern "C" fn forget_sections() {
     for cpu in &CPUS {
         cpu.word.reset();
+        cpu.ceilings.iter().for_each(|ceiling| ceiling.word.reset());
     }
 }
 
@@ -117,7 +154,8 @@ thread_local! {
 /// - It is under SCHED_FIFO. Under SCHED_RR, or the ordinary policy, threads of one level preempt each other without a release: of such
 ///   threads a processor may have one managed.
 /// - It stays on its processor. Bound elsewhere, by itself, a cpuset, or the end of the processor, it still looks at the word of the old one.
-/// - It does not suspend inside a section.
+/// - It does not suspend inside a section, nor with a mutex that protects.
+/// - It keeps the level it had when the handle was made. Make a new handle after you change it.
 ///
 /// # What it costs
 ///
@@ -161,6 +199,8 @@ thread_local! {
 #[derive(Debug)]
 pub struct Lazy {
     cpu: &'static Cpu,
+    /// The thread's own.
+    level: u8,
     depth: Cell<u64>,
     /// Neither `Send` nor `Sync`: the word holds the id of this thread.
     here: PhantomData<*mut ()>,
@@ -174,9 +214,11 @@ impl Lazy {
     /// [`SectionError::SecondHandle`] where it is managed already, and
     /// those of [`Lazy::look`].
     pub fn manage(cpu: usize) -> Result<Self, SectionError> {
-        if sched::scheduling(ME).map_err(SectionError::Sys)?.is_deadline() {
+        let scheduling = sched::scheduling(ME).map_err(SectionError::Sys)?;
+        if scheduling.is_deadline() {
             return Err(SectionError::Deadline);
         }
+        let level = scheduling.level;
         let no_cpu = |error| SectionError::NoCpu { cpu, error };
         let unknown = SysError { call: "finding the CPU", errno: libc::EINVAL };
         let word = Cpu::get(cpu).ok_or(no_cpu(unknown))?;
@@ -184,14 +226,14 @@ impl Lazy {
         FORGET.call_once(|| fork::in_child(forget_sections));
         // A thread whose thread-locals are gone is about to end.
         let is_first = PLACE.try_with(|place| match place.0.get() {
-            None => place.0.replace(Some(word)).is_none(),
+            None => place.0.replace(Some((word, level))).is_none(),
             Some(_) => false,
         });
         if !is_first.unwrap_or(false) {
             return Err(SectionError::SecondHandle);
         }
         // From here on its drop gives the place back.
-        let handle = Self { cpu: word, depth: Cell::new(0), here: PhantomData };
+        let handle = Self { cpu: word, level, depth: Cell::new(0), here: PhantomData };
         sched::set_affinity(ME, &[cpu]).map_err(no_cpu)?;
         handle.look()?;
         Ok(handle)
@@ -217,7 +259,8 @@ impl Lazy {
         Ok(LazySection(self))
     }
 
-    /// Waits while another managed thread of the processor is inside a section, and lends it the caller's priority. Says whether it had to.
+    /// Waits while another managed thread of the processor is inside a section, or holds a mutex of a
+    /// [ceiling](crate::mutex::Protocol::Protect) that is not below the caller's level, and lends it the caller's priority. Says whether it had to.
     ///
     /// Inside a section of its own there is nothing to wait for.
     ///
@@ -229,13 +272,22 @@ impl Lazy {
     /// urgent ones do not execute.
     #[inline]
     pub fn look(&self) -> Result<bool, SectionError> {
-        if self.cpu.word.is_free() || self.depth.get() > 0 { Ok(false) } else { self.wait() }
+        let is_clear = self.cpu.word.is_free() && self.cpu.above(self.level).all(PiWord::is_free);
+        if is_clear || self.depth.get() > 0 { Ok(false) } else { self.wait() }
     }
 
     #[cold]
     fn wait(&self) -> Result<bool, SectionError> {
-        let waited = self.cpu.lock(gettid())?;
-        self.cpu.word.unlock(gettid())?;
+        let me = gettid();
+        let mut waited = false;
+        if !self.cpu.word.is_free() {
+            waited = self.cpu.lock(me)?;
+            self.cpu.word.unlock(me)?;
+        }
+        for word in self.cpu.above(self.level).filter(|word| !word.is_free() && !word.is_owned_by(me)) {
+            waited |= word.lock_or_inherit(me)? != Locked::Free;
+            word.unlock(me)?;
+        }
         Ok(waited)
     }
 
@@ -312,6 +364,30 @@ impl Drop for LazySection<'_> {
     fn drop(&mut self) {
         // Mended later: see above.
         let _ = self.0.leave();
+    }
+}
+
+/// What a ceiling is, to a managed thread: a word of its processor.
+pub(crate) struct LazyCeiling(&'static PiWord);
+
+impl LazyCeiling {
+    /// Of the calling thread, with its own level; `None` where it is not managed, or the processor has no word left.
+    #[inline]
+    pub(crate) fn of_caller(ceiling: u8) -> Option<(Self, u8)> {
+        let (cpu, level) = PLACE.try_with(|place| place.0.get()).ok()??;
+        Some((Self(cpu.ceiling(ceiling)?), level))
+    }
+
+    /// From now on threads that are not above the ceiling wait when they look.
+    #[inline]
+    pub(crate) fn rise(&self) -> Result<(), PiError> {
+        self.0.lock_or_inherit(gettid()).map(|_| ())
+    }
+
+    /// No more.
+    #[inline]
+    pub(crate) fn fall(&self) -> Result<(), PiError> {
+        self.0.unlock(gettid())
     }
 }
 

@@ -11,6 +11,7 @@
 //! | `fork` | `pthread_atfork` |
 //! | `memory` | `mlockall`, resource limits |
 //! | `signal` | `pthread_sigmask` |
+//! | `native` | the C library's mutex, to measure beside |
 //! | `probe` | calls that only ask whether something exists |
 //!
 //! Times are nanoseconds of `CLOCK_MONOTONIC`.
@@ -21,6 +22,7 @@ pub(crate) mod cycles;
 pub(crate) mod fork;
 pub(crate) mod futex;
 pub(crate) mod memory;
+pub(crate) mod native;
 pub(crate) mod probe;
 pub(crate) mod robust;
 pub(crate) mod sched;

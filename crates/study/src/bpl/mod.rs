@@ -1,7 +1,7 @@
 //! Three orders of a lock under bursts of requests: first come first served, by priority, and in batches of priority.
 //!
 //! A [`Model`] says what there is; [`Random`] traffic, one seed each, decides what happens; [`play`] simulates one [`Lock`];
-//! and [`Statistics`] are what was seen. Other locks under the same traffic meet the same bursts and the same critical
+//! and [`Statistics`] are what was seen; those of several runs, whose seeds [`run_seeds`] has, can be merged. Other locks under the same traffic meet the same bursts and the same critical
 //! sections. Nothing here is a float but the rate that is given and the means that come out: one seed gives the same figures
 //! on every platform.
 //!
@@ -31,4 +31,4 @@ pub use model::{BURST_MAX, CORES_MAX, FreeLock, Model, ModelError, RATE_MAX, RAT
 pub use order::Lock;
 pub use play::play;
 pub use statistics::{Source, Statistics};
-pub use traffic::{Random, TICKS_PER_SECTION, Traffic};
+pub use traffic::{Random, TICKS_PER_SECTION, Traffic, run_seeds};

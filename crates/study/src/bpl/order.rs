@@ -145,6 +145,8 @@ impl Order for Batched {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use lockwright_model::Priority as Urgency;
+    use lockwright_protocol::{Order as Specified, Waiting};
 
     /// Sources 2, 9 and 5 request during one section, 7 and 3 during the next.
     fn order<O: Order>() -> Vec<u32> {
@@ -171,5 +173,61 @@ mod tests {
         assert_eq!(order::<Fifo>(), [2, 9, 5, 7, 3]);
         assert_eq!(order::<Priority>(), [9, 7, 5, 3, 2]);
         assert_eq!(order::<Batched>(), [9, 5, 2, 7, 3]);
+    }
+
+    /// How many of the hand-offs of random sections `specified` allows, and how many there were. Where it does not, it
+    /// forgets the one that was next.
+    fn allowed<O: Order>(specified: Specified) -> (u32, u32) {
+        const SOURCES: u32 = 64;
+        let mut random = fastrand::Rng::with_seed(11);
+        let (mut order, mut specification) = (O::default(), Waiting::new(specified));
+        let (mut waiting, mut holder): (Set, u32) = (0, 0);
+        let (mut allowed, mut all) = (0, 0);
+        for _ in 0..20_000 {
+            // Few and many at a time, so that the rings are empty and full now and then; the holder does not ask.
+            let often = random.u32(0..4) * random.u32(0..4);
+            for _ in 0..SOURCES / 4 {
+                let source = random.u32(0..SOURCES);
+                if random.u32(0..32) < often && source != holder && waiting & 1 << source == 0 {
+                    order.request(source);
+                    specification.request(source as usize, Urgency::base(source));
+                    waiting |= 1 << source;
+                }
+            }
+            order.section_ends();
+            if waiting == 0 {
+                continue;
+            }
+            holder = order.next(waiting);
+            waiting &= !(1 << holder);
+            all += 1;
+            if specification.may_be_next(holder as usize) {
+                allowed += 1;
+                specification.hand_off(holder as usize);
+            } else {
+                specification.give_up(holder as usize);
+            }
+        }
+        (allowed, all)
+    }
+
+    #[test]
+    fn the_orders_are_those_the_spinlocks_are_tested_against() {
+        for (allowed, all) in [
+            allowed::<Fifo>(Specified::Fifo),
+            allowed::<Priority>(Specified::Priority),
+            allowed::<Batched>(Specified::Batched),
+        ] {
+            assert!(allowed == all && all > 10_000, "{allowed} of {all}");
+        }
+        // The twins: another order is told apart.
+        for (allowed, all) in [
+            allowed::<Fifo>(Specified::Batched),
+            allowed::<Priority>(Specified::Batched),
+            allowed::<Batched>(Specified::Fifo),
+            allowed::<Batched>(Specified::Priority),
+        ] {
+            assert!(allowed < all - all / 20, "{allowed} of {all}");
+        }
     }
 }

@@ -21,7 +21,7 @@ const SECTIONS_PER_LOOK: u64 = 1 << 15;
 /// requests until the end, and so have the same sum of waits: exactly, as times are integers.
 ///
 /// # Panics
-/// Where `traffic` picks a source that is not there.
+/// Where `traffic` picks a source that is not there, or has a burst without a member for a free lock.
 pub fn play(
     model: &Model,
     lock: Lock,
@@ -125,6 +125,8 @@ impl<O: Order, T: Traffic> Player<O, T> {
         self.burst = self.traffic.gap();
         self.sections += 1;
         let members = self.traffic.size().min(self.idle_count);
+        // All sources are idle.
+        assert_ne!(members, 0, "a burst has a member");
         let holder = match self.free_lock {
             FreeLock::Random => {
                 let holder = self.take_idle();
@@ -143,7 +145,7 @@ impl<O: Order, T: Traffic> Player<O, T> {
         let mut drawn = [0; PLACES];
         let drawn = &mut drawn[..members as usize];
         drawn.fill_with(|| self.take_idle());
-        let holder = drawn.iter().copied().max().expect("a burst on a free lock has a member: all sources are idle");
+        let holder = drawn.iter().copied().max().expect("a burst has a member");
         for &source in drawn.iter().filter(|&&source| source != holder) {
             self.wait(source, 0);
         }

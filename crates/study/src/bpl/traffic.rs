@@ -2,8 +2,8 @@
 
 use super::model::Model;
 use super::random::{below, exponential};
-use rand_xoshiro::Xoshiro256PlusPlus;
-use rand_xoshiro::rand_core::SeedableRng;
+use rand_xoshiro::rand_core::{Rng, SeedableRng};
+use rand_xoshiro::{SplitMix64, Xoshiro256PlusPlus};
 
 /// Ticks of the mean critical section. All times of the simulation are integer ticks; one is about a ten-thousandth of the
 /// paper's unit of time, of which the mean section has 100.
@@ -12,7 +12,7 @@ pub const TICKS_PER_SECTION: u64 = 1 << 20;
 /// What is left to chance. Each question has its own stream of answers, so that the k-th burst, or the k-th section, is the
 /// same one whichever lock is simulated.
 pub trait Traffic {
-    /// Ticks from one burst to the next.
+    /// Ticks from one burst to the next; not 0 for ever: all bursts of a section are drawn before anything else happens.
     fn gap(&mut self) -> u64;
     /// How many sources the burst would take if all were idle; at least 1.
     fn size(&mut self) -> u32;
@@ -22,7 +22,19 @@ pub trait Traffic {
     fn section(&mut self) -> u64;
 }
 
+/// The seeds of the runs of one study: studies with seeds side by side share no run.
+///
+/// # Reference
+/// Steele, Lea and Flood, Fast splittable pseudorandom number generators, OOPSLA 2014.
+pub fn run_seeds(seed: u64) -> impl Iterator<Item = u64> {
+    let mut seeds = SplitMix64::seed_from_u64(seed);
+    std::iter::repeat_with(move || seeds.next_u64())
+}
+
 /// Exponential gaps and sections, uniform sizes, and members any of which is as likely as any other.
+///
+/// # Reference
+/// Blackman and Vigna, Scrambled linear pseudorandom number generators, ACM TOMS 47(4), 2021: xoshiro256++.
 #[derive(Clone, Debug)]
 pub struct Random {
     gaps: Xoshiro256PlusPlus,

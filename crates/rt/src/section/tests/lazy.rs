@@ -1,6 +1,7 @@
 //! Who waits for a section and who does not, and what becomes of those that nobody leaves.
 
 use super::*;
+use crate::mutex::{LockError, Mutex, Protocol};
 use crate::pi_word::PiError;
 use crate::section::SectionError;
 use crate::section::lazy::Cpu;
@@ -458,4 +459,72 @@ fn a_child_process_has_words_of_its_own() {
         })
     });
     assert!(outside.join().expect("holds"), "the word carries the child's id");
+}
+
+/// A managed thread of level 10 that holds a mutex of ceiling 20 while `others` are released.
+fn beside_a_ceiling(others: &'static [(u8, &'static str)], before: fn(&Lazy)) -> Option<Vec<&'static str>> {
+    let stage = Stage::set()?;
+    let story = Story::default();
+    let threads: Vec<_> = others.iter().map(|&(level, name)| stage.released(level, &story, name, before)).collect();
+    let (gates, threads): (Vec<Gate>, Vec<JoinHandle<()>>) = threads.into_iter().unzip();
+    let cpu = stage.cpu;
+    let holder = stage.thread(10, {
+        let story = story.clone();
+        move || {
+            let _thread = Lazy::manage(cpu).expect("this CPU");
+            let mutex = Mutex::builder().protocol(Protocol::Protect(20)).build(());
+            {
+                let _guard = mutex.lock().expect("is free");
+                assert_eq!(level_of_me(), 10, "it is said, not risen to");
+                gates.iter().for_each(Gate::open);
+                story.tell("held");
+            }
+            story.tell("given back");
+        }
+    });
+    holder.join().expect("the holder's body holds");
+    threads.into_iter().for_each(|thread| thread.join().expect("the thread's body holds"));
+    Some(story.told())
+}
+
+#[test]
+fn managed_threads_do_not_come_between_up_to_a_ceiling() {
+    let Some(told) = beside_a_ceiling(&[(15, "below"), (20, "at"), (25, "above")], |thread| {
+        thread.look().expect("a look");
+    }) else {
+        return;
+    };
+    assert_eq!(told, ["above", "held", "at", "below", "given back"]);
+    // The twin: who does not look comes between.
+    let told = beside_a_ceiling(&[(15, "below"), (20, "at")], |_| {});
+    assert_eq!(told, Some(vec!["below", "at", "held", "given back"]));
+}
+
+#[test]
+fn ceilings_of_managed_threads_nest_and_are_kept() {
+    let Some(stage) = Stage::set() else { return };
+    let cpu = stage.cpu;
+    let task = stage.thread(10, move || {
+        let thread = Lazy::manage(cpu).expect("this CPU");
+        let of = |ceiling| Mutex::builder().protocol(Protocol::Protect(ceiling)).build(());
+        let (low, same, high) = (of(20), of(20), of(30));
+        let held = |level| Cpu::get(cpu).expect("this CPU").above(level).filter(|word| !word.is_free()).count();
+        let (first, second) = (low.lock().expect("is free"), same.lock().expect("is free"));
+        assert_eq!((held(20), held(21)), (1, 0), "one ceiling, one word");
+        let third = high.lock().expect("is free");
+        assert_eq!((held(20), held(30)), (2, 1));
+        drop(first);
+        assert_eq!(held(20), 2, "the other of the same ceiling is held");
+        drop((second, third));
+        assert_eq!(held(1), 0);
+        assert!(matches!(of(9).lock(), Err(LockError::PriorityAboveCeiling)));
+        assert_eq!((held(1), thread.look()), (0, Ok(false)));
+        drop(thread);
+        // Not managed any more, it rises.
+        let guard = low.lock().expect("is free");
+        assert_eq!((level_of_me(), held(1)), (20, 0));
+        drop(guard);
+        assert_eq!(level_of_me(), 10);
+    });
+    task.join().expect("the body holds");
 }

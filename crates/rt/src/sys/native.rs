@@ -1,0 +1,73 @@
+//! The C library's mutex, to measure ours beside it.
+
+use std::cell::UnsafeCell;
+
+/// What kind.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub(crate) struct NativeKind {
+    /// With priority inheritance.
+    pub(crate) inherits: bool,
+    /// Survives its owner.
+    pub(crate) robust: bool,
+    /// With a ceiling of this level, if any.
+    pub(crate) ceiling: Option<u8>,
+}
+
+/// A mutex of the C library.
+pub(crate) struct NativeMutex(Box<UnsafeCell<libc::pthread_mutex_t>>);
+
+// SAFETY: it is made for several threads.
+unsafe impl Sync for NativeMutex {}
+// SAFETY: it stays where it is, in its box.
+unsafe impl Send for NativeMutex {}
+
+const PRIO_INHERIT: i32 = 1;
+const PRIO_PROTECT: i32 = 2;
+
+unsafe extern "C" {
+    fn pthread_mutexattr_setprioceiling(attributes: *mut libc::pthread_mutexattr_t, ceiling: i32) -> i32;
+}
+
+impl NativeMutex {
+    /// `None` where the C library has no such kind.
+    pub(crate) fn new(kind: NativeKind) -> Option<Self> {
+        let mutex = Box::new(UnsafeCell::new(libc::PTHREAD_MUTEX_INITIALIZER));
+        // SAFETY: the attributes are initialised before they are used, and all pointers are valid.
+        let made = unsafe {
+            let mut attributes = std::mem::zeroed();
+            libc::pthread_mutexattr_init(&raw mut attributes);
+            if kind.inherits {
+                libc::pthread_mutexattr_setprotocol(&raw mut attributes, PRIO_INHERIT);
+            }
+            if let Some(ceiling) = kind.ceiling {
+                libc::pthread_mutexattr_setprotocol(&raw mut attributes, PRIO_PROTECT);
+                pthread_mutexattr_setprioceiling(&raw mut attributes, i32::from(ceiling));
+            }
+            if kind.robust {
+                libc::pthread_mutexattr_setrobust(&raw mut attributes, libc::PTHREAD_MUTEX_ROBUST);
+            }
+            let made = libc::pthread_mutex_init(mutex.get(), &raw const attributes);
+            libc::pthread_mutexattr_destroy(&raw mut attributes);
+            made
+        };
+        (made == 0).then_some(Self(mutex))
+    }
+
+    /// Where it is.
+    pub(crate) fn memory(&self) -> &impl Sized {
+        &*self.0
+    }
+
+    #[inline]
+    pub(crate) fn lock(&self) -> bool {
+        // SAFETY: it was initialised.
+        unsafe { libc::pthread_mutex_lock(self.0.get()) == 0 }
+    }
+
+    /// By who locked it.
+    #[inline]
+    pub(crate) fn unlock(&self) {
+        // SAFETY: it was initialised; unlocked by another it does something defined for the kinds that are measured.
+        unsafe { libc::pthread_mutex_unlock(self.0.get()) };
+    }
+}

@@ -1,0 +1,275 @@
+//! Ceilings: the level while some are held, in every order, beside inheritance, and where one is refused.
+
+use crate::support::*;
+use lockwright::mutex::{Condvar, LockError, Mutex, Protocol, note_own};
+use std::sync::Arc;
+
+fn protects(ceiling: u8) -> Mutex<()> {
+    Mutex::builder().protocol(Protocol::Protect(ceiling)).build(())
+}
+
+fn mine() -> (i32, i32) {
+    scheduling(tid())
+}
+
+const FIFO: i32 = libc::SCHED_FIFO;
+
+/// Three ceilings, taken in every order and given back in every order: the level is the highest held, and at last one's own.
+#[test]
+fn the_level_is_the_highest_ceiling_held() {
+    const ORDERS: [[usize; 3]; 6] = [[0, 1, 2], [0, 2, 1], [1, 0, 2], [1, 2, 0], [2, 0, 1], [2, 1, 0]];
+    let Some(stage) = Stage::set() else { return };
+    stage
+        .thread(10, || {
+            for ceilings in [[20, 30, 40], [20, 20, 30], [10, 30, 30]] {
+                let mutexes = ceilings.map(protects);
+                for (taken, given) in ORDERS.iter().flat_map(|taken| ORDERS.iter().map(move |given| (taken, given))) {
+                    let mut guards = [None, None, None];
+                    let highest = |guards: &[Option<_>; 3]| {
+                        let held = guards.iter().zip(ceilings).filter(|(guard, _)| guard.is_some());
+                        held.map(|(_, ceiling)| i32::from(ceiling)).max().unwrap_or(10).max(10)
+                    };
+                    for &place in taken {
+                        guards[place] = Some(mutexes[place].lock().expect("free"));
+                        assert_eq!(mine(), (FIFO, highest(&guards)), "taken {taken:?}, given {given:?}");
+                    }
+                    for &place in given {
+                        guards[place] = None;
+                        assert_eq!(mine(), (FIFO, highest(&guards)), "taken {taken:?}, given {given:?}");
+                    }
+                }
+            }
+        })
+        .end();
+}
+
+#[test]
+fn an_ordinary_thread_returns_to_its_policy() {
+    let Some(stage) = Stage::set() else { return };
+    stage
+        .thread(10, || {
+            for policy in [libc::SCHED_OTHER, libc::SCHED_BATCH, libc::SCHED_OTHER | libc::SCHED_RESET_ON_FORK] {
+                let param = libc::sched_param { sched_priority: 0 };
+                // SAFETY: `param` is valid for reading.
+                assert_eq!(unsafe { libc::syscall(libc::SYS_sched_setscheduler, 0, policy, &raw const param) }, 0);
+                let before = mine();
+                let (low, high) = (protects(20), protects(30));
+                let outer = low.lock().expect("free");
+                assert_eq!(mine().1, 20);
+                let inner = high.lock().expect("free");
+                drop(outer);
+                assert_eq!(mine().1, 30);
+                drop(inner);
+                assert_eq!(mine(), before);
+            }
+        })
+        .end();
+}
+
+#[test]
+fn who_is_above_the_ceiling_is_refused() {
+    let Some(stage) = Stage::set() else { return };
+    stage
+        .thread(30, || {
+            let (low, high) = (protects(29), protects(40));
+            for _ in 0..3 {
+                assert!(matches!(low.lock(), Err(LockError::PriorityAboveCeiling)));
+                assert!(matches!(low.try_lock(), Err(LockError::PriorityAboveCeiling)));
+                assert_eq!(mine(), (FIFO, 30));
+                let guard = high.lock().expect("free");
+                assert!(matches!(low.lock(), Err(LockError::PriorityAboveCeiling)), "by its own level");
+                assert_eq!(mine(), (FIFO, 40));
+                drop(guard);
+                assert_eq!(mine(), (FIFO, 30));
+                assert_eq!(low.raw().owner(), 0);
+            }
+            // Raised by another ceiling, it may have a lower one.
+            set_fifo(tid(), 10);
+            let outer = high.lock().expect("free");
+            let inner = low.lock().expect("its own level counts");
+            assert_eq!(mine(), (FIFO, 40));
+            drop((outer, inner));
+            assert_eq!(mine(), (FIFO, 10));
+        })
+        .end();
+}
+
+/// Without permission nothing is taken, and nothing changes.
+#[test]
+fn without_permission_nothing_is_taken() {
+    let Some(_stage) = Stage::set() else { return };
+    let child = Child::start(|| {
+        // SAFETY: the limit is valid for reading; the rest takes integers. Only this child is changed.
+        unsafe {
+            let none = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
+            if libc::setrlimit(libc::RLIMIT_RTPRIO, &raw const none) != 0 || libc::setuid(65_534) != 0 {
+                return false;
+            }
+        }
+        let mutex = protects(20);
+        let is_refused = matches!(mutex.lock(), Err(LockError::Sys(error)) if error.is_permission());
+        is_refused && mutex.raw().owner() == 0 && mine() == (libc::SCHED_OTHER, 0)
+    });
+    assert!(child.end());
+}
+
+/// A failed try and a deadline leave the level as it was.
+#[test]
+fn a_lock_that_fails_leaves_no_level_behind() {
+    let Some(stage) = Stage::set() else { return };
+    let mutex = Arc::new(protects(30));
+    let guard = mutex.lock().expect("free");
+    let ours = Arc::clone(&mutex);
+    stage
+        .thread(10, move || {
+            assert!(matches!(ours.try_lock(), Err(LockError::Busy)));
+            assert_eq!(mine(), (FIFO, 10));
+            assert!(matches!(ours.lock_for(ms(5)), Err(LockError::TimedOut)));
+            assert_eq!(mine(), (FIFO, 10));
+            let other = protects(20);
+            let outer = other.lock().expect("free");
+            assert!(matches!(ours.lock_for(ms(5)), Err(LockError::TimedOut)));
+            assert_eq!(mine(), (FIFO, 20));
+            drop(outer);
+            assert_eq!(mine(), (FIFO, 10));
+        })
+        .end();
+    drop(guard);
+}
+
+/// A ceiling inside inheritance and inheritance inside a ceiling: the effective level is the highest of all, in any order of release.
+#[test]
+fn ceilings_and_inheritance_nest() {
+    let Some(stage) = Stage::set() else { return };
+    for (inherits_first, given_first) in [(false, false), (false, true), (true, false), (true, true)] {
+        let (inherits, ceiling) = (Arc::new(Mutex::new(())), Arc::new(protects(30)));
+        let gates = [Gate::default(), Gate::default(), Gate::default()];
+        let owner = stage.thread(10, {
+            let (inherits, ceiling, gates) = (Arc::clone(&inherits), Arc::clone(&ceiling), gates.clone());
+            move || {
+                let (mut a, mut b) = (None, None);
+                for step in [inherits_first, !inherits_first] {
+                    if step {
+                        a = Some(inherits.lock().expect("free"));
+                    } else {
+                        b = Some(ceiling.lock().expect("free"));
+                    }
+                }
+                gates[0].pass();
+                if given_first {
+                    drop(a.take());
+                } else {
+                    drop(b.take());
+                }
+                gates[1].pass();
+                drop((a.take(), b.take()));
+                gates[2].pass();
+            }
+        });
+        until("it has both", || inherits.raw().owner() == owner.tid && ceiling.raw().owner() == owner.tid);
+        assert_eq!(level(owner.tid), 30, "the ceiling");
+        let waiter = {
+            let ours = Arc::clone(&inherits);
+            stage.thread(40, move || drop(ours.lock().expect("a lock")))
+        };
+        until_waiting(waiter.tid, inherits.raw());
+        assert_eq!(level(owner.tid), 40, "the waiter's");
+        set_fifo(waiter.tid, 20);
+        assert_eq!(level(owner.tid), 30, "the ceiling again");
+        assert_eq!(scheduling(owner.tid), (FIFO, 30));
+        gates[0].open();
+        if given_first {
+            waiter.end();
+            assert_eq!(level(owner.tid), 30, "the ceiling is still held");
+            gates[1].open();
+        } else {
+            until("the ceiling is given back", || ceiling.raw().owner() == 0);
+            until("what is lent is left", || level(owner.tid) == 20);
+            gates[1].open();
+            waiter.end();
+        }
+        until("all is given back", || level(owner.tid) == 10);
+        assert_eq!(scheduling(owner.tid), (FIFO, 10));
+        gates[2].open();
+        owner.end();
+    }
+}
+
+/// Who holds a ceiling and waits lends the ceiling's level.
+#[test]
+fn a_ceiling_is_lent_on() {
+    let Some(stage) = Stage::set() else { return };
+    let inherits = Arc::new(Mutex::new(()));
+    let gate = Gate::default();
+    let owner = stage.thread(10, {
+        let (inherits, gate) = (Arc::clone(&inherits), gate.clone());
+        move || {
+            let _guard = inherits.lock().expect("free");
+            gate.pass();
+        }
+    });
+    until("it has it", || inherits.raw().owner() == owner.tid);
+    let waiter = stage.thread(20, {
+        let inherits = Arc::clone(&inherits);
+        move || {
+            let ceiling = protects(50);
+            let _outer = ceiling.lock().expect("free");
+            drop(inherits.lock().expect("a lock"));
+        }
+    });
+    until_waiting(waiter.tid, inherits.raw());
+    assert_eq!(level(owner.tid), 50);
+    gate.open();
+    owner.end();
+    waiter.end();
+}
+
+#[test]
+fn a_level_noted_under_a_ceiling_is_ones_own_after_it() {
+    let Some(stage) = Stage::set() else { return };
+    stage
+        .thread(10, || {
+            assert!(!note_own(12), "nothing is held");
+            let mutex = protects(30);
+            let guard = mutex.lock().expect("free");
+            assert!(note_own(15));
+            assert_eq!(mine(), (FIFO, 30));
+            drop(guard);
+            assert_eq!(mine(), (FIFO, 15));
+        })
+        .end();
+}
+
+/// A waiter of a condition variable has its own level while it waits. Where it rose above the ceiling meanwhile it comes back with an
+/// error, and the mutex, which may have been handed to it, goes on.
+#[test]
+fn who_rises_above_the_ceiling_in_a_wait_holds_nobody_up() {
+    let Some(stage) = Stage::set() else { return };
+    for unlock in UNLOCKS {
+        let kind = Mutex::builder().protocol(Protocol::Protect(30)).unlock(unlock);
+        let (mutex, condvar) = (Arc::new(kind.build(())), Arc::new(Condvar::new()));
+        let waiter = stage.thread(10, {
+            let (mutex, condvar) = (Arc::clone(&mutex), Arc::clone(&condvar));
+            move || {
+                let guard = mutex.lock().expect("free");
+                assert!(matches!(condvar.wait(guard), Err(LockError::PriorityAboveCeiling)));
+                scheduling(tid())
+            }
+        });
+        until_waiting_at(waiter.tid, &*condvar);
+        assert_eq!(scheduling(waiter.tid), (FIFO, 10));
+        let guard = mutex.lock().expect("free");
+        set_fifo(waiter.tid, 40);
+        // Moved to the mutex, with another one behind it.
+        condvar.signal();
+        let behind = stage.thread(9, {
+            let mutex = Arc::clone(&mutex);
+            move || drop(mutex.lock().expect("a lock"))
+        });
+        until_waiting(behind.tid, mutex.raw());
+        drop(guard);
+        assert_eq!(waiter.end(), (FIFO, 40));
+        behind.end();
+        assert!(mutex.lock_for(ms(5_000)).is_ok(), "{unlock:?}");
+    }
+}

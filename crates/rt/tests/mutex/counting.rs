@@ -1,0 +1,259 @@
+//! Every kind excludes, answers tries and deadlines, and refuses misuse.
+
+use crate::support::*;
+use lockwright::mutex::{Acquired, Deadline, Limit, LockError, Mutex, RawError, RawMutex, kind};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::thread::{scope, spawn};
+use std::time::{Duration, Instant};
+
+/// Increments in two steps, with a pause in between at times: without exclusion some get lost.
+fn increment(count: &mut u64) {
+    let before = *std::hint::black_box(&*count);
+    if before.is_multiple_of(32) {
+        std::thread::yield_now();
+    }
+    *count = before + 1;
+}
+
+#[test]
+fn every_kind_counts_exactly() {
+    const THREADS: u64 = 4;
+    const ROUNDS: u64 = 400;
+    let Some(_stage) = Stage::set() else { return };
+    for kind in kinds() {
+        let mutex = Arc::new(kind.build(0_u64));
+        let threads: Vec<_> = (0..THREADS)
+            .map(|thread| {
+                let mutex = Arc::clone(&mutex);
+                spawn(move || {
+                    let mut chance = Chance::new(thread + 1);
+                    for _ in 0..ROUNDS {
+                        match chance.below(4) {
+                            0 => {
+                                // BOUND: until the others are done; then it is free.
+                                while mutex.try_lock().map(|mut guard| increment(&mut guard)).is_err() {
+                                    std::thread::yield_now();
+                                }
+                            }
+                            1 => increment(&mut mutex.lock_for(ms(10_000)).expect("in time")),
+                            _ => increment(&mut mutex.lock().expect("a lock")),
+                        }
+                    }
+                })
+            })
+            .collect();
+        threads.into_iter().for_each(|thread| thread.join().expect("a thread"));
+        assert_eq!(*mutex.lock().expect("a lock"), THREADS * ROUNDS, "{kind:?}");
+    }
+}
+
+/// Deadlines pass and signals come while others give back: nobody is lost, and nobody gets in beside another.
+#[test]
+fn deadlines_and_signals_race_with_grants() {
+    extern "C" fn nothing(_signal: i32) {}
+    let Some(_stage) = Stage::set() else { return };
+    // SAFETY: all zeros is a valid action without SA_RESTART; the handler does nothing.
+    unsafe {
+        let mut action: libc::sigaction = std::mem::zeroed();
+        action.sa_sigaction = nothing as *const () as usize;
+        libc::sigaction(libc::SIGUSR2, &raw const action, std::ptr::null_mut());
+    }
+    for kind in kinds() {
+        let mutex = kind.build(0_u64);
+        let (taken, late) = (AtomicU64::new(0), AtomicU64::new(0));
+        let until = Instant::now() + ms(60);
+        scope(|scope| {
+            let mut ids = Vec::new();
+            for thread in 0..3_u64 {
+                let (mutex, taken, late) = (&mutex, &taken, &late);
+                let (send, receive) = std::sync::mpsc::channel();
+                scope.spawn(move || {
+                    // SAFETY: takes nothing.
+                    send.send(unsafe { libc::pthread_self() }).expect("the test waits");
+                    let mut chance = Chance::new(thread + 7);
+                    while Instant::now() < until {
+                        let result = match chance.below(3) {
+                            0 => mutex.lock(),
+                            _ => mutex.lock_for(Duration::from_micros(chance.below(120))),
+                        };
+                        match result {
+                            Ok(mut guard) => {
+                                increment(&mut guard);
+                                if chance.below(4) == 0 {
+                                    std::thread::sleep(Duration::from_micros(chance.below(60)));
+                                }
+                                taken.fetch_add(1, Ordering::Relaxed);
+                            }
+                            Err(LockError::TimedOut) => _ = late.fetch_add(1, Ordering::Relaxed),
+                            Err(error) => panic!("{kind:?}: {error}"),
+                        }
+                    }
+                    // The test signals until all are done: stay until then.
+                    while Instant::now() < until + ms(10) {
+                        std::thread::sleep(ms(1));
+                    }
+                });
+                ids.push(receive.recv().expect("the thread begins"));
+            }
+            while Instant::now() < until {
+                for &id in &ids {
+                    // SAFETY: the thread has not ended: see above.
+                    unsafe { libc::pthread_kill(id, libc::SIGUSR2) };
+                }
+                std::thread::sleep(Duration::from_micros(100));
+            }
+        });
+        assert_eq!(*mutex.lock().expect("a lock"), taken.load(Ordering::Relaxed), "{kind:?}");
+        assert!(taken.load(Ordering::Relaxed) > 0, "{kind:?}");
+    }
+}
+
+#[test]
+fn tries_and_deadlines_are_answered() {
+    let Some(_stage) = Stage::set() else { return };
+    for kind in kinds() {
+        let mutex = kind.build(());
+        let guard = mutex.lock().expect("a lock");
+        scope(|scope| {
+            scope.spawn(|| {
+                assert!(matches!(mutex.try_lock(), Err(LockError::Busy)), "{kind:?}");
+                let start = Instant::now();
+                assert!(matches!(mutex.lock_for(ms(5)), Err(LockError::TimedOut)), "{kind:?}");
+                assert!(start.elapsed() >= ms(5), "{kind:?}");
+                let past = Deadline { clock: lockwright::mutex::Clock::Realtime, at_ns: 1 };
+                assert!(matches!(mutex.lock_until(past), Err(LockError::TimedOut)), "{kind:?}");
+            });
+        });
+        assert!(matches!(mutex.try_lock(), Err(LockError::Busy)), "its own: {kind:?}");
+        assert!(matches!(mutex.lock(), Err(LockError::Deadlock { .. })), "its own: {kind:?}");
+        drop(guard);
+        let past = Deadline { clock: lockwright::mutex::Clock::Monotonic, at_ns: 1 };
+        assert!(mutex.lock_until(past).is_ok(), "a free one is taken: {kind:?}");
+        assert!(mutex.try_lock().is_ok(), "{kind:?}");
+    }
+}
+
+/// A timed-out waiter leaves nothing behind: not a level, not a taken mutex.
+#[test]
+fn a_deadline_by_the_time_of_day_passes() {
+    let Some(_stage) = Stage::set() else { return };
+    for kind in kinds() {
+        let mutex = kind.build(());
+        let _guard = mutex.lock().expect("a lock");
+        scope(|scope| {
+            scope.spawn(|| {
+                let now = std::time::UNIX_EPOCH.elapsed().expect("after 1970");
+                let at_ns = (now + ms(3)).as_nanos() as u64;
+                let until = Deadline { clock: lockwright::mutex::Clock::Realtime, at_ns };
+                let before = scheduling(tid());
+                assert!(matches!(mutex.lock_until(until), Err(LockError::TimedOut)), "{kind:?}");
+                assert!(std::time::UNIX_EPOCH.elapsed().expect("after 1970") >= now + ms(3), "{kind:?}");
+                assert_eq!(scheduling(tid()), before, "{kind:?}");
+            });
+        });
+    }
+}
+
+const FAMILIES: [u32; 8] = [
+    0,
+    kind::INHERIT,
+    kind::PROTECT,
+    kind::ROBUST,
+    kind::ROBUST | kind::INHERIT,
+    kind::ROBUST | kind::PROTECT,
+    kind::INHERIT | kind::KERNEL_OWNED,
+    kind::SERIAL | kind::SHARED,
+];
+
+#[test]
+fn a_recursive_mutex_is_given_back_as_often_as_it_was_taken() {
+    let Some(_stage) = Stage::set() else { return };
+    for family in FAMILIES {
+        let mutex = RawMutex::new(family | kind::RECURSIVE, 60);
+        let limits = [Limit::Never, Limit::Now, Limit::At(Deadline::after(ms(5)))];
+        for limit in limits {
+            assert_eq!(mutex.lock(limit), Ok(Acquired::Clean), "{family:#x}");
+        }
+        for left in (0..limits.len()).rev() {
+            let elsewhere = scope(|scope| {
+                scope
+                    .spawn(|| {
+                        assert_eq!(mutex.unlock(), Err(RawError::NotOwner), "{family:#x}");
+                        mutex.lock(Limit::Now)
+                    })
+                    .join()
+                    .expect("a thread")
+            });
+            assert_eq!(elsewhere, Err(RawError::Busy), "{family:#x}");
+            assert_eq!(mutex.unlock(), Ok(()), "{family:#x}, {left} left");
+        }
+        assert_eq!(mutex.unlock(), Err(RawError::NotOwner), "{family:#x}");
+        assert_eq!(mutex.owner(), 0);
+    }
+}
+
+#[test]
+fn misuse_is_answered() {
+    let Some(_stage) = Stage::set() else { return };
+    for family in FAMILIES {
+        let mutex = RawMutex::new(family | kind::ERROR_CHECK, 60);
+        assert_eq!(mutex.unlock(), Err(RawError::NotOwner), "{family:#x}");
+        assert!(matches!(mutex.make_consistent(), Err(RawError::BadKind)), "{family:#x}");
+        assert_eq!(mutex.lock(Limit::Never), Ok(Acquired::Clean));
+        assert!(mutex.is_mine());
+        assert!(matches!(mutex.lock(Limit::Never), Err(RawError::Deadlock(_))), "{family:#x}");
+        assert!(matches!(mutex.lock(Limit::At(Deadline::after(ms(1)))), Err(RawError::Deadlock(_))), "{family:#x}");
+        assert_eq!(mutex.lock(Limit::Now), Err(RawError::Busy), "{family:#x}");
+        let elsewhere = scope(|scope| scope.spawn(|| mutex.unlock()).join().expect("a thread"));
+        assert_eq!(elsewhere, Err(RawError::NotOwner), "{family:#x}");
+        assert!(matches!(mutex.make_consistent(), Err(RawError::BadKind)), "nothing is half done: {family:#x}");
+        assert_eq!(mutex.unlock(), Ok(()), "{family:#x}");
+    }
+}
+
+/// The last user may free the memory right after its unlock, while the one before is still inside its own.
+#[test]
+fn memory_is_not_touched_after_the_unlock() {
+    let Some(_stage) = Stage::set() else { return };
+    for kind in kinds().into_iter().filter(|kind| !format!("{kind:?}").contains("shared: true")) {
+        for round in 0..60 {
+            let shared = Shared::new(kind.build(()));
+            let mutex = shared.0;
+            scope(|scope| {
+                let guard = mutex.lock().expect("a lock");
+                let other = scope.spawn(move || {
+                    if round % 2 == 0 {
+                        std::thread::yield_now();
+                    }
+                    drop(mutex.lock().expect("a lock"));
+                    // Unmaps it.
+                    drop(shared);
+                });
+                if round % 3 == 0 {
+                    spin(Duration::from_micros(50));
+                }
+                drop(guard);
+                other.join().expect("a thread");
+            });
+        }
+    }
+}
+
+/// A value is there after a panic.
+#[test]
+fn a_panic_gives_back() {
+    let Some(_stage) = Stage::set() else { return };
+    for kind in kinds() {
+        let mutex = kind.build(1);
+        scope(|scope| {
+            let panicked = scope.spawn(|| {
+                let _guard = mutex.lock();
+                std::panic::resume_unwind(Box::new("a test of what follows"));
+            });
+            assert!(panicked.join().is_err());
+        });
+        assert_eq!(*mutex.try_lock().expect("free again"), 1, "{kind:?}");
+    }
+    assert_eq!(Mutex::new(3).into_inner(), 3);
+}

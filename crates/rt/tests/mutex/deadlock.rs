@@ -1,0 +1,157 @@
+//! Cycles of owners: each is found by exactly one of its threads, and named in full; where there is none none is found.
+
+use crate::support::*;
+use lockwright::mutex::{Builder, CHAIN_MAX, Cycle, LockError, Mutex, Protocol};
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+/// Thread k has mutex k and asks for mutex k + 1, round the ring. What each found, with the threads' ids and the mutexes' addresses.
+fn ring(kinds: &[Builder], limit: Option<Duration>) -> (Vec<Option<Cycle>>, BTreeSet<u32>, BTreeSet<usize>) {
+    let mutexes: Arc<Vec<_>> = Arc::new(kinds.iter().map(|kind| kind.build(())).collect());
+    let addresses = mutexes.iter().map(|mutex| std::ptr::from_ref(mutex.raw()).addr()).collect();
+    let all_have = Gate::default();
+    let players: Vec<_> = (0..kinds.len())
+        .map(|place| {
+            let (mutexes, all_have) = (Arc::clone(&mutexes), all_have.clone());
+            Player::enter(None, move || {
+                let _own = mutexes[place].lock().expect("free");
+                all_have.pass();
+                let next = &mutexes[(place + 1) % mutexes.len()];
+                match limit.map_or_else(|| next.lock(), |limit| next.lock_for(limit)) {
+                    Ok(_) | Err(LockError::TimedOut) => None,
+                    Err(LockError::Deadlock { cycle }) => Some(*cycle.expect("all of them are looked at")),
+                    Err(error) => panic!("{error}"),
+                }
+            })
+        })
+        .collect();
+    until("each has its own", || mutexes.iter().all(|mutex| mutex.raw().owner() != 0));
+    let ids = players.iter().map(|player| player.tid).collect();
+    all_have.open();
+    (players.into_iter().map(Player::end).collect(), ids, addresses)
+}
+
+fn looks(protocol: Protocol) -> Builder {
+    Mutex::builder().protocol(protocol).check_deadlocks(true)
+}
+
+/// Kinds in turn: all of one, or mixed.
+fn mixes(length: usize) -> Vec<Vec<Builder>> {
+    let all = |protocol| vec![looks(protocol); length];
+    let mut mixes = vec![all(Protocol::None), all(Protocol::Inherit)];
+    mixes.push((0..length).map(|place| looks(PROTOCOLS[place % 2]).robust(place % 3 == 0)).collect());
+    mixes.push((0..length).map(|place| looks(PROTOCOLS[place % 3]).unlock(UNLOCKS[place / 2 % 3])).collect());
+    mixes
+}
+
+#[test]
+fn a_ring_is_found_once_and_named_in_full() {
+    let Some(_stage) = Stage::set() else { return };
+    for length in 2..=16 {
+        for kinds in mixes(length) {
+            let (found, threads, mutexes) = ring(&kinds, None);
+            let found: Vec<_> = found.into_iter().flatten().collect();
+            let [cycle] = found.as_slice() else { panic!("found {} times in a ring of {length}", found.len()) };
+            assert_eq!(cycle.links().len(), length);
+            assert_eq!(cycle.links().iter().map(|link| link.thread).collect::<BTreeSet<_>>(), threads);
+            assert_eq!(cycle.links().iter().map(|link| link.mutex).collect::<BTreeSet<_>>(), mutexes);
+            let said = cycle.to_string();
+            assert!(threads.iter().all(|thread| said.matches(&format!("thread {thread} ")).count() == 2), "{said}");
+        }
+    }
+}
+
+#[test]
+fn ab_ba_is_found_every_time() {
+    let Some(_stage) = Stage::set() else { return };
+    for round in 0..100 {
+        let (found, ..) = ring(&mixes(2)[round % 4], None);
+        assert_eq!(found.into_iter().flatten().count(), 1);
+    }
+}
+
+#[test]
+fn who_waits_for_itself_is_told_so() {
+    let Some(_stage) = Stage::set() else { return };
+    for protocol in PROTOCOLS {
+        let mutex = looks(protocol).build(());
+        let _guard = mutex.lock().expect("free");
+        let Err(LockError::Deadlock { cycle: Some(cycle) }) = mutex.lock() else { panic!("{protocol:?}") };
+        let address = std::ptr::from_ref(mutex.raw()).addr();
+        assert_eq!(cycle.links(), [lockwright::mutex::Link { thread: tid(), mutex: address }]);
+    }
+}
+
+/// The twin: one mutex that is not looked at, and nobody finds anything.
+#[test]
+fn a_ring_with_one_that_is_not_looked_at_is_not_found() {
+    let Some(_stage) = Stage::set() else { return };
+    let mut kinds = vec![looks(Protocol::None); 4];
+    kinds[2] = kinds[2].check_deadlocks(false);
+    let (found, ..) = ring(&kinds, Some(ms(100)));
+    assert_eq!(found.into_iter().flatten().count(), 0);
+}
+
+#[test]
+fn the_longest_ring_that_is_found() {
+    let Some(_stage) = Stage::set() else { return };
+    let found = |length| {
+        let (found, ..) = ring(&vec![looks(Protocol::None); length], Some(ms(1_500)));
+        found.into_iter().flatten().map(|cycle| cycle.links().len()).collect::<Vec<_>>()
+    };
+    assert_eq!(found(CHAIN_MAX), [CHAIN_MAX]);
+    assert_eq!(found(CHAIN_MAX + 1), []);
+}
+
+/// Many threads that take several mutexes in one order: no cycle is possible, and none is found. They give up now and then, and wait for
+/// each other in long chains.
+#[test]
+fn nothing_is_found_where_there_is_nothing() {
+    const MUTEXES: u64 = 6;
+    let Some(_stage) = Stage::set() else { return };
+    let mutexes: Arc<Vec<_>> = Arc::new((0..MUTEXES as usize).map(|place| mixes(6)[3][place].build(0_u64)).collect());
+    let late = Arc::new(AtomicU64::new(0));
+    let until = Instant::now() + ms(1_500);
+    let players: Vec<_> = (0..8)
+        .map(|seed| {
+            let (mutexes, late) = (Arc::clone(&mutexes), Arc::clone(&late));
+            Player::enter(None, move || {
+                let mut chance = Chance::new(seed + 11);
+                while Instant::now() < until {
+                    let mut held = Vec::new();
+                    for mutex in mutexes.iter() {
+                        if chance.below(2) == 0 {
+                            continue;
+                        }
+                        let limited = chance.below(4) == 0;
+                        let taken = if limited {
+                            mutex.lock_for(Duration::from_micros(chance.below(200)))
+                        } else {
+                            mutex.lock()
+                        };
+                        match taken {
+                            Ok(mut guard) => {
+                                *guard += 1;
+                                held.push(guard);
+                            }
+                            Err(LockError::TimedOut) => _ = late.fetch_add(1, Ordering::Relaxed),
+                            Err(error) => panic!("{error}"),
+                        }
+                    }
+                    if chance.below(8) == 0 {
+                        std::thread::yield_now();
+                    }
+                    // In any order.
+                    while !held.is_empty() {
+                        drop(held.swap_remove(chance.below(held.len() as u64) as usize));
+                    }
+                }
+            })
+        })
+        .collect();
+    players.into_iter().for_each(Player::end);
+    assert!(mutexes.iter().all(|mutex| *mutex.try_lock().expect("free") > 0));
+    assert!(late.load(Ordering::Relaxed) > 0, "some gave up");
+}

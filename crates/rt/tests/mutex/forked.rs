@@ -1,0 +1,86 @@
+//! Children of `fork`: what the parent held is the parent's, what the child does is its own.
+
+use crate::support::*;
+use lockwright::mutex::{Condvar, LockError, Mutex, Protocol};
+
+/// While the parent holds it the child finds a private one taken, gives up in time, and uses others as it likes; the parent sees nothing.
+#[test]
+fn a_child_finds_taken_what_its_parent_holds() {
+    let Some(_stage) = Stage::set() else { return };
+    for kind in kinds() {
+        let (held, other) = (kind.build(1), kind.build(2));
+        drop(other.lock().expect("free"));
+        let guard = held.lock().expect("free");
+        let child = Child::start(|| {
+            let is_taken = matches!(held.try_lock(), Err(LockError::Busy));
+            // Of a private word the kernel may say that its owner is none of this process.
+            let is_late = matches!(held.lock_for(ms(3)), Err(LockError::TimedOut | LockError::Sys(_)));
+            let is_free = (0..3).all(|_| other.lock().map(|mut guard| *guard += 1).is_ok());
+            let (_guard, _) = Condvar::new().wait_for(other.lock().expect("free"), ms(1)).expect("a wait");
+            is_taken && is_late && is_free
+        });
+        assert!(child.end(), "{kind:?}");
+        drop(guard);
+        assert_eq!(*held.lock().expect("it is as it was"), 1, "{kind:?}");
+    }
+}
+
+/// A child that ends with a mutex it shares with its parent is a dead owner; one that ends while its parent holds it is not.
+#[test]
+fn a_child_that_ends_is_an_owner_of_its_own() {
+    let Some(_stage) = Stage::set() else { return };
+    for protocol in PROTOCOLS {
+        let kind = Mutex::builder().protocol(protocol).robust(true).shared(true);
+        let mutex = Shared::new(kind.build(0));
+        let guard = mutex.0.lock().expect("free");
+        assert!(Child::start(|| matches!(mutex.0.lock_for(ms(3)), Err(LockError::TimedOut))).end());
+        drop(guard);
+        assert!(mutex.0.lock().is_ok(), "{protocol:?}: the parent still had it");
+        let child = Child::start(|| {
+            std::mem::forget(mutex.0.lock());
+            true
+        });
+        assert!(child.end());
+        assert!(matches!(mutex.0.lock(), Err(LockError::OwnerDied(_))), "{protocol:?}");
+    }
+}
+
+/// The parent's list of robust ones is not the child's.
+#[test]
+fn a_child_does_not_end_its_parents_sections() {
+    let Some(_stage) = Stage::set() else { return };
+    for protocol in PROTOCOLS {
+        let kind = Mutex::builder().protocol(protocol).robust(true);
+        let (private, shared) = (kind.build(()), Shared::new(kind.shared(true).build(())));
+        let guards = (private.lock().expect("free"), shared.0.lock().expect("free"));
+        assert!(Child::start(|| true).end());
+        drop(guards);
+        assert!(private.try_lock().is_ok() && shared.0.try_lock().is_ok(), "{protocol:?}");
+    }
+}
+
+/// A child starts with its own level, and ceilings do there what they do elsewhere.
+#[test]
+fn a_child_holds_no_ceiling() {
+    let Some(stage) = Stage::set() else { return };
+    let holds = || {
+        let (low, high) =
+            [20, 40].map(|ceiling| Mutex::builder().protocol(Protocol::Protect(ceiling)).build(())).into();
+        let before = scheduling(tid());
+        let guard = high.lock().expect("free");
+        let child = Child::start(|| {
+            let own = scheduling(tid());
+            let inside = low.lock().map(|_guard| scheduling(tid()));
+            own == before && inside.is_ok_and(|(_, level)| level == 20) && scheduling(tid()) == before
+        });
+        let held = child.end();
+        drop(guard);
+        held && scheduling(tid()) == before
+    };
+    assert!(stage.thread(10, holds).end());
+    let ordinary = move || {
+        set_other(tid());
+        holds()
+    };
+    assert!(stage.thread(10, ordinary).end());
+}

@@ -1,0 +1,273 @@
+//! Who has the mutex between the unlock and the next owner.
+
+use crate::support::*;
+use lockwright::mutex::{Builder, Deadline, LockError, Mutex, Protocol, Unlock};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::time::Duration;
+
+/// On one processor, a more urgent owner gives back to a suspended waiter that cannot execute yet, and tries again at once. Says how often it
+/// got the mutex before the waiter did.
+fn steals(stage: &Stage, kind: Builder, waiter_level: u8) -> u32 {
+    const ROUNDS: u32 = 50;
+    let mutex = Arc::new(kind.build(0_u32));
+    let (waiting, over) = (Arc::new(AtomicU32::new(0)), Arc::new(AtomicBool::new(false)));
+    let waiter = stage.thread(40, {
+        let (mutex, waiting, over) = (Arc::clone(&mutex), Arc::clone(&waiting), Arc::clone(&over));
+        move || {
+            if waiter_level == 0 {
+                set_other(tid());
+            } else {
+                set_fifo(tid(), waiter_level);
+            }
+            // ORDERING: Relaxed, here and below: the mutex orders what matters.
+            while !over.load(Ordering::Relaxed) {
+                waiting.store(1, Ordering::Relaxed);
+                *mutex.lock().expect("a lock") += 1;
+                waiting.store(0, Ordering::Relaxed);
+                std::thread::sleep(Duration::from_micros(200));
+            }
+        }
+    });
+    let waiter_tid = waiter.tid;
+    let thief = stage.thread(50, move || {
+        let mut steals = 0;
+        for _ in 0..ROUNDS {
+            let guard = mutex.lock().expect("a lock");
+            let before = *guard;
+            // Let the less urgent one come.
+            until_waiting(waiter_tid, mutex.raw());
+            drop(guard);
+            // At this level on this processor the waiter has not executed since.
+            for _ in 0..100 {
+                match mutex.try_lock() {
+                    Ok(guard) if *guard == before => {
+                        steals += 1;
+                        break;
+                    }
+                    Ok(_) => break,
+                    Err(LockError::Busy) => {}
+                    Err(error) => panic!("{error}"),
+                }
+            }
+            until("the waiter had it", || *mutex.lock().expect("a lock") > before);
+        }
+        over.store(true, Ordering::Relaxed);
+        steals
+    });
+    let steals = thief.end();
+    waiter.end();
+    steals
+}
+
+fn none() -> Builder {
+    Mutex::builder().protocol(Protocol::None)
+}
+
+#[test]
+fn nobody_comes_between_in_serial_mode() {
+    let Some(stage) = Stage::set() else { return };
+    for level in [0, 10] {
+        for checked in [false, true] {
+            let serial = none().unlock(Unlock::Serial).check_deadlocks(checked);
+            assert_eq!(steals(&stage, serial, level), 0);
+            assert_eq!(steals(&stage, serial.shared(true), level), 0);
+            assert_eq!(steals(&stage, serial.robust(true), level), 0);
+            assert_eq!(steals(&stage, Mutex::builder().check_deadlocks(checked), level), 0, "with inheritance");
+        }
+    }
+    assert_eq!(steals(&stage, none().protocol(Protocol::Protect(60)).unlock(Unlock::Serial), 10), 0);
+}
+
+/// The twin: the same thief gets it every time.
+#[test]
+fn in_parallel_mode_who_executes_comes_first() {
+    let Some(stage) = Stage::set() else { return };
+    assert_eq!(steals(&stage, none().unlock(Unlock::Parallel), 10), 50);
+    assert_eq!(steals(&stage, none().unlock(Unlock::Parallel).shared(true).robust(true), 0), 50);
+}
+
+#[test]
+fn automatic_is_serial_where_a_real_time_thread_waits() {
+    let Some(stage) = Stage::set() else { return };
+    assert_eq!(steals(&stage, none().unlock(Unlock::Auto), 10), 0);
+    assert_eq!(steals(&stage, none().unlock(Unlock::Auto), 0), 50, "an ordinary one");
+}
+
+/// What two threads that wait for each other guard, and thieves want.
+#[derive(Default)]
+struct Loot {
+    count: u32,
+    /// Somebody waited at the last unlock.
+    promised: bool,
+}
+
+/// Thieves of the waiters' level and above spin on another processor; each hand-over goes to the one that waits. Says how often it did, and
+/// how often a thief came between.
+fn hand_overs_and_steals(stage: &Stage, kind: Builder, thief_level: u8) -> (u32, u32) {
+    const ROUNDS: u32 = 200;
+    let mutex = Arc::new(kind.build(Loot::default()));
+    let over = Arc::new(AtomicBool::new(false));
+    let ids = Arc::new([AtomicU32::new(0), AtomicU32::new(0)]);
+    let guard = mutex.lock().expect("free");
+    let waiters: Vec<_> = (0..2)
+        .map(|place| {
+            let (ours, ids) = (Arc::clone(&mutex), Arc::clone(&ids));
+            let player = stage.thread(20, move || {
+                let mut hand_overs = 0;
+                ids[place].store(tid(), Ordering::Relaxed);
+                for _ in 0..ROUNDS {
+                    let mut guard = ours.lock().expect("a lock");
+                    guard.count += 1;
+                    hand_overs += u32::from(guard.promised);
+                    // Until the other one waits again, if it is not done.
+                    let start = std::time::Instant::now();
+                    let other = ids[1 - place].load(Ordering::Relaxed);
+                    guard.promised = loop {
+                        let waits = is_waiting(other, ours.raw());
+                        if waits || start.elapsed() > ms(2) {
+                            break waits;
+                        }
+                        std::thread::sleep(Duration::from_micros(20));
+                    };
+                }
+                hand_overs
+            });
+            until_waiting(player.tid, mutex.raw());
+            player
+        })
+        .collect();
+    let thief = Player::enter(Some((thief_level, cpus()[1])), {
+        let (mutex, over) = (Arc::clone(&mutex), Arc::clone(&over));
+        move || {
+            let mut steals = 0;
+            while !over.load(Ordering::Relaxed) {
+                for _ in 0..1_000 {
+                    if let Ok(mut guard) = mutex.try_lock() {
+                        steals += u32::from(guard.promised);
+                        guard.promised = false;
+                    }
+                }
+                // The processor is others', too.
+                std::thread::sleep(Duration::from_micros(50));
+            }
+            steals
+        }
+    });
+    drop(guard);
+    let hand_overs = waiters.into_iter().map(Player::end).sum();
+    over.store(true, Ordering::Relaxed);
+    let steals = thief.end();
+    assert_eq!(mutex.lock().expect("a lock").count, 2 * ROUNDS);
+    (hand_overs, steals)
+}
+
+#[test]
+fn thieves_that_spin_elsewhere_get_nothing_in_serial_mode() {
+    let Some(stage) = Stage::set() else { return };
+    if cpus().len() < 2 {
+        return;
+    }
+    for thief_level in [20, 30] {
+        for kind in [none().unlock(Unlock::Serial), none().unlock(Unlock::Auto), Mutex::builder()] {
+            let (hand_overs, steals) = hand_overs_and_steals(&stage, kind, thief_level);
+            assert_eq!(steals, 0, "{kind:?}, by level {thief_level}");
+            assert!(hand_overs > 100, "{hand_overs}");
+        }
+    }
+    // The twin.
+    let (_, steals) = hand_overs_and_steals(&stage, none().unlock(Unlock::Parallel), 20);
+    assert!(steals > 0);
+}
+
+/// In serial mode waiters are served by level, and first come, first served inside one.
+#[test]
+fn waiters_are_served_by_level() {
+    let Some(stage) = Stage::set() else { return };
+    let levels = [12_u8, 14, 11, 14, 13, 12];
+    let kinds = [none().unlock(Unlock::Serial), none().unlock(Unlock::Auto), Mutex::builder()];
+    for kind in kinds.into_iter().flat_map(|kind| [kind, kind.robust(true), kind.shared(true)]) {
+        let mutex = Arc::new(kind.build(Vec::new()));
+        let guard = mutex.lock().expect("free");
+        let players: Vec<_> = levels
+            .iter()
+            .enumerate()
+            .map(|(place, &own)| {
+                let ours = Arc::clone(&mutex);
+                let player = stage.thread(own, move || ours.lock().expect("a lock").push(place));
+                until_waiting(player.tid, mutex.raw());
+                player
+            })
+            .collect();
+        drop(guard);
+        players.into_iter().for_each(Player::end);
+        assert_eq!(*mutex.lock().expect("a lock"), [1, 3, 4, 0, 5, 2], "{kind:?}");
+    }
+}
+
+/// A waiter that gives up at the instant of the hand-over leaves no mutex that belongs to nobody.
+#[test]
+fn a_hand_over_to_nobody_frees() {
+    let Some(_stage) = Stage::set() else { return };
+    for kind in [none().unlock(Unlock::Serial), none().unlock(Unlock::Serial).shared(true).robust(true)] {
+        let mutex = kind.build(());
+        let mut came = 0;
+        for round in 0..2_000_u64 {
+            std::thread::scope(|scope| {
+                let guard = mutex.lock().expect("a lock");
+                let start = std::time::Instant::now();
+                let limit = Deadline::after(Duration::from_micros(250));
+                let asks = &mutex;
+                let late = scope.spawn(move || asks.lock_until(limit).is_ok());
+                while start.elapsed() < Duration::from_micros(240 + round % 90) {}
+                drop(guard);
+                came += u32::from(late.join().expect("a thread"));
+            });
+            assert!(mutex.try_lock().is_ok(), "round {round}: nobody has it");
+        }
+        println!("{came} of 2000 came");
+        assert!(came > 0 && came < 2_000);
+    }
+}
+
+/// A deadline holds for one that finds the mutex on its way to another.
+#[test]
+fn a_deadline_holds_while_the_mutex_is_on_its_way() {
+    let Some(stage) = Stage::set() else { return };
+    if cpus().len() < 2 {
+        return;
+    }
+    for kind in [none(), none().shared(true), none().robust(true)] {
+        let mutex = Arc::new(kind.unlock(Unlock::Serial).build(()));
+        let on_its_way = Gate::default();
+        let (send, heir_comes) = std::sync::mpsc::channel();
+        let owner = stage.thread(50, {
+            let (mutex, on_its_way) = (Arc::clone(&mutex), on_its_way.clone());
+            move || {
+                let guard = mutex.lock().expect("free");
+                let heir = heir_comes.recv().expect("the heir");
+                until_waiting(heir, mutex.raw());
+                set_fifo(tid(), 98);
+                drop(guard);
+                on_its_way.open();
+                // The heir does not execute meanwhile.
+                spin(ms(100));
+            }
+        });
+        until("it has it", || mutex.raw().owner() == owner.tid);
+        let heir = {
+            let mutex = Arc::clone(&mutex);
+            stage.thread(10, move || drop(mutex.lock().expect("a lock")))
+        };
+        send.send(heir.tid).expect("the owner waits");
+        on_its_way.pass();
+        let start = std::time::Instant::now();
+        let result = mutex.lock_for(ms(3)).map(drop);
+        let after = start.elapsed();
+        assert!(matches!(result, Err(LockError::TimedOut)) && after < ms(40), "{result:?} after {after:?}");
+        assert!(matches!(mutex.try_lock(), Err(LockError::Busy)));
+        owner.end();
+        heir.end();
+        assert!(mutex.try_lock().is_ok());
+    }
+}

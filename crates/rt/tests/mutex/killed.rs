@@ -1,0 +1,431 @@
+//! Owners, waiters and heirs that are killed at random points, in a process and across processes.
+
+use crate::support::*;
+use lockwright::mutex::{Builder, Condvar, LockError, Mutex, Protocol, Unlock};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+/// Workers at once.
+const WORKERS: usize = 3;
+/// So long without progress, and somebody waits for ever.
+const STUCK: Duration = Duration::from_secs(5);
+
+/// Everything robust that ends differently. Not looked at for deadlocks: who is killed inside the table of waiters keeps it.
+fn victims_kinds() -> Vec<Builder> {
+    let kind =
+        |protocol, unlock| Mutex::builder().robust(true).check_deadlocks(false).protocol(protocol).unlock(unlock);
+    vec![
+        kind(Protocol::None, Unlock::Serial),
+        kind(Protocol::None, Unlock::Parallel),
+        kind(Protocol::Inherit, Unlock::Auto),
+        kind(Protocol::Protect(60), Unlock::Serial),
+        kind(Protocol::None, Unlock::Auto),
+        kind(Protocol::Inherit, Unlock::Auto).kernel_owned(true),
+    ]
+}
+
+/// What workers share.
+struct Ground {
+    mutex: Mutex<()>,
+    /// Who is inside: a worker's number, or 0. Of one that was killed it stays until its heir comes.
+    inside: AtomicU32,
+    /// Sections that ended well.
+    done: AtomicU64,
+    /// How often a worker was told that its predecessor died.
+    told: AtomicU64,
+    /// How many heirs found somebody inside.
+    found_inside: AtomicU64,
+    /// What must not be: two inside at once, or a death that nobody was told of.
+    wrong: AtomicU32,
+    over: AtomicBool,
+}
+
+const TWO_INSIDE: u32 = 1;
+const NOT_TOLD: u32 = 2;
+const REFUSED: u32 = 3;
+
+impl Ground {
+    fn new(kind: Builder) -> Self {
+        Self {
+            mutex: kind.build(()),
+            inside: AtomicU32::new(0),
+            done: AtomicU64::new(0),
+            told: AtomicU64::new(0),
+            found_inside: AtomicU64::new(0),
+            wrong: AtomicU32::new(0),
+            over: AtomicBool::new(false),
+        }
+    }
+
+    /// Takes it, is inside for a moment, gives it back. `me` is nobody else's number, ever.
+    ///
+    /// ORDERING: Relaxed throughout: the mutex orders what matters.
+    fn section(&self, me: u32, chance: &mut Chance) {
+        let locked = match chance.below(4) {
+            0 => self.mutex.lock_for(Duration::from_micros(chance.below(300))),
+            1 => self.mutex.try_lock(),
+            _ => self.mutex.lock(),
+        };
+        let guard = match locked {
+            Ok(guard) => {
+                if self.inside.load(Ordering::Relaxed) != 0 {
+                    self.wrong.store(NOT_TOLD, Ordering::Relaxed);
+                }
+                guard
+            }
+            Err(LockError::OwnerDied(guard)) => {
+                self.told.fetch_add(1, Ordering::Relaxed);
+                if self.inside.swap(0, Ordering::Relaxed) != 0 {
+                    self.found_inside.fetch_add(1, Ordering::Relaxed);
+                }
+                guard.make_consistent();
+                guard
+            }
+            Err(LockError::TimedOut | LockError::Busy) => return,
+            Err(_) => return self.wrong.store(REFUSED, Ordering::Relaxed),
+        };
+        self.inside.store(me, Ordering::Relaxed);
+        spin(Duration::from_nanos(chance.below(20_000)));
+        if self.inside.swap(0, Ordering::Relaxed) != me {
+            self.wrong.store(TWO_INSIDE, Ordering::Relaxed);
+        }
+        drop(guard);
+        self.done.fetch_add(1, Ordering::Relaxed);
+        if chance.below(3) == 0 {
+            std::thread::yield_now();
+        }
+    }
+
+    fn work(&self, me: u32) {
+        let mut chance = Chance::new(u64::from(me));
+        while !self.over.load(Ordering::Relaxed) {
+            self.section(me, &mut chance);
+        }
+    }
+
+    /// What `kills` of these workers must have left behind.
+    fn hold(&self, kills: u64) {
+        assert_eq!(self.wrong.load(Ordering::Relaxed), 0, "1: two inside, 2: not told, 3: refused");
+        let (told, found) = (self.told.load(Ordering::Relaxed), self.found_inside.load(Ordering::Relaxed));
+        // One that is killed between the two is told of again by the next: at most one for each that was killed.
+        assert!(told <= kills, "{told} told of {kills}");
+        println!(
+            "{kills} killed, {told} told, {found} of them in a section, {} sections",
+            self.done.load(Ordering::Relaxed)
+        );
+        assert!(kills < 50 || found > 0, "some were killed inside");
+    }
+
+    /// Waits until some more sections were done: nobody waits for ever.
+    fn goes_on(&self) {
+        let (before, start) = (self.done.load(Ordering::Relaxed), Instant::now());
+        while self.done.load(Ordering::Relaxed) <= before + 1 {
+            assert!(start.elapsed() < STUCK, "nothing happens any more: {:?}", self.mutex.raw());
+            std::thread::sleep(Duration::from_micros(20));
+        }
+    }
+}
+
+/// The killer is above its victims, or it would come only when none of them is inside.
+struct Above;
+
+impl Above {
+    fn all() -> Self {
+        set_fifo_alone(90);
+        Self
+    }
+}
+
+impl Drop for Above {
+    fn drop(&mut self) {
+        set_other(tid());
+    }
+}
+
+/// Workers are processes, killed by SIGKILL wherever they are.
+fn processes(kind: Builder, kills: u64) {
+    let ground = Shared::new(Ground::new(kind.shared(true)));
+    let mut number = 0;
+    let mut start = || {
+        number += 1;
+        let me = number;
+        Child::start(|| {
+            ground.0.work(me);
+            true
+        })
+    };
+    let mut workers: [Child; WORKERS] = std::array::from_fn(|_| start());
+    let mut chance = Chance::new(kills + 3);
+    let above = Above::all();
+    for kill in 0..kills {
+        if kill % 4 == 0 {
+            ground.0.goes_on();
+        }
+        std::thread::sleep(Duration::from_micros(chance.below(150)));
+        let victim = chance.below(WORKERS as u64) as usize;
+        workers[victim].kill();
+        workers[victim].end();
+        workers[victim] = start();
+    }
+    ground.0.goes_on();
+    ground.0.over.store(true, Ordering::Relaxed);
+    assert!(workers.iter().all(Child::end), "they end by themselves");
+    ground.0.hold(kills);
+    drop(above);
+    assert!(ground.0.mutex.lock_for(ms(500)).is_ok());
+}
+
+extern "C" fn end_at_once(_signal: i32) {
+    // SAFETY: ends the thread, and nothing else; its stack stays until it is joined.
+    unsafe { libc::syscall(libc::SYS_exit, 0) };
+}
+
+fn set_end_at_once() {
+    // SAFETY: all zeros is a valid action; the handler ends its thread.
+    unsafe {
+        let mut action: libc::sigaction = std::mem::zeroed();
+        action.sa_sigaction = end_at_once as *const () as usize;
+        libc::sigaction(libc::SIGUSR1, &raw const action, std::ptr::null_mut());
+    }
+}
+
+struct Worker(libc::pthread_t);
+
+struct Task {
+    ground: Arc<Ground>,
+    number: u32,
+    begun: AtomicBool,
+}
+
+extern "C" fn begin(task: *mut libc::c_void) -> *mut libc::c_void {
+    // SAFETY: the task is leaked: the thread may end anywhere.
+    let task = unsafe { &*task.cast::<Task>() };
+    // ORDERING: Release pairs with the Acquire of `start`.
+    task.begun.store(true, Ordering::Release);
+    task.ground.work(task.number);
+    std::ptr::null_mut()
+}
+
+/// A thread that may end anywhere: `argument` lives for ever.
+fn start_thread(
+    body: extern "C" fn(*mut libc::c_void) -> *mut libc::c_void,
+    argument: *mut libc::c_void,
+) -> libc::pthread_t {
+    // SAFETY: all zeros is an id to be written; the caller promises the rest.
+    unsafe {
+        let mut id = std::mem::zeroed();
+        assert_eq!(libc::pthread_create(&raw mut id, std::ptr::null(), body, argument), 0);
+        id
+    }
+}
+
+impl Worker {
+    fn start(ground: &Arc<Ground>, number: u32) -> Self {
+        let task: &'static Task =
+            Box::leak(Box::new(Task { ground: Arc::clone(ground), number, begun: AtomicBool::new(false) }));
+        let id = start_thread(begin, std::ptr::from_ref(task).cast_mut().cast());
+        until("the thread begins", || task.begun.load(Ordering::Acquire));
+        Self(id)
+    }
+
+    fn kill(&self) {
+        // SAFETY: it is not joined yet.
+        unsafe { libc::pthread_kill(self.0, libc::SIGUSR1) };
+    }
+
+    fn end(&self) {
+        // SAFETY: it is joined once.
+        unsafe { libc::pthread_join(self.0, std::ptr::null_mut()) };
+    }
+}
+
+/// Workers are threads; a signal's handler ends them wherever they are.
+fn threads(kind: Builder, kills: u64) {
+    set_end_at_once();
+    let ground = Arc::new(Ground::new(kind));
+    let mut number = 0;
+    let mut start = || {
+        number += 1;
+        Worker::start(&ground, number)
+    };
+    let mut workers: [Worker; WORKERS] = std::array::from_fn(|_| start());
+    let mut chance = Chance::new(kills + 5);
+    let above = Above::all();
+    for kill in 0..kills {
+        if kill % 4 == 0 {
+            ground.goes_on();
+        }
+        std::thread::sleep(Duration::from_micros(chance.below(150)));
+        let victim = chance.below(WORKERS as u64) as usize;
+        workers[victim].kill();
+        workers[victim].end();
+        workers[victim] = start();
+    }
+    ground.goes_on();
+    ground.over.store(true, Ordering::Relaxed);
+    workers.iter().for_each(Worker::end);
+    ground.hold(kills);
+    drop(above);
+    assert!(ground.mutex.lock_for(ms(500)).is_ok());
+}
+
+#[test]
+fn processes_killed_at_random_points() {
+    let Some(_stage) = Stage::set() else { return };
+    victims_kinds().into_iter().for_each(|kind| processes(kind, 120));
+}
+
+#[test]
+fn threads_ended_at_random_points() {
+    let Some(_stage) = Stage::set() else { return };
+    victims_kinds().into_iter().for_each(|kind| threads(kind, 200));
+}
+
+/// A waiter of a condition variable is given the mutex by the kernel, and ends before it executes again: its heir is told.
+#[test]
+fn who_ends_with_what_a_signal_gave_is_a_dead_owner() {
+    let Some(stage) = Stage::set() else { return };
+    set_end_at_once();
+    for kind in [Mutex::builder(), Mutex::builder().kernel_owned(true)] {
+        let table = Arc::new((kind.robust(true).check_deadlocks(false).build(()), Condvar::new()));
+        let waiter = Waiter::start(&table, stage.cpu, |table| {
+            drop(table.1.wait(table.0.lock().expect("free")));
+        });
+        until_waiting_at(waiter.tid(), &table.1);
+        let ours = Arc::clone(&table);
+        let tid = waiter.tid();
+        stage
+            .thread(50, move || {
+                // The waiter is less urgent and of this processor.
+                ours.1.signal();
+                assert_eq!(ours.0.raw().owner(), tid, "it was given the mutex");
+                // SAFETY: it is not joined yet.
+                unsafe { libc::syscall(libc::SYS_tgkill, libc::getpid(), tid, libc::SIGUSR1) };
+            })
+            .end();
+        waiter.end();
+        assert!(matches!(table.0.lock_for(ms(500)), Err(LockError::OwnerDied(_))), "{kind:?}");
+    }
+}
+
+/// The first waiter is handed the mutex, and ends before it executes again: the second one has it, though nobody else comes.
+#[test]
+fn what_was_handed_to_one_that_ends_goes_to_the_next() {
+    let Some(stage) = Stage::set() else { return };
+    set_end_at_once();
+    for unlock in UNLOCKS {
+        for protocol in [Protocol::None, Protocol::Inherit] {
+            let kind = Mutex::builder().protocol(protocol).unlock(unlock).robust(true).check_deadlocks(false);
+            let table = Arc::new((kind.build(()), Condvar::new()));
+            let (go, ours) = (Gate::default(), Arc::clone(&table));
+            let (send, receive) = std::sync::mpsc::channel();
+            let owner = stage.thread(59, {
+                let go = go.clone();
+                move || {
+                    let guard = ours.0.lock().expect("free");
+                    go.open();
+                    let first: u32 = receive.recv().expect("the first waiter");
+                    // The first one does not execute before this one ends.
+                    drop(guard);
+                    // SAFETY: it is not joined yet.
+                    unsafe { libc::syscall(libc::SYS_tgkill, libc::getpid(), first, libc::SIGUSR1) };
+                }
+            });
+            go.pass();
+            let first = Waiter::start(&table, stage.cpu, |table| drop(table.0.lock()));
+            until_waiting(first.tid(), table.0.raw());
+            let ours = Arc::clone(&table);
+            let second = stage.thread(9, move || match ours.0.lock_for(ms(3_000)) {
+                Ok(_) => true,
+                // With inheritance the first one was the owner already.
+                Err(LockError::OwnerDied(guard)) => {
+                    guard.make_consistent();
+                    true
+                }
+                Err(_) => false,
+            });
+            until_waiting(second.tid, table.0.raw());
+            send.send(first.tid()).expect("the owner waits");
+            owner.end();
+            first.end();
+            assert!(second.end(), "{kind:?}: nobody has it, and nobody is told");
+            assert!(table.0.try_lock().is_ok(), "{kind:?}");
+        }
+    }
+}
+
+type Table = (Mutex<()>, Condvar);
+
+/// A thread that waits, and may end anywhere.
+struct Waiter(libc::pthread_t, &'static WaiterTask);
+
+struct WaiterTask {
+    table: Arc<Table>,
+    cpu: usize,
+    body: fn(&Table),
+    tid: AtomicU32,
+}
+
+extern "C" fn wait(task: *mut libc::c_void) -> *mut libc::c_void {
+    // SAFETY: the task is leaked: the thread may end anywhere.
+    let task = unsafe { &*task.cast::<WaiterTask>() };
+    set_fifo(tid(), 10);
+    pin(task.cpu);
+    // ORDERING: Release pairs with the Acquire of `tid`.
+    task.tid.store(tid(), Ordering::Release);
+    (task.body)(&task.table);
+    std::ptr::null_mut()
+}
+
+impl Waiter {
+    fn start(table: &Arc<Table>, cpu: usize, body: fn(&Table)) -> Self {
+        let task: &'static WaiterTask =
+            Box::leak(Box::new(WaiterTask { table: Arc::clone(table), cpu, body, tid: AtomicU32::new(0) }));
+        Self(start_thread(wait, std::ptr::from_ref(task).cast_mut().cast()), task)
+    }
+
+    fn tid(&self) -> u32 {
+        until("the thread begins", || self.1.tid.load(Ordering::Acquire) != 0);
+        self.1.tid.load(Ordering::Acquire)
+    }
+
+    fn end(&self) {
+        // SAFETY: it is joined once.
+        unsafe { libc::pthread_join(self.0, std::ptr::null_mut()) };
+    }
+}
+
+/// The twin: without robustness the first that dies inside holds up everybody.
+#[test]
+fn what_is_not_robust_holds_everybody_up() {
+    let Some(_stage) = Stage::set() else { return };
+    let ground = Shared::new(Ground::new(Mutex::builder().protocol(Protocol::None).shared(true)));
+    let victim = Child::start(|| {
+        std::mem::forget(ground.0.mutex.lock());
+        true
+    });
+    assert!(victim.end());
+    let worker = Child::start(|| {
+        ground.0.work(2);
+        true
+    });
+    std::thread::sleep(ms(50));
+    worker.kill();
+    worker.end();
+    assert_eq!(ground.0.done.load(Ordering::Relaxed), 0);
+}
+
+/// 10,000 of each kind of end. `cargo test --release -p lockwright --test mutex ten_thousand -- --ignored --nocapture`
+#[test]
+#[ignore = "takes minutes"]
+fn ten_thousand_owners_are_killed() {
+    const KILLS: u64 = 10_000;
+    let Some(_stage) = Stage::set_for(Duration::from_secs(1_800)) else { return };
+    for kind in victims_kinds().into_iter().take(4) {
+        let start = Instant::now();
+        processes(kind, KILLS);
+        threads(kind, KILLS);
+        println!("{kind:?}: {:?}", start.elapsed());
+    }
+}

@@ -1,0 +1,18 @@
+//! Mutexes and condition variables on real threads and processes, through the public interface.
+//!
+//! Those that need levels of SCHED_FIFO pass without a word but the reason where there is no permission; with LOCKWRIGHT_REQUIRE_RT set they
+//! fail. Each has a watchdog above all its threads.
+
+mod ceilings;
+mod condvar;
+mod condvar_stress;
+mod counting;
+mod deadlock;
+mod death;
+mod forked;
+mod handover;
+mod inheritance;
+mod killed;
+#[path = "../realtime/machine.rs"]
+mod machine;
+mod support;

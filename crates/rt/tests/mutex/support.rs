@@ -1,0 +1,328 @@
+//! Threads of a level, what the kernel says of them, and a watchdog.
+
+use crate::machine::{Machine, require_realtime};
+use lockwright::mutex::{Builder, Mutex, Protocol, RawMutex, Unlock};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::{JoinHandle, spawn};
+use std::time::{Duration, Instant};
+
+/// A level above all threads of the tests.
+const WATCHDOG_LEVEL: u8 = 99;
+/// No wait for a thread takes longer.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+pub fn ms(ms: u64) -> Duration {
+    Duration::from_millis(ms)
+}
+
+/// The calling thread, as the kernel names it.
+pub fn tid() -> u32 {
+    // SAFETY: takes nothing.
+    (unsafe { libc::gettid() }) as u32
+}
+
+fn set_scheduler(tid: u32, policy: i32, level: u8) -> bool {
+    let param = libc::sched_param { sched_priority: i32::from(level) };
+    // SAFETY: `param` is valid for reading.
+    (unsafe { libc::syscall(libc::SYS_sched_setscheduler, tid, policy, &raw const param) }) == 0
+}
+
+pub fn set_fifo(tid: u32, level: u8) {
+    assert!(set_scheduler(tid, libc::SCHED_FIFO, level), "permission was checked");
+}
+
+/// The calling thread, but not those it starts.
+pub fn set_fifo_alone(level: u8) {
+    assert!(set_scheduler(0, libc::SCHED_FIFO | libc::SCHED_RESET_ON_FORK, level), "permission was checked");
+}
+
+pub fn set_other(tid: u32) {
+    assert!(set_scheduler(tid, libc::SCHED_OTHER, 0), "always allowed");
+}
+
+/// Policy and level a thread has by itself and by ceilings; inheritance not counted.
+pub fn scheduling(tid: u32) -> (i32, i32) {
+    let mut param = libc::sched_param { sched_priority: -1 };
+    // SAFETY: `param` is valid for writing; the other call takes an integer.
+    unsafe {
+        libc::syscall(libc::SYS_sched_getparam, tid, &raw mut param);
+        (libc::syscall(libc::SYS_sched_getscheduler, tid) as i32, param.sched_priority)
+    }
+}
+
+pub fn cpus() -> Vec<usize> {
+    // SAFETY: all zeros is an empty set, and it is valid for writing; every CPU asked for is within it.
+    unsafe {
+        let mut set: libc::cpu_set_t = std::mem::zeroed();
+        libc::sched_getaffinity(0, size_of::<libc::cpu_set_t>(), &raw mut set);
+        (0..libc::CPU_SETSIZE as usize).filter(|&cpu| libc::CPU_ISSET(cpu, &set)).collect()
+    }
+}
+
+pub fn pin(cpu: usize) {
+    // SAFETY: all zeros is an empty set, `cpu` is within it, and it is valid for reading.
+    unsafe {
+        let mut set: libc::cpu_set_t = std::mem::zeroed();
+        libc::CPU_SET(cpu, &mut set);
+        libc::sched_setaffinity(0, size_of::<libc::cpu_set_t>(), &raw const set);
+    }
+}
+
+/// A line of what the kernel says of a thread of this process.
+fn proc_of(tid: u32, file: &str) -> String {
+    std::fs::read_to_string(format!("/proc/self/task/{tid}/{file}")).unwrap_or_default()
+}
+
+/// The level a thread executes at, inheritance counted; 0 under the ordinary policy.
+pub fn level(tid: u32) -> i32 {
+    let stat = proc_of(tid, "stat");
+    let after_name = stat.rsplit(')').next().unwrap_or_default();
+    let priority: i32 = after_name.split_whitespace().nth(15).and_then(|field| field.parse().ok()).unwrap_or(0);
+    if priority < 0 { -1 - priority } else { 0 }
+}
+
+/// How often a thread suspended.
+pub fn suspensions(tid: u32) -> u64 {
+    let status = proc_of(tid, "status");
+    let count = status.lines().find_map(|line| line.strip_prefix("voluntary_ctxt_switches:"));
+    count.and_then(|count| count.trim().parse().ok()).unwrap_or(0)
+}
+
+/// Whether a thread is suspended in a futex call on this address.
+fn waits_at(tid: u32, address: usize) -> bool {
+    let call = proc_of(tid, "syscall");
+    let mut fields = call.split_whitespace();
+    let is_futex = fields.next().and_then(|number| number.parse().ok()) == Some(libc::SYS_futex);
+    let first = fields.next().and_then(|first| usize::from_str_radix(first.trim_start_matches("0x"), 16).ok());
+    is_futex && first == Some(address)
+}
+
+/// Whether a thread is suspended on a mutex.
+pub fn is_waiting(tid: u32, mutex: &RawMutex) -> bool {
+    waits_at(tid, std::ptr::from_ref(mutex).addr())
+}
+
+/// Waits until a thread is suspended on a mutex.
+pub fn until_waiting(tid: u32, mutex: &RawMutex) {
+    until("a thread waits for the mutex", || is_waiting(tid, mutex));
+}
+
+/// Waits until a thread is suspended on a condition variable (or was moved from there).
+pub fn until_waiting_at<T>(tid: u32, place: &T) {
+    until("a thread waits", || waits_at(tid, std::ptr::from_ref(place).addr()));
+}
+
+/// Waits until it is so.
+#[track_caller]
+pub fn until(what: &str, mut is_so: impl FnMut() -> bool) {
+    let start = Instant::now();
+    while !is_so() {
+        assert!(start.elapsed() < PATIENCE, "not in time: {what}");
+        std::thread::sleep(Duration::from_micros(50));
+    }
+}
+
+/// Ends the process if it is not dropped in time.
+pub struct Watchdog {
+    over: Arc<AtomicBool>,
+    thread: Option<JoinHandle<()>>,
+}
+
+pub fn watch(limit: Duration) -> Watchdog {
+    let over = Arc::new(AtomicBool::new(false));
+    let is_over = Arc::clone(&over);
+    let name = std::thread::current().name().unwrap_or("a test").to_owned();
+    let thread = spawn(move || {
+        // Without permission there are no real-time threads to be above of.
+        let _ = set_scheduler(tid(), libc::SCHED_FIFO, WATCHDOG_LEVEL);
+        let start = Instant::now();
+        // ORDERING: Relaxed: nothing is published by it.
+        while !is_over.load(Ordering::Relaxed) {
+            if start.elapsed() > limit {
+                eprintln!("the watchdog ends {name}, which does not end");
+                std::process::abort();
+            }
+            std::thread::park_timeout(ms(200));
+        }
+    });
+    Watchdog { over, thread: Some(thread) }
+}
+
+impl Drop for Watchdog {
+    fn drop(&mut self) {
+        // ORDERING: Relaxed: see above.
+        self.over.store(true, Ordering::Relaxed);
+        if let Some(thread) = self.thread.take() {
+            thread.thread().unpark();
+            let _ = thread.join();
+        }
+    }
+}
+
+/// The machine's levels and one processor of it, watched.
+pub struct Stage {
+    pub cpu: usize,
+    _watchdog: Watchdog,
+    _machine: Machine,
+}
+
+impl Stage {
+    pub fn set() -> Option<Self> {
+        Self::set_for(Duration::from_secs(60))
+    }
+
+    pub fn set_for(limit: Duration) -> Option<Self> {
+        let machine = require_realtime()?;
+        Some(Self { cpu: cpus()[0], _watchdog: watch(limit), _machine: machine })
+    }
+
+    /// A thread under SCHED_FIFO on the stage's processor.
+    pub fn thread<T: Send + 'static>(&self, level: u8, body: impl FnOnce() -> T + Send + 'static) -> Player<T> {
+        Player::enter(Some((level, self.cpu)), body)
+    }
+}
+
+/// A thread with its id.
+pub struct Player<T> {
+    pub tid: u32,
+    handle: JoinHandle<T>,
+}
+
+impl<T: Send + 'static> Player<T> {
+    pub fn enter(level_and_cpu: Option<(u8, usize)>, body: impl FnOnce() -> T + Send + 'static) -> Self {
+        let (send, receive) = std::sync::mpsc::channel();
+        let handle = spawn(move || {
+            if let Some((level, cpu)) = level_and_cpu {
+                set_fifo(tid(), level);
+                pin(cpu);
+            }
+            send.send(tid()).expect("the test waits");
+            body()
+        });
+        Self { tid: receive.recv().expect("the thread begins"), handle }
+    }
+
+    #[track_caller]
+    pub fn end(self) -> T {
+        self.handle.join().expect("the thread's body holds")
+    }
+}
+
+/// Closed, then open. Who waits looks now and then, so that opening it never suspends or wakes.
+#[derive(Clone, Default)]
+pub struct Gate(Arc<AtomicBool>);
+
+impl Gate {
+    pub fn open(&self) {
+        // ORDERING: Release pairs with the Acquire below.
+        self.0.store(true, Ordering::Release);
+    }
+
+    #[track_caller]
+    pub fn pass(&self) {
+        until("the gate opens", || self.0.load(Ordering::Acquire));
+    }
+}
+
+pub const PROTOCOLS: [Protocol; 3] = [Protocol::None, Protocol::Inherit, Protocol::Protect(60)];
+pub const UNLOCKS: [Unlock; 3] = [Unlock::Serial, Unlock::Parallel, Unlock::Auto];
+
+/// Every kind there is.
+pub fn kinds() -> Vec<Builder> {
+    let mut kinds = Vec::new();
+    for bits in 0..3 * 3 * 8 {
+        let (protocol, unlock) = (PROTOCOLS[bits % 3], UNLOCKS[bits / 3 % 3]);
+        let [robust, shared, checked] = [9, 18, 36].map(|place| bits / place % 2 == 1);
+        let kind = Mutex::builder().protocol(protocol).unlock(unlock);
+        kinds.push(kind.robust(robust).shared(shared).check_deadlocks(checked));
+    }
+    let inherits = Mutex::builder().kernel_owned(true);
+    kinds.extend([inherits, inherits.robust(true), inherits.shared(true)]);
+    kinds
+}
+
+/// A sequence of numbers that look like chance.
+pub struct Chance(u64);
+
+impl Chance {
+    pub fn new(seed: u64) -> Self {
+        Self(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1)
+    }
+
+    /// Below `limit`.
+    pub fn below(&mut self, limit: u64) -> u64 {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        self.0 % limit
+    }
+}
+
+/// Executes for about so long, preemption included.
+pub fn spin(time: Duration) {
+    let start = Instant::now();
+    while start.elapsed() < time {
+        std::hint::spin_loop();
+    }
+}
+
+/// Memory that children share.
+pub struct Shared<T: 'static>(pub &'static T);
+
+impl<T: Sync> Shared<T> {
+    pub fn new(value: T) -> Self {
+        // SAFETY: new memory, large enough (it is a page at least), and written before anybody reads it. It is unmapped when dropped, after
+        // the last use by this process; children have mappings of their own.
+        unsafe {
+            let access = libc::PROT_READ | libc::PROT_WRITE;
+            let flags = libc::MAP_SHARED | libc::MAP_ANONYMOUS;
+            let place = libc::mmap(std::ptr::null_mut(), size_of::<T>(), access, flags, -1, 0).cast::<T>();
+            assert_ne!(place.cast(), libc::MAP_FAILED, "memory");
+            place.write(value);
+            Self(&*place)
+        }
+    }
+}
+
+impl<T> Drop for Shared<T> {
+    fn drop(&mut self) {
+        // SAFETY: see `new`.
+        unsafe { libc::munmap(std::ptr::from_ref(self.0).cast_mut().cast(), size_of::<T>()) };
+    }
+}
+
+/// A child process that executes `body` and ends; says whether it held. In the child nothing is printed.
+pub struct Child(pub i32);
+
+impl Child {
+    pub fn start(body: impl FnOnce() -> bool) -> Self {
+        // SAFETY: the child calls `body` and ends without returning.
+        match unsafe { libc::fork() } {
+            0 => {
+                // SAFETY: takes integers; the child ends with its parent.
+                unsafe { libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL) };
+                let held = std::panic::catch_unwind(std::panic::AssertUnwindSafe(body)).unwrap_or(false);
+                // SAFETY: ends the child at once.
+                unsafe { libc::_exit(i32::from(!held)) }
+            }
+            child => {
+                assert!(child > 0, "a child process");
+                Self(child)
+            }
+        }
+    }
+
+    pub fn kill(&self) {
+        // SAFETY: takes integers; the child is not waited for yet, so the id is its.
+        unsafe { libc::kill(self.0, libc::SIGKILL) };
+    }
+
+    /// Waits for its end. Says whether `body` held.
+    pub fn end(&self) -> bool {
+        let mut status = -1;
+        // SAFETY: `status` is valid for writing.
+        let waited = unsafe { libc::waitpid(self.0, &raw mut status, 0) };
+        waited == self.0 && status == 0
+    }
+}

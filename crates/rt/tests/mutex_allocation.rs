@@ -1,0 +1,122 @@
+//! No lock, unlock, wait or wake allocates, with contention or without. A binary of its own: it counts what is allocated.
+
+#[path = "realtime/machine.rs"]
+mod machine;
+#[path = "mutex/support.rs"]
+#[allow(dead_code, reason = "for the other tests of mutexes")]
+mod support;
+
+use lockwright::mutex::{Condvar, LockError};
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::cell::Cell;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+use support::*;
+
+struct Counting;
+
+static ALLOCATED: AtomicU64 = AtomicU64::new(0);
+
+thread_local! {
+    /// Whether the thread's allocations count.
+    static COUNTS: Cell<bool> = const { Cell::new(false) };
+}
+
+// SAFETY: the system's allocator does it.
+unsafe impl GlobalAlloc for Counting {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        if COUNTS.get() {
+            // ORDERING: Relaxed: a count.
+            ALLOCATED.fetch_add(1, Ordering::Relaxed);
+        }
+        // SAFETY: promised by the caller.
+        unsafe { System.alloc(layout) }
+    }
+
+    unsafe fn dealloc(&self, place: *mut u8, layout: Layout) {
+        if COUNTS.get() {
+            ALLOCATED.fetch_add(1, Ordering::Relaxed);
+        }
+        // SAFETY: promised by the caller.
+        unsafe { System.dealloc(place, layout) }
+    }
+}
+
+#[global_allocator]
+static ALLOCATOR: Counting = Counting;
+
+/// Allocations of this thread in `body`, the first call of anything included.
+fn counted<T>(body: impl FnOnce() -> T) -> T {
+    COUNTS.set(true);
+    let result = body();
+    COUNTS.set(false);
+    result
+}
+
+#[test]
+fn no_path_allocates() {
+    const ROUNDS: u64 = 150;
+    let Some(_stage) = Stage::set() else { return };
+    for kind in kinds() {
+        for condvar in [Condvar::new(), Condvar::shared()] {
+            let mutex = kind.build(0_u64);
+            std::thread::scope(|scope| {
+                for seed in 1..4 {
+                    let (mutex, condvar) = (&mutex, &condvar);
+                    scope.spawn(move || {
+                        counted(|| {
+                            let mut chance = Chance::new(seed);
+                            for round in 0..ROUNDS {
+                                let mut guard = match chance.below(4) {
+                                    0 => match mutex.lock_for(Duration::from_micros(chance.below(50))) {
+                                        Ok(guard) => guard,
+                                        Err(_) => continue,
+                                    },
+                                    1 => match mutex.try_lock() {
+                                        Ok(guard) => guard,
+                                        Err(_) => continue,
+                                    },
+                                    _ => mutex.lock().expect("a lock"),
+                                };
+                                *guard += 1;
+                                match round % 5 {
+                                    0 => {
+                                        let waited = condvar.wait_for(guard, Duration::from_micros(chance.below(200)));
+                                        guard = waited.expect("a wait").0;
+                                    }
+                                    1 => condvar.signal(),
+                                    2 => condvar.broadcast(),
+                                    _ => {}
+                                }
+                                drop(guard);
+                                if round % 7 == 0 {
+                                    condvar.signal();
+                                }
+                            }
+                        });
+                    });
+                }
+            });
+            assert_eq!(ALLOCATED.load(Ordering::Relaxed), 0, "{kind:?}");
+        }
+        if format!("{kind:?}").contains("robust: true") {
+            let mutex = std::sync::Arc::new(kind.build(()));
+            for heals in [true, false] {
+                let ours = std::sync::Arc::clone(&mutex);
+                Player::enter(None, move || std::mem::forget(ours.lock())).end();
+                counted(|| match mutex.lock() {
+                    Err(LockError::OwnerDied(guard)) if heals => guard.make_consistent(),
+                    Err(LockError::OwnerDied(_)) => {}
+                    _ => panic!("its owner died"),
+                });
+            }
+            counted(|| assert!(matches!(mutex.lock(), Err(LockError::NotRecoverable))));
+            assert_eq!(ALLOCATED.load(Ordering::Relaxed), 0, "{kind:?}");
+        }
+    }
+    // The twin: a cycle is told in a list.
+    let mutex = lockwright::mutex::Mutex::new(());
+    let _guard = mutex.lock().expect("free");
+    counted(|| assert!(matches!(mutex.lock(), Err(LockError::Deadlock { cycle: Some(_) }))));
+    assert!(ALLOCATED.load(Ordering::Relaxed) > 0);
+}
