@@ -23,6 +23,10 @@ const DESTROYED: u32 = !PREPARED;
 
 /// How often a mutex that cannot come is asked for again.
 const STAY_NAP_NS: u64 = 10_000_000;
+/// How often, and how soon, it is asked again whether a deadlock is one: with a timed lock in it, it passes, and others may not have got
+/// to execute since its time came.
+const CONFIRMATIONS: u32 = 5;
+const CONFIRM_NAP_NS: u64 = 1_000_000;
 
 thread_local! {
     /// The calling thread's id before the last fork it asked for; in the child that of the parent's thread.
@@ -121,8 +125,25 @@ unsafe fn lock(mutex: *mut RawMutex, limit: Limit) -> c_int {
 fn not_simply(mutex: &RawMutex, limit: Limit, taken: Result<Acquired, RawError>) -> c_int {
     match &taken {
         Err(error) if stays(mutex, limit, error) => stay(mutex, limit),
+        Err(RawError::Deadlock(_)) if !mutex.is_mine() => confirm(mutex, limit),
         _ => answer(taken),
     }
+}
+
+/// Answers a deadlock with others, if it lasts.
+///
+/// BOUND: CONFIRMATIONS naps, where it does.
+fn confirm(mutex: &RawMutex, limit: Limit) -> c_int {
+    for _ in 0..CONFIRMATIONS {
+        if mutex::nap(CONFIRM_NAP_NS, limit) {
+            return ETIMEDOUT;
+        }
+        match mutex.lock(limit) {
+            Err(RawError::Deadlock(_)) => {}
+            taken => return answer(taken),
+        }
+    }
+    EDEADLK
 }
 
 /// Whether the caller waits all the same: POSIX lets it wait for ever for a normal mutex of its own, and for one whose owner ended; who gave
@@ -133,7 +154,11 @@ fn stays(mutex: &RawMutex, limit: Limit, error: &RawError) -> bool {
         RawError::Sys(error) => error.errno == libc::ESRCH,
         RawError::Deadlock(_) if Policy::get().refuses() => false,
         RawError::Deadlock(_) if mutex.is_mine() => is_normal,
-        RawError::Deadlock(_) => mutex.kind() & CONVERTED != 0 || matches!(limit, Limit::At(_)),
+        RawError::Deadlock(_) => {
+            // A robust one comes when one of the others ends.
+            let may_come = is_normal && mutex.kind() & kind::ROBUST != 0 || matches!(limit, Limit::At(_));
+            may_come || mutex.kind() & CONVERTED != 0
+        }
         _ => false,
     }
 }
