@@ -149,10 +149,45 @@ fn set(own: Scheduling, ceiling: u8) -> Result<(), SysError> {
 /// is left to do.
 pub fn note_own(level: u8) -> bool {
     HELD.with(|held| match held.own.get() {
-        Some(own) if level <= held.top.get() => {
+        Some(own) => {
             held.own.set(Some(own.at(level)));
-            true
+            level <= held.top.get()
         }
         _ => false,
     })
+}
+
+/// Policy and level of the calling thread by itself, ceilings not counted.
+///
+/// # Errors
+/// What the kernel says.
+pub fn own_scheduling() -> Result<(i32, u8), SysError> {
+    let own = match HELD.with(|held| held.own.get()) {
+        Some(own) => own,
+        None => sched::scheduling(ME)?,
+    };
+    Ok((own.policy(), own.level))
+}
+
+/// Another policy and level for the calling thread by itself, while ceilings hold it: it has the higher of level and ceilings.
+/// `None` while none does: then nothing was done.
+///
+/// # Errors
+/// What the kernel says: all is as it was.
+pub fn set_own_scheduling(policy: i32, level: u8) -> Option<Result<(), SysError>> {
+    HELD.with(|held| {
+        let own = held.own.get()?;
+        let wanted = own.under(policy, level);
+        Some(set_policy(wanted, held.top.get()).map(|()| held.own.set(Some(wanted))))
+    })
+}
+
+/// As [`set`], where the policy may be another than the kernel has.
+fn set_policy(own: Scheduling, ceiling: u8) -> Result<(), SysError> {
+    if own.has_level() {
+        return sched::set_scheduling(ME, own.at(own.level.max(ceiling)));
+    }
+    // Asked first: it is refused before anything changed.
+    sched::set_scheduling(ME, own)?;
+    set(own, ceiling)
 }

@@ -10,16 +10,28 @@
 //! | one of both is for several processes, or the mutex robust and does not inherit | wakes it | wakes it | wakes all |
 //!
 //! A waiter that was moved executes when it has the mutex, and not before.
+//!
+//! A waiter that was woken or moved still says good-bye here. Who [destroys](RawCondvar::destroy) a condition variable waits for those.
 
 use super::raw::{Acquired, Limit, RawError, RawMutex, kind};
-use crate::sys::SysError;
-use crate::sys::futex::{self, Deadline, Ended, Scope};
+use crate::sys::futex::{self, Arguments, Clock, Deadline, Ended, Scope};
+use crate::sys::{KeepErrno, SysError, clock};
 use std::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
 
 /// Threads of all processes that map it may wait.
 const SHARED: u32 = 1;
 /// Its waiters wait for a mutex with inheritance.
 const INHERITS: u32 = 2;
+
+/// Deadlines are by the monotonic clock, where a caller names none. Nothing here asks: it is kept for those who do.
+const MONOTONIC: u32 = 4;
+
+/// What a waiter adds to the count of waiters.
+const WAITER: u32 = 2;
+/// Set in that count: somebody waits for the last waiter to leave.
+const DESTROYED: u32 = 1;
+/// How long that takes at most until it is looked at again.
+const LEAVE_NAP_NS: u64 = 10_000_000;
 
 /// How often a signal may find that another one came between. More would need as many signals at one instant.
 const ATTEMPTS_MAX: u32 = 1_000;
@@ -30,6 +42,7 @@ const ATTEMPTS_MAX: u32 = 1_000;
 pub struct RawCondvar {
     /// Counts signals.
     signals: AtomicU32,
+    /// Twice the number of waiters, and DESTROYED.
     waiters: AtomicU32,
     /// The mutex of the last who came to wait, where its waiters are moved to it.
     mutex: AtomicPtr<RawMutex>,
@@ -48,6 +61,19 @@ pub struct Waiting {
     kind: u32,
     /// The caller has the mutex still: it had taken it more than once.
     is_kept: bool,
+    /// It is counted among those that wait for the mutex.
+    is_counted: bool,
+}
+
+/// How a waiter comes by its mutex.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Way {
+    /// It takes it itself.
+    Takes,
+    /// It may be moved to it.
+    Moved,
+    /// The kernel gives it.
+    Given,
 }
 
 /// How a wait ended.
@@ -73,6 +99,23 @@ impl RawCondvar {
         }
     }
 
+    /// The same, with a clock for those of its users who name none; at first the time of day.
+    #[must_use]
+    pub const fn with_clock(self, clock: Clock) -> Self {
+        let mut flags = self.flags.into_inner();
+        flags = match clock {
+            Clock::Monotonic => flags | MONOTONIC,
+            Clock::Realtime => flags & !MONOTONIC,
+        };
+        Self { flags: AtomicU32::new(flags), ..self }
+    }
+
+    /// The clock it was made with.
+    pub fn clock(&self) -> Clock {
+        // ORDERING: Relaxed: set before anybody else knows it.
+        if self.flags.load(Ordering::Relaxed) & MONOTONIC == 0 { Clock::Realtime } else { Clock::Monotonic }
+    }
+
     fn scope(&self) -> Scope {
         // ORDERING: Relaxed: set before anybody else knows it.
         if self.flags.load(Ordering::Relaxed) & SHARED == 0 { Scope::Private } else { Scope::Shared }
@@ -81,7 +124,7 @@ impl RawCondvar {
     /// Whether somebody waits.
     pub fn is_waited_for(&self) -> bool {
         // ORDERING: Relaxed: only looked at.
-        self.waiters.load(Ordering::Relaxed) > 0
+        self.waiters.load(Ordering::Relaxed) >= WAITER
     }
 
     /// Gives `mutex`, which the caller holds, back and waits; takes it again whatever happens.
@@ -92,8 +135,8 @@ impl RawCondvar {
     /// # Bound
     /// Until a signal, or `until`; then that of the mutex.
     pub fn wait(&self, mutex: &RawMutex, until: Option<Deadline>) -> Result<(Acquired, WaitEnd), RawError> {
-        let waiting = self.enlist(mutex)?;
-        let ended = self.suspend(&waiting, mutex, until);
+        let mut waiting = self.enlist(mutex)?;
+        let ended = self.suspend(&mut waiting, mutex, until);
         self.rejoin(waiting, mutex, ended)
     }
 
@@ -112,33 +155,92 @@ impl RawCondvar {
         }
         let target = if self.moves(kind) { std::ptr::from_ref(mutex).cast_mut() } else { std::ptr::null_mut() };
         self.mutex.store(target, Ordering::Relaxed);
-        self.waiters.fetch_add(1, Ordering::SeqCst);
+        self.waiters.fetch_add(WAITER, Ordering::SeqCst);
         // ORDERING: SeqCst, as the counts and the changes of a signal: one that sees no waiter comes before this load, which sees its change.
         let seen = self.signals.load(Ordering::SeqCst);
         let moves = self.moves.load(Ordering::Relaxed);
+        mutex.go_away();
         match mutex.unlock() {
             Ok(()) => {
                 let is_kept = kind & kind::TYPE == kind::RECURSIVE && mutex.is_mine();
-                Ok(Waiting { seen, moves, kind, is_kept })
+                Ok(Waiting { seen, moves, kind, is_kept, is_counted: false })
             }
             Err(error) => {
-                self.waiters.fetch_sub(1, Ordering::Relaxed);
+                mutex.come_back();
+                self.leave();
                 Err(error)
             }
         }
     }
 
-    /// Second part: suspends.
-    pub fn suspend(&self, waiting: &Waiting, mutex: &RawMutex, until: Option<Deadline>) -> Suspended {
+    /// Says good-bye: the last thing a waiter does here.
+    fn leave(&self) {
+        let waiters = std::ptr::from_ref(&self.waiters);
         let scope = self.scope();
-        let waits = || futex::wait_in(scope, &self.signals, waiting.seen, until);
-        Suspended(if waiting.is_kept || !self.moves(waiting.kind) {
-            waits()
+        // ORDERING: Release pairs with the Acquire in `destroy`: what a waiter did here comes before that.
+        if self.waiters.fetch_sub(WAITER, Ordering::Release) == WAITER | DESTROYED {
+            futex::wake_in(scope, waiters, i32::MAX);
+        }
+    }
+
+    /// Second part: suspends.
+    pub fn suspend(&self, waiting: &mut Waiting, mutex: &RawMutex, until: Option<Deadline>) -> Suspended {
+        let _errno = KeepErrno::new();
+        let arguments = self.expect(waiting, mutex, until.map(|until| until.clock));
+        let ended = Suspended(futex::call(&arguments, until));
+        self.resumed(waiting, mutex);
+        ended
+    }
+
+    /// The call by which [`RawCondvar::suspend`] suspends, for those who make it themselves, from a point where the thread may be cancelled.
+    /// Condition variable and mutex stay where they are meanwhile. [`RawCondvar::resumed`] or [`RawCondvar::withdraw`] comes after it.
+    pub fn suspension(&self, waiting: &mut Waiting, mutex: &RawMutex, until: Option<Deadline>) -> Suspension {
+        Suspension {
+            arguments: self.expect(waiting, mutex, until.map(|until| until.clock)).0,
+            time: until.map(|until| clock::timespec(until.at_ns)),
+        }
+    }
+
+    fn way(&self, waiting: &Waiting) -> Way {
+        if waiting.is_kept || !self.moves(waiting.kind) {
+            Way::Takes
         } else if waiting.kind & kind::INHERIT != 0 {
-            mutex.while_given(|| futex::wait_requeue_pi(scope, &self.signals, waiting.seen, until, mutex.word()))
+            Way::Given
         } else {
-            mutex.while_moved(waits)
-        })
+            Way::Moved
+        }
+    }
+
+    fn expect(&self, waiting: &mut Waiting, mutex: &RawMutex, clock: Option<Clock>) -> Arguments {
+        let scope = self.scope();
+        match self.way(waiting) {
+            Way::Given => {
+                mutex.expect_gift();
+                return Arguments::wait_requeue_pi(scope, &self.signals, waiting.seen, clock, mutex.word());
+            }
+            Way::Moved => waiting.is_counted = mutex.expect_move(),
+            Way::Takes => {}
+        }
+        Arguments::wait(scope, &self.signals, waiting.seen, clock)
+    }
+
+    /// After a [`Suspension`].
+    pub fn resumed(&self, waiting: &mut Waiting, mutex: &RawMutex) {
+        match self.way(waiting) {
+            Way::Given => mutex.expected_gift(),
+            Way::Moved => mutex.expected_move(std::mem::take(&mut waiting.is_counted)),
+            Way::Takes => {}
+        }
+    }
+
+    /// Whether it ended for no reason: no signal came since the wait began, and the deadline did not. Who likes waits again.
+    pub fn is_disturbed(&self, waiting: &Waiting, Suspended(ended): Suspended) -> bool {
+        ended == Ended::Interrupted && !self.is_signalled(waiting)
+    }
+
+    fn is_signalled(&self, waiting: &Waiting) -> bool {
+        // ORDERING: Relaxed: of a time-out it is known already that no order is meant.
+        self.signals.load(Ordering::Relaxed) != waiting.seen
     }
 
     /// Whether waiters are moved to such a mutex. Across processes a signal does not know where that is.
@@ -156,20 +258,22 @@ impl RawCondvar {
         mutex: &RawMutex,
         Suspended(ended): Suspended,
     ) -> Result<(Acquired, WaitEnd), RawError> {
+        let _errno = KeepErrno::new();
         // A signal that came meanwhile was perhaps for this one: it must not get lost.
-        // ORDERING: Relaxed: of a time-out it is known already that no order is meant.
-        let is_signalled = self.signals.load(Ordering::Relaxed) != waiting.seen;
+        let is_signalled = self.is_signalled(&waiting);
         // Where nobody was moved since, it was woken off here, and what was handed to a waiter of the mutex is not its.
         // ORDERING: Relaxed: the kernel orders a move and what wakes who was moved.
         let may_be_moved = self.moves.load(Ordering::Relaxed) != waiting.moves;
-        self.waiters.fetch_sub(1, Ordering::Relaxed);
+        self.leave();
         let acquired = if waiting.is_kept {
             mutex.lock(Limit::Never)
         } else if waiting.kind & kind::INHERIT != 0 {
             mutex.lock_moved()
         } else {
             mutex.lock_after_wait(ended == Ended::Woken && may_be_moved)
-        }?;
+        };
+        mutex.come_back();
+        let acquired = acquired?;
         match ended {
             Ended::TimedOut if !is_signalled => Ok((acquired, WaitEnd::TimedOut)),
             Ended::Refused(errno) if !matches!(errno, libc::EDEADLK) => {
@@ -179,6 +283,57 @@ impl RawCondvar {
             }
             _ => Ok((acquired, WaitEnd::Woken)),
         }
+    }
+
+    /// Last part where the thread was cancelled meanwhile: as [`RawCondvar::rejoin`]. A signal that was perhaps for this one goes on to another.
+    ///
+    /// # Errors
+    /// Those of the lock.
+    pub fn withdraw(&self, mut waiting: Waiting, mutex: &RawMutex) -> Result<Acquired, RawError> {
+        self.resumed(&mut waiting, mutex);
+        if self.is_signalled(&waiting) {
+            self.signal();
+        }
+        self.rejoin(waiting, mutex, Suspended::GIVEN_UP).map(|(acquired, _)| acquired)
+    }
+
+    /// Ends its use: waits for those who were taken off it to leave, so that its memory may become something else.
+    ///
+    /// # Bound
+    /// That of a few instructions of each waiter that was woken, and of their getting to execute.
+    pub fn destroy(&self) -> Destroyed {
+        let _errno = KeepErrno::new();
+        let scope = self.scope();
+        // ORDERING: Acquire, here and below, pairs with the Release of `leave`.
+        let mut waiters = self.waiters.fetch_or(DESTROYED, Ordering::Acquire) | DESTROYED;
+        // BOUND: see above; each round ends after LEAVE_NAP_NS.
+        while waiters >= WAITER {
+            if futex::has_waiters(scope, &self.signals) || !self.wake_moved() {
+                self.waiters.fetch_and(!DESTROYED, Ordering::Relaxed);
+                return Destroyed::InUse;
+            }
+            let until = Deadline { clock: Clock::Monotonic, at_ns: clock::now_ns() + LEAVE_NAP_NS };
+            futex::wait_in(scope, &self.waiters, waiters, Some(until));
+            waiters = self.waiters.load(Ordering::Acquire);
+        }
+        Destroyed::Done
+    }
+
+    /// Wakes those that were moved to the mutex, who say good-bye before they wait for it again. Not where they wait with inheritance for what
+    /// the caller has: says so.
+    fn wake_moved(&self) -> bool {
+        // ORDERING: Relaxed, here and below: see `enlist`.
+        let mutex = self.mutex.load(Ordering::Relaxed);
+        if mutex.is_null() {
+            return true;
+        }
+        // SAFETY: the mutex of somebody who waits is there, and outlives the wait.
+        let mutex = unsafe { &*mutex };
+        if self.flags.load(Ordering::Relaxed) & INHERITS != 0 {
+            return !mutex.is_mine();
+        }
+        futex::wake_in(self.scope(), mutex.word(), i32::MAX);
+        true
     }
 
     /// Takes the most urgent waiter off.
@@ -200,9 +355,10 @@ impl RawCondvar {
     fn take_off(&self, all: bool) {
         // ORDERING: SeqCst: see `enlist`.
         let mut now = self.signals.fetch_add(1, Ordering::SeqCst).wrapping_add(1);
-        if self.waiters.load(Ordering::SeqCst) == 0 {
+        if self.waiters.load(Ordering::SeqCst) < WAITER {
             return;
         }
+        let _errno = KeepErrno::new();
         let scope = self.scope();
         // ORDERING: Relaxed, here and below: see `enlist`.
         let mutex = self.mutex.load(Ordering::Relaxed);
@@ -257,8 +413,32 @@ impl RawCondvar {
 pub struct Suspended(Ended);
 
 impl Suspended {
-    /// Not at all: the wait was given up in between.
-    pub const GIVEN_UP: Self = Self(Ended::Interrupted);
+    /// Nobody knows how: the wait was given up. Perhaps it was woken, and handed the mutex.
+    pub const GIVEN_UP: Self = Self(Ended::Woken);
+
+    /// By what the kernel answered to a [`Suspension`]: 0 or more, or an error's number, negative.
+    #[must_use]
+    pub fn answered(answer: i64) -> Self {
+        Self(Ended::of(answer))
+    }
+}
+
+/// A system call (`futex`) that suspends.
+#[derive(Clone, Copy, Debug)]
+pub struct Suspension {
+    /// In their order. The fourth, a `timespec`'s address, is 0: it is that of `time`, where there is one.
+    pub arguments: [libc::c_long; 6],
+    /// The deadline.
+    pub time: Option<libc::timespec>,
+}
+
+/// How [`RawCondvar::destroy`] ended.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Destroyed {
+    /// Nobody uses it.
+    Done,
+    /// Somebody waits there, or was moved to a mutex with inheritance that the caller has. Nothing has changed.
+    InUse,
 }
 
 impl RawMutex {

@@ -5,11 +5,12 @@
 //! guard, so that of two threads that would close a cycle together the second one sees it.
 
 use super::raw::RawMutex;
-use crate::guard::Guarded;
+use crate::guard::{Guard, Guarded};
 use crate::sys::fork;
 use crate::sys::sched::Tid;
 use std::fmt;
 use std::sync::Once;
+use std::sync::atomic::{AtomicPtr, AtomicU8, Ordering};
 
 /// Most threads that wait at once and are looked at. Those beyond wait without a look.
 const WAITING_MAX: usize = 4096;
@@ -59,6 +60,47 @@ impl fmt::Display for Cycle {
     }
 }
 
+/// What becomes of a thread that would wait for itself.
+#[derive(Clone, Copy, Debug)]
+pub enum OnCycle {
+    /// It is refused, and gets the cycle. The default.
+    Refuse,
+    /// It is refused, and nothing is allocated for the cycle.
+    RefuseOnly,
+    /// This is told the cycle, and the thread waits.
+    Tell(fn(&[Link])),
+}
+
+static TELL: AtomicPtr<()> = AtomicPtr::new(std::ptr::null_mut());
+static ON_CYCLE: AtomicU8 = AtomicU8::new(0);
+
+/// For all mutexes of this process that are looked at, from now on.
+pub fn on_cycle(what: OnCycle) {
+    if let OnCycle::Tell(tell) = what {
+        TELL.store(tell as *mut (), Ordering::Relaxed);
+    }
+    // ORDERING: Release pairs with the Acquire of `chosen`.
+    ON_CYCLE.store(
+        match what {
+            OnCycle::Refuse => 0,
+            OnCycle::RefuseOnly => 1,
+            OnCycle::Tell(_) => 2,
+        },
+        Ordering::Release,
+    );
+}
+
+fn chosen() -> OnCycle {
+    // ORDERING: Acquire pairs with the Release of `on_cycle`.
+    match ON_CYCLE.load(Ordering::Acquire) {
+        0 => OnCycle::Refuse,
+        1 => OnCycle::RefuseOnly,
+        // ORDERING: Relaxed: ordered by the load above.
+        // SAFETY: 2 is written after a function of this type.
+        _ => OnCycle::Tell(unsafe { std::mem::transmute::<*mut (), fn(&[Link])>(TELL.load(Ordering::Relaxed)) }),
+    }
+}
+
 #[derive(Clone, Copy)]
 struct Entry {
     thread: u32,
@@ -83,16 +125,29 @@ impl Table {
         Self::places(thread).find(|&place| self.0[place].thread == thread)
     }
 
-    /// The cycle that `me` would close by waiting for `mutex`.
+    /// Where it was entered, if there was a place.
+    fn enter(&mut self, me: Tid, mutex: &RawMutex) -> Option<usize> {
+        let place = Self::places(me.0).find(|&place| self.0[place].thread == 0)?;
+        self.0[place] = Entry { thread: me.0, mutex };
+        Some(place)
+    }
+
+    /// Whether `me` would close a cycle by waiting for `mutex`.
     ///
     /// BOUND: CHAIN_MAX steps.
-    fn cycle(&self, me: u32, mutex: &RawMutex) -> Option<Box<Cycle>> {
-        let mut length = 0;
-        self.follow(me, mutex, |_| length += 1).then(|| {
-            let mut links = Vec::with_capacity(length);
-            self.follow(me, mutex, |link| links.push(link));
-            Box::new(Cycle(links))
-        })
+    fn closes_cycle(&self, me: u32, mutex: &RawMutex) -> bool {
+        self.follow(me, mutex, |_| {})
+    }
+
+    /// The cycle it would close. Nothing is allocated here.
+    #[cold]
+    fn cycle(&self, me: u32, mutex: &RawMutex) -> ([Link; CHAIN_MAX], usize) {
+        let (mut links, mut length) = ([Link { thread: 0, mutex: 0 }; CHAIN_MAX], 0);
+        self.follow(me, mutex, |link| {
+            links[length] = link;
+            length += 1;
+        });
+        (links, length)
     }
 
     fn follow(&self, me: u32, mutex: &RawMutex, mut note: impl FnMut(Link)) -> bool {
@@ -120,22 +175,42 @@ impl Table {
 /// An entry, taken out when dropped.
 pub(super) struct Published(Option<usize>);
 
+/// What is asked of the system once, asked for before the first wait.
+pub(super) fn warm_up() {
+    static FORGET: Once = Once::new();
+    FORGET.call_once(|| fork::in_child(forget));
+}
+
 /// Enters the calling thread, which is about to wait for `mutex`.
 ///
 /// # Errors
-/// The cycle it would close.
-pub(super) fn publish(me: Tid, mutex: &RawMutex) -> Result<Published, Box<Cycle>> {
-    static FORGET: Once = Once::new();
-    FORGET.call_once(|| fork::in_child(forget));
+/// It would close a cycle, and does not wait for that: the cycle, where that is wanted.
+pub(super) fn publish(me: Tid, mutex: &RawMutex) -> Result<Published, Option<Box<Cycle>>> {
+    warm_up();
     let mut table = TABLE.lock();
-    if let Some(cycle) = table.cycle(me.0, mutex) {
-        return Err(cycle);
+    if table.closes_cycle(me.0, mutex) {
+        return close_cycle(me, mutex, table);
     }
-    let place = Table::places(me.0).find(|&place| table.0[place].thread == 0);
-    if let Some(place) = place {
-        table.0[place] = Entry { thread: me.0, mutex };
+    Ok(Published(table.enter(me, mutex)))
+}
+
+#[cold]
+fn close_cycle(me: Tid, mutex: &RawMutex, mut table: Guard<'_, Table>) -> Result<Published, Option<Box<Cycle>>> {
+    match chosen() {
+        OnCycle::RefuseOnly => Err(None),
+        OnCycle::Refuse => {
+            let (links, length) = table.cycle(me.0, mutex);
+            drop(table);
+            Err(Some(Box::new(Cycle(links[..length].to_vec()))))
+        }
+        OnCycle::Tell(tell) => {
+            let (links, length) = table.cycle(me.0, mutex);
+            let published = Published(table.enter(me, mutex));
+            drop(table);
+            tell(&links[..length]);
+            Ok(published)
+        }
     }
-    Ok(Published(place))
 }
 
 impl Drop for Published {

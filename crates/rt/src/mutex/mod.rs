@@ -28,19 +28,45 @@ mod raw;
 mod word;
 
 pub use crate::sys::futex::{Clock, Deadline};
-pub use ceiling::note_own;
-pub use condvar::{RawCondvar, Suspended, WaitEnd, Waiting};
-pub use cycle::{CHAIN_MAX, Cycle, Link};
+pub use ceiling::{note_own, own_scheduling, set_own_scheduling};
+pub use condvar::{Destroyed, RawCondvar, Suspended, Suspension, WaitEnd, Waiting};
+pub use cycle::{CHAIN_MAX, Cycle, Link, OnCycle, on_cycle};
 pub use raw::{Acquired, Limit, RawError, RawMutex, kind};
 
 use crate::sys::SysError;
-use crate::sys::clock;
+use crate::sys::{KeepErrno, clock, futex, sched};
 use std::cell::UnsafeCell;
 use std::fmt;
 use std::marker::PhantomData;
 use std::mem::ManuallyDrop;
 use std::ops::{Deref, DerefMut};
+use std::sync::atomic::AtomicU32;
 use std::time::Duration;
+
+/// Asks the system now for what is asked for once a process, so that no lock does: for libraries that are loaded before anything else.
+pub fn warm_up() {
+    sched::gettid();
+    cycle::warm_up();
+}
+
+/// Sleeps for so long, or until `limit` comes: then says so. No point where a thread may be cancelled.
+pub fn nap(ns: u64, limit: Limit) -> bool {
+    let _errno = KeepErrno::new();
+    let nap = Deadline { clock: Clock::Monotonic, at_ns: clock::now_ns().saturating_add(ns) };
+    let nowhere = AtomicU32::new(0);
+    if let Limit::At(until) = limit
+        && until.left_ns() < ns
+    {
+        return futex::wait_in(futex::Scope::Private, &nowhere, 0, Some(until)) == futex::Ended::TimedOut;
+    }
+    futex::wait_in(futex::Scope::Private, &nowhere, 0, Some(nap));
+    limit == Limit::Now
+}
+
+/// The calling thread's id, as the kernel has it.
+pub fn thread_id() -> u32 {
+    sched::gettid().0
+}
 
 /// How priority inversion is kept away.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -444,6 +470,15 @@ impl Deadline {
     pub fn after(time: Duration) -> Self {
         let ns = u64::try_from(time.as_nanos()).unwrap_or(u64::MAX / 4);
         Self { clock: Clock::Monotonic, at_ns: clock::now_ns().saturating_add(ns).min(u64::MAX / 4) }
+    }
+
+    /// How long it is until then.
+    fn left_ns(self) -> u64 {
+        let now = match self.clock {
+            Clock::Monotonic => clock::now_ns(),
+            Clock::Realtime => clock::time_of_day_ns(),
+        };
+        self.at_ns.saturating_sub(now)
     }
 }
 

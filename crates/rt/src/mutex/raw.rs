@@ -17,7 +17,7 @@ use super::word::{self, Ask, DIED, FREE, GiveBack, HANDED, WAITERS, owner};
 use crate::sys::futex::{self, Clock, Deadline, Ended, Scope};
 use crate::sys::robust::{List, Node};
 use crate::sys::sched::{Tid, gettid};
-use crate::sys::{SysError, clock};
+use crate::sys::{KeepErrno, SysError, clock};
 use std::fmt;
 use std::sync::atomic::{AtomicU8, AtomicU16, AtomicU32, Ordering};
 
@@ -72,7 +72,8 @@ pub struct RawMutex {
     depth: AtomicU32,
     /// The states of a robust one; otherwise not used.
     state: AtomicU32,
-    users: AtomicU32,
+    /// Threads that gave it back to wait for a condition, and will ask for it again.
+    away: AtomicU32,
     kind: AtomicU32,
     /// Real-time threads that wait, where that is asked for.
     urgent: AtomicU16,
@@ -143,7 +144,7 @@ impl RawMutex {
             word: AtomicU32::new(FREE),
             depth: AtomicU32::new(0),
             state: AtomicU32::new(0),
-            users: AtomicU32::new(0),
+            away: AtomicU32::new(0),
             kind: AtomicU32::new(kind),
             urgent: AtomicU16::new(0),
             ceiling: AtomicU8::new(ceiling),
@@ -157,6 +158,47 @@ impl RawMutex {
     pub fn kind(&self) -> u32 {
         // ORDERING: Relaxed: set before anybody else knows the mutex.
         self.kind.load(Ordering::Relaxed)
+    }
+
+    /// Adds to what it is, for one that others initialised: before anybody takes it. Says whether it was still of kind `before`.
+    pub fn add_to_kind(&self, before: u32, more: u32) -> bool {
+        // ORDERING: Relaxed: of those who ask first one changes it, and all see that, for it is one word.
+        self.kind.compare_exchange(before, before | more, Ordering::Relaxed, Ordering::Relaxed).is_ok()
+    }
+
+    /// Whether nobody has it, waits for it, or ended with it.
+    pub fn is_free(&self) -> bool {
+        // ORDERING: Relaxed: only looked at.
+        self.word.load(Ordering::Relaxed) == FREE
+    }
+
+    /// Whether somebody has it, waits for it, or will after a wait for a condition.
+    pub fn is_in_use(&self) -> bool {
+        // ORDERING: Relaxed: only looked at.
+        !self.is_free() || self.away.load(Ordering::Relaxed) > 0
+    }
+
+    /// The caller, which has it, gives it back to wait for a condition.
+    pub(super) fn go_away(&self) {
+        // ORDERING: Relaxed, here and below: only counted.
+        self.away.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// It has come back.
+    pub(super) fn come_back(&self) {
+        self.away.fetch_sub(1, Ordering::Relaxed);
+    }
+
+    /// In a child process: what `thread` of the parent had is the caller's, which came from it. Says whether it had this.
+    ///
+    /// For those that are neither robust nor protect, of this process alone.
+    pub fn take_over(&self, thread: u32) -> bool {
+        // ORDERING: Relaxed: nobody else in this process knows of it as taken.
+        let word = self.word.load(Ordering::Relaxed);
+        // The parent's threads wait in the parent.
+        thread != 0
+            && owner(word) == thread
+            && self.word.compare_exchange(word, gettid().0, Ordering::Relaxed, Ordering::Relaxed).is_ok()
     }
 
     /// Whose it is; 0 where nobody's.
@@ -275,6 +317,7 @@ impl RawMutex {
 
     #[cold]
     fn lock_slow(&self, me: Tid, kind: u32, limit: Limit) -> Result<Acquired, RawError> {
+        let _errno = KeepErrno::new();
         // ORDERING: Relaxed: who reads its own id there wrote it.
         if owner(self.word.load(Ordering::Relaxed)) == me.0 {
             match (kind & TYPE, limit) {
@@ -364,7 +407,7 @@ impl RawMutex {
                 }
                 Ask::Wait => {
                     if kind & CHECKED != 0 && published.is_none() {
-                        published = Some(cycle::publish(me, self).map_err(|cycle| RawError::Deadlock(Some(cycle)))?);
+                        published = Some(cycle::publish(me, self).map_err(RawError::Deadlock)?);
                     }
                     if kind & AUTO != 0 && urgent.is_none() {
                         urgent = Some(Urgent::count(&self.urgent));
@@ -425,7 +468,7 @@ impl RawMutex {
         }
         let _published = match (limit, kind & CHECKED) {
             (Limit::Now, _) | (_, 0) => None,
-            _ => Some(cycle::publish(me, self).map_err(|cycle| RawError::Deadlock(Some(cycle)))?),
+            _ => Some(cycle::publish(me, self).map_err(RawError::Deadlock)?),
         };
         let scope = Self::scope(kind);
         let mut last = SysError { call: "futex lock", errno: libc::EAGAIN };
@@ -441,7 +484,7 @@ impl RawMutex {
                 libc::EAGAIN if limit == Limit::Now => return Err(RawError::Busy),
                 libc::EAGAIN | libc::EINTR => last = error,
                 libc::ETIMEDOUT => return Err(RawError::TimedOut),
-                // It tells a try the same of a mutex that is the caller's.
+                // It tells a try the same of a mutex that came to be the caller's.
                 libc::EDEADLK if limit == Limit::Now => return Err(RawError::Busy),
                 libc::EDEADLK => return Err(RawError::Deadlock(None)),
                 // The owner ended and was not robust: it never comes.
@@ -480,24 +523,37 @@ impl RawMutex {
         taken
     }
 
-    /// Waits for something else, from where the kernel may make the caller the owner of this one, which inherits. Should it end before
+    /// Before a wait for something else, from where the kernel may make the caller the owner of this one, which inherits. Should it end before
     /// it says so, the kernel looks at it.
-    pub(super) fn while_given<T>(&self, wait: impl FnOnce() -> T) -> T {
-        let list = (self.kind() & ROBUST != 0).then(List::of_this_thread).and_then(Result::ok);
-        if let Some(list) = list {
+    pub(super) fn expect_gift(&self) {
+        if self.kind() & ROBUST != 0
+            && let Ok(list) = List::of_this_thread()
+        {
             list.begin(&self.node, true);
         }
-        let ended = wait();
-        if let Some(list) = list.filter(|_| !self.is_mine()) {
-            list.end();
-        }
-        ended
     }
 
-    /// Waits for something else, from where the caller may be moved to this one, which does not inherit.
-    pub(super) fn while_moved<T>(&self, wait: impl FnOnce() -> T) -> T {
-        let _urgent = (self.kind() & AUTO != 0).then(|| Urgent::count(&self.urgent));
-        wait()
+    /// After that wait.
+    pub(super) fn expected_gift(&self) {
+        if self.kind() & ROBUST != 0
+            && !self.is_mine()
+            && let Ok(list) = List::of_this_thread()
+        {
+            list.end();
+        }
+    }
+
+    /// Before a wait for something else, from where the caller may be moved to this one, which does not inherit. Says whether it was counted.
+    pub(super) fn expect_move(&self) -> bool {
+        let urgent = (self.kind() & AUTO != 0).then(|| Urgent::count(&self.urgent));
+        let is_counted = urgent.as_ref().is_some_and(|urgent| urgent.0.is_some());
+        std::mem::forget(urgent);
+        is_counted
+    }
+
+    /// After that wait.
+    pub(super) fn expected_move(&self, is_counted: bool) {
+        drop(Urgent(is_counted.then_some(&self.urgent)));
     }
 
     /// The kernel has made the caller the owner of a mutex that inherits.
@@ -530,6 +586,7 @@ impl RawMutex {
 
     #[cold]
     fn unlock_slow(&self, me: Tid, kind: u32) -> Result<(), RawError> {
+        let _errno = KeepErrno::new();
         // ORDERING: Relaxed, here and below: who reads its own id there wrote it, and the rest is the owner's.
         let has = owner(self.word.load(Ordering::Relaxed)) == me.0;
         let asks = kind & (ROBUST | INHERIT | PROTECT) != 0 || matches!(kind & TYPE, RECURSIVE | ERROR_CHECK);

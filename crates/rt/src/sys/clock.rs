@@ -7,22 +7,24 @@ const NS_PER_S: u64 = 1_000_000_000;
 /// Nanoseconds of `CLOCK_MONOTONIC`. Where the clock source allows, no system call.
 #[inline]
 pub(crate) fn now_ns() -> u64 {
-    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-    // SAFETY: `time` is valid for writing, and CLOCK_MONOTONIC exists on every Linux, so the call cannot fail.
-    unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &raw mut time) };
-    time.tv_sec as u64 * NS_PER_S + time.tv_nsec as u64
+    read(libc::CLOCK_MONOTONIC)
 }
 
-/// Nanoseconds of `CLOCK_REALTIME`: since 1970, as the clock is set.
+/// Nanoseconds of `CLOCK_REALTIME`.
 pub(crate) fn time_of_day_ns() -> u64 {
+    read(libc::CLOCK_REALTIME)
+}
+
+#[inline]
+fn read(clock: libc::clockid_t) -> u64 {
     let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-    // SAFETY: as above.
-    unsafe { libc::clock_gettime(libc::CLOCK_REALTIME, &raw mut time) };
+    // SAFETY: `time` is valid for writing, and these clocks exist on every Linux, so the call cannot fail.
+    unsafe { libc::clock_gettime(clock, &raw mut time) };
     time.tv_sec as u64 * NS_PER_S + time.tv_nsec as u64
 }
 
 /// `ns` as the kernel wants it.
-pub(super) fn timespec(ns: u64) -> libc::timespec {
+pub(crate) fn timespec(ns: u64) -> libc::timespec {
     libc::timespec { tv_sec: (ns / NS_PER_S) as libc::time_t, tv_nsec: (ns % NS_PER_S) as libc::c_long }
 }
 

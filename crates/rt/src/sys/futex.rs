@@ -50,10 +50,10 @@ pub struct Deadline {
     pub at_ns: u64,
 }
 
-impl Deadline {
-    fn flag(until: Option<&Self>) -> i32 {
-        match until.map(|until| until.clock) {
-            Some(Clock::Realtime) => libc::FUTEX_CLOCK_REALTIME,
+impl Clock {
+    fn flag(clock: Option<Self>) -> i32 {
+        match clock {
+            Some(Self::Realtime) => libc::FUTEX_CLOCK_REALTIME,
             _ => 0,
         }
     }
@@ -75,8 +75,9 @@ pub(crate) enum Ended {
 }
 
 impl Ended {
-    fn of(result: libc::c_long) -> Self {
-        match if result >= 0 { 0 } else { errno() } {
+    /// Of the kernel's own answer: an error is negative.
+    pub(crate) fn of(answer: libc::c_long) -> Self {
+        match if answer >= 0 { 0 } else { i32::try_from(-answer).unwrap_or(libc::EINVAL) } {
             0 => Self::Woken,
             libc::EAGAIN => Self::Changed,
             libc::EINTR => Self::Interrupted,
@@ -86,23 +87,72 @@ impl Ended {
     }
 }
 
+/// What the kernel is asked. The fourth one, the address of a deadline, is left open.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Arguments(pub(crate) [libc::c_long; 6]);
+
+impl Arguments {
+    /// Waits at `word` while it is `expected`.
+    pub(crate) fn wait(scope: Scope, word: &AtomicU32, expected: u32, clock: Option<Clock>) -> Self {
+        Self([
+            word.as_ptr().expose_provenance() as libc::c_long,
+            libc::c_long::from(libc::FUTEX_WAIT_BITSET | scope.flag() | Clock::flag(clock)),
+            libc::c_long::from(expected),
+            0,
+            0,
+            libc::c_long::from(libc::FUTEX_BITSET_MATCH_ANY as u32),
+        ])
+    }
+
+    /// Waits at `word` while it is `expected`, to be moved to `target`, which has an owner: returns as its owner when woken.
+    pub(crate) fn wait_requeue_pi(
+        scope: Scope,
+        word: &AtomicU32,
+        expected: u32,
+        clock: Option<Clock>,
+        target: &AtomicU32,
+    ) -> Self {
+        Self([
+            word.as_ptr().expose_provenance() as libc::c_long,
+            libc::c_long::from(libc::FUTEX_WAIT_REQUEUE_PI | scope.flag() | Clock::flag(clock)),
+            libc::c_long::from(expected),
+            0,
+            target.as_ptr().expose_provenance() as libc::c_long,
+            0,
+        ])
+    }
+}
+
+/// Asks that.
+///
+/// BOUND: `until`; else whoever changes the word must wake it, and an owner unlock.
+pub(crate) fn call(
+    &Arguments([word, operation, expected, _, target, mask]): &Arguments,
+    until: Option<Deadline>,
+) -> Ended {
+    let time = until.map(|until| timespec(until.at_ns));
+    let time = time.as_ref().map_or(std::ptr::null(), std::ptr::from_ref);
+    // SAFETY: the words outlive the call, for the callers borrow them; the time is null or points to a timespec that does.
+    let result = unsafe { libc::syscall(libc::SYS_futex, word, operation, expected, time, target, mask) };
+    Ended::of(if result < 0 { -libc::c_long::from(errno()) } else { result })
+}
+
 /// As [`wait`], in any scope and by any clock, and says how it ended.
 ///
 /// BOUND: `until`; else whoever changes the word must wake it.
 pub(crate) fn wait_in(scope: Scope, word: &AtomicU32, expected: u32, until: Option<Deadline>) -> Ended {
-    let time = until.map(|until| timespec(until.at_ns));
-    // SAFETY: the word outlives the call; the time is null or points to a timespec that does.
-    Ended::of(unsafe {
-        libc::syscall(
-            libc::SYS_futex,
-            word.as_ptr(),
-            libc::FUTEX_WAIT_BITSET | scope.flag() | Deadline::flag(until.as_ref()),
-            expected,
-            time.as_ref().map_or(std::ptr::null(), std::ptr::from_ref),
-            std::ptr::null::<u32>(),
-            libc::FUTEX_BITSET_MATCH_ANY,
-        )
-    })
+    call(&Arguments::wait(scope, word, expected, until.map(|until| until.clock)), until)
+}
+
+/// Whether somebody waits at `word`: moved from there to there, they are counted, and keep their places.
+pub(crate) fn has_waiters(scope: Scope, word: &AtomicU32) -> bool {
+    let operation = libc::FUTEX_REQUEUE | scope.flag();
+    // SAFETY: the word outlives the call.
+    let count = unsafe {
+        libc::syscall(libc::SYS_futex, word.as_ptr(), operation, 0, libc::c_long::from(i32::MAX), word.as_ptr())
+    };
+    // Those that wait to be moved to a word with inheritance are refused.
+    count > 0 || count < 0 && errno() == libc::EINVAL
 }
 
 /// As [`wake`], in any scope. Says how many were woken.
@@ -132,32 +182,7 @@ pub(crate) fn requeue(
     usize::try_from(moved).ok()
 }
 
-/// Waits at `word` while it is `expected`, to be moved to `target`, which has an owner: returns as its owner when woken.
-///
-/// BOUND: as in [`wait_in`], and until the owner unlocks.
-pub(crate) fn wait_requeue_pi(
-    scope: Scope,
-    word: &AtomicU32,
-    expected: u32,
-    until: Option<Deadline>,
-    target: &AtomicU32,
-) -> Ended {
-    let time = until.map(|until| timespec(until.at_ns));
-    // SAFETY: both words outlive the call; the time is null or points to a timespec that does.
-    Ended::of(unsafe {
-        libc::syscall(
-            libc::SYS_futex,
-            word.as_ptr(),
-            libc::FUTEX_WAIT_REQUEUE_PI | scope.flag() | Deadline::flag(until.as_ref()),
-            expected,
-            time.as_ref().map_or(std::ptr::null(), std::ptr::from_ref),
-            target.as_ptr(),
-            0,
-        )
-    })
-}
-
-/// While `word` is `expected`, makes the most urgent waiter of [`wait_requeue_pi`] there the owner of `target`, or lets it wait for that,
+/// While `word` is `expected`, makes the most urgent waiter of [`Arguments::wait_requeue_pi`] there the owner of `target`, or lets it wait for that,
 /// and moves up to `count` others. The kernel's error where it refuses.
 pub(crate) fn cmp_requeue_pi(
     scope: Scope,

@@ -5,6 +5,7 @@
 //! | `futex` | `futex`: wait, wake, move waiters, lock and unlock with priority inheritance |
 //! | `robust` | `get_robust_list`, and the list itself |
 //! | `sched` | `gettid`, `sched_{set,get}scheduler`, `sched_{set,get}param`, `sched_{set,get}affinity`, timer slack, `tgkill` |
+//! | `block` | `prctl`, once; then none: the C library's own record of the thread |
 //! | `clock` | `clock_gettime`, `clock_nanosleep` |
 //! | `cycles` | none: the processor's counter and caches |
 //! | `fork` | `pthread_atfork` |
@@ -15,6 +16,7 @@
 //!
 //! Times are nanoseconds of `CLOCK_MONOTONIC`.
 
+pub(crate) mod block;
 pub(crate) mod clock;
 pub(crate) mod cycles;
 pub(crate) mod fork;
@@ -57,6 +59,22 @@ impl fmt::Display for SysError {
 }
 
 impl std::error::Error for SysError {}
+
+/// Leaves `errno` as it was when this was made: the C library's mutexes do not touch it.
+pub(crate) struct KeepErrno(i32);
+
+impl KeepErrno {
+    pub(crate) fn new() -> Self {
+        Self(errno())
+    }
+}
+
+impl Drop for KeepErrno {
+    fn drop(&mut self) {
+        // SAFETY: the address is that of the calling thread's own, for as long as it lives.
+        unsafe { *libc::__errno_location() = self.0 };
+    }
+}
 
 fn errno() -> i32 {
     std::io::Error::last_os_error().raw_os_error().unwrap_or(0)

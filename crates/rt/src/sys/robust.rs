@@ -9,7 +9,7 @@
 //! The kernel follows `list` through the `next`s, and sets FUTEX_OWNER_DIED in each word that has the thread's id. `pending` names a lock
 //! that is being taken or given back. The lowest bit of a link says that the word is under priority inheritance.
 
-use super::{SysError, fork};
+use super::{SysError, block, fork};
 use std::cell::Cell;
 use std::ptr;
 use std::sync::Once;
@@ -39,8 +39,9 @@ impl Node {
     }
 }
 
+/// As the kernel has it.
 #[repr(C)]
-struct Head {
+pub(crate) struct Head {
     list: usize,
     offset: isize,
     pending: usize,
@@ -61,6 +62,13 @@ impl List {
     /// Where the C library registered none, or one of another layout.
     #[inline]
     pub(crate) fn of_this_thread() -> Result<Self, SysError> {
+        match block::head() {
+            Some(head) => Ok(Self(head)),
+            None => Self::remembered(),
+        }
+    }
+
+    fn remembered() -> Result<Self, SysError> {
         match HEAD.get() {
             head if head.is_null() => Self::ask(),
             head => Ok(Self(head)),
@@ -74,23 +82,13 @@ impl List {
             HEAD.set(ptr::null_mut());
         }
         FORGET.call_once(|| fork::in_child(forget));
-        let mut head: *mut Head = ptr::null_mut();
-        let mut bytes = 0_usize;
-        // SAFETY: both are valid for writing; 0 is the calling thread.
-        let result = unsafe { libc::syscall(libc::SYS_get_robust_list, 0, &raw mut head, &raw mut bytes) };
-        let unsupported = SysError { call: "finding the list of robust locks", errno: libc::ENOTSUP };
-        if result < 0 {
-            return Err(SysError::last(unsupported.call));
-        }
-        // SAFETY: the kernel was given this address by the C library, for as long as the thread lives.
-        if head.is_null() || bytes != size_of::<Head>() || unsafe { (*head).offset } != WORD_OFFSET {
-            return Err(unsupported);
-        }
+        let head = registered()?;
         HEAD.set(head);
         Ok(Self(head))
     }
 
     /// Says what is about to be taken, or given back: should the thread end in between, the kernel looks at it.
+    #[inline]
     pub(crate) fn begin(self, node: &Node, inherits: bool) {
         // SAFETY: the head is this thread's, which alone writes it; the kernel reads it when the thread ends.
         unsafe { ptr::write_volatile(&raw mut (*self.0).pending, node.link(inherits)) };
@@ -98,6 +96,7 @@ impl List {
     }
 
     /// It was taken or given back, or not: that is over.
+    #[inline]
     pub(crate) fn end(self) {
         compiler_fence(Ordering::SeqCst);
         // SAFETY: as in `begin`.
@@ -105,6 +104,7 @@ impl List {
     }
 
     /// Links a lock that this thread has taken.
+    #[inline]
     pub(crate) fn insert(self, node: &Node, inherits: bool) {
         // SAFETY: the head, and every node linked, belong to locks this thread holds, which stay where they are; it alone changes their links.
         unsafe {
@@ -118,6 +118,7 @@ impl List {
     }
 
     /// Takes a lock out of the list. One that is in none is left alone.
+    #[inline]
     pub(crate) fn remove(self, node: &Node) {
         let (prev, next) = (node.prev.get() & !INHERITS, node.next.get());
         if prev == 0 || next == 0 {
@@ -142,4 +143,24 @@ impl List {
         // SAFETY: promised by the caller.
         unsafe { ptr::write_volatile(next.sub(1), prev) };
     }
+}
+
+/// The head the C library registered for the calling thread.
+///
+/// # Errors
+/// As in [`List::of_this_thread`].
+pub(crate) fn registered() -> Result<*mut Head, SysError> {
+    let mut head: *mut Head = ptr::null_mut();
+    let mut bytes = 0_usize;
+    // SAFETY: both are valid for writing; 0 is the calling thread.
+    let result = unsafe { libc::syscall(libc::SYS_get_robust_list, 0, &raw mut head, &raw mut bytes) };
+    let unsupported = SysError { call: "finding the list of robust locks", errno: libc::ENOTSUP };
+    if result < 0 {
+        return Err(SysError::last(unsupported.call));
+    }
+    // SAFETY: the kernel was given this address by the C library, for as long as the thread lives.
+    if head.is_null() || bytes != size_of::<Head>() || unsafe { (*head).offset } != WORD_OFFSET {
+        return Err(unsupported);
+    }
+    Ok(head)
 }

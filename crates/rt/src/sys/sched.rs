@@ -3,7 +3,7 @@
 //! All by thread id and by system call: the C library's functions of these names mean processes in some
 //! libraries, and do nothing in others.
 
-use super::{SysError, fork};
+use super::{SysError, block, fork};
 use std::cell::Cell;
 use std::sync::Once;
 
@@ -18,9 +18,16 @@ thread_local! {
 /// The calling thread, to calls that name a thread: holds in a child process too.
 pub(crate) const ME: Tid = Tid(0);
 
-/// The calling thread. One system call a thread, then a thread-local word.
+/// The calling thread. Read from where the C library has it; else one system call a thread, then a thread-local word.
 #[inline]
 pub(crate) fn gettid() -> Tid {
+    match block::tid() {
+        Some(tid) => Tid(tid),
+        None => remembered(),
+    }
+}
+
+fn remembered() -> Tid {
     match TID.get() {
         0 => ask(),
         tid => Tid(tid),
@@ -36,6 +43,7 @@ fn ask() -> Tid {
     FORGET.call_once(|| fork::in_child(forget));
     // SAFETY: takes nothing and cannot fail.
     TID.set(unsafe { libc::syscall(libc::SYS_gettid) } as u32);
+    block::find(TID.get());
     Tid(TID.get())
 }
 
@@ -84,6 +92,11 @@ impl Scheduling {
     /// SCHED_FIFO, with the flags of `self`.
     pub(crate) fn fifo(self, level: u8) -> Self {
         Self { policy: libc::SCHED_FIFO | (self.policy & libc::SCHED_RESET_ON_FORK), level }
+    }
+
+    /// Another policy and level, with the flags of `self`.
+    pub(crate) fn under(self, policy: i32, level: u8) -> Self {
+        Self { policy: policy | (self.policy & libc::SCHED_RESET_ON_FORK), level }
     }
 
     /// The same policy at another level.

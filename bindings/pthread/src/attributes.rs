@@ -1,0 +1,227 @@
+//! Attributes of mutexes and condition variables: bits of one integer each, as the C library has them.
+
+use libc::{EINVAL, c_int};
+use lockwright::mutex::kind;
+
+/// Of a mutex.
+///
+/// ```text
+///   0 .. 11   type      12 .. 23   ceiling, 0: not set      28, 29   protocol      30   robust      31   shared
+/// ```
+const TYPE: u32 = 0xfff;
+const CEILING_SHIFT: u32 = 12;
+const CEILING: u32 = 0xfff << CEILING_SHIFT;
+const PROTOCOL_SHIFT: u32 = 28;
+const PROTOCOL: u32 = 3 << PROTOCOL_SHIFT;
+const ROBUST: u32 = 1 << 30;
+const SHARED: u32 = 1 << 31;
+
+/// Of a condition variable: bit 0 shared, bit 1 the clock's number.
+const COND_SHARED: u32 = 1;
+const COND_CLOCK_SHIFT: u32 = 1;
+const COND_CLOCK: u32 = 1 << COND_CLOCK_SHIFT;
+
+/// Levels of SCHED_FIFO: ceilings.
+pub(crate) const LEVELS: std::ops::RangeInclusive<c_int> = 1..=99;
+
+/// Of a mutex that is to be: its kind, and its ceiling where it has one.
+pub(crate) fn kind_and_ceiling(attributes: u32) -> (u32, u8) {
+    let mut bits = attributes & TYPE & kind::TYPE;
+    if attributes & ROBUST != 0 {
+        bits |= kind::ROBUST;
+    }
+    if attributes & SHARED != 0 {
+        bits |= kind::SHARED;
+    }
+    match (attributes & PROTOCOL) >> PROTOCOL_SHIFT {
+        1 => bits |= kind::INHERIT,
+        2 => return (bits | kind::PROTECT, ceiling(attributes) as u8),
+        _ => {}
+    }
+    (bits, 0)
+}
+
+/// That of the attributes; where none was set, the lowest.
+fn ceiling(attributes: u32) -> c_int {
+    match ((attributes & CEILING) >> CEILING_SHIFT) as c_int {
+        0 => *LEVELS.start(),
+        ceiling => ceiling,
+    }
+}
+
+/// Of a condition variable that is to be: whether it is shared, and its clock.
+pub(crate) fn shared_and_clock(attributes: u32) -> (bool, c_int) {
+    (attributes & COND_SHARED != 0, ((attributes & COND_CLOCK) >> COND_CLOCK_SHIFT) as c_int)
+}
+
+/// Puts `value` where `mask` is, if it is one of those that are.
+unsafe fn put(attributes: *mut u32, mask: u32, shift: u32, value: c_int, valid: bool) -> c_int {
+    if !valid {
+        return EINVAL;
+    }
+    // SAFETY: promised by the caller.
+    unsafe { *attributes = *attributes & !mask | (value as u32) << shift };
+    0
+}
+
+unsafe fn get(attributes: *const u32, mask: u32, shift: u32, value: *mut c_int) -> c_int {
+    // SAFETY: promised by the caller.
+    unsafe { *value = ((*attributes & mask) >> shift) as c_int };
+    0
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pthread_mutexattr_init(attributes: *mut u32) -> c_int {
+    // SAFETY: promised by the caller.
+    unsafe { *attributes = 0 };
+    0
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pthread_mutexattr_destroy(_attributes: *mut u32) -> c_int {
+    0
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pthread_mutexattr_settype(attributes: *mut u32, value: c_int) -> c_int {
+    // SAFETY: promised by the caller.
+    unsafe { put(attributes, TYPE, 0, value, (0..=3).contains(&value)) }
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pthread_mutexattr_gettype(attributes: *const u32, value: *mut c_int) -> c_int {
+    // SAFETY: promised by the caller.
+    unsafe { get(attributes, TYPE, 0, value) }
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pthread_mutexattr_setpshared(attributes: *mut u32, value: c_int) -> c_int {
+    // SAFETY: promised by the caller.
+    unsafe { put(attributes, SHARED, 31, value, matches!(value, 0 | 1)) }
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pthread_mutexattr_getpshared(attributes: *const u32, value: *mut c_int) -> c_int {
+    // SAFETY: promised by the caller.
+    unsafe { get(attributes, SHARED, 31, value) }
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pthread_mutexattr_setprotocol(attributes: *mut u32, value: c_int) -> c_int {
+    // SAFETY: promised by the caller.
+    unsafe { put(attributes, PROTOCOL, PROTOCOL_SHIFT, value, (0..=2).contains(&value)) }
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pthread_mutexattr_getprotocol(attributes: *const u32, value: *mut c_int) -> c_int {
+    // SAFETY: promised by the caller.
+    unsafe { get(attributes, PROTOCOL, PROTOCOL_SHIFT, value) }
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pthread_mutexattr_setprioceiling(attributes: *mut u32, value: c_int) -> c_int {
+    // SAFETY: promised by the caller.
+    unsafe { put(attributes, CEILING, CEILING_SHIFT, value, LEVELS.contains(&value)) }
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pthread_mutexattr_getprioceiling(attributes: *const u32, value: *mut c_int) -> c_int {
+    // SAFETY: promised by the caller.
+    unsafe { *value = ceiling(*attributes) };
+    0
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pthread_mutexattr_setrobust(attributes: *mut u32, value: c_int) -> c_int {
+    // SAFETY: promised by the caller.
+    unsafe { put(attributes, ROBUST, 30, value, matches!(value, 0 | 1)) }
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pthread_mutexattr_getrobust(attributes: *const u32, value: *mut c_int) -> c_int {
+    // SAFETY: promised by the caller.
+    unsafe { get(attributes, ROBUST, 30, value) }
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pthread_condattr_init(attributes: *mut u32) -> c_int {
+    // SAFETY: promised by the caller.
+    unsafe { *attributes = 0 };
+    0
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pthread_condattr_destroy(_attributes: *mut u32) -> c_int {
+    0
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pthread_condattr_setpshared(attributes: *mut u32, value: c_int) -> c_int {
+    // SAFETY: promised by the caller.
+    unsafe { put(attributes, COND_SHARED, 0, value, matches!(value, 0 | 1)) }
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pthread_condattr_getpshared(attributes: *const u32, value: *mut c_int) -> c_int {
+    // SAFETY: promised by the caller.
+    unsafe { get(attributes, COND_SHARED, 0, value) }
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pthread_condattr_setclock(attributes: *mut u32, value: c_int) -> c_int {
+    // SAFETY: promised by the caller.
+    unsafe { put(attributes, COND_CLOCK, COND_CLOCK_SHIFT, value, crate::clock(value).is_some()) }
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pthread_condattr_getclock(attributes: *const u32, value: *mut c_int) -> c_int {
+    // SAFETY: promised by the caller.
+    unsafe { get(attributes, COND_CLOCK, COND_CLOCK_SHIFT, value) }
+}
+
+/// Other names of the same, for programs that were linked long ago.
+mod old {
+    use libc::c_int;
+
+    #[unsafe(no_mangle)]
+    pub unsafe extern "C" fn pthread_mutexattr_setkind_np(attributes: *mut u32, value: c_int) -> c_int {
+        // SAFETY: promised by the caller.
+        unsafe { super::pthread_mutexattr_settype(attributes, value) }
+    }
+
+    #[unsafe(no_mangle)]
+    pub unsafe extern "C" fn pthread_mutexattr_getkind_np(attributes: *const u32, value: *mut c_int) -> c_int {
+        // SAFETY: promised by the caller.
+        unsafe { super::pthread_mutexattr_gettype(attributes, value) }
+    }
+
+    #[unsafe(no_mangle)]
+    pub unsafe extern "C" fn pthread_mutexattr_setrobust_np(attributes: *mut u32, value: c_int) -> c_int {
+        // SAFETY: promised by the caller.
+        unsafe { super::pthread_mutexattr_setrobust(attributes, value) }
+    }
+
+    #[unsafe(no_mangle)]
+    pub unsafe extern "C" fn pthread_mutexattr_getrobust_np(attributes: *const u32, value: *mut c_int) -> c_int {
+        // SAFETY: promised by the caller.
+        unsafe { super::pthread_mutexattr_getrobust(attributes, value) }
+    }
+
+    #[unsafe(no_mangle)]
+    pub unsafe extern "C" fn __pthread_mutexattr_init(attributes: *mut u32) -> c_int {
+        // SAFETY: promised by the caller.
+        unsafe { super::pthread_mutexattr_init(attributes) }
+    }
+
+    #[unsafe(no_mangle)]
+    pub unsafe extern "C" fn __pthread_mutexattr_destroy(attributes: *mut u32) -> c_int {
+        // SAFETY: promised by the caller.
+        unsafe { super::pthread_mutexattr_destroy(attributes) }
+    }
+
+    #[unsafe(no_mangle)]
+    pub unsafe extern "C" fn __pthread_mutexattr_settype(attributes: *mut u32, value: c_int) -> c_int {
+        // SAFETY: promised by the caller.
+        unsafe { super::pthread_mutexattr_settype(attributes, value) }
+    }
+}

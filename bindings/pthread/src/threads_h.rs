@@ -1,0 +1,96 @@
+//! `mtx_*` and `cnd_*` of C11: the same objects by other names, with fewer answers.
+
+use crate::{condvar, mutex};
+use libc::{EBUSY, ENOMEM, ETIMEDOUT, c_int, timespec};
+use lockwright::mutex::{RawCondvar, RawMutex, kind};
+
+/// `mtx_recursive`, a bit; `mtx_timed` is another one, and says nothing here.
+const RECURSIVE: c_int = 1;
+
+/// `thrd_success`, `thrd_busy`, `thrd_error`, `thrd_nomem`, `thrd_timedout`.
+fn answer(errno: c_int) -> c_int {
+    match errno {
+        0 => 0,
+        EBUSY => 1,
+        ENOMEM => 3,
+        ETIMEDOUT => 4,
+        _ => 2,
+    }
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn mtx_init(mutex: *mut RawMutex, kinds: c_int) -> c_int {
+    let attributes = if kinds & RECURSIVE == 0 { kind::NORMAL } else { kind::RECURSIVE };
+    // SAFETY: promised by the caller.
+    answer(unsafe { mutex::pthread_mutex_init(mutex, &raw const attributes) })
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn mtx_destroy(mutex: *mut RawMutex) {
+    // SAFETY: promised by the caller.
+    unsafe { mutex::pthread_mutex_destroy(mutex) };
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn mtx_lock(mutex: *mut RawMutex) -> c_int {
+    // SAFETY: promised by the caller.
+    answer(unsafe { mutex::pthread_mutex_lock(mutex) })
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn mtx_trylock(mutex: *mut RawMutex) -> c_int {
+    // SAFETY: promised by the caller.
+    answer(unsafe { mutex::pthread_mutex_trylock(mutex) })
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn mtx_timedlock(mutex: *mut RawMutex, time: *const timespec) -> c_int {
+    // SAFETY: promised by the caller.
+    answer(unsafe { mutex::pthread_mutex_timedlock(mutex, time) })
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn mtx_unlock(mutex: *mut RawMutex) -> c_int {
+    // SAFETY: promised by the caller.
+    answer(unsafe { mutex::pthread_mutex_unlock(mutex) })
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cnd_init(cond: *mut RawCondvar) -> c_int {
+    // SAFETY: promised by the caller.
+    answer(unsafe { condvar::pthread_cond_init(cond, std::ptr::null()) })
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cnd_destroy(cond: *mut RawCondvar) {
+    // SAFETY: promised by the caller.
+    unsafe { condvar::pthread_cond_destroy(cond) };
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C-unwind" fn cnd_wait(cond: *mut RawCondvar, mutex: *mut RawMutex) -> c_int {
+    // SAFETY: promised by the caller.
+    answer(unsafe { condvar::pthread_cond_wait(cond, mutex) })
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C-unwind" fn cnd_timedwait(
+    cond: *mut RawCondvar,
+    mutex: *mut RawMutex,
+    time: *const timespec,
+) -> c_int {
+    // SAFETY: promised by the caller.
+    answer(unsafe { condvar::pthread_cond_timedwait(cond, mutex, time) })
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cnd_signal(cond: *mut RawCondvar) -> c_int {
+    // SAFETY: promised by the caller.
+    answer(unsafe { condvar::pthread_cond_signal(cond) })
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cnd_broadcast(cond: *mut RawCondvar) -> c_int {
+    // SAFETY: promised by the caller.
+    answer(unsafe { condvar::pthread_cond_broadcast(cond) })
+}
