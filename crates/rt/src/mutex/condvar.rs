@@ -1,7 +1,8 @@
 //! Condition variables: wait until another thread says that something changed.
 //!
 //! One word counts the signals. A waiter reads it, gives the mutex back, and suspends while the word stays so; a signal changes the word and
-//! takes the most urgent waiter off it. Nothing here is locked meanwhile, so nobody is held up inside a condition variable.
+//! takes the most urgent waiter off it. Nothing here is locked meanwhile but for one look: who signals looks whether it holds the mutex the
+//! waiters would be moved to, and a waiter that leaves, with which the mutex may go, waits for the end of such a look. Those who look inherit.
 //!
 //! | mutex | signal, its holder | signal, somebody else | broadcast |
 //! |---|---|---|---|
@@ -12,8 +13,10 @@
 //! A waiter that was moved executes when it has the mutex, and not before.
 
 use super::raw::{Acquired, Limit, RawError, RawMutex, kind};
+use crate::pi_word::PiWord;
 use crate::sys::SysError;
 use crate::sys::futex::{self, Deadline, Ended, Scope};
+use crate::sys::sched::gettid;
 use std::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
 
 /// Threads of all processes that map it may wait.
@@ -36,7 +39,9 @@ pub struct RawCondvar {
     flags: AtomicU32,
     /// Counts signals that moved somebody.
     moves: AtomicU32,
-    unused: [u32; 6],
+    /// Had by who looks at the mutex of the waiters, and by waiters that leave.
+    look: PiWord,
+    unused: [u32; 5],
 }
 
 /// Between giving the mutex back and taking it again.
@@ -69,7 +74,8 @@ impl RawCondvar {
             mutex: AtomicPtr::new(std::ptr::null_mut()),
             flags: AtomicU32::new(if shared { SHARED } else { 0 }),
             moves: AtomicU32::new(0),
-            unused: [0; 6],
+            look: PiWord::new(),
+            unused: [0; 5],
         }
     }
 
@@ -162,7 +168,12 @@ impl RawCondvar {
         // Where nobody was moved since, it was woken off here, and what was handed to a waiter of the mutex is not its.
         // ORDERING: Relaxed: the kernel orders a move and what wakes who was moved.
         let may_be_moved = self.moves.load(Ordering::Relaxed) != waiting.moves;
-        self.waiters.fetch_sub(1, Ordering::Relaxed);
+        // ORDERING: Release pairs with the Acquire of `looks`.
+        self.waiters.fetch_sub(1, Ordering::Release);
+        if waiting.kind & kind::INHERIT == 0 && self.moves(waiting.kind) {
+            // Who looks at the mutex does not any more; who comes later finds that this one does not wait.
+            self.looking(|| ());
+        }
         let acquired = if waiting.is_kept {
             mutex.lock(Limit::Never)
         } else if waiting.kind & kind::INHERIT != 0 {
@@ -197,6 +208,41 @@ impl RawCondvar {
         self.take_off(true);
     }
 
+    /// Does `look` while no other looks.
+    ///
+    /// BOUND: the looks of others, some instructions each, at the caller's priority.
+    fn looking<T>(&self, look: impl FnOnce() -> T) -> T {
+        let me = gettid();
+        // Refused it is not: a thread takes it once, and one that ended with it is inherited from.
+        let taken = self.look.lock_or_inherit(me);
+        let seen = look();
+        if taken.is_ok() {
+            let _ = self.look.unlock(me);
+        }
+        seen
+    }
+
+    /// The mutex that waiters are moved to, and whether the caller holds it; then it says that somebody waits. `None` where nobody waits.
+    fn looks(&self) -> Option<(bool, *const RawMutex)> {
+        self.looking(|| {
+            // ORDERING: Acquire pairs with the Release of a waiter that left: its mutex is not looked at any more.
+            if self.waiters.load(Ordering::Acquire) == 0 {
+                return None;
+            }
+            let mutex = self.mutex.load(Ordering::Relaxed);
+            if mutex.is_null() {
+                return Some((false, mutex.cast_const()));
+            }
+            // SAFETY: somebody waits, so its mutex is there, and stays until the look is over: see `rejoin`.
+            let is_mine = unsafe { (*mutex).is_mine() };
+            if is_mine {
+                // SAFETY: the caller holds it.
+                unsafe { (*mutex).announce_waiters() };
+            }
+            Some((is_mine, mutex.cast_const()))
+        })
+    }
+
     fn take_off(&self, all: bool) {
         // ORDERING: SeqCst: see `enlist`.
         let mut now = self.signals.fetch_add(1, Ordering::SeqCst).wrapping_add(1);
@@ -211,8 +257,7 @@ impl RawCondvar {
             return;
         }
         let inherits = self.flags.load(Ordering::Relaxed) & INHERITS != 0;
-        // SAFETY: the mutex of somebody who waits is there, and outlives the wait; a field's address is computed, and nothing read.
-        let word = unsafe { (*mutex).word() };
+        let word = RawMutex::word_of(mutex);
         // BOUND: ATTEMPTS_MAX rounds.
         for _ in 0..ATTEMPTS_MAX {
             let is_done = if inherits {
@@ -224,12 +269,11 @@ impl RawCondvar {
                     Err(_) => break,
                 }
             } else {
-                // SAFETY: as above. Its holder, which may be the caller, keeps it there.
-                let is_mine = unsafe { (*mutex).is_mine() };
-                if is_mine {
-                    // SAFETY: the caller holds it.
-                    unsafe { (*mutex).announce_waiters() };
+                let Some((is_mine, mutex)) = self.looks() else { return };
+                if mutex.is_null() {
+                    break;
                 }
+                let word = RawMutex::word_of(mutex);
                 let (wake, moved) = match (is_mine, all) {
                     (true, true) => (0, i32::MAX),
                     (true, false) => (0, 1),
