@@ -1,7 +1,8 @@
 //! Condition variables: wait until another thread says that something changed.
 //!
 //! One word counts the signals. A waiter reads it, gives the mutex back, and suspends while the word stays so; a signal changes the word and
-//! takes the most urgent waiter off it. Nothing here is locked meanwhile, so nobody is held up inside a condition variable.
+//! takes the most urgent waiter off it. Nothing here is locked meanwhile but for one look: who signals looks whether it holds the mutex the
+//! waiters would be moved to, and a waiter that leaves, with which the mutex may go, waits for the end of such a look. Those who look inherit.
 //!
 //! | mutex | signal, its holder | signal, somebody else | broadcast |
 //! |---|---|---|---|
@@ -14,7 +15,9 @@
 //! A waiter that was woken or moved still says good-bye here. Who [destroys](RawCondvar::destroy) a condition variable waits for those.
 
 use super::raw::{Acquired, Limit, RawError, RawMutex, kind};
+use crate::pi_word::PiWord;
 use crate::sys::futex::{self, Arguments, Clock, Deadline, Ended, Scope};
+use crate::sys::sched::gettid;
 use crate::sys::{KeepErrno, SysError, clock};
 use std::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
 
@@ -49,7 +52,11 @@ pub struct RawCondvar {
     flags: AtomicU32,
     /// Counts signals that moved somebody.
     moves: AtomicU32,
-    unused: [u32; 6],
+    /// Had by who looks at the mutex of the waiters, and by waiters that leave.
+    look: PiWord,
+    /// Waiters whose mutex may be looked at.
+    shown: AtomicU32,
+    unused: [u32; 4],
 }
 
 /// Between giving the mutex back and taking it again.
@@ -95,7 +102,9 @@ impl RawCondvar {
             mutex: AtomicPtr::new(std::ptr::null_mut()),
             flags: AtomicU32::new(if shared { SHARED } else { 0 }),
             moves: AtomicU32::new(0),
-            unused: [0; 6],
+            look: PiWord::new(),
+            shown: AtomicU32::new(0),
+            unused: [0; 4],
         }
     }
 
@@ -155,6 +164,9 @@ impl RawCondvar {
         }
         let target = if self.moves(kind) { std::ptr::from_ref(mutex).cast_mut() } else { std::ptr::null_mut() };
         self.mutex.store(target, Ordering::Relaxed);
+        if self.is_looked_at(kind) {
+            self.shown.fetch_add(1, Ordering::Relaxed);
+        }
         self.waiters.fetch_add(WAITER, Ordering::SeqCst);
         // ORDERING: SeqCst, as the counts and the changes of a signal: one that sees no waiter comes before this load, which sees its change.
         let seen = self.signals.load(Ordering::SeqCst);
@@ -167,9 +179,25 @@ impl RawCondvar {
             }
             Err(error) => {
                 mutex.come_back();
+                self.hide(kind);
                 self.leave();
                 Err(error)
             }
+        }
+    }
+
+    /// Whether a signal looks at such a mutex of a waiter.
+    fn is_looked_at(&self, kind: u32) -> bool {
+        kind & kind::INHERIT == 0 && self.moves(kind)
+    }
+
+    /// The mutex of the caller, of this kind, is not looked at any more.
+    fn hide(&self, kind: u32) {
+        if self.is_looked_at(kind) {
+            // ORDERING: Release pairs with the Acquire of `looks`.
+            self.shown.fetch_sub(1, Ordering::Release);
+            // Who looks meanwhile comes to an end; who comes later finds that this one is not shown.
+            self.looking(|| ());
         }
     }
 
@@ -264,6 +292,7 @@ impl RawCondvar {
         // Where nobody was moved since, it was woken off here, and what was handed to a waiter of the mutex is not its.
         // ORDERING: Relaxed: the kernel orders a move and what wakes who was moved.
         let may_be_moved = self.moves.load(Ordering::Relaxed) != waiting.moves;
+        self.hide(waiting.kind);
         self.leave();
         let acquired = if waiting.is_kept {
             mutex.lock(Limit::Never)
@@ -352,6 +381,41 @@ impl RawCondvar {
         self.take_off(true);
     }
 
+    /// Does `look` while no other looks.
+    ///
+    /// BOUND: the looks of others, some instructions each, at the caller's priority.
+    fn looking<T>(&self, look: impl FnOnce() -> T) -> T {
+        let me = gettid();
+        // Refused it is not: a thread takes it once, and one that ended with it is inherited from.
+        let taken = self.look.lock_or_inherit(me);
+        let seen = look();
+        if taken.is_ok() {
+            let _ = self.look.unlock(me);
+        }
+        seen
+    }
+
+    /// The mutex that waiters are moved to, and whether the caller holds it; then it says that somebody waits. `None` where nobody waits.
+    fn looks(&self) -> Option<(bool, *const RawMutex)> {
+        self.looking(|| {
+            // ORDERING: Acquire pairs with the Release of `hide`: the mutex of who left is not looked at any more.
+            if self.shown.load(Ordering::Acquire) == 0 {
+                return None;
+            }
+            let mutex = self.mutex.load(Ordering::Relaxed);
+            if mutex.is_null() {
+                return Some((false, mutex.cast_const()));
+            }
+            // SAFETY: somebody waits, so its mutex is there, and stays until the look is over: see `hide`.
+            let is_mine = unsafe { (*mutex).is_mine() };
+            if is_mine {
+                // SAFETY: the caller holds it.
+                unsafe { (*mutex).announce_waiters() };
+            }
+            Some((is_mine, mutex.cast_const()))
+        })
+    }
+
     fn take_off(&self, all: bool) {
         // ORDERING: SeqCst: see `enlist`.
         let mut now = self.signals.fetch_add(1, Ordering::SeqCst).wrapping_add(1);
@@ -367,8 +431,7 @@ impl RawCondvar {
             return;
         }
         let inherits = self.flags.load(Ordering::Relaxed) & INHERITS != 0;
-        // SAFETY: the mutex of somebody who waits is there, and outlives the wait; a field's address is computed, and nothing read.
-        let word = unsafe { (*mutex).word() };
+        let word = RawMutex::word_of(mutex);
         // BOUND: ATTEMPTS_MAX rounds.
         for _ in 0..ATTEMPTS_MAX {
             let is_done = if inherits {
@@ -380,12 +443,11 @@ impl RawCondvar {
                     Err(_) => break,
                 }
             } else {
-                // SAFETY: as above. Its holder, which may be the caller, keeps it there.
-                let is_mine = unsafe { (*mutex).is_mine() };
-                if is_mine {
-                    // SAFETY: the caller holds it.
-                    unsafe { (*mutex).announce_waiters() };
+                let Some((is_mine, mutex)) = self.looks() else { return };
+                if mutex.is_null() {
+                    break;
                 }
+                let word = RawMutex::word_of(mutex);
                 let (wake, moved) = match (is_mine, all) {
                     (true, true) => (0, i32::MAX),
                     (true, false) => (0, 1),

@@ -211,6 +211,11 @@ impl RawMutex {
         &self.word
     }
 
+    /// The address of a word: the mutex may be gone.
+    pub(crate) fn word_of(mutex: *const Self) -> *const AtomicU32 {
+        mutex.wrapping_byte_add(std::mem::offset_of!(Self, word)).cast()
+    }
+
     /// The kernel wakes who waits for a dead owner, and does that as if all processes could wait. Where it inherits it knows its waiters.
     pub(crate) fn scope(kind: u32) -> Scope {
         let is_woken_by_death = kind & (ROBUST | INHERIT) == ROBUST;

@@ -219,9 +219,13 @@ impl Gate {
         self.0.store(true, Ordering::Release);
     }
 
+    pub fn is_open(&self) -> bool {
+        self.0.load(Ordering::Acquire)
+    }
+
     #[track_caller]
     pub fn pass(&self) {
-        until("the gate opens", || self.0.load(Ordering::Acquire));
+        until("the gate opens", || self.is_open());
     }
 }
 
