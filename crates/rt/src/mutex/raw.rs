@@ -273,10 +273,41 @@ impl RawMutex {
         if kind & SLOW == 0 && self.word.compare_exchange(FREE, me.0, Ordering::Acquire, Ordering::Relaxed).is_ok() {
             return Ok(Acquired::Clean);
         }
-        if kind & SLOW == ROBUST && self.take_linked(me, kind) {
-            return Ok(Acquired::Clean);
+        match kind & SLOW {
+            ROBUST if self.take_linked(me, kind) => Ok(Acquired::Clean),
+            PROTECT if self.take_risen(me) => Ok(Acquired::Clean),
+            _ => self.lock_slow(me, kind, limit),
         }
-        self.lock_slow(me, kind, limit)
+    }
+
+    /// Takes one that protects and is free. Says whether it was.
+    #[inline(never)]
+    fn take_risen(&self, me: Tid) -> bool {
+        let ceiling = self.ceiling();
+        // ORDERING: Relaxed: only whether it is worth to rise. Why it could not, the other way finds, too.
+        if self.word.load(Ordering::Relaxed) != FREE || ceiling::rise(ceiling).is_err() {
+            return false;
+        }
+        // ORDERING: Acquire pairs with the Release of the unlock.
+        let taken = self.word.compare_exchange(FREE, me.0, Ordering::Acquire, Ordering::Relaxed).is_ok();
+        if !taken {
+            ceiling::fall(ceiling);
+        }
+        taken
+    }
+
+    /// Gives back one that protects and nobody waits for. Says whether it was.
+    #[inline(never)]
+    fn give_back_and_fall(&self, me: Tid, kind: u32) -> bool {
+        // Read before the mutex is another's.
+        let ceiling = self.ceiling();
+        // ORDERING: Release pairs with the Acquire of the lock. Relaxed: the owner's, and looked at only where that is the caller.
+        let given = (kind & TYPE != RECURSIVE || self.depth.load(Ordering::Relaxed) == 0)
+            && self.word.compare_exchange(me.0, FREE, Ordering::Release, Ordering::Relaxed).is_ok();
+        if given {
+            ceiling::fall(ceiling);
+        }
+        given
     }
 
     /// Takes and links a robust one that is free and healthy. Says whether it was.
@@ -583,10 +614,11 @@ impl RawMutex {
         {
             return Ok(());
         }
-        if kind & SLOW == ROBUST && self.give_linked_back(me, kind) {
-            return Ok(());
+        match kind & SLOW {
+            ROBUST if self.give_linked_back(me, kind) => Ok(()),
+            PROTECT if self.give_back_and_fall(me, kind) => Ok(()),
+            _ => self.unlock_slow(me, kind),
         }
-        self.unlock_slow(me, kind)
     }
 
     #[cold]
