@@ -7,7 +7,7 @@ use std::process::Command;
 
 const HEADERS: [&str; 2] = ["lockwright.h", "lockwright.hpp"];
 /// What the static library needs of the system. `rustc --print native-static-libs` says it.
-const SYSTEM: &str = "-lgcc_s -lutil -lrt -lpthread -lm -ldl";
+const SYSTEM: &str = "-lutil -lrt -lpthread -lm -ldl";
 
 /// Where it goes.
 struct Places {

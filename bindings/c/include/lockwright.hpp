@@ -89,6 +89,15 @@ struct kernel_clock<std::chrono::system_clock> {
     static const int number = 0;
 };
 
+/* By the steady clock. One that would be later than that can tell is its last. */
+template <class Rep, class Period>
+std::chrono::steady_clock::time_point after(const std::chrono::duration<Rep, Period> &time) {
+    typedef std::chrono::steady_clock clock;
+    const timespec span = time_of(time);
+    return clock::now() + std::chrono::duration_cast<clock::duration>(std::chrono::seconds(span.tv_sec)) +
+           std::chrono::duration_cast<clock::duration>(std::chrono::nanoseconds(span.tv_nsec));
+}
+
 /* Calls wait(clock, time) until it has another answer than ETIMEDOUT, or the time has come by its own clock. */
 template <class Clock, class Duration, class Wait, bool = kernel_clock<Clock>::is_one>
 struct until {
@@ -101,7 +110,7 @@ template <class Clock, class Duration, class Wait>
 struct until<Clock, Duration, Wait, false> {
     static int call(const std::chrono::time_point<Clock, Duration> &time, Wait wait) {
         for (;;) {
-            const timespec at = time_of(std::chrono::steady_clock::now().time_since_epoch() + (time - Clock::now()));
+            const timespec at = time_of(after(time - Clock::now()).time_since_epoch());
             const int error = wait(kernel_clock<std::chrono::steady_clock>::number, &at);
             if (error != ETIMEDOUT || Clock::now() >= time) {
                 return error;
@@ -113,15 +122,6 @@ struct until<Clock, Duration, Wait, false> {
 template <class Clock, class Duration, class Wait>
 int wait_until(const std::chrono::time_point<Clock, Duration> &time, Wait wait) {
     return until<Clock, Duration, Wait>::call(time, wait);
-}
-
-/* By the steady clock. One that would be later than that can tell is its last. */
-template <class Rep, class Period>
-std::chrono::steady_clock::time_point after(const std::chrono::duration<Rep, Period> &time) {
-    typedef std::chrono::steady_clock clock;
-    const timespec span = time_of(time);
-    return clock::now() + std::chrono::duration_cast<clock::duration>(std::chrono::seconds(span.tv_sec)) +
-           std::chrono::duration_cast<clock::duration>(std::chrono::nanoseconds(span.tv_nsec));
 }
 
 } // namespace detail
@@ -202,6 +202,9 @@ public:
     typedef lw_cond_t *native_handle_type;
 
     constexpr condition_variable() noexcept : cond_ LW_COND_INITIALIZER {}
+
+    /* Waits for those that were woken to leave. Not for one that was notified while its mutex is held by the caller: give the mutex back first. */
+    ~condition_variable() { (void)lw_cond_destroy(&cond_); }
 
     condition_variable(const condition_variable &) = delete;
     condition_variable &operator=(const condition_variable &) = delete;

@@ -4,7 +4,7 @@ use crate::argument::{self, Cond, Mutex};
 use crate::errno::{guarded, of_error};
 use crate::mutex::lw_mutex_t;
 use libc::{c_int, timespec};
-use lockwright::mutex::{Acquired, Deadline, RawCondvar, WaitEnd};
+use lockwright::mutex::{Acquired, Deadline, Destroyed, RawCondvar, WaitEnd};
 
 /// A condition variable: 64 bytes, aligned to 8, wherever a mutex can be. Initialise it by `LW_COND_INITIALIZER` or `lw_cond_init`, and never move or copy it.
 /// Its fields are nobody's business.
@@ -42,7 +42,8 @@ pub unsafe extern "C" fn lw_cond_destroy(cond: *mut lw_cond_t) -> c_int {
         // SAFETY: the header's head asks for it.
         match unsafe { Cond::at(cond) } {
             None => libc::EINVAL,
-            Some(cond) if cond.raw.is_waited_for() => libc::EBUSY,
+            // Those that were woken have left when it returns.
+            Some(cond) if cond.raw.destroy() == Destroyed::InUse => libc::EBUSY,
             Some(cond) => {
                 cond.unmake();
                 0

@@ -94,7 +94,8 @@ impl lw_mutex_options_t {
             | choose(self.shared, 0, kind::SHARED)?
             | choose(self.recursive, kind::ERROR_CHECK, kind::RECURSIVE)?
             | choose(self.unchecked, kind::CHECKED, 0)?;
-        (self.reserved == [0; 4]).then(|| RawMutex::new(kind, ceiling))
+        // SAFETY: the header asks that it stays where it is while anybody uses it.
+        (self.reserved == [0; 4]).then(|| unsafe { RawMutex::new(kind, ceiling) })
     }
 }
 
@@ -139,7 +140,8 @@ pub unsafe extern "C" fn lw_mutex_destroy(mutex: *mut lw_mutex_t) -> c_int {
         // SAFETY: the header's head asks for it.
         match unsafe { Mutex::at(mutex) } {
             None => libc::EINVAL,
-            Some(mutex) if mutex.raw.owner() != 0 => libc::EBUSY,
+            // A robust one may be waited for by nobody but the dead.
+            Some(mutex) if mutex.raw.owner() != 0 || !mutex.raw.is_robust() && mutex.raw.is_in_use() => libc::EBUSY,
             Some(mutex) => {
                 mutex.unmake();
                 0

@@ -15,7 +15,7 @@ const SKIPPED: i32 = 77;
 const WARNINGS: [&str; 4] = ["-Wall", "-Wextra", "-Wpedantic", "-Werror"];
 const SANITIZERS: [&str; 3] = ["-fsanitize=address,undefined", "-fno-sanitize-recover=all", "-fno-omit-frame-pointer"];
 /// What the static library needs of the system; lockwright.pc has the same.
-const SYSTEM: [&str; 6] = ["-lgcc_s", "-lutil", "-lrt", "-lpthread", "-lm", "-ldl"];
+const SYSTEM: [&str; 5] = ["-lutil", "-lrt", "-lpthread", "-lm", "-ldl"];
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Linking {
