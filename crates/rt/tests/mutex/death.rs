@@ -143,12 +143,19 @@ fn the_list_stays_whole_among_others() {
         })
         .end();
         for place in 0..10 {
-            let died = if place < 6 {
-                matches!(mutexes[place].lock(), Err(LockError::OwnerDied(_)))
+            let (died, got) = if place < 6 {
+                let got = mutexes[place].lock();
+                (
+                    matches!(got, Err(LockError::OwnerDied(_))),
+                    format!("{got:?} of {:#x}", mutexes[place].inside().kind()),
+                )
             } else {
-                theirs[place - 6].lock() == libc::EOWNERDEAD
+                let got = theirs[place - 6].lock();
+                // It is in this thread's list, and about to be freed.
+                assert_eq!(theirs[place - 6].unlock(), 0);
+                (got == libc::EOWNERDEAD, got.to_string())
             };
-            assert_eq!(died, left.contains(&place), "mutex {place} of seed {seed}");
+            assert_eq!(died, left.contains(&place), "mutex {place} of seed {seed}: {got}");
         }
     }
 }
