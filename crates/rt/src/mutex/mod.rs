@@ -8,7 +8,7 @@
 //! | order of service, or throughput | [`Unlock`] |
 //!
 //! Without contention lock and unlock are one atomic operation each, and no system call (but for ceilings, robust ones' list, and
-//! [`Builder::kernel_owned`]). Nothing spins, and nothing allocates: who waits suspends, in the order of priorities.
+//! [`Builder::kernel_owned`]). Nothing spins, and nothing but the report of a deadlock allocates: who waits suspends, in the order of priorities.
 //!
 //! ```
 //! use lockwright::mutex::{Mutex, Protocol};
@@ -504,7 +504,7 @@ impl Deadline {
 /// look at the condition again.
 ///
 /// # Bound
-/// A wait for a signal has none; after it, that of the mutex. Nothing is locked inside.
+/// A wait for a signal has none; after it, that of the mutex. All that is locked inside is a look at the mutex, under inheritance.
 ///
 /// # Examples
 /// ```
