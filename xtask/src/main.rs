@@ -1,38 +1,50 @@
 //! Chores of the project: `cargo xtask test` is set-up and every test in one command.
 #![forbid(unsafe_code)]
 
+mod c;
 mod examples;
 mod tool;
 
 use std::process::ExitCode;
 
-/// A chore: its name, what it does, and the doing.
-type Chore = (&'static str, &'static str, fn() -> Result<(), String>);
+/// What is done: without arguments, or with those behind its name.
+enum Doing {
+    Plain(fn() -> Result<(), String>),
+    With(fn(&[String]) -> Result<(), String>),
+}
+use Doing::{Plain, With};
 
-const CHORES: [Chore; 5] = [
-    ("test", "check the toolchain, then run every test and every example", test),
-    ("examples", "run the example files through the command line", examples::run),
-    ("loom", "explore the interleavings of two to four threads on every spinlock", loom),
-    ("shuttle", "sample the interleavings of four to six threads on every spinlock", shuttle),
-    ("schema", "write docs/output.schema.json from the types it describes", schema),
+/// A chore: its name, what it does, and the doing.
+type Chore = (&'static str, &'static str, Doing);
+
+const CHORES: [Chore; 8] = [
+    ("test", "check the toolchain, then run every test and every example", Plain(test)),
+    ("examples", "run the example files through the command line", Plain(examples::run)),
+    ("loom", "explore the interleavings of two to four threads on every spinlock", Plain(loom)),
+    ("shuttle", "sample the interleavings of four to six threads on every spinlock", Plain(shuttle)),
+    ("schema", "write docs/output.schema.json from the types it describes", Plain(schema)),
+    ("header", "write bindings/c/include/lockwright.h from the sources of bindings/c", Plain(header)),
+    ("installed", "install the C library under target/, and build and run its examples with that", Plain(c::installed)),
+    ("install", "--prefix DIR [--libdir DIR] [--destdir DIR]: install the C library and its headers", With(c::install)),
 ];
 
 fn main() -> ExitCode {
-    let mut arguments = std::env::args().skip(1);
-    let chore = match (arguments.next(), arguments.next()) {
-        (Some(name), None) => CHORES.iter().find(|(known, ..)| *known == name),
-        (None, _) => {
-            list();
-            return ExitCode::SUCCESS;
-        }
-        _ => None,
-    };
-    let Some((name, _, chore)) = chore else {
-        eprintln!("xtask: there is no such chore");
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let Some((wanted, arguments)) = arguments.split_first() else {
         list();
-        return ExitCode::from(2);
+        return ExitCode::SUCCESS;
     };
-    match chore() {
+    let done = match CHORES.iter().find(|(name, ..)| name == wanted) {
+        Some((name, _, Plain(chore))) if arguments.is_empty() => (name, chore()),
+        Some((name, _, With(chore))) => (name, chore(arguments)),
+        _ => {
+            eprintln!("xtask: there is no such chore");
+            list();
+            return ExitCode::from(2);
+        }
+    };
+    let (name, done) = done;
+    match done {
         Ok(()) => {
             eprintln!("xtask: {name} is done");
             ExitCode::SUCCESS
@@ -46,7 +58,7 @@ fn main() -> ExitCode {
 
 fn list() {
     println!("cargo xtask CHORE, where CHORE is one of");
-    for (name, what, _) in CHORES {
+    for (name, what, _) in &CHORES {
         println!("  {name:<10}{what}");
     }
 }
@@ -60,6 +72,7 @@ fn test() -> Result<(), String> {
     tool::cargo(&["test", "--package", "lockwright-locks", "--all-features"])?;
     loom()?;
     shuttle()?;
+    c::installed()?;
     examples::run()
 }
 
@@ -86,5 +99,11 @@ fn model(name: &str) -> Result<(), String> {
 fn schema() -> Result<(), String> {
     let mut command = tool::cargo_command(&["test", "--quiet", "--package", "lockwright-cli", "--test", "cli"]);
     command.args(["--", "schema::the_committed_schema_is_up_to_date"]).env("LOCKWRIGHT_WRITE_SCHEMA", "1");
+    tool::run(&mut command)
+}
+
+fn header() -> Result<(), String> {
+    let mut command = tool::cargo_command(&["test", "--quiet", "--package", "lockwright-c", "--test", "header"]);
+    command.args(["--", "the_committed_header_is_up_to_date"]).env("LOCKWRIGHT_WRITE_HEADER", "1");
     tool::run(&mut command)
 }

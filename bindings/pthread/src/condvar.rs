@@ -59,7 +59,9 @@ unsafe fn suspend(mut wait: Wait<'_>, until: Option<Deadline>) -> Suspended {
 unsafe fn wait(cond: *mut RawCondvar, mutex: *mut RawMutex, until: Option<Deadline>) -> c_int {
     // SAFETY: promised by the caller.
     let (cond, mutex) = unsafe { (&*cond, &*mutex) };
-    let waiting = match cond.enlist(mutex) {
+    // Programs destroy condition variables right after a broadcast, with the mutex: nobody is given that then.
+    // SAFETY: it rejoins below, or withdraws where the thread is cancelled; the mutex stays as long, as POSIX asks for.
+    let waiting = match unsafe { cond.enlist(mutex, false) } {
         Ok(waiting) => waiting,
         Err(error) => return number(&error),
     };

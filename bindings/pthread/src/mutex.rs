@@ -69,7 +69,8 @@ fn prepare(mutex: &RawMutex) -> Result<(), c_int> {
         }
         // Where other processes map it, or somebody has it, it may be known as what it was.
         let may_convert = before & kind::SHARED == 0 && mutex.is_free();
-        if mutex.add_to_kind(before, policy_bits(before, may_convert)) {
+        // SAFETY: POSIX asks the same of programs: a mutex stays where it is.
+        if unsafe { mutex.add_to_kind(before, policy_bits(before, may_convert)) } {
             return Ok(());
         }
     }

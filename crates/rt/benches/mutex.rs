@@ -1,7 +1,7 @@
 //! Lock and unlock without contention, beside std, parking_lot and the C library, on one CPU.
 
 use criterion::{Criterion, criterion_group, criterion_main};
-use lockwright::mutex::{Mutex, Protocol, Unlock};
+use lockwright::mutex::{Builder, Mutex, Protocol, Unlock};
 use lockwright::section::Lazy;
 use std::cell::UnsafeCell;
 use std::hint::black_box;
@@ -79,9 +79,14 @@ fn uncontended(criterion: &mut Criterion) {
     }
     ours("lockwright plain", of(Protocol::None).build(0));
     ours("lockwright inherit", of(Protocol::Inherit).build(0));
-    ours("lockwright robust", of(Protocol::None).robust(true).build(0));
-    ours("lockwright inherit robust", of(Protocol::Inherit).robust(true).build(0));
+    ours("lockwright robust", robust(of(Protocol::None)).build(0));
+    ours("lockwright inherit robust", robust(of(Protocol::Inherit)).build(0));
     group.finish();
+}
+
+fn robust(builder: Builder) -> Builder {
+    // SAFETY: guards are dropped where they are made.
+    unsafe { builder.robust(true) }
 }
 
 /// Binds the thread to the last CPU it may use.

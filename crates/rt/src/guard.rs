@@ -33,6 +33,18 @@ impl<T> Guarded<T> {
         Self { word: PiWord::new(), value: UnsafeCell::new(value) }
     }
 
+    /// As [`Guarded::lock`], also after a holder that ended. `None` where the caller has the guard, which it then is a signal handler of, or the
+    /// kernel refuses.
+    ///
+    /// BOUND: as in `lock`.
+    pub(crate) fn lock_or_inherit(&self) -> Option<Guard<'_, T>> {
+        let me = gettid();
+        if self.word.is_owned_by(me) {
+            return None;
+        }
+        self.word.lock_or_inherit(me).ok().map(|_| Guard { guarded: self, here: PhantomData })
+    }
+
     /// Nobody has it: in a child process, which has no other threads.
     pub(crate) fn reset(&self) {
         self.word.reset();

@@ -478,8 +478,12 @@ fn four_slots_twice_each() {
 }
 
 #[test]
-fn four_slots_that_may_give_up() {
+fn four_slots_of_which_one_may_give_up() {
     holds(setting([1, 3, 2, 1], 0b0010));
+}
+
+#[test]
+fn four_slots_that_may_give_up() {
     holds(setting([2, 2, 1, 1], 0b1111));
 }
 

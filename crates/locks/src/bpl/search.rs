@@ -347,7 +347,7 @@ fn three_tasks_twice() {
 
 /// Tens of millions of states: `cargo test --release -p lockwright-locks three_tasks_in_all_ways -- --ignored --nocapture`.
 #[test]
-#[ignore = "takes two minutes and some gigabytes"]
+#[ignore = "takes three minutes and some gigabytes"]
 fn three_tasks_in_all_ways() {
     assert!(searched("published, 3 tasks x 2", tasks(Version::Published, &[0, 1, 2], 2)).stuck > 0);
     let with_reset = tasks(Version::PublishedWithReset, &[0, 1, 2], 2);

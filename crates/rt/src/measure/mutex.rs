@@ -87,9 +87,12 @@ static ALL: [Candidate<dyn Subject>; 11] = [
     Candidate { name: "glibc plain", new: || native(PLAIN) },
     Candidate { name: "lockwright inherit", new: || Box::new(ours(Protocol::Inherit).build_raw()) },
     Candidate { name: "glibc inherit", new: || native(NativeKind { inherits: true, ..PLAIN }) },
-    Candidate { name: "lockwright robust", new: || Box::new(ours(Protocol::None).robust(true).build_raw()) },
+    Candidate { name: "lockwright robust", new: || Box::new(ours(Protocol::None).robust_in_place().build_raw()) },
     Candidate { name: "glibc robust", new: || native(NativeKind { robust: true, ..PLAIN }) },
-    Candidate { name: "lockwright inherit robust", new: || Box::new(ours(Protocol::Inherit).robust(true).build_raw()) },
+    Candidate {
+        name: "lockwright inherit robust",
+        new: || Box::new(ours(Protocol::Inherit).robust_in_place().build_raw()),
+    },
     Candidate {
         name: "glibc inherit robust",
         new: || native(NativeKind { inherits: true, robust: true, ceiling: None }),

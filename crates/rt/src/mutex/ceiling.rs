@@ -15,7 +15,7 @@ use super::raw::RawError;
 use crate::pi_word::PiError;
 use crate::section::LazyCeiling;
 use crate::sys::sched::{self, ME, Scheduling};
-use crate::sys::{SysError, fork};
+use crate::sys::{KeepErrno, SysError, fork};
 use std::cell::Cell;
 use std::sync::Once;
 
@@ -58,6 +58,7 @@ pub(super) fn rise(ceiling: u8) -> Result<(), RawError> {
         if let Some((word, level)) = LazyCeiling::of_caller(ceiling) {
             return held.rise_lazily(word, level, ceiling);
         }
+        let _errno = KeepErrno::new();
         let own = match held.own.get() {
             Some(own) => own,
             None => sched::scheduling(ME).map_err(RawError::Sys)?,
@@ -98,6 +99,7 @@ pub(super) fn fall(ceiling: u8) {
         if top == 0 {
             held.own.set(None);
         }
+        let _errno = KeepErrno::new();
         // The kernel has no reason to refuse; a thread that was put under the ordinary policy meanwhile stays there.
         let _ = set(own, top);
     });
@@ -128,7 +130,7 @@ extern "C" fn forget() {
     HELD.with(|held| {
         held.count.iter().for_each(|count| count.set(0));
         // Words of processors are those of the child, where nobody has them.
-        held.lazy.iter().for_each(|word| drop(word.take()));
+        held.lazy.iter().for_each(|word| word.set(None));
         held.top.set(0);
         if let Some(own) = held.own.take() {
             // A thread whose children do not inherit its policy has an ordinary one here, and no level to change.

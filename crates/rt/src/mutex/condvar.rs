@@ -1,7 +1,8 @@
 //! Condition variables: wait until another thread says that something changed.
 //!
 //! One word counts the signals. A waiter reads it, gives the mutex back, and suspends while the word stays so; a signal changes the word and
-//! takes the most urgent waiter off it. Nothing here is locked meanwhile, so nobody is held up inside a condition variable.
+//! takes the most urgent waiter off it. Nothing here is locked meanwhile but for one look: who signals looks whether it holds the mutex the
+//! waiters would be moved to, and a waiter that leaves, with which the mutex may go, waits for the end of such a look. Those who look inherit.
 //!
 //! | mutex | signal, its holder | signal, somebody else | broadcast |
 //! |---|---|---|---|
@@ -14,7 +15,9 @@
 //! A waiter that was woken or moved still says good-bye here. Who [destroys](RawCondvar::destroy) a condition variable waits for those.
 
 use super::raw::{Acquired, Limit, RawError, RawMutex, kind};
+use crate::pi_word::PiWord;
 use crate::sys::futex::{self, Arguments, Clock, Deadline, Ended, Scope};
+use crate::sys::sched::gettid;
 use crate::sys::{KeepErrno, SysError, clock};
 use std::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
 
@@ -44,12 +47,18 @@ pub struct RawCondvar {
     signals: AtomicU32,
     /// Twice the number of waiters, and DESTROYED.
     waiters: AtomicU32,
-    /// The mutex of the last who came to wait, where its waiters are moved to it.
+    /// The mutex that waiters are moved to. Looked at, and changed, by who has `look`.
     mutex: AtomicPtr<RawMutex>,
     flags: AtomicU32,
     /// Counts signals that moved somebody.
     moves: AtomicU32,
-    unused: [u32; 6],
+    /// Had by who looks at the mutex of the waiters, and by waiters that leave.
+    look: PiWord,
+    /// Waiters whose mutex is the one above.
+    shown: AtomicU32,
+    /// Waiters that are not moved: woken, they take their mutex themselves.
+    strangers: AtomicU32,
+    unused: [u32; 3],
 }
 
 /// Between giving the mutex back and taking it again.
@@ -59,6 +68,7 @@ pub struct Waiting {
     seen: u32,
     moves: u32,
     kind: u32,
+    way: Way,
     /// The caller has the mutex still: it had taken it more than once.
     is_kept: bool,
     /// It is counted among those that wait for the mutex.
@@ -66,7 +76,7 @@ pub struct Waiting {
 }
 
 /// How a waiter comes by its mutex.
-#[derive(Clone, Copy, PartialEq, Eq)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Way {
     /// It takes it itself.
     Takes,
@@ -95,7 +105,10 @@ impl RawCondvar {
             mutex: AtomicPtr::new(std::ptr::null_mut()),
             flags: AtomicU32::new(if shared { SHARED } else { 0 }),
             moves: AtomicU32::new(0),
-            unused: [0; 6],
+            look: PiWord::new(),
+            shown: AtomicU32::new(0),
+            strangers: AtomicU32::new(0),
+            unused: [0; 3],
         }
     }
 
@@ -135,41 +148,83 @@ impl RawCondvar {
     /// # Bound
     /// Until a signal, or `until`; then that of the mutex.
     pub fn wait(&self, mutex: &RawMutex, until: Option<Deadline>) -> Result<(Acquired, WaitEnd), RawError> {
-        let mut waiting = self.enlist(mutex)?;
+        // SAFETY: it rejoins below, and the mutex is borrowed until then.
+        let mut waiting = unsafe { self.enlist(mutex, true) }?;
         let ended = self.suspend(&mut waiting, mutex, until);
         self.rejoin(waiting, mutex, ended)
     }
 
-    /// First part of a wait: the caller is counted, and gives the mutex back.
+    /// First part of a wait: the caller is counted, and gives the mutex back. `may_be_given`: the kernel may give it a mutex that inherits. Who
+    /// destroys the condition variable while it holds that mutex must not have to wait for such a one: it takes the mutex by itself.
     ///
     /// # Errors
     /// Those of the unlock: then nothing has changed.
-    pub fn enlist(&self, mutex: &RawMutex) -> Result<Waiting, RawError> {
+    ///
+    /// # Safety
+    /// [`RawCondvar::rejoin`] or [`RawCondvar::withdraw`] comes after it, and the mutex stays where it is until then.
+    pub unsafe fn enlist(&self, mutex: &RawMutex, may_be_given: bool) -> Result<Waiting, RawError> {
         let kind = mutex.kind();
-        // ORDERING: Relaxed, here and below: whoever signals after the unlock sees all of this by the mutex; who signals without
-        // it may come before.
-        if kind & kind::INHERIT != 0 {
-            self.flags.fetch_or(INHERITS, Ordering::Relaxed);
-        } else {
-            self.flags.fetch_and(!INHERITS, Ordering::Relaxed);
+        if kind::asks_who_has_it(kind) && !mutex.is_mine() {
+            return Err(RawError::NotOwner);
         }
-        let target = if self.moves(kind) { std::ptr::from_ref(mutex).cast_mut() } else { std::ptr::null_mut() };
-        self.mutex.store(target, Ordering::Relaxed);
+        let is_bindable = may_be_given || kind & kind::INHERIT == 0;
+        let way = self.bind(kind, mutex, is_bindable);
         self.waiters.fetch_add(WAITER, Ordering::SeqCst);
         // ORDERING: SeqCst, as the counts and the changes of a signal: one that sees no waiter comes before this load, which sees its change.
         let seen = self.signals.load(Ordering::SeqCst);
+        // ORDERING: Relaxed: whoever signals after the unlock sees all of this by the mutex; who signals without it may come before.
         let moves = self.moves.load(Ordering::Relaxed);
         mutex.go_away();
         match mutex.unlock() {
             Ok(()) => {
                 let is_kept = kind & kind::TYPE == kind::RECURSIVE && mutex.is_mine();
-                Ok(Waiting { seen, moves, kind, is_kept, is_counted: false })
+                Ok(Waiting { seen, moves, kind, way, is_kept, is_counted: false })
             }
             Err(error) => {
                 mutex.come_back();
+                self.unbind(way);
                 self.leave();
                 Err(error)
             }
+        }
+    }
+
+    /// Shows the caller's mutex to signals, if waiters are moved to such a one, and those that wait are moved to no other.
+    fn bind(&self, kind: u32, mutex: &RawMutex, is_bindable: bool) -> Way {
+        let inherits = kind & kind::INHERIT != 0;
+        let is_kept = kind & kind::TYPE == kind::RECURSIVE && mutex.is_taken_again();
+        let is_bound = is_bindable
+            && self.moves(kind)
+            && !is_kept
+            && self.looking(|| {
+                // ORDERING: Relaxed, here and below: one looks at a time.
+                let (shown, target) = (self.shown.load(Ordering::Relaxed), std::ptr::from_ref(mutex).cast_mut());
+                if shown == 0 {
+                    self.mutex.store(target, Ordering::Relaxed);
+                    let flags = self.flags.load(Ordering::Relaxed) & !INHERITS;
+                    self.flags.store(flags | if inherits { INHERITS } else { 0 }, Ordering::Relaxed);
+                } else if self.mutex.load(Ordering::Relaxed) != target {
+                    return false;
+                }
+                self.shown.store(shown + 1, Ordering::Relaxed);
+                true
+            });
+        if !is_bound {
+            self.strangers.fetch_add(1, Ordering::Relaxed);
+        }
+        match (is_bound, inherits) {
+            (false, _) => Way::Takes,
+            (true, false) => Way::Moved,
+            (true, true) => Way::Given,
+        }
+    }
+
+    /// The caller's mutex is not shown any more: looks at it have come to an end.
+    fn unbind(&self, way: Way) {
+        if way == Way::Takes {
+            self.strangers.fetch_sub(1, Ordering::Relaxed);
+        } else {
+            self.looking(|| self.shown.fetch_sub(1, Ordering::Relaxed));
         }
     }
 
@@ -201,19 +256,9 @@ impl RawCondvar {
         }
     }
 
-    fn way(&self, waiting: &Waiting) -> Way {
-        if waiting.is_kept || !self.moves(waiting.kind) {
-            Way::Takes
-        } else if waiting.kind & kind::INHERIT != 0 {
-            Way::Given
-        } else {
-            Way::Moved
-        }
-    }
-
     fn expect(&self, waiting: &mut Waiting, mutex: &RawMutex, clock: Option<Clock>) -> Arguments {
         let scope = self.scope();
-        match self.way(waiting) {
+        match waiting.way {
             Way::Given => {
                 mutex.expect_gift();
                 return Arguments::wait_requeue_pi(scope, &self.signals, waiting.seen, clock, mutex.word());
@@ -226,7 +271,7 @@ impl RawCondvar {
 
     /// After a [`Suspension`].
     pub fn resumed(&self, waiting: &mut Waiting, mutex: &RawMutex) {
-        match self.way(waiting) {
+        match waiting.way {
             Way::Given => mutex.expected_gift(),
             Way::Moved => mutex.expected_move(std::mem::take(&mut waiting.is_counted)),
             Way::Takes => {}
@@ -264,6 +309,7 @@ impl RawCondvar {
         // Where nobody was moved since, it was woken off here, and what was handed to a waiter of the mutex is not its.
         // ORDERING: Relaxed: the kernel orders a move and what wakes who was moved.
         let may_be_moved = self.moves.load(Ordering::Relaxed) != waiting.moves;
+        self.unbind(waiting.way);
         self.leave();
         let acquired = if waiting.is_kept {
             mutex.lock(Limit::Never)
@@ -322,18 +368,19 @@ impl RawCondvar {
     /// Wakes those that were moved to the mutex, who say good-bye before they wait for it again. Not where they wait with inheritance for what
     /// the caller has: says so.
     fn wake_moved(&self) -> bool {
-        // ORDERING: Relaxed, here and below: see `enlist`.
-        let mutex = self.mutex.load(Ordering::Relaxed);
-        if mutex.is_null() {
-            return true;
-        }
-        // SAFETY: the mutex of somebody who waits is there, and outlives the wait.
-        let mutex = unsafe { &*mutex };
-        if self.flags.load(Ordering::Relaxed) & INHERITS != 0 {
-            return !mutex.is_mine();
-        }
-        futex::wake_in(self.scope(), mutex.word(), i32::MAX);
-        true
+        self.looking(|| {
+            // ORDERING: Relaxed: one looks at a time.
+            if self.shown.load(Ordering::Relaxed) == 0 {
+                return true;
+            }
+            // SAFETY: it is shown, so who waits for it has not come to its end: see `unbind`.
+            let mutex = unsafe { &*self.mutex.load(Ordering::Relaxed) };
+            if self.flags.load(Ordering::Relaxed) & INHERITS != 0 {
+                return !mutex.is_mine();
+            }
+            futex::wake_in(self.scope(), mutex.word(), i32::MAX);
+            true
+        })
     }
 
     /// Takes the most urgent waiter off.
@@ -352,59 +399,82 @@ impl RawCondvar {
         self.take_off(true);
     }
 
+    /// Does `look` while no other looks.
+    ///
+    /// BOUND: the looks of others, some instructions each, at the caller's priority.
+    fn looking<T>(&self, look: impl FnOnce() -> T) -> T {
+        let me = gettid();
+        // Refused it is not: a thread takes it once, and one that ended with it is inherited from.
+        let taken = self.look.lock_or_inherit(me);
+        let seen = look();
+        if taken.is_ok() {
+            let _ = self.look.unlock(me);
+        }
+        seen
+    }
+
     fn take_off(&self, all: bool) {
         // ORDERING: SeqCst: see `enlist`.
-        let mut now = self.signals.fetch_add(1, Ordering::SeqCst).wrapping_add(1);
+        self.signals.fetch_add(1, Ordering::SeqCst);
         if self.waiters.load(Ordering::SeqCst) < WAITER {
             return;
         }
         let _errno = KeepErrno::new();
-        let scope = self.scope();
-        // ORDERING: Relaxed, here and below: see `enlist`.
-        let mutex = self.mutex.load(Ordering::Relaxed);
-        if mutex.is_null() {
-            futex::wake_in(scope, &raw const self.signals, if all { i32::MAX } else { 1 });
-            return;
-        }
+        // ORDERING: Relaxed: see `enlist`.
         let inherits = self.flags.load(Ordering::Relaxed) & INHERITS != 0;
-        // SAFETY: the mutex of somebody who waits is there, and outlives the wait; a field's address is computed, and nothing read.
-        let word = unsafe { (*mutex).word() };
+        let is_done = if inherits { self.give(all) } else { self.try_to_move(all) };
+        // Who is bound to no mutex is woken; and whoever waits where nobody could be moved.
+        if !is_done || self.strangers.load(Ordering::Relaxed) > 0 {
+            futex::wake_in(self.scope(), &raw const self.signals, if all { i32::MAX } else { 1 });
+        }
+    }
+
+    /// The kernel gives the mutex to the first waiter, or lets it wait for that. Says whether it could. It knows by itself which mutex each waiter waits for, and
+    /// refuses another: an address that is out of date does no harm.
+    fn give(&self, all: bool) -> bool {
         // BOUND: ATTEMPTS_MAX rounds.
         for _ in 0..ATTEMPTS_MAX {
-            let is_done = if inherits {
-                let others = if all { i32::MAX } else { 0 };
-                match futex::cmp_requeue_pi(scope, &self.signals, now, others, word) {
-                    Ok(_) => true,
-                    Err(libc::EAGAIN) => false,
-                    // Whoever waits there waits in another way.
-                    Err(_) => break,
-                }
-            } else {
-                // SAFETY: as above. Its holder, which may be the caller, keeps it there.
-                let is_mine = unsafe { (*mutex).is_mine() };
-                if is_mine {
-                    // SAFETY: the caller holds it.
-                    unsafe { (*mutex).announce_waiters() };
-                }
-                let (wake, moved) = match (is_mine, all) {
-                    (true, true) => (0, i32::MAX),
-                    (true, false) => (0, 1),
-                    // Who is woken takes the mutex as one behind whom others wait.
-                    (false, true) => (1, i32::MAX),
-                    (false, false) => (1, 0),
-                };
-                if moved > 0 {
-                    self.moves.fetch_add(1, Ordering::Relaxed);
-                }
-                futex::requeue(scope, &self.signals, now, wake, moved, word).is_some()
-            };
-            if is_done {
-                return;
+            // ORDERING: Relaxed: only compared with, and an address.
+            let now = self.signals.load(Ordering::Relaxed);
+            let word = RawMutex::word_of(self.mutex.load(Ordering::Relaxed));
+            match futex::cmp_requeue_pi(self.scope(), &self.signals, now, if all { i32::MAX } else { 0 }, word) {
+                Ok(_) => return true,
+                Err(libc::EAGAIN) => {}
+                Err(_) => return false,
             }
-            // ORDERING: Relaxed: only compared with.
-            now = self.signals.load(Ordering::Relaxed);
         }
-        futex::wake_in(scope, &raw const self.signals, if all { i32::MAX } else { 1 });
+        false
+    }
+
+    /// Moves the first waiter to its mutex, if the caller holds that, or all. Says whether it did.
+    fn try_to_move(&self, all: bool) -> bool {
+        // BOUND: ATTEMPTS_MAX rounds.
+        for _ in 0..ATTEMPTS_MAX {
+            let moved = self.looking(|| {
+                // ORDERING: Relaxed, here and below: one looks at a time.
+                if self.shown.load(Ordering::Relaxed) == 0 {
+                    return Some(false);
+                }
+                // SAFETY: it is shown, so who waits for it has not come to its end: see `unbind`.
+                let mutex = unsafe { &*self.mutex.load(Ordering::Relaxed) };
+                let is_mine = mutex.is_mine();
+                if is_mine {
+                    mutex.announce_waiters();
+                } else if !all {
+                    return Some(false);
+                }
+                // Who is woken takes the mutex as one behind whom others wait.
+                let (wake, count) = (i32::from(!is_mine), if all { i32::MAX } else { 1 });
+                self.moves.fetch_add(1, Ordering::Relaxed);
+                let now = self.signals.load(Ordering::Relaxed);
+                // Inside the look: the mutex is that of all who are shown until it is over.
+                futex::requeue(self.scope(), &self.signals, now, wake, count, mutex.word()).map(|_| true)
+            });
+            if let Some(moved) = moved {
+                return moved;
+            }
+        }
+        false
     }
 }
 

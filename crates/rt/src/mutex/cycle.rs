@@ -187,7 +187,8 @@ pub(super) fn warm_up() {
 /// It would close a cycle, and does not wait for that: the cycle, where that is wanted.
 pub(super) fn publish(me: Tid, mutex: &RawMutex) -> Result<Published, Option<Box<Cycle>>> {
     warm_up();
-    let mut table = TABLE.lock();
+    // Without the table it waits unseen.
+    let Some(mut table) = TABLE.lock_or_inherit() else { return Ok(Published(None)) };
     if table.closes_cycle(me.0, mutex) {
         return close_cycle(me, mutex, table);
     }
@@ -216,7 +217,13 @@ fn close_cycle(me: Tid, mutex: &RawMutex, mut table: Guard<'_, Table>) -> Result
 impl Drop for Published {
     fn drop(&mut self) {
         if let Some(place) = self.0 {
-            TABLE.lock().0[place].thread = 0;
+            // BOUND: an entry must not outlast the wait; the kernel refuses for want of memory only.
+            loop {
+                if let Some(mut table) = TABLE.lock_or_inherit() {
+                    table.0[place].thread = 0;
+                    break;
+                }
+            }
         }
     }
 }

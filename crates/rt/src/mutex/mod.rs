@@ -131,9 +131,19 @@ impl Builder {
     }
 
     /// Whether it survives the end of its owner: the next one gets [`LockError::OwnerDied`].
+    ///
+    /// # Safety
+    /// Of a robust one: it stays where it is while a thread has it, also one that forgot its guard (`std::mem::forget`) or ended with it. A
+    /// static does, and one in memory that processes share; so does any other whose guards are dropped. The kernel and the thread's
+    /// other robust mutexes know its address.
     #[must_use]
-    pub const fn robust(self, robust: bool) -> Self {
+    pub const unsafe fn robust(self, robust: bool) -> Self {
         Self { robust, ..self }
+    }
+
+    /// A robust one, for a measurement: it is in a box of its own, and given back by who takes it.
+    pub(crate) const fn robust_in_place(self) -> Self {
+        Self { robust: true, ..self }
     }
 
     /// Whether each lock goes through the kernel, so that it knows every owner. Only for those that inherit; for others it changes nothing.
@@ -186,7 +196,8 @@ impl Builder {
         if self.shared {
             bits |= kind::SHARED;
         }
-        RawMutex::new(bits, ceiling)
+        // SAFETY: `Builder::robust` makes the caller promise it.
+        unsafe { RawMutex::new(bits, ceiling) }
     }
 
     /// The mutex, with what it protects.
@@ -218,7 +229,8 @@ impl Default for Builder {
 /// ```
 /// use lockwright::mutex::{LockError, Mutex, Protocol};
 ///
-/// let positions = Mutex::builder().protocol(Protocol::Inherit).robust(true).build([0.0; 3]);
+/// // SAFETY: guards are dropped, not forgotten.
+/// let positions = unsafe { Mutex::builder().protocol(Protocol::Inherit).robust(true) }.build([0.0; 3]);
 /// match positions.lock() {
 ///     Ok(mut guard) => guard[0] = 1.0,
 ///     Err(LockError::OwnerDied(mut guard)) => {
@@ -311,8 +323,16 @@ impl<T: ?Sized> Mutex<T> {
         self.value.get_mut()
     }
 
+    /// The thread that has it, as the kernel names it, if one has.
+    pub fn owner(&self) -> Option<u32> {
+        Some(self.raw.owner()).filter(|&owner| owner != 0)
+    }
+
     /// The mutex without the value.
-    pub fn raw(&self) -> &RawMutex {
+    ///
+    /// # Safety
+    /// It is not given back, nor lent to a condition variable, beside a guard.
+    pub unsafe fn raw(&self) -> &RawMutex {
         &self.raw
     }
 }
@@ -323,14 +343,10 @@ impl<T: Default> Default for Mutex<T> {
     }
 }
 
-impl<T: ?Sized + fmt::Debug> fmt::Debug for Mutex<T> {
+impl<T: ?Sized> fmt::Debug for Mutex<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let mut shown = f.debug_struct("Mutex");
-        match self.try_lock() {
-            Ok(guard) => shown.field("value", &&*guard),
-            Err(_) => shown.field("value", &format_args!("<locked>")),
-        };
-        shown.finish_non_exhaustive()
+        // Without the value: to take a mutex is not for those who only look.
+        f.debug_struct("Mutex").field("owner", &self.owner()).finish_non_exhaustive()
     }
 }
 

@@ -3,6 +3,7 @@
 //! The loops are those of `raw`, line by line, without kinds, errors and the kernel's own.
 
 use super::word::{self, Ask, FREE, GiveBack};
+use crate::machine::require_realtime;
 use crate::sys::fork;
 use loom::cell::UnsafeCell;
 use loom::sync::atomic::{AtomicU32, Ordering};
@@ -251,8 +252,11 @@ fn a_thief_comes(serial: bool, twin: Twin) -> impl Fn() + Sync + Send + 'static 
     }
 }
 
+// A model keeps a processor busy: it takes its turn with the tests on real threads.
+
 #[test]
 fn three_exclude_each_other_and_none_is_left() {
+    let _quiet = require_realtime();
     for serial in [false, true] {
         explore(3, three_visit(serial, Twin::None));
         explore(3, one_gives_up(serial, Twin::None));
@@ -261,12 +265,14 @@ fn three_exclude_each_other_and_none_is_left() {
 
 #[test]
 fn what_was_handed_is_not_stolen() {
+    let _quiet = require_realtime();
     explore(3, a_thief_comes(true, Twin::None));
     explore(3, a_thief_comes(false, Twin::None));
 }
 
 #[test]
 fn each_twin_fails() {
+    let _quiet = require_realtime();
     assert!(fails(three_visit(false, Twin::Forgets)), "somebody is left");
     assert!(fails(three_visit(true, Twin::StaysHanded)), "it belongs to nobody");
     assert!(fails(three_visit(true, Twin::FreesQuietly)), "somebody is left");

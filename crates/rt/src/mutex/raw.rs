@@ -49,6 +49,11 @@ pub mod kind {
     pub const KERNEL_OWNED: u32 = 1 << 18;
     /// Before it waits, a thread looks whether it would wait for itself.
     pub const CHECKED: u32 = 1 << 19;
+
+    /// Whether only its owner can give it back.
+    pub(in crate::mutex) fn asks_who_has_it(kind: u32) -> bool {
+        kind & (ROBUST | INHERIT | PROTECT) != 0 || matches!(kind & TYPE, RECURSIVE | ERROR_CHECK)
+    }
 }
 use kind::*;
 
@@ -138,8 +143,12 @@ pub enum RawError {
 
 impl RawMutex {
     /// A free one of this kind; `ceiling` is a level of SCHED_FIFO, for those that protect.
+    ///
+    /// # Safety
+    /// A [robust](kind::ROBUST) one stays where it is, and what it is, while a thread has it, also one that forgot to give it back or ended with it: the
+    /// kernel and the thread's other robust mutexes know its address.
     #[must_use]
-    pub const fn new(kind: u32, ceiling: u8) -> Self {
+    pub const unsafe fn new(kind: u32, ceiling: u8) -> Self {
         Self {
             word: AtomicU32::new(FREE),
             depth: AtomicU32::new(0),
@@ -161,9 +170,17 @@ impl RawMutex {
     }
 
     /// Adds to what it is, for one that others initialised: before anybody takes it. Says whether it was still of kind `before`.
-    pub fn add_to_kind(&self, before: u32, more: u32) -> bool {
+    ///
+    /// # Safety
+    /// That of [`RawMutex::new`], for what it becomes.
+    pub unsafe fn add_to_kind(&self, before: u32, more: u32) -> bool {
         // ORDERING: Relaxed: of those who ask first one changes it, and all see that, for it is one word.
         self.kind.compare_exchange(before, before | more, Ordering::Relaxed, Ordering::Relaxed).is_ok()
+    }
+
+    /// Whether it survives its owners.
+    pub fn is_robust(&self) -> bool {
+        self.kind() & ROBUST != 0
     }
 
     /// Whether nobody has it, waits for it, or ended with it.
@@ -211,6 +228,11 @@ impl RawMutex {
         &self.word
     }
 
+    /// The address of a word: the mutex may be gone.
+    pub(crate) fn word_of(mutex: *const Self) -> *const AtomicU32 {
+        mutex.wrapping_byte_add(std::mem::offset_of!(Self, word)).cast()
+    }
+
     /// The kernel wakes who waits for a dead owner, and does that as if all processes could wait. Where it inherits it knows its waiters.
     pub(crate) fn scope(kind: u32) -> Scope {
         let is_woken_by_death = kind & (ROBUST | INHERIT) == ROBUST;
@@ -247,10 +269,7 @@ impl RawMutex {
         }
         let acquired = self.take(me, kind, Limit::Never)?;
         let before = self.ceiling.swap(ceiling, Ordering::Relaxed);
-        match acquired {
-            Acquired::Clean => self.give_back_taken(me, kind)?,
-            Acquired::OwnerDied => self.give_back_dead(kind)?,
-        }
+        self.pass_on(me, kind, acquired)?;
         Ok(before)
     }
 
@@ -268,14 +287,52 @@ impl RawMutex {
         if kind & SLOW == 0 && self.word.compare_exchange(FREE, me.0, Ordering::Acquire, Ordering::Relaxed).is_ok() {
             return Ok(Acquired::Clean);
         }
-        if kind & SLOW == ROBUST && self.take_linked(me, kind) {
-            return Ok(Acquired::Clean);
+        match kind & SLOW {
+            ROBUST if self.take_linked(me, kind) => Ok(Acquired::Clean),
+            PROTECT if self.take_risen(me) => Ok(Acquired::Clean),
+            _ => self.lock_slow(me, kind, limit),
         }
-        self.lock_slow(me, kind, limit)
+    }
+
+    /// Takes one that protects and is free. Says whether it was.
+    #[inline(never)]
+    fn take_risen(&self, me: Tid) -> bool {
+        let ceiling = self.ceiling();
+        // ORDERING: Relaxed: only whether it is worth to rise. Why it could not, the other way finds, too.
+        if self.word.load(Ordering::Relaxed) != FREE || ceiling::rise(ceiling).is_err() {
+            return false;
+        }
+        // ORDERING: Acquire pairs with the Release of the unlock.
+        if self.word.compare_exchange(FREE, me.0, Ordering::Acquire, Ordering::Relaxed).is_err() {
+            ceiling::fall(ceiling);
+            return false;
+        }
+        // Changed meanwhile, it is asked for anew.
+        let is_risen = self.ceiling() == ceiling;
+        if !is_risen {
+            // One that is just taken, and not robust, is given back as it was.
+            let _ = self.give_word_back(me, self.kind());
+            ceiling::fall(ceiling);
+        }
+        is_risen
+    }
+
+    /// Gives back one that protects and nobody waits for. Says whether it was.
+    #[inline(never)]
+    fn give_back_and_fall(&self, me: Tid, kind: u32) -> bool {
+        // Read before the mutex is another's.
+        let ceiling = self.ceiling();
+        // ORDERING: Release pairs with the Acquire of the lock. Relaxed: the owner's, and looked at only where that is the caller.
+        let given = (kind & TYPE != RECURSIVE || self.depth.load(Ordering::Relaxed) == 0)
+            && self.word.compare_exchange(me.0, FREE, Ordering::Release, Ordering::Relaxed).is_ok();
+        if given {
+            ceiling::fall(ceiling);
+        }
+        given
     }
 
     /// Takes and links a robust one that is free and healthy. Says whether it was.
-    #[inline]
+    #[inline(never)]
     fn take_linked(&self, me: Tid, kind: u32) -> bool {
         let Ok(list) = List::of_this_thread() else { return false };
         let inherits = kind & INHERIT != 0;
@@ -294,7 +351,7 @@ impl RawMutex {
     }
 
     /// Gives back a robust one that nobody waits for, and is healthy. Says whether it was.
-    #[inline]
+    #[inline(never)]
     fn give_linked_back(&self, me: Tid, kind: u32) -> bool {
         let Ok(list) = List::of_this_thread() else { return false };
         // ORDERING: Relaxed: who reads its own id there wrote it, and the state is the owner's.
@@ -329,14 +386,44 @@ impl RawMutex {
                 _ => {}
             }
         }
-        if kind & PROTECT != 0 {
-            ceiling::rise(self.ceiling())?;
+        if kind & PROTECT == 0 {
+            return self.take(me, kind, limit);
         }
-        let taken = self.take(me, kind, limit);
-        if taken.is_err() && kind & PROTECT != 0 {
-            ceiling::fall(self.ceiling());
+        self.take_above(me, kind, || self.take(me, kind, limit))
+    }
+
+    /// Takes one that protects by `take`, risen to its ceiling: to that of the moment it was taken, for its owner may change it meanwhile.
+    fn take_above(
+        &self,
+        me: Tid,
+        kind: u32,
+        take: impl FnOnce() -> Result<Acquired, RawError>,
+    ) -> Result<Acquired, RawError> {
+        let risen = self.ceiling();
+        ceiling::rise(risen)?;
+        let taken = take();
+        let now = self.ceiling();
+        let taken = match taken {
+            Ok(acquired) if now != risen => {
+                let settled = ceiling::rise(now);
+                if settled.is_err() {
+                    self.pass_on(me, kind, acquired)?;
+                } else {
+                    ceiling::fall(risen);
+                }
+                return settled.map(|()| acquired).inspect_err(|_| ceiling::fall(risen));
+            }
+            taken => taken,
+        };
+        taken.inspect_err(|_| ceiling::fall(risen))
+    }
+
+    /// Gives back what was taken just now and cannot be kept, as it came.
+    fn pass_on(&self, me: Tid, kind: u32, acquired: Acquired) -> Result<(), RawError> {
+        match acquired {
+            Acquired::Clean => self.give_back_taken(me, kind),
+            Acquired::OwnerDied => self.give_back_dead(kind),
         }
-        taken
     }
 
     fn lock_again(&self) -> Result<Acquired, RawError> {
@@ -369,8 +456,7 @@ impl RawMutex {
         if let (Some(list), Ok(acquired)) = (list, &taken) {
             // ORDERING: Relaxed, here and below: the mutex orders its state.
             if self.state.load(Ordering::Relaxed) == NOT_RECOVERABLE {
-                self.give_word_back(me, kind)?;
-                taken = Err(RawError::NotRecoverable);
+                taken = self.give_word_back(me, kind).and(Err(RawError::NotRecoverable));
             } else {
                 if *acquired == Acquired::OwnerDied {
                     self.depth.store(0, Ordering::Relaxed);
@@ -508,17 +594,19 @@ impl RawMutex {
     /// Takes a mutex that does not inherit, after a wait that may have been for it, behind others or before them.
     pub(super) fn lock_after_wait(&self, was_woken: bool) -> Result<Acquired, RawError> {
         let (me, kind) = (gettid(), self.kind());
-        if kind & PROTECT != 0
-            && let Err(error) = ceiling::rise(self.ceiling())
-        {
-            // It may have been handed to this one, or this one woken in the place of others: it goes on to them.
-            self.take_by(me, kind, || self.take_word(me, kind, Limit::Never, Some(was_woken)))?;
-            self.give_back_taken(me, kind)?;
-            return Err(error);
+        let take = || self.take_by(me, kind, || self.take_word(me, kind, Limit::Never, Some(was_woken)));
+        if kind & PROTECT == 0 {
+            return take();
         }
-        let taken = self.take_by(me, kind, || self.take_word(me, kind, Limit::Never, Some(was_woken)));
-        if taken.is_err() && kind & PROTECT != 0 {
-            ceiling::fall(self.ceiling());
+        let mut is_asked = false;
+        let taken = self.take_above(me, kind, || {
+            is_asked = true;
+            take()
+        });
+        if !is_asked {
+            // It could not rise. But it may have been handed the mutex, or woken in the place of others: it goes on to them.
+            let acquired = take()?;
+            self.pass_on(me, kind, acquired)?;
         }
         taken
     }
@@ -578,10 +666,11 @@ impl RawMutex {
         {
             return Ok(());
         }
-        if kind & SLOW == ROBUST && self.give_linked_back(me, kind) {
-            return Ok(());
+        match kind & SLOW {
+            ROBUST if self.give_linked_back(me, kind) => Ok(()),
+            PROTECT if self.give_back_and_fall(me, kind) => Ok(()),
+            _ => self.unlock_slow(me, kind),
         }
-        self.unlock_slow(me, kind)
     }
 
     #[cold]
@@ -589,8 +678,7 @@ impl RawMutex {
         let _errno = KeepErrno::new();
         // ORDERING: Relaxed, here and below: who reads its own id there wrote it, and the rest is the owner's.
         let has = owner(self.word.load(Ordering::Relaxed)) == me.0;
-        let asks = kind & (ROBUST | INHERIT | PROTECT) != 0 || matches!(kind & TYPE, RECURSIVE | ERROR_CHECK);
-        if asks && !has {
+        if asks_who_has_it(kind) && !has {
             return Err(RawError::NotOwner);
         }
         if kind & TYPE == RECURSIVE {

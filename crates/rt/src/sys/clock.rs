@@ -33,11 +33,18 @@ pub(crate) fn sleep_until(at_ns: u64) -> Result<(), SysError> {
     let until = timespec(at_ns);
     // BOUND: each round ends at the absolute time or at a signal; signals alone repeat it.
     loop {
+        // The system call, not the C library's function: that is a point of cancellation, and Rust frames cannot be unwound by one.
         // SAFETY: `until` is valid for reading; with TIMER_ABSTIME the remaining time is not written.
-        let error = unsafe {
-            libc::clock_nanosleep(libc::CLOCK_MONOTONIC, libc::TIMER_ABSTIME, &raw const until, std::ptr::null_mut())
+        let result = unsafe {
+            libc::syscall(
+                libc::SYS_clock_nanosleep,
+                libc::CLOCK_MONOTONIC,
+                libc::TIMER_ABSTIME,
+                &raw const until,
+                std::ptr::null_mut::<libc::timespec>(),
+            )
         };
-        match error {
+        match if result == 0 { 0 } else { super::errno() } {
             0 => return Ok(()),
             libc::EINTR => {}
             errno => return Err(SysError { call: "clock_nanosleep", errno }),

@@ -81,7 +81,7 @@ fn who_is_above_the_ceiling_is_refused() {
                 assert_eq!(mine(), (FIFO, 40));
                 drop(guard);
                 assert_eq!(mine(), (FIFO, 30));
-                assert_eq!(low.raw().owner(), 0);
+                assert_eq!(low.inside().owner(), 0);
             }
             // Raised by another ceiling, it may have a lower one.
             set_fifo(tid(), 10);
@@ -108,7 +108,7 @@ fn without_permission_nothing_is_taken() {
         }
         let mutex = protects(20);
         let is_refused = matches!(mutex.lock(), Err(LockError::Sys(error)) if error.is_permission());
-        is_refused && mutex.raw().owner() == 0 && mine() == (libc::SCHED_OTHER, 0)
+        is_refused && mutex.inside().owner() == 0 && mine() == (libc::SCHED_OTHER, 0)
     });
     assert!(child.end());
 }
@@ -166,13 +166,13 @@ fn ceilings_and_inheritance_nest() {
                 gates[2].pass();
             }
         });
-        until("it has both", || inherits.raw().owner() == owner.tid && ceiling.raw().owner() == owner.tid);
+        until("it has both", || inherits.inside().owner() == owner.tid && ceiling.inside().owner() == owner.tid);
         assert_eq!(level(owner.tid), 30, "the ceiling");
         let waiter = {
             let ours = Arc::clone(&inherits);
             stage.thread(40, move || drop(ours.lock().expect("a lock")))
         };
-        until_waiting(waiter.tid, inherits.raw());
+        until_waiting(waiter.tid, inherits.inside());
         assert_eq!(level(owner.tid), 40, "the waiter's");
         set_fifo(waiter.tid, 20);
         assert_eq!(level(owner.tid), 30, "the ceiling again");
@@ -183,7 +183,7 @@ fn ceilings_and_inheritance_nest() {
             assert_eq!(level(owner.tid), 30, "the ceiling is still held");
             gates[1].open();
         } else {
-            until("the ceiling is given back", || ceiling.raw().owner() == 0);
+            until("the ceiling is given back", || ceiling.inside().owner() == 0);
             until("what is lent is left", || level(owner.tid) == 20);
             gates[1].open();
             waiter.end();
@@ -208,7 +208,7 @@ fn a_ceiling_is_lent_on() {
             gate.pass();
         }
     });
-    until("it has it", || inherits.raw().owner() == owner.tid);
+    until("it has it", || inherits.inside().owner() == owner.tid);
     let waiter = stage.thread(20, {
         let inherits = Arc::clone(&inherits);
         move || {
@@ -217,7 +217,7 @@ fn a_ceiling_is_lent_on() {
             drop(inherits.lock().expect("a lock"));
         }
     });
-    until_waiting(waiter.tid, inherits.raw());
+    until_waiting(waiter.tid, inherits.inside());
     assert_eq!(level(owner.tid), 50);
     gate.open();
     owner.end();
@@ -266,7 +266,7 @@ fn who_rises_above_the_ceiling_in_a_wait_holds_nobody_up() {
             let mutex = Arc::clone(&mutex);
             move || drop(mutex.lock().expect("a lock"))
         });
-        until_waiting(behind.tid, mutex.raw());
+        until_waiting(behind.tid, mutex.inside());
         drop(guard);
         assert_eq!(waiter.end(), (FIFO, 40));
         behind.end();

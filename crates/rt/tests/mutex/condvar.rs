@@ -2,8 +2,8 @@
 
 use crate::support::*;
 use lockwright::mutex::{
-    Acquired, Builder, Condvar, Deadline, Limit, LockError, Mutex, Protocol, RawCondvar, RawError, RawMutex, Unlock,
-    WaitEnd, kind,
+    Acquired, Builder, Condvar, Deadline, Limit, LockError, Mutex, Protocol, RawCondvar, RawError, Unlock, WaitEnd,
+    kind,
 };
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -76,7 +76,7 @@ fn signals_take_the_most_urgent() {
         assert_eq!(in_order(&stage, kind, false, 25, false), 200, "{kind:?}, by somebody else");
     }
     assert_eq!(in_order(&stage, Mutex::builder().shared(true), true, 25, true), 200, "between processes");
-    assert_eq!(in_order(&stage, Mutex::builder().protocol(Protocol::None).robust(true), false, 25, true), 200);
+    assert_eq!(in_order(&stage, Mutex::builder().protocol(Protocol::None).robustly(true), false, 25, true), 200);
 }
 
 /// Eight waiters, one broadcast by a holder that keeps the mutex for a while: how often they executed meanwhile, and in what order they
@@ -155,7 +155,7 @@ fn a_broadcast_without_the_mutex_reaches_all() {
 #[test]
 fn a_moved_waiter_lends_its_level() {
     let Some(stage) = Stage::set() else { return };
-    for kind in [Mutex::builder(), Mutex::builder().robust(true), Mutex::builder().kernel_owned(true)] {
+    for kind in [Mutex::builder(), Mutex::builder().robustly(true), Mutex::builder().kernel_owned(true)] {
         for all in [false, true] {
             let board = Arc::new(Board { mutex: kind.build(State::default()), condvar: Condvar::new() });
             let ours = Arc::clone(&board);
@@ -274,7 +274,7 @@ fn processes_wait_for_each_other() {
     let Some(_stage) = Stage::set() else { return };
     for protocol in PROTOCOLS {
         for robust in [false, true] {
-            let kind = Mutex::builder().protocol(protocol).robust(robust).shared(true);
+            let kind = Mutex::builder().protocol(protocol).robustly(robust).shared(true);
             let table = Shared::new((kind.build(0_u32), Condvar::shared()));
             let play = |parity: u32| {
                 let (mutex, condvar) = table.0;
@@ -304,7 +304,7 @@ fn processes_wait_for_each_other() {
 fn a_mutex_taken_twice_does_not_hold_its_owner_up() {
     let Some(_stage) = Stage::set() else { return };
     for family in [0, kind::INHERIT, kind::PROTECT, kind::ROBUST, kind::ROBUST | kind::INHERIT, kind::SHARED] {
-        let mutex = RawMutex::new(family | kind::RECURSIVE, 60);
+        let mutex = raw_mutex(family | kind::RECURSIVE, 60);
         let condvar = Arc::new(RawCondvar::new(false));
         for _ in 0..2 {
             mutex.lock(Limit::Never).expect("free, or its own");
@@ -373,10 +373,10 @@ fn who_is_woken_does_not_take_what_was_handed_to_another() {
         drop(state);
         ours.condvar.signal();
     });
-    until("it has it", || board.mutex.raw().owner() == owner.tid);
+    until("it has it", || board.mutex.inside().owner() == owner.tid);
     let ours = Arc::clone(&board);
     let handed = stage.thread(10, move || ours.mutex.lock().expect("a lock").order.push(10));
-    until_waiting(handed.tid, board.mutex.raw());
+    until_waiting(handed.tid, board.mutex.inside());
     gate.open();
     owner.end();
     woken.end();

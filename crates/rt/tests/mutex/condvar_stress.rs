@@ -150,3 +150,30 @@ fn interruptions_end_waits_and_nothing_else() {
         assert!(store.0.try_lock().is_ok(), "{kind:?}");
     }
 }
+
+/// A waiter leaves, and its mutex goes, while somebody signals who does not hold it. Touched afterwards, it ends the process.
+#[test]
+fn a_signal_does_not_touch_a_mutex_that_is_gone() {
+    let Some(_stage) = Stage::set() else { return };
+    for protocol in PROTOCOLS {
+        let (condvar, over) = (Arc::new(Condvar::new()), Arc::new(AtomicU64::new(0)));
+        let signals = Player::enter(None, {
+            let (condvar, over) = (Arc::clone(&condvar), Arc::clone(&over));
+            move || {
+                while over.load(Ordering::Relaxed) == 0 {
+                    condvar.signal();
+                    condvar.broadcast();
+                }
+            }
+        });
+        let mut chance = Chance::new(3);
+        for _ in 0..4_000 {
+            let shared = Shared::new(Mutex::builder().protocol(protocol).build(()));
+            let guard = shared.0.lock().expect("free");
+            let (guard, _) = condvar.wait_for(guard, Duration::from_micros(chance.below(30))).expect("a wait");
+            drop(guard);
+        }
+        over.store(1, Ordering::Relaxed);
+        signals.end();
+    }
+}

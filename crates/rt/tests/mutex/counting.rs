@@ -1,7 +1,7 @@
 //! Every kind excludes, answers tries and deadlines, and refuses misuse.
 
 use crate::support::*;
-use lockwright::mutex::{Acquired, Deadline, Limit, LockError, Mutex, RawError, RawMutex, kind};
+use lockwright::mutex::{Acquired, Deadline, Limit, LockError, Mutex, RawError, kind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread::{scope, spawn};
@@ -170,7 +170,7 @@ const FAMILIES: [u32; 8] = [
 fn a_recursive_mutex_is_given_back_as_often_as_it_was_taken() {
     let Some(_stage) = Stage::set() else { return };
     for family in FAMILIES {
-        let mutex = RawMutex::new(family | kind::RECURSIVE, 60);
+        let mutex = raw_mutex(family | kind::RECURSIVE, 60);
         let limits = [Limit::Never, Limit::Now, Limit::At(Deadline::after(ms(5)))];
         for limit in limits {
             assert_eq!(mutex.lock(limit), Ok(Acquired::Clean), "{family:#x}");
@@ -197,7 +197,7 @@ fn a_recursive_mutex_is_given_back_as_often_as_it_was_taken() {
 fn misuse_is_answered() {
     let Some(_stage) = Stage::set() else { return };
     for family in FAMILIES {
-        let mutex = RawMutex::new(family | kind::ERROR_CHECK, 60);
+        let mutex = raw_mutex(family | kind::ERROR_CHECK, 60);
         assert_eq!(mutex.unlock(), Err(RawError::NotOwner), "{family:#x}");
         assert!(matches!(mutex.make_consistent(), Err(RawError::BadKind)), "{family:#x}");
         assert_eq!(mutex.lock(Limit::Never), Ok(Acquired::Clean));

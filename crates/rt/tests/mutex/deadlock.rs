@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 /// Thread k has mutex k and asks for mutex k + 1, round the ring. What each found, with the threads' ids and the mutexes' addresses.
 fn ring(kinds: &[Builder], limit: Option<Duration>) -> (Vec<Option<Cycle>>, BTreeSet<u32>, BTreeSet<usize>) {
     let mutexes: Arc<Vec<_>> = Arc::new(kinds.iter().map(|kind| kind.build(())).collect());
-    let addresses = mutexes.iter().map(|mutex| std::ptr::from_ref(mutex.raw()).addr()).collect();
+    let addresses = mutexes.iter().map(|mutex| std::ptr::from_ref(mutex.inside()).addr()).collect();
     let all_have = Gate::default();
     let players: Vec<_> = (0..kinds.len())
         .map(|place| {
@@ -27,7 +27,7 @@ fn ring(kinds: &[Builder], limit: Option<Duration>) -> (Vec<Option<Cycle>>, BTre
             })
         })
         .collect();
-    until("each has its own", || mutexes.iter().all(|mutex| mutex.raw().owner() != 0));
+    until("each has its own", || mutexes.iter().all(|mutex| mutex.inside().owner() != 0));
     let ids = players.iter().map(|player| player.tid).collect();
     all_have.open();
     (players.into_iter().map(Player::end).collect(), ids, addresses)
@@ -41,7 +41,7 @@ fn looks(protocol: Protocol) -> Builder {
 fn mixes(length: usize) -> Vec<Vec<Builder>> {
     let all = |protocol| vec![looks(protocol); length];
     let mut mixes = vec![all(Protocol::None), all(Protocol::Inherit)];
-    mixes.push((0..length).map(|place| looks(PROTOCOLS[place % 2]).robust(place % 3 == 0)).collect());
+    mixes.push((0..length).map(|place| looks(PROTOCOLS[place % 2]).robustly(place % 3 == 0)).collect());
     mixes.push((0..length).map(|place| looks(PROTOCOLS[place % 3]).unlock(UNLOCKS[place / 2 % 3])).collect());
     mixes
 }
@@ -79,7 +79,7 @@ fn who_waits_for_itself_is_told_so() {
         let mutex = looks(protocol).build(());
         let _guard = mutex.lock().expect("free");
         let Err(LockError::Deadlock { cycle: Some(cycle) }) = mutex.lock() else { panic!("{protocol:?}") };
-        let address = std::ptr::from_ref(mutex.raw()).addr();
+        let address = std::ptr::from_ref(mutex.inside()).addr();
         assert_eq!(cycle.links(), [lockwright::mutex::Link { thread: tid(), mutex: address }]);
     }
 }

@@ -1,12 +1,12 @@
 //! Owners that end while they hold: who is next is told, can heal or give up, and nobody waits for ever.
 
 use crate::support::*;
-use lockwright::mutex::{Acquired, Builder, Limit, LockError, Mutex, Protocol, RawError, RawMutex, kind};
+use lockwright::mutex::{Acquired, Builder, Limit, LockError, Mutex, Protocol, RawError, kind};
 use std::sync::Arc;
 use std::time::Duration;
 
 fn robust_kinds() -> impl Iterator<Item = Builder> {
-    kinds().into_iter().map(|kind| kind.robust(true))
+    kinds().into_iter().map(|kind| kind.robustly(true))
 }
 
 /// A thread that takes all of these and ends with them.
@@ -74,7 +74,7 @@ fn who_waits_while_the_owner_ends_is_woken() {
                     ends.pass();
                 }
             });
-            until("it has it", || mutex.raw().owner() == owner.tid);
+            until("it has it", || mutex.inside().owner() == owner.tid);
             let waiters: Vec<_> = (0..4)
                 .map(|_| {
                     let ours = Arc::clone(&mutex);
@@ -89,7 +89,7 @@ fn who_waits_while_the_owner_ends_is_woken() {
                         Err(LockError::NotRecoverable) => 'n',
                         Err(error) => panic!("{kind:?}: {error}"),
                     });
-                    until_waiting(waiter.tid, mutex.raw());
+                    until_waiting(waiter.tid, mutex.inside());
                     waiter
                 })
                 .collect();
@@ -193,7 +193,7 @@ impl Theirs {
 fn depth_is_not_inherited() {
     let Some(_stage) = Stage::set() else { return };
     for family in [0, kind::INHERIT, kind::PROTECT] {
-        let mutex = Arc::new(RawMutex::new(family | kind::ROBUST | kind::RECURSIVE, 60));
+        let mutex = Arc::new(raw_mutex(family | kind::ROBUST | kind::RECURSIVE, 60));
         let ours = Arc::clone(&mutex);
         Player::enter(None, move || (0..3).for_each(|_| _ = ours.lock(Limit::Never).expect("free"))).end();
         assert_eq!(mutex.lock(Limit::Never), Ok(Acquired::OwnerDied));

@@ -30,7 +30,7 @@ fn a_child_finds_taken_what_its_parent_holds() {
 fn a_child_that_ends_is_an_owner_of_its_own() {
     let Some(_stage) = Stage::set() else { return };
     for protocol in PROTOCOLS {
-        let kind = Mutex::builder().protocol(protocol).robust(true).shared(true);
+        let kind = Mutex::builder().protocol(protocol).robustly(true).shared(true);
         let mutex = Shared::new(kind.build(0));
         let guard = mutex.0.lock().expect("free");
         assert!(Child::start(|| matches!(mutex.0.lock_for(ms(3)), Err(LockError::TimedOut))).end());
@@ -50,7 +50,7 @@ fn a_child_that_ends_is_an_owner_of_its_own() {
 fn a_child_does_not_end_its_parents_sections() {
     let Some(_stage) = Stage::set() else { return };
     for protocol in PROTOCOLS {
-        let kind = Mutex::builder().protocol(protocol).robust(true);
+        let kind = Mutex::builder().protocol(protocol).robustly(true);
         let (private, shared) = (kind.build(()), Shared::new(kind.shared(true).build(())));
         let guards = (private.lock().expect("free"), shared.0.lock().expect("free"));
         assert!(Child::start(|| true).end());

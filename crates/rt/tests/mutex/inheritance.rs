@@ -7,7 +7,7 @@ use std::time::Duration;
 
 fn inherits() -> [Builder; 4] {
     let kind = Mutex::builder();
-    [kind, kind.check_deadlocks(false), kind.robust(true), kind.kernel_owned(true).shared(true)]
+    [kind, kind.check_deadlocks(false), kind.robustly(true), kind.kernel_owned(true).shared(true)]
 }
 
 /// A thread that takes `mutex` and keeps it until its gate opens.
@@ -34,7 +34,7 @@ fn waiter(stage: &Stage, level: u8, mutex: &Arc<Mutex<()>>, time: Duration) -> P
         Err(LockError::TimedOut) => false,
         Err(error) => panic!("{error}"),
     });
-    until_waiting(player.tid, mutex.raw());
+    until_waiting(player.tid, mutex.inside());
     player
 }
 
@@ -109,7 +109,7 @@ fn the_most_urgent_at_the_unlock_is_served() {
             .map(|own| {
                 let ours = Arc::clone(&mutex);
                 let player = stage.thread(own, move || ours.lock().expect("a lock").push(own));
-                until_waiting(player.tid, mutex.raw());
+                until_waiting(player.tid, mutex.inside());
                 player
             })
             .collect();
@@ -137,7 +137,7 @@ fn a_chain_of_owners_passes_levels_on() {
                 let _own = own.lock().expect("free");
                 drop(next.lock().expect("a lock"));
             });
-            until_waiting(owner.tid, mutexes[place - 1].raw());
+            until_waiting(owner.tid, mutexes[place - 1].inside());
             owners.push(owner);
         }
         let levels = |owners: &[Player<()>]| owners.iter().map(|owner| level(owner.tid)).collect::<Vec<_>>();
@@ -169,7 +169,7 @@ fn an_owner_in_the_middle_counts() {
             drop(a.lock().expect("a lock"));
         }
     });
-    until_waiting(middle.tid, a.raw());
+    until_waiting(middle.tid, a.inside());
     let last = waiter(&stage, 30, &b, LONG);
     assert_eq!((level(owner.tid), level(middle.tid)), (30, 30));
     set_fifo(middle.tid, 45);
@@ -199,7 +199,7 @@ fn levels_follow_the_order_of_release() {
                 }
             }
         });
-        until("it has both", || mutexes.iter().all(|mutex| mutex.raw().owner() == owner.tid));
+        until("it has both", || mutexes.iter().all(|mutex| mutex.inside().owner() == owner.tid));
         let waiters = [waiter(&stage, 30, &mutexes[0], LONG), waiter(&stage, 40, &mutexes[1], LONG)];
         assert_eq!(level(owner.tid), 40);
         gates[0].open();

@@ -14,7 +14,7 @@ const STUCK: Duration = Duration::from_secs(5);
 /// Everything robust that ends differently. Not looked at for deadlocks: who is killed inside the table of waiters keeps it.
 fn victims_kinds() -> Vec<Builder> {
     let kind =
-        |protocol, unlock| Mutex::builder().robust(true).check_deadlocks(false).protocol(protocol).unlock(unlock);
+        |protocol, unlock| Mutex::builder().robustly(true).check_deadlocks(false).protocol(protocol).unlock(unlock);
     vec![
         kind(Protocol::None, Unlock::Serial),
         kind(Protocol::None, Unlock::Parallel),
@@ -121,7 +121,7 @@ impl Ground {
     fn goes_on(&self) {
         let (before, start) = (self.done.load(Ordering::Relaxed), Instant::now());
         while self.done.load(Ordering::Relaxed) <= before + 1 {
-            assert!(start.elapsed() < STUCK, "nothing happens any more: {:?}", self.mutex.raw());
+            assert!(start.elapsed() < STUCK, "nothing happens any more: {:?}", self.mutex.inside());
             std::thread::sleep(Duration::from_micros(20));
         }
     }
@@ -288,7 +288,7 @@ fn who_ends_with_what_a_signal_gave_is_a_dead_owner() {
     let Some(stage) = Stage::set() else { return };
     set_end_at_once();
     for kind in [Mutex::builder(), Mutex::builder().kernel_owned(true)] {
-        let table = Arc::new((kind.robust(true).check_deadlocks(false).build(()), Condvar::new()));
+        let table = Arc::new((kind.robustly(true).check_deadlocks(false).build(()), Condvar::new()));
         let waiter = Waiter::start(&table, stage.cpu, |table| {
             drop(table.1.wait(table.0.lock().expect("free")));
         });
@@ -299,7 +299,7 @@ fn who_ends_with_what_a_signal_gave_is_a_dead_owner() {
             .thread(50, move || {
                 // The waiter is less urgent and of this processor.
                 ours.1.signal();
-                assert_eq!(ours.0.raw().owner(), tid, "it was given the mutex");
+                assert_eq!(ours.0.inside().owner(), tid, "it was given the mutex");
                 // SAFETY: it is not joined yet.
                 unsafe { libc::syscall(libc::SYS_tgkill, libc::getpid(), tid, libc::SIGUSR1) };
             })
@@ -316,7 +316,7 @@ fn what_was_handed_to_one_that_ends_goes_to_the_next() {
     set_end_at_once();
     for unlock in UNLOCKS {
         for protocol in [Protocol::None, Protocol::Inherit] {
-            let kind = Mutex::builder().protocol(protocol).unlock(unlock).robust(true).check_deadlocks(false);
+            let kind = Mutex::builder().protocol(protocol).unlock(unlock).robustly(true).check_deadlocks(false);
             let table = Arc::new((kind.build(()), Condvar::new()));
             let (go, ours) = (Gate::default(), Arc::clone(&table));
             let (send, receive) = std::sync::mpsc::channel();
@@ -334,7 +334,7 @@ fn what_was_handed_to_one_that_ends_goes_to_the_next() {
             });
             go.pass();
             let first = Waiter::start(&table, stage.cpu, |table| drop(table.0.lock()));
-            until_waiting(first.tid(), table.0.raw());
+            until_waiting(first.tid(), table.0.inside());
             let ours = Arc::clone(&table);
             let second = stage.thread(9, move || match ours.0.lock_for(ms(3_000)) {
                 Ok(_) => true,
@@ -345,7 +345,7 @@ fn what_was_handed_to_one_that_ends_goes_to_the_next() {
                 }
                 Err(_) => false,
             });
-            until_waiting(second.tid, table.0.raw());
+            until_waiting(second.tid, table.0.inside());
             send.send(first.tid()).expect("the owner waits");
             owner.end();
             first.end();

@@ -12,6 +12,35 @@ const WATCHDOG_LEVEL: u8 = 99;
 /// No wait for a thread takes longer.
 const PATIENCE: Duration = Duration::from_secs(20);
 
+/// What only tests do so freely.
+pub trait Robustly {
+    fn robustly(self, robust: bool) -> Self;
+}
+
+impl Robustly for Builder {
+    fn robustly(self, robust: bool) -> Self {
+        // SAFETY: mutexes of the tests stay where they are, in statics, in `Arc`s that threads which end with them keep, or in mapped memory.
+        unsafe { self.robust(robust) }
+    }
+}
+
+pub trait Inside {
+    fn inside(&self) -> &RawMutex;
+}
+
+impl<T: ?Sized> Inside for Mutex<T> {
+    fn inside(&self) -> &RawMutex {
+        // SAFETY: it is only looked at.
+        unsafe { self.raw() }
+    }
+}
+
+/// A mutex of a kind the builder does not make.
+pub fn raw_mutex(kind: u32, ceiling: u8) -> RawMutex {
+    // SAFETY: as in `robustly`.
+    unsafe { RawMutex::new(kind, ceiling) }
+}
+
 pub fn ms(ms: u64) -> Duration {
     Duration::from_millis(ms)
 }
@@ -219,9 +248,13 @@ impl Gate {
         self.0.store(true, Ordering::Release);
     }
 
+    pub fn is_open(&self) -> bool {
+        self.0.load(Ordering::Acquire)
+    }
+
     #[track_caller]
     pub fn pass(&self) {
-        until("the gate opens", || self.0.load(Ordering::Acquire));
+        until("the gate opens", || self.is_open());
     }
 }
 
@@ -235,10 +268,10 @@ pub fn kinds() -> Vec<Builder> {
         let (protocol, unlock) = (PROTOCOLS[bits % 3], UNLOCKS[bits / 3 % 3]);
         let [robust, shared, checked] = [9, 18, 36].map(|place| bits / place % 2 == 1);
         let kind = Mutex::builder().protocol(protocol).unlock(unlock);
-        kinds.push(kind.robust(robust).shared(shared).check_deadlocks(checked));
+        kinds.push(kind.robustly(robust).shared(shared).check_deadlocks(checked));
     }
     let inherits = Mutex::builder().kernel_owned(true);
-    kinds.extend([inherits, inherits.robust(true), inherits.shared(true)]);
+    kinds.extend([inherits, inherits.robustly(true), inherits.shared(true)]);
     kinds
 }
 

@@ -175,8 +175,7 @@ mod tests {
         assert_eq!(order::<Batched>(), [9, 5, 2, 7, 3]);
     }
 
-    /// How many of the hand-offs of random sections `specified` allows, and how many there were. Where it does not, it
-    /// forgets the one that was next.
+    /// How many of the hand-offs of random sections `specified` allows, and how many there were until the first that it does not.
     fn allowed<O: Order>(specified: Specified) -> (u32, u32) {
         const SOURCES: u32 = 64;
         let mut random = fastrand::Rng::with_seed(11);
@@ -201,12 +200,11 @@ mod tests {
             holder = order.next(waiting);
             waiting &= !(1 << holder);
             all += 1;
-            if specification.may_be_next(holder as usize) {
-                allowed += 1;
-                specification.hand_off(holder as usize);
-            } else {
-                specification.give_up(holder as usize);
+            if !specification.may_be_next(holder as usize) {
+                break;
             }
+            allowed += 1;
+            specification.hand_off(holder as usize);
         }
         (allowed, all)
     }
@@ -227,7 +225,7 @@ mod tests {
             allowed::<Batched>(Specified::Fifo),
             allowed::<Batched>(Specified::Priority),
         ] {
-            assert!(allowed < all - all / 20, "{allowed} of {all}");
+            assert!(allowed < all, "{allowed} of {all}");
         }
     }
 }

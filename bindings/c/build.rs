@@ -1,0 +1,10 @@
+//! Linking of the shared library.
+
+fn main() {
+    println!("cargo::rerun-if-changed=build.rs");
+    // Before 1.0 each minor version may change the layout of a type: the name says which one a program was built with.
+    let (major, minor) = (env!("CARGO_PKG_VERSION_MAJOR"), env!("CARGO_PKG_VERSION_MINOR"));
+    println!("cargo::rustc-cdylib-link-arg=-Wl,-soname,liblockwright.so.{major}.{minor}");
+    // Threads that wait, and threads with thread-local state, outlive a dlclose.
+    println!("cargo::rustc-cdylib-link-arg=-Wl,-z,nodelete");
+}

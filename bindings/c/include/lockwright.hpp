@@ -1,0 +1,280 @@
+/*
+ * Lockwright for C++11 and later: a mutex and a condition variable that std::lock_guard, std::unique_lock and std::scoped_lock work with.
+ *
+ *     lockwright::mutex mutex;                                  // the owner inherits the priority of the most urgent waiter
+ *     lockwright::mutex ceiling(lockwright::protect(80));
+ *
+ *     std::lock_guard<lockwright::mutex> guard(mutex);
+ *
+ * What lockwright.h answers with a number is thrown as std::system_error, with that number; EOWNERDEAD as lockwright::owner_died, when the caller
+ * has the mutex. This file is all there is to it: link with -llockwright.
+ */
+#ifndef LOCKWRIGHT_HPP
+#define LOCKWRIGHT_HPP
+
+#include "lockwright.h"
+
+#include <cerrno>
+#include <chrono>
+#include <condition_variable>
+#include <mutex>
+#include <system_error>
+
+namespace lockwright {
+
+/*
+ * The owner before ended while it had the mutex. The caller has it now, and no guard knows of that yet: mend what it protects, and then
+ *
+ *     catch (const lockwright::owner_died &) {
+ *         std::unique_lock<lockwright::mutex> guard(mutex, std::adopt_lock);
+ *         ...
+ *         mutex.make_consistent();
+ *     }
+ *
+ * (Out of condition_variable::wait the lock has it already.)
+ */
+class owner_died : public std::system_error {
+public:
+    owner_died() : std::system_error(EOWNERDEAD, std::generic_category(), "the owner of the mutex ended while it had it") {}
+};
+
+namespace detail {
+
+inline void check(int error, const char *what) {
+    if (error == EOWNERDEAD) {
+        throw owner_died();
+    }
+    if (error != 0) {
+        throw std::system_error(error, std::generic_category(), what);
+    }
+}
+
+/* A time that is too far for a timespec is the last one that is not. */
+template <class Rep, class Period>
+timespec time_of(std::chrono::duration<Rep, Period> time) {
+    typedef std::chrono::duration<double> real_seconds;
+    const std::chrono::seconds last(std::chrono::seconds::rep(1) << 32);
+    timespec result = timespec();
+    if (time <= time.zero()) {
+        return result;
+    }
+    if (real_seconds(time) >= real_seconds(last)) {
+        result.tv_sec = static_cast<time_t>(last.count());
+        return result;
+    }
+    const std::chrono::seconds whole = std::chrono::duration_cast<std::chrono::seconds>(time);
+    /* Rounded up: never before the time. */
+    std::chrono::nanoseconds rest = std::chrono::duration_cast<std::chrono::nanoseconds>(time - whole);
+    if (rest < time - whole) {
+        rest += std::chrono::nanoseconds(1);
+    }
+    result.tv_sec = static_cast<time_t>(whole.count() + rest.count() / 1000000000);
+    result.tv_nsec = static_cast<long>(rest.count() % 1000000000);
+    return result;
+}
+
+/* LW_… numbers of the clocks the kernel waits by. steady_clock is CLOCK_MONOTONIC, and system_clock CLOCK_REALTIME, in all C++ libraries of Linux. */
+template <class Clock>
+struct kernel_clock {
+    static const bool is_one = false;
+};
+template <>
+struct kernel_clock<std::chrono::steady_clock> {
+    static const bool is_one = true;
+    static const int number = 1;
+};
+template <>
+struct kernel_clock<std::chrono::system_clock> {
+    static const bool is_one = true;
+    static const int number = 0;
+};
+
+/* By the steady clock. One that would be later than that can tell is its last. */
+template <class Rep, class Period>
+std::chrono::steady_clock::time_point after(const std::chrono::duration<Rep, Period> &time) {
+    typedef std::chrono::steady_clock clock;
+    const timespec span = time_of(time);
+    return clock::now() + std::chrono::duration_cast<clock::duration>(std::chrono::seconds(span.tv_sec)) +
+           std::chrono::duration_cast<clock::duration>(std::chrono::nanoseconds(span.tv_nsec));
+}
+
+/* Calls wait(clock, time) until it has another answer than ETIMEDOUT, or the time has come by its own clock. */
+template <class Clock, class Duration, class Wait, bool = kernel_clock<Clock>::is_one>
+struct until {
+    static int call(const std::chrono::time_point<Clock, Duration> &time, Wait wait) {
+        const timespec at = time_of(time.time_since_epoch());
+        return wait(kernel_clock<Clock>::number, &at);
+    }
+};
+template <class Clock, class Duration, class Wait>
+struct until<Clock, Duration, Wait, false> {
+    static int call(const std::chrono::time_point<Clock, Duration> &time, Wait wait) {
+        for (;;) {
+            const timespec at = time_of(after(time - Clock::now()).time_since_epoch());
+            const int error = wait(kernel_clock<std::chrono::steady_clock>::number, &at);
+            if (error != ETIMEDOUT || Clock::now() >= time) {
+                return error;
+            }
+        }
+    }
+};
+
+template <class Clock, class Duration, class Wait>
+int wait_until(const std::chrono::time_point<Clock, Duration> &time, Wait wait) {
+    return until<Clock, Duration, Wait>::call(time, wait);
+}
+
+} // namespace detail
+
+/* Options for a mutex with a ceiling, 1 to 99. */
+inline lw_mutex_options_t protect(unsigned ceiling) {
+    lw_mutex_options_t options = lw_mutex_options_t();
+    options.protocol = LW_PROTOCOL_PROTECT;
+    options.ceiling = ceiling;
+    return options;
+}
+
+/* Options for a mutex that survives the end of its owner. */
+inline lw_mutex_options_t robust() {
+    lw_mutex_options_t options = lw_mutex_options_t();
+    options.robust = 1;
+    return options;
+}
+
+/* BasicLockable, Lockable and TimedLockable. It has nothing to free, so one in static storage may still be used while the program ends. */
+class mutex {
+public:
+    typedef lw_mutex_t *native_handle_type;
+
+    /* With priority inheritance, and looking for deadlocks; initialised before any code executes where it is static. */
+    constexpr mutex() noexcept : mutex_ LW_MUTEX_INITIALIZER {}
+
+    /* Throws EINVAL for options that do not exist. */
+    explicit mutex(const lw_mutex_options_t &options) : mutex_() {
+        detail::check(lw_mutex_init(&mutex_, &options), "lockwright::mutex");
+    }
+
+    mutex(const mutex &) = delete;
+    mutex &operator=(const mutex &) = delete;
+
+    void lock() { detail::check(lw_mutex_lock(&mutex_), "lockwright::mutex::lock"); }
+
+    bool try_lock() { return is_taken(lw_mutex_trylock(&mutex_), EBUSY, "lockwright::mutex::try_lock"); }
+
+    template <class Rep, class Period>
+    bool try_lock_for(const std::chrono::duration<Rep, Period> &time) {
+        return try_lock_until(detail::after(time));
+    }
+
+    template <class Clock, class Duration>
+    bool try_lock_until(const std::chrono::time_point<Clock, Duration> &time) {
+        lw_mutex_t *const mutex = &mutex_;
+        const int error = detail::wait_until(
+            time, [mutex](int clock, const timespec *at) { return lw_mutex_lock_until(mutex, clock, at); });
+        return is_taken(error, ETIMEDOUT, "lockwright::mutex::try_lock_until");
+    }
+
+    /* Throws EPERM where the caller does not have it. */
+    void unlock() { detail::check(lw_mutex_unlock(&mutex_), "lockwright::mutex::unlock"); }
+
+    /* After owner_died: what it protects is whole again. */
+    void make_consistent() { detail::check(lw_mutex_make_consistent(&mutex_), "lockwright::mutex::make_consistent"); }
+
+    bool is_mine() const noexcept { return lw_mutex_is_mine(&mutex_) == 1; }
+
+    native_handle_type native_handle() noexcept { return &mutex_; }
+
+private:
+    static bool is_taken(int error, int refusal, const char *what) {
+        if (error == refusal) {
+            return false;
+        }
+        detail::check(error, what);
+        return true;
+    }
+
+    lw_mutex_t mutex_;
+};
+
+/* For lockwright::mutex. Where a wait throws, the lock owns the mutex if the caller has it. */
+class condition_variable {
+public:
+    typedef lw_cond_t *native_handle_type;
+
+    constexpr condition_variable() noexcept : cond_ LW_COND_INITIALIZER {}
+
+    /* Waits for those that were woken to leave. Not for one that was notified while its mutex is held by the caller: give the mutex back first. */
+    ~condition_variable() { (void)lw_cond_destroy(&cond_); }
+
+    condition_variable(const condition_variable &) = delete;
+    condition_variable &operator=(const condition_variable &) = delete;
+
+    void notify_one() noexcept { (void)lw_cond_signal(&cond_); }
+    void notify_all() noexcept { (void)lw_cond_broadcast(&cond_); }
+
+    void wait(std::unique_lock<mutex> &lock) { settle(lock, lw_cond_wait(&cond_, handle(lock))); }
+
+    template <class Predicate>
+    void wait(std::unique_lock<mutex> &lock, Predicate predicate) {
+        while (!predicate()) {
+            wait(lock);
+        }
+    }
+
+    template <class Clock, class Duration>
+    std::cv_status wait_until(std::unique_lock<mutex> &lock, const std::chrono::time_point<Clock, Duration> &time) {
+        lw_cond_t *const cond = &cond_;
+        lw_mutex_t *const mutex = handle(lock);
+        const int error = detail::wait_until(
+            time, [cond, mutex](int clock, const timespec *at) { return lw_cond_wait_until(cond, mutex, clock, at); });
+        return settle(lock, error);
+    }
+
+    template <class Clock, class Duration, class Predicate>
+    bool wait_until(std::unique_lock<mutex> &lock, const std::chrono::time_point<Clock, Duration> &time,
+                    Predicate predicate) {
+        while (!predicate()) {
+            if (wait_until(lock, time) == std::cv_status::timeout) {
+                return predicate();
+            }
+        }
+        return true;
+    }
+
+    template <class Rep, class Period>
+    std::cv_status wait_for(std::unique_lock<mutex> &lock, const std::chrono::duration<Rep, Period> &time) {
+        return wait_until(lock, detail::after(time));
+    }
+
+    template <class Rep, class Period, class Predicate>
+    bool wait_for(std::unique_lock<mutex> &lock, const std::chrono::duration<Rep, Period> &time, Predicate predicate) {
+        return wait_until(lock, detail::after(time), predicate);
+    }
+
+    native_handle_type native_handle() noexcept { return &cond_; }
+
+private:
+    static lw_mutex_t *handle(std::unique_lock<mutex> &lock) {
+        if (!lock.owns_lock()) {
+            throw std::system_error(EPERM, std::generic_category(), "lockwright::condition_variable::wait");
+        }
+        return lock.mutex()->native_handle();
+    }
+
+    static std::cv_status settle(std::unique_lock<mutex> &lock, int error) {
+        if (error == ETIMEDOUT) {
+            return std::cv_status::timeout;
+        }
+        if (error != 0 && !lock.mutex()->is_mine()) {
+            lock.release();
+        }
+        detail::check(error, "lockwright::condition_variable::wait");
+        return std::cv_status::no_timeout;
+    }
+
+    lw_cond_t cond_;
+};
+
+} // namespace lockwright
+
+#endif /* LOCKWRIGHT_HPP */

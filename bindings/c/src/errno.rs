@@ -1,0 +1,54 @@
+//! Errors as C has them, and the border that no panic crosses.
+
+use crate::deadlock;
+use libc::c_int;
+use lockwright::SysError;
+use lockwright::mutex::{Acquired, RawError, RawMutex};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+/// Calls `body`. A panic in it, which is a fault of this library, is EIO.
+#[inline]
+pub fn guarded(body: impl FnOnce() -> c_int) -> c_int {
+    catch_unwind(AssertUnwindSafe(body)).unwrap_or(libc::EIO)
+}
+
+/// How an attempt to take `mutex` ended.
+#[inline]
+pub fn of_acquired(mutex: &RawMutex, result: Result<Acquired, RawError>) -> c_int {
+    match result {
+        Ok(Acquired::Clean) => 0,
+        Ok(Acquired::OwnerDied) => libc::EOWNERDEAD,
+        Err(error) => of_error(mutex, error),
+    }
+}
+
+/// How anything else with `mutex` ended.
+#[inline]
+pub fn of_done(mutex: &RawMutex, result: Result<(), RawError>) -> c_int {
+    match result {
+        Ok(()) => 0,
+        Err(error) => of_error(mutex, error),
+    }
+}
+
+#[cold]
+pub fn of_error(mutex: &RawMutex, error: RawError) -> c_int {
+    match error {
+        RawError::Busy => libc::EBUSY,
+        RawError::TimedOut => libc::ETIMEDOUT,
+        RawError::Deadlock(cycle) => {
+            deadlock::note(mutex, cycle);
+            libc::EDEADLK
+        }
+        RawError::NotRecoverable => libc::ENOTRECOVERABLE,
+        RawError::AboveCeiling | RawError::BadKind => libc::EINVAL,
+        RawError::NotOwner => libc::EPERM,
+        RawError::TooOften => libc::EAGAIN,
+        RawError::Sys(error) => of_sys(error),
+    }
+}
+
+/// Never 0: that would be success.
+pub fn of_sys(error: SysError) -> c_int {
+    if error.errno > 0 { error.errno } else { libc::EIO }
+}

@@ -1,0 +1,26 @@
+//! Lockwright for C and C++: what `include/lockwright.h` declares. The comments on public items are the header's.
+//!
+//! | file | what |
+//! |---|---|
+//! | `mutex` | `lw_mutex_*` |
+//! | `cond` | `lw_cond_*` |
+//! | `deadlock` | the last deadlock of each thread |
+//! | `section` | `lw_section_*` |
+//! | `argument` | whether what C gave is what it should be |
+//! | `errno` | errors as numbers |
+//!
+//! Every function answers with an error number. Objects carry a check value, so that memory that was never initialised, or was destroyed, is
+//! refused. A panic ends at the border, as EIO.
+
+#![allow(non_camel_case_types)] // They are C's names.
+#![allow(clippy::missing_safety_doc)] // The header's head says once what all of them ask for.
+
+mod argument;
+mod cond;
+mod deadlock;
+mod errno;
+mod mutex;
+mod section;
+
+#[cfg(not(all(target_os = "linux", target_pointer_width = "64")))]
+compile_error!("the layout of lw_mutex_t is that of 64 bits Linux, whose kernel walks lists through it");

@@ -1,0 +1,278 @@
+//! What is written in C and C++ here (tests/*.c, tests/*.cpp, examples), compiled by the machine's compiler, linked with the library in each way, and run.
+//! Each test has a twin, compiled with TWIN, that must fail.
+//!
+//! Without a compiler these are skipped, with a word; LOCKWRIGHT_REQUIRE_CC=1 makes that a failure.
+
+#[path = "../../../crates/rt/tests/realtime/machine.rs"]
+mod machine;
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+use std::sync::OnceLock;
+
+/// How a test in C says that the machine does not allow it.
+const SKIPPED: i32 = 77;
+const WARNINGS: [&str; 4] = ["-Wall", "-Wextra", "-Wpedantic", "-Werror"];
+const SANITIZERS: [&str; 3] = ["-fsanitize=address,undefined", "-fno-sanitize-recover=all", "-fno-omit-frame-pointer"];
+/// What the static library needs of the system; lockwright.pc has the same.
+const SYSTEM: [&str; 5] = ["-lutil", "-lrt", "-lpthread", "-lm", "-ldl"];
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Linking {
+    Static,
+    Shared,
+    Sanitized,
+}
+
+fn here() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+}
+
+/// The library under the names it is installed by.
+fn library() -> &'static Path {
+    static FOLDER: OnceLock<PathBuf> = OnceLock::new();
+    FOLDER.get_or_init(|| {
+        // Tests do not get the library of their package built: nothing in Rust links with it.
+        let built = run(Command::new(env!("CARGO")).current_dir(here()).args([
+            "build",
+            "--lib",
+            "--profile",
+            if cfg!(debug_assertions) { "test" } else { "release" },
+            "--package",
+            "lockwright-c",
+            "--message-format",
+            "json-render-diagnostics",
+        ]));
+        assert!(built.status.success(), "{}", said(&built));
+        let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("c");
+        let _ = std::fs::remove_dir_all(&folder);
+        std::fs::create_dir_all(&folder).expect("a folder");
+        let is_ours = |message: &serde_json::Value| message["target"]["name"] == "lockwright_c";
+        for line in String::from_utf8_lossy(&built.stdout).lines() {
+            let message: serde_json::Value = serde_json::from_str(line).expect("what cargo says");
+            for file in message["filenames"].as_array().into_iter().flatten().filter(|_| is_ours(&message)) {
+                let file = Path::new(file.as_str().expect("a path"));
+                let extension = file.extension().and_then(|extension| extension.to_str());
+                let names = match extension {
+                    Some("a") => vec!["liblockwright.a".to_owned()],
+                    Some("so") => vec!["liblockwright.so".to_owned(), soname()],
+                    _ => vec![],
+                };
+                for name in names {
+                    std::os::unix::fs::symlink(file, folder.join(name)).expect("a link");
+                }
+            }
+        }
+        folder
+    })
+}
+
+fn soname() -> String {
+    format!("liblockwright.so.{}.{}", env!("CARGO_PKG_VERSION_MAJOR"), env!("CARGO_PKG_VERSION_MINOR"))
+}
+
+fn run(command: &mut Command) -> Output {
+    command.output().unwrap_or_else(|error| panic!("{command:?} does not start: {error}"))
+}
+
+fn said(output: &Output) -> String {
+    format!("{}\n{}{}", output.status, String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr))
+}
+
+fn compiler(file: &Path) -> String {
+    let (variable, name) =
+        if file.extension().is_some_and(|extension| extension == "cpp") { ("CXX", "c++") } else { ("CC", "cc") };
+    std::env::var(variable).unwrap_or_else(|_| name.to_owned())
+}
+
+/// Whether there are compilers, and the sanitizers where they are wanted.
+fn require_compilers(linking: Linking) -> bool {
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR"));
+    for name in ["probe.c", "probe.cpp"] {
+        let file = folder.join(format!("{}-{linking:?}-{name}", std::process::id()));
+        std::fs::write(&file, "int main(void) { return 0; }\n").expect("can be written");
+        let mut command = Command::new(compiler(&file));
+        command.arg(&file).arg("-o").arg(file.with_extension("out"));
+        if linking == Linking::Sanitized {
+            command.args(SANITIZERS);
+        }
+        let why = match command.output() {
+            Ok(output) if output.status.success() => continue,
+            Ok(output) => said(&output),
+            Err(error) => error.to_string(),
+        };
+        let why = format!("{command:?}: {why}\ninstall a C and a C++ compiler (Debian: gcc g++), or set CC and CXX");
+        assert!(std::env::var_os("LOCKWRIGHT_REQUIRE_CC").is_none(), "{why}");
+        eprintln!("skipped: {why}");
+        return false;
+    }
+    true
+}
+
+fn compile(file: &Path, linking: Linking, options: &[&str]) -> PathBuf {
+    let library = library();
+    let name = file.file_name().expect("a name").to_string_lossy().into_owned();
+    let program = library.join(format!("{name}-{linking:?}{}", options.concat()));
+    let mut command = Command::new(compiler(file));
+    command.args(WARNINGS).args(options).args(["-O1", "-g", "-pthread"]).arg("-I").arg(here().join("include"));
+    command.arg(if name.ends_with(".cpp") { "-std=c++17" } else { "-std=c11" }).arg(file).arg("-o").arg(&program);
+    match linking {
+        Linking::Static => command.arg(library.join("liblockwright.a")).args(SYSTEM),
+        Linking::Sanitized => command.args(SANITIZERS).arg(library.join("liblockwright.a")).args(SYSTEM),
+        Linking::Shared => {
+            let rpath = format!("-Wl,-rpath,{}", library.display());
+            command.arg("-L").arg(library).args(["-llockwright", &rpath])
+        }
+    };
+    let compiled = run(&mut command);
+    assert!(compiled.status.success(), "{command:?}: {}", said(&compiled));
+    program
+}
+
+fn files(folder: &str, extension: &str) -> Vec<PathBuf> {
+    let folder = std::fs::read_dir(here().join(folder)).expect("a folder");
+    let mut files: Vec<_> = folder.map(|entry| entry.expect("an entry").path()).collect();
+    files.retain(|file| file.extension().is_some_and(|found| found == extension));
+    files.sort();
+    assert!(!files.is_empty(), "no file is tested");
+    files
+}
+
+fn programs() -> Vec<PathBuf> {
+    [files("tests", "c"), files("tests", "cpp")].concat()
+}
+
+/// Runs a test, with the machine to itself where it needs real-time priorities. `None` where the machine does not allow it.
+fn perform(file: &Path, linking: Linking, options: &[&str]) -> Option<Output> {
+    let is_realtime = file.file_stem().is_some_and(|name| name == "realtime");
+    let _machine = if is_realtime { Some(machine::require_realtime()?) } else { None };
+    let output = run(&mut Command::new(compile(file, linking, options)));
+    assert!(output.status.code() != Some(SKIPPED), "the machine allowed it: {}", said(&output));
+    Some(output)
+}
+
+fn all_hold(linking: Linking) {
+    if !require_compilers(linking) {
+        return;
+    }
+    for file in programs() {
+        if let Some(output) = perform(&file, linking, &[]) {
+            assert!(output.status.success(), "{}, {linking:?}: {}", file.display(), said(&output));
+        }
+    }
+}
+
+#[test]
+fn with_the_static_library() {
+    all_hold(Linking::Static);
+}
+
+#[test]
+fn with_the_shared_library() {
+    all_hold(Linking::Shared);
+}
+
+#[test]
+fn under_address_and_undefined_behaviour_sanitizer() {
+    all_hold(Linking::Sanitized);
+}
+
+#[test]
+fn every_twin_fails() {
+    if !require_compilers(Linking::Static) {
+        return;
+    }
+    for file in programs() {
+        if let Some(output) = perform(&file, Linking::Static, &["-DTWIN"]) {
+            // By a check, not by a crash or the alarm.
+            assert_eq!(output.status.code(), Some(1), "the twin of {}: {}", file.display(), said(&output));
+        }
+    }
+}
+
+/// The twin of the sanitizers: they see what a program does to a mutex beyond its end.
+#[test]
+fn the_sanitizer_sees_a_write_behind_a_mutex() {
+    if !require_compilers(Linking::Sanitized) {
+        return;
+    }
+    let file = library().join("behind.c");
+    let text = "#include <lockwright.h>\n#include <stdlib.h>\n#include <string.h>\nint main(void) {\n    \
+                lw_mutex_t *mutex = malloc(sizeof *mutex);\n    if (!mutex || lw_mutex_init(mutex, NULL)) return 0;\n    \
+                volatile size_t size = sizeof *mutex;\n    memset(mutex, 0, size + 1);\n    \
+                return lw_mutex_lock(mutex) == 0;\n}\n";
+    std::fs::write(&file, text).expect("can be written");
+    let output = run(&mut Command::new(compile(&file, Linking::Sanitized, &[])));
+    assert!(!output.status.success() && said(&output).contains("heap-buffer-overflow"), "{}", said(&output));
+}
+
+#[test]
+fn the_examples_do_what_they_say() {
+    if !require_compilers(Linking::Static) {
+        return;
+    }
+    for file in [files("examples", "c"), files("examples", "cpp")].concat() {
+        let output = run(&mut Command::new(compile(&file, Linking::Shared, &[])));
+        assert!(output.status.success(), "{}: {}", file.display(), said(&output));
+    }
+}
+
+/// In every language they are for, twice in one file, without a warning.
+#[test]
+fn the_headers_compile_alone() {
+    if !require_compilers(Linking::Static) {
+        return;
+    }
+    let c = ("lockwright.h", "c", &["-std=c11", "-std=c17", "-std=gnu11"][..]);
+    let cpp = ("lockwright.h", "cpp", &["-std=c++11", "-std=c++20"][..]);
+    let hpp = ("lockwright.hpp", "cpp", &["-std=c++11", "-std=c++14", "-std=c++17", "-std=c++20"][..]);
+    for (header, extension, languages) in [c, cpp, hpp] {
+        let file = library().join(format!("alone-{header}.{extension}"));
+        let text = format!(
+            "#include \"{header}\"\n#include \"{header}\"\nlw_mutex_t m[] = {{LW_MUTEX_INITIALIZER, \
+             LW_MUTEX_PROTECT_INITIALIZER(7)}};\nlw_cond_t c = LW_COND_INITIALIZER;\n"
+        );
+        std::fs::write(&file, text).expect("can be written");
+        for language in languages {
+            let mut command = Command::new(compiler(&file));
+            command.args(WARNINGS).args([language, "-Wconversion", "-fsyntax-only", "-I"]);
+            command.arg(here().join("include")).arg(&file);
+            let compiled = run(&mut command);
+            assert!(compiled.status.success(), "{command:?}: {}", said(&compiled));
+        }
+    }
+}
+
+/// What a program can see of the shared library is what the header has, and its name says the version of that.
+#[test]
+fn the_shared_library_exports_nothing_else() {
+    if !require_compilers(Linking::Shared) {
+        return;
+    }
+    let file = library().join("liblockwright.so");
+    let symbols = run(Command::new("nm").args(["-D", "--defined-only"]).arg(&file));
+    assert!(symbols.status.success(), "{}", said(&symbols));
+    let header = std::fs::read_to_string(here().join("include/lockwright.h")).expect("the header");
+    let text = String::from_utf8_lossy(&symbols.stdout).into_owned();
+    let names: Vec<_> = text.lines().filter_map(|line| line.split_whitespace().last()).collect();
+    assert!(names.len() >= 25, "{names:?}");
+    for name in names {
+        assert!(header.contains(&format!("{name}(")), "{name} is exported");
+    }
+    let dynamic = run(Command::new("readelf").arg("-d").arg(&file));
+    let text = String::from_utf8_lossy(&dynamic.stdout).into_owned();
+    assert!(text.contains(&format!("[{}]", soname())) && text.contains("NODELETE"), "{text}");
+}
+
+/// What lock and unlock cost beside the C library's; only measured.
+#[test]
+#[ignore = "a measurement: cargo test --release -p lockwright-c --test c -- --ignored --nocapture uncontended"]
+fn uncontended() {
+    if !require_compilers(Linking::Static) {
+        return;
+    }
+    for linking in [Linking::Static, Linking::Shared] {
+        let output = run(&mut Command::new(compile(&here().join("benches/uncontended.c"), linking, &[])));
+        println!("{linking:?}: {}", said(&output));
+    }
+}

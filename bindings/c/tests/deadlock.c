@@ -1,0 +1,91 @@
+/* A thread is told that it would wait for itself, and along which cycle. */
+#define _GNU_SOURCE
+#include "lockwright.h"
+
+#include "check.h"
+#include <sys/syscall.h>
+
+enum { LINKS_MAX = 64, THREADS = 3 };
+
+#ifdef TWIN
+enum { UNCHECKED = 1 };
+#else
+enum { UNCHECKED = 0 };
+#endif
+
+static lw_mutex_t mutexes[THREADS];
+static uint32_t threads[THREADS];
+static pthread_barrier_t all_have_one;
+static int told;
+
+/* Has its own mutex, and asks for the next one's. */
+static void *closes(void *argument) {
+    size_t me = (size_t)argument, length = 99;
+    lw_deadlock_link_t links[LINKS_MAX];
+    threads[me] = (uint32_t)syscall(SYS_gettid);
+    EXPECT(0, lw_deadlock_cycle(links, LINKS_MAX, &length));
+    CHECK(length == 0);
+    EXPECT(0, lw_mutex_lock(&mutexes[me]));
+    pthread_barrier_wait(&all_have_one);
+    struct timespec time = ms(WAIT_S_MAX * 1000L / 10);
+    int taken = lw_mutex_lock_for(&mutexes[(me + 1) % THREADS], &time);
+    if (taken == EDEADLK) {
+        __atomic_fetch_add(&told, 1, __ATOMIC_SEQ_CST);
+        for (int again = 0; again < 2; again++) {
+            EXPECT(0, lw_deadlock_cycle(links, LINKS_MAX, &length));
+            CHECK(length == THREADS);
+            for (size_t i = 0; i < THREADS; i++) {
+                CHECK(links[i].thread == threads[(me + i) % THREADS]);
+                CHECK(links[i].mutex == &mutexes[(me + i + 1) % THREADS]);
+            }
+        }
+        /* No more than there is room for. */
+        memset(links, 0, sizeof links);
+        EXPECT(0, lw_deadlock_cycle(links, 1, &length));
+        CHECK(length == THREADS && links[0].thread == threads[me] && links[1].mutex == NULL);
+    } else {
+        EXPECT(0, taken);
+        EXPECT(0, lw_mutex_unlock(&mutexes[(me + 1) % THREADS]));
+    }
+    EXPECT(0, lw_mutex_unlock(&mutexes[me]));
+    return argument;
+}
+
+static void one_of_a_cycle_is_told(uint32_t protocol) {
+    pthread_t started[THREADS];
+    lw_mutex_options_t options = {.protocol = protocol, .unchecked = UNCHECKED};
+    pthread_barrier_init(&all_have_one, NULL, THREADS);
+    told = 0;
+    for (size_t i = 0; i < THREADS; i++) {
+        EXPECT(0, lw_mutex_init(&mutexes[i], &options));
+    }
+    for (size_t i = 0; i < THREADS; i++) {
+        started[i] = start(closes, (void *)i);
+    }
+    for (size_t i = 0; i < THREADS; i++) {
+        join(started[i]);
+    }
+    CHECK(told == 1);
+    pthread_barrier_destroy(&all_have_one);
+}
+
+static void own(void) {
+    lw_mutex_t mutex = LW_MUTEX_INITIALIZER;
+    lw_deadlock_link_t link;
+    size_t length;
+    EXPECT(0, lw_mutex_lock(&mutex));
+    EXPECT(EDEADLK, lw_mutex_lock(&mutex));
+    EXPECT(0, lw_deadlock_cycle(&link, 1, &length));
+    CHECK(length == 1 && link.mutex == &mutex && link.thread == (uint32_t)syscall(SYS_gettid) && link.reserved == 0);
+    EXPECT(0, lw_mutex_unlock(&mutex));
+}
+
+int main(void) {
+    begin_test();
+    for (int round = 0; round < 20; round++) {
+        one_of_a_cycle_is_told(LW_PROTOCOL_INHERIT);
+        one_of_a_cycle_is_told(LW_PROTOCOL_NONE);
+    }
+    own();
+    return 0;
+}

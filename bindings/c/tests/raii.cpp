@@ -1,0 +1,159 @@
+// lockwright.hpp with what the standard library has for mutexes.
+#include "lockwright.hpp"
+
+#include "check.h"
+#include <thread>
+#include <vector>
+
+#ifdef TWIN
+// A guard that takes nothing.
+template <class T>
+struct guard_of {
+    explicit guard_of(T &) {}
+};
+#else
+template <class T>
+using guard_of = std::lock_guard<T>;
+#endif
+
+using namespace std::chrono_literals;
+
+static lockwright::mutex global;
+static long count;
+
+static void nothing_is_lost() {
+    std::vector<std::thread> threads;
+    for (int i = 0; i < 4; i++) {
+        threads.emplace_back([] {
+            for (int round = 0; round < 5000; round++) {
+                guard_of<lockwright::mutex> guard(global);
+                volatile long *place = &count;
+                const long seen = *place;
+                if (round % 16 == 0) {
+                    std::this_thread::yield();
+                }
+                *place = seen + 1;
+            }
+        });
+    }
+    for (std::thread &thread : threads) {
+        thread.join();
+    }
+    CHECK(count == 4 * 5000);
+}
+
+// A clock the kernel does not know.
+struct half_clock {
+    typedef std::chrono::microseconds duration;
+    typedef duration::rep rep;
+    typedef duration::period period;
+    typedef std::chrono::time_point<half_clock> time_point;
+    static const bool is_steady = true;
+    static time_point now() {
+        const auto time = std::chrono::steady_clock::now().time_since_epoch() / 2;
+        return time_point(std::chrono::duration_cast<duration>(time));
+    }
+};
+
+static void time_outs() {
+    std::unique_lock<lockwright::mutex> mine(global);
+    std::thread([] {
+        CHECK(!global.try_lock());
+        const auto begin = std::chrono::steady_clock::now();
+        CHECK(!global.try_lock_for(10ms));
+        CHECK(!global.try_lock_for(-10ms));
+        CHECK(!global.try_lock_until(std::chrono::system_clock::now() + 10ms));
+        CHECK(!global.try_lock_until(std::chrono::system_clock::time_point::min()));
+        CHECK(std::chrono::steady_clock::now() - begin >= 20ms);
+        const auto half = half_clock::now() + 10ms;
+        CHECK(!global.try_lock_until(half));
+        CHECK(half_clock::now() >= half);
+        std::unique_lock<lockwright::mutex> lock(global, 1ms);
+        CHECK(!lock.owns_lock());
+    }).join();
+    mine.unlock();
+    CHECK(global.try_lock_for(std::chrono::hours::max()));
+    global.unlock();
+    CHECK(global.try_lock_until(std::chrono::steady_clock::time_point::max()));
+    global.unlock();
+    CHECK(global.try_lock_for(std::chrono::duration<double>(0.5)));
+    global.unlock();
+}
+
+static int error_of(void (*body)()) {
+    try {
+        body();
+    } catch (const std::system_error &error) {
+        return error.code().value();
+    }
+    return 0;
+}
+
+static void errors() {
+    EXPECT(EPERM, error_of([] { global.unlock(); }));
+    EXPECT(EINVAL, error_of([] { lockwright::mutex wrong(lockwright::protect(100)); }));
+    EXPECT(EDEADLK, error_of([] {
+               std::lock_guard<lockwright::mutex> guard(global);
+               global.lock();
+           }));
+    EXPECT(EPERM, error_of([] {
+               lockwright::condition_variable condition;
+               std::unique_lock<lockwright::mutex> lock(global, std::defer_lock);
+               condition.wait(lock);
+           }));
+    CHECK(global.try_lock());
+    global.unlock();
+}
+
+static void owners_that_end() {
+    lockwright::mutex robust(lockwright::robust());
+    std::thread([&] { robust.lock(); }).join();
+    bool is_told = false;
+    try {
+        std::lock_guard<lockwright::mutex> guard(robust);
+    } catch (const lockwright::owner_died &) {
+        std::unique_lock<lockwright::mutex> guard(robust, std::adopt_lock);
+        robust.make_consistent();
+        is_told = true;
+    }
+    CHECK(is_told);
+    CHECK(robust.try_lock());
+    robust.unlock();
+}
+
+static void conditions() {
+    lockwright::condition_variable condition;
+    int stage = 0;
+    std::thread other([&] {
+        std::unique_lock<lockwright::mutex> lock(global);
+        condition.wait(lock, [&] { return stage == 1; });
+        CHECK(lock.owns_lock() && global.is_mine());
+        stage = 2;
+        condition.notify_all();
+    });
+    {
+        std::unique_lock<lockwright::mutex> lock(global);
+        stage = 1;
+        condition.notify_one();
+        CHECK(condition.wait_for(lock, 30s, [&] { return stage == 2; }));
+        CHECK(condition.wait_for(lock, 5ms) == std::cv_status::timeout);
+        CHECK(condition.wait_until(lock, std::chrono::system_clock::now() + 5ms) == std::cv_status::timeout);
+        CHECK(!condition.wait_until(lock, half_clock::now() + 5ms, [] { return false; }));
+        CHECK(lock.owns_lock() && global.is_mine());
+    }
+    other.join();
+    // Two at once, by std::lock and std::scoped_lock.
+    lockwright::mutex second;
+    std::scoped_lock<lockwright::mutex, lockwright::mutex> both(global, second);
+    CHECK(global.is_mine() && second.is_mine());
+}
+
+int main() {
+    begin_test();
+    nothing_is_lost();
+    time_outs();
+    errors();
+    owners_that_end();
+    conditions();
+    return 0;
+}

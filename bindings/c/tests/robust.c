@@ -1,0 +1,128 @@
+/* Owners that end: threads, processes that exit, and processes that are killed at any point. */
+#define _GNU_SOURCE
+#include "lockwright.h"
+
+#include "check.h"
+#include <signal.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+
+enum { KILLS = 200 };
+
+#ifdef TWIN
+enum { ROBUST = 0, PATIENCE_MS = 200 };
+#else
+enum { ROBUST = 1, PATIENCE_MS = WAIT_S_MAX * 1000 };
+#endif
+
+struct shared {
+    lw_mutex_t mutex;
+    /* Equal unless somebody ended between the two. */
+    volatile long first, second;
+};
+
+static struct shared *shared;
+
+static int lock(void) {
+    struct timespec time = ms(PATIENCE_MS);
+    return lw_mutex_lock_for(&shared->mutex, &time);
+}
+
+static void *takes_and_ends(void *unused) {
+    EXPECT(0, lock());
+    return unused;
+}
+
+static void *is_refused(void *unused) {
+    EXPECT(ENOTRECOVERABLE, lock());
+    EXPECT(ENOTRECOVERABLE, lw_mutex_trylock(&shared->mutex));
+    return unused;
+}
+
+static void heal_and_give_up(void) {
+    EXPECT(EINVAL, lw_mutex_make_consistent(&shared->mutex));
+    join(start(takes_and_ends, NULL));
+    EXPECT(EOWNERDEAD, lock());
+    EXPECT(0, lw_mutex_make_consistent(&shared->mutex));
+    EXPECT(EINVAL, lw_mutex_make_consistent(&shared->mutex));
+    EXPECT(0, lw_mutex_unlock(&shared->mutex));
+    EXPECT(0, lock());
+    EXPECT(0, lw_mutex_unlock(&shared->mutex));
+    join(start(takes_and_ends, NULL));
+    EXPECT(EOWNERDEAD, lw_mutex_trylock(&shared->mutex));
+    EXPECT(0, lw_mutex_unlock(&shared->mutex));
+    join(start(is_refused, NULL));
+    EXPECT(ENOTRECOVERABLE, lock());
+    EXPECT(0, lw_mutex_destroy(&shared->mutex));
+}
+
+static void works(void) {
+    for (;;) {
+        int taken = lock();
+        CHECK(taken == 0 || taken == EOWNERDEAD);
+        if (taken == EOWNERDEAD) {
+            shared->second = shared->first;
+            EXPECT(0, lw_mutex_make_consistent(&shared->mutex));
+        }
+        shared->first++;
+        shared->second++;
+        EXPECT(0, lw_mutex_unlock(&shared->mutex));
+    }
+}
+
+/* Two processes work, and one of them is killed; whatever it did, the others go on. */
+static void killed_at_any_point(void) {
+    uint64_t state = 7;
+    int died = 0;
+    for (int round = 0; round < KILLS; round++) {
+        pid_t children[2];
+        for (int i = 0; i < 2; i++) {
+            children[i] = fork();
+            CHECK(children[i] >= 0);
+            if (children[i] == 0) {
+                begin_test();
+                works();
+            }
+        }
+        state = state * 6364136223846793005u + 1442695040888963407u;
+        struct timespec nap = {0, (long)(state >> 44)}; /* Up to a millisecond. */
+        nanosleep(&nap, NULL);
+        for (int i = 0; i < 2; i++) {
+            int status;
+            CHECK(kill(children[i], SIGKILL) == 0 && waitpid(children[i], &status, 0) == children[i]);
+            CHECK(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
+            int taken = lock();
+            CHECK(taken == 0 || taken == EOWNERDEAD);
+            died += taken == EOWNERDEAD;
+            if (taken == 0) {
+                CHECK(shared->first == shared->second);
+            } else {
+                shared->second = shared->first;
+                EXPECT(0, lw_mutex_make_consistent(&shared->mutex));
+            }
+            EXPECT(0, lw_mutex_unlock(&shared->mutex));
+        }
+    }
+    printf("%d kills, %d of an owner, %ld rounds of work\n", 2 * KILLS, died, shared->first);
+}
+
+int main(void) {
+    begin_test();
+    shared = mmap(NULL, sizeof *shared, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    CHECK(shared != MAP_FAILED);
+    for (unsigned bits = 0; bits < 8; bits++) {
+        lw_mutex_options_t options = {.robust = ROBUST, .shared = 1};
+        options.protocol = bits & 1 ? LW_PROTOCOL_NONE : LW_PROTOCOL_INHERIT;
+        options.unlock = bits & 2 ? LW_UNLOCK_SERIAL : LW_UNLOCK_PARALLEL;
+        options.recursive = bits >> 2 & 1;
+        EXPECT(0, lw_mutex_init(&shared->mutex, &options));
+        heal_and_give_up();
+        if (bits < 4) {
+            EXPECT(0, lw_mutex_init(&shared->mutex, &options));
+            shared->first = shared->second = 0;
+            killed_at_any_point();
+            EXPECT(0, lw_mutex_destroy(&shared->mutex));
+        }
+    }
+    return 0;
+}
