@@ -135,6 +135,7 @@ fn not_simply(mutex: &RawMutex, limit: Limit, taken: Result<Acquired, RawError>)
 ///
 /// BOUND: CONFIRMATIONS naps, where it does.
 fn confirm(mutex: &RawMutex, limit: Limit) -> c_int {
+    let _quiet = Quiet::new();
     for _ in 0..CONFIRMATIONS {
         if mutex::nap(CONFIRM_NAP_NS, limit) {
             return ETIMEDOUT;

@@ -368,6 +368,10 @@ impl RawCondvar {
     /// Wakes those that were moved to the mutex, who say good-bye before they wait for it again. Not where they wait with inheritance for what
     /// the caller has: says so.
     fn wake_moved(&self) -> bool {
+        // As in `try_to_move`.
+        if self.scope() == Scope::Shared {
+            return true;
+        }
         self.looking(|| {
             // ORDERING: Relaxed: one looks at a time.
             if self.shown.load(Ordering::Relaxed) == 0 {
@@ -448,6 +452,10 @@ impl RawCondvar {
 
     /// Moves the first waiter to its mutex, if the caller holds that, or all. Says whether it did.
     fn try_to_move(&self, all: bool) -> bool {
+        // Nobody is; and `look` is for the threads of one process.
+        if self.scope() == Scope::Shared {
+            return false;
+        }
         // BOUND: ATTEMPTS_MAX rounds.
         for _ in 0..ATTEMPTS_MAX {
             let moved = self.looking(|| {

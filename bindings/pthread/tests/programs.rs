@@ -1,0 +1,220 @@
+//! Programs in C and C++ that know nothing of this library, each a process with it preloaded, under every policy.
+//!
+//! Skipped, with a word, where there is no compiler (LOCKWRIGHT_REQUIRE_CC=1 makes that a failure), and those that need real-time priorities
+//! where these are not to be had (LOCKWRIGHT_REQUIRE_RT=1).
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+use std::sync::{Mutex, OnceLock};
+use std::time::{Duration, Instant};
+
+/// A program that takes longer hangs.
+const TIME_MAX: Duration = Duration::from_secs(240);
+/// What a program says that needs real-time priorities and has no right to them.
+const NO_RIGHT: i32 = 77;
+
+const POLICIES: [&[(&str, &str)]; 6] = [
+    &[],
+    &[("LOCKWRIGHT_PROTOCOL", "inherit")],
+    &[("LOCKWRIGHT_UNLOCK", "serial")],
+    &[("LOCKWRIGHT_UNLOCK", "auto"), ("LOCKWRIGHT_DEADLOCK", "error")],
+    &[("LOCKWRIGHT_DEADLOCK", "report")],
+    &[("LOCKWRIGHT_PROTOCOL", "inherit"), ("LOCKWRIGHT_DEADLOCK", "report")],
+];
+
+/// The library of the same build as this test.
+fn library() -> PathBuf {
+    let test = std::env::current_exe().expect("the path of this test");
+    let folder = test.parent().and_then(Path::parent).expect("a test lies in `deps`");
+    let library = folder.join("liblockwright_pthread.so");
+    assert!(library.exists(), "{} is built with its tests", library.display());
+    library
+}
+
+fn is_required(variable: &str) -> bool {
+    std::env::var_os(variable).is_some_and(|value| value == "1")
+}
+
+/// Real-time programs would disturb each other.
+fn turn() -> std::sync::MutexGuard<'static, ()> {
+    static TURN: Mutex<()> = Mutex::new(());
+    TURN.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+}
+
+struct Program(PathBuf);
+
+impl Program {
+    /// `None` where there is no compiler.
+    fn build(source: &str) -> Option<Self> {
+        static FOLDER: OnceLock<tempfile::TempDir> = OnceLock::new();
+        let folder = FOLDER.get_or_init(|| tempfile::tempdir().expect("a folder for programs"));
+        let (compiler, standard) = if source.ends_with(".cpp") { ("c++", "-std=c++17") } else { ("cc", "-std=gnu11") };
+        let program = folder.path().join(source.replace('.', "-"));
+        let compiled = Command::new(compiler)
+            .args([standard, "-O2", "-Wall", "-Wextra", "-Werror", "-pthread", "-o"])
+            .arg(&program)
+            .arg(Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/programs").join(source))
+            .output();
+        match compiled {
+            Ok(output) => {
+                assert!(output.status.success(), "{source}: {}", String::from_utf8_lossy(&output.stderr));
+                Some(Self(program))
+            }
+            Err(error) => {
+                assert!(!is_required("LOCKWRIGHT_REQUIRE_CC"), "{compiler}: {error}");
+                eprintln!("skipped: there is no {compiler} ({error})");
+                None
+            }
+        }
+    }
+
+    fn run(&self, arguments: &[&str], environment: &[(&str, &str)]) -> Output {
+        let mut child = Command::new(&self.0)
+            .args(arguments)
+            .env_remove("LOCKWRIGHT_PROTOCOL")
+            .env_remove("LOCKWRIGHT_UNLOCK")
+            .env_remove("LOCKWRIGHT_DEADLOCK")
+            .env("LD_PRELOAD", library())
+            .envs(environment.iter().copied())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .expect("a process");
+        let start = Instant::now();
+        while child.try_wait().expect("the child is ours").is_none() {
+            if start.elapsed() > TIME_MAX {
+                child.kill().expect("the child is ours");
+                panic!("{} {arguments:?} with {environment:?} hangs", self.0.display());
+            }
+            std::thread::sleep(Duration::from_millis(2));
+        }
+        child.wait_with_output().expect("the child is ours")
+    }
+
+    /// All of it holds. Says what it wrote on stderr; `None` where it had no right to real-time priorities.
+    fn holds(&self, arguments: &[&str], environment: &[(&str, &str)]) -> Option<String> {
+        let output = self.run(arguments, environment);
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        if output.status.code() == Some(NO_RIGHT) {
+            assert!(!is_required("LOCKWRIGHT_REQUIRE_RT"), "no right to real-time priorities");
+            eprintln!("skipped: no right to real-time priorities");
+            return None;
+        }
+        let name = self.0.display();
+        assert!(output.status.success(), "{name} {arguments:?} with {environment:?}: {}\n{said}", output.status);
+        Some(said)
+    }
+}
+
+/// Under every policy, and nothing is said.
+fn holds_always(source: &str, arguments: &[&str]) {
+    let _turn = turn();
+    let Some(program) = Program::build(source) else { return };
+    for policy in POLICIES {
+        if let Some(said) = program.holds(arguments, policy) {
+            assert_eq!(said, "", "{source} with {policy:?}");
+        }
+    }
+}
+
+#[test]
+fn attributes_are_kept_and_checked() {
+    holds_always("attributes.c", &[]);
+}
+
+/// Threads that wait for themselves are part of it: under policies that look for these they are told, or refused.
+#[test]
+fn mutexes_of_every_kind_answer_as_posix_says() {
+    let _turn = turn();
+    let Some(program) = Program::build("mutex.c") else { return };
+    for policy in &POLICIES[..3] {
+        program.holds(&[], policy);
+    }
+    program.holds(&["ceilings"], &[]);
+}
+
+#[test]
+fn ceilings_hold_and_follow_what_changes() {
+    holds_always("ceilings.c", &[]);
+}
+
+#[test]
+fn the_end_of_an_owner_is_told() {
+    holds_always("death.c", &[]);
+}
+
+#[test]
+fn condition_variables_lose_nothing() {
+    holds_always("condvar.c", &[]);
+}
+
+#[test]
+fn the_most_urgent_comes_first() {
+    holds_always("order.c", &["order"]);
+}
+
+#[test]
+fn mutexes_from_initialisers_inherit_where_that_is_asked_for_and_only_there() {
+    let _turn = turn();
+    let Some(program) = Program::build("order.c") else { return };
+    program.holds(&["inherits-not"], &[]);
+    program.holds(&["inherits"], &[("LOCKWRIGHT_PROTOCOL", "inherit")]);
+}
+
+#[test]
+fn child_processes_go_on() {
+    holds_always("fork.c", &[]);
+}
+
+#[test]
+fn c11_has_the_same() {
+    holds_always("threads_h.c", &[]);
+}
+
+#[test]
+fn the_cpp_library_has_the_same() {
+    holds_always("standard.cpp", &[]);
+}
+
+#[test]
+fn deadlocks_are_answered_told_or_waited_for() {
+    let _turn = turn();
+    let Some(program) = Program::build("deadlock.c") else { return };
+    let (protocol, deadlock) = ("LOCKWRIGHT_PROTOCOL", "LOCKWRIGHT_DEADLOCK");
+    let holds = |arguments: &[&str], policy: &[(&str, &str)]| program.holds(arguments, policy).unwrap_or_default();
+    // What a program asked to inherit the kernel looks at; what it did not ask for waits, unless the policy says otherwise.
+    assert_eq!(holds(&["inherit", "refused"], &[]), "");
+    assert_eq!(holds(&["inherit", "refused"], &[(deadlock, "error")]), "");
+    assert_eq!(holds(&["plain", "waits"], &[]), "");
+    assert_eq!(holds(&["plain", "waits"], &[(protocol, "inherit")]), "");
+    assert_eq!(holds(&["plain", "refused"], &[(deadlock, "error")]), "");
+    assert_eq!(holds(&["plain", "refused"], &[(deadlock, "error"), (protocol, "inherit")]), "");
+    for policy in [&[(deadlock, "report")][..], &[(deadlock, "report"), (protocol, "inherit")]] {
+        let said = holds(&["plain", "waits"], policy);
+        assert_eq!(said.lines().count(), 1, "told once: {said}");
+        assert!(said.starts_with("lockwright: deadlock in process "), "{said}");
+        assert_eq!(said.matches("waits for the mutex at 0x").count(), 2, "{said}");
+    }
+}
+
+#[test]
+fn values_that_say_nothing_are_named_and_the_program_goes_on() {
+    let _turn = turn();
+    let Some(program) = Program::build("attributes.c") else { return };
+    let policy = [("LOCKWRIGHT_PROTOCOL", "Inherit"), ("LOCKWRIGHT_UNLOCK", ""), ("LOCKWRIGHT_DEADLOCK", "a\nb")];
+    let said = program.holds(&[], &policy).expect("it needs no right");
+    assert_eq!(
+        said,
+        "lockwright: LOCKWRIGHT_PROTOCOL=Inherit: it can be none, inherit; taken as none\n\
+         lockwright: LOCKWRIGHT_UNLOCK=: it can be parallel, serial, auto; taken as parallel\n\
+         lockwright: LOCKWRIGHT_DEADLOCK=a?b: it can be off, report, error; taken as off\n"
+    );
+}
+
+#[test]
+#[ignore = "a measurement: --release -- --ignored --nocapture"]
+fn uncontended() {
+    let _turn = turn();
+    let Some(program) = Program::build("speed.c") else { return };
+    println!("{}", String::from_utf8_lossy(&program.run(&[], &[]).stdout));
+}

@@ -1,0 +1,110 @@
+/* Robust mutexes: the owner ends, as a thread or with its process, before and while somebody waits. */
+#include "check.h"
+
+static pthread_mutex_t *mutex;
+
+static void *take_and_end(void *ms)
+{
+    GIVES(0, pthread_mutex_lock(mutex));
+    sleep_ms((long)ms);
+    return NULL;
+}
+
+static void *take(void *unused)
+{
+    (void)unused;
+    return (void *)(long)pthread_mutex_lock(mutex);
+}
+
+static void end_of_thread(long ms)
+{
+    pthread_t owner = start(take_and_end, (void *)ms);
+    if (ms == 0)
+        join(owner);
+    else
+        sleep_ms(ms / 2);
+    GIVES(EOWNERDEAD, pthread_mutex_lock(mutex));
+    if (ms != 0)
+        join(owner);
+}
+
+static void end_of_process(long ms)
+{
+    pid_t child = fork();
+    if (child == 0) {
+        GIVES(0, pthread_mutex_lock(mutex));
+        sleep_ms(ms);
+        kill(getpid(), SIGKILL);
+    }
+    sleep_ms(ms / 2 + 20);
+    GIVES(EOWNERDEAD, pthread_mutex_lock(mutex));
+    int status;
+    CHECK(waitpid(child, &status, 0) == child && WIFSIGNALED(status));
+}
+
+static void heal_and_give_up(void (*end)(long), long ms, int type, int protocol, int shared)
+{
+    make(mutex, type, protocol, PTHREAD_MUTEX_ROBUST, shared);
+    for (int i = 0; i < 3; i++) {
+        end(ms);
+        GIVES(0, pthread_mutex_consistent(mutex));
+        GIVES(EINVAL, pthread_mutex_consistent(mutex));
+        GIVES(0, pthread_mutex_unlock(mutex));
+        GIVES(0, pthread_mutex_trylock(mutex));
+        GIVES(0, pthread_mutex_unlock(mutex));
+    }
+    /* Given up, it is lost to all, and to those who wait already. */
+    end(ms);
+    pthread_t waiters[2] = { start(take, NULL), start(take, NULL) };
+    sleep_ms(20);
+    GIVES(0, pthread_mutex_unlock(mutex));
+    for (int i = 0; i < 2; i++)
+        CHECK(join(waiters[i]) == (void *)(long)ENOTRECOVERABLE);
+    GIVES(ENOTRECOVERABLE, pthread_mutex_lock(mutex));
+    GIVES(ENOTRECOVERABLE, pthread_mutex_trylock(mutex));
+    struct timespec soon = in_ms(CLOCK_REALTIME, 10);
+    GIVES(ENOTRECOVERABLE, pthread_mutex_timedlock(mutex, &soon));
+    GIVES(EPERM, pthread_mutex_unlock(mutex));
+    GIVES(0, pthread_mutex_destroy(mutex));
+}
+
+static pthread_cond_t cond = PTHREAD_COND_INITIALIZER;
+
+static void *wait_once(void *unused)
+{
+    (void)unused;
+    GIVES(0, pthread_mutex_lock(mutex));
+    return (void *)(long)pthread_cond_wait(&cond, mutex);
+}
+
+static void *signal_and_end(void *unused)
+{
+    (void)unused;
+    GIVES(0, pthread_mutex_lock(mutex));
+    GIVES(0, pthread_cond_signal(&cond));
+    return NULL;
+}
+
+int main(void)
+{
+    mutex = shared_memory(sizeof *mutex);
+    for (int type = PTHREAD_MUTEX_NORMAL; type <= PTHREAD_MUTEX_ADAPTIVE_NP; type++) {
+        for (int protocol = PTHREAD_PRIO_NONE; protocol <= PTHREAD_PRIO_INHERIT; protocol++) {
+            for (int shared = 0; shared <= 1; shared++) {
+                heal_and_give_up(end_of_thread, 0, type, protocol, shared);
+                heal_and_give_up(end_of_thread, 20, type, protocol, shared);
+            }
+            heal_and_give_up(end_of_process, 0, type, protocol, 1);
+            heal_and_give_up(end_of_process, 60, type, protocol, 1);
+        }
+    }
+    /* The end of an owner reaches a waiter of a condition variable. */
+    for (int protocol = PTHREAD_PRIO_NONE; protocol <= PTHREAD_PRIO_INHERIT; protocol++) {
+        make(mutex, PTHREAD_MUTEX_NORMAL, protocol, PTHREAD_MUTEX_ROBUST, 0);
+        pthread_t waiter = start(wait_once, NULL);
+        sleep_ms(20);
+        join(start(signal_and_end, NULL));
+        CHECK(join(waiter) == (void *)(long)EOWNERDEAD);
+    }
+    return 0;
+}

@@ -1,0 +1,178 @@
+/* Mutexes of every type and protocol: who gets them, who is refused, and how. */
+#include "check.h"
+
+static pthread_mutex_t mutex;
+static atomic_int answer;
+
+enum { LOCK, TRY, TIMED, CLOCKED, UNLOCK };
+
+static int call(int what)
+{
+    struct timespec soon = in_ms(CLOCK_REALTIME, 30), soon_by_monotonic = in_ms(CLOCK_MONOTONIC, 30);
+    switch (what) {
+    case LOCK:
+        return pthread_mutex_lock(&mutex);
+    case TRY:
+        return pthread_mutex_trylock(&mutex);
+    case TIMED:
+        return pthread_mutex_timedlock(&mutex, &soon);
+    case CLOCKED:
+        return pthread_mutex_clocklock(&mutex, CLOCK_MONOTONIC, &soon_by_monotonic);
+    default:
+        return pthread_mutex_unlock(&mutex);
+    }
+}
+
+static void *call_there(void *what)
+{
+    answer = call((int)(long)what);
+    return NULL;
+}
+
+/* What another thread is answered. */
+static int other(int what)
+{
+    join(start(call_there, (void *)(long)what));
+    return answer;
+}
+
+static void one(int type, int protocol, int robust, int shared)
+{
+    bool asks_owner = type == PTHREAD_MUTEX_RECURSIVE || type == PTHREAD_MUTEX_ERRORCHECK || robust || protocol;
+    struct timespec past = { 0, 0 }, before_the_start = { -5, 0 }, none = { 5, 1000000000 }, negative = { 5, -1 };
+    struct timespec later = in_ms(CLOCK_REALTIME, 5000);
+
+    make(&mutex, type, protocol, robust, shared);
+    for (int what = LOCK; what <= CLOCKED; what++) {
+        GIVES(0, call(what));
+        GIVES(EBUSY, other(TRY));
+        double start = now_ms(CLOCK_MONOTONIC);
+        GIVES(ETIMEDOUT, other(TIMED));
+        GIVES(ETIMEDOUT, other(CLOCKED));
+        CHECK(now_ms(CLOCK_MONOTONIC) - start > 58);
+        if (asks_owner)
+            GIVES(EPERM, other(UNLOCK));
+        if (!robust)
+            GIVES(EBUSY, pthread_mutex_destroy(&mutex));
+        GIVES(0, call(UNLOCK));
+    }
+    if (asks_owner)
+        GIVES(EPERM, call(UNLOCK));
+
+    /* Time matters to those who have to wait. */
+    GIVES(0, pthread_mutex_timedlock(&mutex, &past));
+    GIVES(0, call(UNLOCK));
+    GIVES(0, pthread_mutex_timedlock(&mutex, &none));
+    GIVES(0, call(UNLOCK));
+    GIVES(0, pthread_mutex_clocklock(&mutex, CLOCK_MONOTONIC, &negative));
+    GIVES(0, call(UNLOCK));
+    GIVES(EINVAL, pthread_mutex_clocklock(&mutex, CLOCK_BOOTTIME, &later));
+
+    /* Once more, by its owner. */
+    GIVES(0, call(LOCK));
+    switch (type) {
+    case PTHREAD_MUTEX_RECURSIVE:
+        for (int what = LOCK; what <= CLOCKED; what++)
+            GIVES(0, call(what));
+        GIVES(EBUSY, other(TRY));
+        for (int what = LOCK; what <= CLOCKED; what++)
+            GIVES(0, call(UNLOCK));
+        GIVES(EBUSY, other(TRY));
+        break;
+    case PTHREAD_MUTEX_ERRORCHECK:
+        GIVES(EDEADLK, call(LOCK));
+        GIVES(EDEADLK, call(TIMED));
+        GIVES(EDEADLK, pthread_mutex_timedlock(&mutex, &none));
+        GIVES(EBUSY, call(TRY));
+        break;
+    default:
+        GIVES(EBUSY, call(TRY));
+        GIVES(ETIMEDOUT, call(TIMED));
+        GIVES(ETIMEDOUT, call(CLOCKED));
+        GIVES(ETIMEDOUT, pthread_mutex_timedlock(&mutex, &past));
+        GIVES(ETIMEDOUT, pthread_mutex_timedlock(&mutex, &before_the_start));
+        GIVES(EINVAL, pthread_mutex_timedlock(&mutex, &none));
+        GIVES(EINVAL, pthread_mutex_timedlock(&mutex, &negative));
+    }
+    GIVES(0, call(UNLOCK));
+
+    if (!robust)
+        GIVES(EINVAL, pthread_mutex_consistent(&mutex));
+    int ceiling;
+    if (protocol != PTHREAD_PRIO_PROTECT) {
+        GIVES(EINVAL, pthread_mutex_getprioceiling(&mutex, &ceiling));
+        GIVES(EINVAL, pthread_mutex_setprioceiling(&mutex, 10, &ceiling));
+    }
+    GIVES(0, pthread_mutex_destroy(&mutex));
+    GIVES(EINVAL, pthread_mutex_lock(&mutex));
+    GIVES(EINVAL, pthread_mutex_unlock(&mutex));
+}
+
+static pthread_mutex_t initialised[] = {
+    PTHREAD_MUTEX_INITIALIZER,
+    PTHREAD_RECURSIVE_MUTEX_INITIALIZER_NP,
+    PTHREAD_ERRORCHECK_MUTEX_INITIALIZER_NP,
+    PTHREAD_ADAPTIVE_MUTEX_INITIALIZER_NP,
+};
+
+static long counted;
+
+static void *count(void *contended)
+{
+    for (int i = 0; i < 20000; i++) {
+        GIVES(0, pthread_mutex_lock(contended));
+        counted++;
+        GIVES(0, pthread_mutex_unlock(contended));
+    }
+    return NULL;
+}
+
+static void exclude(pthread_mutex_t *contended)
+{
+    enum { THREADS = 4 };
+    pthread_t threads[THREADS];
+    counted = 0;
+    for (int i = 0; i < THREADS; i++)
+        threads[i] = start(count, contended);
+    for (int i = 0; i < THREADS; i++)
+        join(threads[i]);
+    CHECK(counted == THREADS * 20000);
+}
+
+int main(int arguments, char **argument)
+{
+    bool with_ceilings = arguments > 1 && strcmp(argument[1], "ceilings") == 0;
+    if (with_ceilings)
+        become_fifo(2);
+    for (int type = PTHREAD_MUTEX_NORMAL; type <= PTHREAD_MUTEX_ADAPTIVE_NP; type++) {
+        for (int robust = PTHREAD_MUTEX_STALLED; robust <= PTHREAD_MUTEX_ROBUST; robust++) {
+            for (int shared = 0; shared <= 1; shared++) {
+                if (with_ceilings) {
+                    one(type, PTHREAD_PRIO_PROTECT, robust, shared);
+                    continue;
+                }
+                one(type, PTHREAD_PRIO_NONE, robust, shared);
+                one(type, PTHREAD_PRIO_INHERIT, robust, shared);
+                for (int protocol = PTHREAD_PRIO_NONE; protocol <= PTHREAD_PRIO_INHERIT; protocol++) {
+                    make(&mutex, type, protocol, robust, shared);
+                    exclude(&mutex);
+                    GIVES(0, pthread_mutex_destroy(&mutex));
+                }
+            }
+        }
+    }
+    for (size_t i = 0; i < sizeof initialised / sizeof *initialised; i++)
+        exclude(&initialised[i]);
+    GIVES(EPERM, pthread_mutex_unlock(&initialised[1]));
+    GIVES(0, pthread_mutex_lock(&initialised[2]));
+    GIVES(EDEADLK, pthread_mutex_lock(&initialised[2]));
+
+    /* errno is not theirs. */
+    errno = 4711;
+    GIVES(0, pthread_mutex_lock(&initialised[0]));
+    struct timespec soon = in_ms(CLOCK_REALTIME, 10);
+    GIVES(ETIMEDOUT, pthread_mutex_timedlock(&initialised[0], &soon));
+    GIVES(0, pthread_mutex_unlock(&initialised[0]));
+    CHECK(errno == 4711);
+    return 0;
+}

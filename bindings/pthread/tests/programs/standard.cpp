@@ -1,0 +1,103 @@
+// The C++ library's mutexes and condition variables.
+#include <atomic>
+#include <chrono>
+#include <condition_variable>
+#include <cstdio>
+#include <cstdlib>
+#include <future>
+#include <mutex>
+#include <shared_mutex>
+#include <thread>
+#include <vector>
+
+#define CHECK(holds) \
+    do { \
+        if (!(holds)) { \
+            std::fprintf(stderr, "%s:%d: does not hold: %s\n", __FILE__, __LINE__, #holds); \
+            std::_Exit(1); \
+        } \
+    } while (0)
+
+using namespace std::chrono_literals;
+
+template <class Mutex> void excludes()
+{
+    Mutex mutex;
+    long counted = 0;
+    std::vector<std::thread> threads;
+    for (int i = 0; i < 4; i++)
+        threads.emplace_back([&] {
+            for (int k = 0; k < 20000; k++) {
+                std::lock_guard<Mutex> guard(mutex);
+                counted++;
+            }
+        });
+    for (auto &thread : threads)
+        thread.join();
+    CHECK(counted == 80000);
+}
+
+template <class Mutex> void times_out()
+{
+    Mutex mutex;
+    std::lock_guard<Mutex> guard(mutex);
+    std::thread([&] {
+        CHECK(!mutex.try_lock());
+        CHECK(!mutex.try_lock_for(20ms));
+        CHECK(!mutex.try_lock_until(std::chrono::steady_clock::now() + 20ms));
+        CHECK(!mutex.try_lock_until(std::chrono::system_clock::now() + 20ms));
+    }).join();
+}
+
+template <class Cond, class Lock> void waits()
+{
+    std::mutex mutex;
+    Cond cond;
+    int turn = 0;
+    std::vector<std::thread> threads;
+    for (int i = 0; i < 5; i++)
+        threads.emplace_back([&] {
+            Lock lock(mutex);
+            cond.wait(lock, [&] { return turn > 0; });
+            turn--;
+        });
+    {
+        Lock lock(mutex);
+        CHECK(!cond.wait_for(lock, 20ms, [&] { return turn > 100; }));
+        CHECK(!cond.wait_until(lock, std::chrono::steady_clock::now() + 20ms, [&] { return turn > 100; }));
+        CHECK(!cond.wait_until(lock, std::chrono::system_clock::now() + 20ms, [&] { return turn > 100; }));
+        turn = 5;
+    }
+    cond.notify_one();
+    cond.notify_all();
+    for (auto &thread : threads)
+        thread.join();
+    CHECK(turn == 0);
+}
+
+int main()
+{
+    excludes<std::mutex>();
+    excludes<std::recursive_mutex>();
+    excludes<std::timed_mutex>();
+    excludes<std::recursive_timed_mutex>();
+    excludes<std::shared_mutex>();
+    excludes<std::shared_timed_mutex>();
+    times_out<std::timed_mutex>();
+    times_out<std::recursive_timed_mutex>();
+    times_out<std::shared_timed_mutex>();
+    waits<std::condition_variable, std::unique_lock<std::mutex>>();
+    waits<std::condition_variable_any, std::unique_lock<std::mutex>>();
+
+    std::mutex a, b;
+    std::thread one([&] { for (int i = 0; i < 20000; i++) std::scoped_lock lock(a, b); });
+    std::thread two([&] { for (int i = 0; i < 20000; i++) std::scoped_lock lock(b, a); });
+    one.join();
+    two.join();
+    CHECK(std::async(std::launch::async, [] { return 42; }).get() == 42);
+    std::once_flag once;
+    int calls = 0;
+    std::call_once(once, [&] { calls++; });
+    CHECK(calls == 1);
+    return 0;
+}
