@@ -273,3 +273,118 @@ fn who_rises_above_the_ceiling_in_a_wait_holds_nobody_up() {
         assert!(mutex.lock_for(ms(5_000)).is_ok(), "{unlock:?}");
     }
 }
+
+/// The ceiling is changed while one waits that rose to the one before: inside it has the new one, afterwards its own level.
+#[test]
+fn who_waits_while_the_ceiling_changes_has_the_new_one() {
+    let Some(stage) = Stage::set() else { return };
+    let before = mine();
+    for (unlock, robust) in UNLOCKS.into_iter().flat_map(|unlock| [(unlock, false), (unlock, true)]) {
+        for ceiling in [20, 7] {
+            let kind = Mutex::builder().protocol(Protocol::Protect(10)).unlock(unlock).robustly(robust);
+            let mutex = Arc::new(kind.build(()));
+            let guard = mutex.lock().expect("free");
+            let waiter = stage.thread(5, {
+                let mutex = Arc::clone(&mutex);
+                move || {
+                    let guard = mutex.lock().expect("a lock");
+                    let inside = mine();
+                    drop(guard);
+                    (inside, mine())
+                }
+            });
+            until_waiting(waiter.tid, mutex.inside());
+            assert_eq!(scheduling(waiter.tid), (FIFO, 10));
+            assert_eq!(mutex.inside().set_ceiling(ceiling), Ok(10), "{kind:?}");
+            assert_eq!(mine().1, i32::from(ceiling), "the owner's: {kind:?}");
+            drop(guard);
+            assert_eq!(waiter.end(), ((FIFO, i32::from(ceiling)), (FIFO, 5)), "{kind:?}");
+            assert_eq!(mine(), before, "{kind:?}");
+        }
+    }
+}
+
+/// The ceiling falls below one that waits: it is refused, at its own level, and who waits behind it is next.
+#[test]
+fn who_waits_while_the_ceiling_falls_below_it_is_refused() {
+    let Some(stage) = Stage::set() else { return };
+    for (unlock, robust) in UNLOCKS.into_iter().flat_map(|unlock| [(unlock, false), (unlock, true)]) {
+        let kind = Mutex::builder().protocol(Protocol::Protect(10)).unlock(unlock).robustly(robust);
+        let mutex = Arc::new(kind.build(()));
+        let guard = mutex.lock().expect("free");
+        let waiters = [8, 5].map(|own| {
+            let ours = Arc::clone(&mutex);
+            let waiter = stage.thread(own, move || {
+                let is_taken = ours.lock().is_ok();
+                (is_taken, mine())
+            });
+            until_waiting(waiter.tid, mutex.inside());
+            waiter
+        });
+        assert_eq!(mutex.inside().set_ceiling(7), Ok(10), "{kind:?}");
+        drop(guard);
+        assert_eq!(waiters.map(Player::end), [(false, (FIFO, 8)), (true, (FIFO, 5))], "{kind:?}");
+        assert!(mutex.lock_for(ms(5_000)).is_ok(), "{kind:?}");
+    }
+}
+
+/// A waiter of a condition variable comes back above the ceiling, to a mutex whose owner ended: it is refused, and the next one is told of
+/// the dead.
+#[test]
+fn who_is_refused_after_a_wait_does_not_swallow_a_death() {
+    let Some(stage) = Stage::set() else { return };
+    for unlock in UNLOCKS {
+        for (has_signalled, is_followed) in [(false, false), (true, false), (true, true)] {
+            let kind = Mutex::builder().protocol(Protocol::Protect(10)).unlock(unlock).robustly(true);
+            let (mutex, condvar) = (Arc::new(kind.build(())), Arc::new(Condvar::new()));
+            let waiter = stage.thread(5, {
+                let (mutex, condvar) = (Arc::clone(&mutex), Arc::clone(&condvar));
+                move || {
+                    let guard = mutex.lock().expect("free");
+                    assert!(matches!(condvar.wait(guard), Err(LockError::PriorityAboveCeiling)), "{kind:?}");
+                    mine()
+                }
+            });
+            until_waiting_at(waiter.tid, &*condvar);
+            set_fifo(waiter.tid, 20);
+            let ends = Gate::default();
+            let owner = Player::enter(None, {
+                let (mutex, condvar, ends) = (Arc::clone(&mutex), Arc::clone(&condvar), ends.clone());
+                move || {
+                    std::mem::forget(mutex.lock().expect("free"));
+                    if has_signalled {
+                        condvar.signal();
+                    }
+                    ends.pass();
+                }
+            });
+            until("it has it", || mutex.inside().owner() == owner.tid);
+            if has_signalled {
+                until_waiting(waiter.tid, mutex.inside());
+            }
+            let follower = is_followed.then(|| {
+                let ours = Arc::clone(&mutex);
+                let follower = stage.thread(4, move || match ours.lock() {
+                    Err(LockError::OwnerDied(guard)) => guard.make_consistent(),
+                    other => panic!("{kind:?}: {other:?}"),
+                });
+                until_waiting(follower.tid, mutex.inside());
+                follower
+            });
+            ends.open();
+            owner.end();
+            if !has_signalled {
+                condvar.signal();
+            }
+            assert_eq!(waiter.end(), (FIFO, 20), "{kind:?}");
+            match follower {
+                Some(follower) => follower.end(),
+                None => match mutex.lock_for(ms(5_000)) {
+                    Err(LockError::OwnerDied(guard)) => guard.make_consistent(),
+                    other => panic!("{kind:?}: {other:?}"),
+                },
+            }
+            assert!(mutex.lock_for(ms(5_000)).is_ok(), "{kind:?}");
+        }
+    }
+}

@@ -253,3 +253,25 @@ fn a_condition_variable_tells_of_a_dead_owner() {
         assert!(mutex.lock().is_ok(), "{kind:?}");
     }
 }
+
+/// To print a mutex is to look at it: who is next is told of the dead owner as if nobody had looked.
+#[test]
+fn who_prints_a_mutex_changes_nothing() {
+    let Some(_stage) = Stage::set() else { return };
+    for kind in robust_kinds() {
+        let mutex = Arc::new(kind.build(1));
+        dies_with(&[Arc::clone(&mutex)]);
+        for _ in 0..2 {
+            assert!(format!("{mutex:?}").starts_with("Mutex"), "{kind:?}");
+        }
+        match mutex.lock() {
+            Err(LockError::OwnerDied(guard)) => {
+                assert!(format!("{mutex:?}").contains(&tid().to_string()), "its owner prints it: {kind:?}");
+                guard.make_consistent();
+            }
+            other => panic!("{kind:?}: {other:?}"),
+        }
+        assert!(format!("{mutex:?}").contains("None"), "{kind:?}");
+        assert_eq!(*mutex.lock().expect("healed"), 1, "{kind:?}");
+    }
+}

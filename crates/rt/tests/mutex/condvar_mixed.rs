@@ -1,0 +1,114 @@
+//! Condition variables whose waiters are not alike: of two mutexes, and one that does not get to wait.
+
+use crate::support::*;
+use lockwright::mutex::{Acquired, Deadline, Limit, RawCondvar, RawError, RawMutex, WaitEnd, kind};
+use std::sync::Arc;
+
+const FAMILIES: [u32; 6] = [0, kind::SERIAL, kind::INHERIT, kind::PROTECT, kind::ROBUST, kind::ROBUST | kind::INHERIT];
+
+fn pairs() -> impl Iterator<Item = (u32, u32)> {
+    FAMILIES.into_iter().flat_map(|first| FAMILIES.map(|second| (first, second)))
+}
+
+fn mutex_of(family: u32, more: u32) -> Arc<RawMutex> {
+    Arc::new(raw_mutex(family | more, 60))
+}
+
+/// A thread that takes the mutex so often and waits; the gate is open when it has given all back.
+struct Sleeper {
+    player: Player<()>,
+    is_over: Gate,
+}
+
+impl Sleeper {
+    /// Comes back when it waits.
+    fn lie_down(condvar: &Arc<RawCondvar>, mutex: &Arc<RawMutex>, times: usize) -> Self {
+        let (ours, their, is_over) = (Arc::clone(condvar), Arc::clone(mutex), Gate::default());
+        let over = is_over.clone();
+        let player = Player::enter(None, move || {
+            for _ in 0..times {
+                their.lock(Limit::Never).expect("free, or its own");
+            }
+            assert_eq!(ours.wait(&their, None), Ok((Acquired::Clean, WaitEnd::Woken)));
+            for _ in 0..times {
+                their.unlock().expect("its own");
+            }
+            over.open();
+        });
+        until_waiting_at(player.tid, &**condvar);
+        Self { player, is_over }
+    }
+
+    #[track_caller]
+    fn wakes(self, what: &str) {
+        until(what, || self.is_over.is_open());
+        self.player.end();
+    }
+}
+
+/// A signal or a broadcast, by one who has the mutex or by one who has not.
+fn wake(condvar: &RawCondvar, mutex: &RawMutex, all: bool, holds: bool) {
+    if holds {
+        mutex.lock(Limit::Never).expect("a lock");
+    }
+    if all {
+        condvar.broadcast();
+    } else {
+        condvar.signal();
+    }
+    if holds {
+        mutex.unlock().expect("its own");
+    }
+}
+
+const WAYS: [(bool, bool); 4] = [(false, false), (false, true), (true, false), (true, true)];
+
+/// Two mutexes wait at one condition variable. One goes after its waiter's time came, memory and all: signals do not look at it, and the
+/// waiter of the other wakes.
+#[test]
+fn a_mutex_may_go_while_others_wait() {
+    let Some(_stage) = Stage::set() else { return };
+    for (stays, goes) in pairs() {
+        for (all, holds) in WAYS {
+            for goes_first in [false, true] {
+                let what = format!("{stays:#x} stays, {goes:#x} goes; all {all}, holds {holds}, first {goes_first}");
+                let (condvar, mutex) = (Arc::new(RawCondvar::new(false)), mutex_of(stays, kind::ERROR_CHECK));
+                let mut sleeper = (!goes_first).then(|| Sleeper::lie_down(&condvar, &mutex, 1));
+                let ours = Arc::clone(&condvar);
+                let leaver = Player::enter(None, move || {
+                    let memory = Shared::new(raw_mutex(goes | kind::ERROR_CHECK, 60));
+                    memory.0.lock(Limit::Never).expect("free");
+                    let ended = ours.wait(memory.0, Some(Deadline::after(ms(3))));
+                    memory.0.unlock().expect("its own");
+                    ended
+                });
+                if goes_first {
+                    sleeper = Some(Sleeper::lie_down(&condvar, &mutex, 1));
+                }
+                assert_eq!(leaver.end(), Ok((Acquired::Clean, WaitEnd::TimedOut)), "{what}");
+                wake(&condvar, &mutex, all, holds);
+                sleeper.expect("it lay down").wakes(&what);
+            }
+        }
+    }
+}
+
+/// A wait that is refused, for the caller does not have the mutex, leaves the waiters of another mutex where signals reach them.
+#[test]
+fn a_refused_wait_hides_nobody() {
+    let Some(_stage) = Stage::set() else { return };
+    for (waits, is_refused) in pairs() {
+        for (all, holds) in WAYS {
+            let what = format!("{waits:#x} waits, {is_refused:#x} is refused; all {all}, holds {holds}");
+            let (condvar, mutex) = (Arc::new(RawCondvar::new(false)), mutex_of(waits, kind::ERROR_CHECK));
+            let other = mutex_of(is_refused, kind::ERROR_CHECK);
+            assert_eq!(condvar.wait(&other, None), Err(RawError::NotOwner), "{what}");
+            let sleeper = Sleeper::lie_down(&condvar, &mutex, 1);
+            assert_eq!(condvar.wait(&other, None), Err(RawError::NotOwner), "{what}");
+            assert!(!other.is_in_use(), "{what}");
+            wake(&condvar, &mutex, all, holds);
+            sleeper.wakes(&what);
+            assert!(!condvar.is_waited_for(), "{what}");
+        }
+    }
+}
