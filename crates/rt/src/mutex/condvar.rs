@@ -193,25 +193,24 @@ impl RawCondvar {
     fn bind(&self, kind: u32, mutex: &RawMutex, is_bindable: bool) -> Way {
         let inherits = kind & kind::INHERIT != 0;
         let is_kept = kind & kind::TYPE == kind::RECURSIVE && mutex.is_taken_again();
-        let is_bound = is_bindable
-            && self.moves(kind)
-            && !is_kept
-            && self.looking(|| {
-                // ORDERING: Relaxed, here and below: one looks at a time.
-                let (shown, target) = (self.shown.load(Ordering::Relaxed), std::ptr::from_ref(mutex).cast_mut());
-                if shown == 0 {
-                    self.mutex.store(target, Ordering::Relaxed);
-                    let flags = self.flags.load(Ordering::Relaxed) & !INHERITS;
-                    self.flags.store(flags | if inherits { INHERITS } else { 0 }, Ordering::Relaxed);
-                } else if self.mutex.load(Ordering::Relaxed) != target {
-                    return false;
-                }
-                self.shown.store(shown + 1, Ordering::Relaxed);
-                true
-            });
-        if !is_bound {
-            self.strangers.fetch_add(1, Ordering::Relaxed);
-        }
+        let is_bindable = is_bindable && self.moves(kind) && !is_kept;
+        let bind = || {
+            // ORDERING: Relaxed, here and below: one looks at a time.
+            let (shown, target) = (self.shown.load(Ordering::Relaxed), std::ptr::from_ref(mutex).cast_mut());
+            if !is_bindable || shown > 0 && self.mutex.load(Ordering::Relaxed) != target {
+                self.strangers.fetch_add(1, Ordering::Relaxed);
+                return false;
+            }
+            if shown == 0 {
+                self.mutex.store(target, Ordering::Relaxed);
+                let flags = self.flags.load(Ordering::Relaxed) & !INHERITS;
+                self.flags.store(flags | if inherits { INHERITS } else { 0 }, Ordering::Relaxed);
+            }
+            self.shown.store(shown + 1, Ordering::Relaxed);
+            true
+        };
+        // Between processes nobody is bound, and `look` is for the threads of one.
+        let is_bound = if self.scope() == Scope::Shared { bind() } else { self.looking(bind) };
         match (is_bound, inherits) {
             (false, _) => Way::Takes,
             (true, false) => Way::Moved,
@@ -221,11 +220,13 @@ impl RawCondvar {
 
     /// The caller's mutex is not shown any more: looks at it have come to an end.
     fn unbind(&self, way: Way) {
-        if way == Way::Takes {
-            self.strangers.fetch_sub(1, Ordering::Relaxed);
+        let count = if way == Way::Takes { &self.strangers } else { &self.shown };
+        let unbind = || count.fetch_sub(1, Ordering::Relaxed);
+        if self.scope() == Scope::Shared {
+            unbind()
         } else {
-            self.looking(|| self.shown.fetch_sub(1, Ordering::Relaxed));
-        }
+            self.looking(unbind)
+        };
     }
 
     /// Says good-bye: the last thing a waiter does here.
@@ -425,11 +426,32 @@ impl RawCondvar {
         }
         let _errno = KeepErrno::new();
         // ORDERING: Relaxed: see `enlist`.
-        let inherits = self.flags.load(Ordering::Relaxed) & INHERITS != 0;
-        let is_done = if inherits { self.give(all) } else { self.try_to_move(all) };
-        // Who is bound to no mutex is woken; and whoever waits where nobody could be moved.
-        if !is_done || self.strangers.load(Ordering::Relaxed) > 0 {
+        let inherits = self.flags.load(Ordering::Relaxed) & INHERITS != 0 && self.shown.load(Ordering::Relaxed) > 0;
+        let is_mixed = self.strangers.load(Ordering::Relaxed) > 0;
+        if inherits && is_mixed {
+            self.take_off_mixed(all);
+        } else if !(if inherits { self.give(all) } else { self.try_to_move(all) }) {
             futex::wake_in(self.scope(), &raw const self.signals, if all { i32::MAX } else { 1 });
+        }
+    }
+
+    /// Where some wait for the kernel to give them the mutex, and others to be woken, in any order: each of the two calls ends at the first
+    /// whom it is not for.
+    fn take_off_mixed(&self, all: bool) {
+        let mut idle = 0;
+        // BOUND: ATTEMPTS_MAX rounds; three without anybody woken are the end.
+        for _ in 0..ATTEMPTS_MAX {
+            let woken = futex::wake_in(self.scope(), &raw const self.signals, 1) > 0;
+            if !all && (woken || self.give(false)) {
+                return;
+            }
+            if all {
+                self.give(true);
+            }
+            idle = if woken { 0 } else { idle + 1 };
+            if idle > 2 {
+                return;
+            }
         }
     }
 
@@ -459,8 +481,8 @@ impl RawCondvar {
         // BOUND: ATTEMPTS_MAX rounds.
         for _ in 0..ATTEMPTS_MAX {
             let moved = self.looking(|| {
-                // ORDERING: Relaxed, here and below: one looks at a time.
-                if self.shown.load(Ordering::Relaxed) == 0 {
+                // ORDERING: Relaxed, here and below: one looks at a time. The kernel would move all of them: those that wait for another mutex, too.
+                if self.shown.load(Ordering::Relaxed) == 0 || self.strangers.load(Ordering::Relaxed) > 0 {
                     return Some(false);
                 }
                 // SAFETY: it is shown, so who waits for it has not come to its end: see `unbind`.

@@ -93,6 +93,43 @@ fn a_mutex_may_go_while_others_wait() {
     }
 }
 
+/// A broadcast wakes the waiters of both mutexes.
+#[test]
+fn a_broadcast_reaches_the_waiters_of_two_mutexes() {
+    let Some(_stage) = Stage::set() else { return };
+    for (first, second) in pairs() {
+        for holds in [false, true] {
+            let what = format!("{first:#x}, then {second:#x}; holds {holds}");
+            let condvar = Arc::new(RawCondvar::new(false));
+            let mutexes = [first, second].map(|family| mutex_of(family, kind::ERROR_CHECK));
+            let sleepers = [0, 1, 0, 1].map(|place: usize| Sleeper::lie_down(&condvar, &mutexes[place], 1));
+            wake(&condvar, &mutexes[0], true, holds);
+            for sleeper in sleepers {
+                sleeper.wakes(&what);
+            }
+            assert!(!condvar.is_waited_for(), "{what}");
+        }
+    }
+}
+
+/// A recursive mutex was taken twice and is its owner's while it waits, beside one that gave it back: one broadcast of a third thread
+/// wakes both.
+#[test]
+fn a_broadcast_reaches_who_keeps_its_mutex_and_who_does_not() {
+    let Some(_stage) = Stage::set() else { return };
+    for family in FAMILIES {
+        let (condvar, mutex) = (Arc::new(RawCondvar::new(false)), mutex_of(family, kind::RECURSIVE));
+        // The one that keeps it is last: nobody else could take it.
+        let sleepers = [1, 1, 2].map(|times| Sleeper::lie_down(&condvar, &mutex, times));
+        wake(&condvar, &mutex, true, false);
+        for sleeper in sleepers {
+            sleeper.wakes(&format!("{family:#x}"));
+        }
+        assert_eq!(mutex.lock(Limit::Now), Ok(Acquired::Clean), "{family:#x}");
+        assert_eq!(mutex.unlock(), Ok(()));
+    }
+}
+
 /// A wait that is refused, for the caller does not have the mutex, leaves the waiters of another mutex where signals reach them.
 #[test]
 fn a_refused_wait_hides_nobody() {
