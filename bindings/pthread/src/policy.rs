@@ -56,8 +56,9 @@ const VARIABLES: [Variable; 3] = [
 fn read(complain: impl Fn(&CStr, &CStr, &[(&CStr, u32)])) -> Policy {
     let mut policy = READ;
     for (name, values) in VARIABLES {
+        // Nothing, where the program has more rights than who started it.
         // SAFETY: the name is a string. The environment is the C library's, and a program changes it only after it was loaded.
-        let value: *const c_char = unsafe { libc::getenv(name.as_ptr()) };
+        let value: *const c_char = unsafe { libc::secure_getenv(name.as_ptr()) };
         if value.is_null() {
             continue;
         }
