@@ -17,6 +17,11 @@ const BITS: u32 = kind::INHERIT | kind::SERIAL | kind::AUTO | kind::CHECKED;
 
 static POLICY: AtomicU32 = AtomicU32::new(0);
 
+unsafe extern "C" {
+    /// As `getenv`, and nothing for programs that have more rights than who started them.
+    fn secure_getenv(name: *const c_char) -> *const c_char;
+}
+
 /// What was asked for.
 #[derive(Clone, Copy)]
 pub(crate) struct Policy(u32);
@@ -58,7 +63,7 @@ fn read(complain: impl Fn(&CStr, &CStr, &[(&CStr, u32)])) -> Policy {
     for (name, values) in VARIABLES {
         // Nothing, where the program has more rights than who started it.
         // SAFETY: the name is a string. The environment is the C library's, and a program changes it only after it was loaded.
-        let value: *const c_char = unsafe { libc::secure_getenv(name.as_ptr()) };
+        let value: *const c_char = unsafe { secure_getenv(name.as_ptr()) };
         if value.is_null() {
             continue;
         }
