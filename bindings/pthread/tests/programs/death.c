@@ -2,10 +2,12 @@
 #include "check.h"
 
 static pthread_mutex_t *mutex;
+static atomic_bool *has_it;
 
 static void *take_and_end(void *ms)
 {
     GIVES(0, pthread_mutex_lock(mutex));
+    *has_it = true;
     sleep_ms((long)ms);
     return NULL;
 }
@@ -16,13 +18,19 @@ static void *take(void *unused)
     return (void *)(long)pthread_mutex_lock(mutex);
 }
 
+static void until_owned(void)
+{
+    while (!*has_it)
+        sleep_ms(1);
+    *has_it = false;
+}
+
 static void end_of_thread(long ms)
 {
     pthread_t owner = start(take_and_end, (void *)ms);
     if (ms == 0)
         join(owner);
-    else
-        sleep_ms(ms / 2);
+    until_owned();
     GIVES(EOWNERDEAD, pthread_mutex_lock(mutex));
     if (ms != 0)
         join(owner);
@@ -33,10 +41,11 @@ static void end_of_process(long ms)
     pid_t child = fork();
     if (child == 0) {
         GIVES(0, pthread_mutex_lock(mutex));
+        *has_it = true;
         sleep_ms(ms);
         kill(getpid(), SIGKILL);
     }
-    sleep_ms(ms / 2 + 20);
+    until_owned();
     GIVES(EOWNERDEAD, pthread_mutex_lock(mutex));
     int status;
     CHECK(waitpid(child, &status, 0) == child && WIFSIGNALED(status));
@@ -88,6 +97,7 @@ static void *signal_and_end(void *unused)
 int main(void)
 {
     mutex = shared_memory(sizeof *mutex);
+    has_it = shared_memory(sizeof *has_it);
     for (int type = PTHREAD_MUTEX_NORMAL; type <= PTHREAD_MUTEX_ADAPTIVE_NP; type++) {
         for (int protocol = PTHREAD_PRIO_NONE; protocol <= PTHREAD_PRIO_INHERIT; protocol++) {
             for (int shared = 0; shared <= 1; shared++) {
@@ -95,7 +105,7 @@ int main(void)
                 heal_and_give_up(end_of_thread, 20, type, protocol, shared);
             }
             heal_and_give_up(end_of_process, 0, type, protocol, 1);
-            heal_and_give_up(end_of_process, 60, type, protocol, 1);
+            heal_and_give_up(end_of_process, 30, type, protocol, 1);
         }
     }
     /* The end of an owner reaches a waiter of a condition variable. */
