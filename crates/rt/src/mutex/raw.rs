@@ -338,16 +338,25 @@ impl RawMutex {
         let inherits = kind & INHERIT != 0;
         list.begin(&self.node, inherits);
         // ORDERING: Acquire pairs with the Release of the unlock.
-        let taken = self.word.compare_exchange(FREE, me.0, Ordering::Acquire, Ordering::Relaxed).is_ok();
-        // ORDERING: Relaxed: the mutex orders it. One that is lost is given back at once, and the other way finds that, too.
-        let is_healthy = taken && self.state.load(Ordering::Relaxed) == 0;
-        if is_healthy {
-            list.insert(&self.node, inherits);
-        } else if taken {
-            let _ = self.give_word_back(me, kind);
+        if self.word.compare_exchange(FREE, me.0, Ordering::Acquire, Ordering::Relaxed).is_err() {
+            list.end();
+            return false;
         }
+        // ORDERING: Relaxed: the mutex orders it.
+        if self.state.load(Ordering::Relaxed) != 0 {
+            return self.refuse_lost(list, me, kind);
+        }
+        list.insert(&self.node, inherits);
         list.end();
-        is_healthy
+        true
+    }
+
+    /// One that is lost is given back at once: the other way finds that, too.
+    #[cold]
+    fn refuse_lost(&self, list: List, me: Tid, kind: u32) -> bool {
+        let _ = self.give_word_back(me, kind);
+        list.end();
+        false
     }
 
     /// Gives back a robust one that nobody waits for, and is healthy. Says whether it was.
@@ -365,9 +374,17 @@ impl RawMutex {
         list.begin(&self.node, inherits);
         list.remove(&self.node);
         // ORDERING: Release pairs with the Acquire of the lock.
-        let given = self.word.compare_exchange(me.0, FREE, Ordering::Release, Ordering::Relaxed).is_ok()
-            // Somebody has come to wait meanwhile.
-            || self.give_word_back(me, kind).is_ok();
+        if self.word.compare_exchange(me.0, FREE, Ordering::Release, Ordering::Relaxed).is_err() {
+            return self.give_waited_back(list, me, kind);
+        }
+        list.end();
+        true
+    }
+
+    /// Somebody has come to wait meanwhile.
+    #[cold]
+    fn give_waited_back(&self, list: List, me: Tid, kind: u32) -> bool {
+        let given = self.give_word_back(me, kind).is_ok();
         list.end();
         given
     }
