@@ -146,7 +146,10 @@ fn the_list_stays_whole_among_others() {
             let died = if place < 6 {
                 matches!(mutexes[place].lock(), Err(LockError::OwnerDied(_)))
             } else {
-                theirs[place - 6].lock() == libc::EOWNERDEAD
+                let died = theirs[place - 6].lock() == libc::EOWNERDEAD;
+                // Its memory goes; a thread must not have it then, for it is in that thread's list.
+                assert_eq!(theirs[place - 6].unlock(), 0);
+                died
             };
             assert_eq!(died, left.contains(&place), "mutex {place} of seed {seed}");
         }
