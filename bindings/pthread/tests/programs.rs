@@ -22,13 +22,31 @@ const POLICIES: [&[(&str, &str)]; 6] = [
     &[("LOCKWRIGHT_PROTOCOL", "inherit"), ("LOCKWRIGHT_DEADLOCK", "report")],
 ];
 
-/// The library of the same build as this test.
-fn library() -> PathBuf {
-    let test = std::env::current_exe().expect("the path of this test");
-    let folder = test.parent().and_then(Path::parent).expect("a test lies in `deps`");
-    let library = folder.join("liblockwright_pthread.so");
-    assert!(library.exists(), "{} is built with its tests", library.display());
-    library
+/// The library of the same profile as this test. Tests do not get that of their package built: nothing in Rust links with it.
+fn library() -> &'static Path {
+    static LIBRARY: OnceLock<PathBuf> = OnceLock::new();
+    LIBRARY.get_or_init(|| {
+        let profile = if cfg!(debug_assertions) { "test" } else { "release" };
+        let built = Command::new(env!("CARGO"))
+            .current_dir(env!("CARGO_MANIFEST_DIR"))
+            .args([
+                "build",
+                "--lib",
+                "--package",
+                "lockwright-pthread",
+                "--message-format",
+                "json",
+                "--profile",
+                profile,
+            ])
+            .stderr(Stdio::inherit())
+            .output()
+            .expect("cargo runs this test");
+        assert!(built.status.success(), "the library is not built");
+        let said = String::from_utf8(built.stdout).expect("JSON");
+        let file = said.split('"').rfind(|word| word.ends_with("/liblockwright_pthread.so"));
+        PathBuf::from(file.expect("cargo names what it built"))
+    })
 }
 
 fn is_required(variable: &str) -> bool {
