@@ -71,7 +71,7 @@ static void heal_and_give_up(void (*end)(long), long ms, int type, int protocol,
         CHECK(join(waiters[i]) == (void *)(long)ENOTRECOVERABLE);
     GIVES(ENOTRECOVERABLE, pthread_mutex_lock(mutex));
     GIVES(ENOTRECOVERABLE, pthread_mutex_trylock(mutex));
-    struct timespec soon = in_ms(CLOCK_REALTIME, 10);
+    struct timespec soon = in_ms(CLOCK_REALTIME, 10000);
     GIVES(ENOTRECOVERABLE, pthread_mutex_timedlock(mutex, &soon));
     GIVES(EPERM, pthread_mutex_unlock(mutex));
     GIVES(0, pthread_mutex_destroy(mutex));
@@ -79,10 +79,14 @@ static void heal_and_give_up(void (*end)(long), long ms, int type, int protocol,
 
 static pthread_cond_t cond = PTHREAD_COND_INITIALIZER;
 
+/* The waiter has the mutex, and gives it back by waiting. */
+static atomic_int waits;
+
 static void *wait_once(void *unused)
 {
     (void)unused;
     GIVES(0, pthread_mutex_lock(mutex));
+    waits = 1;
     return (void *)(long)pthread_cond_wait(&cond, mutex);
 }
 
@@ -111,8 +115,10 @@ int main(void)
     /* The end of an owner reaches a waiter of a condition variable. */
     for (int protocol = PTHREAD_PRIO_NONE; protocol <= PTHREAD_PRIO_INHERIT; protocol++) {
         make(mutex, PTHREAD_MUTEX_NORMAL, protocol, PTHREAD_MUTEX_ROBUST, 0);
+        waits = 0;
         pthread_t waiter = start(wait_once, NULL);
-        sleep_ms(20);
+        while (!waits)
+            sleep_ms(1);
         join(start(signal_and_end, NULL));
         CHECK(join(waiter) == (void *)(long)EOWNERDEAD);
     }
