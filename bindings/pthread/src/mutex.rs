@@ -256,7 +256,10 @@ pub unsafe extern "C" fn pthread_mutex_clocklock(mutex: *mut RawMutex, id: c_int
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pthread_mutex_unlock(mutex: *mut RawMutex) -> c_int {
     // SAFETY: promised by the caller. It is not looked at once it is given back.
-    let mutex = unsafe { &*mutex };
+    let mutex = match unsafe { ready(mutex) } {
+        Ok(mutex) => mutex,
+        Err(errno) => return errno,
+    };
     match mutex.unlock() {
         Ok(()) => 0,
         Err(error) => not_given(mutex, &error),
@@ -265,9 +268,6 @@ pub unsafe extern "C" fn pthread_mutex_unlock(mutex: *mut RawMutex) -> c_int {
 
 #[cold]
 fn not_given(mutex: &RawMutex, error: &RawError) -> c_int {
-    if mutex.kind() & PREPARED == 0 && mutex.kind() & !KNOWN != 0 {
-        return EINVAL;
-    }
     // A child process gives back what its thread took in the parent, as handlers of `fork` do. The kernel knows such a mutex as the parent's.
     let is_converted = mutex.kind() & (CONVERTED | kind::SHARED) == CONVERTED;
     if *error == RawError::NotOwner && is_converted && mutex.take_over(FORKED_FROM.get()) {
