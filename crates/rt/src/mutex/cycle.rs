@@ -6,8 +6,8 @@
 
 use super::raw::RawMutex;
 use crate::guard::{Guard, Guarded};
-use crate::sys::fork;
 use crate::sys::sched::Tid;
+use crate::sys::{clock, fork};
 use std::fmt;
 use std::sync::Once;
 use std::sync::atomic::{AtomicPtr, AtomicU8, Ordering};
@@ -18,6 +18,8 @@ const WAITING_MAX: usize = 4096;
 pub const CHAIN_MAX: usize = 64;
 /// How far from its place an entry may be.
 const PROBES: usize = 16;
+/// Between two attempts to get at the table, where the kernel refuses.
+const NAP_NS: u64 = 100_000;
 
 /// A thread on a cycle, and the mutex it waits for, which the next one has.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -217,12 +219,15 @@ fn close_cycle(me: Tid, mutex: &RawMutex, mut table: Guard<'_, Table>) -> Result
 impl Drop for Published {
     fn drop(&mut self) {
         if let Some(place) = self.0 {
-            // BOUND: an entry must not outlast the wait; the kernel refuses for want of memory only.
+            // BOUND: until the kernel, which refuses for want of memory only, has some; the naps leave the processor to less urgent threads. An
+            // entry must not outlast the wait: it names a mutex that may go.
             loop {
                 if let Some(mut table) = TABLE.lock_or_inherit() {
                     table.0[place].thread = 0;
                     break;
                 }
+                // A refused nap is an attempt sooner.
+                let _ = clock::sleep_until(clock::now_ns() + NAP_NS);
             }
         }
     }
