@@ -14,19 +14,27 @@
 
 mod blocking;
 mod bound;
+#[allow(dead_code)]
+mod exact;
 mod explain;
+mod failure;
 mod fixed_point;
 mod hazard;
 mod omit;
 mod response;
 mod sensitivity;
+mod sharing;
+mod sporadic;
 mod tables;
 
 pub use bound::{Analysis, Blocking, TaskBound, Unbounded};
 pub use explain::{Cause, Term, explain};
+pub use failure::{Failure, Limit};
 #[cfg(feature = "twins")]
 pub use omit::Omit;
 pub use response::analyse;
 #[cfg(feature = "twins")]
 pub use response::analyse_omitting;
 pub use sensitivity::{FACTOR_MAX, Growth, Sensitivity, sensitivity};
+pub use sharing::{Demand, Sharer, Sharing};
+pub use sporadic::Sporadic;
