@@ -200,9 +200,11 @@ fn explained(system: &System, report: &Report, task: TaskId, terms: &[Term]) -> 
 
 fn grown(system: &System, sensitivity: &Sensitivity) -> String {
     let rows = || {
+        let tasks = sensitivity.tasks.iter().map(|(id, growth)| (system.task(*id).name.clone(), *growth));
         let resources = sensitivity.resources.iter();
         std::iter::once(("all execution times".to_owned(), sensitivity.all))
             .chain(resources.map(|(id, growth)| (format!("sections on {}", system.resource(*id).name), *growth)))
+            .chain(tasks.map(|(name, growth)| (format!("execution times of {name}"), growth)))
     };
     if rows().all(|(_, growth)| growth == Growth::Broken) {
         return format!("Sensitivity: {}.\n", factor(Growth::Broken));
@@ -211,7 +213,10 @@ fn grown(system: &System, sensitivity: &Sensitivity) -> String {
         Column::words("what grows", rows().map(|(what, _)| what)),
         Column::words("how far before a deadline breaks", rows().map(|(_, growth)| factor(growth))),
     ];
-    table::draw(&columns)
+    let names = sensitivity.tolerated.iter().map(|(id, _)| system.task(*id).name.clone());
+    let most = sensitivity.tolerated.iter().map(|(_, most)| most.map_or_else(|| "–".into(), units::text));
+    let tolerated = [Column::words("task", names), Column::numbers("more blocking it tolerates", most)];
+    format!("{}\n{}", table::draw(&columns), table::draw(&tolerated))
 }
 
 fn factor(growth: Growth) -> String {

@@ -194,8 +194,22 @@ pub struct TermResult {
 pub struct SensitivityResult {
     /// Of all execution times together.
     pub all: GrowthResult,
+    /// Of all execution times of one task each.
+    pub tasks: Vec<TaskGrowth>,
     /// Of the sections on one resource each.
     pub resources: Vec<ResourceGrowth>,
+}
+
+/// Of one task.
+#[derive(Serialize, JsonSchema)]
+pub struct TaskGrowth {
+    /// Its name.
+    pub task: String,
+    /// The factor.
+    #[serde(flatten)]
+    pub growth: GrowthResult,
+    /// The most time each of its jobs may be blocked from outside, beside what blocks it now; null where a deadline breaks without it.
+    pub tolerated_blocking_ns: Option<u64>,
 }
 
 /// Of the sections on one resource.
@@ -316,8 +330,15 @@ impl SensitivityResult {
             resource: system.resource(*resource).name.clone(),
             growth: GrowthResult::new(*growth),
         };
+        let tasks =
+            sensitivity.tasks.iter().zip(&sensitivity.tolerated).map(|((task, growth), (_, tolerated))| TaskGrowth {
+                task: system.task(*task).name.clone(),
+                growth: GrowthResult::new(*growth),
+                tolerated_blocking_ns: tolerated.map(Duration::as_ns),
+            });
         Self {
             all: GrowthResult::new(sensitivity.all),
+            tasks: tasks.collect(),
             resources: sensitivity.resources.iter().map(resource).collect(),
         }
     }

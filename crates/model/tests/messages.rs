@@ -84,8 +84,8 @@ fn names_and_words() {
         ],
     );
     check(
-        &FRAME.replace("cpus = 2", "cpus = 2\nscheduler = \"g-edf\"").replace("[[task]]\nname = \"motor\"\n", ""),
-        &["3:13: there is no scheduler `g-edf`; only `p-fp` is supported so far"],
+        &FRAME.replace("cpus = 2", "cpus = 2\nscheduler = \"gedf\"").replace("[[task]]\nname = \"motor\"\n", ""),
+        &["3:13: there is no scheduler `gedf`; did you mean `g-edf`?"],
     );
     check_task(
         &format!("{REST}period = \"2 ms\"\nwcet = \"1 ms\""),
