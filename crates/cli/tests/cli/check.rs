@@ -78,7 +78,11 @@ fn a_misspelt_task_is_corrected() {
 fn sensitivity_says_how_far() {
     let ended = on(HOLDS, "check", &["--sensitivity"]);
     assert!(ended.out.contains("all execution times") && ended.out.contains('×'), "{}", ended.out);
-    assert!(ended.out.contains("execution times of") && ended.out.contains("more blocking it tolerates"), "{}", ended.out);
+    assert!(
+        ended.out.contains("execution times of") && ended.out.contains("more blocking it tolerates"),
+        "{}",
+        ended.out
+    );
     let late = on(LATE, "check", &["--sensitivity", "--json"]);
     let permille = json(&late)["results"][0]["sensitivity"]["all"]["permille"].as_u64().expect("a factor");
     assert!(permille < 1000, "they must shrink: {permille}");
