@@ -14,6 +14,7 @@
 
 mod blocking;
 mod bound;
+mod charge;
 #[allow(dead_code)]
 mod exact;
 mod explain;
@@ -28,6 +29,7 @@ mod sporadic;
 mod tables;
 
 pub use bound::{Analysis, Blocking, TaskBound, Unbounded};
+pub use charge::charge;
 pub use explain::{Cause, Term, explain};
 pub use failure::{Failure, Limit};
 #[cfg(feature = "twins")]

@@ -14,6 +14,7 @@ mod ceiling;
 #[cfg(feature = "format")]
 pub mod format;
 mod id;
+mod overheads;
 mod priority;
 mod resource;
 mod scheduler;
@@ -26,6 +27,7 @@ mod validate;
 
 pub use ceiling::{MpcpCeiling, NestedCeilings};
 pub use id::{CpuId, ResourceId, TaskId};
+pub use overheads::{Cost, Overhead, Overheads};
 pub use priority::{Priority, assign_deadline_monotonic, assign_rate_monotonic};
 pub use resource::{Protocol, Resource};
 pub use scheduler::Scheduler;

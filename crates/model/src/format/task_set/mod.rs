@@ -8,6 +8,7 @@
 
 mod body;
 mod fields;
+mod overheads;
 mod priorities;
 mod syntax;
 mod task;
@@ -22,6 +23,8 @@ use core::ops::Range;
 use fields::{Fields, Found};
 use std::collections::HashMap;
 use task::{Draft, Surroundings};
+
+pub use overheads::parse_overheads;
 
 /// Reads one system from a TOML task set.
 ///
