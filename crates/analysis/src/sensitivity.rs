@@ -1,9 +1,9 @@
 //! How far execution times and blocking can grow before a deadline breaks.
 
-use crate::analyse;
 use crate::bound::Unbounded;
 use crate::response::is_schedulable;
-use lockwright_model::{DURATION_MAX, Duration, Protocol, ResourceId, Step, System, TaskId};
+use crate::{analyse, charge};
+use lockwright_model::{DURATION_MAX, Duration, Overheads, Protocol, ResourceId, Step, System, TaskId};
 
 /// The largest factor a set of execution times can take with every deadline met.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -33,6 +33,13 @@ pub struct Sensitivity {
     pub tolerated: Vec<(TaskId, Option<Duration>)>,
 }
 
+/// Whose growth is looked for.
+struct Subject<'a> {
+    system: &'a System,
+    overheads: &'a Overheads,
+    protocol: Protocol,
+}
+
 /// What is scaled.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Part {
@@ -44,19 +51,23 @@ enum Part {
 /// Finds the factors by bisection over [`analyse`], whose verdict only worsens as execution times grow. Scaled times
 /// are rounded up, so a factor is never too large.
 ///
+/// Overheads are charged anew to each scaled system: they stay as they are.
+///
 /// `go_on` is told, again and again, how many of how many factors are found; `None` where it says no.
 pub fn sensitivity(
     system: &System,
+    overheads: &Overheads,
     protocol: Protocol,
     mut go_on: impl FnMut(usize, usize) -> bool,
 ) -> Option<Sensitivity> {
     let whole = 1 + 2 * system.tasks().len() + system.resources().len();
     // A task that has no bound, whatever the times are, has none with others.
+    let subject = Subject { system, overheads, protocol };
     let has_hazard = analyse(system, protocol).tasks.iter().any(|task| task.unbounded.as_ref().is_some_and(is_hazard));
     let mut done = 0;
     let mut find = |part| {
         done += 1;
-        if has_hazard { Some(Growth::Broken) } else { growth(system, protocol, part, || go_on(done - 1, whole)) }
+        if has_hazard { Some(Growth::Broken) } else { growth(&subject, part, || go_on(done - 1, whole)) }
     };
     let all = find(Part::All)?;
     let tasks = system.task_ids().map(|task| Some((task, find(Part::Task(task))?))).collect::<Option<_>>()?;
@@ -64,7 +75,7 @@ pub fn sensitivity(
     let resources = resources.collect::<Option<_>>()?;
     let tolerated = system.task_ids().map(|task| {
         done += 1;
-        let most = if has_hazard { None } else { tolerance(system, protocol, task, || go_on(done - 1, whole))? };
+        let most = if has_hazard { None } else { tolerance(&subject, task, || go_on(done - 1, whole))? };
         Some((task, most))
     });
     let tolerated = tolerated.collect::<Option<_>>()?;
@@ -72,18 +83,14 @@ pub fn sensitivity(
 }
 
 /// The most time a job of `task` can be blocked beside what blocks it now. The outer `None` where it was interrupted.
-fn tolerance(
-    system: &System,
-    protocol: Protocol,
-    task: TaskId,
-    mut go_on: impl FnMut() -> bool,
-) -> Option<Option<Duration>> {
-    let mut holds = |extra| go_on().then(|| is_schedulable(system, protocol, Some((task, extra))));
+fn tolerance(subject: &Subject<'_>, task: TaskId, mut go_on: impl FnMut() -> bool) -> Option<Option<Duration>> {
+    let Ok(charged) = charge(subject.system, subject.overheads) else { return Some(None) };
+    let mut holds = |extra| go_on().then(|| is_schedulable(&charged, subject.protocol, Some((task, extra))));
     if !holds(0)? {
         return Some(None);
     }
     // No response within the deadline has room for more than that.
-    let (mut holding, mut breaking) = (0, system.task(task).deadline.as_ns().min(DURATION_MAX.as_ns()) + 1);
+    let (mut holding, mut breaking) = (0, subject.system.task(task).deadline.as_ns().min(DURATION_MAX.as_ns()) + 1);
     // BOUND: fifty halvings.
     while breaking - holding > 1 {
         let middle = holding + (breaking - holding) / 2;
@@ -101,12 +108,16 @@ fn is_hazard(reason: &Unbounded) -> bool {
     !matches!(reason, Unbounded::BeyondPeriod | Unbounded::DependsOn { .. } | Unbounded::Unsettled)
 }
 
-fn growth(system: &System, protocol: Protocol, part: Part, mut go_on: impl FnMut() -> bool) -> Option<Growth> {
+fn growth(subject: &Subject<'_>, part: Part, mut go_on: impl FnMut() -> bool) -> Option<Growth> {
+    let &Subject { system, overheads, protocol } = subject;
     if matches!(part, Part::Sections(resource) if system.users(resource).is_empty()) {
         return Some(Growth::Unlimited);
     }
-    let mut holds =
-        |permille| go_on().then(|| scaled(system, part, permille).is_some_and(|s| is_schedulable(&s, protocol, None)));
+    let is_scaled_schedulable = |permille| {
+        let charged = scaled(system, part, permille).and_then(|scaled| charge(&scaled, overheads).ok());
+        charged.is_some_and(|charged| is_schedulable(&charged, protocol, None))
+    };
+    let mut holds = |permille| go_on().then(|| is_scaled_schedulable(permille));
     // Every task of the last system that held, and the first that did not.
     let (mut holding, mut breaking) = if holds(1000)? {
         let mut factor = 1000;

@@ -3,7 +3,7 @@
 use lockwright_analysis::{Analysis, Cause, Growth, Sensitivity, Unbounded, analyse, explain, sensitivity};
 use lockwright_model::format::parse_system;
 use lockwright_model::{
-    CpuId, Duration, Priority, Protocol, Request, Resource, ResourceId, System, Task, TaskId, place_requests,
+    CpuId, Duration, Overheads, Priority, Protocol, Request, Resource, ResourceId, System, Task, TaskId, place_requests,
 };
 use serde::Deserialize;
 
@@ -72,7 +72,7 @@ fn every_explanation_sums_to_its_bound() {
 }
 
 fn grown(system: &System, protocol: Protocol) -> Sensitivity {
-    sensitivity(system, protocol, |_, _| true).expect("it was not stopped")
+    sensitivity(system, &Overheads::default(), protocol, |_, _| true).expect("it was not stopped")
 }
 
 #[test]
@@ -115,7 +115,7 @@ fn one_nanosecond_more_than_is_tolerated_breaks_a_deadline() {
 #[test]
 fn sensitivity_stops_when_told() {
     let mut asked = 0;
-    let stopped = sensitivity(&pathfinder(), Protocol::Icpp, |done, whole| {
+    let stopped = sensitivity(&pathfinder(), &Overheads::default(), Protocol::Icpp, |done, whole| {
         assert!(done < whole);
         asked += 1;
         asked < 5

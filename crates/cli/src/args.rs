@@ -52,7 +52,8 @@ const CHECK_EXAMPLES: &str = "Examples:
   lockwright check system.toml
   lockwright check system.toml --protocol all
   lockwright check system.toml --explain camera
-  lockwright check system.toml --sensitivity --json";
+  lockwright check system.toml --sensitivity --json
+  lockwright check system.toml --overheads overheads.toml";
 
 const SIMULATE_EXAMPLES: &str = "Examples:
   lockwright simulate system.toml
@@ -133,6 +134,9 @@ pub struct Check {
     /// Say how far all execution times, or the sections on one resource, can grow before a deadline breaks
     #[arg(long)]
     pub sensitivity: bool,
+    /// Charge what the machine takes, from an overheads file (docs/overheads.md)
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub overheads: Option<PathBuf>,
 }
 
 /// `simulate`.

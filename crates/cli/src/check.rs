@@ -10,9 +10,9 @@ use crate::progress::Progress;
 use crate::report::Report;
 use crate::table::{self, Column};
 use crate::units;
-use lockwright_analysis::{Analysis, Growth, Sensitivity, Term, analyse, explain, sensitivity};
+use lockwright_analysis::{Analysis, Growth, Sensitivity, Term, analyse, charge, explain, sensitivity};
 use lockwright_model::format::nearest;
-use lockwright_model::{Duration, Protocol, System, TaskId};
+use lockwright_model::{Duration, Overheads, Protocol, System, TaskId};
 
 /// Everything asked about one protocol.
 struct Answer {
@@ -28,19 +28,31 @@ struct Answer {
 pub fn check(arguments: &Check, console: &Console) -> Result<Exit, Exit> {
     let input = input::read_system(&arguments.subject.file, console)?;
     let system = &input.system;
+    let overheads = match &arguments.overheads {
+        Some(path) => input::read_overheads(path, console)?,
+        None => Overheads::default(),
+    };
+    let charged = charge(system, &overheads).map_err(|why| {
+        console.error(format!("the overheads cannot be charged: {}", why.message), &why.help);
+        Exit::BadInput
+    })?;
     let task = arguments.explain.as_deref().map(|name| find_task(system, name, console)).transpose()?;
     if arguments.sensitivity {
         interrupt::listen(|| {}, console);
     }
     let answer = |protocol: Protocol| {
-        let analysis: Analysis = analyse(system, protocol);
+        let analysis: Analysis = analyse(&charged, protocol);
+        let mut report = Report::of_bounds(&charged, &analysis);
+        // Behind them stand interrupts, which nobody asked for.
+        report.rows.retain(|row| row.task.index() < system.tasks().len());
         Answer {
-            report: Report::of_bounds(system, &analysis),
-            explain: task.map(|task| (task, explain(system, &analysis, task))),
-            sensitivity: if arguments.sensitivity { grow(system, protocol, console) } else { None },
+            report,
+            explain: task.map(|task| (task, explain(&charged, &analysis, task))),
+            sensitivity: if arguments.sensitivity { grow(system, &overheads, protocol, console) } else { None },
         }
     };
     let answers: Vec<Answer> = arguments.subject.protocol.protocols(system).into_iter().map(answer).collect();
+    let input = Input { system: charged, name: input.name.clone() };
     let text = if arguments.subject.json {
         json::to_text(&as_json(&input, &answers))
     } else if arguments.subject.protocol == ProtocolChoice::All {
@@ -48,7 +60,16 @@ pub fn check(arguments: &Check, console: &Console) -> Result<Exit, Exit> {
     } else {
         answers.iter().map(|answer| one(&input, answer, console)).collect()
     };
-    console.print(&text)?;
+    let charged = match &arguments.overheads {
+        Some(path) if !arguments.subject.json => {
+            let path = tame(&path.display().to_string());
+            format!(
+                "\nThe overheads of {path} are charged: C has them, and interrupts count as tasks above all others.\n"
+            )
+        }
+        _ => String::new(),
+    };
+    console.print(&(text + &charged))?;
     if interrupt::requested() {
         console.note("interrupted: the sensitivity is not complete");
         return Ok(Exit::Interrupted);
@@ -57,9 +78,9 @@ pub fn check(arguments: &Check, console: &Console) -> Result<Exit, Exit> {
 }
 
 /// `None` where it was interrupted.
-fn grow(system: &System, protocol: Protocol, console: &Console) -> Option<Sensitivity> {
+fn grow(system: &System, overheads: &Overheads, protocol: Protocol, console: &Console) -> Option<Sensitivity> {
     let progress = Progress::new(console, &format!("sensitivity under {protocol}"));
-    sensitivity(system, protocol, |done, whole| {
+    sensitivity(system, overheads, protocol, |done, whole| {
         progress.set(done as u64, whole as u64);
         !interrupt::requested()
     })

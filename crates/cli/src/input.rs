@@ -3,8 +3,8 @@
 use crate::console::{Console, tame};
 use crate::diagnose::{self, Severity};
 use crate::exit::Exit;
-use lockwright_model::System;
 use lockwright_model::format::{self, Diagnostic, MAX_DIAGNOSTICS, MAX_SOURCE_BYTES};
+use lockwright_model::{Overheads, System};
 use std::fs::File;
 use std::io::{self, Read};
 use std::path::Path;
@@ -117,6 +117,18 @@ fn help(error: &io::Error, path: &Path) -> &'static str {
         io::ErrorKind::PermissionDenied => "let this user read it",
         _ => "give the path of a file, or - for standard input",
     }
+}
+
+/// Reads the overheads file at `path`.
+///
+/// # Errors
+/// Says what is wrong with it on the console.
+pub fn read_overheads(path: &Path, console: &Console) -> Result<Overheads, Exit> {
+    let source = Source::read(path, console)?;
+    format::parse_overheads(source.text(console)?).map_err(|faults| {
+        source.show(&faults, Severity::Error, console);
+        Exit::BadInput
+    })
 }
 
 /// Reads the task-set file at `path`.

@@ -89,6 +89,31 @@ fn sensitivity_says_how_far() {
 }
 
 #[test]
+fn overheads_are_charged() {
+    let free = on(HOLDS, "check", &["--json"]);
+    let file = File::named("overheads.toml", "release = \"3 us\"\nschedule = \"1 us\"\n");
+    let charged = on(HOLDS, "check", &["--json", "--overheads", &file.path.display().to_string()]);
+    let responses = |ended: &crate::support::Ended| {
+        let tasks = json(ended)["results"][0]["tasks"].as_array().expect("tasks").clone();
+        tasks.iter().map(|task| task["response_ns"].as_u64().expect("a bound")).collect::<Vec<_>>()
+    };
+    let (before, after) = (responses(&free), responses(&charged));
+    assert_eq!(before.len(), after.len(), "interrupts have no rows");
+    assert!(before.iter().zip(&after).all(|(before, after)| before < after), "{before:?} {after:?}");
+    assert!(on(HOLDS, "check", &["--overheads", &file.path.display().to_string()]).out.contains("are charged"));
+    let wrong = File::named("overheads.toml", "relaese = \"3 us\"\n");
+    let ended = on(HOLDS, "check", &["--overheads", &wrong.path.display().to_string()]);
+    assert_eq!((ended.status, ended.out.as_str()), (2, ""));
+    assert!(ended.err.contains("did you mean `release`?"), "{}", ended.err);
+    let endless = File::named("overheads.toml", "release = \"1 s\"\n");
+    assert_eq!(
+        on(HOLDS, "check", &["--overheads", &endless.path.display().to_string()]).status,
+        1,
+        "no deadline holds"
+    );
+}
+
+#[test]
 fn a_fault_is_shown_with_a_caret_and_a_correction() {
     let text = HOLDS.replacen("resource = \"bus\"", "resource = \"buss\"", 1);
     let line = text.lines().position(|line| line.contains("buss")).expect("is there") + 1;
