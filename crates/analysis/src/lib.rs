@@ -14,6 +14,7 @@
 
 mod blocking;
 mod bound;
+mod divisor;
 #[allow(dead_code)]
 mod exact;
 mod explain;
@@ -26,6 +27,7 @@ mod sensitivity;
 mod sharing;
 mod sporadic;
 mod tables;
+pub mod uniprocessor;
 
 pub use bound::{Analysis, Blocking, TaskBound, Unbounded};
 pub use explain::{Cause, Term, explain};
