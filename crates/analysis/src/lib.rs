@@ -21,7 +21,10 @@ mod explain;
 mod failure;
 mod fixed_point;
 mod hazard;
+pub mod ics;
+pub mod nonblocking;
 mod omit;
+mod partition;
 mod response;
 mod sensitivity;
 mod sharing;
@@ -34,6 +37,7 @@ pub use explain::{Cause, Term, explain};
 pub use failure::{Failure, Limit};
 #[cfg(feature = "twins")]
 pub use omit::Omit;
+pub use partition::{Fit, partition, together_first};
 pub use response::analyse;
 #[cfg(feature = "twins")]
 pub use response::analyse_omitting;
