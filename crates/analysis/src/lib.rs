@@ -15,18 +15,23 @@
 mod blocking;
 mod bound;
 mod charge;
+mod divisor;
 #[allow(dead_code)]
 mod exact;
 mod explain;
 mod failure;
 mod fixed_point;
 mod hazard;
+pub mod ics;
+pub mod nonblocking;
 mod omit;
+mod partition;
 mod response;
 mod sensitivity;
 mod sharing;
 mod sporadic;
 mod tables;
+pub mod uniprocessor;
 
 pub use bound::{Analysis, Blocking, TaskBound, Unbounded};
 pub use charge::charge;
@@ -34,6 +39,7 @@ pub use explain::{Cause, Term, explain};
 pub use failure::{Failure, Limit};
 #[cfg(feature = "twins")]
 pub use omit::Omit;
+pub use partition::{Fit, partition, together_first};
 pub use response::analyse;
 #[cfg(feature = "twins")]
 pub use response::analyse_omitting;

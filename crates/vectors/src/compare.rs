@@ -9,9 +9,10 @@ pub enum Closeness {
     Equal,
     /// Numbers differ by at most so much: where the source truncated or rounded each term.
     Within(u64),
-    /// No number is below the one expected: where the source is known to be unsafe.
+    /// No number is below the one expected: where the source is known to be unsafe. No is below yes: what the source accepts, the library
+    /// does, too.
     NotBelow,
-    /// No number is above the one expected: where the library is tighter.
+    /// No number is above the one expected: where the library is tighter. What the source rejects, the library does, too.
     NotAbove,
 }
 
@@ -43,6 +44,14 @@ fn walk(place: &str, expected: &Value, ours: &Value, closeness: Closeness) -> Op
             } else {
                 differs()
             }
+        }
+        (Value::Bool(expected), Value::Bool(ours)) => {
+            let close = match closeness {
+                Closeness::Equal | Closeness::Within(_) => expected == ours,
+                Closeness::NotBelow => ours >= expected,
+                Closeness::NotAbove => ours <= expected,
+            };
+            if close { None } else { differs() }
         }
         _ if expected == ours => None,
         _ => differs(),
@@ -89,5 +98,9 @@ mod tests {
         assert_eq!(difference(&json!({}), &json!({"more": 1}), Closeness::Equal), None);
         assert_eq!(difference(&json!(0.1), &json!(0.1 + 1e-12), Closeness::Equal), None);
         assert!(difference(&json!(0.1), &json!(0.2), Closeness::Equal).is_some());
+        assert_eq!(difference(&json!(false), &json!(true), Closeness::NotBelow), None);
+        assert!(difference(&json!(true), &json!(false), Closeness::NotBelow).is_some());
+        assert!(difference(&json!(false), &json!(true), Closeness::NotAbove).is_some());
+        assert!(difference(&json!(false), &json!(true), Closeness::Equal).is_some());
     }
 }
