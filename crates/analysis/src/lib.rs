@@ -20,6 +20,7 @@ mod explain;
 mod failure;
 mod fixed_point;
 mod hazard;
+pub mod multiprocessor;
 mod omit;
 mod response;
 mod sensitivity;
