@@ -22,6 +22,7 @@ mod fixed_point;
 mod hazard;
 pub mod multiprocessor;
 mod omit;
+pub mod overheads;
 mod response;
 mod sensitivity;
 mod sharing;
