@@ -26,6 +26,8 @@ pub mod ics;
 pub mod nonblocking;
 mod omit;
 mod partition;
+pub mod multiprocessor;
+pub mod overheads;
 mod response;
 mod sensitivity;
 mod sharing;
