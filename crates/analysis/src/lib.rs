@@ -20,6 +20,8 @@ mod explain;
 mod failure;
 mod fixed_point;
 mod hazard;
+#[cfg(feature = "lp")]
+pub mod linear;
 mod omit;
 mod response;
 mod sensitivity;

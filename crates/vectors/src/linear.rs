@@ -1,7 +1,149 @@
 //! Bounds by linear programs.
 
-use crate::{Analysis, Departure};
+use crate::input::{InputRequest, InputTask};
+use crate::{Analysis, Closeness, Departure, Input, Malformed, Work};
+use lockwright_analysis::linear::{self, Blocked, Policy, Protocol};
+use lockwright_analysis::{Demand, Failure, Sharer, Sharing};
+use serde_json::{Value, json};
 
-pub(crate) const ANALYSES: &[Analysis] = &[];
+/// The source rounds each term.
+const ROUNDED: Closeness = Closeness::Within(1);
+
+pub(crate) const ANALYSES: &[Analysis] = &[
+    Analysis { id: "blocking.mpcp.lp_rtas13", prepare: |input| split(input, linear::mpcp), closeness: ROUNDED },
+    Analysis { id: "blocking.fmlp_plus.partitioned.lp_rtas13", prepare: |input| split(input, linear::fmlp_plus), closeness: ROUNDED },
+    Analysis { id: "blocking.dflp.lp_rtas13", prepare: |input| placed(input, linear::dflp), closeness: ROUNDED },
+    // The source's program leaves out that lower priorities delay a request once in all: it counts all their requests as indirect delay.
+    Analysis { id: "blocking.dpcp.lp_rtas13", prepare: |input| placed(input, linear::dpcp), closeness: Closeness::NotAbove },
+    Analysis { id: "blocking.generalized_fmlp_plus.lp_ecrts14", prepare: generalized_fmlp_plus, closeness: ROUNDED },
+    Analysis { id: "blocking.omip.lp_ecrts13", prepare: omip, closeness: ROUNDED },
+    Analysis { id: "blocking.spin.fifo_nonpreemptive.lp_rtss13", prepare: |input| whole(input, linear::spin_fifo), closeness: ROUNDED },
+    Analysis { id: "blocking.spin.fifo_preemptable.lp_rtss13", prepare: |input| whole(input, linear::spin_fifo_preemptable), closeness: ROUNDED },
+    Analysis { id: "blocking.spin.unordered.lp_rtss13", prepare: unordered, closeness: ROUNDED },
+    Analysis { id: "rta.p_fp.with_blocking.mpcp.lp", prepare: |input| responses(input, |_| Protocol::Mpcp), closeness: ROUNDED },
+    Analysis { id: "rta.p_fp.with_blocking.dpcp.lp", prepare: |input| responses(input, |sites| Protocol::Dpcp(sites)), closeness: Closeness::NotAbove },
+    Analysis { id: "rta.p_fp.with_blocking.dflp.lp", prepare: |input| responses(input, |sites| Protocol::Dflp(sites)), closeness: ROUNDED },
+    Analysis { id: "rta.p_fp.with_blocking.fmlp_plus.lp", prepare: |input| responses(input, |_| Protocol::FmlpPlus), closeness: ROUNDED },
+    Analysis { id: "rta.p_fp.with_blocking.spin.fifo_nonpreemptive.lp", prepare: |input| responses(input, |_| Protocol::SpinFifo), closeness: ROUNDED },
+    Analysis { id: "rta.p_fp.with_blocking.spin.fifo_preemptable.lp", prepare: |input| responses(input, |_| Protocol::SpinFifoPreemptable), closeness: ROUNDED },
+    Analysis { id: "rta.p_fp.with_blocking.spin.unordered.lp", prepare: |input| responses(input, |_| Protocol::SpinUnordered), closeness: ROUNDED },
+];
 
 pub(crate) const DEPARTURES: &[Departure] = &[];
+
+/// The tasks of an example, a greater priority more urgent.
+fn sharing(input: &Input) -> Result<Sharing, Malformed> {
+    let tasks = input.tasks.iter().map(sharer).collect::<Result<_, _>>()?;
+    Ok(Sharing { tasks })
+}
+
+fn sharer(task: &InputTask) -> Result<Sharer, Malformed> {
+    let needs = |what: &str| Malformed(format!("a task needs `{what}`"));
+    let priority = match task.priority {
+        Some(priority) => u32::try_from(priority).map_err(|_| Malformed("a priority does not fit".into()))?,
+        None => 0,
+    };
+    let demand = |request: &InputRequest| {
+        Ok(Demand {
+            resource: request.resource,
+            count: request.count,
+            length: request.length.ok_or_else(|| needs("requests.length"))?,
+        })
+    };
+    Ok(Sharer {
+        cost: task.cost.ok_or_else(|| needs("cost"))?,
+        period: task.period,
+        deadline: task.deadline,
+        response: task.response.unwrap_or(task.deadline),
+        priority: u32::MAX - priority,
+        cluster: task.cluster.or(task.partition).unwrap_or(0),
+        requests: task.requests.iter().map(demand).collect::<Result<_, Malformed>>()?,
+    })
+}
+
+/// Where resources are, by number.
+fn sites(input: &Input) -> Result<Vec<u16>, Malformed> {
+    let malformed = || Malformed("params.resource_location needs numbers".into());
+    let Some(Value::Object(places)) = input.params.get("resource_location") else { return Ok(Vec::new()) };
+    let mut sites = Vec::new();
+    for (resource, place) in places {
+        let resource: u16 = resource.parse().map_err(|_| malformed())?;
+        let place = place.as_u64().and_then(|place| u16::try_from(place).ok()).ok_or_else(malformed)?;
+        if sites.len() <= usize::from(resource) {
+            sites.resize(usize::from(resource) + 1, 0);
+        }
+        sites[usize::from(resource)] = place;
+    }
+    Ok(sites)
+}
+
+fn term(total: u64, remote: u64, local: u64) -> Value {
+    json!({"total": total, "total_count": 0, "remote": remote, "local": local, "arrival": 0})
+}
+
+fn tell_split(bounds: &Result<Vec<Blocked>, Failure>) -> Value {
+    let told = bounds.as_ref().map_err(|why| *why).and_then(|bounds| {
+        let terms = bounds.iter().map(|bound| Ok(term(bound.total()?, bound.remote, bound.local)));
+        terms.collect::<Result<Vec<_>, Failure>>()
+    });
+    tell_or(&told, |terms| json!({"per_task": terms}))
+}
+
+fn tell_whole(bounds: &Result<Vec<u64>, Failure>) -> Value {
+    tell_or(bounds, |all| json!({"per_task": all.iter().map(|&total| term(total, 0, 0)).collect::<Vec<_>>()}))
+}
+
+fn tell_or<T>(result: &Result<T, Failure>, tell: impl Fn(&T) -> Value) -> Value {
+    match result {
+        Ok(result) => tell(result),
+        Err(why) => json!({"failure": why.to_string()}),
+    }
+}
+
+fn split(input: &Input, analysis: fn(&Sharing) -> Result<Vec<Blocked>, Failure>) -> Result<Work, Malformed> {
+    let sharing = sharing(input)?;
+    Ok(Work::new(move || analysis(&sharing), tell_split))
+}
+
+fn placed(input: &Input, analysis: fn(&Sharing, &[u16]) -> Result<Vec<Blocked>, Failure>) -> Result<Work, Malformed> {
+    let (sharing, sites) = (sharing(input)?, sites(input)?);
+    Ok(Work::new(move || analysis(&sharing, &sites), tell_split))
+}
+
+fn whole(input: &Input, analysis: fn(&Sharing) -> Result<Vec<u64>, Failure>) -> Result<Work, Malformed> {
+    let sharing = sharing(input)?;
+    Ok(Work::new(move || analysis(&sharing), tell_whole))
+}
+
+fn small(input: &Input, name: &str) -> Result<u16, Malformed> {
+    u16::try_from(input.number(name)?).map_err(|_| Malformed(format!("params.{name} does not fit")))
+}
+
+fn generalized_fmlp_plus(input: &Input) -> Result<Work, Malformed> {
+    let (sharing, processors) = (sharing(input)?, small(input, "cluster_size")?);
+    let policy = if input.is("using_edf") { Policy::Edf } else { Policy::Fixed };
+    Ok(Work::new(move || linear::generalized_fmlp_plus(&sharing, processors, policy), tell_split))
+}
+
+fn omip(input: &Input) -> Result<Work, Malformed> {
+    let (sharing, processors, cluster_size) = (sharing(input)?, small(input, "num_cpus")?, small(input, "cluster_size")?);
+    Ok(Work::new(move || linear::omip(&sharing, processors, cluster_size), tell_whole))
+}
+
+fn unordered(input: &Input) -> Result<Work, Malformed> {
+    let preemptable = input.is("preemptable_spinning");
+    whole(input, if preemptable { linear::spin_unordered_preemptable } else { linear::spin_unordered })
+}
+
+fn responses(input: &Input, protocol: fn(&[u16]) -> Protocol<'_>) -> Result<Work, Malformed> {
+    let (sharing, sites) = (sharing(input)?, sites(input)?);
+    Ok(Work::new(
+        move || linear::responses(&sharing, protocol(&sites)),
+        |result| match result {
+            Ok(found) => {
+                json!({"schedulable": true, "response_times": found.responses, "outer_iterations": found.rounds})
+            }
+            Err(why) => json!({"schedulable": false, "why": why.to_string()}),
+        },
+    ))
+}
