@@ -2,7 +2,7 @@
 
 use crate::input::{InputRequest, InputTask};
 use crate::{Analysis, Closeness, Departure, Input, Malformed, Work};
-use lockwright_analysis::linear::{self, Blocked, Policy, Protocol};
+use lockwright_analysis::linear::{self, Blocked, Global, Policy, Protocol};
 use lockwright_analysis::{Demand, Failure, Sharer, Sharing};
 use serde_json::{Value, json};
 
@@ -27,6 +27,13 @@ pub(crate) const ANALYSES: &[Analysis] = &[
     Analysis { id: "rta.p_fp.with_blocking.spin.fifo_nonpreemptive.lp", prepare: |input| responses(input, |_| Protocol::SpinFifo), closeness: ROUNDED },
     Analysis { id: "rta.p_fp.with_blocking.spin.fifo_preemptable.lp", prepare: |input| responses(input, |_| Protocol::SpinFifoPreemptable), closeness: ROUNDED },
     Analysis { id: "rta.p_fp.with_blocking.spin.unordered.lp", prepare: |input| responses(input, |_| Protocol::SpinUnordered), closeness: ROUNDED },
+    Analysis { id: "response.global_fmlp.lp", prepare: |input| global(input, Global::Fmlp), closeness: ROUNDED },
+    Analysis { id: "response.global_fmlp_plus.lp", prepare: |input| global(input, Global::FmlpPlus), closeness: ROUNDED },
+    Analysis { id: "response.global_no_progress_fifo.lp", prepare: |input| global(input, Global::PlainFifo), closeness: ROUNDED },
+    Analysis { id: "response.global_no_progress_priority.lp", prepare: |input| global(input, Global::PlainPriority), closeness: ROUNDED },
+    Analysis { id: "response.global_pip.lp", prepare: |input| global(input, Global::Pip), closeness: ROUNDED },
+    Analysis { id: "response.global_prsb.lp", prepare: |input| global(input, Global::Prsb), closeness: ROUNDED },
+    Analysis { id: "response.global_ppcp.lp", prepare: ppcp, closeness: ROUNDED },
 ];
 
 pub(crate) const DEPARTURES: &[Departure] = &[];
@@ -133,6 +140,22 @@ fn omip(input: &Input) -> Result<Work, Malformed> {
 fn unordered(input: &Input) -> Result<Work, Malformed> {
     let preemptable = input.is("preemptable_spinning");
     whole(input, if preemptable { linear::spin_unordered_preemptable } else { linear::spin_unordered })
+}
+
+fn global(input: &Input, protocol: Global) -> Result<Work, Malformed> {
+    let (sharing, processors) = (sharing(input)?, small(input, "num_cpus")?);
+    Ok(Work::new(
+        move || linear::global(&sharing, processors, protocol),
+        |delays| {
+            // One interval each: the job's.
+            let tell = |&total: &u64| json!({"total": total, "total_count": 1, "remote": 0, "local": 0, "arrival": 0});
+            tell_or(delays, |all| json!({"per_task": all.iter().map(tell).collect::<Vec<_>>()}))
+        },
+    ))
+}
+
+fn ppcp(input: &Input) -> Result<Work, Malformed> {
+    global(input, Global::Ppcp { reasonable: input.is("reasonable_priorities") })
 }
 
 fn responses(input: &Input, protocol: fn(&[u16]) -> Protocol<'_>) -> Result<Work, Malformed> {
