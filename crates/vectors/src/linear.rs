@@ -2,7 +2,7 @@
 
 use crate::input::{InputRequest, InputTask};
 use crate::{Analysis, Closeness, Departure, Input, Malformed, Work};
-use lockwright_analysis::linear::{self, Blocked, Global, Policy, Protocol};
+use lockwright_analysis::linear::{self, Blocked, Edf, Global, Policy, Protocol};
 use lockwright_analysis::{Demand, Failure, Sharer, Sharing};
 use serde_json::{Value, json};
 
@@ -34,6 +34,9 @@ pub(crate) const ANALYSES: &[Analysis] = &[
     Analysis { id: "response.global_pip.lp", prepare: |input| global(input, Global::Pip), closeness: ROUNDED },
     Analysis { id: "response.global_prsb.lp", prepare: |input| global(input, Global::Prsb), closeness: ROUNDED },
     Analysis { id: "response.global_ppcp.lp", prepare: ppcp, closeness: ROUNDED },
+    Analysis { id: "schedulable.p_edf.msrp.lp", prepare: |input| p_edf(input, Edf::Msrp), closeness: Closeness::Equal },
+    Analysis { id: "schedulable.p_edf.spin_fifo_preemptable.lp", prepare: |input| p_edf(input, Edf::SpinFifoPreemptable), closeness: Closeness::Equal },
+    Analysis { id: "schedulable.p_edf.lockfree_nonpreemptable_commit.lp", prepare: |input| p_edf(input, Edf::LockFree), closeness: Closeness::Equal },
 ];
 
 pub(crate) const DEPARTURES: &[Departure] = &[];
@@ -156,6 +159,17 @@ fn global(input: &Input, protocol: Global) -> Result<Work, Malformed> {
 
 fn ppcp(input: &Input) -> Result<Work, Malformed> {
     global(input, Global::Ppcp { reasonable: input.is("reasonable_priorities") })
+}
+
+fn p_edf(input: &Input, edf: Edf) -> Result<Work, Malformed> {
+    let sharing = sharing(input)?;
+    Ok(Work::new(
+        move || linear::p_edf(&sharing, edf),
+        |result| match result {
+            Ok(()) => json!({"schedulable": true}),
+            Err(why) => json!({"schedulable": false, "why": why.to_string()}),
+        },
+    ))
 }
 
 fn responses(input: &Input, protocol: fn(&[u16]) -> Protocol<'_>) -> Result<Work, Malformed> {

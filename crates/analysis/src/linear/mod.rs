@@ -17,6 +17,7 @@ mod global;
 mod mpcp;
 mod network;
 mod omip;
+mod p_edf;
 mod program;
 mod response;
 mod spin;
@@ -29,6 +30,7 @@ pub use generalized_fmlp_plus::{Policy, generalized_fmlp_plus};
 pub use global::{Global, global};
 pub use mpcp::mpcp;
 pub use omip::omip;
+pub use p_edf::{Edf, POINTS_MAX, p_edf};
 pub use response::{Protocol, Responses, RESPONSE_STEPS_MAX, ROUNDS_MAX, responses};
 pub use spin::{spin_fifo, spin_fifo_preemptable, spin_unordered, spin_unordered_preemptable};
 
