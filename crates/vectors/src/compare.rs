@@ -9,9 +9,9 @@ pub enum Closeness {
     Equal,
     /// Numbers differ by at most so much: where the source truncated or rounded each term.
     Within(u64),
-    /// No number is below the one expected: where the source is known to be unsafe.
+    /// No number is below the one expected, and nothing is accepted that is not: where the source is known to be unsafe.
     NotBelow,
-    /// No number is above the one expected: where the library is tighter.
+    /// No number is above the one expected, and nothing is rejected that is not: where the library is tighter.
     NotAbove,
 }
 
@@ -44,6 +44,8 @@ fn walk(place: &str, expected: &Value, ours: &Value, closeness: Closeness) -> Op
                 differs()
             }
         }
+        (Value::Bool(true), Value::Bool(false)) if closeness == Closeness::NotBelow => None,
+        (Value::Bool(false), Value::Bool(true)) if closeness == Closeness::NotAbove => None,
         _ if expected == ours => None,
         _ => differs(),
     }
@@ -89,5 +91,8 @@ mod tests {
         assert_eq!(difference(&json!({}), &json!({"more": 1}), Closeness::Equal), None);
         assert_eq!(difference(&json!(0.1), &json!(0.1 + 1e-12), Closeness::Equal), None);
         assert!(difference(&json!(0.1), &json!(0.2), Closeness::Equal).is_some());
+        assert_eq!(difference(&json!(true), &json!(false), Closeness::NotBelow), None);
+        assert!(difference(&json!(false), &json!(true), Closeness::NotBelow).is_some());
+        assert!(difference(&json!(true), &json!(false), Closeness::NotAbove).is_some());
     }
 }

@@ -6,40 +6,115 @@ use lockwright_analysis::linear::{self, Blocked, Edf, Global, Policy, Protocol};
 use lockwright_analysis::{Demand, Failure, Sharer, Sharing};
 use serde_json::{Value, json};
 
+// Closeness of whole analyses:
+// - MPCP: the source's program bounds how long a request waits by a fixed point that it leaves before it is one, wherever that exceeds the response time, and that starts at an accidental
+//   one (1). What it answers then is too low. `mpcp_is_what_the_source_solves_where_waits_are_bounded` holds all others to equality.
+// - DPCP: the source's program leaves out that lower priorities delay a request once in all, direct and indirect; it counts every request of theirs there is.
 /// The source rounds each term.
 const ROUNDED: Closeness = Closeness::Within(1);
 
 pub(crate) const ANALYSES: &[Analysis] = &[
-    Analysis { id: "blocking.mpcp.lp_rtas13", prepare: |input| split(input, linear::mpcp), closeness: ROUNDED },
-    Analysis { id: "blocking.fmlp_plus.partitioned.lp_rtas13", prepare: |input| split(input, linear::fmlp_plus), closeness: ROUNDED },
+    Analysis {
+        id: "blocking.mpcp.lp_rtas13",
+        prepare: |input| split(input, linear::mpcp),
+        closeness: Closeness::NotBelow,
+    },
+    Analysis {
+        id: "blocking.fmlp_plus.partitioned.lp_rtas13",
+        prepare: |input| split(input, linear::fmlp_plus),
+        closeness: ROUNDED,
+    },
     Analysis { id: "blocking.dflp.lp_rtas13", prepare: |input| placed(input, linear::dflp), closeness: ROUNDED },
-    // The source's program leaves out that lower priorities delay a request once in all: it counts all their requests as indirect delay.
-    Analysis { id: "blocking.dpcp.lp_rtas13", prepare: |input| placed(input, linear::dpcp), closeness: Closeness::NotAbove },
+    Analysis {
+        id: "blocking.dpcp.lp_rtas13",
+        prepare: |input| placed(input, linear::dpcp),
+        closeness: Closeness::NotAbove,
+    },
     Analysis { id: "blocking.generalized_fmlp_plus.lp_ecrts14", prepare: generalized_fmlp_plus, closeness: ROUNDED },
     Analysis { id: "blocking.omip.lp_ecrts13", prepare: omip, closeness: ROUNDED },
-    Analysis { id: "blocking.spin.fifo_nonpreemptive.lp_rtss13", prepare: |input| whole(input, linear::spin_fifo), closeness: ROUNDED },
-    Analysis { id: "blocking.spin.fifo_preemptable.lp_rtss13", prepare: |input| whole(input, linear::spin_fifo_preemptable), closeness: ROUNDED },
+    Analysis {
+        id: "blocking.spin.fifo_nonpreemptive.lp_rtss13",
+        prepare: |input| whole(input, linear::spin_fifo),
+        closeness: ROUNDED,
+    },
+    Analysis {
+        id: "blocking.spin.fifo_preemptable.lp_rtss13",
+        prepare: |input| whole(input, linear::spin_fifo_preemptable),
+        closeness: ROUNDED,
+    },
     Analysis { id: "blocking.spin.unordered.lp_rtss13", prepare: unordered, closeness: ROUNDED },
-    Analysis { id: "rta.p_fp.with_blocking.mpcp.lp", prepare: |input| responses(input, |_| Protocol::Mpcp), closeness: ROUNDED },
-    Analysis { id: "rta.p_fp.with_blocking.dpcp.lp", prepare: |input| responses(input, |sites| Protocol::Dpcp(sites)), closeness: Closeness::NotAbove },
-    Analysis { id: "rta.p_fp.with_blocking.dflp.lp", prepare: |input| responses(input, |sites| Protocol::Dflp(sites)), closeness: ROUNDED },
-    Analysis { id: "rta.p_fp.with_blocking.fmlp_plus.lp", prepare: |input| responses(input, |_| Protocol::FmlpPlus), closeness: ROUNDED },
-    Analysis { id: "rta.p_fp.with_blocking.spin.fifo_nonpreemptive.lp", prepare: |input| responses(input, |_| Protocol::SpinFifo), closeness: ROUNDED },
-    Analysis { id: "rta.p_fp.with_blocking.spin.fifo_preemptable.lp", prepare: |input| responses(input, |_| Protocol::SpinFifoPreemptable), closeness: ROUNDED },
-    Analysis { id: "rta.p_fp.with_blocking.spin.unordered.lp", prepare: |input| responses(input, |_| Protocol::SpinUnordered), closeness: ROUNDED },
+    Analysis {
+        id: "rta.p_fp.with_blocking.mpcp.lp",
+        prepare: |input| responses(input, |_| Protocol::Mpcp),
+        closeness: Closeness::NotBelow,
+    },
+    Analysis {
+        id: "rta.p_fp.with_blocking.dpcp.lp",
+        prepare: |input| responses(input, |sites| Protocol::Dpcp(sites)),
+        closeness: Closeness::NotAbove,
+    },
+    Analysis {
+        id: "rta.p_fp.with_blocking.dflp.lp",
+        prepare: |input| responses(input, |sites| Protocol::Dflp(sites)),
+        closeness: ROUNDED,
+    },
+    Analysis {
+        id: "rta.p_fp.with_blocking.fmlp_plus.lp",
+        prepare: |input| responses(input, |_| Protocol::FmlpPlus),
+        closeness: ROUNDED,
+    },
+    Analysis {
+        id: "rta.p_fp.with_blocking.spin.fifo_nonpreemptive.lp",
+        prepare: |input| responses(input, |_| Protocol::SpinFifo),
+        closeness: ROUNDED,
+    },
+    Analysis {
+        id: "rta.p_fp.with_blocking.spin.fifo_preemptable.lp",
+        prepare: |input| responses(input, |_| Protocol::SpinFifoPreemptable),
+        closeness: ROUNDED,
+    },
+    Analysis {
+        id: "rta.p_fp.with_blocking.spin.unordered.lp",
+        prepare: |input| responses(input, |_| Protocol::SpinUnordered),
+        closeness: ROUNDED,
+    },
     Analysis { id: "response.global_fmlp.lp", prepare: |input| global(input, Global::Fmlp), closeness: ROUNDED },
-    Analysis { id: "response.global_fmlp_plus.lp", prepare: |input| global(input, Global::FmlpPlus), closeness: ROUNDED },
-    Analysis { id: "response.global_no_progress_fifo.lp", prepare: |input| global(input, Global::PlainFifo), closeness: ROUNDED },
-    Analysis { id: "response.global_no_progress_priority.lp", prepare: |input| global(input, Global::PlainPriority), closeness: ROUNDED },
+    Analysis {
+        id: "response.global_fmlp_plus.lp",
+        prepare: |input| global(input, Global::FmlpPlus),
+        closeness: ROUNDED,
+    },
+    Analysis {
+        id: "response.global_no_progress_fifo.lp",
+        prepare: |input| global(input, Global::PlainFifo),
+        closeness: ROUNDED,
+    },
+    Analysis {
+        id: "response.global_no_progress_priority.lp",
+        prepare: |input| global(input, Global::PlainPriority),
+        closeness: ROUNDED,
+    },
     Analysis { id: "response.global_pip.lp", prepare: |input| global(input, Global::Pip), closeness: ROUNDED },
     Analysis { id: "response.global_prsb.lp", prepare: |input| global(input, Global::Prsb), closeness: ROUNDED },
     Analysis { id: "response.global_ppcp.lp", prepare: ppcp, closeness: ROUNDED },
     Analysis { id: "schedulable.p_edf.msrp.lp", prepare: |input| p_edf(input, Edf::Msrp), closeness: Closeness::Equal },
-    Analysis { id: "schedulable.p_edf.spin_fifo_preemptable.lp", prepare: |input| p_edf(input, Edf::SpinFifoPreemptable), closeness: Closeness::Equal },
-    Analysis { id: "schedulable.p_edf.lockfree_nonpreemptable_commit.lp", prepare: |input| p_edf(input, Edf::LockFree), closeness: Closeness::Equal },
+    Analysis {
+        id: "schedulable.p_edf.spin_fifo_preemptable.lp",
+        prepare: |input| p_edf(input, Edf::SpinFifoPreemptable),
+        closeness: Closeness::Equal,
+    },
+    Analysis {
+        id: "schedulable.p_edf.lockfree_nonpreemptable_commit.lp",
+        prepare: |input| p_edf(input, Edf::LockFree),
+        closeness: Closeness::Equal,
+    },
 ];
 
-pub(crate) const DEPARTURES: &[Departure] = &[];
+pub(crate) const DEPARTURES: &[Departure] = &[Departure {
+    id: "p_edf_msrp_lockfree/073",
+    closeness: Closeness::NotBelow,
+    why: "the source lets the loop that delays at the start be repeated only where its task has jobs due, so never",
+}];
 
 /// The tasks of an example, a greater priority more urgent.
 fn sharing(input: &Input) -> Result<Sharing, Malformed> {
@@ -136,7 +211,8 @@ fn generalized_fmlp_plus(input: &Input) -> Result<Work, Malformed> {
 }
 
 fn omip(input: &Input) -> Result<Work, Malformed> {
-    let (sharing, processors, cluster_size) = (sharing(input)?, small(input, "num_cpus")?, small(input, "cluster_size")?);
+    let (sharing, processors, cluster_size) =
+        (sharing(input)?, small(input, "num_cpus")?, small(input, "cluster_size")?);
     Ok(Work::new(move || linear::omip(&sharing, processors, cluster_size), tell_whole))
 }
 
@@ -183,4 +259,33 @@ fn responses(input: &Input, protocol: fn(&[u16]) -> Protocol<'_>) -> Result<Work
             Err(why) => json!({"schedulable": false, "why": why.to_string()}),
         },
     ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Vector, difference, read};
+
+    fn examples(file: &str, analysis: &str) -> Vec<Vector> {
+        let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("examples").join(file);
+        let all = read(&std::fs::read_to_string(path).unwrap()).unwrap();
+        all.into_iter().filter(|vector| vector.analysis == analysis).collect()
+    }
+
+    #[test]
+    fn mpcp_is_what_the_source_solves_where_waits_are_bounded() {
+        let analyses = [
+            ("blocking_mpcp.json", "blocking.mpcp.lp_rtas13", &["002", "009", "027"][..]),
+            ("rta_p_fp_with_blocking_end_to_end.json", "rta.p_fp.with_blocking.mpcp.lp", &["009", "037", "065"]),
+        ];
+        for (file, id, equal) in analyses {
+            let analysis = ANALYSES.iter().find(|analysis| analysis.id == id).unwrap();
+            for vector in examples(file, id) {
+                let ours = (analysis.prepare)(&vector.input).unwrap().answer();
+                let differs = difference(&vector.expected, &ours, ROUNDED);
+                let unaffected = equal.iter().any(|number| vector.id.ends_with(number));
+                assert_eq!(differs.is_none(), unaffected, "{}: {differs:?}", vector.id);
+            }
+        }
+    }
 }

@@ -11,8 +11,8 @@
 //! # Reference
 //! B. Brandenburg, "Improved analysis and evaluation of real-time semaphore protocols for P-FP scheduling", RTAS 2013: constraints 1 and 9 to 14.
 
-use super::view::{View, add, add_product, product};
 use super::Blocked;
+use super::view::{View, add, add_product, product};
 use crate::{Failure, Sharing};
 
 /// Bounds on the blocking of one job of each task under the partitioned FMLP+.

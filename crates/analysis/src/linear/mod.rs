@@ -31,7 +31,7 @@ pub use global::{Global, global};
 pub use mpcp::mpcp;
 pub use omip::omip;
 pub use p_edf::{Edf, POINTS_MAX, p_edf};
-pub use response::{Protocol, Responses, RESPONSE_STEPS_MAX, ROUNDS_MAX, responses};
+pub use response::{Protocol, RESPONSE_STEPS_MAX, ROUNDS_MAX, Responses, responses};
 pub use spin::{spin_fifo, spin_fifo_preemptable, spin_unordered, spin_unordered_preemptable};
 
 use crate::Failure;

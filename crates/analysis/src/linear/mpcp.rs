@@ -141,9 +141,7 @@ pub(super) fn bounds(view: &View, owners: &Owners) -> Result<Vec<Blocked>, Failu
                 let issued = product(entry.count, jobs[x])?;
                 match longest[entry.resource] {
                     _ if !view.is_higher(i, x) => issued.min(own[entry.resource]),
-                    Some(wait) => {
-                        issued.min(product(product(entry.count, view.jobs(x, wait)?)?, own[entry.resource])?)
-                    }
+                    Some(wait) => issued.min(product(product(entry.count, view.jobs(x, wait)?)?, own[entry.resource])?),
                     None => issued,
                 }
             });

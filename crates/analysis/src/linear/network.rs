@@ -82,7 +82,8 @@ impl Network {
             for &other in &self.of[pool] {
                 let (here, there) = self.items[other].sides(pool);
                 let target = self.items[other].pools[there];
-                if self.items[other].taken[here] > 0 && self.items[other].room(there) > 0 && self.came[target].is_none() {
+                if self.items[other].taken[here] > 0 && self.items[other].room(there) > 0 && self.came[target].is_none()
+                {
                     self.came[target] = Some((other, pool));
                     self.queue.push(target);
                 }

@@ -10,8 +10,8 @@
 //! # Reference
 //! B. Brandenburg, "A fully preemptive multiprocessor semaphore protocol for latency-sensitive real-time applications", ECRTS 2013.
 
-use super::view::{View, add_product, product};
 use super::sum;
+use super::view::{View, add_product, product};
 use crate::{Failure, Sharing};
 
 /// Bounds on the suspension-oblivious blocking of one job of each task under the OMIP, on `processors` in clusters of `cluster_size`.

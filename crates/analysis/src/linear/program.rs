@@ -90,7 +90,8 @@ impl Program {
                 columns[variable].push((row, factor as f64));
             }
         }
-        let greatest = |column: &[(usize, f64)]| column.iter().fold(1.0, |most: f64, (_, factor)| most.max(factor.abs()));
+        let greatest =
+            |column: &[(usize, f64)]| column.iter().fold(1.0, |most: f64, (_, factor)| most.max(factor.abs()));
         let scales: Vec<f64> = columns.iter().map(|column| greatest(column)).collect();
         let excess = self.variables.iter().zip(&scales).map(|(&(_, most), scale)| most as f64 * scale);
         let prices: Vec<f64> = self.rows.iter().map(|&(_, most)| most as f64).chain(excess).collect();

@@ -99,7 +99,10 @@ pub fn responses(sharing: &Sharing, protocol: Protocol<'_>) -> Result<Responses,
             return Ok(Responses { responses: view.rows.iter().map(|row| row.response).collect(), rounds: round });
         }
     }
-    Err(Failure::Diverged { task: 0, limit: Limit { name: "rounds of blocking and response times", most: ROUNDS_MAX.into() } })
+    Err(Failure::Diverged {
+        task: 0,
+        limit: Limit { name: "rounds of blocking and response times", most: ROUNDS_MAX.into() },
+    })
 }
 
 /// The response time of `task`, with those of `higher` as they are now.

@@ -22,8 +22,8 @@ mod queue;
 mod waits;
 
 use super::program::Program;
-use super::view::{View, add_product, product};
 use super::sum;
+use super::view::{View, add_product, product};
 use crate::{Failure, Sharing};
 use waits::Holds;
 

@@ -71,16 +71,17 @@ impl Model<'_> {
         let most = sections_of_higher(self)?;
         let others = self.m.saturating_sub(1);
         // Sections of lower priority that delay indirectly or preempt, not those of x.
-        let sections = |model: &Self, but: Option<usize>, from: usize, factor: u64| -> Result<Vec<(usize, i64)>, Failure> {
-            let mut terms = Vec::new();
-            for entry in model.entries.iter().filter(|entry| entry.task >= from && Some(entry.task) != but) {
-                if let Some((indirect, preempting)) = entry.other {
-                    let length = -signed(product(factor, entry.length)?);
-                    terms.extend([(indirect, length), (preempting, length)]);
+        let sections =
+            |model: &Self, but: Option<usize>, from: usize, factor: u64| -> Result<Vec<(usize, i64)>, Failure> {
+                let mut terms = Vec::new();
+                for entry in model.entries.iter().filter(|entry| entry.task >= from && Some(entry.task) != but) {
+                    if let Some((indirect, preempting)) = entry.other {
+                        let length = -signed(product(factor, entry.length)?);
+                        terms.extend([(indirect, length), (preempting, length)]);
+                    }
                 }
-            }
-            Ok(terms)
-        };
+                Ok(terms)
+            };
         let directly = |model: &Self, factor: u64| -> Result<Vec<(usize, i64)>, Failure> {
             let mut terms = Vec::new();
             for entry in model.entries.iter().filter(|entry| entry.task < model.i) {

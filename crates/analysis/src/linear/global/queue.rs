@@ -1,8 +1,8 @@
 //! What the order of a queue adds.
 
-use super::Model;
 use super::super::sum;
 use super::super::view::product;
+use super::Model;
 use crate::Failure;
 
 impl Model<'_> {

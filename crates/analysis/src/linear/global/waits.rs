@@ -25,9 +25,9 @@ impl<'a> Holds<'a> {
             let held = match progress {
                 // The m most urgent are always scheduled.
                 Progress::Inheritance | Progress::None if first => Some(length),
-                Progress::Inheritance => wait(length, limit, |held| {
-                    sum(length, inherited(view, &ceilings, i, x, held)?.div_ceil(m.max(1)))
-                }),
+                Progress::Inheritance => {
+                    wait(length, limit, |held| sum(length, inherited(view, &ceilings, i, x, held)?.div_ceil(m.max(1))))
+                }
                 Progress::None => wait(length, limit, |held| {
                     let mut work = 0;
                     for a in (0..x).filter(|&a| a != i) {

@@ -6,8 +6,8 @@
 //! - Preemptable: spinning at most own(q) + sum over i of c(i,q), requests issued anew after preemptions: of task i at most jobs(i) * sum over local h with
 //!   D_h < D_i of ceil((D_i - D_h) / T_h), of all tasks with deadlines up to D_i at most the sum over local h with D_h < D_i of ceil(t / T_h). At the start the local section alone.
 
-use super::super::view::{Entry, add, add_product, product};
 use super::super::sum;
+use super::super::view::{Entry, add, add_product, product};
 use super::{Mode, Processor};
 use crate::Failure;
 
