@@ -6,7 +6,7 @@
 //! - Tasks of lower or equal priority, on p: direct or indirect delay by a(i,p) requests in all, for resources that conflict.
 //! - A task x of higher priority, for q on p: at most the sum over own resources r on p of N(i,r) * N(x,q) * ceil((W_r + R_x) / T_x), W_r the longest
 //!   wait for r, own section included: the least `W = L(i,r) + longest of lower or equal priority that conflicts on p
-//!   + sum over higher x, q on p of N(x,q) * ceil((W + R_x) / T_x) * L(x,q)`; as many as there are where W_r exceeds R_i.
+//!   + sum over higher x, q on p of N(x,q) * ceil((W + R_x) / T_x) * L(x,q)`; as many as there are where W_r exceeds R_i and D_i.
 //! - On P_i, agents preempt: those of local tasks of lower or equal priority `1 + sum over p other than P_i of a(i,p)` times a task, all others as often as there are requests.
 //!
 //! A request goes to the pool of its processor or, on P_i, to the pool of its task; the optimum is a greatest weight in such a network, which
@@ -91,7 +91,7 @@ fn higher(
     Ok(most)
 }
 
-/// The longest that a request of `i` takes, its own section included; none where that exceeds R.
+/// The longest that a request of `i` takes, its own section included; none where that exceeds R and D.
 fn longest_wait(
     view: &View,
     i: usize,
@@ -103,7 +103,7 @@ fn longest_wait(
     // Longest first.
     let conflicts = |e: &&Entry| !view.is_higher(i, e.task) && ceilings[e.resource] >= view.rows[i].priority;
     let start = sum(request.length, there().find(conflicts).map_or(0, |entry| entry.length))?;
-    Ok(wait(start, view.rows[i].response, |waited| {
+    Ok(wait(start, view.wait_most(i), |waited| {
         let mut delay = start;
         for entry in there().filter(|entry| view.is_higher(i, entry.task)) {
             add_product(&mut delay, product(entry.count, view.jobs(entry.task, waited)?)?, entry.length)?;

@@ -5,7 +5,7 @@
 //! (a ceiling on p is the priority of the most urgent user elsewhere). W_q, the longest wait of i for q, is the least
 //! `W = longest g of lower + sum of g of equal + sum over x of higher priority of N(x,q) * ceil((W + R_x) / T_x) * g(x,q)`.
 //! - Direct delay, on q: by tasks of lower or equal priority N(i,q) in all; by a task x of higher priority N(i,q) * N(x,q) * ceil((W_q + R_x) / T_x),
-//!   where W_q is at most R_i.
+//!   where W_q is at most R_i or D_i.
 //! - Indirect delay: a request of x for q preempts owners on its processor that delay i directly: at most as often as requests of other tasks there,
 //!   for other resources of no higher ceiling, delay directly; and all requests of x at most as often as requests there do of which one of x has the ceiling.
 //! - Delay by tasks elsewhere in all at most the sum over q of N(i,q) * W_q.
@@ -80,7 +80,7 @@ impl Owners {
         Ok(Self { held, ceiling, of_resource, of_cluster })
     }
 
-    /// W_q: the longest wait of `i` for `resource`; none where that exceeds R.
+    /// W_q: the longest wait of `i` for `resource`; none where that exceeds R and D.
     fn longest_wait(&self, view: &View, i: usize, resource: usize) -> Result<Option<u64>, Failure> {
         let (mut lower, mut equal) = (0, 0);
         for &e in &self.of_resource[resource] {
@@ -93,7 +93,7 @@ impl Owners {
         }
         let mut start = lower;
         add(&mut start, equal)?;
-        Ok(wait(start, view.rows[i].response, |waited| {
+        Ok(wait(start, view.wait_most(i), |waited| {
             let mut delay = start;
             for &e in &self.of_resource[resource] {
                 let entry = &view.entries[e];

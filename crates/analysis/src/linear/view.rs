@@ -130,6 +130,11 @@ impl View {
         interval.div_ceil(self.rows[task].period)
     }
 
+    /// Up to where bounds on single waits of `i` are sought: what is beyond R limits nothing, but with R not final it must not fall as R grows.
+    pub fn wait_most(&self, i: usize) -> u64 {
+        self.rows[i].response.max(self.rows[i].deadline)
+    }
+
     /// Are they on one cluster?
     pub fn is_local(&self, i: usize, x: usize) -> bool {
         self.rows[i].cluster == self.rows[x].cluster
