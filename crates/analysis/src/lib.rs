@@ -24,6 +24,8 @@ mod fixed_point;
 mod hazard;
 pub mod ics;
 pub mod nonblocking;
+#[cfg(feature = "lp")]
+pub mod linear;
 mod omit;
 mod partition;
 pub mod multiprocessor;

@@ -13,6 +13,8 @@ pub enum Closeness {
     /// does, too.
     NotBelow,
     /// No number is above the one expected: where the library is tighter. What the source rejects, the library does, too.
+    /// No number is below the one expected, and nothing is accepted that is not: where the source is known to be unsafe.
+    /// No number is above the one expected, and nothing is rejected that is not: where the library is tighter.
     NotAbove,
 }
 
@@ -53,6 +55,8 @@ fn walk(place: &str, expected: &Value, ours: &Value, closeness: Closeness) -> Op
             };
             if close { None } else { differs() }
         }
+        (Value::Bool(true), Value::Bool(false)) if closeness == Closeness::NotBelow => None,
+        (Value::Bool(false), Value::Bool(true)) if closeness == Closeness::NotAbove => None,
         _ if expected == ours => None,
         _ => differs(),
     }
@@ -102,5 +106,8 @@ mod tests {
         assert!(difference(&json!(true), &json!(false), Closeness::NotBelow).is_some());
         assert!(difference(&json!(false), &json!(true), Closeness::NotAbove).is_some());
         assert!(difference(&json!(false), &json!(true), Closeness::Equal).is_some());
+        assert_eq!(difference(&json!(true), &json!(false), Closeness::NotBelow), None);
+        assert!(difference(&json!(false), &json!(true), Closeness::NotBelow).is_some());
+        assert!(difference(&json!(true), &json!(false), Closeness::NotAbove).is_some());
     }
 }
