@@ -23,13 +23,13 @@ mod failure;
 mod fixed_point;
 mod hazard;
 pub mod ics;
-pub mod nonblocking;
 #[cfg(feature = "lp")]
 pub mod linear;
-mod omit;
-mod partition;
 pub mod multiprocessor;
+pub mod nonblocking;
+mod omit;
 pub mod overheads;
+mod partition;
 mod response;
 mod sensitivity;
 mod sharing;

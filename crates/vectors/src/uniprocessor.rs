@@ -38,7 +38,7 @@ const fn equal(id: &'static str, prepare: fn(&Input) -> Result<Work, Malformed>)
 }
 
 const fn accepting_more(id: &'static str, prepare: fn(&Input) -> Result<Work, Malformed>) -> Analysis {
-    Analysis { id, prepare, closeness: Closeness::NotBelow }
+    Analysis { id, prepare, closeness: Closeness::NotAbove }
 }
 
 fn cost(task: &InputTask) -> Result<u64, Malformed> {
