@@ -190,14 +190,14 @@ fn fixed_priority_bounds_are_met_by_synchronous_arrivals() {
 fn the_verdict_of_fixed_priorities_is_that_of_the_bounds() {
     let mut random = Rng::with_seed(3);
     let mut accepted = 0;
-    for round in 0..1_500 {
+    for round in 0..400 {
         let shape = random_shape(&mut random);
         let mut tasks = random_tasks(&mut random, &shape);
         for task in &mut tasks {
             task.blocking = random.u64(0..3);
             task.suspension = if round % 2 == 0 { random.u64(0..3) } else { 0 };
         }
-        let bounds: Result<Vec<u64>, Failure> = fp::response_bounds(&tasks, 100_000).into_iter().collect();
+        let bounds: Result<Vec<u64>, Failure> = fp::response_bounds(&tasks, 20_000).into_iter().collect();
         let bounds = bounds
             .ok()
             .filter(|bounds| bounds.iter().zip(&tasks).all(|(bound, task)| bound - task.jitter <= task.deadline));
@@ -205,7 +205,7 @@ fn the_verdict_of_fixed_priorities_is_that_of_the_bounds() {
         assert_eq!(times.ok(), bounds, "{tasks:?}");
         accepted += usize::from(bounds.is_some());
     }
-    assert!((200..1_300).contains(&accepted), "{accepted}");
+    assert!((60..340).contains(&accepted), "{accepted}");
 }
 
 #[test]
