@@ -29,7 +29,7 @@ use crate::failure::Failure;
 /// less urgent ones that limit preemption.
 pub fn response_times(tasks: &[Task]) -> Result<Vec<u64>, Failure> {
     let mut level = Level::new(tasks)?;
-    if let Some(quick) = Quick::new(tasks)? {
+    if let Some(quick) = Quick::new(tasks, &level.arrivals) {
         return quick.response_times(&mut level);
     }
     let mut responses = Vec::with_capacity(tasks.len());
@@ -82,7 +82,7 @@ impl<'a> Level<'a> {
         if let Some(task) = self.unknown {
             return Err(Failure::Task { task });
         }
-        let response = self.from_release(i, until);
+        let response = self.since_release(i, until);
         let response = response.and_then(|r| r.checked_add(self.tasks[i].jitter).ok_or(Failure::Overflow));
         self.settle(i, response)
     }
@@ -99,14 +99,13 @@ impl<'a> Level<'a> {
         response
     }
 
-    fn from_release(&mut self, i: usize, until: Until) -> Result<u64, Failure> {
+    fn since_release(&mut self, i: usize, until: Until) -> Result<u64, Failure> {
         let (task, tasks) = (self.tasks[i], self.tasks);
         let peers_end = i + tasks[i..].iter().take_while(|peer| peer.priority == task.priority).count();
         let peers_start = tasks[..i].iter().rev().take_while(|peer| peer.priority == task.priority).count();
-        if peers_end - i + peers_start > 1 {
-            if let Some(peer) = (i - peers_start..peers_end).find(|&peer| tasks[peer].suspension > 0) {
-                return Err(Failure::Unsupported { task: peer, what: "suspends itself and shares its priority" });
-            }
+        let suspends = (i - peers_start..peers_end).find(|&peer| tasks[peer].suspension > 0);
+        if let Some(peer) = suspends.filter(|_| peers_end - i + peers_start > 1) {
+            return Err(Failure::Unsupported { task: peer, what: "suspends itself and shares its priority" });
         }
         let lower = tasks[peers_end..].iter().map(|task| task.preemption.blocks(task.cost)).max().unwrap_or(0);
         if lower > 0 && task.suspension > 0 {
@@ -118,7 +117,11 @@ impl<'a> Level<'a> {
         }
         let others = || self.arrivals[..i].iter().chain(&self.arrivals[i + 1..peers_end]);
         if let Until::Horizon(_) = until {
-            let all = self.arrivals[..peers_end].iter().map(|one| (one.cost, one.period.get()));
+            // Its own suspension keeps the busy interval from ending just as execution does.
+            let blocked = if task.suspension > 0 { task.blocking } else { 0 };
+            let own = task.cost.checked_add(task.suspension).and_then(|own| own.checked_add(blocked));
+            let own = (own.ok_or(Failure::Overflow)?, task.period);
+            let all = others().map(|one| (one.cost, one.period.get())).chain([own]);
             if compare_sum(all, 1).is_gt() {
                 return Err(Failure::Overload);
             }
@@ -173,76 +176,87 @@ impl<'a> Level<'a> {
     }
 }
 
-/// Tasks whose jobs are done before the next is released, each with a priority of its own, that can be preempted everywhere.
+/// Tasks with deadlines within periods, each with a priority of its own, that can be preempted everywhere; times so short that 64 bits do.
 struct Quick<'a> {
     tasks: &'a [Task],
+    rivals: Vec<Rival>,
 }
 
-/// Beyond this, 64 bits could overflow on the quick way.
-const QUICK_MAX: u128 = 1 << 63;
+/// A more urgent task.
+struct Rival {
+    /// `x * inverse / 2^64`, rounded down, is x / T, rounded down, for all x that come up.
+    inverse: u64,
+    cost: u64,
+    /// J'.
+    jitter: u64,
+}
 
 impl<'a> Quick<'a> {
     /// `None` where the tasks are not such.
-    fn new(tasks: &'a [Task]) -> Result<Option<Self>, Failure> {
-        let mut longest = 0;
-        for (index, task) in tasks.iter().enumerate() {
-            let alone = index == 0 || tasks[index - 1].priority > task.priority;
-            if !alone || task.deadline > task.period || task.preemption != Preemption::Full {
-                return Ok(None);
-            }
-            let jitter = u128::from(task.jitter) + if task.suspension > 0 { u128::from(task.deadline) } else { 0 };
-            let own = u128::from(task.cost) + u128::from(task.suspension) + u128::from(task.blocking);
-            longest = longest.max(u128::from(task.deadline) + jitter).max(own);
-        }
-        // No term is evaluated beyond the longest deadline and the longest jitter, and none then comes to more than this.
-        let mut most = longest;
+    fn new(tasks: &'a [Task], arrivals: &[Arrivals]) -> Option<Self> {
+        // Saturation shows in the end.
+        let (mut span, mut longest, mut above) = (0_u64, 0, None);
         for task in tasks {
-            if task.period == 0 {
-                return Ok(None);
+            if task.deadline > task.period || task.preemption != Preemption::Full || above == Some(task.priority) {
+                return None;
             }
-            if longest >= QUICK_MAX / 4 {
-                return Ok(None);
-            }
-            let span = (2 * longest) as u64;
-            most = most.saturating_add((u128::from(span / task.period) + 2) * u128::from(task.cost));
+            let late = if task.suspension > 0 { task.deadline } else { 0 };
+            let jitter = task.jitter.saturating_add(late);
+            let own = task.cost.saturating_add(task.suspension).saturating_add(task.blocking);
+            span = span.max(jitter.saturating_add(own.max(task.deadline)));
+            longest = longest.max(task.period);
+            above = Some(task.priority);
         }
-        Ok((most < QUICK_MAX).then_some(Self { tasks }))
+        // No t goes beyond a deadline, nor t + J' beyond twice the span. floor(2^64 / T) + 1 divides x exactly if x T < 2^64.
+        span = span.saturating_mul(2);
+        span.checked_mul(longest)?;
+        let (mut most, mut rivals) = (span, Vec::with_capacity(tasks.len()));
+        for one in arrivals {
+            // What comes to a sum in the end, with one more each for rounding.
+            most = one.period.floor(span).saturating_add(2).checked_mul(one.cost)?.checked_add(most)?;
+            // Of a power of two the inverse is one less than 2^64 / T, of others it is that, rounded down.
+            let inverse = one.period.inverse().checked_add(1)?;
+            rivals.push(Rival { inverse, cost: one.cost, jitter: one.jitter });
+        }
+        Some(Self { tasks, rivals })
     }
 
-    fn response_times(&self, level: &mut Level) -> Result<Vec<u64>, Failure> {
+    fn response_times(mut self, level: &mut Level) -> Result<Vec<u64>, Failure> {
         let mut responses = Vec::with_capacity(self.tasks.len());
         // Of the task before: its response time from release, and what it had itself besides what it now brings others.
         let (mut before, mut before_own, mut costs) = (0, 0, 0);
         for (i, task) in self.tasks.iter().enumerate() {
             let own = task.cost + task.suspension + task.blocking;
+            // Each of the others is there at least once; t >= 1, and a count is 1 + floor((t + J' - 1) / T).
+            let once = own + costs;
             // Task i - 1 had t' = own' + I(t'); now t >= own + C' + I(t): later by what is more, if it is.
-            let mut t = own + costs;
-            if own >= before_own {
-                t = t.max(before + own - before_own);
-            }
+            let mut t = if own >= before_own { once.max(before + own - before_own) } else { once }.max(1);
+            // BOUND: the deadline, and the terms.
             loop {
                 if t > task.deadline {
                     return Err(Failure::Late { task: i, response: t + task.jitter });
                 }
                 level.terms.spend(i, i)?;
-                let next = level.arrivals[..i]
-                    .iter()
-                    .fold(own, |sum, other| sum + other.period.ceil(t + other.jitter) * other.cost);
+                let next = self.rivals[..i].iter().fold(once, |sum, rival| {
+                    let more = (u128::from(t + rival.jitter - 1) * u128::from(rival.inverse)) >> 64;
+                    sum + more as u64 * rival.cost
+                });
                 if next <= t {
                     break;
                 }
                 t = next;
             }
-            let response = t + task.jitter;
+            let mut response = t + task.jitter;
             if response > task.period {
                 // The next job may be released before this one is done.
-                responses.push(level.response(i, Until::Deadline)?);
+                response = level.response(i, Until::Deadline)?;
             } else {
                 debug_assert_eq!(Ok(response), level.response(i, Until::Deadline), "task {i} of {:?}", self.tasks);
                 level.settle(i, Ok(response))?;
-                responses.push(response);
             }
-            (before, before_own, costs) = (t, own.saturating_sub(task.cost), costs + task.cost);
+            responses.push(response);
+            self.rivals[i].jitter = level.arrivals[i].jitter;
+            (before, before_own, costs) = (t, own - task.cost, costs + task.cost);
         }
         Ok(responses)
     }
