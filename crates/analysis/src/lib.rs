@@ -19,6 +19,7 @@ mod exact;
 mod explain;
 mod failure;
 mod fixed_point;
+pub mod global;
 mod hazard;
 mod omit;
 mod response;
