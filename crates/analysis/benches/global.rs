@@ -54,9 +54,7 @@ fn benches(criterion: &mut Criterion) {
             global::devi_anderson_sections(tasks, &sections, m).map(drop)
         }),
         ("g_edf", |tasks, m| global::g_edf(tasks, m).map(drop)),
-        ("bertogna_cirinei", |tasks, m| {
-            global::bertogna_cirinei(tasks, &[], m, global::CarryIn::Responses).map(drop)
-        }),
+        ("bertogna_cirinei", |tasks, m| global::bertogna_cirinei(tasks, &[], m, global::CarryIn::Responses).map(drop)),
         ("guan", |tasks, m| global::guan(tasks, m).map(drop)),
     ];
     for (kind, implicit) in [("implicit", true), ("constrained", false)] {

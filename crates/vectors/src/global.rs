@@ -3,7 +3,8 @@
 use crate::{Analysis, Closeness, Departure, Input, Malformed, Work};
 use lockwright_analysis::global::{
     Blocked, CarryIn, Inherited, bak, bar, bcl, bcl_iterative, bertogna_cirinei, devi_anderson,
-    devi_anderson_non_preemptive_as_published, easwaran_andersson, edf, ff_dbf, g_edf, g_fl, g_fl_point, gfb, guan, rta,
+    devi_anderson_non_preemptive_as_published, easwaran_andersson, edf, ff_dbf, g_edf, g_fl, g_fl_point, gfb, guan,
+    rta,
 };
 use lockwright_analysis::{Demand, Failure, Sharer, Sharing, Sporadic};
 use lockwright_sim::plain::{Order, Outcome, Periodic, PlainTask, simulate};
@@ -16,7 +17,9 @@ pub(crate) const ANALYSES: &[Analysis] = &[
     equal("rta.g_fp.bertogna_cirinei07", fixed_priority_bertogna_cirinei),
     equal("rta.g_fp.guan09", fixed_priority_guan),
     equal("tardiness.g_edf.devi_anderson", tardiness),
-    equal("response.g_edf.gel_compliant_vector_exact", |input| compliant_vector(input, g_edf, |task, _| Some(task.deadline))),
+    equal("response.g_edf.gel_compliant_vector_exact", |input| {
+        compliant_vector(input, g_edf, |task, _| Some(task.deadline))
+    }),
     equal("response.g_fl.gel_compliant_vector_exact", |input| compliant_vector(input, g_fl, g_fl_point)),
     equal("simulate.g_edf.synchronous_periodic", simulation),
     equal("blocking.global_pip.easwaran_andersson09", inheritance),
@@ -97,13 +100,19 @@ fn tardiness(input: &Input) -> Result<Work, Malformed> {
     Ok(Work::new(
         move || {
             let x = x()?;
-            Some((x, tasks.iter().map(|task| task.cost + x).collect(), tasks.iter().map(|t| t.period + t.cost + x).collect()))
+            Some((
+                x,
+                tasks.iter().map(|task| task.cost + x).collect(),
+                tasks.iter().map(|t| t.period + t.cost + x).collect(),
+            ))
         },
         |found: &Option<(u64, Vec<u64>, Vec<u64>)>| match found {
             Some((x, tardiness, responses)) => {
                 json!({ "schedulable": true, "bounded": true, "x": x, "tardiness": tardiness, "response_times": responses })
             }
-            None => json!({ "schedulable": false, "bounded": false, "x": null, "tardiness": null, "response_times": null }),
+            None => {
+                json!({ "schedulable": false, "bounded": false, "x": null, "tardiness": null, "response_times": null })
+            }
         },
     ))
 }
@@ -189,9 +198,7 @@ fn inheritance(input: &Input) -> Result<Work, Malformed> {
         move || easwaran_andersson(&sharing, m),
         |found: &Result<Vec<Inherited>, Failure>| match found {
             Ok(found) => {
-                let task = |it: &Inherited| {
-                    json!({ "total": it.total, "total_count": 0, "remote": 0, "local": it.urgent, "arrival": 0 })
-                };
+                let task = |it: &Inherited| json!({ "total": it.total, "total_count": 0, "remote": 0, "local": it.urgent, "arrival": 0 });
                 json!({ "per_task": found.iter().map(task).collect::<Vec<_>>() })
             }
             Err(why) => json!({ "failure": why.to_string() }),

@@ -46,7 +46,8 @@ fn test<const EARLY: bool>(tasks: &[Sporadic], processors: u32) -> Result<(), Fa
     // Sums of 4n + m scaled times fit 62 bits; the check left room for no fewer than one.
     let bits = greatest.saturating_mul(4 * n + m).leading_zeros().saturating_sub(2).min(32);
     let scaled = |cost: u64, over: u64| ((u128::from(cost) << bits) / u128::from(over)) as i64;
-    let quick = |cost: u64, over: u64| if cost >> 31 == 0 { ((cost << bits) / over) as i64 } else { scaled(cost, over) };
+    let quick =
+        |cost: u64, over: u64| if cost >> 31 == 0 { ((cost << bits) / over) as i64 } else { scaled(cost, over) };
     let shares: Vec<Share> = tasks
         .iter()
         .map(|task| {
@@ -57,11 +58,7 @@ fn test<const EARLY: bool>(tasks: &[Sporadic], processors: u32) -> Result<(), Fa
         })
         .collect();
     for (k, task) in tasks.iter().enumerate() {
-        let lambda = if task.deadline >= task.period {
-            shares[k].utilization
-        } else {
-            quick(task.cost, task.deadline)
-        };
+        let lambda = if task.deadline >= task.period { shares[k].utilization } else { quick(task.cost, task.deadline) };
         let deadline = task.deadline as i64;
         let whole = deadline << bits;
         let mut sum = 0_i64;
@@ -71,7 +68,8 @@ fn test<const EARLY: bool>(tasks: &[Sporadic], processors: u32) -> Result<(), Fa
             sum = sum.wrapping_add(share.utilization.wrapping_mul(deadline).wrapping_add(beyond).min(whole));
         }
         // Times D_k. Each term is off by less than D_k + |T_i − D_i| + T_i, the bound by less than (m − 1) D_k.
-        let bound = (m as i64).wrapping_mul(whole).wrapping_sub((m as i64 - 1).wrapping_mul(lambda).wrapping_mul(deadline));
+        let bound =
+            (m as i64).wrapping_mul(whole).wrapping_sub((m as i64 - 1).wrapping_mul(lambda).wrapping_mul(deadline));
         let margin = (3 * n + m) as i64 * greatest as i64;
         let holds = if sum.saturating_add(margin) <= bound {
             true

@@ -92,7 +92,7 @@ fn last_points(tasks: &[Sporadic], processors: u32, greatest: &mut Greatest<'_>)
         .iter()
         .map(|task| {
             let (least, own) = (left * u128::from(task.deadline), (fixed + m * u128::from(task.cost)) << BITS);
-            let Some(rest) = own.checked_sub(least) else { return None };
+            let rest = own.checked_sub(least)?;
             // Beyond a quarter of all numbers, POINTS_MAX comes first.
             Some(u64::try_from(rest.div_ceil(left)).unwrap_or(u64::MAX).min(u64::MAX / 4))
         })

@@ -138,7 +138,7 @@ fn last_point(set: &[Task], processors: u32, speed: Speed) -> Result<u64, Failur
     if early == 0 {
         return Ok(0);
     }
-    let used = (u128::from(processors - 1) * u128::from(speed.over) << BITS) / u128::from(speed.under) + 1;
+    let used = ((u128::from(processors - 1) * u128::from(speed.over)) << BITS) / u128::from(speed.under) + 1;
     let room = (u128::from(processors) << BITS).saturating_sub(used + utilization);
     if room == 0 {
         return Err(Failure::Overflow);
@@ -161,6 +161,9 @@ fn demand<const FORCED: bool>(set: &[Task], processors: u32, speed: Speed, end: 
     if sum <= (times * under - (times - 1) * over).saturating_mul(u128::from(end)) {
         Ok(())
     } else {
-        Err(Failure::Demand { interval: end, demand: u64::try_from(sum.div_ceil(under)).map_err(|_| Failure::Overflow)? })
+        Err(Failure::Demand {
+            interval: end,
+            demand: u64::try_from(sum.div_ceil(under)).map_err(|_| Failure::Overflow)?,
+        })
     }
 }

@@ -172,7 +172,11 @@ fn limited<const CARRY: bool>(tasks: &[Sporadic], processors: u32) -> Result<Vec
                     None
                 } else {
                     let last = chosen.len() - 1;
-                    if chosen[last].more < this.more { Some(std::mem::replace(&mut chosen[last], this)) } else { Some(this) }
+                    if chosen[last].more < this.more {
+                        Some(std::mem::replace(&mut chosen[last], this))
+                    } else {
+                        Some(this)
+                    }
                 };
                 let mut at = chosen.len() - 1;
                 while at > 0 && chosen[at - 1].more < chosen[at].more {

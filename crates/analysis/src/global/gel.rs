@@ -27,8 +27,7 @@ pub fn compliant_vector(tasks: &[Sporadic], points: &[u64], processors: u32) -> 
         return Err(Failure::Unsupported { task: tasks.len().min(points.len()), what: "there is no priority point" });
     }
     // Only cost and period count: a deadline is for the caller to compare with.
-    let with_points: Vec<Sporadic> =
-        tasks.iter().map(|task| Sporadic { deadline: task.period, ..*task }).collect();
+    let with_points: Vec<Sporadic> = tasks.iter().map(|task| Sporadic { deadline: task.period, ..*task }).collect();
     check(&with_points, processors, Deadlines::Arbitrary)?;
     let Some(&least) = points.iter().min() else { return Ok(Vec::new()) };
     if compare_sum(tasks.iter().map(|task| (task.cost, task.period)), u64::from(processors)) == Ordering::Greater {

@@ -97,7 +97,8 @@ fn use_of(task: &Sharer, which: impl Fn(u16) -> bool) -> Result<u64, Failure> {
 /// W of `task`, the one at `index`.
 fn work(task: &Sharer, index: usize, time: u64, each: u64) -> Result<u64, Failure> {
     let window = time.checked_add(task.deadline).ok_or(Failure::Overflow)?;
-    let longer = Failure::Unsupported { task: index, what: "its sections last longer than the window and its deadline" };
+    let longer =
+        Failure::Unsupported { task: index, what: "its sections last longer than the window and its deadline" };
     let window = window.checked_sub(each).ok_or(longer)?;
     let whole = each.checked_mul(window / task.period).ok_or(Failure::Overflow)?;
     whole.checked_add(each.min(window % task.period)).ok_or(Failure::Overflow)

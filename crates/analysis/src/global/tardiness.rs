@@ -36,7 +36,7 @@ pub fn devi_anderson(tasks: &[Sporadic], processors: u32) -> Result<u64, Failure
 /// [`Failure::Overload`] where U > m; [`Failure::Unsupported`] where `sections` is of another length, or a section longer than its task.
 pub fn devi_anderson_sections(tasks: &[Sporadic], sections: &[u64], processors: u32) -> Result<u64, Failure> {
     if let Some(task) = (0..tasks.len().max(sections.len()))
-        .find(|&task| !tasks.get(task).zip(sections.get(task)).is_some_and(|(task, &section)| section <= task.cost))
+        .find(|&task| tasks.get(task).zip(sections.get(task)).is_none_or(|(task, &section)| section > task.cost))
     {
         return Err(Failure::Unsupported { task, what: "its section is not one of its own" });
     }
@@ -45,10 +45,24 @@ pub fn devi_anderson_sections(tasks: &[Sporadic], sections: &[u64], processors: 
 
 /// x as SchedCAT computes it where no task is preemptive. Not a bound: for comparison alone.
 ///
+/// It has m − Λ − 1 sections; where Λ = 0 it subtracts all u but the least from m, and on one processor it has none.
+///
 /// # Errors
 /// [`Failure::Overload`] where U > m.
 pub fn devi_anderson_non_preemptive_as_published(tasks: &[Sporadic], processors: u32) -> Result<u64, Failure> {
-    tardiness(tasks, |task| tasks[task].cost, processors.saturating_sub(1), processors)
+    let x = tardiness(tasks, |task| tasks[task].cost, processors.saturating_sub(1), processors)?;
+    if x == 0 || compare(tasks, 1) == Ordering::Greater {
+        return Ok(x);
+    }
+    let shares = || tasks.iter().map(|task| whole(task.cost) / whole(task.period));
+    let least = tasks.iter().map(|task| task.cost).min().unwrap_or(0);
+    let demand = blocked(tasks, |task| tasks[task].cost, processors - 1, 0).saturating_sub(least);
+    let room = whole(u64::from(processors)) - shares().sum::<BigRational>() + shares().min().unwrap_or(whole(0));
+    u64::try_from((whole(demand) / room).ceil().to_integer()).map_err(|_| Failure::Overflow)
+}
+
+fn whole(number: u64) -> BigRational {
+    BigRational::from_integer(number.into())
 }
 
 /// `blocking` less Λ is how many sections count.
@@ -102,11 +116,8 @@ fn quickly(
     }
     // U is at least `sum`, and less than `sum` + `count`.
     let whole = (sum + count) >> BITS;
-    let ceiling = if sum > whole << BITS {
-        whole + 1
-    } else {
-        whole + u64::from(compare(tasks, whole) == Ordering::Greater)
-    };
+    let ceiling =
+        if sum > whole << BITS { whole + 1 } else { whole + u64::from(compare(tasks, whole) == Ordering::Greater) };
     if ceiling > u64::from(processors) {
         return Err(Failure::Overload);
     }
@@ -148,13 +159,7 @@ fn compare(tasks: &[Sporadic], whole: u64) -> Ordering {
 
 /// The bound as it is written.
 #[cold]
-fn exactly(
-    tasks: &[Sporadic],
-    section: impl Fn(usize) -> u64,
-    blocking: u32,
-    processors: u32,
-) -> Result<u64, Failure> {
-    let whole = |number: u64| BigRational::from_integer(number.into());
+fn exactly(tasks: &[Sporadic], section: impl Fn(usize) -> u64, blocking: u32, processors: u32) -> Result<u64, Failure> {
     let mut shares: Vec<BigRational> = tasks.iter().map(|task| whole(task.cost) / whole(task.period)).collect();
     let ceiling = shares.iter().sum::<BigRational>().ceil().to_integer();
     let ceiling = u64::try_from(ceiling).map_err(|_| Failure::Overflow)?;

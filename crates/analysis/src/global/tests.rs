@@ -127,7 +127,8 @@ mod slow {
                     for (it, bound) in tasks[..k].iter().zip(&found) {
                         let without = work(it, response).min(cap);
                         let before = response.saturating_sub(it.cost);
-                        let late = (before % it.period + bound).saturating_sub(it.period).min(it.cost.saturating_sub(1));
+                        let late =
+                            (before % it.period + bound).saturating_sub(it.period).min(it.cost.saturating_sub(1));
                         let with = (before / it.period * it.cost + it.cost + late).min(cap);
                         sum += without;
                         more.push(with - without);
@@ -266,8 +267,7 @@ fn the_newton_iteration_finds_the_zero() {
         let count = (utilization - 1e-9).ceil() as usize;
         let value = |s: f64| {
             let share = |c: f64, t: f64, d: f64| (c * (1.0 - (d - least as f64) / t)).max(0.0);
-            let mut all: Vec<f64> =
-                parts.clone().map(|(c, t)| c - share(c, t, t) + c / t * (s - c / wide)).collect();
+            let mut all: Vec<f64> = parts.clone().map(|(c, t)| c - share(c, t, t) + c / t * (s - c / wide)).collect();
             all.sort_by(|a, b| b.total_cmp(a));
             let fixed: f64 = parts.clone().map(|(c, t)| share(c, t, t)).sum();
             all.iter().take(count.saturating_sub(1)).sum::<f64>() + fixed - wide * s
