@@ -65,6 +65,7 @@ fn published<const CARRY: bool>(
     }
     let set = laid_out(tasks);
     let mut responses: Vec<u64> = Vec::with_capacity(set.len());
+    let mut work = Work::default();
     // More urgent tasks, and R − C of each.
     let mut urgent: Vec<(Task, u64)> = Vec::with_capacity(set.len());
     for (k, task) in set.iter().enumerate() {
@@ -76,19 +77,13 @@ fn published<const CARRY: bool>(
             }
             own
         } else {
-            fixed_point(k, own, task.deadline, processors, |response| {
-                let mut work = Work::NONE;
+            fixed_point(k, own, task.deadline, processors, &mut work, |response, work| {
                 for (task, ahead) in &urgent {
                     let (jobs, rest) = task.divide(response.wrapping_add(*ahead));
                     let done = jobs.wrapping_add(1).wrapping_mul(task.cost);
                     work.add(done.wrapping_sub(task.cost.saturating_sub(rest)), done);
                 }
-                if work.sum < counted {
-                    // No interference until the rest is used up.
-                    work.slope = 0;
-                }
                 work.sum = work.sum.saturating_sub(counted);
-                work
             })?
         };
         responses.push(response);
@@ -136,6 +131,7 @@ fn limited<const CARRY: bool>(tasks: &[Sporadic], processors: u32) -> Result<Vec
     let set = laid_out(tasks);
     let carrying = if CARRY { processors as usize - usize::from(!tasks.is_empty()) } else { 0 };
     let mut responses: Vec<u64> = Vec::with_capacity(set.len());
+    let mut work = Work::default();
     // Those with the greatest difference, greatest first.
     let mut chosen: Vec<Carried> = Vec::with_capacity(carrying.min(set.len()) + 1);
     for (k, own) in set.iter().enumerate() {
@@ -143,9 +139,8 @@ fn limited<const CARRY: bool>(tasks: &[Sporadic], processors: u32) -> Result<Vec
             responses.push(own.cost);
             continue;
         }
-        let response = fixed_point(k, own.cost, own.deadline, processors, |response| {
+        let response = fixed_point(k, own.cost, own.deadline, processors, &mut work, |response, work| {
             let cap = response.wrapping_sub(own.cost).wrapping_add(1);
-            let mut work = Work::NONE;
             chosen.clear();
             for (task, &bound) in set.iter().zip(&responses) {
                 let (jobs, rest) = task.divide(response);
@@ -190,7 +185,6 @@ fn limited<const CARRY: bool>(tasks: &[Sporadic], processors: u32) -> Result<Vec
             for task in &chosen {
                 work.add(task.with.0, task.with.1);
             }
-            work
         })?;
         responses.push(response);
     }

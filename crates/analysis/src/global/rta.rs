@@ -37,6 +37,7 @@ fn test<const CARRY_IN: bool>(tasks: &[Sporadic], processors: u32) -> Result<Vec
     // R_i, at first D_i: slack 0.
     let mut responses: Vec<u64> = set.iter().map(|task| task.deadline).collect();
     let mut others: Vec<Other> = Vec::with_capacity(set.len());
+    let mut work = Work::default();
     let mut first = Failure::Overload;
     // When each was looked at last and when its response changed, in looks; and what was found.
     let mut last: Vec<Last> = vec![Last { looked: 0, changed: 1, found: Ok(()) }; set.len()];
@@ -49,13 +50,14 @@ fn test<const CARRY_IN: bool>(tasks: &[Sporadic], processors: u32) -> Result<Vec
             let looked = last[k].looked;
             if last.iter().enumerate().any(|(i, other)| i != k && other.changed > looked) || looked == 0 {
                 last[k].looked = now;
-                last[k].found = response::<CARRY_IN>(&set, &responses, k, processors, &mut others).map(|response| {
-                    if response != responses[k] {
-                        changed = true;
-                        responses[k] = response;
-                        last[k].changed = now;
-                    }
-                });
+                last[k].found =
+                    response::<CARRY_IN>(&set, &responses, k, processors, &mut others, &mut work).map(|response| {
+                        if response != responses[k] {
+                            changed = true;
+                            responses[k] = response;
+                            last[k].changed = now;
+                        }
+                    });
             }
             if let Err(why) = last[k].found {
                 if holds {
@@ -97,6 +99,7 @@ fn response<const CARRY_IN: bool>(
     k: usize,
     processors: u32,
     others: &mut Vec<Other>,
+    work: &mut Work,
 ) -> Result<u64, Failure> {
     let own = set[k];
     others.clear();
@@ -108,9 +111,8 @@ fn response<const CARRY_IN: bool>(
     }));
     // Work that reached its most stays there: it is looked at no more.
     let (mut full, mut left) = (0_u64, others.len());
-    fixed_point(k, own.cost, own.deadline, processors, |response| {
+    fixed_point(k, own.cost, own.deadline, processors, work, |response, work| {
         let cap = response.wrapping_sub(own.cost).wrapping_add(1);
-        let mut work = Work::NONE;
         let mut at = 0;
         while at < left {
             let other = &others[at];
@@ -127,6 +129,5 @@ fn response<const CARRY_IN: bool>(
             }
         }
         work.sum = work.sum.wrapping_add(full);
-        work
     })
 }

@@ -99,30 +99,63 @@ fn reason(tasks: &[Sporadic], processors: u32, deadlines: Deadlines) -> Failure 
     task.map_or(Failure::Overload, |task| Failure::Task { task })
 }
 
-/// What others' work in a window is at its length R, and how it goes on: it grows with each unit of R by at least `slope`, for `steady` units.
+/// What others' work in a window is at its length R, and by how much each goes on to rise, one a unit, from there.
+#[derive(Default)]
 pub(super) struct Work {
     pub(super) sum: u64,
-    pub(super) slope: u64,
-    pub(super) steady: u64,
+    rises: Vec<u64>,
 }
 
 impl Work {
-    pub(super) const NONE: Self = Self { sum: 0, slope: 0, steady: u64::MAX };
+    fn clear(&mut self) {
+        self.sum = 0;
+        self.rises.clear();
+    }
 
     /// Adds the work of one task that is `value` and rises one a unit, at least until it is `top`.
     #[inline(always)]
     pub(super) fn add(&mut self, value: u64, top: u64) {
-        let rise = top.wrapping_sub(value);
         self.sum = self.sum.wrapping_add(value);
-        self.slope = self.slope.wrapping_add(u64::from(rise > 0));
-        // A rise of 0 becomes the greatest number.
-        self.steady = self.steady.min(rise.wrapping_sub(1));
+        self.rises.push(top.wrapping_sub(value));
+    }
+
+    /// How far from R no fixed point can be, where the work is `excess` too much for R to be one: for `step` units less than what this answers,
+    /// the excess and what work rises in them is more than m times as much.
+    #[inline(always)]
+    fn step(&self, excess: u64, m: u64) -> u64 {
+        let mut slope = 0;
+        let mut steady = u64::MAX;
+        for &rise in &self.rises {
+            slope += u64::from(rise > 0);
+            // A rise of 0 becomes the greatest number.
+            steady = steady.min(rise.wrapping_sub(1));
+        }
+        let plain = excess.div_ceil(m);
+        if slope == 0 {
+            return plain;
+        }
+        // As far as all that rise do: the excess falls by at most m − slope a unit.
+        let far = if slope < m { excess.div_ceil(m - slope) } else { u64::MAX };
+        let mut step = plain.max(far.min(steady.wrapping_add(1)));
+        // BOUND: a few times; each comes nearer.
+        for _ in 0..STEP_TURNS {
+            let risen = self.rises.iter().fold(0_u64, |sum, &rise| sum.wrapping_add(rise.min(step)));
+            let next = excess.wrapping_add(risen).div_ceil(m);
+            if next <= step {
+                break;
+            }
+            step = next;
+        }
+        step
     }
 }
 
+/// How often one step is made longer by what is known already.
+const STEP_TURNS: u32 = 6;
+
 /// The least R ≥ `own` with R = own + ⌊work(R) / m⌋.
 ///
-/// `work` never falls. Where the iteration R ← own + ⌊work(R)/m⌋ would creep, its own slope shows how far no R can be a fixed point; the result is the same.
+/// `work` never falls. Where the iteration R ← own + ⌊work(R)/m⌋ would creep, the rises show how far no R can be a fixed point; the result is the same.
 ///
 /// # Errors
 /// [`Failure::Late`] where it is beyond `deadline`, [`Failure::Diverged`] after [`STEPS_MAX`].
@@ -132,7 +165,8 @@ pub(super) fn fixed_point(
     own: u64,
     deadline: u64,
     processors: u32,
-    mut work: impl FnMut(u64) -> Work,
+    others: &mut Work,
+    mut work: impl FnMut(u64, &mut Work),
 ) -> Result<u64, Failure> {
     let m = u64::from(processors);
     let mut response = own;
@@ -141,21 +175,13 @@ pub(super) fn fixed_point(
         if response > deadline {
             return Err(Failure::Late { task, response });
         }
-        let others = work(response);
+        others.clear();
+        work(response, others);
         let room = m.wrapping_mul(response - own).wrapping_add(m - 1);
         if others.sum <= room {
             return Ok(response);
         }
-        let excess = others.sum - room;
-        let plain = excess.div_ceil(m);
-        let step = if others.slope == 0 {
-            plain
-        } else {
-            // Between here and `steady` units on, the excess falls by at most m − slope a unit.
-            let far = if others.slope < m { excess.div_ceil(m - others.slope) } else { u64::MAX };
-            plain.max(far.min(others.steady.wrapping_add(1)))
-        };
-        response = response.saturating_add(step);
+        response = response.saturating_add(others.step(others.sum - room, m));
     }
     Err(Failure::Diverged { task, limit: Limit { name: "steps", most: STEPS_MAX } })
 }
