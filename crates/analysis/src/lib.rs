@@ -21,6 +21,7 @@ mod exact;
 mod explain;
 mod failure;
 mod fixed_point;
+pub mod global;
 mod hazard;
 pub mod ics;
 #[cfg(feature = "lp")]
