@@ -98,9 +98,9 @@ impl Protocol for Dflp {
 
     fn delays(&mut self, delays: &mut [Delay]) -> Result<(), Failure> {
         if self.tables.fits() {
-            self.all::<Fits>(delays)
+            self.all::<Fits>(delays);
         } else {
-            self.all::<Saturates>(delays)
+            self.all::<Saturates>(delays);
         }
         fitting(delays)
     }

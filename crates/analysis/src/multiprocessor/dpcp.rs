@@ -239,9 +239,9 @@ impl Protocol for Dpcp {
 
     fn delays(&mut self, delays: &mut [Delay]) -> Result<(), Failure> {
         if self.tables.fits() {
-            self.all::<Fits>(delays)
+            self.all::<Fits>(delays);
         } else {
-            self.all::<Saturates>(delays)
+            self.all::<Saturates>(delays);
         }
         fitting(delays)
     }

@@ -376,12 +376,12 @@ pub(crate) fn inflated(sharing: &Sharing, boosted: Boosted) -> Result<Answer, Fa
     }
     let executed = |task: usize| set.rows[task].alone.saturating_add(answer.accesses[task]);
     let mut steps = STEPS_MAX;
-    for task in 0..tasks.len() {
+    for (task, sharer) in tasks.iter().enumerate() {
         let round = Round { set: &set, tables: &tables, task, t: 0, jobs: &[], boosted };
         let own = executed(task).saturating_add(answer.arrivals[task]);
         let mut response = own;
         loop {
-            if response > tasks[task].deadline {
+            if response > sharer.deadline {
                 return Err(Failure::Late { task, response });
             }
             let limit = Limit { name: "steps", most: STEPS_MAX };

@@ -213,8 +213,8 @@ impl Tables {
         let mut demand_of_all = Tally::default();
         // For each place: how many ask, and who was the last.
         let mut askers: Vec<(u32, u32)> = Vec::with_capacity(highest.min(all));
-        for index in 0..tasks.len() {
-            rows[index].first = asked.len() as u32;
+        for (index, row) in rows.iter_mut().enumerate() {
+            row.first = asked.len() as u32;
             for demand in requests(index) {
                 if demand.count == 0 {
                     continue;
@@ -232,7 +232,7 @@ impl Tables {
                 demand_of_all.count::<Saturates>(u64::from(demand.count), demand.length);
                 asked.push(Asked { length: demand.length, resource: *place, count: demand.count });
             }
-            rows[index].last = asked.len() as u32;
+            row.last = asked.len() as u32;
         }
 
         // Requests by resource: room for each, then filled in the clusters' order.
