@@ -12,7 +12,7 @@
 //! goes behind.
 
 use super::dpcp::Homes;
-use super::tables::{Entry, Grouping, Tables, Tally};
+use super::tables::{Arithmetic, Entry, Fits, Grouping, Saturates, Tables, Tally};
 use super::{Charge, Delay, Protocol, fitting, once};
 use crate::{Failure, Sharing};
 use std::cmp::Reverse;
@@ -46,7 +46,7 @@ impl Dflp {
             let begin = requests.len();
             for place in tables.asked_range(task) {
                 let asked = tables.all_asked()[place];
-                let entry = Entry { length: asked.length, task: task as u32, count: asked.count };
+                let entry = Entry { length: asked.length, task: task as u32, count: asked.count, ..Entry::default() };
                 requests.push((of_requests[place], entry));
             }
             requests[begin..].sort_unstable_by_key(|(home, entry)| (*home, Reverse(entry.length)));
@@ -54,9 +54,16 @@ impl Dflp {
         Ok(Self { tables, homes, requests })
     }
 
-    fn remote(&self, task: usize) -> Tally {
+    fn all<A: Arithmetic>(&self, delays: &mut [Delay]) {
+        let mut jobs = Vec::with_capacity(delays.len());
+        for (task, delay) in delays.iter_mut().enumerate() {
+            self.tables.jobs(task, &mut jobs);
+            *delay = Delay::new(self.remote::<A>(&jobs, task), self.homes.local::<A>(&jobs, task), Tally::default());
+        }
+    }
+
+    fn remote<A: Arithmetic>(&self, jobs: &[u64], task: usize) -> Tally {
         let mut remote = Tally::default();
-        let t = self.tables.responses[task];
         let (begin, end) = self.homes.owns[task];
         for &(home, own) in &self.homes.own[begin as usize..end as usize] {
             if self.homes.local[task] == Some(home) {
@@ -67,12 +74,12 @@ impl Dflp {
                 if agent.task as usize == task {
                     continue;
                 }
-                let jobs = self.tables.arrivals[agent.task as usize].jobs(t);
+                let jobs = jobs[agent.task as usize];
                 let mut left = issued;
                 let its = &self.requests[self.tables.asked_range(agent.task as usize)];
                 for (_, entry) in its.iter().skip_while(|(of, _)| *of != home).take_while(|(of, _)| *of == home) {
-                    let requests = jobs.saturating_mul(u64::from(entry.count)).min(left);
-                    remote.count(requests, entry.length);
+                    let requests = A::mul(jobs, u64::from(entry.count)).min(left);
+                    remote.count::<A>(requests, entry.length);
                     left -= requests;
                     if left == 0 {
                         break;
@@ -90,8 +97,10 @@ impl Protocol for Dflp {
     }
 
     fn delays(&mut self, delays: &mut [Delay]) -> Result<(), Failure> {
-        for (task, delay) in delays.iter_mut().enumerate() {
-            *delay = Delay::new(self.remote(task), self.homes.local(&self.tables, task), Tally::default());
+        if self.tables.fits() {
+            self.all::<Fits>(delays);
+        } else {
+            self.all::<Saturates>(delays);
         }
         fitting(delays)
     }

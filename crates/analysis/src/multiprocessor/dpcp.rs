@@ -11,7 +11,7 @@
 //! ```
 //! Both within R_i. Of two tasks of equal priority each counts as more urgent than the other.
 
-use super::tables::{Grouping, Tables, Tally};
+use super::tables::{Arithmetic, Entry, Fits, Grouping, Saturates, Tables, Tally, least};
 use super::{Charge, Delay, Protocol, fitting, once};
 use crate::{Failure, Sharing};
 use std::cmp::Reverse;
@@ -95,12 +95,10 @@ impl Homes {
             (*first, next) = (next, next + *last);
             *last = *first;
         }
-        let mut order: Vec<u32> = (0..tables.rows.len() as u32).collect();
-        order.sort_unstable_by_key(|task| Reverse(tables.rows[*task as usize].priority));
         let mut agents = vec![Agent::default(); of_requests.len()];
         let mut own = Vec::with_capacity(of_requests.len());
         let mut owns = vec![(0, 0); tables.rows.len()];
-        for &task in &order {
+        for task in tables.by_priority() {
             let begin = own.len() as u32;
             for place in tables.asked_range(task as usize) {
                 let request = tables.all_asked()[place];
@@ -131,23 +129,24 @@ impl Homes {
         &self.agents[first as usize..last as usize]
     }
 
-    /// All requests of others on `task`'s own processor while it is pending.
-    pub(crate) fn local(&self, tables: &Tables, task: usize) -> Tally {
+    /// All requests of others on `task`'s own processor, where each task has so many `jobs`.
+    pub(crate) fn local<A: Arithmetic>(&self, jobs: &[u64], task: usize) -> Tally {
         let mut local = Tally::default();
         if let Some(home) = self.local[task] {
-            all_of(tables, self.agents(home), task, &mut local);
+            all_of::<A>(jobs, self.agents(home), task, &mut local);
         }
         local
     }
 }
 
-/// All requests of `agents` but `task`'s own while it is pending.
-fn all_of(tables: &Tables, agents: &[Agent], task: usize, tally: &mut Tally) {
-    let t = tables.responses[task];
+/// All requests of `agents` but `task`'s own.
+#[inline]
+fn all_of<A: Arithmetic>(jobs: &[u64], agents: &[Agent], task: usize, tally: &mut Tally) {
     for agent in agents {
         if agent.task as usize != task {
-            let jobs = tables.arrivals[agent.task as usize].jobs(t);
-            tally.add(Tally { length: jobs.saturating_mul(agent.demand), requests: jobs.saturating_mul(agent.count) });
+            let jobs = jobs[agent.task as usize];
+            tally.length = A::add(tally.length, A::mul(jobs, agent.demand));
+            tally.requests = A::add(tally.requests, A::mul(jobs, agent.count));
         }
     }
 }
@@ -168,29 +167,39 @@ impl Dpcp {
         }
         let mut requests = vec![Request::default(); of_requests.len()];
         let mut free: Vec<u32> = homes.ranges.iter().map(|(first, _)| *first).collect();
-        for (task, row) in tables.rows.iter().enumerate() {
-            for place in tables.asked_range(task) {
-                let asked = tables.all_asked()[place];
-                let free = &mut free[of_requests[place] as usize];
-                requests[*free as usize] = Request {
-                    length: asked.length,
-                    count: asked.count,
-                    task: task as u32,
-                    priority: row.priority,
-                    ceiling: ceilings[asked.resource as usize],
-                };
+        let mut of_resources = vec![0; ceilings.len()];
+        for (asked, home) in tables.all_asked().iter().zip(&of_requests) {
+            of_resources[asked.resource as usize] = *home;
+        }
+        // Those of one resource are sorted.
+        for (resource, home) in of_resources.iter().enumerate() {
+            let free = &mut free[*home as usize];
+            for &Entry { length, count, task, .. } in tables.entries_of(resource as u32) {
+                let (priority, ceiling) = (tables.rows[task as usize].priority, ceilings[resource]);
+                requests[*free as usize] = Request { length, count, task, priority, ceiling };
                 *free += 1;
             }
         }
         for ((first, _), last) in homes.ranges.iter().zip(free) {
-            requests[*first as usize..last as usize].sort_unstable_by_key(|request| Reverse(request.length));
+            let its = &mut requests[*first as usize..last as usize];
+            if !its.is_sorted_by(|a, b| a.length >= b.length) {
+                its.sort_unstable_by_key(|request| Reverse(request.length));
+            }
         }
         Ok(Self { tables, homes, requests })
     }
 
-    fn remote(&self, task: usize) -> Tally {
+    fn all<A: Arithmetic>(&self, delays: &mut [Delay]) {
+        let mut jobs = Vec::with_capacity(delays.len());
+        for (task, delay) in delays.iter_mut().enumerate() {
+            self.tables.jobs(task, &mut jobs);
+            *delay = Delay::new(self.remote::<A>(&jobs, task), self.homes.local::<A>(&jobs, task), Tally::default());
+        }
+    }
+
+    fn remote<A: Arithmetic>(&self, jobs: &[u64], task: usize) -> Tally {
         let mut remote = Tally::default();
-        let (priority, t) = (self.tables.rows[task].priority, self.tables.responses[task]);
+        let priority = self.tables.rows[task].priority;
         let (begin, end) = self.homes.owns[task];
         for &(home, own) in &self.homes.own[begin as usize..end as usize] {
             if self.homes.local[task] == Some(home) {
@@ -201,7 +210,7 @@ impl Dpcp {
             while higher < last && self.homes.agents[higher as usize].priority == priority {
                 higher += 1;
             }
-            all_of(&self.tables, &self.homes.agents[first as usize..higher as usize], task, &mut remote);
+            all_of::<A>(jobs, &self.homes.agents[first as usize..higher as usize], task, &mut remote);
             if higher == last {
                 continue;
             }
@@ -210,9 +219,8 @@ impl Dpcp {
                 self.homes.ranges.get(home as usize + 1).map_or(self.requests.len(), |next| next.0 as usize);
             for request in &self.requests[first as usize..requests_end] {
                 if request.priority < priority && request.ceiling >= priority {
-                    let jobs = self.tables.arrivals[request.task as usize].jobs(t);
-                    let requests = jobs.saturating_mul(u64::from(request.count)).min(left);
-                    remote.count(requests, request.length);
+                    let requests = least(A::mul(jobs[request.task as usize], u64::from(request.count)), left);
+                    remote.count::<A>(requests, request.length);
                     left -= requests;
                     if left == 0 {
                         break;
@@ -230,8 +238,10 @@ impl Protocol for Dpcp {
     }
 
     fn delays(&mut self, delays: &mut [Delay]) -> Result<(), Failure> {
-        for (task, delay) in delays.iter_mut().enumerate() {
-            *delay = Delay::new(self.remote(task), self.homes.local(&self.tables, task), Tally::default());
+        if self.tables.fits() {
+            self.all::<Fits>(delays);
+        } else {
+            self.all::<Saturates>(delays);
         }
         fitting(delays)
     }

@@ -20,10 +20,11 @@
 //!
 //! The bound does not cover a variant that gives the holder its waiters' priority: there its rank among holders is not that of its request.
 
-use super::tables::{Entry, Grouping, Tables, Tally};
+use super::tables::{Arithmetic, Asked, Entry, Fits, Grouping, Saturates, Tables, Tally, least, longest};
 use super::{Charge, Delay, Protocol, fitting, once};
 use crate::{Failure, Sharing};
 use std::cmp::Reverse;
+use std::hint::select_unpredictable;
 
 /// Under the global FMLP for long resources: in the order of the tasks, a bound that adds to execution. Processors and priorities do not matter.
 ///
@@ -32,18 +33,23 @@ use std::cmp::Reverse;
 pub fn fmlp_long(sharing: &Sharing) -> Result<Vec<Delay>, Failure> {
     let tasks = &sharing.tasks;
     let tables = Tables::new(tasks, |task| &tasks[task].requests, Grouping::Together)?;
-    let delays: Vec<Delay> = (0..tasks.len())
-        .map(|task| {
-            let mut remote = Tally::default();
-            for asked in tables.asked(task) {
-                let (entries, each) = (tables.entries_of(asked.resource), u64::from(asked.count));
-                remote.add(tables.longest(entries, task, tables.responses[task], u64::MAX, each));
-            }
-            Delay::new(remote, Tally::default(), Tally::default())
-        })
-        .collect();
+    let delays = if tables.fits() { of_all::<Fits>(&tables) } else { of_all::<Saturates>(&tables) };
     fitting(&delays)?;
     Ok(delays)
+}
+
+fn of_all<A: Arithmetic>(tables: &Tables) -> Vec<Delay> {
+    let mut jobs = Vec::with_capacity(tables.rows.len());
+    let bound = |task: usize| {
+        tables.jobs(task, &mut jobs);
+        let mut remote = Tally::default();
+        for asked in tables.asked(task) {
+            let (entries, each) = (tables.entries_of(asked.resource), u64::from(asked.count));
+            remote.add(longest::<A>(entries, task, &jobs, u64::MAX, each));
+        }
+        Delay::new(remote, Tally::default(), Tally::default())
+    };
+    (0..tables.rows.len()).map(bound).collect()
 }
 
 /// Whether a section can be preempted by one that was requested earlier.
@@ -73,6 +79,75 @@ pub struct FmlpPlus {
     clusters: Vec<Vec<Entry>>,
     /// d and e of each cluster, for the task at hand.
     blocked: Vec<(u64, u64)>,
+    jobs: Vec<u64>,
+    sums: Sums,
+}
+
+/// For the `m` longest requests of a task with so many jobs without a loop: one job's requests, the longest first, summed up.
+///
+/// With `m = a jobs + b`, b below jobs, those are the a longest of each job, and one more of b of them.
+#[derive(Debug)]
+struct Sums {
+    /// For each task, in the clusters' order: its requests of one job, and where in `lengths` they begin.
+    tasks: Vec<(u32, u32)>,
+    /// Of none, one, .. all; and once more all.
+    lengths: Vec<u64>,
+}
+
+/// Most requests that are counted by [`Sums`].
+const SUMMED_MAX: u64 = 64;
+
+/// `ceil(2^16 / jobs)`: for numbers up to [`SUMMED_MAX`] the product's upper part is the quotient.
+const RECIPROCALS: [u32; SUMMED_MAX as usize + 1] = {
+    let mut all = [0; SUMMED_MAX as usize + 1];
+    let mut jobs = 1;
+    while jobs < all.len() {
+        all[jobs] = (1_u32 << 16).div_ceil(jobs as u32);
+        jobs += 1;
+    }
+    all
+};
+
+impl Sums {
+    /// Without tasks where one has more requests than [`SUMMED_MAX`].
+    fn new(tables: &Tables, by_length: &[Entry]) -> Self {
+        let mut sums = Self { tasks: Vec::with_capacity(tables.rows.len()), lengths: Vec::new() };
+        sums.lengths.reserve(by_length.len() * 4 + tables.rows.len() * 2);
+        for &task in &tables.order {
+            let its = &by_length[tables.asked_range(task as usize)];
+            let count = its.iter().fold(0_u64, |sum, entry| sum.saturating_add(u64::from(entry.count)));
+            if count > SUMMED_MAX {
+                sums.tasks.clear();
+                break;
+            }
+            sums.tasks.push((count as u32, sums.lengths.len() as u32));
+            let mut sum = 0_u64;
+            sums.lengths.push(0);
+            for entry in its {
+                for _ in 0..entry.count {
+                    sum = sum.saturating_add(entry.length);
+                    sums.lengths.push(sum);
+                }
+            }
+            sums.lengths.push(sum);
+        }
+        sums
+    }
+
+    /// The `m` longest requests of a task in `jobs` jobs, from 1 on.
+    #[inline]
+    fn longest<A: Arithmetic>(&self, (count, first): (u32, u32), jobs: u64, m: u64, tally: &mut Tally) {
+        // More than one of each job are not needed then.
+        let jobs = least(jobs, m);
+        // Of numbers up to SUMMED_MAX.
+        let a = (m as u32).wrapping_mul(RECIPROCALS[jobs as usize]) >> 16;
+        let b = m.wrapping_sub(u64::from(a).wrapping_mul(jobs));
+        let place = first.wrapping_add(select_unpredictable(a < count, a, count)) as usize;
+        let &[of_each, next] = &self.lengths[place..place + 2] else { return };
+        let more = A::mul(b, next.wrapping_sub(of_each));
+        tally.length = A::add(tally.length, A::add(A::mul(jobs, of_each), more));
+        tally.requests = A::add(tally.requests, least(jobs.wrapping_mul(u64::from(count)), m));
+    }
 }
 
 impl FmlpPlus {
@@ -85,7 +160,8 @@ impl FmlpPlus {
         for task in 0..tasks.len() {
             let begin = by_length.len();
             for asked in tables.asked(task) {
-                by_length.push(Entry { length: asked.length, task: task as u32, count: asked.count });
+                let Asked { length, count, .. } = *asked;
+                by_length.push(Entry { length, count, task: task as u32, ..Entry::default() });
             }
             by_length[begin..].sort_unstable_by_key(|entry| Reverse(entry.length));
         }
@@ -100,54 +176,46 @@ impl FmlpPlus {
             }
         }
         let blocked = vec![(0, 0); tables.cluster_count()];
-        Ok(Self { tables, by_length, clusters, blocked })
+        let sums = Sums::new(&tables, &by_length);
+        Ok(Self { tables, by_length, clusters, blocked, jobs: Vec::with_capacity(tasks.len()), sums })
     }
 
-    /// The `total` longest requests of `task` within `t`.
-    #[inline]
-    fn longest_of(&self, task: u32, t: u64, total: u64) -> Tally {
-        let mut tally = Tally::default();
-        let mut left = total;
-        for entry in &self.by_length[self.tables.asked_range(task as usize)] {
-            let requests = self.tables.requests(*entry, t, left);
-            tally.count(requests, entry.length);
-            left -= requests;
-            if left == 0 {
-                break;
-            }
-        }
-        tally
-    }
-
-    fn delay(&mut self, task: usize) -> Delay {
-        let (row, t) = (self.tables.rows[task], self.tables.responses[task]);
+    fn delay<A: Arithmetic>(&mut self, task: usize) -> Delay {
+        let row = self.tables.rows[task];
+        self.tables.jobs(task, &mut self.jobs);
         self.blocked.fill((0, 0));
-        let (mut issued, mut direct) = (0, 0_u64);
+        let (mut issued, mut direct) = (0, 0);
         for asked in self.tables.asked(task) {
             let count = u64::from(asked.count);
             issued += count;
-            for group in self.tables.groups(asked.resource) {
-                let (d, e) = &mut self.blocked[group.cluster as usize];
-                *e += count;
-                for entry in self.tables.entries(*group) {
-                    if entry.task as usize != task {
-                        *d += self.tables.requests(*entry, t, count);
-                    }
-                }
+            for entry in self.tables.entries_of(asked.resource) {
+                let (d, e) = &mut self.blocked[entry.cluster as usize];
+                *e = e.wrapping_add(select_unpredictable(entry.leads, count, 0));
+                let most = select_unpredictable(entry.task as usize == task, 0, count);
+                *d = d.wrapping_add(least(A::mul(self.jobs[entry.task as usize], u64::from(entry.count)), most));
             }
         }
         let mut remote = Tally::default();
+        // There is a job of each task then.
+        let summed = !self.sums.tasks.is_empty() && self.tables.responses[task] > 0;
         for (cluster, &(d, e)) in self.blocked.iter().enumerate() {
             direct += d;
             let each = d.min(e);
             if each == 0 || cluster == row.cluster as usize {
                 continue;
             }
-            for &other in self.tables.cluster(cluster) {
-                remote.add(self.longest_of(other, t, each));
+            if each <= SUMMED_MAX && summed {
+                let sums = &self.sums.tasks[self.tables.cluster_range(cluster)];
+                for (other, sum) in self.tables.cluster(cluster).iter().zip(sums) {
+                    self.sums.longest::<A>(*sum, self.jobs[*other as usize], each, &mut remote);
+                }
+            } else {
+                for &other in self.tables.cluster(cluster) {
+                    self.longest_of::<A>(other, each, &mut remote);
+                }
             }
             if let Some(all) = self.clusters.get(cluster) {
-                remote.add(self.tables.longest(all, task, t, d, d));
+                remote.add(longest::<A>(all, task, &self.jobs, d, d));
             }
         }
         let arrivals = issued.min(direct) + 1;
@@ -157,10 +225,25 @@ impl FmlpPlus {
                 break;
             }
             if other as usize != task {
-                local.add(self.longest_of(other, t, arrivals));
+                self.longest_of::<A>(other, arrivals, &mut local);
             }
         }
         Delay::new(remote, local, Tally::default())
+    }
+
+    /// Adds the `total` longest requests of `task`.
+    #[inline]
+    fn longest_of<A: Arithmetic>(&self, task: u32, total: u64, tally: &mut Tally) {
+        let mut left = total;
+        let jobs = self.jobs[task as usize];
+        for entry in &self.by_length[self.tables.asked_range(task as usize)] {
+            let requests = least(A::mul(jobs, u64::from(entry.count)), left);
+            tally.count::<A>(requests, entry.length);
+            left -= requests;
+            if left == 0 {
+                break;
+            }
+        }
     }
 }
 
@@ -170,8 +253,9 @@ impl Protocol for FmlpPlus {
     }
 
     fn delays(&mut self, delays: &mut [Delay]) -> Result<(), Failure> {
+        let fits = self.tables.fits();
         for (task, delay) in delays.iter_mut().enumerate() {
-            *delay = self.delay(task);
+            *delay = if fits { self.delay::<Fits>(task) } else { self.delay::<Saturates>(task) };
         }
         fitting(delays)
     }

@@ -32,6 +32,8 @@ pub mod omlp;
 mod random;
 pub mod spin;
 mod tables;
+#[cfg(test)]
+mod tests;
 
 use crate::Failure;
 pub use joint::{Charge, Protocol, ROUNDS_MAX, Responses, STEPS_MAX, joint};

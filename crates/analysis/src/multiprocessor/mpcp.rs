@@ -64,13 +64,15 @@ pub struct Mpcp {
 }
 
 /// Sections of one task on one resource.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 struct Section {
     /// N W.
     demand: u64,
     response: u64,
     task: u32,
     priority: u32,
+    /// Of its request, in the tables.
+    place: u32,
 }
 
 impl Mpcp {
@@ -81,8 +83,7 @@ impl Mpcp {
         let tables = Tables::new(tasks, |task| &tasks[task].requests, Grouping::Together)?;
         let ceilings = Ceilings::of(&tables);
         let responses = section_responses(&tables, &ceilings);
-        let (resources, sections) = by_urgency(&tables, &responses);
-        let below = below(&tables, &resources, &sections);
+        let (resources, sections, below) = by_urgency(&tables, &responses);
         let local = local(&tables, waiting);
         let periods = tasks.iter().map(|task| Divisor::new(task.period)).collect();
         Ok(Self { waiting, carry_in, tables, periods, sections, resources, below, local })
@@ -190,32 +191,50 @@ impl Ceilings {
 /// W of each request, in the order of the tables.
 fn section_responses(tables: &Tables, ceilings: &Ceilings) -> Vec<u64> {
     let asked = tables.all_asked();
-    let mut levels = Vec::with_capacity(asked.len());
-    for task in 0..tables.rows.len() {
-        let cluster = tables.rows[task].cluster;
-        levels.extend(tables.asked(task).iter().map(|request| ceilings.seen_from(cluster, request.resource)));
-    }
-    let mut responses: Vec<u64> = asked.iter().map(|request| request.length).collect();
+    let mut responses = vec![0; asked.len()];
+    // Of one processor: each request's ceiling and place, the highest first; the longest section so far of each task, and their sum.
+    let mut keys: Vec<u64> = Vec::with_capacity(asked.len());
+    let mut of_places = vec![0_u32; asked.len()];
+    let mut longest = vec![0_u64; tables.rows.len()];
     for cluster in 0..tables.cluster_count() {
+        keys.clear();
         for &task in tables.cluster(cluster) {
             for place in tables.asked_range(task as usize) {
-                for &other in tables.cluster(cluster).iter().filter(|other| **other != task) {
-                    let mut longest = 0;
-                    for its in tables.asked_range(other as usize) {
-                        if levels[its] >= levels[place] {
-                            longest = asked[its].length.max(longest);
-                        }
-                    }
-                    responses[place] = responses[place].saturating_add(longest);
+                // At most 2^32.
+                let ceiling = ceilings.seen_from(cluster as u32, asked[place].resource);
+                keys.push(((SEEN_MAX - ceiling) << PLACE_BITS) | place as u64);
+                of_places[place] = task;
+            }
+        }
+        keys.sort_unstable();
+        let mut sum = 0_u64;
+        for equals in keys.chunk_by(|a, b| a >> PLACE_BITS == b >> PLACE_BITS) {
+            let place = |key: &u64| (*key & ((1 << PLACE_BITS) - 1)) as usize;
+            for place in equals.iter().map(place) {
+                let (longest, length) = (&mut longest[of_places[place] as usize], asked[place].length);
+                if length > *longest {
+                    sum = sum.saturating_add(length - *longest);
+                    *longest = length;
                 }
+            }
+            for place in equals.iter().map(place) {
+                let others = if sum == u64::MAX { sum } else { sum - longest[of_places[place] as usize] };
+                responses[place] = others.saturating_add(asked[place].length);
             }
         }
     }
     responses
 }
 
-/// Where each resource's sections begin, and all sections by resource, the most urgent task's first.
-fn by_urgency(tables: &Tables, responses: &[u64]) -> (Vec<u32>, Vec<Section>) {
+/// For the place of a request in a key.
+const PLACE_BITS: u32 = 31;
+
+/// The highest ceiling.
+const SEEN_MAX: u64 = 1 << 32;
+
+/// Where each resource's sections begin, all sections by resource, the most urgent task's first, and for each request: how many sections of tasks no
+/// less urgent there are on its resource, its own included, and the longest of the others.
+fn by_urgency(tables: &Tables, responses: &[u64]) -> (Vec<u32>, Vec<Section>, Vec<(u32, u64)>) {
     let resources = tables.resource_count();
     let mut begins = vec![0_u32; resources + 1];
     for request in tables.all_asked() {
@@ -225,54 +244,51 @@ fn by_urgency(tables: &Tables, responses: &[u64]) -> (Vec<u32>, Vec<Section>) {
         begins[resource + 1] += begins[resource];
     }
     let mut free = begins.clone();
-    let mut sections = vec![Section { demand: 0, response: 0, task: 0, priority: 0 }; responses.len()];
-    for (task, row) in tables.rows.iter().enumerate() {
-        for place in tables.asked_range(task) {
+    let mut sections = vec![Section::default(); responses.len()];
+    for task in tables.by_priority() {
+        let priority = tables.rows[task as usize].priority;
+        for place in tables.asked_range(task as usize) {
             let request = tables.all_asked()[place];
             let response = responses[place];
             let demand = response.saturating_mul(u64::from(request.count));
             let free = &mut free[request.resource as usize];
-            sections[*free as usize] = Section { demand, response, task: task as u32, priority: row.priority };
+            sections[*free as usize] = Section { demand, response, task, priority, place: place as u32 };
             *free += 1;
         }
     }
+    let mut below = vec![(0, 0); responses.len()];
     for ends in begins.windows(2) {
-        sections[ends[0] as usize..ends[1] as usize]
-            .sort_unstable_by_key(|section| std::cmp::Reverse(section.priority));
-    }
-    (begins, sections)
-}
-
-/// For each request: how many sections of tasks no less urgent there are on its resource, its own included, and the longest of the others.
-fn below(tables: &Tables, resources: &[u32], sections: &[Section]) -> Vec<(u32, u64)> {
-    let mut below = Vec::with_capacity(sections.len());
-    for task in 0..tables.rows.len() {
-        let priority = tables.rows[task].priority;
-        for request in tables.asked(task) {
-            let resource = request.resource as usize;
-            let all = &sections[resources[resource] as usize..resources[resource + 1] as usize];
-            let higher = all.iter().take_while(|section| section.priority >= priority).count();
-            let longest = all[higher..].iter().map(|section| section.response).max();
-            below.push((higher as u32, longest.unwrap_or(0)));
+        let all = &sections[ends[0] as usize..ends[1] as usize];
+        let mut longest = 0;
+        let mut end = all.len();
+        for equals in all.chunk_by(|a, b| a.priority == b.priority).rev() {
+            for section in equals {
+                below[section.place as usize] = (end as u32, longest);
+            }
+            end -= equals.len();
+            longest = equals.iter().map(|section| section.response).max().unwrap_or(0).max(longest);
         }
     }
-    below
+    (begins, sections, below)
 }
 
 fn local(tables: &Tables, waiting: Waiting) -> Vec<u64> {
     let mut local = vec![0; tables.rows.len()];
-    let longest = |task: u32| tables.asked(task as usize).iter().map(|request| request.length).max().unwrap_or(0);
+    let longest = |task: &u32| tables.asked(*task as usize).iter().map(|request| request.length).max().unwrap_or(0);
     for cluster in 0..tables.cluster_count() {
-        let tasks = tables.cluster(cluster);
-        for (place, &task) in tasks.iter().enumerate() {
-            let priority = |task: u32| tables.rows[task as usize].priority;
-            let before = tasks[..place].iter().rev().take_while(|other| priority(**other) == priority(task));
-            let sum = before.chain(&tasks[place + 1..]).fold(0_u64, |sum, other| sum.saturating_add(longest(*other)));
-            let requests: u64 = tables.asked(task as usize).iter().map(|request| u64::from(request.count)).sum();
-            local[task as usize] = match waiting {
-                Waiting::Suspended => sum.saturating_mul(requests + 1),
-                Waiting::Virtual => sum,
-            };
+        let priority = |task: &u32| tables.rows[*task as usize].priority;
+        let mut below = 0_u64;
+        for equals in tables.cluster(cluster).chunk_by(|a, b| priority(a) == priority(b)).rev() {
+            let sum = equals.iter().map(longest).fold(below, u64::saturating_add);
+            for task in equals {
+                let requests: u64 = tables.asked(*task as usize).iter().map(|request| u64::from(request.count)).sum();
+                let others = if sum == u64::MAX { sum } else { sum - longest(task) };
+                local[*task as usize] = match waiting {
+                    Waiting::Suspended => others.saturating_mul(requests + 1),
+                    Waiting::Virtual => others,
+                };
+            }
+            below = sum;
         }
     }
     local

@@ -30,7 +30,7 @@
 
 use super::divisor::Divisor;
 use super::joint::{ROUNDS_MAX, STEPS_MAX};
-use super::tables::{Group, Grouping, TIME_MAX, Tables};
+use super::tables::{Entry, Group, Grouping, TIME_MAX, Tables};
 use crate::{Failure, Limit, Sharing};
 
 /// Response times, and what they consist of, in the order of the tasks.
@@ -97,11 +97,19 @@ pub fn zhao(sharing: &Sharing, access: Access) -> Result<Answer, Failure> {
     let mut tables = Tables::new(&sharing.tasks, |task| &sharing.tasks[task].requests, Grouping::Clusters)?;
     tables.set_responses(&answer.responses)?;
     let mut scratch = Scratch::default();
+    let mut jobs = Vec::with_capacity(count);
     for _ in 0..ROUNDS_MAX {
         let mut changed = false;
         for task in 0..count {
-            let round =
-                Round { set: &set, tables: &tables, task, t: tables.responses[task], boosted: access.boosted() };
+            tables.jobs(task, &mut jobs);
+            let round = Round {
+                set: &set,
+                tables: &tables,
+                task,
+                t: tables.responses[task],
+                jobs: &jobs,
+                boosted: access.boosted(),
+            };
             let (wait, interference, arrival) = match access {
                 Access::Preemptable => (round.preemptable(&mut scratch), round.executed_before(), round.arrival(false)),
                 _ => (round.direct(), round.interference(), round.arrival(true)),
@@ -197,6 +205,8 @@ struct Round<'a> {
     tables: &'a Tables,
     task: usize,
     t: u64,
+    /// Of each task within t.
+    jobs: &'a [u64],
     boosted: Boosted,
 }
 
@@ -217,10 +227,14 @@ impl Round<'_> {
         no_less.filter(|other| *other != self.task)
     }
 
+    fn of(&self, entry: Entry) -> u64 {
+        self.jobs[entry.task as usize].saturating_mul(u64::from(entry.count))
+    }
+
     /// Requests of a group's tasks within t.
     fn requests(&self, group: Group) -> u64 {
         let entries = self.tables.entries(group).iter();
-        entries.fold(0, |sum, entry| sum.saturating_add(self.tables.requests(*entry, self.t, u64::MAX)))
+        entries.fold(0, |sum, entry| sum.saturating_add(self.of(*entry)))
     }
 
     /// hp: requests for a resource of tasks on the same processor more urgent than `task`.
@@ -236,7 +250,7 @@ impl Round<'_> {
             for entry in self.tables.entries(*group) {
                 let other = entry.task as usize;
                 if other != task && is(self.tables.rows[other].priority, row.priority) {
-                    sum = sum.saturating_add(self.tables.requests(*entry, self.t, u64::MAX));
+                    sum = sum.saturating_add(self.of(*entry));
                 }
             }
         }
@@ -272,7 +286,7 @@ impl Round<'_> {
     fn interference(&self) -> u64 {
         let mut sum = self.executed_before();
         for other in self.more_urgent() {
-            let jobs = self.tables.arrivals[other].jobs(self.t);
+            let jobs = self.jobs[other];
             for asked in self.tables.asked(other) {
                 let issued = jobs.saturating_mul(u64::from(asked.count));
                 let sections = issued.saturating_add(self.remote(asked.resource, other, issued));
@@ -362,12 +376,12 @@ pub(crate) fn inflated(sharing: &Sharing, boosted: Boosted) -> Result<Answer, Fa
     }
     let executed = |task: usize| set.rows[task].alone.saturating_add(answer.accesses[task]);
     let mut steps = STEPS_MAX;
-    for task in 0..tasks.len() {
-        let round = Round { set: &set, tables: &tables, task, t: 0, boosted };
+    for (task, sharer) in tasks.iter().enumerate() {
+        let round = Round { set: &set, tables: &tables, task, t: 0, jobs: &[], boosted };
         let own = executed(task).saturating_add(answer.arrivals[task]);
         let mut response = own;
         loop {
-            if response > tasks[task].deadline {
+            if response > sharer.deadline {
                 return Err(Failure::Late { task, response });
             }
             let limit = Limit { name: "steps", most: STEPS_MAX };

@@ -19,7 +19,7 @@
 
 use super::mrsp::{Answer, Boosted, inflated};
 use super::spin::{Fifo, at_arrival, ceilings};
-use super::tables::{Grouping, Tables, Tally};
+use super::tables::{Grouping, Saturates, Tables, Tally};
 use super::{Delay, fitting, once};
 use crate::{Failure, Sharing};
 
@@ -58,7 +58,7 @@ pub fn classic(sharing: &Sharing) -> Result<Vec<Delay>, Failure> {
             }
             let others = groups.iter().filter(|group| group.cluster != row.cluster);
             let wait = others.fold(0_u64, |sum, group| sum.saturating_add(tables.entries(*group)[0].length));
-            remote.count(u64::from(asked.count), wait);
+            remote.count::<Saturates>(u64::from(asked.count), wait);
             let length = wait.saturating_add(asked.length);
             span = span.max(Tally { length, requests: 0 });
         }

@@ -13,7 +13,7 @@
 //! All of it adds to execution.
 
 use super::spin::{self, ReadersWriters, at_arrival, candidates, longest_limited};
-use super::tables::{Grouping, Tables, Tally};
+use super::tables::{Arithmetic, Fits, Grouping, Saturates, Tables, Tally, longest};
 use super::{Delay, Platform, fitting};
 use crate::{Failure, Sharing};
 
@@ -26,21 +26,28 @@ pub fn global(sharing: &Sharing, processors: u16) -> Result<Vec<Delay>, Failure>
     if processors == 0 && !tasks.is_empty() {
         return Err(Failure::Overload);
     }
-    let m = usize::from(processors);
     let tables = Tables::new(tasks, |task| &tasks[task].requests, Grouping::Together)?;
-    let mut delays = Vec::with_capacity(tasks.len());
-    for task in 0..tasks.len() {
+    let m = usize::from(processors);
+    let delays = if tables.fits() { of_all::<Fits>(&tables, m) } else { of_all::<Saturates>(&tables, m) };
+    fitting(&delays)?;
+    Ok(delays)
+}
+
+fn of_all<A: Arithmetic>(tables: &Tables, m: usize) -> Vec<Delay> {
+    let mut delays = Vec::with_capacity(tables.rows.len());
+    let mut jobs = Vec::with_capacity(tables.rows.len());
+    for task in 0..tables.rows.len() {
+        tables.jobs(task, &mut jobs);
         let mut remote = Tally::default();
         for asked in tables.asked(task) {
             let (entries, issued) = (tables.entries_of(asked.resource), u64::from(asked.count));
             let (total, each) =
                 if entries.len() <= m + 1 { (u64::MAX, issued) } else { ((2 * m as u64 - 1) * issued, 2 * issued) };
-            remote.add(tables.longest(entries, task, tables.responses[task], total, each));
+            remote.add(longest::<A>(entries, task, &jobs, total, each));
         }
         delays.push(Delay::new(remote, Tally::default(), Tally::default()));
     }
-    fitting(&delays)?;
-    Ok(delays)
+    delays
 }
 
 /// Under the clustered OMLP, in the order of the tasks; with clusters of one processor, the partitioned one.
@@ -71,8 +78,10 @@ pub fn clustered_k_exclusion(sharing: &Sharing, platform: Platform, units: &[u32
     let processors = processors.saturating_sub(u64::from(platform.interrupts.is_some()));
     let mut delays = Vec::with_capacity(tasks.len());
     let mut spans = Vec::with_capacity(tasks.len());
-    let mut limited = Vec::new();
+    let parallel = spin::processors(&tables, platform);
+    let (mut limited, mut jobs) = (Vec::new(), Vec::new());
     for (task, sharer) in tasks.iter().enumerate() {
+        tables.jobs(task, &mut jobs);
         let (mut remote, mut span) = (Tally::default(), Tally::default());
         let demands = sharer.requests.iter().filter(|demand| demand.count > 0);
         for (demand, asked) in demands.zip(tables.asked(task)) {
@@ -82,11 +91,11 @@ pub fn clustered_k_exclusion(sharing: &Sharing, platform: Platform, units: &[u32
             }
             let before = processors.div_ceil(k).saturating_sub(1);
             let issued = u64::from(asked.count);
-            candidates(&tables, platform, task, asked.resource, issued, &mut limited);
+            candidates(&tables, &parallel, &jobs, task, asked.resource, issued, &mut limited);
             remote.add(longest_limited(&mut limited, before.saturating_mul(issued)));
-            candidates(&tables, platform, task, asked.resource, 1, &mut limited);
+            candidates(&tables, &parallel, &jobs, task, asked.resource, 1, &mut limited);
             let mut once = longest_limited(&mut limited, before);
-            once.count(1, asked.length);
+            once.count::<Saturates>(1, asked.length);
             span = span.max(once);
         }
         delays.push(Delay::new(remote, Tally::default(), Tally::default()));

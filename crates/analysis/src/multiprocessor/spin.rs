@@ -13,9 +13,10 @@
 //! Readers and writers: [`task_fair`] (order of requests; readers that are neighbours read together) and [`phase_fair`] (read and write phases
 //! alternate; Brandenburg, Anderson, Spin-based reader-writer synchronization for multiprocessor real-time systems, Real-Time Systems 46(1), 2010).
 
-use super::tables::{Entry, Group, Grouping, Tables, Tally};
+use super::tables::{Arithmetic, Entry, Fits, Group, Grouping, Saturates, Tables, Tally, least, longest};
 use super::{Charge, Delay, Platform, Protocol, fitting, once};
 use crate::{Demand, Failure, Sharer, Sharing};
+use std::hint::select_unpredictable;
 
 /// Under a FIFO spinlock, in the order of the tasks. For global scheduling all tasks are of one cluster, with all processors.
 ///
@@ -29,8 +30,12 @@ pub fn fifo(sharing: &Sharing, platform: Platform) -> Result<Vec<Delay>, Failure
 #[derive(Debug)]
 pub struct Fifo {
     tables: Tables,
-    platform: Platform,
+    /// Of each cluster.
+    processors: Vec<u64>,
+    /// All of them have one.
+    partitioned: bool,
     spans: Vec<Tally>,
+    jobs: Vec<u64>,
     /// Where resources of one processor are not locked by spinning: what each task can wait for them when it arrives.
     ceilings: Option<Vec<u64>>,
 }
@@ -42,7 +47,11 @@ impl Fifo {
         platform.holds(&sharing.tasks)?;
         let tasks = &sharing.tasks;
         let tables = Tables::new(tasks, |task| &tasks[task].requests, Grouping::Clusters)?;
-        Ok(Self { tables, platform, spans: vec![Tally::default(); tasks.len()], ceilings: None })
+        let processors = processors(&tables, platform);
+        let spans = vec![Tally::default(); tasks.len()];
+        let partitioned = processors.iter().all(|processors| *processors == 1);
+        let jobs = Vec::with_capacity(tasks.len());
+        Ok(Self { tables, processors, partitioned, spans, jobs, ceilings: None })
     }
 
     /// The same, but resources of one processor are locked under the stack resource policy.
@@ -51,6 +60,36 @@ impl Fifo {
         let mut fifo = Self::new(sharing, Platform { clusters, processors: 1, interrupts })?;
         fifo.ceilings = Some(ceilings(&fifo.tables));
         Ok(fifo)
+    }
+}
+
+impl Fifo {
+    /// All but what is at arrival.
+    fn remote<A: Arithmetic>(&mut self, delays: &mut [Delay]) {
+        let tables = &self.tables;
+        for (task, delay) in delays.iter_mut().enumerate() {
+            let asked = tables.asked(task);
+            let (mut remote, mut span) = (Tally::default(), Tally::default());
+            if !asked.is_empty() {
+                tables.jobs(task, &mut self.jobs);
+            }
+            for asked in asked {
+                if self.ceilings.is_some() && tables.groups(asked.resource).len() == 1 {
+                    continue;
+                }
+                let (jobs, issued) = (&self.jobs, u64::from(asked.count));
+                let (wait, mut once) = if self.partitioned && tables.responses[task] > 0 {
+                    one_of_each::<A>(tables, jobs, task, asked.resource, issued)
+                } else {
+                    waits::<A>(tables, &self.processors, jobs, task, asked.resource, issued)
+                };
+                remote.add(wait);
+                once.count::<A>(1, asked.length);
+                span = span.max(once);
+            }
+            self.spans[task] = span;
+            *delay = Delay::new(remote, Tally::default(), Tally::default());
+        }
     }
 }
 
@@ -81,20 +120,10 @@ impl Protocol for Fifo {
     }
 
     fn delays(&mut self, delays: &mut [Delay]) -> Result<(), Failure> {
-        for (task, delay) in delays.iter_mut().enumerate() {
-            let mut remote = Tally::default();
-            let mut span = Tally::default();
-            for asked in self.tables.asked(task) {
-                if self.ceilings.is_some() && self.tables.groups(asked.resource).len() == 1 {
-                    continue;
-                }
-                let (wait, mut once) = waits(&self.tables, self.platform, task, asked.resource, u64::from(asked.count));
-                remote.add(wait);
-                once.count(1, asked.length);
-                span = span.max(once);
-            }
-            self.spans[task] = span;
-            *delay = Delay::new(remote, Tally::default(), Tally::default());
+        if self.tables.fits() {
+            self.remote::<Fits>(delays);
+        } else {
+            self.remote::<Saturates>(delays);
         }
         at_arrival(&self.tables, &self.spans, delays);
         for (delay, ceiling) in delays.iter_mut().zip(self.ceilings.iter().flatten()) {
@@ -108,30 +137,61 @@ impl Protocol for Fifo {
     }
 }
 
+/// Processors that execute jobs, of each cluster.
+pub(crate) fn processors(tables: &Tables, platform: Platform) -> Vec<u64> {
+    tables.cluster_ids.iter().map(|cluster| platform.parallelism(*cluster)).collect()
+}
+
 /// Requests of a cluster that one request of `task` can find before it.
 #[inline]
-fn before(tables: &Tables, platform: Platform, task: usize, group: Group) -> u64 {
-    let all = platform.parallelism(tables.cluster_ids[group.cluster as usize]);
-    all - u64::from(all > 0 && tables.rows[task].cluster == group.cluster)
+fn before(tables: &Tables, processors: &[u64], task: usize, group: Group) -> u64 {
+    let own = tables.rows[task].cluster == group.cluster;
+    processors[group.cluster as usize].saturating_sub(u64::from(own))
+}
+
+/// How long `task` waits for a resource in `issued` requests, and in one of them, where each cluster has one processor, and each task a job.
+#[inline]
+fn one_of_each<A: Arithmetic>(
+    tables: &Tables,
+    jobs: &[u64],
+    task: usize,
+    resource: u32,
+    issued: u64,
+) -> (Tally, Tally) {
+    let cluster = tables.rows[task].cluster;
+    let (mut all, mut once) = (Tally::default(), Tally::default());
+    let mut left = 0;
+    for entry in tables.entries_of(resource) {
+        let most = select_unpredictable(entry.cluster == cluster, 0, issued);
+        left = select_unpredictable(entry.leads, most, left);
+        let requests = least(A::mul(jobs[entry.task as usize], u64::from(entry.count)), left);
+        left = left.wrapping_sub(requests);
+        all.count::<A>(requests, entry.length);
+        once.count::<A>(u64::from(entry.leads && entry.cluster != cluster), entry.length);
+    }
+    (all, once)
 }
 
 /// How long `task` waits for a resource in `issued` requests, and in one of them.
 #[inline]
-pub(crate) fn waits(tables: &Tables, platform: Platform, task: usize, resource: u32, issued: u64) -> (Tally, Tally) {
-    let t = tables.responses[task];
+fn waits<A: Arithmetic>(
+    tables: &Tables,
+    processors: &[u64],
+    jobs: &[u64],
+    task: usize,
+    resource: u32,
+    issued: u64,
+) -> (Tally, Tally) {
     let (mut all, mut once) = (Tally::default(), Tally::default());
     for group in tables.groups(resource) {
-        let processors = before(tables, platform, task, *group);
-        if processors == 0 {
-            continue;
-        }
         let entries = tables.entries(*group);
-        all.add(tables.longest(entries, task, t, issued.saturating_mul(processors), issued));
-        if issued > 1 {
-            once.add(tables.longest(entries, task, t, processors, 1));
+        let processors = before(tables, processors, task, *group);
+        if processors > 0 {
+            all.add(longest::<A>(entries, task, jobs, issued.saturating_mul(processors), issued));
+            once.add(longest::<A>(entries, task, jobs, processors, 1));
         }
     }
-    if issued == 1 { (all, all) } else { (all, once) }
+    (all, once)
 }
 
 /// Adds to each task what it waits for when it arrives: the longest span of another task on its cluster that is no more urgent.
@@ -239,15 +299,18 @@ struct Access {
 /// As [`fifo`].
 pub fn phase_fair(sharing: &ReadersWriters, platform: Platform) -> Result<Vec<Delay>, Failure> {
     let (tables, reads) = of_readers_writers(sharing, platform)?;
+    let parallel = processors(&tables, platform);
     let processors = u64::from(platform.clusters) * u64::from(platform.processors);
-    let wait = |task: usize, access: Access, writes: u64, reads_issued: u64| {
+    let mut jobs = Vec::new();
+    let mut wait = |task: usize, access: Access, writes: u64, reads_issued: u64| {
+        tables.jobs(task, &mut jobs);
         let mut wait = Tally::default();
         if let Some(place) = tables.resource(access.resource) {
             for group in tables.groups(place) {
-                let c = before(&tables, platform, task, *group);
+                let c = before(&tables, &parallel, task, *group);
                 if c > 0 {
                     let (total, each) = (reads_issued.saturating_add(writes.saturating_mul(c)), reads_issued + writes);
-                    wait.add(tables.longest(tables.entries(*group), task, tables.responses[task], total, each));
+                    wait.add(longest::<Saturates>(tables.entries(*group), task, &jobs, total, each));
                 }
             }
         }
@@ -262,8 +325,8 @@ pub fn phase_fair(sharing: &ReadersWriters, platform: Platform) -> Result<Vec<De
                 if other == task || (platform.processors == 1 && reads.rows[other].cluster == cluster) {
                     continue;
                 }
-                let requests = reads.requests(*entry, reads.responses[task], left);
-                wait.count(requests, entry.length);
+                let requests = jobs[other].saturating_mul(u64::from(entry.count)).min(left);
+                wait.count::<Saturates>(requests, entry.length);
                 left -= requests;
                 if left == 0 {
                     break;
@@ -277,12 +340,12 @@ pub fn phase_fair(sharing: &ReadersWriters, platform: Platform) -> Result<Vec<De
         let mut span = Tally::default();
         if access.writes > 0 {
             let mut once = wait(task, access, 1, 0);
-            once.count(1, access.write_length);
+            once.count::<Saturates>(1, access.write_length);
             span = span.max(once);
         }
         if access.reads > 0 {
             let mut once = wait(task, access, 0, 1);
-            once.count(1, access.read_length);
+            once.count::<Saturates>(1, access.read_length);
             span = span.max(once);
         }
         (all, span)
@@ -299,8 +362,9 @@ pub fn task_fair(sharing: &ReadersWriters, platform: Platform) -> Result<Vec<Del
     let (tables, reads) = of_readers_writers(sharing, platform)?;
     let mutexes = sharing.as_mutexes()?;
     let mutexes = Tables::new(&sharing.tasks, |task| &mutexes[task], Grouping::Clusters)?;
+    let processors = processors(&tables, platform);
     let mut of_clusters = vec![0; reads.cluster_count()];
-    let mut readers = |task: usize, access: Access, issued: u64, phases: u64| {
+    let mut readers = |jobs: &[u64], task: usize, access: Access, issued: u64, phases: u64| {
         let Some(place) = reads.resource(access.resource) else { return Tally::default() };
         let per_task = phases.min(issued);
         let c = u64::from(platform.processors);
@@ -313,37 +377,39 @@ pub fn task_fair(sharing: &ReadersWriters, platform: Platform) -> Result<Vec<Del
             let of_cluster = &mut of_clusters[reads.rows[entry.task as usize].cluster as usize];
             let most = per_task.min(*of_cluster).min(left);
             if most > 0 {
-                let requests = reads.requests(*entry, reads.responses[task], most);
-                tally.count(requests, entry.length);
+                let requests = jobs[entry.task as usize].saturating_mul(u64::from(entry.count)).min(most);
+                tally.count::<Saturates>(requests, entry.length);
                 *of_cluster -= requests;
                 left -= requests;
             }
         }
         tally
     };
+    let mut jobs = Vec::new();
     readers_writers(sharing, &tables, |task, access| {
+        tables.jobs(task, &mut jobs);
         let issued = access.writes + access.reads;
         let of = |tables: &Tables| match tables.resource(access.resource) {
-            Some(place) => waits(tables, platform, task, place, issued),
+            Some(place) => waits::<Saturates>(tables, &processors, &jobs, task, place, issued),
             None => Default::default(),
         };
         let (mutex, mut mutex_once) = of(&mutexes);
         let own = |is: u64, length: u64| if is > 0 { length } else { 0 };
         let (write_length, read_length) =
             (own(access.writes, access.write_length), own(access.reads, access.read_length));
-        mutex_once.count(1, write_length.max(read_length));
+        mutex_once.count::<Saturates>(1, write_length.max(read_length));
         let (writers, writers_once) = of(&tables);
         let mut all = writers;
-        all.add(readers(task, access, issued, writers.requests.saturating_add(access.writes)));
+        all.add(readers(&jobs, task, access, issued, writers.requests.saturating_add(access.writes)));
         let mut own_phase = Tally::default();
         if access.writes > 0 {
-            let mut once = readers(task, access, 1, writers.requests.saturating_add(1));
-            once.count(1, write_length);
+            let mut once = readers(&jobs, task, access, 1, writers.requests.saturating_add(1));
+            once.count::<Saturates>(1, write_length);
             own_phase = own_phase.max(once);
         }
         if access.reads > 0 {
-            let mut once = readers(task, access, 1, writers.requests);
-            once.count(1, read_length);
+            let mut once = readers(&jobs, task, access, 1, writers.requests);
+            once.count::<Saturates>(1, read_length);
             own_phase = own_phase.max(once);
         }
         let mut once = writers_once;
@@ -393,7 +459,7 @@ pub(crate) fn longest_limited(limited: &mut [(Entry, u64)], total: u64) -> Tally
     let mut left = total;
     for (entry, limit) in limited {
         let requests = left.min(*limit);
-        tally.count(requests, entry.length);
+        tally.count::<Saturates>(requests, entry.length);
         left -= requests;
     }
     tally
@@ -402,18 +468,18 @@ pub(crate) fn longest_limited(limited: &mut [(Entry, u64)], total: u64) -> Tally
 /// Which requests can be before `issued` of `task`'s, and how many of each.
 pub(crate) fn candidates(
     tables: &Tables,
-    platform: Platform,
+    processors: &[u64],
+    jobs: &[u64],
     task: usize,
     resource: u32,
     issued: u64,
     into: &mut Vec<(Entry, u64)>,
 ) {
     into.clear();
-    let t = tables.responses[task];
     for group in tables.groups(resource) {
-        let mut left = issued.saturating_mul(before(tables, platform, task, *group));
+        let mut left = issued.saturating_mul(before(tables, processors, task, *group));
         for entry in tables.entries(*group).iter().filter(|entry| entry.task as usize != task) {
-            let requests = tables.requests(*entry, t, issued.min(left));
+            let requests = jobs[entry.task as usize].saturating_mul(u64::from(entry.count)).min(issued).min(left);
             if requests > 0 {
                 into.push((*entry, requests));
             }

@@ -1,11 +1,57 @@
 //! What all bounds read: tasks by processor, requests by resource, made once for a set of tasks.
 
-use super::divisor::Divisor;
+use super::divisor::{Divisor, SHORT};
 use crate::{Demand, Failure, Sharer};
 use std::ops::Range;
 
 /// The longest time, so that three of them add up.
 pub(crate) const TIME_MAX: u64 = u64::MAX / 4;
+
+/// How numbers are added up. Where all sums are known to fit, without looking; else one that does not fit becomes `u64::MAX`, and stays.
+pub(crate) trait Arithmetic: Copy {
+    fn add(a: u64, b: u64) -> u64;
+    fn mul(a: u64, b: u64) -> u64;
+}
+
+/// All sums fit: see [`Tables::fits`].
+#[derive(Clone, Copy)]
+pub(crate) struct Fits;
+
+/// Some may not.
+#[derive(Clone, Copy)]
+pub(crate) struct Saturates;
+
+impl Arithmetic for Fits {
+    #[inline]
+    fn add(a: u64, b: u64) -> u64 {
+        debug_assert!(a.checked_add(b).is_some());
+        a.wrapping_add(b)
+    }
+
+    #[inline]
+    fn mul(a: u64, b: u64) -> u64 {
+        debug_assert!(a.checked_mul(b).is_some());
+        a.wrapping_mul(b)
+    }
+}
+
+impl Arithmetic for Saturates {
+    #[inline]
+    fn add(a: u64, b: u64) -> u64 {
+        a.saturating_add(b)
+    }
+
+    #[inline]
+    fn mul(a: u64, b: u64) -> u64 {
+        a.saturating_mul(b)
+    }
+}
+
+/// The lesser, without a branch: in these loops either is as likely.
+#[inline]
+pub(crate) fn least(a: u64, b: u64) -> u64 {
+    std::hint::select_unpredictable(a < b, a, b)
+}
 
 /// Sections of others that delay a task: how long in sum, and how many. A number that does not fit is `u64::MAX`, and stays.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Default)]
@@ -16,9 +62,9 @@ pub(crate) struct Tally {
 
 impl Tally {
     #[inline]
-    pub(crate) fn count(&mut self, requests: u64, length: u64) {
-        self.length = self.length.saturating_add(requests.saturating_mul(length));
-        self.requests = self.requests.saturating_add(requests);
+    pub(crate) fn count<A: Arithmetic>(&mut self, requests: u64, length: u64) {
+        self.length = A::add(self.length, A::mul(requests, length));
+        self.requests = A::add(self.requests, requests);
     }
 
     #[inline]
@@ -40,18 +86,22 @@ impl Arrivals {
     /// Jobs that can be there in an interval of `t`, wherever it lies: `ceil((t + R) / T)`.
     #[inline]
     pub(crate) fn jobs(self, t: u64) -> u64 {
-        self.period.floor(t + self.carry)
+        self.period.floor(t.wrapping_add(self.carry))
     }
 }
 
 /// A task's request for one resource, in one of the tables.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Entry {
     /// L.
     pub(crate) length: u64,
     pub(crate) task: u32,
     /// N; above 0.
     pub(crate) count: u32,
+    /// Its group's.
+    pub(crate) cluster: u32,
+    /// It is its group's first, and longest.
+    pub(crate) leads: bool,
 }
 
 /// The requests of one cluster's tasks for one resource.
@@ -112,6 +162,12 @@ pub(crate) struct Tables {
     pub(crate) cluster_ids: Vec<u16>,
     /// The place of each of the caller's resources.
     resource_places: Vec<u32>,
+    /// The sum of N L, and of N, of all requests.
+    demand: Tally,
+    /// No sum over all requests of all jobs that meet the longest response time comes near the greatest number.
+    fits: bool,
+    /// Intervals up to the longest response time have short divisions.
+    short: bool,
 }
 
 const NOWHERE: u32 = u32::MAX;
@@ -154,10 +210,11 @@ impl Tables {
         }
         let mut resource_places = vec![NOWHERE; highest];
         let mut asked = Vec::with_capacity(all);
+        let mut demand_of_all = Tally::default();
         // For each place: how many ask, and who was the last.
         let mut askers: Vec<(u32, u32)> = Vec::with_capacity(highest.min(all));
-        for index in 0..tasks.len() {
-            rows[index].first = asked.len() as u32;
+        for (index, row) in rows.iter_mut().enumerate() {
+            row.first = asked.len() as u32;
             for demand in requests(index) {
                 if demand.count == 0 {
                     continue;
@@ -172,9 +229,10 @@ impl Tables {
                     return Err(Failure::Unsupported { task: index, what: "it names one resource twice" });
                 }
                 (*count, *last) = (*count + 1, index as u32);
+                demand_of_all.count::<Saturates>(u64::from(demand.count), demand.length);
                 asked.push(Asked { length: demand.length, resource: *place, count: demand.count });
             }
-            rows[index].last = asked.len() as u32;
+            row.last = asked.len() as u32;
         }
 
         // Requests by resource: room for each, then filled in the clusters' order.
@@ -184,12 +242,13 @@ impl Tables {
             *count = next;
             next += here;
         }
-        let mut entries = vec![Entry { length: 0, task: 0, count: 0 }; asked.len()];
+        let mut entries = vec![Entry::default(); asked.len()];
         for &task in &order {
             let row = rows[task as usize];
             for request in &asked[row.first as usize..row.last as usize] {
                 let (free, _) = &mut askers[request.resource as usize];
-                entries[*free as usize] = Entry { length: request.length, task, count: request.count };
+                let Asked { length, count, .. } = *request;
+                entries[*free as usize] = Entry { length, task, count, cluster: row.cluster, leads: false };
                 *free += 1;
             }
         }
@@ -210,12 +269,13 @@ impl Tables {
                 if end - first > 1 {
                     longest_first(&mut entries[first as usize..end as usize]);
                 }
+                entries[first as usize].leads = true;
                 groups.push(Group { cluster, first, last: end });
                 first = end;
             }
         }
         resources.push(groups.len() as u32);
-        Ok(Self {
+        let mut tables = Self {
             rows,
             arrivals,
             responses,
@@ -227,7 +287,31 @@ impl Tables {
             clusters,
             cluster_ids,
             resource_places,
-        })
+            demand: demand_of_all,
+            fits: false,
+            short: false,
+        };
+        tables.look();
+        Ok(tables)
+    }
+
+    /// Sees whether sums of what all requests take, in an interval as long as any response time, can be added up without looking, and whether
+    /// divisions are short.
+    fn look(&mut self) {
+        let longest = self.responses.iter().copied().max().unwrap_or(0);
+        let shortest = self.arrivals.iter().map(|arrivals| arrivals.period.by()).min().unwrap_or(1);
+        let jobs = 2 * longest / shortest + 2;
+        // A bound counts no request more often than this, nor one for each of its own.
+        const TIMES: u64 = 16;
+        let most = |sum: u64| jobs.checked_mul(sum).is_some_and(|product| product < i64::MAX as u64 / TIMES);
+        self.fits = most(self.demand.length) && most(self.demand.requests);
+        let short = |arrivals: &Arrivals| arrivals.period.is_short() && longest + arrivals.carry < SHORT;
+        self.short = self.arrivals.iter().all(short);
+    }
+
+    /// See [`Fits`].
+    pub(crate) fn fits(&self) -> bool {
+        self.fits
     }
 
     /// Puts other response times in the place of those the tasks came with.
@@ -239,6 +323,7 @@ impl Tables {
         for (arrivals, response) in self.arrivals.iter_mut().zip(responses) {
             arrivals.carry = response + (arrivals.period.by() - 1);
         }
+        self.look();
         Ok(())
     }
 
@@ -293,7 +378,13 @@ impl Tables {
     /// Tasks of a cluster, the most urgent first.
     #[inline]
     pub(crate) fn cluster(&self, cluster: usize) -> &[u32] {
-        &self.order[self.clusters[cluster] as usize..self.clusters[cluster + 1] as usize]
+        &self.order[self.cluster_range(cluster)]
+    }
+
+    /// Where they are in `order`.
+    #[inline]
+    pub(crate) fn cluster_range(&self, cluster: usize) -> Range<usize> {
+        self.clusters[cluster] as usize..self.clusters[cluster + 1] as usize
     }
 
     /// The place of the caller's resource, if anybody asks for it.
@@ -302,35 +393,45 @@ impl Tables {
         self.resource_places.get(usize::from(id)).copied().filter(|place| *place != NOWHERE)
     }
 
-    /// How many of at most `limit` requests `entry` can make in an interval of `t`.
+    /// How many jobs each task has while `task` is pending.
     #[inline]
-    pub(crate) fn requests(&self, entry: Entry, t: u64, limit: u64) -> u64 {
-        // There is a job in any interval that is not empty.
-        if u64::from(entry.count) >= limit && t > 0 {
-            return limit;
+    pub(crate) fn jobs(&self, task: usize, into: &mut Vec<u64>) {
+        let t = self.responses[task];
+        into.clear();
+        if self.short {
+            into.extend(self.arrivals.iter().map(|its| its.period.floor_short(t.wrapping_add(its.carry))));
+        } else {
+            into.extend(self.arrivals.iter().map(|its| its.jobs(t)));
         }
-        self.arrivals[entry.task as usize].jobs(t).saturating_mul(u64::from(entry.count)).min(limit)
     }
 
-    /// The most that requests of `entries`, the longest first, can delay `but` in an interval of `t`: at most `total` of them, at most
-    /// `each` of one entry.
-    #[inline]
-    pub(crate) fn longest(&self, entries: &[Entry], but: usize, t: u64, total: u64, each: u64) -> Tally {
-        let mut tally = Tally::default();
-        let mut left = total;
-        for entry in entries {
+    /// All tasks, the most urgent first.
+    pub(crate) fn by_priority(&self) -> Vec<u32> {
+        let mut keys: Vec<u64> = Vec::with_capacity(self.rows.len());
+        keys.extend(self.rows.iter().zip(0..).map(|(row, task)| u64::from(!row.priority) << 32 | task));
+        keys.sort_unstable();
+        keys.into_iter().map(|key| key as u32).collect()
+    }
+}
+
+/// The most that requests of `entries`, the longest first, can delay `but` where tasks have so many `jobs`: at most `total` of them, at
+/// most `each` of one entry.
+#[inline]
+pub(crate) fn longest<A: Arithmetic>(entries: &[Entry], but: usize, jobs: &[u64], total: u64, each: u64) -> Tally {
+    let mut tally = Tally::default();
+    let mut left = total;
+    for entry in entries {
+        if entry.task as usize != but {
+            let requests = least(A::mul(jobs[entry.task as usize], u64::from(entry.count)), least(each, left));
+            tally.count::<A>(requests, entry.length);
+            left = left.wrapping_sub(requests);
             if left == 0 {
                 break;
             }
-            if entry.task as usize != but {
-                let requests = self.requests(*entry, t, each.min(left));
-                tally.count(requests, entry.length);
-                left -= requests;
-            }
         }
-        debug_assert!(entries.is_sorted_by(|a, b| a.length >= b.length));
-        tally
     }
+    debug_assert!(entries.is_sorted_by(|a, b| a.length >= b.length));
+    tally
 }
 
 /// Tasks by cluster, the most urgent first; where each cluster begins; its number; the tasks' rows.
@@ -403,10 +504,10 @@ mod tests {
                     seen += entries.len();
                     let (t, total, each) = (random.u64(..400), random.u64(..9), random.u64(..5));
                     let but = random.usize(..sharing.tasks.len());
-                    assert_eq!(
-                        tables.longest(entries, but, t, total, each),
-                        longest_of_all(&tables, entries, but, t, total, each)
-                    );
+                    let jobs: Vec<u64> = tables.arrivals.iter().map(|arrivals| arrivals.jobs(t)).collect();
+                    let expected = longest_of_all(&tables, entries, but, t, total, each);
+                    assert_eq!(longest::<Saturates>(entries, but, &jobs, total, each), expected);
+                    assert_eq!(longest::<Fits>(entries, but, &jobs, total, each), expected);
                 }
                 assert_eq!(seen, sharing.tasks.iter().map(|task| task.requests.len()).sum::<usize>());
             }
