@@ -21,6 +21,8 @@ mod p_edf;
 mod program;
 mod response;
 mod spin;
+#[cfg(test)]
+mod tests;
 mod view;
 
 pub use dflp::dflp;
