@@ -2,7 +2,7 @@
 
 use crate::input::{InputRequest, InputTask};
 use crate::{Analysis, Closeness, Departure, Input, Malformed, Work};
-use lockwright_analysis::linear::{self, Blocked, Edf, Global, Policy, Protocol};
+use lockwright_analysis::linear::{self, Blocked, Edf, Global, Policy, Protocol, Section};
 use lockwright_analysis::{Demand, Failure, Sharer, Sharing};
 use serde_json::{Value, json};
 
@@ -42,6 +42,7 @@ pub(crate) const ANALYSES: &[Analysis] = &[
         prepare: |input| whole(input, linear::spin_fifo_preemptable),
         closeness: ROUNDED,
     },
+    Analysis { id: "blocking.spin.fifo_nested.lp", prepare: nested, closeness: ROUNDED },
     Analysis { id: "blocking.spin.unordered.lp_rtss13", prepare: unordered, closeness: ROUNDED },
     Analysis {
         id: "rta.p_fp.with_blocking.mpcp.lp",
@@ -231,18 +232,37 @@ fn unordered(input: &Input) -> Result<Work, Malformed> {
 
 fn global(input: &Input, protocol: Global) -> Result<Work, Malformed> {
     let (sharing, processors) = (sharing(input)?, small(input, "num_cpus")?);
-    Ok(Work::new(
-        move || linear::global(&sharing, processors, protocol),
-        |delays| {
-            // One interval each: the job's.
-            let tell = |&total: &u64| json!({"total": total, "total_count": 1, "remote": 0, "local": 0, "arrival": 0});
-            tell_or(delays, |all| json!({"per_task": all.iter().map(tell).collect::<Vec<_>>()}))
-        },
-    ))
+    Ok(Work::new(move || linear::global(&sharing, processors, protocol), tell_delays))
 }
 
 fn ppcp(input: &Input) -> Result<Work, Malformed> {
     global(input, Global::Ppcp { reasonable: input.is("reasonable_priorities") })
+}
+
+fn nested(input: &Input) -> Result<Work, Malformed> {
+    #[derive(serde::Deserialize)]
+    struct Listed {
+        resource: u16,
+        length: u64,
+        /// Below 0: none.
+        outer: i64,
+    }
+    let sharing = sharing(input)?;
+    let listed = input.params.get("critical_sections").cloned().unwrap_or_default();
+    let listed: Vec<Vec<Listed>> = serde_json::from_value(listed).map_err(|why| Malformed(why.to_string()))?;
+    let section = |listed: Listed| Section {
+        resource: listed.resource,
+        length: listed.length,
+        outer: usize::try_from(listed.outer).ok(),
+    };
+    let sections: Vec<Vec<Section>> = listed.into_iter().map(|task| task.into_iter().map(section).collect()).collect();
+    Ok(Work::new(move || linear::spin_fifo_nested(&sharing, &sections), tell_delays))
+}
+
+fn tell_delays(delays: &Result<Vec<u64>, Failure>) -> Value {
+    // One interval each: the job's.
+    let tell = |&total: &u64| json!({"total": total, "total_count": 1, "remote": 0, "local": 0, "arrival": 0});
+    tell_or(delays, |all| json!({"per_task": all.iter().map(tell).collect::<Vec<_>>()}))
 }
 
 fn p_edf(input: &Input, edf: Edf) -> Result<Work, Malformed> {

@@ -21,6 +21,9 @@ mod p_edf;
 mod program;
 mod response;
 mod spin;
+mod spin_nested;
+#[cfg(test)]
+mod tests;
 mod view;
 
 pub use dflp::dflp;
@@ -33,6 +36,8 @@ pub use omip::omip;
 pub use p_edf::{Edf, POINTS_MAX, p_edf};
 pub use response::{Protocol, RESPONSE_STEPS_MAX, ROUNDS_MAX, Responses, responses};
 pub use spin::{spin_fifo, spin_fifo_preemptable, spin_unordered, spin_unordered_preemptable};
+
+pub use spin_nested::{NESTED_RESOURCES_MAX, Section, spin_fifo_nested};
 
 use crate::Failure;
 

@@ -117,3 +117,90 @@ fn round(value: f64) -> i128 {
     const MOST: f64 = (1_u64 << 40) as f64;
     if value > 0.0 { (value.min(MOST) * DENOMINATOR as f64).round() as i128 } else { 0 }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn random(rng: &mut fastrand::Rng) -> Program {
+        let mut program = Program::default();
+        for _ in 0..rng.usize(1..5) {
+            program.variable(rng.u64(0..9), rng.u64(0..5));
+        }
+        for _ in 0..rng.usize(0..5) {
+            let terms = (0..program.variables.len()).map(|variable| (variable, rng.i64(-2..4))).collect();
+            program.at_most(terms, rng.u64(0..12));
+        }
+        program
+    }
+
+    /// The best whole point, by trying all.
+    fn best(program: &Program) -> u64 {
+        let mut best = 0;
+        let mut point = vec![0; program.variables.len()];
+        loop {
+            let holds = program.rows.iter().all(|(terms, most)| {
+                terms.iter().map(|&(variable, factor)| factor * point[variable] as i64).sum::<i64>() <= *most as i64
+            });
+            if holds {
+                best = best.max(program.variables.iter().zip(&point).map(|(&(weight, _), &at)| weight * at).sum());
+            }
+            let Some(next) = (0..point.len()).find(|&j| point[j] < program.variables[j].1) else { return best };
+            point[..next].fill(0);
+            point[next] += 1;
+        }
+    }
+
+    #[test]
+    fn no_dual_values_give_less_than_the_best_point() {
+        let mut rng = fastrand::Rng::with_seed(1);
+        for _ in 0..3_000 {
+            let program = random(&mut rng);
+            let best = i128::from(best(&program)) * DENOMINATOR;
+            let near = program.bound().unwrap();
+            assert!(near.numerator >= best);
+            // However wrong the solver is: values off a little, or anything.
+            for _ in 0..5 {
+                let proposed = program.propose().unwrap();
+                let off: Vec<i128> = proposed.iter().map(|&y| round(y + (rng.f64() - 0.5) * 0.1)).collect();
+                assert!(program.bound_by(&off).unwrap().numerator >= best);
+                let any: Vec<i128> = proposed.iter().map(|_| round(rng.f64() * 10.0)).collect();
+                assert!(program.bound_by(&any).unwrap().numerator >= best);
+            }
+        }
+    }
+
+    #[test]
+    fn negative_dual_values_would_give_less() {
+        // The twin: weak duality needs y >= 0.
+        let mut program = Program::default();
+        let x = program.variable(1, 1);
+        program.at_most(vec![(x, 1)], 1);
+        let bound = program.bound_by(&[-DENOMINATOR]).unwrap();
+        assert_eq!((bound.numerator / DENOMINATOR, best(&program)), (1, 1));
+        program.at_most(vec![(x, 1)], 9);
+        assert!(program.bound_by(&[0, -DENOMINATOR]).unwrap().numerator < best(&program) as i128 * DENOMINATOR);
+        assert_eq!(round(-1.0), 0);
+        assert_eq!(round(f64::NAN), 0);
+    }
+
+    #[test]
+    fn an_integral_program_is_solved_exactly() {
+        // Intervals: whole points are optimal, so the bound is the best of them.
+        let mut rng = fastrand::Rng::with_seed(2);
+        for _ in 0..1_000 {
+            let mut program = Program::default();
+            let n = rng.usize(1..5);
+            for _ in 0..n {
+                program.variable(rng.u64(0..9), rng.u64(0..5));
+            }
+            for _ in 0..rng.usize(0..5) {
+                let from = rng.usize(0..n);
+                let terms = (from..rng.usize(from..n) + 1).map(|variable| (variable, 1)).collect();
+                program.at_most(terms, rng.u64(0..12));
+            }
+            let bound = program.bound().unwrap();
+            assert_eq!(bound.numerator, i128::from(best(&program)) * bound.denominator);
+        }
+    }
+}
