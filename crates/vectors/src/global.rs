@@ -6,7 +6,7 @@ use lockwright_analysis::global::{
     devi_anderson_non_preemptive_as_published, easwaran_andersson, edf, ff_dbf, g_edf, g_fl, g_fl_point, gfb, guan,
     rta,
 };
-use lockwright_analysis::{Demand, Failure, Sharer, Sharing, Sporadic};
+use lockwright_analysis::{Demand, Failure, Sharer, Sharing, Sporadic, uniprocessor};
 use lockwright_sim::plain::{Order, Outcome, Periodic, PlainTask, simulate};
 use serde_json::{Value, json};
 
@@ -15,7 +15,7 @@ pub(crate) const ANALYSES: &[Analysis] = &[
     equal("schedulable.g_edf.bar", |input| verdict(input, bar)),
     equal("schedulable.g_edf.all_tests", all_tests),
     equal("rta.g_fp.bertogna_cirinei07", fixed_priority_bertogna_cirinei),
-    equal("rta.g_fp.guan09", fixed_priority_guan),
+    equal("rta.g_fp.guan09", guan_response_times),
     equal("tardiness.g_edf.devi_anderson", tardiness),
     equal("response.g_edf.gel_compliant_vector_exact", |input| {
         compliant_vector(input, g_edf, |task, _| Some(task.deadline))
@@ -56,8 +56,8 @@ fn verdict(input: &Input, test: Test) -> Result<Work, Malformed> {
 }
 
 fn dispatch(input: &Input) -> Result<Work, Malformed> {
-    // One processor: joined at the merge, the processor demand with QPA goes here.
-    verdict(input, edf)
+    let test: Test = if processors(input)? == 1 { |tasks, _| uniprocessor::edf::schedulable(tasks, &[]) } else { edf };
+    verdict(input, test)
 }
 
 fn all_tests(input: &Input) -> Result<Work, Malformed> {
@@ -78,7 +78,7 @@ fn responses(found: &Option<Vec<u64>>) -> Value {
     json!({ "schedulable": found.is_some(), "response_times": found })
 }
 
-fn fixed_priority_guan(input: &Input) -> Result<Work, Malformed> {
+pub(crate) fn guan_response_times(input: &Input) -> Result<Work, Malformed> {
     let (tasks, m) = (sporadic(input)?, processors(input)?);
     Ok(Work::new(move || guan(&tasks, m).ok(), responses))
 }

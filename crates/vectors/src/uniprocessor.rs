@@ -86,12 +86,7 @@ fn fixed_priority(input: &Input) -> Result<Work, Malformed> {
 }
 
 fn dispatch(input: &Input) -> Result<Work, Malformed> {
-    if input.number("num_cpus")? == 1 {
-        fixed_priority(input)
-    } else {
-        // Joined at the merge: Guan's test of global scheduling.
-        Err(Malformed("on several processors it is the test of global scheduling".into()))
-    }
+    if input.number("num_cpus")? == 1 { fixed_priority(input) } else { crate::global::guan_response_times(input) }
 }
 
 #[derive(Clone, Copy)]
