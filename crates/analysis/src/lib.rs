@@ -32,6 +32,7 @@ mod omit;
 pub mod overheads;
 mod partition;
 mod response;
+mod scheduled;
 mod sensitivity;
 mod sharing;
 mod sporadic;
@@ -48,6 +49,7 @@ pub use partition::{Fit, partition, together_first};
 pub use response::analyse;
 #[cfg(feature = "twins")]
 pub use response::analyse_omitting;
+pub use scheduled::{Scheduled, Test, Untested, partitioned, scheduled};
 pub use sensitivity::{FACTOR_MAX, Growth, Sensitivity, sensitivity};
 pub use sharing::{Demand, Sharer, Sharing};
 pub use sporadic::Sporadic;

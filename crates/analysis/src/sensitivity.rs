@@ -2,8 +2,10 @@
 
 use crate::bound::Unbounded;
 use crate::response::is_schedulable;
-use crate::{analyse, charge};
-use lockwright_model::{DURATION_MAX, Duration, Overheads, Protocol, ResourceId, Step, System, TaskId};
+use crate::{analyse, charge, scheduled};
+use lockwright_model::{
+    DURATION_MAX, Duration, Overheads, Protocol, ResourceId, Scheduler, Step, System, Task, TaskId,
+};
 
 /// The largest factor a set of execution times can take with every deadline met.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -40,6 +42,19 @@ struct Subject<'a> {
     protocol: Protocol,
 }
 
+impl Subject<'_> {
+    /// Whether every deadline holds, of this form of it, where the jobs of one task may be blocked so many nanoseconds longer. Where blocking has no place
+    /// of its own in a test, it counts as execution.
+    fn holds(&self, system: &System, extra: Option<(TaskId, u64)>) -> bool {
+        if system.scheduler() == Scheduler::PFp {
+            let charged = charge(system, self.overheads);
+            return charged.is_ok_and(|charged| is_schedulable(&charged, self.protocol, extra));
+        }
+        let longer = extra.map_or_else(|| Some(system.clone()), |(task, extra)| lengthened(system, task, extra));
+        longer.is_some_and(|longer| scheduled(&longer, self.overheads).is_ok_and(|found| found.schedulable))
+    }
+}
+
 /// What is scaled.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Part {
@@ -63,7 +78,12 @@ pub fn sensitivity(
     let whole = 1 + 2 * system.tasks().len() + system.resources().len();
     // A task that has no bound, whatever the times are, has none with others.
     let subject = Subject { system, overheads, protocol };
-    let has_hazard = analyse(system, protocol).tasks.iter().any(|task| task.unbounded.as_ref().is_some_and(is_hazard));
+    let has_hazard = match system.scheduler() {
+        Scheduler::PFp => {
+            analyse(system, protocol).tasks.iter().any(|task| task.unbounded.as_ref().is_some_and(is_hazard))
+        }
+        _ => scheduled(system, overheads).is_err(),
+    };
     let mut done = 0;
     let mut find = |part| {
         done += 1;
@@ -84,8 +104,7 @@ pub fn sensitivity(
 
 /// The most time a job of `task` can be blocked beside what blocks it now. The outer `None` where it was interrupted.
 fn tolerance(subject: &Subject<'_>, task: TaskId, mut go_on: impl FnMut() -> bool) -> Option<Option<Duration>> {
-    let Ok(charged) = charge(subject.system, subject.overheads) else { return Some(None) };
-    let mut holds = |extra| go_on().then(|| is_schedulable(&charged, subject.protocol, Some((task, extra))));
+    let mut holds = |extra| go_on().then(|| subject.holds(subject.system, Some((task, extra))));
     if !holds(0)? {
         return Some(None);
     }
@@ -109,14 +128,12 @@ fn is_hazard(reason: &Unbounded) -> bool {
 }
 
 fn growth(subject: &Subject<'_>, part: Part, mut go_on: impl FnMut() -> bool) -> Option<Growth> {
-    let &Subject { system, overheads, protocol } = subject;
+    let system = subject.system;
     if matches!(part, Part::Sections(resource) if system.users(resource).is_empty()) {
         return Some(Growth::Unlimited);
     }
-    let is_scaled_schedulable = |permille| {
-        let charged = scaled(system, part, permille).and_then(|scaled| charge(&scaled, overheads).ok());
-        charged.is_some_and(|charged| is_schedulable(&charged, protocol, None))
-    };
+    let is_scaled_schedulable =
+        |permille| scaled(system, part, permille).is_some_and(|scaled| subject.holds(&scaled, None));
     let mut holds = |permille| go_on().then(|| is_scaled_schedulable(permille));
     // Every task of the last system that held, and the first that did not.
     let (mut holding, mut breaking) = if holds(1000)? {
@@ -148,6 +165,23 @@ fn growth(subject: &Subject<'_>, part: Part, mut go_on: impl FnMut() -> bool) ->
     Some(Growth::Permille(holding))
 }
 
+/// The system with jobs of one task that execute so many nanoseconds longer.
+fn lengthened(system: &System, task: TaskId, extra: u64) -> Option<System> {
+    let mut tasks = system.tasks().to_vec();
+    if extra > 0 {
+        let longer = &mut tasks[task.index()];
+        longer.wcet = longer.wcet.checked_add(Duration::from_ns(extra))?;
+        longer.body.push(Step::Run(Duration::from_ns(extra)));
+    }
+    rebuilt(system, tasks)
+}
+
+fn rebuilt(system: &System, tasks: Vec<Task>) -> Option<System> {
+    let (name, resources) = (system.name().to_owned(), system.resources().to_vec());
+    let rebuilt = System::new(name, system.cpus(), system.protocol(), resources, tasks).ok()?;
+    Some(rebuilt.under(system.scheduler()))
+}
+
 /// The system with the runs of that part taken `permille` thousandths of; `None` where that is no valid system any more.
 fn scaled(system: &System, part: Part, permille: u64) -> Option<System> {
     let mut tasks = system.tasks().to_vec();
@@ -170,6 +204,5 @@ fn scaled(system: &System, part: Part, permille: u64) -> Option<System> {
         }
         task.wcet = wcet;
     }
-    let name = system.name().to_owned();
-    System::new(name, system.cpus(), system.protocol(), system.resources().to_vec(), tasks).ok()
+    rebuilt(system, tasks)
 }

@@ -8,11 +8,14 @@ use crate::interrupt;
 use crate::json::{self, Explain, Output, ProtocolResult, SensitivityResult};
 use crate::progress::Progress;
 use crate::report::Report;
+use crate::scheduled;
 use crate::table::{self, Column};
 use crate::units;
-use lockwright_analysis::{Analysis, Growth, Sensitivity, Term, analyse, charge, explain, sensitivity};
+use lockwright_analysis::{
+    Analysis, Failure, Growth, Sensitivity, Term, analyse, charge, explain, partitioned, sensitivity,
+};
 use lockwright_model::format::nearest;
-use lockwright_model::{Duration, Overheads, Protocol, System, TaskId};
+use lockwright_model::{Duration, Overheads, Protocol, Scheduler, System, TaskId};
 
 /// Everything asked about one protocol.
 struct Answer {
@@ -26,20 +29,23 @@ struct Answer {
 /// # Errors
 /// What was wrong has been said on the console.
 pub fn check(arguments: &Check, console: &Console) -> Result<Exit, Exit> {
-    let input = input::read_system(&arguments.subject.file, console)?;
+    let input = placed(arguments, input::read_system(&arguments.subject.file, console)?, console)?;
     let system = &input.system;
     let overheads = match &arguments.overheads {
         Some(path) => input::read_overheads(path, console)?,
         None => Overheads::default(),
     };
+    if arguments.sensitivity {
+        interrupt::listen(|| {}, console);
+    }
+    if system.scheduler() != Scheduler::PFp {
+        return scheduled::check(arguments, &input, &overheads, console);
+    }
     let charged = charge(system, &overheads).map_err(|why| {
         console.error(format!("the overheads cannot be charged: {}", why.message), &why.help);
         Exit::BadInput
     })?;
     let task = arguments.explain.as_deref().map(|name| find_task(system, name, console)).transpose()?;
-    if arguments.sensitivity {
-        interrupt::listen(|| {}, console);
-    }
     let answer = |protocol: Protocol| {
         let analysis: Analysis = analyse(&charged, protocol);
         let mut report = Report::of_bounds(&charged, &analysis);
@@ -75,6 +81,49 @@ pub fn check(arguments: &Check, console: &Console) -> Result<Exit, Exit> {
         return Ok(Exit::Interrupted);
     }
     Ok(Exit::from_holds(answers.iter().all(|answer| answer.report.holds())))
+}
+
+/// Under the scheduler, and on the CPUs, that were asked for.
+fn placed(arguments: &Check, input: Input, console: &Console) -> Result<Input, Exit> {
+    let Input { mut system, name } = input;
+    let from = system.scheduler();
+    if let Some(choice) = arguments.scheduler {
+        system = system.under(choice.scheduler());
+    }
+    let scheduler = system.scheduler();
+    match arguments.partition {
+        Some(_) if scheduler.is_global() => {
+            console.error(format!("under `{scheduler}` tasks have no CPU"), "leave --partition out");
+            return Err(Exit::BadInput);
+        }
+        Some(choice) => {
+            system = partitioned(&system, choice.fit()).map_err(|why| {
+                let task = match why {
+                    Failure::Task { task } => format!("`{}`", tame(&system.task(TaskId::new(task)).name)),
+                    _ => "a task".into(),
+                };
+                console.error(
+                    format!("{task} fits on no CPU: {} are not enough so", system.cpus()),
+                    "try another fit, or more CPUs",
+                );
+                Exit::Misses
+            })?;
+        }
+        None if from.is_global() && !scheduler.is_global() && system.cpus() > 1 => {
+            console.error(
+                format!("under `{scheduler}` tasks need CPUs, which the file does not give"),
+                "add --partition worst-fit",
+            );
+            return Err(Exit::BadInput);
+        }
+        None => {}
+    }
+    Ok(Input { system, name })
+}
+
+/// Of a system under another scheduler than partitioned fixed priorities.
+pub(crate) fn grown_for(system: &System, overheads: &Overheads, console: &Console) -> Option<Sensitivity> {
+    grow(system, overheads, system.protocol_or_default(), console)
 }
 
 /// `None` where it was interrupted.
@@ -219,7 +268,7 @@ fn explained(system: &System, report: &Report, task: TaskId, terms: &[Term]) -> 
     tame(&title) + "\n" + &table::draw(&columns)
 }
 
-fn grown(system: &System, sensitivity: &Sensitivity) -> String {
+pub(crate) fn grown(system: &System, sensitivity: &Sensitivity) -> String {
     let rows = || {
         let tasks = sensitivity.tasks.iter().map(|(id, growth)| (system.task(*id).name.clone(), *growth));
         let resources = sensitivity.resources.iter();

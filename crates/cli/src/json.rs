@@ -50,7 +50,9 @@ pub enum Verb {
 /// All tasks under one protocol.
 #[derive(Serialize, JsonSchema)]
 pub struct ProtocolResult {
-    /// The protocol of resources that name none: none, pip, icpp or mpcp.
+    /// How processors are given to jobs: p-fp, p-edf, g-fp or g-edf.
+    pub scheduler: String,
+    /// The protocol of resources that name none: none, pip, icpp or mpcp; msrp under p-edf.
     pub protocol: String,
     /// The verdict of the verb, which its exit status follows. `check`: every deadline is proved to hold. `simulate` and `run`: no
     /// job was seen to miss its deadline, which says nothing about tasks that finished no job (`jobs` is 0): they are warned of.
@@ -73,9 +75,25 @@ pub struct ProtocolResult {
     /// Every term of one task's bound; with `check --explain`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub explain: Option<Explain>,
+    /// What each test says; `check` under schedulers other than p-fp.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tests: Option<Vec<TestResult>>,
     /// How far execution times can grow; with `check --sensitivity`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub sensitivity: Option<SensitivityResult>,
+}
+
+/// One schedulability test.
+#[derive(Serialize, JsonSchema)]
+pub struct TestResult {
+    /// Its usual name.
+    pub test: String,
+    /// Which processor it is about; null where it is about all.
+    pub cpu: Option<u16>,
+    /// Whether it proves every deadline.
+    pub accepts: bool,
+    /// Why it does not.
+    pub reason: Option<String>,
 }
 
 /// One task: what it is, what is promised, what was seen.
@@ -257,7 +275,8 @@ impl ProtocolResult {
     #[must_use]
     pub fn new(system: &System, report: &Report) -> Self {
         Self {
-            protocol: report.protocol.to_string(),
+            scheduler: system.scheduler().to_string(),
+            protocol: report.protocol.clone(),
             schedulable: report.holds(),
             proved: report.rows.iter().all(|row| row.bound.proved),
             worst_slack_ns: report.worst_slack(system).map(|(slack, _)| slack),
@@ -265,6 +284,7 @@ impl ProtocolResult {
             runs: None,
             observed_ns: None,
             ended: None,
+            tests: None,
             explain: None,
             sensitivity: None,
         }
