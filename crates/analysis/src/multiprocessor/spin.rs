@@ -32,9 +32,9 @@ pub struct Fifo {
     tables: Tables,
     /// Of each cluster.
     processors: Vec<u64>,
-    /// All of them have one.
-    partitioned: bool,
     spans: Vec<Tally>,
+    /// Those where each cluster has one processor.
+    spans_of_each: Option<Vec<Tally>>,
     jobs: Vec<u64>,
     /// Where resources of one processor are not locked by spinning: what each task can wait for them when it arrives.
     ceilings: Option<Vec<u64>>,
@@ -50,8 +50,9 @@ impl Fifo {
         let processors = processors(&tables, platform);
         let spans = vec![Tally::default(); tasks.len()];
         let partitioned = processors.iter().all(|processors| *processors == 1);
+        let spans_of_each = partitioned.then(|| spans_of_each(&tables, false));
         let jobs = Vec::with_capacity(tasks.len());
-        Ok(Self { tables, processors, partitioned, spans, jobs, ceilings: None })
+        Ok(Self { tables, processors, spans, spans_of_each, jobs, ceilings: None })
     }
 
     /// The same, but resources of one processor are locked under the stack resource policy.
@@ -59,6 +60,7 @@ impl Fifo {
         let clusters = sharing.tasks.iter().map(|task| task.cluster.saturating_add(1)).max().unwrap_or(0);
         let mut fifo = Self::new(sharing, Platform { clusters, processors: 1, interrupts })?;
         fifo.ceilings = Some(ceilings(&fifo.tables));
+        fifo.spans_of_each = fifo.spans_of_each.map(|_| spans_of_each(&fifo.tables, true));
         Ok(fifo)
     }
 }
@@ -73,16 +75,22 @@ impl Fifo {
             if !asked.is_empty() {
                 tables.jobs(task, &mut self.jobs);
             }
+            if let Some(spans) = self.spans_of_each.as_ref().filter(|_| tables.responses[task] > 0) {
+                let cluster = tables.rows[task].cluster;
+                for asked in asked {
+                    let entries = tables.entries_of(asked.resource);
+                    remote.add(one_of_each::<A>(entries, &self.jobs, cluster, u64::from(asked.count)));
+                }
+                self.spans[task] = spans[task];
+                *delay = Delay::new(remote, Tally::default(), Tally::default());
+                continue;
+            }
             for asked in asked {
                 if self.ceilings.is_some() && tables.groups(asked.resource).len() == 1 {
                     continue;
                 }
                 let (jobs, issued) = (&self.jobs, u64::from(asked.count));
-                let (wait, mut once) = if self.partitioned && tables.responses[task] > 0 {
-                    one_of_each::<A>(tables, jobs, task, asked.resource, issued)
-                } else {
-                    waits::<A>(tables, &self.processors, jobs, task, asked.resource, issued)
-                };
+                let (wait, mut once) = waits::<A>(tables, &self.processors, jobs, task, asked.resource, issued);
                 remote.add(wait);
                 once.count::<A>(1, asked.length);
                 span = span.max(once);
@@ -149,27 +157,41 @@ fn before(tables: &Tables, processors: &[u64], task: usize, group: Group) -> u64
     processors[group.cluster as usize].saturating_sub(u64::from(own))
 }
 
-/// How long `task` waits for a resource in `issued` requests, and in one of them, where each cluster has one processor, and each task a job.
+/// How long `task` waits for a resource in `issued` requests, where each cluster has one processor.
 #[inline]
-fn one_of_each<A: Arithmetic>(
-    tables: &Tables,
-    jobs: &[u64],
-    task: usize,
-    resource: u32,
-    issued: u64,
-) -> (Tally, Tally) {
-    let cluster = tables.rows[task].cluster;
-    let (mut all, mut once) = (Tally::default(), Tally::default());
-    let mut left = 0;
-    for entry in tables.entries_of(resource) {
+fn one_of_each<A: Arithmetic>(entries: &[Entry], jobs: &[u64], cluster: u32, issued: u64) -> Tally {
+    let (mut length, mut count, mut left) = (0, 0, 0);
+    for entry in entries {
         let most = select_unpredictable(entry.cluster == cluster, 0, issued);
         left = select_unpredictable(entry.leads, most, left);
         let requests = least(A::mul(jobs[entry.task as usize], u64::from(entry.count)), left);
         left = left.wrapping_sub(requests);
-        all.count::<A>(requests, entry.length);
-        once.count::<A>(u64::from(entry.leads && entry.cluster != cluster), entry.length);
+        length = A::add(length, A::mul(requests, entry.length));
+        count = A::add(count, requests);
     }
-    (all, once)
+    Tally { length, requests: count }
+}
+
+/// The longest span of each task, where each cluster has one processor and each task a job: always the same.
+fn spans_of_each(tables: &Tables, ceilings: bool) -> Vec<Tally> {
+    let mut spans = vec![Tally::default(); tables.rows.len()];
+    for resource in 0..tables.resource_count() as u32 {
+        let groups = tables.groups(resource);
+        if ceilings && groups.len() == 1 {
+            continue;
+        }
+        let longest = |group: &Group| tables.entries(*group)[0].length;
+        let sum = groups.iter().map(longest).fold(0, u64::saturating_add);
+        for group in groups {
+            let others = if sum == u64::MAX { sum } else { sum - longest(group) };
+            for entry in tables.entries(*group) {
+                let span = Tally { length: others.saturating_add(entry.length), requests: groups.len() as u64 };
+                let its = &mut spans[entry.task as usize];
+                *its = span.max(*its);
+            }
+        }
+    }
+    spans
 }
 
 /// How long `task` waits for a resource in `issued` requests, and in one of them.
