@@ -12,7 +12,7 @@
 //! goes behind.
 
 use super::dpcp::Homes;
-use super::tables::{Arithmetic, Entry, Fits, Grouping, Saturates, Tables, Tally};
+use super::tables::{Arithmetic, Entry, Fits, Grouping, Jobs, Saturates, Tables, Tally};
 use super::{Charge, Delay, Protocol, fitting, once};
 use crate::{Failure, Sharing};
 use std::cmp::Reverse;
@@ -30,6 +30,8 @@ pub fn dflp(sharing: &Sharing, homes: &[u16]) -> Result<Vec<Delay>, Failure> {
 pub struct Dflp {
     tables: Tables,
     homes: Homes,
+    jobs: Jobs,
+    found: Vec<Delay>,
     /// Each task's requests by home, the longest of each home first, with the home.
     requests: Vec<(u32, Entry)>,
 }
@@ -51,14 +53,18 @@ impl Dflp {
             }
             requests[begin..].sort_unstable_by_key(|(home, entry)| (*home, Reverse(entry.length)));
         }
-        Ok(Self { tables, homes, requests })
+        let (jobs, found) = (Jobs::new(tasks.len()), vec![Delay::default(); tasks.len()]);
+        Ok(Self { tables, homes, requests, jobs, found })
     }
 
-    fn all<A: Arithmetic>(&self, delays: &mut [Delay]) {
-        let mut jobs = Vec::with_capacity(delays.len());
+    fn all<A: Arithmetic>(&mut self, delays: &mut [Delay]) {
         for (task, delay) in delays.iter_mut().enumerate() {
-            self.tables.jobs(task, &mut jobs);
-            *delay = Delay::new(self.remote::<A>(&jobs, task), self.homes.local::<A>(&jobs, task), Tally::default());
+            if self.tables.jobs(task, &mut self.jobs) {
+                let jobs = self.jobs.of(task, self.tables.rows.len());
+                let (remote, local) = (self.remote::<A>(jobs, task), self.homes.local::<A>(jobs, task));
+                self.found[task] = Delay::new(remote, local, Tally::default());
+            }
+            *delay = self.found[task];
         }
     }
 
@@ -93,6 +99,7 @@ impl Dflp {
 
 impl Protocol for Dflp {
     fn set_responses(&mut self, responses: &[u64]) -> Result<(), Failure> {
+        self.jobs.begin(responses.len());
         self.tables.set_responses(responses)
     }
 

@@ -11,7 +11,7 @@
 //! ```
 //! Both within R_i. Of two tasks of equal priority each counts as more urgent than the other.
 
-use super::tables::{Arithmetic, Entry, Fits, Grouping, Saturates, Tables, Tally, least};
+use super::tables::{Arithmetic, Entry, Fits, Grouping, Jobs, Saturates, Tables, Tally, least};
 use super::{Charge, Delay, Protocol, fitting, once};
 use crate::{Failure, Sharing};
 use std::cmp::Reverse;
@@ -29,6 +29,8 @@ pub fn dpcp(sharing: &Sharing, homes: &[u16]) -> Result<Vec<Delay>, Failure> {
 pub struct Dpcp {
     tables: Tables,
     homes: Homes,
+    jobs: Jobs,
+    found: Vec<Delay>,
     /// By home, the longest first.
     requests: Vec<Request>,
 }
@@ -186,14 +188,18 @@ impl Dpcp {
                 its.sort_unstable_by_key(|request| Reverse(request.length));
             }
         }
-        Ok(Self { tables, homes, requests })
+        let (jobs, found) = (Jobs::new(tasks.len()), vec![Delay::default(); tasks.len()]);
+        Ok(Self { tables, homes, requests, jobs, found })
     }
 
-    fn all<A: Arithmetic>(&self, delays: &mut [Delay]) {
-        let mut jobs = Vec::with_capacity(delays.len());
+    fn all<A: Arithmetic>(&mut self, delays: &mut [Delay]) {
         for (task, delay) in delays.iter_mut().enumerate() {
-            self.tables.jobs(task, &mut jobs);
-            *delay = Delay::new(self.remote::<A>(&jobs, task), self.homes.local::<A>(&jobs, task), Tally::default());
+            if self.tables.jobs(task, &mut self.jobs) {
+                let jobs = self.jobs.of(task, self.tables.rows.len());
+                let (remote, local) = (self.remote::<A>(jobs, task), self.homes.local::<A>(jobs, task));
+                self.found[task] = Delay::new(remote, local, Tally::default());
+            }
+            *delay = self.found[task];
         }
     }
 
@@ -234,6 +240,7 @@ impl Dpcp {
 
 impl Protocol for Dpcp {
     fn set_responses(&mut self, responses: &[u64]) -> Result<(), Failure> {
+        self.jobs.begin(responses.len());
         self.tables.set_responses(responses)
     }
 

@@ -20,7 +20,7 @@
 //!
 //! The bound does not cover a variant that gives the holder its waiters' priority: there its rank among holders is not that of its request.
 
-use super::tables::{Arithmetic, Asked, Entry, Fits, Grouping, Saturates, Tables, Tally, least, longest};
+use super::tables::{Arithmetic, Asked, Entry, Fits, Grouping, Jobs, Saturates, Tables, Tally, least, longest};
 use super::{Charge, Delay, Protocol, fitting, once};
 use crate::{Failure, Sharing};
 use std::cmp::Reverse;
@@ -39,13 +39,14 @@ pub fn fmlp_long(sharing: &Sharing) -> Result<Vec<Delay>, Failure> {
 }
 
 fn of_all<A: Arithmetic>(tables: &Tables) -> Vec<Delay> {
-    let mut jobs = Vec::with_capacity(tables.rows.len());
+    let mut jobs = Jobs::new(tables.rows.len());
     let bound = |task: usize| {
         tables.jobs(task, &mut jobs);
+        let jobs = jobs.of(task, tables.rows.len());
         let mut remote = Tally::default();
         for asked in tables.asked(task) {
             let (entries, each) = (tables.entries_of(asked.resource), u64::from(asked.count));
-            remote.add(longest::<A>(entries, task, &jobs, u64::MAX, each));
+            remote.add(longest::<A>(entries, task, jobs, u64::MAX, each));
         }
         Delay::new(remote, Tally::default(), Tally::default())
     };
@@ -79,7 +80,8 @@ pub struct FmlpPlus {
     clusters: Vec<Vec<Entry>>,
     /// d and e of each cluster, for the task at hand.
     blocked: Vec<(u64, u64)>,
-    jobs: Vec<u64>,
+    jobs: Jobs,
+    found: Vec<Delay>,
     sums: Sums,
 }
 
@@ -90,18 +92,18 @@ pub struct FmlpPlus {
 struct Sums {
     /// For each task, in the clusters' order: its requests of one job, and where in `lengths` they begin.
     tasks: Vec<(u32, u32)>,
-    /// Of none, one, .. all; and once more all.
-    lengths: Vec<u64>,
+    /// Of none, one, .. all; and what the next adds.
+    lengths: Vec<(u64, u64)>,
 }
 
 /// Most requests that are counted by [`Sums`].
 const SUMMED_MAX: u64 = 64;
 
 /// `ceil(2^16 / jobs)`: for numbers up to [`SUMMED_MAX`] the product's upper part is the quotient.
-const RECIPROCALS: [u32; SUMMED_MAX as usize + 1] = {
-    let mut all = [0; SUMMED_MAX as usize + 1];
+const RECIPROCALS: [u32; 2 * SUMMED_MAX as usize] = {
+    let mut all = [0; 2 * SUMMED_MAX as usize];
     let mut jobs = 1;
-    while jobs < all.len() {
+    while jobs <= SUMMED_MAX as usize {
         all[jobs] = (1_u32 << 16).div_ceil(jobs as u32);
         jobs += 1;
     }
@@ -122,14 +124,13 @@ impl Sums {
             }
             sums.tasks.push((count as u32, sums.lengths.len() as u32));
             let mut sum = 0_u64;
-            sums.lengths.push(0);
             for entry in its {
                 for _ in 0..entry.count {
+                    sums.lengths.push((sum, entry.length));
                     sum = sum.saturating_add(entry.length);
-                    sums.lengths.push(sum);
                 }
             }
-            sums.lengths.push(sum);
+            sums.lengths.push((sum, 0));
         }
         sums
     }
@@ -140,12 +141,11 @@ impl Sums {
         // More than one of each job are not needed then.
         let jobs = least(jobs, m);
         // Of numbers up to SUMMED_MAX.
-        let a = (m as u32).wrapping_mul(RECIPROCALS[jobs as usize]) >> 16;
+        let a = (m as u32).wrapping_mul(RECIPROCALS[jobs as usize % RECIPROCALS.len()]) >> 16;
         let b = m.wrapping_sub(u64::from(a).wrapping_mul(jobs));
         let place = first.wrapping_add(select_unpredictable(a < count, a, count)) as usize;
-        let &[of_each, next] = &self.lengths[place..place + 2] else { return };
-        let more = A::mul(b, next.wrapping_sub(of_each));
-        tally.length = A::add(tally.length, A::add(A::mul(jobs, of_each), more));
+        let (of_each, next) = self.lengths[place];
+        tally.length = A::add(tally.length, A::add(A::mul(jobs, of_each), A::mul(b, next)));
         tally.requests = A::add(tally.requests, least(jobs.wrapping_mul(u64::from(count)), m));
     }
 }
@@ -177,12 +177,13 @@ impl FmlpPlus {
         }
         let blocked = vec![(0, 0); tables.cluster_count()];
         let sums = Sums::new(&tables, &by_length);
-        Ok(Self { tables, by_length, clusters, blocked, jobs: Vec::with_capacity(tasks.len()), sums })
+        let (jobs, found) = (Jobs::new(tasks.len()), vec![Delay::default(); tasks.len()]);
+        Ok(Self { tables, by_length, clusters, blocked, jobs, found, sums })
     }
 
     fn delay<A: Arithmetic>(&mut self, task: usize) -> Delay {
         let row = self.tables.rows[task];
-        self.tables.jobs(task, &mut self.jobs);
+        let jobs = self.jobs.of(task, self.tables.rows.len());
         self.blocked.fill((0, 0));
         let (mut issued, mut direct) = (0, 0);
         for asked in self.tables.asked(task) {
@@ -192,7 +193,7 @@ impl FmlpPlus {
                 let (d, e) = &mut self.blocked[entry.cluster as usize];
                 *e = e.wrapping_add(select_unpredictable(entry.leads, count, 0));
                 let most = select_unpredictable(entry.task as usize == task, 0, count);
-                *d = d.wrapping_add(least(A::mul(self.jobs[entry.task as usize], u64::from(entry.count)), most));
+                *d = d.wrapping_add(least(A::mul(jobs[entry.task as usize], u64::from(entry.count)), most));
             }
         }
         let mut remote = Tally::default();
@@ -207,15 +208,15 @@ impl FmlpPlus {
             if each <= SUMMED_MAX && summed {
                 let sums = &self.sums.tasks[self.tables.cluster_range(cluster)];
                 for (other, sum) in self.tables.cluster(cluster).iter().zip(sums) {
-                    self.sums.longest::<A>(*sum, self.jobs[*other as usize], each, &mut remote);
+                    self.sums.longest::<A>(*sum, jobs[*other as usize], each, &mut remote);
                 }
             } else {
                 for &other in self.tables.cluster(cluster) {
-                    self.longest_of::<A>(other, each, &mut remote);
+                    self.longest_of::<A>(other, jobs, each, &mut remote);
                 }
             }
             if let Some(all) = self.clusters.get(cluster) {
-                remote.add(longest::<A>(all, task, &self.jobs, d, d));
+                remote.add(longest::<A>(all, task, jobs, d, d));
             }
         }
         let arrivals = issued.min(direct) + 1;
@@ -225,7 +226,7 @@ impl FmlpPlus {
                 break;
             }
             if other as usize != task {
-                self.longest_of::<A>(other, arrivals, &mut local);
+                self.longest_of::<A>(other, jobs, arrivals, &mut local);
             }
         }
         Delay::new(remote, local, Tally::default())
@@ -233,9 +234,9 @@ impl FmlpPlus {
 
     /// Adds the `total` longest requests of `task`.
     #[inline]
-    fn longest_of<A: Arithmetic>(&self, task: u32, total: u64, tally: &mut Tally) {
+    fn longest_of<A: Arithmetic>(&self, task: u32, jobs: &[u64], total: u64, tally: &mut Tally) {
         let mut left = total;
-        let jobs = self.jobs[task as usize];
+        let jobs = jobs[task as usize];
         for entry in &self.by_length[self.tables.asked_range(task as usize)] {
             let requests = least(A::mul(jobs, u64::from(entry.count)), left);
             tally.count::<A>(requests, entry.length);
@@ -249,13 +250,17 @@ impl FmlpPlus {
 
 impl Protocol for FmlpPlus {
     fn set_responses(&mut self, responses: &[u64]) -> Result<(), Failure> {
+        self.jobs.begin(responses.len());
         self.tables.set_responses(responses)
     }
 
     fn delays(&mut self, delays: &mut [Delay]) -> Result<(), Failure> {
         let fits = self.tables.fits();
         for (task, delay) in delays.iter_mut().enumerate() {
-            *delay = if fits { self.delay::<Fits>(task) } else { self.delay::<Saturates>(task) };
+            if self.tables.jobs(task, &mut self.jobs) {
+                self.found[task] = if fits { self.delay::<Fits>(task) } else { self.delay::<Saturates>(task) };
+            }
+            *delay = self.found[task];
         }
         fitting(delays)
     }

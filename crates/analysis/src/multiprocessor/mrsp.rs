@@ -30,7 +30,7 @@
 
 use super::divisor::Divisor;
 use super::joint::{ROUNDS_MAX, STEPS_MAX};
-use super::tables::{Entry, Group, Grouping, TIME_MAX, Tables};
+use super::tables::{Entry, Group, Grouping, Jobs, TIME_MAX, Tables};
 use crate::{Failure, Limit, Sharing};
 
 /// Response times, and what they consist of, in the order of the tasks.
@@ -97,19 +97,14 @@ pub fn zhao(sharing: &Sharing, access: Access) -> Result<Answer, Failure> {
     let mut tables = Tables::new(&sharing.tasks, |task| &sharing.tasks[task].requests, Grouping::Clusters)?;
     tables.set_responses(&answer.responses)?;
     let mut scratch = Scratch::default();
-    let mut jobs = Vec::with_capacity(count);
+    let mut jobs = Jobs::new(count);
     for _ in 0..ROUNDS_MAX {
         let mut changed = false;
         for task in 0..count {
             tables.jobs(task, &mut jobs);
-            let round = Round {
-                set: &set,
-                tables: &tables,
-                task,
-                t: tables.responses[task],
-                jobs: &jobs,
-                boosted: access.boosted(),
-            };
+            let jobs = jobs.of(task, count);
+            let round =
+                Round { set: &set, tables: &tables, task, t: tables.responses[task], jobs, boosted: access.boosted() };
             let (wait, interference, arrival) = match access {
                 Access::Preemptable => (round.preemptable(&mut scratch), round.executed_before(), round.arrival(false)),
                 _ => (round.direct(), round.interference(), round.arrival(true)),

@@ -13,7 +13,7 @@
 //! Readers and writers: [`task_fair`] (order of requests; readers that are neighbours read together) and [`phase_fair`] (read and write phases
 //! alternate; Brandenburg, Anderson, Spin-based reader-writer synchronization for multiprocessor real-time systems, Real-Time Systems 46(1), 2010).
 
-use super::tables::{Arithmetic, Entry, Fits, Group, Grouping, Saturates, Tables, Tally, least, longest};
+use super::tables::{Arithmetic, Entry, Fits, Group, Grouping, Jobs, Saturates, Tables, Tally, least, longest};
 use super::{Charge, Delay, Platform, Protocol, fitting, once};
 use crate::{Demand, Failure, Sharer, Sharing};
 use std::hint::select_unpredictable;
@@ -32,10 +32,11 @@ pub struct Fifo {
     tables: Tables,
     /// Of each cluster.
     processors: Vec<u64>,
-    /// All of them have one.
-    partitioned: bool,
+    remote: Vec<Tally>,
     spans: Vec<Tally>,
-    jobs: Vec<u64>,
+    /// Those where each cluster has one processor.
+    spans_of_each: Option<Vec<Tally>>,
+    jobs: Jobs,
     /// Where resources of one processor are not locked by spinning: what each task can wait for them when it arrives.
     ceilings: Option<Vec<u64>>,
 }
@@ -50,8 +51,9 @@ impl Fifo {
         let processors = processors(&tables, platform);
         let spans = vec![Tally::default(); tasks.len()];
         let partitioned = processors.iter().all(|processors| *processors == 1);
-        let jobs = Vec::with_capacity(tasks.len());
-        Ok(Self { tables, processors, partitioned, spans, jobs, ceilings: None })
+        let spans_of_each = partitioned.then(|| spans_of_each(&tables, false));
+        let (jobs, remote) = (Jobs::new(tasks.len()), spans.clone());
+        Ok(Self { tables, processors, remote, spans, spans_of_each, jobs, ceilings: None })
     }
 
     /// The same, but resources of one processor are locked under the stack resource policy.
@@ -59,6 +61,7 @@ impl Fifo {
         let clusters = sharing.tasks.iter().map(|task| task.cluster.saturating_add(1)).max().unwrap_or(0);
         let mut fifo = Self::new(sharing, Platform { clusters, processors: 1, interrupts })?;
         fifo.ceilings = Some(ceilings(&fifo.tables));
+        fifo.spans_of_each = fifo.spans_of_each.map(|_| spans_of_each(&fifo.tables, true));
         Ok(fifo)
     }
 }
@@ -66,29 +69,35 @@ impl Fifo {
 impl Fifo {
     /// All but what is at arrival.
     fn remote<A: Arithmetic>(&mut self, delays: &mut [Delay]) {
-        let tables = &self.tables;
+        let Self { tables, jobs, .. } = self;
+        let count = tables.rows.len();
         for (task, delay) in delays.iter_mut().enumerate() {
             let asked = tables.asked(task);
-            let (mut remote, mut span) = (Tally::default(), Tally::default());
-            if !asked.is_empty() {
-                tables.jobs(task, &mut self.jobs);
-            }
-            for asked in asked {
-                if self.ceilings.is_some() && tables.groups(asked.resource).len() == 1 {
-                    continue;
-                }
-                let (jobs, issued) = (&self.jobs, u64::from(asked.count));
-                let (wait, mut once) = if self.partitioned && tables.responses[task] > 0 {
-                    one_of_each::<A>(tables, jobs, task, asked.resource, issued)
+            if !asked.is_empty() && tables.jobs(task, jobs) {
+                let jobs = jobs.of(task, count);
+                let (mut remote, mut span) = (Tally::default(), Tally::default());
+                if let Some(spans) = self.spans_of_each.as_ref().filter(|_| tables.responses[task] > 0) {
+                    let cluster = tables.rows[task].cluster;
+                    for asked in asked {
+                        let entries = tables.entries_of(asked.resource);
+                        remote.add(one_of_each::<A>(entries, jobs, cluster, u64::from(asked.count)));
+                    }
+                    span = spans[task];
                 } else {
-                    waits::<A>(tables, &self.processors, jobs, task, asked.resource, issued)
-                };
-                remote.add(wait);
-                once.count::<A>(1, asked.length);
-                span = span.max(once);
+                    for asked in asked {
+                        if self.ceilings.is_some() && tables.groups(asked.resource).len() == 1 {
+                            continue;
+                        }
+                        let issued = u64::from(asked.count);
+                        let (wait, mut once) = waits::<A>(tables, &self.processors, jobs, task, asked.resource, issued);
+                        remote.add(wait);
+                        once.count::<A>(1, asked.length);
+                        span = span.max(once);
+                    }
+                }
+                (self.remote[task], self.spans[task]) = (remote, span);
             }
-            self.spans[task] = span;
-            *delay = Delay::new(remote, Tally::default(), Tally::default());
+            *delay = Delay::new(self.remote[task], Tally::default(), Tally::default());
         }
     }
 }
@@ -116,6 +125,7 @@ pub(crate) fn ceilings(tables: &Tables) -> Vec<u64> {
 
 impl Protocol for Fifo {
     fn set_responses(&mut self, responses: &[u64]) -> Result<(), Failure> {
+        self.jobs.begin(responses.len());
         self.tables.set_responses(responses)
     }
 
@@ -149,27 +159,41 @@ fn before(tables: &Tables, processors: &[u64], task: usize, group: Group) -> u64
     processors[group.cluster as usize].saturating_sub(u64::from(own))
 }
 
-/// How long `task` waits for a resource in `issued` requests, and in one of them, where each cluster has one processor, and each task a job.
+/// How long `task` waits for a resource in `issued` requests, where each cluster has one processor.
 #[inline]
-fn one_of_each<A: Arithmetic>(
-    tables: &Tables,
-    jobs: &[u64],
-    task: usize,
-    resource: u32,
-    issued: u64,
-) -> (Tally, Tally) {
-    let cluster = tables.rows[task].cluster;
-    let (mut all, mut once) = (Tally::default(), Tally::default());
-    let mut left = 0;
-    for entry in tables.entries_of(resource) {
+fn one_of_each<A: Arithmetic>(entries: &[Entry], jobs: &[u64], cluster: u32, issued: u64) -> Tally {
+    let (mut length, mut count, mut left) = (0, 0, 0);
+    for entry in entries {
         let most = select_unpredictable(entry.cluster == cluster, 0, issued);
         left = select_unpredictable(entry.leads, most, left);
         let requests = least(A::mul(jobs[entry.task as usize], u64::from(entry.count)), left);
         left = left.wrapping_sub(requests);
-        all.count::<A>(requests, entry.length);
-        once.count::<A>(u64::from(entry.leads && entry.cluster != cluster), entry.length);
+        length = A::add(length, A::mul(requests, entry.length));
+        count = A::add(count, requests);
     }
-    (all, once)
+    Tally { length, requests: count }
+}
+
+/// The longest span of each task, where each cluster has one processor and each task a job: always the same.
+fn spans_of_each(tables: &Tables, ceilings: bool) -> Vec<Tally> {
+    let mut spans = vec![Tally::default(); tables.rows.len()];
+    for resource in 0..tables.resource_count() as u32 {
+        let groups = tables.groups(resource);
+        if ceilings && groups.len() == 1 {
+            continue;
+        }
+        let longest = |group: &Group| tables.entries(*group)[0].length;
+        let sum = groups.iter().map(longest).fold(0, u64::saturating_add);
+        for group in groups {
+            let others = if sum == u64::MAX { sum } else { sum - longest(group) };
+            for entry in tables.entries(*group) {
+                let span = Tally { length: others.saturating_add(entry.length), requests: groups.len() as u64 };
+                let its = &mut spans[entry.task as usize];
+                *its = span.max(*its);
+            }
+        }
+    }
+    spans
 }
 
 /// How long `task` waits for a resource in `issued` requests, and in one of them.
@@ -301,16 +325,17 @@ pub fn phase_fair(sharing: &ReadersWriters, platform: Platform) -> Result<Vec<De
     let (tables, reads) = of_readers_writers(sharing, platform)?;
     let parallel = processors(&tables, platform);
     let processors = u64::from(platform.clusters) * u64::from(platform.processors);
-    let mut jobs = Vec::new();
+    let mut jobs = Jobs::new(sharing.tasks.len());
     let mut wait = |task: usize, access: Access, writes: u64, reads_issued: u64| {
         tables.jobs(task, &mut jobs);
+        let jobs = jobs.of(task, sharing.tasks.len());
         let mut wait = Tally::default();
         if let Some(place) = tables.resource(access.resource) {
             for group in tables.groups(place) {
                 let c = before(&tables, &parallel, task, *group);
                 if c > 0 {
                     let (total, each) = (reads_issued.saturating_add(writes.saturating_mul(c)), reads_issued + writes);
-                    wait.add(longest::<Saturates>(tables.entries(*group), task, &jobs, total, each));
+                    wait.add(longest::<Saturates>(tables.entries(*group), task, jobs, total, each));
                 }
             }
         }
@@ -385,12 +410,13 @@ pub fn task_fair(sharing: &ReadersWriters, platform: Platform) -> Result<Vec<Del
         }
         tally
     };
-    let mut jobs = Vec::new();
+    let mut jobs = Jobs::new(sharing.tasks.len());
     readers_writers(sharing, &tables, |task, access| {
         tables.jobs(task, &mut jobs);
+        let jobs = jobs.of(task, sharing.tasks.len());
         let issued = access.writes + access.reads;
         let of = |tables: &Tables| match tables.resource(access.resource) {
-            Some(place) => waits::<Saturates>(tables, &processors, &jobs, task, place, issued),
+            Some(place) => waits::<Saturates>(tables, &processors, jobs, task, place, issued),
             None => Default::default(),
         };
         let (mutex, mut mutex_once) = of(&mutexes);
@@ -400,15 +426,15 @@ pub fn task_fair(sharing: &ReadersWriters, platform: Platform) -> Result<Vec<Del
         mutex_once.count::<Saturates>(1, write_length.max(read_length));
         let (writers, writers_once) = of(&tables);
         let mut all = writers;
-        all.add(readers(&jobs, task, access, issued, writers.requests.saturating_add(access.writes)));
+        all.add(readers(jobs, task, access, issued, writers.requests.saturating_add(access.writes)));
         let mut own_phase = Tally::default();
         if access.writes > 0 {
-            let mut once = readers(&jobs, task, access, 1, writers.requests.saturating_add(1));
+            let mut once = readers(jobs, task, access, 1, writers.requests.saturating_add(1));
             once.count::<Saturates>(1, write_length);
             own_phase = own_phase.max(once);
         }
         if access.reads > 0 {
-            let mut once = readers(&jobs, task, access, 1, writers.requests);
+            let mut once = readers(jobs, task, access, 1, writers.requests);
             once.count::<Saturates>(1, read_length);
             own_phase = own_phase.max(once);
         }

@@ -113,6 +113,42 @@ pub(crate) struct Group {
     last: u32,
 }
 
+/// How many jobs of each task an interval meets. A bound that is computed anew for other response times does not change where these do not.
+#[derive(Debug)]
+pub(crate) struct Jobs {
+    /// For one task, or for all.
+    rows: Vec<u64>,
+    all: bool,
+    /// How often response times were set.
+    rounds: u32,
+}
+
+/// Up to so many tasks the jobs are kept.
+const KEPT_MAX: usize = 512;
+
+impl Jobs {
+    pub(crate) fn new(tasks: usize) -> Self {
+        Self { rows: vec![0; tasks], all: false, rounds: 0 }
+    }
+
+    /// Response times are other ones from now on.
+    pub(crate) fn begin(&mut self, tasks: usize) {
+        self.rounds = self.rounds.saturating_add(1);
+        // A bound for one set of response times needs no more than one row.
+        if self.rounds == 2 && tasks <= KEPT_MAX {
+            self.rows = vec![u64::MAX; tasks * tasks];
+            self.all = true;
+        }
+    }
+
+    /// Of the task that was last put down, where there are `tasks`.
+    #[inline]
+    pub(crate) fn of(&self, task: usize, tasks: usize) -> &[u64] {
+        let row = if self.all { task * tasks } else { 0 };
+        &self.rows[row..row + tasks]
+    }
+}
+
 /// A task, as the tables know it.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Row {
@@ -393,16 +429,28 @@ impl Tables {
         self.resource_places.get(usize::from(id)).copied().filter(|place| *place != NOWHERE)
     }
 
-    /// How many jobs each task has while `task` is pending.
+    /// Puts down how many jobs each task has while `task` is pending. Whether that is not what it was before.
     #[inline]
-    pub(crate) fn jobs(&self, task: usize, into: &mut Vec<u64>) {
+    pub(crate) fn jobs(&self, task: usize, jobs: &mut Jobs) -> bool {
         let t = self.responses[task];
-        into.clear();
+        let count = self.arrivals.len();
+        let row = if jobs.all { task * count } else { 0 };
+        let into = &mut jobs.rows[row..row + count];
+        let mut differs = 0;
         if self.short {
-            into.extend(self.arrivals.iter().map(|its| its.period.floor_short(t.wrapping_add(its.carry))));
+            for (jobs, its) in into.iter_mut().zip(&self.arrivals) {
+                let now = its.period.floor_short(t.wrapping_add(its.carry));
+                differs |= *jobs ^ now;
+                *jobs = now;
+            }
         } else {
-            into.extend(self.arrivals.iter().map(|its| its.jobs(t)));
+            for (jobs, its) in into.iter_mut().zip(&self.arrivals) {
+                let now = its.jobs(t);
+                differs |= *jobs ^ now;
+                *jobs = now;
+            }
         }
+        !jobs.all || differs != 0
     }
 
     /// All tasks, the most urgent first.

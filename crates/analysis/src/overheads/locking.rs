@@ -148,7 +148,7 @@ fn tasks_with(tasks: &[Task], write: &PerRequest, read: &PerRequest) -> Result<V
 
 #[cfg(test)]
 mod tests {
-    use super::super::Curve;
+    use super::super::{CacheDelay, Curve};
     use super::*;
 
     #[test]
@@ -168,6 +168,19 @@ mod tests {
         assert_eq!((charged[0].cost, charged[0].requests[0].length), (50 + 2 * 103, 8));
         assert_eq!((charged[1].cost, charged[1].reads[0].length), (50 + 3 * 130, 35));
         assert!(matches!(dpcp(&overheads, &[reader]), Err(Failure::Unsupported { task: 0, .. })));
+    }
+
+    #[test]
+    fn a_wait_costs_the_largest_working_set() {
+        let cache = CacheDelay { levels: vec![Curve::through(&[(0, 0), (10, 10)]).unwrap()] };
+        let overheads = Overheads { cache, ..Overheads::default() };
+        let requests = vec![Demand { resource: 0, count: 3, length: 5 }];
+        let task = Task { cost: 50, period: 900, deadline: 900, requests, working_set: 40, ..Task::default() };
+        let small = Task { working_set: 1, ..task.clone() };
+        let kind = Semaphore { preemptive: false, suspension_aware: true };
+        for charged in semaphore(&overheads, kind, &[task, small]).unwrap().tasks {
+            assert_eq!(charged.cost, 50 + 3 * 2 * 40);
+        }
     }
 
     #[test]
