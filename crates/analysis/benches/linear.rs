@@ -1,4 +1,5 @@
-//! Sets a second of the bounds of linear programs: 40 tasks on 8 processors, 12 resources, of which a task uses a quarter, up to five times a job each.
+//! Sets a second of the bounds of linear programs: 40 tasks on 8 processors, 12 resources, of which a task uses a
+//! quarter, up to five times a job each.
 
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use lockwright_analysis::linear::{self, Edf, Global, Protocol};
@@ -34,7 +35,11 @@ fn all(c: &mut Criterion) {
     macro_rules! bench {
         ($name:literal, $analysis:expr) => {
             group.bench_function($name, |b| {
-                b.iter(|| sets.iter().for_each(|set| drop(black_box($analysis(black_box(set))))));
+                b.iter(|| {
+                    sets.iter().for_each(|set| {
+                        let _ = black_box($analysis(black_box(set)));
+                    })
+                });
             });
         };
     }
@@ -56,7 +61,11 @@ fn all(c: &mut Criterion) {
     macro_rules! bench {
         ($name:literal, $analysis:expr) => {
             group.bench_function($name, |b| {
-                b.iter(|| sets.iter().for_each(|set| drop(black_box($analysis(black_box(set))))));
+                b.iter(|| {
+                    sets.iter().for_each(|set| {
+                        let _ = black_box($analysis(black_box(set)));
+                    })
+                });
             });
         };
     }

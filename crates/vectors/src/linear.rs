@@ -7,9 +7,11 @@ use lockwright_analysis::{Demand, Failure, Sharer, Sharing};
 use serde_json::{Value, json};
 
 // Closeness of whole analyses:
-// - MPCP blocking: the source's program bounds how long a request waits by a fixed point that it leaves before it is one, wherever that exceeds the response time, and that starts at an accidental
-//   one (1). What it answers then is too low. `mpcp_is_what_the_source_solves_where_waits_are_bounded` holds all others to equality.
-// - DPCP: the source's program leaves out that lower priorities delay a request once in all, direct and indirect; it counts every request of theirs there is.
+// - MPCP blocking: the source's program bounds how long a request waits by a fixed point that it leaves before it is
+//   one, wherever that exceeds the response time, and that starts at an accidental one (1). What it answers then is too
+//   low. `mpcp_is_what_the_source_solves_where_waits_are_bounded` holds all others to equality.
+// - DPCP: the source's program leaves out that lower priorities delay a request once in all, direct and indirect; it
+//   counts every request of theirs there is.
 /// The source rounds each term.
 const ROUNDED: Closeness = Closeness::Within(1);
 
@@ -117,6 +119,12 @@ pub(crate) const DEPARTURES: &[Departure] = &[
         closeness: Closeness::NotBelow,
         why: "the source takes a wait of at most 423 from a fixed point it leaves before it is one (1692): a section of 396 \
               and three of a more urgent task, 27 each, can come before the request",
+    },
+    Departure {
+        id: "blocking_omlp_omip/043",
+        closeness: Closeness::NotBelow,
+        why: "the source takes the number of processors for that of a cluster where it decides whether a local task can \
+              precede a request twice",
     },
     Departure {
         id: "p_edf_msrp_lockfree/073",

@@ -1,22 +1,26 @@
 //! DFLP: resources on processors of their own, FIFO queues, agents boosted in the order of their requests.
 //!
-//! Letters: N(i,q) requests of one job of task i for q, n(x,q) = N(x,q) * ceil((R_i + R_x) / T_x) those of all jobs of x while one of i is
-//! pending, a(i,p) requests of one job of i for resources on p, P_i the processor of i. Every request of x delays a job of i in one way at
-//! most. Direct or indirect delay by x on p: at most a(i,p). Delay by preemption: only on P_i, and by each local task of lower
-//! or equal priority at most `1 + sum over p other than P_i of a(i,p)`.
+//! Letters: N(i,q) requests of one job of task i for q, n(x,q) = N(x,q) * ceil((R_i + R_x) / T_x) those of all jobs of
+//! x while one of i is pending, a(i,p) requests of one job of i for resources on p, P_i the processor of i. Every
+//! request of x delays a job of i in one way at most. Direct or indirect delay by x on p: at most a(i,p). Delay by
+//! preemption: only on P_i, and by each local task of lower or equal priority at most `1 + sum over p other than P_i of
+//! a(i,p)`.
 //!
 //! No constraint joins two tasks, or two processors, so that the longest requests, as many as fit, are the optimum.
 //!
 //! # Reference
-//! B. Brandenburg, "Improved analysis and evaluation of real-time semaphore protocols for P-FP scheduling", RTAS 2013: constraints 1 to 5.
+//! B. Brandenburg, "Improved analysis and evaluation of real-time semaphore protocols for P-FP scheduling", RTAS 2013:
+//! constraints 1 to 5.
 
 use super::view::{View, add_product, product};
 use super::{Blocked, sum};
 use crate::{Failure, Sharing};
 
-/// Bounds on the blocking of one job of each task under the DFLP. `sites` has the processor of each resource, by its number.
+/// Bounds on the blocking of one job of each task under the DFLP. `sites` has the processor of each resource, by its
+/// number.
 ///
-/// Blocking is remote where the resource is on another processor. The agents of tasks of higher priority on a task's own processor count as local blocking.
+/// Blocking is remote where the resource is on another processor. The agents of tasks of higher priority on a task's
+/// own processor count as local blocking.
 ///
 /// # Errors
 /// [`Failure::Unsupported`] where a period is 0 or a resource has no place, [`Failure::Overflow`].
@@ -65,7 +69,8 @@ pub(super) fn bounds(view: &View, placed: &[usize]) -> Result<Vec<Blocked>, Fail
     Ok(all)
 }
 
-/// How often one job of `i` asks each processor; and how often it arrives, at its release and after each wait elsewhere.
+/// How often one job of `i` asks each processor; and how often it arrives, at its release and after each wait
+/// elsewhere.
 pub(super) fn asked_where(view: &View, i: usize, placed: &[usize], asked: &mut [u64]) -> Result<u64, Failure> {
     asked.fill(0);
     let mut arrivals = 1;

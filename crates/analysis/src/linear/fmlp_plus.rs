@@ -1,15 +1,19 @@
 //! FMLP+ on processors of their own: FIFO queues, owners boosted in the order of their requests.
 //!
-//! Letters: N(i,q) requests of one job of task i for q, n(x,q) = N(x,q) * ceil((R_i + R_x) / T_x) those of all jobs of x while one of i is pending, P_i
-//! the processor of i; d(p) = sum over q of min(N(i,q), sum over x on p of n(x,q)) waits that tasks on p can cause; d(p,x) the same without x.
+//! Letters: N(i,q) requests of one job of task i for q, n(x,q) = N(x,q) * ceil((R_i + R_x) / T_x) those of all jobs of
+//! x while one of i is pending, P_i the processor of i; d(p) = sum over q of min(N(i,q), sum over x on p of n(x,q))
+//! waits that tasks on p can cause; d(p,x) the same without x.
 //! - A task x on p other than P_i: direct delay on q at most N(i,q), indirect at most d(p,x), both at most d(p).
-//! - A local task of lower or equal priority: at most 1 + sum over q of min(N(i,q), sum over remote x of n(x,q)), once an arrival.
+//! - A local task of lower or equal priority: at most 1 + sum over q of min(N(i,q), sum over remote x of n(x,q)), once
+//!   an arrival.
 //! - Local tasks of higher priority: none; they interfere.
 //!
-//! No constraint joins two tasks, and those of one task nest, so that the longest requests, as many as fit, are the optimum.
+//! No constraint joins two tasks, and those of one task nest, so that the longest requests, as many as fit, are the
+//! optimum.
 //!
 //! # Reference
-//! B. Brandenburg, "Improved analysis and evaluation of real-time semaphore protocols for P-FP scheduling", RTAS 2013: constraints 1 and 9 to 14.
+//! B. Brandenburg, "Improved analysis and evaluation of real-time semaphore protocols for P-FP scheduling", RTAS 2013:
+//! constraints 1 and 9 to 14.
 
 use super::Blocked;
 use super::view::{View, add, add_product, product};

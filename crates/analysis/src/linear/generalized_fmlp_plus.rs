@@ -1,13 +1,16 @@
 //! Generalized FMLP+: clusters of any size under fixed or dynamic priorities, FIFO queues, restricted segment boosting.
 //!
-//! Letters as in [`fmlp_plus`](super::fmlp_plus); a job of i has 1 + 2 * sum over q of N(i,q) segments, and every other task delays it once a segment.
+//! Letters as in [`fmlp_plus`](super::fmlp_plus()); a job of i has 1 + 2 * sum over q of N(i,q) segments, and every other
+//! task delays it once a segment.
 //! - A task x on another cluster p: direct delay on q at most N(i,q), indirect at most d(p,x), both at most d(p).
-//! - A task x on the same cluster: direct and indirect delay at most d(P_i); by preemption at most N(x,q) times its jobs of lower
-//!   priority: under fixed priorities all or none, under EDF those with a later deadline, ceil((D_x + R_i - D_i + R_x) / T_x).
+//! - A task x on the same cluster: direct and indirect delay at most d(P_i); by preemption at most N(x,q) times its
+//!   jobs of lower priority: under fixed priorities all or none, under EDF those with a later deadline, ceil((D_x +
+//!   R_i - D_i + R_x) / T_x).
 //! - On clusters of one processor, a local task of lower or equal priority: once an arrival.
 //!
 //! # Reference
-//! B. Brandenburg, "The FMLP+: an asymptotically optimal real-time locking protocol for suspension-aware analysis", ECRTS 2014.
+//! B. Brandenburg, "The FMLP+: an asymptotically optimal real-time locking protocol for suspension-aware analysis",
+//! ECRTS 2014.
 
 use super::fmlp_plus::{Left, Waits};
 use super::view::{View, add_product, product};

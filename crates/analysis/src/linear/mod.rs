@@ -1,13 +1,16 @@
 //! Bounds as strong as linear programs give them.
 //!
-//! A program's variables say how often a request of another task delays one job of the task under analysis, in which way; its constraints are what the protocol
-//! rules out; its optimum is a bound. Requests of one task for one resource are alike, so that one variable stands for all of them.
+//! A program's variables say how often a request of another task delays one job of the task under analysis, in which
+//! way; its constraints are what the protocol rules out; its optimum is a bound. Requests of one task for one resource
+//! are alike, so that one variable stands for all of them.
 //!
-//! The programs of the partitioned protocols are packings: their constraints nest, or form a network of two layers. For these, taking the
-//! longest requests first is the optimum, in whole numbers, without a solver: no float takes part. The programs of global scheduling are
-//! not of that kind; a solver proposes the values of their dual, [`dual`](self) arithmetic in whole numbers makes a bound of these.
+//! The programs of the partitioned protocols are packings: their constraints nest, or form a network of two layers. For
+//! these, taking the longest requests first is the optimum, in whole numbers, without a solver: no float takes part.
+//! The programs of global scheduling and of nested sections are not of that kind: a solver proposes the values of their
+//! dual, and arithmetic in whole numbers makes a bound of these that holds whatever the solver did.
 //!
-//! None is looser than the classic bound of the same protocol, and a request counts once however many local jobs it delays.
+//! The bounds of MPCP, DPCP, DFLP and FMLP+ are never above the classic ones of the same protocol. Bounds on spinning
+//! are of all spinning in the response time of a job, so they compare with classic ones only as response times.
 
 mod dflp;
 mod dpcp;
@@ -63,7 +66,8 @@ impl Blocked {
 /// Most steps to bound one wait. With more, the wait is bounded by the response time alone, which is safe.
 pub const WAIT_STEPS_MAX: u32 = 10_000;
 
-/// The least `w` with `f(w) = w`, for an `f` that never falls and a `start` not above `w`; none where that is beyond `limit`.
+/// The least `w` with `f(w) = w`, for an `f` that never falls and a `start` not above `w`; none where that is beyond
+/// `limit`.
 ///
 /// BOUND: [`WAIT_STEPS_MAX`].
 fn wait(start: u64, limit: u64, mut f: impl FnMut(u64) -> Result<u64, Failure>) -> Option<u64> {

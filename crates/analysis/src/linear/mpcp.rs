@@ -1,22 +1,27 @@
 //! MPCP: owners boosted to the ceiling of their resource, queues by priority.
 //!
-//! Letters: N(i,q) requests of one job of task i for q, n(x,q) = N(x,q) * ceil((R_i + R_x) / T_x) those of all jobs of x while one of i is pending, P_i the processor of i,
-//! g(x,q) a bound on the time x holds q: its section and, of each other task on its processor, the longest section whose ceiling there is at least that of q
-//! (a ceiling on p is the priority of the most urgent user elsewhere). W_q, the longest wait of i for q, is the least
-//! `W = longest g of lower + sum of g of equal + sum over x of higher priority of N(x,q) * ceil((W + R_x) / T_x) * g(x,q)`.
-//! - Direct delay, on q: by tasks of lower or equal priority N(i,q) in all; by a task x of higher priority N(i,q) * N(x,q) * ceil((W_q + R_x) / T_x),
-//!   where W_q is at most R_i or D_i.
-//! - Indirect delay: a request of x for q preempts owners on its processor that delay i directly: at most as often as requests of other tasks there,
-//!   for other resources of no higher ceiling, delay directly; and all requests of x at most as often as requests there do of which one of x has the ceiling.
+//! Letters: N(i,q) requests of one job of task i for q, n(x,q) = N(x,q) * ceil((R_i + R_x) / T_x) those of all jobs of
+//! x while one of i is pending, P_i the processor of i, g(x,q) a bound on the time x holds q: its section and, of each
+//! other task on its processor, the longest section whose ceiling there is at least that of q (a ceiling on p is the
+//! priority of the most urgent user elsewhere). W_q, the longest wait of i for q, is the least `W = longest g of
+//! lower + sum of g of equal + sum over x of higher priority of N(x,q) * ceil((W + R_x) / T_x) * g(x,q)`.
+//! - Direct delay, on q: by tasks of lower or equal priority N(i,q) in all; by a task x of higher priority N(i,q) *
+//!   N(x,q) * ceil((W_q + R_x) / T_x), where W_q is at most R_i or D_i.
+//! - Indirect delay: a request of x for q preempts owners on its processor that delay i directly: at most as often as
+//!   requests of other tasks there, for other resources of no higher ceiling, delay directly; and all requests of x at
+//!   most as often as requests there do of which one of x has the ceiling.
 //! - Delay by tasks elsewhere in all at most the sum over q of N(i,q) * W_q.
-//! - A local task of lower or equal priority: at most 1 + sum over q of min(N(i,q), sum over remote x of n(x,q)), once an arrival.
+//! - A local task of lower or equal priority: at most 1 + sum over q of min(N(i,q), sum over remote x of n(x,q)), once
+//!   an arrival.
 //! - Local tasks of higher priority: none; they interfere.
 //!
-//! A request elsewhere goes to the pool of its resource (direct) or of its task (indirect); the optimum is a greatest weight in
-//! such a network, which taking requests longest first and rerouting what is taken finds ([`super::network`]).
+//! A request elsewhere goes to the pool of its resource (direct) or of its task (indirect); the optimum is a greatest
+//! weight in such a network, which taking requests longest first and rerouting what is taken finds
+//! ([`super::network`]).
 //!
 //! # Reference
-//! B. Brandenburg, "Improved analysis and evaluation of real-time semaphore protocols for P-FP scheduling", RTAS 2013: constraints 1, 9 to 11 and 15 to 20.
+//! B. Brandenburg, "Improved analysis and evaluation of real-time semaphore protocols for P-FP scheduling", RTAS 2013:
+//! constraints 1, 9 to 11 and 15 to 20.
 
 use super::fmlp_plus::Waits;
 use super::network::Network;
@@ -43,8 +48,8 @@ pub(super) struct Owners {
     ceiling: Vec<Option<u32>>,
     /// Entries of each resource.
     of_resource: Vec<Vec<usize>>,
-    /// Entries of the tasks on each cluster.
-    of_cluster: Vec<Vec<usize>>,
+    /// The tasks on each cluster that ask for anything, and the highest ceiling at which one preempts.
+    preempting: Vec<Vec<(usize, Option<u32>)>>,
 }
 
 impl Owners {
@@ -77,7 +82,17 @@ impl Owners {
             }
             held.push(time);
         }
-        Ok(Self { held, ceiling, of_resource, of_cluster })
+        let mut highest: Vec<Option<Option<u32>>> = vec![None; view.tasks()];
+        for (entry, &ceiling) in view.entries.iter().zip(&ceiling) {
+            highest[entry.task] = highest[entry.task].max(Some(ceiling));
+        }
+        let mut preempting = vec![Vec::new(); view.clusters];
+        for (x, highest) in highest.into_iter().enumerate() {
+            if let Some(highest) = highest {
+                preempting[view.rows[x].cluster].push((x, highest));
+            }
+        }
+        Ok(Self { held, ceiling, of_resource, preempting })
     }
 
     /// W_q: the longest wait of `i` for `resource`; none where that exceeds R and D.
@@ -113,6 +128,8 @@ pub(super) fn bounds(view: &View, owners: &Owners) -> Result<Vec<Blocked>, Failu
     let mut longest = Vec::new();
     let mut direct = Vec::new();
     let mut network = Network::default();
+    // By cluster, the entries there that delay directly.
+    let mut delaying: Vec<Vec<usize>> = vec![Vec::new(); view.clusters];
     let mut all = Vec::with_capacity(view.tasks());
     for i in 0..view.tasks() {
         view.jobs_of_all(i, &mut jobs)?;
@@ -133,9 +150,10 @@ pub(super) fn bounds(view: &View, owners: &Owners) -> Result<Vec<Blocked>, Failu
 
         // Most direct delays by each entry.
         direct.clear();
-        for entry in &view.entries {
+        delaying.iter_mut().for_each(Vec::clear);
+        for (e, entry) in view.entries.iter().enumerate() {
             let x = entry.task;
-            direct.push(if own[entry.resource] == 0 || view.is_local(i, x) {
+            let times = if own[entry.resource] == 0 || view.is_local(i, x) {
                 0
             } else {
                 let issued = product(entry.count, jobs[x])?;
@@ -144,22 +162,34 @@ pub(super) fn bounds(view: &View, owners: &Owners) -> Result<Vec<Blocked>, Failu
                     Some(wait) => issued.min(product(product(entry.count, view.jobs(x, wait)?)?, own[entry.resource])?),
                     None => issued,
                 }
-            });
+            };
+            direct.push(times);
+            if times > 0 {
+                delaying[view.rows[x].cluster].push(e);
+            }
         }
 
-        // Pools: lower priorities on each resource; each task indirectly; each entry of higher priority directly, so far as that is limited.
-        let indirect = indirect_of_tasks(view, owners, i, &direct)?;
-        network.clear(own.iter().chain(&indirect).chain(&direct).copied());
+        // Pools: lower priorities on each resource; each task indirectly.
+        let mut indirect = indirect_of_tasks(view, owners, i, &delaying, &direct)?;
+        network.clear(own.iter().chain(&indirect).copied());
         for (e, entry) in view.entries.iter().enumerate() {
             let x = entry.task;
             if view.is_local(i, x) {
                 continue;
             }
+            let preempts = if indirect[x] > 0 { preemptions(view, owners, e, &delaying, &direct)? } else { 0 };
+            if direct[e] == 0 && preempts == 0 {
+                continue;
+            }
             let issued = product(entry.count, jobs[x])?;
-            let higher = view.is_higher(i, x);
-            let pool = if higher { view.resources + view.tasks() + e } else { entry.resource };
-            let preempts = preemptions(view, owners, e, &direct)?;
-            let taken = network.take(issued, pool, direct[e], view.resources + x, preempts);
+            let taken = if view.is_higher(i, x) {
+                // Direct delay by these is limited by itself.
+                let taken = issued.min(direct[e].saturating_add(preempts.min(indirect[x])));
+                indirect[x] -= taken.saturating_sub(direct[e]);
+                taken
+            } else {
+                network.take(issued, entry.resource, direct[e], view.resources + x, preempts)
+            };
             add_product(&mut blocked.remote, taken, entry.length)?;
         }
         blocked.remote = most.map_or(blocked.remote, |most| blocked.remote.min(most));
@@ -184,10 +214,16 @@ fn locally(view: &View, i: usize, jobs: &[u64], arrivals: u64) -> Result<u64, Fa
 }
 
 /// How often requests like entry `e` can preempt owners that delay directly.
-fn preemptions(view: &View, owners: &Owners, e: usize, direct: &[u64]) -> Result<u64, Failure> {
+fn preemptions(
+    view: &View,
+    owners: &Owners,
+    e: usize,
+    delaying: &[Vec<usize>],
+    direct: &[u64],
+) -> Result<u64, Failure> {
     let entry = &view.entries[e];
     let mut times = 0;
-    for &o in &owners.of_cluster[view.rows[entry.task].cluster] {
+    for &o in &delaying[view.rows[entry.task].cluster] {
         let other = &view.entries[o];
         if other.task != entry.task && other.resource != entry.resource && owners.ceiling[o] <= owners.ceiling[e] {
             add(&mut times, direct[o])?;
@@ -197,25 +233,20 @@ fn preemptions(view: &View, owners: &Owners, e: usize, direct: &[u64]) -> Result
 }
 
 /// How often all requests of each task can.
-fn indirect_of_tasks(view: &View, owners: &Owners, i: usize, direct: &[u64]) -> Result<Vec<u64>, Failure> {
-    // The highest ceiling at which each task preempts; none is a ceiling below all.
-    let mut highest: Vec<Option<Option<u32>>> = vec![None; view.tasks()];
-    for (entry, &ceiling) in view.entries.iter().zip(&owners.ceiling) {
-        let highest = &mut highest[entry.task];
-        *highest = (*highest).max(Some(ceiling));
-    }
+fn indirect_of_tasks(
+    view: &View,
+    owners: &Owners,
+    i: usize,
+    delaying: &[Vec<usize>],
+    direct: &[u64],
+) -> Result<Vec<u64>, Failure> {
     let mut times = vec![0; view.tasks()];
-    for (e, entry) in view.entries.iter().enumerate().filter(|&(e, _)| direct[e] > 0) {
-        for &o in &owners.of_cluster[view.rows[entry.task].cluster] {
-            // Each task once: at its first request.
-            let other = view.entries[o].task;
-            let first = view.requests(other).first().map(|request| request.resource);
-            if other != entry.task
-                && other != i
-                && first == Some(view.entries[o].resource)
-                && highest[other] >= Some(owners.ceiling[e])
-            {
-                add(&mut times[other], direct[e])?;
+    for (preempting, delaying) in owners.preempting.iter().zip(delaying) {
+        for &(x, highest) in preempting.iter().filter(|&&(x, _)| x != i) {
+            for &e in delaying {
+                if view.entries[e].task != x && highest >= owners.ceiling[e] {
+                    add(&mut times[x], direct[e])?;
+                }
             }
         }
     }

@@ -1,9 +1,10 @@
 //! Greatest weight of items that take from pools of limited size.
 //!
-//! An item is taken at most so often, and each time takes from one of two pools, at most so often from either. The amounts that can be taken at once are those
-//! a flow carries from items to pools, a polymatroid: taking items in order of falling weight, each as often as possible,
-//! rerouting what was taken before but never putting it back, gives the greatest weight (Edmonds 1970; flows: Megiddo 1974).
-//! It is the optimum of the linear program, and whole numbers reach it.
+//! An item is taken at most so often, and each time takes from one of two pools, at most so often from either. The
+//! amounts that can be taken at once are those a flow carries from items to pools, a polymatroid: taking items in order
+//! of falling weight, each as often as possible, rerouting what was taken before but never putting it back, gives the
+//! greatest weight (Edmonds 1970; flows: Megiddo 1974). It is the optimum of the linear program, and whole numbers
+//! reach it.
 
 /// Pools, and what is taken from them.
 #[derive(Default, Debug)]
@@ -13,9 +14,12 @@ pub(super) struct Network {
     items: Vec<Item>,
     /// Items of each pool.
     of: Vec<Vec<usize>>,
-    /// How the search came to a pool: the item that moves here, and where from.
-    came: Vec<Option<(usize, usize)>>,
+    /// How the search came to a pool.
+    came: Vec<Came>,
+    search: u32,
     queue: Vec<usize>,
+    /// Nothing can be moved out of these, and nothing put into them, now or later.
+    full: Vec<bool>,
 }
 
 /// What one item takes.
@@ -24,6 +28,17 @@ struct Item {
     pools: [usize; 2],
     most: [u64; 2],
     taken: [u64; 2],
+}
+
+/// A step of a search.
+#[derive(Clone, Copy, Default, Debug)]
+struct Came {
+    /// In which search; searches count from 1.
+    search: u32,
+    /// The item that moves to the pool.
+    item: usize,
+    /// From which pool.
+    from: usize,
 }
 
 /// An item without a place in the search, which starts there.
@@ -35,17 +50,30 @@ impl Network {
         self.left.clear();
         self.left.extend(pools);
         self.items.clear();
+        self.search = 0;
+        self.came.clear();
+        self.came.resize(self.left.len(), Came::default());
+        self.full.clear();
+        self.full.resize(self.left.len(), false);
         self.of.iter_mut().for_each(Vec::clear);
         self.of.resize_with(self.left.len(), Vec::new);
     }
 
-    /// Takes an item as often as possible, at most `wanted` times: from `first` at most `first_most`, from `second` at most
-    /// `second_most` times. Says how often. Weights never grow from one call to the next.
+    /// Takes an item as often as possible, at most `wanted` times: from `first` at most `first_most`, from `second` at
+    /// most `second_most` times. Says how often. Weights never grow from one call to the next.
     pub fn take(&mut self, wanted: u64, first: usize, first_most: u64, second: usize, second_most: u64) -> u64 {
         let item = self.items.len();
         self.items.push(Item { pools: [first, second], most: [first_most, second_most], taken: [0, 0] });
         let mut missing = wanted;
-        // BOUND: each search but the last moves items on a shortest way; there are at most items * pools such (Edmonds and Karp 1972).
+        for side in [0, 1] {
+            let one = &mut self.items[item];
+            let amount = missing.min(one.room(side)).min(self.left[one.pools[side]]);
+            one.taken[side] += amount;
+            self.left[one.pools[side]] -= amount;
+            missing -= amount;
+        }
+        // BOUND: each search but the last moves items on a shortest way; there are at most items * pools such (Edmonds
+        // and Karp 1972).
         while missing > 0 {
             let moved = self.find(item, missing);
             if moved == 0 {
@@ -63,13 +91,14 @@ impl Network {
 
     /// Finds a way from an item to a pool that has something left, and moves as much as fits along it.
     fn find(&mut self, item: usize, missing: u64) -> u64 {
-        self.came.clear();
-        self.came.resize(self.left.len(), None);
+        // BOUND: as searches, at most items * pools; the count cannot wrap within what fits memory.
+        self.search = self.search.wrapping_add(1);
+        let search = self.search;
         self.queue.clear();
         for side in [0, 1] {
             let pool = self.items[item].pools[side];
-            if self.items[item].room(side) > 0 && self.came[pool].is_none() {
-                self.came[pool] = Some((item, START));
+            if self.items[item].room(side) > 0 && !self.full[pool] {
+                self.came[pool] = Came { search, item, from: START };
                 self.queue.push(pool);
             }
         }
@@ -82,12 +111,16 @@ impl Network {
             for &other in &self.of[pool] {
                 let (here, there) = self.items[other].sides(pool);
                 let target = self.items[other].pools[there];
-                if self.items[other].taken[here] > 0 && self.items[other].room(there) > 0 && self.came[target].is_none()
-                {
-                    self.came[target] = Some((other, pool));
+                let movable = self.items[other].taken[here] > 0 && self.items[other].room(there) > 0;
+                if movable && !self.full[target] && self.came[target].search != search {
+                    self.came[target] = Came { search, item: other, from: pool };
                     self.queue.push(target);
                 }
             }
+        }
+        // No way leads out of all these: none ever will, for nothing new is put into them.
+        for &pool in &self.queue {
+            self.full[pool] = true;
         }
         0
     }
@@ -96,7 +129,8 @@ impl Network {
     fn follow(&mut self, end: usize, missing: u64) -> u64 {
         let mut amount = missing.min(self.left[end]);
         let mut pool = end;
-        while let Some((item, from)) = self.came[pool] {
+        loop {
+            let Came { item, from, .. } = self.came[pool];
             let (to, back) = self.items[item].sides(pool);
             amount = amount.min(self.items[item].room(to));
             if from == START {
@@ -107,16 +141,16 @@ impl Network {
         }
         self.left[end] -= amount;
         let mut pool = end;
-        while let Some((item, from)) = self.came[pool] {
+        loop {
+            let Came { item, from, .. } = self.came[pool];
             let (to, back) = self.items[item].sides(pool);
             self.items[item].taken[to] += amount;
             if from == START {
-                break;
+                return amount;
             }
             self.items[item].taken[back] -= amount;
             pool = from;
         }
-        amount
     }
 }
 

@@ -1,20 +1,24 @@
-//! OMIP: clusters, global FIFO queues over queues of each cluster, migratory priority inheritance, suspensions charged as execution.
+//! OMIP: clusters, global FIFO queues over queues of each cluster, migratory priority inheritance, suspensions charged
+//! as execution.
 //!
-//! Letters: m processors, c of them a cluster, N(i,q) requests of one job of i for q, u(q) tasks on the cluster of i that use q. Per resource q, requests that delay a job of i:
+//! Letters: m processors, c of them a cluster, N(i,q) requests of one job of i for q, u(q) tasks on the cluster of i
+//! that use q. Per resource q, requests that delay a job of i:
 //! - in all at most N(i,q) * (2 m - 1);
 //! - of each other cluster at most N(i,q) * u(q) where u(q) <= 2 c, else N(i,q) * (c + m);
-//! - of each other task of the same cluster at most N(i,q) where u(q) <= 2 m, else 2 N(i,q).
+//! - of each other task of the same cluster at most N(i,q) where u(q) <= 2 c, else 2 N(i,q).
 //!
 //! The constraints nest, so that the longest requests, as many as fit, are the optimum.
 //!
 //! # Reference
-//! B. Brandenburg, "A fully preemptive multiprocessor semaphore protocol for latency-sensitive real-time applications", ECRTS 2013.
+//! B. Brandenburg, "A fully preemptive multiprocessor semaphore protocol for latency-sensitive real-time applications",
+//! ECRTS 2013.
 
 use super::sum;
 use super::view::{View, add_product, product};
 use crate::{Failure, Sharing};
 
-/// Bounds on the suspension-oblivious blocking of one job of each task under the OMIP, on `processors` in clusters of `cluster_size`.
+/// Bounds on the suspension-oblivious blocking of one job of each task under the OMIP, on `processors` in clusters of
+/// `cluster_size`.
 ///
 /// # Errors
 /// [`Failure::Unsupported`] where a period is 0, [`Failure::Overflow`].
@@ -43,7 +47,7 @@ pub fn omip(sharing: &Sharing, processors: u16, cluster_size: u16) -> Result<Vec
             let q = entry.resource;
             let issued = product(entry.count, jobs[entry.task])?;
             let taken = if view.is_local(i, entry.task) {
-                issued.min(product(own[q], if users[q] > 2 * m { 2 } else { 1 })?).min(of_all[q])
+                issued.min(product(own[q], if users[q] > 2 * c { 2 } else { 1 })?).min(of_all[q])
             } else {
                 let of_cluster = &mut of_cluster[view.rows[entry.task].cluster * view.resources + q];
                 let taken = issued.min(*of_cluster).min(of_all[q]);

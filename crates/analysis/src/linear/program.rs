@@ -1,15 +1,17 @@
 //! Linear programs, and bounds on their optima that no float decides.
 //!
-//! A program is: the most of c x, where A x <= b, 0 <= x <= u, all numbers whole, c, b and u not negative. For any y >= 0, and any x that is feasible,
-//! `c x <= y b + sum over j of u_j * max(0, c_j - (y A)_j)`: weak duality, with the bounds of the variables as constraints of their own. So every y gives a bound that holds;
-//! the dual's optimum gives the best. A solver, in floats, proposes y; it is rounded to a fraction, and the right side worked out in whole numbers.
-//! However wrong the solver is, the bound is safe; only how tight it is depends on the solver.
+//! A program is: the most of c x, where A x <= b, 0 <= x <= u, all numbers whole, c, b and u not negative. For any y >=
+//! 0, and any x that is feasible, `c x <= y b + sum over j of u_j * max(0, c_j - (y A)_j)`: weak duality, with the
+//! bounds of the variables as constraints of their own. So every y gives a bound that holds; the dual's optimum gives
+//! the best. A solver, in floats, proposes y; it is rounded to a fraction, and the right side worked out in whole
+//! numbers. However wrong the solver is, the bound is safe; only how tight it is depends on the solver.
 
 use crate::Failure;
 use microlp::{ComparisonOp, OptimizationDirection, Problem, SolveOutcome};
 use std::time::Duration;
 
-/// The denominator of dual values: a multiple of all numbers to 12, so that what programs for few processors need is exact.
+/// The denominator of dual values: a multiple of all numbers to 12, so that what programs for few processors need is
+/// exact.
 const DENOMINATOR: i128 = 27_720 << 15;
 
 /// How long the solver may take for one program. What it has not found by then only costs tightness.
@@ -38,9 +40,14 @@ impl Program {
         self.variables.len() - 1
     }
 
-    /// A constraint: the sum of the terms is at most `most`.
+    /// A constraint: the sum of the terms is at most `most`. Each variable comes once.
     pub fn at_most(&mut self, terms: Vec<(usize, i64)>, most: u64) {
-        if terms.iter().any(|&(_, factor)| factor > 0) {
+        // What limits variables one by one needs no row.
+        if most == 0 && terms.iter().all(|&(_, factor)| factor >= 0) {
+            terms.iter().filter(|term| term.1 > 0).for_each(|&(variable, _)| self.variables[variable].1 = 0);
+        } else if let [(variable, 1)] = terms[..] {
+            self.variables[variable].1 = most.min(self.variables[variable].1);
+        } else if terms.iter().any(|&(_, factor)| factor > 0) {
             self.rows.push((terms, most));
         }
     }
@@ -98,6 +105,10 @@ impl Program {
         let unit = prices.iter().fold(1.0, |most: f64, &price| most.max(price));
         let values: Vec<_> = prices.iter().map(|price| problem.add_var(price / unit, (0.0, f64::INFINITY))).collect();
         for (variable, (column, scale)) in columns.into_iter().zip(scales).enumerate() {
+            // A variable that is 0 asks nothing of the dual.
+            if self.variables[variable].1 == 0 {
+                continue;
+            }
             let terms = column.into_iter().map(|(row, factor)| (values[row], factor / scale));
             let excess = std::iter::once((values[self.rows.len() + variable], 1.0));
             let weight = self.variables[variable].0 as f64 / scale;
@@ -174,12 +185,12 @@ mod tests {
     fn negative_dual_values_would_give_less() {
         // The twin: weak duality needs y >= 0.
         let mut program = Program::default();
-        let x = program.variable(1, 1);
-        program.at_most(vec![(x, 1)], 1);
-        let bound = program.bound_by(&[-DENOMINATOR]).unwrap();
-        assert_eq!((bound.numerator / DENOMINATOR, best(&program)), (1, 1));
-        program.at_most(vec![(x, 1)], 9);
-        assert!(program.bound_by(&[0, -DENOMINATOR]).unwrap().numerator < best(&program) as i128 * DENOMINATOR);
+        let (x, y) = (program.variable(1, 1), program.variable(1, 1));
+        program.at_most(vec![(x, 1), (y, 1)], 1);
+        program.at_most(vec![(x, 1), (y, 1)], 9);
+        assert_eq!(best(&program), 1);
+        assert_eq!(program.bound_by(&[DENOMINATOR, 0]).unwrap().numerator, DENOMINATOR);
+        assert!(program.bound_by(&[0, -DENOMINATOR]).unwrap().numerator < DENOMINATOR);
         assert_eq!(round(-1.0), 0);
         assert_eq!(round(f64::NAN), 0);
     }

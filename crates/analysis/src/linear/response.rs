@@ -1,11 +1,13 @@
 //! Response times and blocking under partitioned fixed priorities, together: either needs the other.
 //!
-//! From R = C, bounds on blocking and response times are computed in turn until nothing changes; responses only grow. Locks that suspend:
-//! `R = C + B + sum over local h of higher priority of ceil((R + J_h) / T_h) * C_h`, B all blocking, J_h = R_h - C_h where h can suspend, else 0. Spin locks: the same, J = 0.
+//! From R = C, bounds on blocking and response times are computed in turn until nothing changes; responses only grow.
+//! Locks that suspend: `R = C + B + sum over local h of higher priority of ceil((R + J_h) / T_h) * C_h`, B all
+//! blocking, J_h = R_h - C_h where h can suspend, else 0; tasks of equal priority interfere. Spin locks: the same, J = 0.
 //!
 //! # Reference
-//! B. Brandenburg, "Improved analysis and evaluation of real-time semaphore protocols for P-FP scheduling", RTAS 2013; A. Wieder, B. Brandenburg, RTSS 2013. Jitter R - C of tasks that
-//! suspend: J.-J. Chen et al., "Many suspensions, many problems", Real-Time Systems 55(1), 2019.
+//! B. Brandenburg, "Improved analysis and evaluation of real-time semaphore protocols for P-FP scheduling", RTAS 2013;
+//! A. Wieder, B. Brandenburg, RTSS 2013. Jitter R - C of tasks that suspend: J.-J. Chen et al., "Many suspensions, many
+//! problems", Real-Time Systems 55(1), 2019.
 
 use super::mpcp::Owners;
 use super::spin::Order;
@@ -24,7 +26,7 @@ pub enum Protocol<'a> {
     Dflp(&'a [u16]),
     /// See [`fmlp_plus`](super::fmlp_plus()).
     FmlpPlus,
-    /// See [`spin_fifo`](super::spin_fifo).
+    /// See [`spin_fifo`](super::spin_fifo()).
     SpinFifo,
     /// See [`spin_fifo_preemptable`](super::spin_fifo_preemptable).
     SpinFifoPreemptable,
@@ -49,11 +51,12 @@ pub const ROUNDS_MAX: u32 = 10_000;
 /// Most steps to the response time of one task in one round of [`responses`].
 pub const RESPONSE_STEPS_MAX: u32 = 1_000_000;
 
-/// Response times of the tasks of `sharing` under a protocol; `response` of the tasks is not read. Clusters are processors.
+/// Response times of the tasks of `sharing` under a protocol; `response` of the tasks is not read. Clusters are
+/// processors.
 ///
 /// # Errors
-/// [`Failure::Late`] where a task may miss its deadline, [`Failure::Diverged`], [`Failure::Unsupported`] where a period is 0, a deadline beyond the period
-/// or a resource has no place, [`Failure::Overflow`].
+/// [`Failure::Late`] where a task may miss its deadline, [`Failure::Diverged`], [`Failure::Unsupported`] where a period
+/// is 0, a deadline beyond the period or a resource has no place, [`Failure::Overflow`].
 pub fn responses(sharing: &Sharing, protocol: Protocol<'_>) -> Result<Responses, Failure> {
     if let Some(task) = sharing.tasks.iter().position(|task| task.deadline > task.period) {
         return Err(Failure::Unsupported { task, what: "its deadline is beyond its period" });
@@ -90,8 +93,8 @@ pub fn responses(sharing: &Sharing, protocol: Protocol<'_>) -> Result<Responses,
             Protocol::SpinUnorderedPreemptable => spinning(Order::UnorderedPreemptable)?,
         };
         let mut changed = false;
-        for (place, &task) in order.iter().enumerate() {
-            let response = response(&view, task, &order[..place], &blocked)?;
+        for &task in &order {
+            let response = response(&view, task, &blocked)?;
             changed |= response != view.rows[task].response;
             view.rows[task].response = view.rows[task].response.max(response);
         }
@@ -105,12 +108,12 @@ pub fn responses(sharing: &Sharing, protocol: Protocol<'_>) -> Result<Responses,
     })
 }
 
-/// The response time of `task`, with those of `higher` as they are now.
-fn response(view: &View, task: usize, higher: &[usize], blocked: &[Blocked]) -> Result<u64, Failure> {
+/// The response time of `task`, with those of others as they are now. Tasks of equal priority interfere with each other.
+fn response(view: &View, task: usize, blocked: &[Blocked]) -> Result<u64, Failure> {
     let own = sum(view.rows[task].cost, blocked[task].total()?)?;
-    let higher: Vec<(u64, u64, u64)> = (higher.iter())
-        .filter(|&&h| view.is_local(task, h))
-        .map(|&h| {
+    let higher: Vec<(u64, u64, u64)> = (0..view.tasks())
+        .filter(|&h| h != task && view.is_local(task, h) && !view.is_higher(h, task))
+        .map(|h| {
             let row = &view.rows[h];
             (row.cost, row.period, if blocked[h].remote > 0 { row.response - row.cost } else { 0 })
         })

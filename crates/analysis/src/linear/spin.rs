@@ -1,24 +1,30 @@
-//! Spin locks under partitioned fixed priorities: delay of a job by spinning, its own and that of local jobs which precede it, and by sections at its arrival.
+//! Spin locks under partitioned fixed priorities: delay of a job by spinning, its own and that of local jobs which
+//! precede it, and by sections at its arrival.
 //!
-//! The response time is then R = C_i + B_i + sum over local h of higher priority of ceil(R / T_h) * C_h, with C without any spinning: a remote request counts
-//! once, however many local jobs wait for it in turn.
+//! The response time is then R = C_i + B_i + sum over local h of higher priority of ceil(R / T_h) * C_h, with C without
+//! any spinning: a remote request counts once, however many local jobs wait for it in turn.
 //!
-//! Letters: N(i,q) requests of one job of task i for q, n(x,q) = N(x,q) * ceil((R_i + R_x) / T_x) those of all jobs of x while one of i is pending,
-//! own(q) = N(i,q) + sum over local h of higher priority of N(h,q) * ceil(R_i / T_h) requests from this processor. A remote request delays once, by spinning or at the arrival.
-//! - At the arrival: because of one resource only, one that a local task of lower priority uses and, if no remote task does, whose ceiling is at least the priority
-//!   of i; one request of the local ones.
-//! - A resource that i itself does not use: spinning for x on it at most the sum over local h that use it of N(x,q) * ceil(R_i / T_h) * ceil((R_h + R_x) / T_x).
+//! Letters: N(i,q) requests of one job of task i for q, n(x,q) = N(x,q) * ceil((R_i + R_x) / T_x) those of all jobs of
+//! x while one of i is pending, own(q) = N(i,q) + sum over local h of higher priority of N(h,q) * ceil(R_i / T_h)
+//! requests from this processor. A remote request delays once, by spinning or at the arrival.
+//! - At the arrival: because of one resource only, one that a local task of lower priority uses and, if no remote task
+//!   does, whose ceiling is at least the priority of i; one request of the local ones.
+//! - A resource that i itself does not use: spinning for x on it at most the sum over local h that use it of N(x,q) *
+//!   ceil(R_i / T_h) * ceil((R_h + R_x) / T_x).
 //! - [`spin_fifo`]: on each remote processor, spinning at most own(q); at the arrival one more.
-//! - [`spin_fifo_preemptable`]: spinning at most own(q) + s(q), where the s(q), requests issued anew after preemptions, are at most the sum over local
-//!   h of higher priority of ceil(R_i / T_h) in all; nothing remote at the arrival.
-//! - [`spin_unordered`]: each remote x at most own(q) * N(x,q) * ceil((W_q + R_x) / T_x) spinning, and once that at the arrival unless spinning is preemptable. W_q, the longest wait, is the least
-//!   `W = 1 + sum over remote x of N(x,q) * ceil((W + R_x) / T_x) * L(x,q)`; preemptable, over all resources this priority and above uses and with interference; R where it exceeds T.
+//! - [`spin_fifo_preemptable`]: spinning at most own(q) + s(q), where the s(q), requests issued anew after preemptions,
+//!   are at most the sum over local h of higher priority of ceil(R_i / T_h) in all; nothing remote at the arrival.
+//! - [`spin_unordered`]: each remote x at most own(q) * N(x,q) * ceil((W_q + R_x) / T_x) spinning, and once that at the
+//!   arrival unless spinning is preemptable. W_q, the longest wait, is the least `W = 1 + sum over remote x of N(x,q) *
+//!   ceil((W + R_x) / T_x) * L(x,q)`; preemptable, over all resources this priority and above uses and with
+//!   interference; R where it exceeds T.
 //!
-//! The resource of the arrival is one of few; s(q) is spent where it adds most, which falls with every one spent. With these, constraints nest, and the longest requests,
-//! as many as fit, are the optimum, in whole numbers.
+//! The resource of the arrival is one of few; s(q) is spent where it adds most, which falls with every one spent. With
+//! these, constraints nest, and the longest requests, as many as fit, are the optimum, in whole numbers.
 //!
 //! # Reference
-//! A. Wieder, B. Brandenburg, "On spin locks in AUTOSAR: blocking analysis of FIFO, unordered, and priority-ordered spin locks", RTSS 2013.
+//! A. Wieder, B. Brandenburg, "On spin locks in AUTOSAR: blocking analysis of FIFO, unordered, and priority-ordered
+//! spin locks", RTSS 2013.
 
 use super::view::{Entry, View, add, add_product, product};
 use super::{sum, wait};

@@ -1,19 +1,24 @@
-//! Nested spin locks in FIFO order without preemption, under partitioned fixed priorities: delay of a job as in [`spin_fifo`](super::spin_fifo), inner
-//! sections included.
+//! Nested spin locks in FIFO order without preemption, under partitioned fixed priorities: delay of a job as in
+//! [`spin_fifo`](super::spin_fifo()), inner sections included.
 //!
-//! Letters: a section c of task x is inside `outer(c)`, or outermost; inner resources have greater numbers. In the time of one job of i a remote task has ceil((R_i + R_x) / T_x) jobs, a local
-//! one of higher priority ceil(R_i / T_x), of lower priority one. Variables, of each section: how many of its instances delay directly (d) and by being inside one that delays (n).
-//! The program is: the most of the lengths times d + n, over remote tasks and local ones of lower priority, where
+//! Letters: a section c of task x is inside `outer(c)`, or outermost; inner resources have greater numbers. In the time
+//! of one job of i a remote task has ceil((R_i + R_x) / T_x) jobs, a local one of higher priority ceil(R_i / T_x), of
+//! lower priority one. Variables, of each section: how many of its instances delay directly (d) and by being inside one
+//! that delays (n). The program is: the most of the lengths times d + n, over remote tasks and local ones of lower
+//! priority, where
 //! - d + n is at most the jobs; n at most d + n of the outer section, 0 of an outermost one;
-//! - of local tasks of lower priority one section in all delays directly, none for a local resource whose ceiling is below i;
-//! - on each remote processor p, for each resource q and set S of resources that serialize (one resource, or all that are held around some section): direct
-//!   delay by sections for q inside all of S at most as often as something waits for q outside all of S: local sections directly, sections not on p as inner ones that can have
-//!   been reached without S.
+//! - of local tasks of lower priority one section in all delays directly, none for a local resource whose ceiling is
+//!   below i;
+//! - on each remote processor p, for each resource q and set S of resources that serialize (one resource, or all that
+//!   are held around some section): direct delay by sections for q inside all of S at most as often as something waits
+//!   for q outside all of S: local sections directly, sections not on p as inner ones that can have been reached
+//!   without S.
 //!
 //! The relaxation: variables need not be whole.
 //!
 //! # Reference
-//! A. Wieder, B. Brandenburg, as SchedCAT has it (`lp_nested_fifo_spinlock_bounds`); the writing-up it refers to is not published.
+//! A. Wieder, B. Brandenburg, as SchedCAT has it (`lp_nested_fifo_spinlock_bounds`); the writing-up it refers to is not
+//! published.
 
 use super::program::Program;
 use super::view::View;
@@ -50,11 +55,12 @@ struct Part {
     passed: Set,
 }
 
-/// Bounds on the delay of one job of each task; `sections` are those of one job of each, `requests` of the tasks are not read.
+/// Bounds on the delay of one job of each task; `sections` are those of one job of each, `requests` of the tasks are
+/// not read.
 ///
 /// # Errors
-/// [`Failure::Unsupported`] where a period is 0, a section is inside one that does not come before it or whose resource has not a smaller number, or
-/// there are too many resources; [`Failure::Overflow`].
+/// [`Failure::Unsupported`] where a period is 0, a section is inside one that does not come before it or whose resource
+/// has not a smaller number, or there are too many resources; [`Failure::Overflow`].
 pub fn spin_fifo_nested(sharing: &Sharing, sections: &[Vec<Section>]) -> Result<Vec<u64>, Failure> {
     let view = View::new(sharing, &[])?;
     let mut numbers: Vec<u16> = sections.iter().flatten().map(|section| section.resource).collect();
@@ -152,7 +158,8 @@ fn delay(view: &View, i: usize, parts: &mut [Part], resources: usize) -> Result<
     u64::try_from(bound.numerator / bound.denominator).map_err(|_| Failure::Overflow)
 }
 
-/// For each remote inner section, resources that are held somewhere on every way from a job of `i` to it; what is not known is left out.
+/// For each remote inner section, resources that are held somewhere on every way from a job of `i` to it; what is not
+/// known is left out.
 fn reached(view: &View, i: usize, parts: &mut [Part], resources: usize) {
     // By resource: held on every way to a request for it.
     let mut ways: Vec<Set> = Vec::with_capacity(resources);

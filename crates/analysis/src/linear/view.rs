@@ -87,7 +87,7 @@ impl View {
             });
         }
         let mut entries = own.clone();
-        entries.sort_by(|a, b| b.length.cmp(&a.length));
+        entries.sort_by_key(|entry| std::cmp::Reverse(entry.length));
         Ok(Self {
             rows,
             entries,
@@ -130,7 +130,8 @@ impl View {
         interval.div_ceil(self.rows[task].period)
     }
 
-    /// Up to where bounds on single waits of `i` are sought: what is beyond R limits nothing, but with R not final it must not fall as R grows.
+    /// Up to where bounds on single waits of `i` are sought: what is beyond R limits nothing, but with R not final it
+    /// must not fall as R grows.
     pub fn wait_most(&self, i: usize) -> u64 {
         self.rows[i].response.max(self.rows[i].deadline)
     }

@@ -1,20 +1,23 @@
 //! Global fixed-priority scheduling with locks that suspend: how much longer than its execution a job is pending.
 //!
-//! Letters: m processors; ranks by priority, 0 the most urgent; N(i,q) requests of one job of task i for q, n(x,q) = N(x,q) * ceil((R_i + R_x) / T_x) those of all jobs of x while one of i
-//! is pending, L(x,q) the longest section; W_x(t) most work of x in an interval of length t: with s = t + R_x - C_x, floor(s / T_x) * C_x + min(C_x, s mod T_x).
-//! Variables, of each other task x: d requests that delay directly; of x of lower priority e requests that delay indirectly and p by preemption; I regular interference of x of higher
-//! priority; co-boosting c and stalling s interference of x of lower priority.
-//! With B_x = sum of L d and O_x = I, or c + s + sum of L (e + p), the program is: the most of `sum of B_x + (sum of O_x) / m`, where
+//! Letters: m processors; ranks by priority, 0 the most urgent; N(i,q) requests of one job of task i for q, n(x,q) =
+//! N(x,q) * ceil((R_i + R_x) / T_x) those of all jobs of x while one of i is pending, L(x,q) the longest section;
+//! W_x(t) most work of x in an interval of length t: with s = t + R_x - C_x, floor(s / T_x) * C_x + min(C_x, s mod
+//! T_x). Variables, of each other task x: d requests that delay directly; of x of lower priority e requests that delay
+//! indirectly and p by preemption; I regular interference of x of higher priority; co-boosting c and stalling s
+//! interference of x of lower priority. With B_x = sum of L d and O_x = I, or c + s + sum of L (e + p), the program is:
+//! the most of `sum of B_x + (sum of O_x) / m`, where
 //! 1. B_x + O_x <= W_x(R_i);
 //! 2. m O_x <= sum over y of O_y: all processors are busy elsewhere;
 //! 3. d + e + p <= n(x,q);
 //! 4. s = 0 where i asks for nothing;
 //! 5. d = 0 on resources that i does not use;
 //!
-//! and what the [queue](queue) and the [progress](progress) mechanism of the protocol add.
+//! and what the queue and the progress mechanism of the protocol add.
 //!
 //! # Reference
-//! M. Yang, A. Wieder, B. Brandenburg, "Global real-time semaphore protocols: a survey, unified analysis, and comparison", RTSS 2015; numbers of constraints are those of the paper.
+//! M. Yang, A. Wieder, B. Brandenburg, "Global real-time semaphore protocols: a survey, unified analysis, and
+//! comparison", RTSS 2015; numbers of constraints are those of the paper.
 
 mod ceilings;
 mod progress;
@@ -81,8 +84,9 @@ impl Global {
     }
 }
 
-/// Bounds on R - C of each task, interference and blocking, on `processors`, if `response` of the tasks bounds how long their jobs are pending. Those
-/// are response times where no bound exceeds R - C. Tasks of equal priority rank in the order given.
+/// Bounds on R - C of each task, interference and blocking, on `processors`, if `response` of the tasks bounds how long
+/// their jobs are pending. Those are response times where no bound exceeds R - C. Tasks of equal priority rank in the
+/// order given.
 ///
 /// # Errors
 /// [`Failure::Unsupported`] where a period is 0, [`Failure::Overflow`].
@@ -196,8 +200,10 @@ impl<'a> Model<'a> {
             let uses = self.own[entry.resource] > 0;
             let weight = product(m, entry.length)?;
             let direct = uses.then(|| self.program.variable(weight, issued));
+            // Only segment boosting tells e and p apart; else e stands for both.
+            let apart = if self.protocol.progress() == Progress::SegmentBoosting { issued } else { 0 };
             let other = (entry.task > i)
-                .then(|| (self.program.variable(entry.length, issued), self.program.variable(entry.length, issued)));
+                .then(|| (self.program.variable(entry.length, issued), self.program.variable(entry.length, apart)));
             let (task, resource, length, count) = (entry.task, entry.resource, entry.length, entry.count);
             self.entries.push(Variables { task, resource, length, count, issued, direct, other });
         }

@@ -91,7 +91,8 @@ impl Model<'_> {
             }
             Ok(terms)
         };
-        // 16: co-boosting and stalling by x take place while a section of higher priority, or one of another task's boosted, executes.
+        // 16: co-boosting and stalling by x take place while a section of higher priority, or one of another task's
+        // boosted, executes.
         for x in self.lower() {
             let mut terms = vec![(self.co_boosting(x), 1), (self.stalling(x), 1)];
             terms.extend(directly(self, 1)?);

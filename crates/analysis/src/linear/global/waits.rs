@@ -65,8 +65,8 @@ impl<'a> Holds<'a> {
     }
 }
 
-/// Work that may keep an owner `x` from executing under priority inheritance while `i` waits: of tasks more urgent than both, and sections
-/// whose ceiling is.
+/// Work that may keep an owner `x` from executing under priority inheritance while `i` waits: of tasks more urgent than
+/// both, and sections whose ceiling is.
 fn inherited(view: &View, ceilings: &[usize], i: usize, x: usize, interval: u64) -> Result<u64, Failure> {
     let (higher, lower) = (i.min(x), i.max(x));
     let mut work = 0;

@@ -1,8 +1,9 @@
 //! Lock-free objects under partitioned EDF, commit loops not preemptable.
 //!
-//! A loop of local task i on q takes L(i,q), and that again for each remote commit on q meanwhile. Its longest time is the least
-//! `W = L(i,q) * (1 + k(W))`, k(t) = sum over remote x of N(x,q) * ceil((t + D_x) / T_x). Repetitions: on q at most k(t) in all; of i at most N(i,q) * jobs(i) * k(W) where W is
-//! at most D_i. At the start: one loop of one local task, with its repetitions.
+//! A loop of local task i on q takes L(i,q), and that again for each remote commit on q meanwhile. Its longest time is
+//! the least `W = L(i,q) * (1 + k(W))`, k(t) = sum over remote x of N(x,q) * ceil((t + D_x) / T_x). Repetitions: on q
+//! at most k(t) in all; of i at most N(i,q) * jobs(i) * k(W) where W is at most D_i. At the start: one loop of one
+//! local task, with its repetitions.
 
 use super::super::sum;
 use super::super::view::{add, add_product, product};
@@ -38,7 +39,7 @@ impl Processor<'_> {
                     loops.push(Loops { task: i, length: request.length, repeated, once });
                 }
             }
-            loops.sort_by(|a, b| b.length.cmp(&a.length));
+            loops.sort_by_key(|one| std::cmp::Reverse(one.length));
             let alone = repetitions(&loops, remote, None)?;
             for (chosen, one) in loops.iter().enumerate() {
                 if self.delays_at_start(one.task, t, mode) {

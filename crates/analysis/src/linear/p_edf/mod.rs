@@ -1,14 +1,18 @@
-//! Partitioned EDF: processor demand with blocking that counts a remote request once, however many local jobs it delays.
+//! Partitioned EDF: processor demand with blocking that counts a remote request once, however many local jobs it
+//! delays.
 //!
-//! On each processor, `dbf(t) + B(t) <= t` for every t from the shortest deadline to the end L of the longest busy interval: the least `L = sum of ceil(L / T) * C + B'(L)`. B(t) is the most
-//! that jobs with arrival and deadline in an interval of length t are delayed: by others their requests wait for, and once at the start by a local job of later deadline;
-//! B' the same for all jobs that arrive, without the start. Deadlines bound response times.
+//! On each processor, `dbf(t) + B(t) <= t` for every t from the shortest deadline to the end L of the longest busy
+//! interval: the least `L = sum of ceil(L / T) * C + B'(L)`. B(t) is the most that jobs with arrival and deadline in an
+//! interval of length t are delayed: by others their requests wait for, and once at the start by a local job of later
+//! deadline; B' the same for all jobs that arrive, without the start. Deadlines bound response times.
 //!
-//! Points are tested from the end: from t to `dbf(t) + B*(t)` where that is less, B* being B with any local job at the start, which
-//! never falls as t grows; else to the next point where B or dbf may change. (Going to `dbf(t) + B(t)`, as QPA, may miss points: B falls where a deadline is passed.)
+//! Points are tested from the end: from t to `dbf(t) + B*(t)` where that is less, B* being B with any local job at the
+//! start, which never falls as t grows; else to the next point where B or dbf may change. (Going to `dbf(t) + B(t)`, as
+//! QPA, may miss points: B falls where a deadline is passed.)
 //!
 //! # Reference
-//! A. Biondi, B. Brandenburg, "Lightweight real-time synchronization under P-EDF on symmetric and asymmetric multiprocessors", ECRTS 2016.
+//! A. Biondi, B. Brandenburg, "Lightweight real-time synchronization under P-EDF on symmetric and asymmetric
+//! multiprocessors", ECRTS 2016.
 
 mod lock_free;
 mod spin;
@@ -34,7 +38,8 @@ pub const POINTS_MAX: u64 = 1_000_000;
 /// Does every job meet its deadline? Clusters are processors; priorities are not read, nor `response`.
 ///
 /// # Errors
-/// [`Failure::Demand`] where it may not, [`Failure::Diverged`], [`Failure::Unsupported`] where a period is 0, [`Failure::Overflow`].
+/// [`Failure::Demand`] where it may not, [`Failure::Diverged`], [`Failure::Unsupported`] where a period is 0,
+/// [`Failure::Overflow`].
 pub fn p_edf(sharing: &Sharing, edf: Edf) -> Result<(), Failure> {
     let view = View::new(sharing, &[])?;
     for cluster in 0..view.clusters {

@@ -1,10 +1,12 @@
 //! Spinning under partitioned EDF.
 //!
-//! Letters: own(q) requests of the local jobs for q, n(x,q) those of remote task x within t. A remote request delays once. At the start: because of one resource only.
-//! - MSRP: on each remote processor spinning at most own(q), at the start one more; spinning for x at most ceil((t + D_x) / T_x) times the sum over local i of
-//!   N(i,q) * ceil((D_x + D_i) / T_i).
-//! - Preemptable: spinning at most own(q) + sum over i of c(i,q), requests issued anew after preemptions: of task i at most jobs(i) * sum over local h with
-//!   D_h < D_i of ceil((D_i - D_h) / T_h), of all tasks with deadlines up to D_i at most the sum over local h with D_h < D_i of ceil(t / T_h). At the start the local section alone.
+//! Letters: own(q) requests of the local jobs for q, n(x,q) those of remote task x within t. A remote request delays
+//! once. At the start: because of one resource only.
+//! - MSRP: on each remote processor spinning at most own(q), at the start one more; spinning for x at most ceil((t +
+//!   D_x) / T_x) times the sum over local i of N(i,q) * ceil((D_x + D_i) / T_i).
+//! - Preemptable: spinning at most own(q) + sum over i of c(i,q), requests issued anew after preemptions: of task i at
+//!   most jobs(i) * sum over local h with D_h < D_i of ceil((D_i - D_h) / T_h), of all tasks with deadlines up to D_i
+//!   at most the sum over local h with D_h < D_i of ceil(t / T_h). At the start the local section alone.
 
 use super::super::sum;
 use super::super::view::{Entry, add, add_product, product};
@@ -169,9 +171,10 @@ impl Flow {
             let mut next = 0;
             while let Some(&node) = queue.get(next) {
                 next += 1;
-                for to in 0..nodes {
-                    if came[to] == usize::MAX && self.room[node * nodes + to] > 0 {
-                        came[to] = node;
+                let room = &self.room[node * nodes..][..nodes];
+                for (to, (came, _)) in came.iter_mut().zip(room).enumerate().filter(|(_, (_, room))| **room > 0) {
+                    if *came == usize::MAX {
+                        *came = node;
                         queue.push(to);
                     }
                 }
