@@ -16,7 +16,6 @@ mod blocking;
 mod bound;
 mod charge;
 mod divisor;
-#[allow(dead_code)]
 mod exact;
 mod explain;
 mod failure;
@@ -37,6 +36,8 @@ mod sensitivity;
 mod sharing;
 mod sporadic;
 mod tables;
+#[cfg(feature = "lp")]
+mod tighten;
 pub mod uniprocessor;
 
 pub use bound::{Analysis, Blocking, TaskBound, Unbounded};
@@ -53,3 +54,5 @@ pub use scheduled::{Scheduled, Test, Untested, partitioned, scheduled};
 pub use sensitivity::{FACTOR_MAX, Growth, Sensitivity, sensitivity};
 pub use sharing::{Demand, Sharer, Sharing};
 pub use sporadic::Sporadic;
+#[cfg(feature = "lp")]
+pub use tighten::{Uncovered, tighten};

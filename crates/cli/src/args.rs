@@ -137,6 +137,9 @@ pub struct Check {
     /// Say how far all execution times, or the sections on one resource, can grow before a deadline breaks
     #[arg(long)]
     pub sensitivity: bool,
+    /// Which bounds under mpcp: the published terms, or those of a linear program where they are less (slower)
+    #[arg(long, value_name = "BOUND", default_value = "classic")]
+    pub bound: BoundChoice,
     /// The scheduler, whatever the file says
     #[arg(long, value_name = "SCHEDULER")]
     pub scheduler: Option<SchedulerChoice>,
@@ -391,6 +394,15 @@ impl ProtocolChoice {
             Self::File => vec![system.protocol_or_default()],
         }
     }
+}
+
+/// How a bound is found.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
+pub enum BoundChoice {
+    /// By the published terms, which --explain takes apart
+    Classic,
+    /// By a linear program, where that is tighter
+    Lp,
 }
 
 /// How CPUs are given to jobs.

@@ -1,6 +1,6 @@
 //! `lockwright check`: bounds.
 
-use crate::args::{Check, ProtocolChoice};
+use crate::args::{BoundChoice, Check, ProtocolChoice};
 use crate::console::{Console, tame};
 use crate::exit::Exit;
 use crate::input::{self, Input};
@@ -12,7 +12,7 @@ use crate::scheduled;
 use crate::table::{self, Column};
 use crate::units;
 use lockwright_analysis::{
-    Analysis, Failure, Growth, Sensitivity, Term, analyse, charge, explain, partitioned, sensitivity,
+    Analysis, Failure, Growth, Sensitivity, Term, analyse, charge, explain, partitioned, sensitivity, tighten,
 };
 use lockwright_model::format::nearest;
 use lockwright_model::{Duration, Overheads, Protocol, Scheduler, System, TaskId};
@@ -45,9 +45,19 @@ pub fn check(arguments: &Check, console: &Console) -> Result<Exit, Exit> {
         console.error(format!("the overheads cannot be charged: {}", why.message), &why.help);
         Exit::BadInput
     })?;
+    if arguments.bound == BoundChoice::Lp && (arguments.explain.is_some() || arguments.sensitivity) {
+        console.error("--bound lp goes with neither --explain nor --sensitivity", "leave one of them out");
+        return Err(Exit::BadInput);
+    }
     let task = arguments.explain.as_deref().map(|name| find_task(system, name, console)).transpose()?;
     let answer = |protocol: Protocol| {
-        let analysis: Analysis = analyse(&charged, protocol);
+        let mut analysis: Analysis = analyse(&charged, protocol);
+        if arguments.bound == BoundChoice::Lp
+            && let Err(why) = tighten(&charged, &mut analysis)
+        {
+            let why = tame(&why.describe(&charged));
+            console.note(format!("under {protocol} the linear program gives no bounds: {why}"));
+        }
         let mut report = Report::of_bounds(&charged, &analysis);
         // Behind them stand interrupts, which nobody asked for.
         report.rows.retain(|row| row.task.index() < system.tasks().len());

@@ -101,8 +101,8 @@ pub struct TestResult {
 pub struct TaskResult {
     /// Unique in its system.
     pub name: String,
-    /// Where it executes, from 0.
-    pub cpu: u16,
+    /// Where it executes, from 0; null under a global scheduler.
+    pub cpu: Option<u16>,
     /// Greater is more urgent.
     pub priority: u32,
     /// Worst-case execution time of one job.
@@ -298,7 +298,7 @@ impl TaskResult {
         let ns = |time: Option<Duration>| time.map(Duration::as_ns);
         Self {
             name: task.name.clone(),
-            cpu: task.cpu.0,
+            cpu: (!system.scheduler().is_global()).then_some(task.cpu.0),
             priority: task.priority.level(),
             cost_ns: task.wcet.as_ns(),
             blocking_ns: ns(row.bound.blocking.and_then(|blocking| blocking.total())),

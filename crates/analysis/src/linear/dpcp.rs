@@ -3,9 +3,9 @@
 //! Letters: N(i,q) requests of one job of task i for q, L(i,q) the longest, n(x,q) = N(x,q) * ceil((R_i + R_x) / T_x)
 //! those of all jobs of x while one of i is pending, a(i,p) requests of one job of i for resources on p, P_i the
 //! processor of i. A resource conflicts with i if its ceiling is at least the priority of i.
-//! - Tasks of lower or equal priority, on p: direct or indirect delay by a(i,p) requests in all, for resources that
+//! - Tasks of lower priority, on p: direct or indirect delay by a(i,p) requests in all, for resources that
 //!   conflict.
-//! - A task x of higher priority, for q on p: at most the sum over own resources r on p of N(i,r) * N(x,q) *
+//! - A task x of higher or equal priority, for q on p: at most the sum over own resources r on p of N(i,r) * N(x,q) *
 //!   ceil((W_r + R_x) / T_x), W_r the longest wait for r, own section included: the least `W = L(i,r) + longest of lower or equal
 //!   priority that conflicts on p + sum over higher x, q on p of N(x,q) * ceil((W + R_x) / T_x) * L(x,q)`; as many as
 //!   there are where W_r exceeds R_i and D_i.
@@ -67,7 +67,7 @@ pub(super) fn bounds(view: &View, placed: &[usize]) -> Result<Vec<Blocked>, Fail
         for entry in view.entries.iter().filter(|entry| entry.task != i) {
             let (x, site) = (entry.task, placed[entry.resource]);
             let issued = product(entry.count, jobs[x])?;
-            let taken = if view.is_higher(i, x) {
+            let taken = if !view.is_lower(i, x) {
                 if site == here { issued } else { higher(view, i, placed, &waits, entry, site)?.min(issued) }
             } else if site == here && !view.is_local(i, x) {
                 issued
@@ -115,7 +115,7 @@ fn longest_wait(
     let start = sum(request.length, there.iter().find(conflicts).map_or(0, |entry| entry.length))?;
     Ok(wait(start, view.wait_most(i), |waited| {
         let mut delay = start;
-        for entry in there.iter().filter(|entry| view.is_higher(i, entry.task)) {
+        for entry in there.iter().filter(|entry| entry.task != i && !view.is_lower(i, entry.task)) {
             add_product(&mut delay, product(entry.count, view.jobs(entry.task, waited)?)?, entry.length)?;
         }
         Ok(delay)

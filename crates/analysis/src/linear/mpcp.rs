@@ -5,7 +5,7 @@
 //! other task on its processor, the longest section whose ceiling there is at least that of q (a ceiling on p is the
 //! priority of the most urgent user elsewhere). W_q, the longest wait of i for q, is the least `W = longest g of
 //! lower + sum of g of equal + sum over x of higher priority of N(x,q) * ceil((W + R_x) / T_x) * g(x,q)`.
-//! - Direct delay, on q: by tasks of lower or equal priority N(i,q) in all; by a task x of higher priority N(i,q) *
+//! - Direct delay, on q: by tasks of lower priority N(i,q) in all, by each of equal priority N(i,q); by a task x of higher priority N(i,q) *
 //!   N(x,q) * ceil((W_q + R_x) / T_x), where W_q is at most R_i or D_i.
 //! - Indirect delay: a request of x for q preempts owners on its processor that delay i directly: at most as often as
 //!   requests of other tasks there, for other resources of no higher ceiling, delay directly; and all requests of x at
@@ -182,7 +182,7 @@ pub(super) fn bounds(view: &View, owners: &Owners) -> Result<Vec<Blocked>, Failu
                 continue;
             }
             let issued = product(entry.count, jobs[x])?;
-            let taken = if view.is_higher(i, x) {
+            let taken = if !view.is_lower(i, x) {
                 // Direct delay by these is limited by itself.
                 let taken = issued.min(direct[e].saturating_add(preempts.min(indirect[x])));
                 indirect[x] -= taken.saturating_sub(direct[e]);

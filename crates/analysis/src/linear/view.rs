@@ -141,6 +141,12 @@ impl View {
         self.rows[i].cluster == self.rows[x].cluster
     }
 
+    /// Is `x` less urgent than `i`? Requests of equal urgency are served as they come: each such task can be before one of `i`, where of the less
+    /// urgent one is.
+    pub fn is_lower(&self, i: usize, x: usize) -> bool {
+        self.rows[x].priority < self.rows[i].priority
+    }
+
     /// Is `x` more urgent than `i`?
     pub fn is_higher(&self, i: usize, x: usize) -> bool {
         self.rows[x].priority > self.rows[i].priority
