@@ -7,8 +7,8 @@ use std::path::Path;
 
 fn all() -> Vec<Vector> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("examples");
-    let files = std::fs::read_dir(folder).unwrap().map(|entry| std::fs::read_to_string(entry.unwrap().path()).unwrap());
-    files.flat_map(|text| read(&text).unwrap()).collect()
+    let paths = std::fs::read_dir(folder).expect("the examples").map(|entry| entry.expect("an example").path());
+    paths.flat_map(|path| read(&std::fs::read_to_string(path).expect("a file")).expect("examples")).collect()
 }
 
 #[test]
