@@ -12,6 +12,10 @@
 //!
 //! A waiter that was moved executes when it has the mutex, and not before.
 //!
+//! The kernel refuses to give a mutex to a waiter where that would close a cycle of owners, and a thread in that wait can then be woken by nothing but
+//! its deadline: the signal would be lost. A cycle goes through what the waiter holds. So one that holds another mutex with inheritance waits to be
+//! woken, and takes the mutex itself: what is a deadlock it is told. All others the kernel serves.
+//!
 //! A waiter that was woken or moved still says good-bye here. Who [destroys](RawCondvar::destroy) a condition variable waits for those.
 
 use super::cycle;
@@ -161,7 +165,8 @@ impl RawCondvar {
     }
 
     /// First part of a wait: the caller is counted, and gives the mutex back. `may_be_given`: the kernel may give it a mutex that inherits. Who
-    /// destroys the condition variable while it holds that mutex must not have to wait for such a one: it takes the mutex by itself.
+    /// destroys the condition variable while it holds that mutex must not have to wait for such a one: it takes the mutex by itself. So does, whatever
+    /// is allowed, who holds another mutex that inherits.
     ///
     /// # Errors
     /// Those of the unlock: then nothing has changed.

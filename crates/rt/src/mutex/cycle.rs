@@ -16,8 +16,8 @@
 
 use super::raw::{RawMutex, kind};
 use crate::guard::{Guard, Guarded};
-use crate::sys::sched::Tid;
 use crate::sys::futex::{self, Scope};
+use crate::sys::sched::Tid;
 use crate::sys::{clock, fork};
 use std::fmt;
 use std::sync::Once;

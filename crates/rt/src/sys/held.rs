@@ -107,3 +107,39 @@ fn robust_ones(head: *mut Head) -> i64 {
     }
     2
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::mutex::{Builder, Limit};
+
+    /// Whether a thread that takes these, in order, then holds two.
+    fn two_of(kinds: &[Builder]) -> bool {
+        let mutexes: Vec<_> = kinds.iter().map(|kind| kind.build_raw()).collect();
+        std::thread::scope(|scope| {
+            let counts = scope.spawn(|| {
+                assert!(!holds_two(), "a thread begins with none");
+                mutexes.iter().for_each(|mutex| drop(mutex.lock(Limit::Never)));
+                let two = holds_two();
+                mutexes.iter().for_each(|mutex| drop(mutex.unlock()));
+                assert!(!holds_two() && count::get() == 0, "all are given back");
+                two
+            });
+            counts.join().expect("a thread")
+        })
+    }
+
+    #[test]
+    fn each_thread_counts_what_inherits() {
+        let (inherits, none) = (Builder::new(), Builder::new().protocol(crate::mutex::Protocol::None));
+        let robust = inherits.robust_in_place();
+        let owned = inherits.kernel_owned(true);
+        for kind in [inherits, robust, owned] {
+            assert!(!two_of(&[kind]) && !two_of(&[none, kind]) && !two_of(&[none.robust_in_place(), kind]), "{kind:?}");
+            assert!(
+                [inherits, robust, owned].iter().all(|other| two_of(&[kind, *other]) && two_of(&[none, kind, *other]))
+            );
+        }
+        assert!(!two_of(&[none, none]));
+    }
+}
