@@ -7,8 +7,8 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 /// Longer than anything here takes, and shorter than the watchdog.
-const LONG: Duration = Duration::from_secs(8);
-const SHORT: Duration = Duration::from_secs(4);
+const LONG: Duration = Duration::from_secs(16);
+const SHORT: Duration = Duration::from_secs(8);
 
 /// What a waiter has besides the mutex it waits with.
 struct Board {
@@ -244,7 +244,7 @@ fn who_timed_out_asks_and_is_told() {
     let late = Player::enter(None, move || {
         let _kept = ours.kept.lock().expect("free");
         let shown = ours.shown.lock().expect("free");
-        end_of(ours.condvar.wait_for(shown, ms(300)).map(drop))
+        end_of(ours.condvar.wait_for(shown, ms(1_000)).map(drop))
     });
     until_waiting_at(late.tid, &board.condvar);
     let opponent = opponent(&board, LONG, |_| ());
