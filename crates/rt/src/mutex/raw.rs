@@ -17,7 +17,7 @@ use super::word::{self, Ask, DIED, FREE, GiveBack, HANDED, WAITERS, owner};
 use crate::sys::futex::{self, Clock, Deadline, Ended, Scope};
 use crate::sys::robust::{List, Node};
 use crate::sys::sched::{Tid, gettid};
-use crate::sys::{KeepErrno, SysError, clock};
+use crate::sys::{KeepErrno, SysError, clock, held};
 use std::fmt;
 use std::sync::atomic::{AtomicU8, AtomicU16, AtomicU32, Ordering};
 
@@ -66,8 +66,10 @@ const NOT_RECOVERABLE: u32 = 0x7fff_fffe;
 
 /// How often the kernel may answer "try again" before that counts as an error.
 const ATTEMPTS_MAX: u32 = 1_000;
-/// Of processes: how long the waiter that was handed a mutex may take before it counts as dead, and the mutex as handed to whoever finds that.
-const HANDED_GRACE_NS: u64 = 50_000_000;
+/// Of processes: how long the waiter that was handed a mutex may take before it counts as dead, and the mutex as handed to whoever finds that: in
+/// ticks since the first who found it so, whoever that was. 50 to 67 ms.
+const HANDED_TICKS: u8 = 4;
+const TICK_NS: u64 = 1 << 24;
 
 /// A mutex, as memory. Never move it while anybody uses it.
 #[repr(C)]
@@ -83,7 +85,8 @@ pub struct RawMutex {
     /// Real-time threads that wait, where that is asked for.
     urgent: AtomicU16,
     ceiling: AtomicU8,
-    unused: AtomicU8,
+    /// Tick at which somebody found it handed to another; 0 where nobody did.
+    handed_at: AtomicU8,
     node: Node,
 }
 
@@ -157,7 +160,7 @@ impl RawMutex {
             kind: AtomicU32::new(kind),
             urgent: AtomicU16::new(0),
             ceiling: AtomicU8::new(ceiling),
-            unused: AtomicU8::new(0),
+            handed_at: AtomicU8::new(0),
             node: Node::new(),
         }
     }
@@ -285,6 +288,9 @@ impl RawMutex {
         let (me, kind) = (gettid(), self.kind());
         // ORDERING: Acquire pairs with the Release of the unlock.
         if kind & SLOW == 0 && self.word.compare_exchange(FREE, me.0, Ordering::Acquire, Ordering::Relaxed).is_ok() {
+            if kind & INHERIT != 0 {
+                held::took_one();
+            }
             return Ok(Acquired::Clean);
         }
         match kind & SLOW {
@@ -482,8 +488,10 @@ impl RawMutex {
                 list.insert(&self.node, inherits);
             }
         }
-        if let Some(list) = list {
-            list.end();
+        match list {
+            Some(list) => list.end(),
+            None if inherits && taken.is_ok() => held::took_one(),
+            None => {}
         }
         taken
     }
@@ -496,7 +504,8 @@ impl RawMutex {
         // BOUND: each round the word changed, a signal came, or a wait ended; until those before give back.
         loop {
             let word = self.word.load(Ordering::Relaxed);
-            match word::ask(word, me.0, has_waited, was_woken) {
+            let is_left = word == HANDED && Self::scope(kind) == Scope::Shared && self.is_heir_late();
+            match word::ask(word, me.0, has_waited, was_woken || is_left) {
                 Ask::Take { word: taken, died } => {
                     // ORDERING: Acquire pairs with the Release of who gave back.
                     if self.word.compare_exchange(word, taken, Ordering::Acquire, Ordering::Relaxed).is_ok() {
@@ -522,6 +531,25 @@ impl RawMutex {
         }
     }
 
+    /// Of a mutex that was handed over: whether whom it belongs to did not take it for so long that it will not.
+    ///
+    /// Attempts of any length count together, so who only tries gets it, too: but for one whose attempts are 255 ticks (4.3 s) apart, or a multiple.
+    /// A mark that outlasts a hand-over can only make an heir's turn another's, which it sees by the word.
+    #[cold]
+    fn is_heir_late(&self) -> bool {
+        let tick = (clock::now_ns() / TICK_NS % 255) as u8 + 1;
+        // ORDERING: Acquire pairs with the Release of the hand-over, which clears the mark.
+        if self.word.load(Ordering::Acquire) != HANDED {
+            return false;
+        }
+        // ORDERING: Relaxed: a time, and nothing else.
+        match self.handed_at.compare_exchange(0, tick, Ordering::Relaxed, Ordering::Relaxed) {
+            Ok(_) => false,
+            Err(first) if tick >= first => tick - first >= HANDED_TICKS,
+            Err(first) => tick + (255 - first) >= HANDED_TICKS,
+        }
+    }
+
     /// Says whether it was woken.
     fn wait(&self, kind: u32, word: u32, limit: Limit) -> Result<bool, RawError> {
         let scope = Self::scope(kind);
@@ -535,11 +563,11 @@ impl RawMutex {
                 Clock::Realtime => clock::time_of_day_ns(),
             };
             let clock = until.map_or(Clock::Monotonic, |until| until.clock);
-            let grace = Deadline { clock, at_ns: now_ns(clock) + HANDED_GRACE_NS };
+            let grace = Deadline { clock, at_ns: now_ns(clock) + u64::from(HANDED_TICKS) * TICK_NS };
             if until.is_none_or(|until| grace.at_ns < until.at_ns) {
                 return match futex::wait_in(scope, &self.word, word, Some(grace)) {
-                    // Who was woken has ended since.
-                    Ended::TimedOut => Ok(true),
+                    // Who was woken has ended since, perhaps: the next look says it.
+                    Ended::TimedOut => Ok(false),
                     ended => Self::woken(ended),
                 };
             }
@@ -681,6 +709,9 @@ impl RawMutex {
             && (kind & TYPE != RECURSIVE || self.depth.load(Ordering::Relaxed) == 0)
             && self.word.compare_exchange(me.0, FREE, Ordering::Release, Ordering::Relaxed).is_ok()
         {
+            if kind & INHERIT != 0 {
+                held::gave_one_back();
+            }
             return Ok(());
         }
         match kind & SLOW {
@@ -720,7 +751,11 @@ impl RawMutex {
     /// Unlinks a robust one, and gives the word back.
     fn give_back_taken(&self, me: Tid, kind: u32) -> Result<(), RawError> {
         if kind & ROBUST == 0 {
-            return self.give_word_back(me, kind);
+            let given = self.give_word_back(me, kind);
+            if kind & INHERIT != 0 && given.is_ok() {
+                held::gave_one_back();
+            }
+            return given;
         }
         let list = List::of_this_thread().map_err(RawError::Sys)?;
         list.begin(&self.node, kind & INHERIT != 0);
@@ -770,6 +805,8 @@ impl RawMutex {
                     futex::wake_in(scope, address, if is_lost { i32::MAX } else { 1 });
                 }
                 GiveBack::Hand(handed) => {
+                    // ORDERING: Relaxed: ordered by the store of the word.
+                    self.handed_at.store(0, Ordering::Relaxed);
                     self.word.store(handed, Ordering::Release);
                     // Nobody there: who announced itself gave up, or has yet to wait. The latter is woken below, or sees that it is free.
                     if futex::wake_in(scope, address, 1) == 0

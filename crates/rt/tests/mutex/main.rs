@@ -5,6 +5,7 @@
 
 mod ceilings;
 mod condvar;
+mod condvar_deadlock;
 mod condvar_mixed;
 mod condvar_stress;
 mod counting;
