@@ -333,44 +333,11 @@ pub unsafe extern "C" fn pthread_mutex_setprioceiling(
     }
 }
 
-/// Other names of the same, for programs that were linked long ago.
-mod old {
-    use super::RawMutex;
-    use libc::c_int;
-
-    #[unsafe(no_mangle)]
-    pub unsafe extern "C" fn pthread_mutex_consistent_np(mutex: *mut RawMutex) -> c_int {
-        // SAFETY: promised by the caller.
-        unsafe { super::pthread_mutex_consistent(mutex) }
-    }
-
-    #[unsafe(no_mangle)]
-    pub unsafe extern "C" fn __pthread_mutex_init(mutex: *mut RawMutex, attributes: *const u32) -> c_int {
-        // SAFETY: promised by the caller.
-        unsafe { super::pthread_mutex_init(mutex, attributes) }
-    }
-
-    #[unsafe(no_mangle)]
-    pub unsafe extern "C" fn __pthread_mutex_destroy(mutex: *mut RawMutex) -> c_int {
-        // SAFETY: promised by the caller.
-        unsafe { super::pthread_mutex_destroy(mutex) }
-    }
-
-    #[unsafe(no_mangle)]
-    pub unsafe extern "C" fn __pthread_mutex_lock(mutex: *mut RawMutex) -> c_int {
-        // SAFETY: promised by the caller.
-        unsafe { super::pthread_mutex_lock(mutex) }
-    }
-
-    #[unsafe(no_mangle)]
-    pub unsafe extern "C" fn __pthread_mutex_trylock(mutex: *mut RawMutex) -> c_int {
-        // SAFETY: promised by the caller.
-        unsafe { super::pthread_mutex_trylock(mutex) }
-    }
-
-    #[unsafe(no_mangle)]
-    pub unsafe extern "C" fn __pthread_mutex_unlock(mutex: *mut RawMutex) -> c_int {
-        // SAFETY: promised by the caller.
-        unsafe { super::pthread_mutex_unlock(mutex) }
-    }
+other_names! {
+    pthread_mutex_consistent_np(mutex: *mut RawMutex) = pthread_mutex_consistent;
+    __pthread_mutex_init(mutex: *mut RawMutex, attributes: *const u32) = pthread_mutex_init;
+    __pthread_mutex_destroy(mutex: *mut RawMutex) = pthread_mutex_destroy;
+    __pthread_mutex_lock(mutex: *mut RawMutex) = pthread_mutex_lock;
+    __pthread_mutex_trylock(mutex: *mut RawMutex) = pthread_mutex_trylock;
+    __pthread_mutex_unlock(mutex: *mut RawMutex) = pthread_mutex_unlock;
 }

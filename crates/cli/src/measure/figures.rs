@@ -1,17 +1,10 @@
 //! The figures of `measure`: costs alone, delays over the rate, and hand-overs over the waiters.
 
-use crate::console::Console;
-use crate::exit::Exit;
-use crate::export::ResultFolder;
 use crate::figure::{BLUE, Figure, GREEN, Mark, ORANGE, Series, Vertical};
 use crate::json::{LockArrivals, LockContention, LockCost, LocksOutput, MutexHandOver, MutexOutput};
-use crate::units;
 
-/// Writes what there is of costs, warm and cold, and of delays, under each kind of arrivals.
-///
-/// # Errors
-/// Says why one cannot be written.
-pub fn write(output: &LocksOutput, folder: &ResultFolder, console: &Console) -> Result<(), Exit> {
+/// What there is of costs, warm and cold, and of delays, under each kind of arrivals.
+pub fn of_locks(output: &LocksOutput) -> Vec<(String, Figure)> {
     let mut figures = costs(&output.costs);
     for arrivals in [LockArrivals::Equal, LockArrivals::Rising] {
         let name = arrivals.name();
@@ -30,27 +23,16 @@ pub fn write(output: &LocksOutput, folder: &ResultFolder, console: &Console) -> 
             ));
         }
     }
-    save(&figures, folder, console)
+    figures
 }
 
-/// Writes what there is of costs, warm and cold, and of hand-overs.
-///
-/// # Errors
-/// Says why one cannot be written.
-pub fn write_mutex(output: &MutexOutput, folder: &ResultFolder, console: &Console) -> Result<(), Exit> {
+/// What there is of costs, warm and cold, and of hand-overs.
+pub fn of_mutexes(output: &MutexOutput) -> Vec<(String, Figure)> {
     let mut figures = costs(&output.costs);
     if !output.hand_over.is_empty() {
         figures.push(("hand-over.svg".to_owned(), hand_over(&output.hand_over)));
     }
-    save(&figures, folder, console)
-}
-
-fn save(figures: &[(String, Figure)], folder: &ResultFolder, console: &Console) -> Result<(), Exit> {
-    for (name, figure) in figures {
-        folder.write(name, figure.to_svg(), console)?;
-    }
-    console.note(format!("{} in {}", units::count(figures.len() as u64, "figure"), folder.path().display()));
-    Ok(())
+    figures
 }
 
 fn costs(costs: &[LockCost]) -> Vec<(String, Figure)> {

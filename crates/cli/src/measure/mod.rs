@@ -1,6 +1,7 @@
 //! `lockwright measure`: what locks cost on this machine.
 
 mod figures;
+mod frame;
 mod locks;
 mod mutex;
 
@@ -9,7 +10,6 @@ use crate::console::Console;
 use crate::exit::Exit;
 use crate::json::LockCost;
 use crate::table::{self, Column};
-use lockwright::RunError;
 use lockwright::measure::{Cost, Costs};
 
 /// Does `measure`.
@@ -21,16 +21,6 @@ pub fn measure(arguments: &Measure, console: &Console) -> Result<Exit, Exit> {
         Measure::Locks(arguments) => locks::locks(arguments, console),
         Measure::Mutex(arguments) => mutex::mutex(arguments, console),
     }
-}
-
-fn refuse(error: &RunError, console: &Console) -> Exit {
-    let message = match error {
-        RunError::Stuck { tasks } => format!("{} of the measuring threads did not come back from a lock", tasks.len()),
-        _ => error.to_string(),
-    };
-    let help = "`lockwright doctor` says what this machine lacks; `--alone` needs no permission";
-    console.error(format!("cannot measure: {message}"), help);
-    Exit::Machine
 }
 
 fn cost_result(cost: &Cost) -> LockCost {
