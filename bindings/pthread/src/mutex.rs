@@ -115,15 +115,12 @@ unsafe fn lock(mutex: *mut RawMutex, limit: Limit) -> c_int {
         Ok(mutex) => mutex,
         Err(errno) => return errno,
     };
-    match mutex.lock(limit) {
-        Ok(Acquired::Clean) => 0,
-        other => not_simply(mutex, limit, other),
-    }
+    if mutex.take_simply() { 0 } else { lock_otherwise(mutex, limit) }
 }
 
-/// It came otherwise than it should, or did not.
 #[cold]
-fn not_simply(mutex: &RawMutex, limit: Limit, taken: Result<Acquired, RawError>) -> c_int {
+fn lock_otherwise(mutex: &RawMutex, limit: Limit) -> c_int {
+    let taken = mutex.lock(limit);
     match &taken {
         Err(error) if stays(mutex, limit, error) => stay(mutex, limit),
         Err(RawError::Deadlock(_)) if !mutex.is_mine() => confirm(mutex, limit),
@@ -260,20 +257,18 @@ pub unsafe extern "C" fn pthread_mutex_unlock(mutex: *mut RawMutex) -> c_int {
         Ok(mutex) => mutex,
         Err(errno) => return errno,
     };
-    match mutex.unlock() {
-        Ok(()) => 0,
-        Err(error) => not_given(mutex, &error),
-    }
+    if mutex.give_back_simply() { 0 } else { unlock_otherwise(mutex) }
 }
 
 #[cold]
-fn not_given(mutex: &RawMutex, error: &RawError) -> c_int {
+fn unlock_otherwise(mutex: &RawMutex) -> c_int {
+    let Err(error) = mutex.unlock() else { return 0 };
     // A child process gives back what its thread took in the parent, as handlers of `fork` do. The kernel knows such a mutex as the parent's.
     let is_converted = mutex.kind() & (CONVERTED | kind::SHARED) == CONVERTED;
-    if *error == RawError::NotOwner && is_converted && mutex.take_over(FORKED_FROM.get()) {
+    if error == RawError::NotOwner && is_converted && mutex.take_over(FORKED_FROM.get()) {
         return mutex.unlock().map_or_else(|error| number(&error), |()| 0);
     }
-    number(error)
+    number(&error)
 }
 
 #[unsafe(no_mangle)]
