@@ -325,8 +325,7 @@ impl RawMutex {
         if self.word.load(Ordering::Relaxed) != FREE || ceiling::rise(ceiling).is_err() {
             return false;
         }
-        // ORDERING: Acquire pairs with the Release of the unlock.
-        if self.word.compare_exchange(FREE, me.0, Ordering::Acquire, Ordering::Relaxed).is_err() {
+        if !self.take_free(me) {
             ceiling::fall(ceiling);
             return false;
         }
@@ -345,9 +344,7 @@ impl RawMutex {
     fn give_back_and_fall(&self, me: Tid, kind: u32) -> bool {
         // Read before the mutex is another's.
         let ceiling = self.ceiling();
-        // ORDERING: Release pairs with the Acquire of the lock. Relaxed: the owner's, and looked at only where that is the caller.
-        let given = (kind & TYPE != RECURSIVE || self.depth.load(Ordering::Relaxed) == 0)
-            && self.word.compare_exchange(me.0, FREE, Ordering::Release, Ordering::Relaxed).is_ok();
+        let given = self.is_taken_once(kind) && self.free(me);
         if given {
             ceiling::fall(ceiling);
         }
@@ -380,7 +377,7 @@ impl RawMutex {
         false
     }
 
-    /// Gives back a robust one that nobody waits for, and is healthy. Says whether it was.
+    /// Gives back a robust one that is [simply had](Self::is_simply_had), taken out of the list by `unlink`. Says whether it did.
     #[inline(always)]
     fn give_linked_back(&self, list: List, me: Tid, kind: u32, unlink: impl FnOnce(List)) -> bool {
         list.begin(&self.node, kind & INHERIT != 0);

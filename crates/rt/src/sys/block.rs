@@ -18,11 +18,11 @@ mod found {
     use std::arch::asm;
     use std::sync::atomic::{AtomicBool, Ordering};
 
-    /// Whether this is so here; false while that is not known. A place that is found would have to be read before the id can be; that a place is as
-    /// expected, the processor predicts.
+    /// Whether this is so here; false while that is not known. That a known place is right the processor predicts; a place that has to be looked up
+    /// it would have to read before the id.
     static FITS: AtomicBool = AtomicBool::new(false);
 
-    /// From the thread pointer to the thread's id, in bytes: as it is in all versions of glibc for this processor so far.
+    /// From the thread pointer to the thread's id, in bytes, under glibc 2.36.
     const TID_AT: usize = 720;
     /// To the head of the list of robust locks.
     const HEAD_AT: usize = TID_AT + 16;
