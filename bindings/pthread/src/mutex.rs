@@ -111,15 +111,15 @@ unsafe fn ready<'a>(mutex: *mut RawMutex) -> Result<&'a RawMutex, c_int> {
 #[inline(always)]
 unsafe fn lock(mutex: *mut RawMutex, limit: Limit) -> c_int {
     // SAFETY: promised by the caller.
-    let mutex = match unsafe { ready(mutex) } {
-        Ok(mutex) => mutex,
-        Err(errno) => return errno,
-    };
-    if mutex.take_simply() { 0 } else { lock_otherwise(mutex, limit) }
+    let known = unsafe { &*mutex };
+    if known.kind() & PREPARED != 0 && known.take_simply() { 0 } else { lock_otherwise(known, limit) }
 }
 
 #[cold]
 fn lock_otherwise(mutex: &RawMutex, limit: Limit) -> c_int {
+    if let Err(errno) = prepare(mutex) {
+        return errno;
+    }
     let taken = mutex.lock(limit);
     match &taken {
         Err(error) if stays(mutex, limit, error) => stay(mutex, limit),
@@ -253,15 +253,15 @@ pub unsafe extern "C" fn pthread_mutex_clocklock(mutex: *mut RawMutex, id: c_int
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pthread_mutex_unlock(mutex: *mut RawMutex) -> c_int {
     // SAFETY: promised by the caller. It is not looked at once it is given back.
-    let mutex = match unsafe { ready(mutex) } {
-        Ok(mutex) => mutex,
-        Err(errno) => return errno,
-    };
-    if mutex.give_back_simply() { 0 } else { unlock_otherwise(mutex) }
+    let known = unsafe { &*mutex };
+    if known.kind() & PREPARED != 0 && known.give_back_simply() { 0 } else { unlock_otherwise(known) }
 }
 
 #[cold]
 fn unlock_otherwise(mutex: &RawMutex) -> c_int {
+    if let Err(errno) = prepare(mutex) {
+        return errno;
+    }
     let Err(error) = mutex.unlock() else { return 0 };
     // A child process gives back what its thread took in the parent, as handlers of `fork` do. The kernel knows such a mutex as the parent's.
     let is_converted = mutex.kind() & (CONVERTED | kind::SHARED) == CONVERTED;

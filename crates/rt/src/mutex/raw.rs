@@ -290,7 +290,7 @@ impl RawMutex {
     ///
     /// An exchange of the word waits for all stores before it, also those of a call and of the registers saved for one. So this is inlined, and
     /// whatever is called is called last.
-    #[inline]
+    #[inline(always)]
     pub fn take_simply(&self) -> bool {
         let kind = self.kind();
         match block() {
@@ -696,7 +696,7 @@ impl RawMutex {
 
     /// Gives it back if the caller has it, as it should be, and nobody waits for it. Says whether it was given back; where not, it is as it was, and
     /// [`RawMutex::unlock`] knows why. Made as [`RawMutex::take_simply`].
-    #[inline]
+    #[inline(always)]
     pub fn give_back_simply(&self) -> bool {
         let kind = self.kind();
         match block() {
