@@ -207,7 +207,8 @@ pub enum Measure {
     /// Mutexes, ours beside the C library's: alone, and from one owner to the next behind many waiters
     ///
     /// The hand-over is on one CPU: an owner gives back to waiters more urgent than itself, and the time until the first of them
-    /// executes is taken. That, and ceilings, need the right to real-time priorities; `--alone` does without.
+    /// executes is taken, with caches as they are and with empty ones. That, and ceilings, need the right to real-time priorities;
+    /// `--alone` does without.
     #[command(after_help = with(MUTEX_EXAMPLES, STATUSES))]
     Mutex(Mutexes),
 }
@@ -240,7 +241,7 @@ pub struct Mutexes {
     /// How many threads wait; several with commas between them
     #[arg(long, value_name = "LIST", value_delimiter = ',', default_value = "1,2,5,10,15,50,100,500,1000,2000", value_parser = up_to(10_000))]
     pub waiters: Vec<usize>,
-    /// How many hand-overs for each number of waiters
+    /// How many hand-overs for each number of waiters, with warm caches and with cold ones
     #[arg(long, value_name = "N", default_value_t = 101, value_parser = up_to(100_000))]
     pub rounds: usize,
     #[command(flatten)]

@@ -26,18 +26,23 @@ pub fn of_locks(output: &LocksOutput) -> Vec<(String, Figure)> {
     figures
 }
 
-/// What there is of costs, warm and cold, and of hand-overs.
+/// What there is of costs and of hand-overs, warm and cold.
 pub fn of_mutexes(output: &MutexOutput) -> Vec<(String, Figure)> {
     let mut figures = costs(&output.costs);
-    if !output.hand_over.is_empty() {
-        figures.push(("hand-over.svg".to_owned(), hand_over(&output.hand_over)));
+    for cold in [false, true] {
+        let seen: Vec<&MutexHandOver> = output.hand_over.iter().filter(|seen| seen.cold == cold).collect();
+        if !seen.is_empty() {
+            let caches = super::caches(cold);
+            figures.push((format!("hand-over-{caches}.svg"), hand_over(&seen, caches)));
+        }
     }
     figures
 }
 
 fn costs(costs: &[LockCost]) -> Vec<(String, Figure)> {
     let mut figures = Vec::new();
-    for (name, cold) in [("warm", false), ("cold", true)] {
+    for cold in [false, true] {
+        let name = super::caches(cold);
         let costs: Vec<&LockCost> = costs.iter().filter(|cost| cost.cold == cold).collect();
         if !costs.is_empty() {
             figures.push((format!("cost-{name}.svg"), cost(&costs, name)));
@@ -46,7 +51,7 @@ fn costs(costs: &[LockCost]) -> Vec<(String, Figure)> {
     figures
 }
 
-fn hand_over(seen: &[MutexHandOver]) -> Figure {
+fn hand_over(seen: &[&MutexHandOver], caches: &str) -> Figure {
     let series = |(number, lock): (usize, &str)| {
         let of_lock = seen.iter().filter(|seen| seen.lock == lock);
         Series {
@@ -61,7 +66,7 @@ fn hand_over(seen: &[MutexHandOver]) -> Figure {
     locks.dedup();
     let most = seen.iter().map(|seen| seen.median_ns).max().unwrap_or(0) as f64 / 1e3;
     Figure {
-        title: "from an unlock until the first waiter executes, us (median)".into(),
+        title: format!("from an unlock until the first waiter executes, us (median, {caches} caches)"),
         x: "waiters",
         y: Vertical::UpTo(1.1 * most.max(0.001)),
         series: locks.into_iter().enumerate().map(series).collect(),

@@ -34,6 +34,11 @@ fn cost_result(cost: &Cost) -> LockCost {
     }
 }
 
+/// What caches are called.
+fn caches(cold: bool) -> &'static str {
+    if cold { "cold" } else { "warm" }
+}
+
 /// A table of costs without contention.
 fn costs_as_text(measured: &Costs, costs: &[LockCost]) -> String {
     let readings = measured.readings();
@@ -44,7 +49,7 @@ fn costs_as_text(measured: &Costs, costs: &[LockCost]) -> String {
     );
     text.push_str(&table::draw(&[
         Column::words("lock", each(|cost| cost.lock.clone())),
-        Column::words("caches", each(|cost| if cost.cold { "cold" } else { "warm" }.to_owned())),
+        Column::words("caches", each(|cost| caches(cost.cold).to_owned())),
         Column::numbers("min", each(|cost| cost.min_cycles.to_string())),
         Column::numbers("median", each(|cost| cost.median_cycles.to_string())),
         Column::numbers("p99.9", each(|cost| cost.p999_cycles.to_string())),

@@ -47,6 +47,7 @@ fn hand_over_result(seen: &HandOver) -> MutexHandOver {
     MutexHandOver {
         lock: seen.lock.to_owned(),
         waiters: seen.waiters,
+        cold: seen.cold,
         rounds: seen.ns.len(),
         min_ns: seen.quantile(0.0),
         median_ns: seen.quantile(0.5),
@@ -66,6 +67,7 @@ fn as_text(costs: &Costs, output: &MutexOutput) -> String {
     text.push_str(&table::draw(&[
         Column::numbers("waiters", each(|seen| seen.waiters.to_string())),
         Column::words("mutex", each(|seen| seen.lock.clone())),
+        Column::words("caches", each(|seen| super::caches(seen.cold).to_owned())),
         Column::numbers("min us", output.hand_over.iter().map(|seen| us(seen.min_ns))),
         Column::numbers("median", output.hand_over.iter().map(|seen| us(seen.median_ns))),
         Column::numbers("p90", output.hand_over.iter().map(|seen| us(seen.p90_ns))),

@@ -14,6 +14,7 @@
 use super::ceiling;
 use super::cycle::{self, Cycle};
 use super::word::{self, Ask, DIED, FREE, GiveBack, HANDED, WAITERS, owner};
+use crate::sys::block::block;
 use crate::sys::futex::{self, Clock, Deadline, Ended, Scope};
 use crate::sys::robust::{List, Node};
 use crate::sys::sched::{Tid, gettid};
@@ -285,19 +286,58 @@ impl RawMutex {
     /// Without contention one exchange of the word, where the kind has no more to do. Otherwise `limit`, and until those before give back.
     #[inline]
     pub fn lock(&self, limit: Limit) -> Result<Acquired, RawError> {
-        let (me, kind) = (gettid(), self.kind());
-        // ORDERING: Acquire pairs with the Release of the unlock.
-        if kind & SLOW == 0 && self.word.compare_exchange(FREE, me.0, Ordering::Acquire, Ordering::Relaxed).is_ok() {
-            if kind & INHERIT != 0 {
-                held::took_one();
-            }
-            return Ok(Acquired::Clean);
+        if self.take_simply() { Ok(Acquired::Clean) } else { self.lock_slow(limit) }
+    }
+
+    /// Takes it if it is free and healthy, and its kind lets that be done here. Says whether it came; where not, [`RawMutex::lock`] knows why.
+    ///
+    /// An exchange of the word waits for all stores before it, also those of a call and of the registers saved for one. So this is inlined, and
+    /// whatever is called is called last.
+    #[inline(always)]
+    pub fn take_simply(&self) -> bool {
+        let kind = self.kind();
+        match block() {
+            Some(block) if kind & SLOW == 0 => self.take_plain(Tid(block.tid()), kind),
+            Some(block) if kind & SLOW == ROBUST => self.take_linked(List::of(block), Tid(block.tid()), kind),
+            _ => self.take_simply_asking(kind),
         }
+    }
+
+    /// With calls for what is not at hand.
+    #[inline(never)]
+    fn take_simply_asking(&self, kind: u32) -> bool {
         match kind & SLOW {
-            ROBUST if self.take_linked(me, kind) => Ok(Acquired::Clean),
-            PROTECT if self.take_risen(me) => Ok(Acquired::Clean),
-            _ => self.lock_slow(me, kind, limit),
+            0 => self.take_plain(gettid(), kind),
+            ROBUST => List::of_this_thread().is_ok_and(|list| self.take_linked(list, gettid(), kind)),
+            PROTECT => self.take_risen(gettid()),
+            _ => false,
         }
+    }
+
+    #[inline(always)]
+    fn take_free(&self, me: Tid) -> bool {
+        // ORDERING: Acquire pairs with the Release of the unlock.
+        self.word.compare_exchange(FREE, me.0, Ordering::Acquire, Ordering::Relaxed).is_ok()
+    }
+
+    /// Takes one of those that nothing else is done for, if it is free. What inherits is counted.
+    #[inline(always)]
+    fn take_plain(&self, me: Tid, kind: u32) -> bool {
+        let is_taken = self.take_free(me);
+        if is_taken && kind & INHERIT != 0 {
+            held::took_one();
+        }
+        is_taken
+    }
+
+    /// The other way.
+    #[inline(always)]
+    fn give_plain_back(&self, me: Tid, kind: u32) -> bool {
+        let is_given = self.is_taken_once(kind) && self.free(me);
+        if is_given && kind & INHERIT != 0 {
+            held::gave_one_back();
+        }
+        is_given
     }
 
     /// Takes one that protects and is free. Says whether it was.
@@ -308,8 +348,7 @@ impl RawMutex {
         if self.word.load(Ordering::Relaxed) != FREE || ceiling::rise(ceiling).is_err() {
             return false;
         }
-        // ORDERING: Acquire pairs with the Release of the unlock.
-        if self.word.compare_exchange(FREE, me.0, Ordering::Acquire, Ordering::Relaxed).is_err() {
+        if !self.take_free(me) {
             ceiling::fall(ceiling);
             return false;
         }
@@ -328,9 +367,7 @@ impl RawMutex {
     fn give_back_and_fall(&self, me: Tid, kind: u32) -> bool {
         // Read before the mutex is another's.
         let ceiling = self.ceiling();
-        // ORDERING: Release pairs with the Acquire of the lock. Relaxed: the owner's, and looked at only where that is the caller.
-        let given = (kind & TYPE != RECURSIVE || self.depth.load(Ordering::Relaxed) == 0)
-            && self.word.compare_exchange(me.0, FREE, Ordering::Release, Ordering::Relaxed).is_ok();
+        let given = self.is_taken_once(kind) && self.free(me);
         if given {
             ceiling::fall(ceiling);
         }
@@ -338,13 +375,11 @@ impl RawMutex {
     }
 
     /// Takes and links a robust one that is free and healthy. Says whether it was.
-    #[inline(never)]
-    fn take_linked(&self, me: Tid, kind: u32) -> bool {
-        let Ok(list) = List::of_this_thread() else { return false };
+    #[inline(always)]
+    fn take_linked(&self, list: List, me: Tid, kind: u32) -> bool {
         let inherits = kind & INHERIT != 0;
         list.begin(&self.node, inherits);
-        // ORDERING: Acquire pairs with the Release of the unlock.
-        if self.word.compare_exchange(FREE, me.0, Ordering::Acquire, Ordering::Relaxed).is_err() {
+        if !self.take_free(me) {
             list.end();
             return false;
         }
@@ -365,26 +400,23 @@ impl RawMutex {
         false
     }
 
-    /// Gives back a robust one that nobody waits for, and is healthy. Says whether it was.
-    #[inline(never)]
-    fn give_linked_back(&self, me: Tid, kind: u32) -> bool {
-        let Ok(list) = List::of_this_thread() else { return false };
-        // ORDERING: Relaxed: who reads its own id there wrote it, and the state is the owner's.
-        let is_plain = self.word.load(Ordering::Relaxed) == me.0
-            && self.state.load(Ordering::Relaxed) == 0
-            && (kind & TYPE != RECURSIVE || self.depth.load(Ordering::Relaxed) == 0);
-        if !is_plain {
-            return false;
-        }
-        let inherits = kind & INHERIT != 0;
-        list.begin(&self.node, inherits);
-        list.remove(&self.node);
-        // ORDERING: Release pairs with the Acquire of the lock.
-        if self.word.compare_exchange(me.0, FREE, Ordering::Release, Ordering::Relaxed).is_err() {
+    /// Gives back a robust one that is [simply had](Self::is_simply_had), taken out of the list by `unlink`. Says whether it did.
+    #[inline(always)]
+    fn give_linked_back(&self, list: List, me: Tid, kind: u32, unlink: impl FnOnce(List)) -> bool {
+        list.begin(&self.node, kind & INHERIT != 0);
+        unlink(list);
+        if !self.free(me) {
             return self.give_waited_back(list, me, kind);
         }
         list.end();
         true
+    }
+
+    /// Whether it is the caller's, taken once, and nobody waited for it then.
+    #[inline(always)]
+    fn is_simply_had(&self, me: Tid, kind: u32) -> bool {
+        // ORDERING: Relaxed: who reads its own id there wrote it, and the state is the owner's.
+        self.word.load(Ordering::Relaxed) == me.0 && self.state.load(Ordering::Relaxed) == 0 && self.is_taken_once(kind)
     }
 
     /// Somebody has come to wait meanwhile.
@@ -396,8 +428,9 @@ impl RawMutex {
     }
 
     #[cold]
-    fn lock_slow(&self, me: Tid, kind: u32, limit: Limit) -> Result<Acquired, RawError> {
+    fn lock_slow(&self, limit: Limit) -> Result<Acquired, RawError> {
         let _errno = KeepErrno::new();
+        let (me, kind) = (gettid(), self.kind());
         // ORDERING: Relaxed: who reads its own id there wrote it.
         if owner(self.word.load(Ordering::Relaxed)) == me.0 {
             match (kind & TYPE, limit) {
@@ -703,27 +736,58 @@ impl RawMutex {
     /// One exchange of the word; where somebody waits, one system call, or three.
     #[inline]
     pub fn unlock(&self) -> Result<(), RawError> {
-        let (me, kind) = (gettid(), self.kind());
-        // ORDERING: Release pairs with the Acquire of the lock.
-        if kind & SLOW == 0
-            && (kind & TYPE != RECURSIVE || self.depth.load(Ordering::Relaxed) == 0)
-            && self.word.compare_exchange(me.0, FREE, Ordering::Release, Ordering::Relaxed).is_ok()
-        {
-            if kind & INHERIT != 0 {
-                held::gave_one_back();
+        if self.give_back_simply() { Ok(()) } else { self.unlock_slow() }
+    }
+
+    /// Gives it back if the caller has it, as it should be, and nobody waits for it. Says whether it was given back; where not, it is as it was, and
+    /// [`RawMutex::unlock`] knows why. Made as [`RawMutex::take_simply`].
+    #[inline(always)]
+    pub fn give_back_simply(&self) -> bool {
+        let kind = self.kind();
+        match block() {
+            Some(block) if kind & SLOW == 0 => self.give_plain_back(Tid(block.tid()), kind),
+            Some(block) if kind & SLOW == ROBUST => {
+                let (me, list) = (Tid(block.tid()), List::of(block));
+                if !self.is_simply_had(me, kind) || !list.is_first(&self.node, kind & INHERIT != 0) {
+                    return self.give_back_simply_asking(kind);
+                }
+                self.give_linked_back(list, me, kind, |list| list.remove_first(&self.node))
             }
-            return Ok(());
-        }
-        match kind & SLOW {
-            ROBUST if self.give_linked_back(me, kind) => Ok(()),
-            PROTECT if self.give_back_and_fall(me, kind) => Ok(()),
-            _ => self.unlock_slow(me, kind),
+            _ => self.give_back_simply_asking(kind),
         }
     }
 
+    /// With calls for what is not at hand.
+    #[inline(never)]
+    fn give_back_simply_asking(&self, kind: u32) -> bool {
+        let me = gettid();
+        match kind & SLOW {
+            0 => self.give_plain_back(me, kind),
+            ROBUST if self.is_simply_had(me, kind) => List::of_this_thread()
+                .is_ok_and(|list| self.give_linked_back(list, me, kind, |list| list.remove(&self.node))),
+            PROTECT => self.give_back_and_fall(me, kind),
+            _ => false,
+        }
+    }
+
+    /// For the owner; looked at by others it says nothing.
+    #[inline(always)]
+    fn is_taken_once(&self, kind: u32) -> bool {
+        // ORDERING: Relaxed: the owner's.
+        kind & TYPE != RECURSIVE || self.depth.load(Ordering::Relaxed) == 0
+    }
+
+    /// Where it is the caller's, and nobody waits.
+    #[inline(always)]
+    fn free(&self, me: Tid) -> bool {
+        // ORDERING: Release pairs with the Acquire of the lock.
+        self.word.compare_exchange(me.0, FREE, Ordering::Release, Ordering::Relaxed).is_ok()
+    }
+
     #[cold]
-    fn unlock_slow(&self, me: Tid, kind: u32) -> Result<(), RawError> {
+    fn unlock_slow(&self) -> Result<(), RawError> {
         let _errno = KeepErrno::new();
+        let (me, kind) = (gettid(), self.kind());
         // ORDERING: Relaxed, here and below: who reads its own id there wrote it, and the rest is the owner's.
         let has = owner(self.word.load(Ordering::Relaxed)) == me.0;
         if asks_who_has_it(kind) && !has {

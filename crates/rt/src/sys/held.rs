@@ -87,7 +87,7 @@ pub(crate) fn gave_one_back() {
 ///
 /// BOUND: LINKS_MAX steps.
 pub(crate) fn holds_two() -> bool {
-    let head = block::head().or_else(|| robust::registered().ok());
+    let head = block::block().map(block::Block::head).or_else(|| robust::registered().ok());
     let robust = head.map_or(0, robust_ones);
     i64::from(count::get()) + robust > 1
 }

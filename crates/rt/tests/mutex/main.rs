@@ -17,4 +17,5 @@ mod inheritance;
 mod killed;
 #[path = "../realtime/machine.rs"]
 mod machine;
+mod robust_list;
 mod support;
