@@ -1,6 +1,9 @@
-//! Compiles what Rust cannot say: a call out of which the thread may be cancelled.
+//! Compiles what Rust cannot say: a call out of which the thread may be cancelled. And the name the loader knows the library by.
 
 fn main() {
+    println!("cargo::rerun-if-changed=build.rs");
+    // Preloaded by its name or by a path, it is the same library.
+    println!("cargo::rustc-cdylib-link-arg=-Wl,-soname,liblockwright_pthread.so");
     println!("cargo::rerun-if-changed=src/suspend.c");
     // Unwinding starts inside it, at any instruction.
     cc::Build::new()

@@ -1,8 +1,9 @@
 //! Chores of the project: `cargo xtask test` is set-up and every test in one command.
 #![forbid(unsafe_code)]
 
-mod c;
 mod examples;
+mod install;
+mod installed;
 mod tool;
 
 use std::process::ExitCode;
@@ -25,8 +26,16 @@ const CHORES: [Chore; 9] = [
     ("schema", "write docs/output.schema.json from the types it describes", Plain(schema)),
     ("vectors", "DIR [--time]: hold the analyses against the published examples in a folder", With(vectors)),
     ("header", "write bindings/c/include/lockwright.h from the sources of bindings/c", Plain(header)),
-    ("installed", "install the C library under target/, and build and run its examples with that", Plain(c::installed)),
-    ("install", "--prefix DIR [--libdir DIR] [--destdir DIR]: install the C library and its headers", With(c::install)),
+    (
+        "installed",
+        "install the C and the preload library under target/, and run programs with them",
+        Plain(installed::run),
+    ),
+    (
+        "install",
+        "--prefix DIR [--libdir DIR] [--destdir DIR]: install the same, and the headers",
+        With(install::install),
+    ),
 ];
 
 fn main() -> ExitCode {
@@ -73,7 +82,7 @@ fn test() -> Result<(), String> {
     tool::cargo(&["test", "--package", "lockwright-locks", "--all-features"])?;
     loom()?;
     shuttle()?;
-    c::installed()?;
+    installed::run()?;
     examples::run()
 }
 

@@ -69,6 +69,61 @@ static void one_of_a_cycle_is_told(uint32_t protocol) {
     pthread_barrier_destroy(&all_have_one);
 }
 
+static lw_cond_t signalled;
+static int waits;
+
+static void count_told(int answer, const lw_mutex_t *asked) {
+    lw_deadlock_link_t links[LINKS_MAX];
+    size_t length = 0;
+    if (answer == EDEADLK) {
+        __atomic_fetch_add(&told, 1, __ATOMIC_SEQ_CST);
+        EXPECT(0, lw_deadlock_cycle(links, LINKS_MAX, &length));
+        CHECK(length == 2 && links[0].thread == (uint32_t)syscall(SYS_gettid) && links[0].mutex == asked);
+    } else {
+        EXPECT(0, answer);
+    }
+}
+
+/* Has the first mutex, and waits for a signal with the second. */
+static void *waits_in_between(void *argument) {
+    EXPECT(0, lw_mutex_lock(&mutexes[0]));
+    EXPECT(0, lw_mutex_lock(&mutexes[1]));
+    waits = 1;
+    int answer = lw_cond_wait(&signalled, &mutexes[1]);
+    count_told(answer, &mutexes[1]);
+    if (answer == 0) {
+        EXPECT(0, lw_mutex_unlock(&mutexes[1]));
+    }
+    EXPECT(0, lw_mutex_unlock(&mutexes[0]));
+    return argument;
+}
+
+/* Who gave the signal has the second mutex, and asks for the first. */
+static void one_of_a_cycle_through_a_wait_is_told(uint32_t protocol) {
+    lw_mutex_options_t options = {.protocol = protocol, .unchecked = UNCHECKED};
+    told = waits = 0;
+    for (size_t i = 0; i < 2; i++) {
+        EXPECT(0, lw_mutex_init(&mutexes[i], &options));
+    }
+    EXPECT(0, lw_cond_init(&signalled, 0));
+    pthread_t waiter = start(waits_in_between, NULL);
+    EXPECT(0, lw_mutex_lock(&mutexes[1]));
+    while (!waits) {
+        EXPECT(0, lw_mutex_unlock(&mutexes[1]));
+        usleep(100);
+        EXPECT(0, lw_mutex_lock(&mutexes[1]));
+    }
+    EXPECT(0, lw_cond_signal(&signalled));
+    int answer = lw_mutex_lock(&mutexes[0]);
+    count_told(answer, &mutexes[0]);
+    if (answer == 0) {
+        EXPECT(0, lw_mutex_unlock(&mutexes[0]));
+    }
+    EXPECT(0, lw_mutex_unlock(&mutexes[1]));
+    join(waiter);
+    CHECK(told == 1);
+}
+
 static void own(void) {
     lw_mutex_t mutex = LW_MUTEX_INITIALIZER;
     lw_deadlock_link_t link;
@@ -85,6 +140,8 @@ int main(void) {
     for (int round = 0; round < 20; round++) {
         one_of_a_cycle_is_told(LW_PROTOCOL_INHERIT);
         one_of_a_cycle_is_told(LW_PROTOCOL_NONE);
+        one_of_a_cycle_through_a_wait_is_told(LW_PROTOCOL_INHERIT);
+        one_of_a_cycle_through_a_wait_is_told(LW_PROTOCOL_NONE);
     }
     own();
     return 0;

@@ -82,40 +82,31 @@ pub unsafe extern "C" fn pthread_mutexattr_destroy(_attributes: *mut u32) -> c_i
     0
 }
 
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn pthread_mutexattr_settype(attributes: *mut u32, value: c_int) -> c_int {
-    // SAFETY: promised by the caller.
-    unsafe { put(attributes, TYPE, 0, value, (0..=3).contains(&value)) }
+/// A function that sets an attribute where its value is one of those that are, and one that gets it.
+macro_rules! attributes {
+    ($($set:ident, $get:ident: $mask:expr, $shift:expr, $is_valid:expr;)*) => {$(
+        #[unsafe(no_mangle)]
+        pub unsafe extern "C" fn $set(attributes: *mut u32, value: c_int) -> c_int {
+            let is_valid: fn(c_int) -> bool = $is_valid;
+            // SAFETY: promised by the caller.
+            unsafe { put(attributes, $mask, $shift, value, is_valid(value)) }
+        }
+
+        #[unsafe(no_mangle)]
+        pub unsafe extern "C" fn $get(attributes: *const u32, value: *mut c_int) -> c_int {
+            // SAFETY: promised by the caller.
+            unsafe { get(attributes, $mask, $shift, value) }
+        }
+    )*};
 }
 
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn pthread_mutexattr_gettype(attributes: *const u32, value: *mut c_int) -> c_int {
-    // SAFETY: promised by the caller.
-    unsafe { get(attributes, TYPE, 0, value) }
-}
-
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn pthread_mutexattr_setpshared(attributes: *mut u32, value: c_int) -> c_int {
-    // SAFETY: promised by the caller.
-    unsafe { put(attributes, SHARED, 31, value, matches!(value, 0 | 1)) }
-}
-
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn pthread_mutexattr_getpshared(attributes: *const u32, value: *mut c_int) -> c_int {
-    // SAFETY: promised by the caller.
-    unsafe { get(attributes, SHARED, 31, value) }
-}
-
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn pthread_mutexattr_setprotocol(attributes: *mut u32, value: c_int) -> c_int {
-    // SAFETY: promised by the caller.
-    unsafe { put(attributes, PROTOCOL, PROTOCOL_SHIFT, value, (0..=2).contains(&value)) }
-}
-
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn pthread_mutexattr_getprotocol(attributes: *const u32, value: *mut c_int) -> c_int {
-    // SAFETY: promised by the caller.
-    unsafe { get(attributes, PROTOCOL, PROTOCOL_SHIFT, value) }
+attributes! {
+    pthread_mutexattr_settype, pthread_mutexattr_gettype: TYPE, 0, |value| (0..=3).contains(&value);
+    pthread_mutexattr_setpshared, pthread_mutexattr_getpshared: SHARED, 31, |value| matches!(value, 0 | 1);
+    pthread_mutexattr_setprotocol, pthread_mutexattr_getprotocol: PROTOCOL, PROTOCOL_SHIFT, |value| (0..=2).contains(&value);
+    pthread_mutexattr_setrobust, pthread_mutexattr_getrobust: ROBUST, 30, |value| matches!(value, 0 | 1);
+    pthread_condattr_setpshared, pthread_condattr_getpshared: COND_SHARED, 0, |value| matches!(value, 0 | 1);
+    pthread_condattr_setclock, pthread_condattr_getclock: COND_CLOCK, COND_CLOCK_SHIFT, |value| crate::clock(value).is_some();
 }
 
 #[unsafe(no_mangle)]
@@ -132,18 +123,6 @@ pub unsafe extern "C" fn pthread_mutexattr_getprioceiling(attributes: *const u32
 }
 
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn pthread_mutexattr_setrobust(attributes: *mut u32, value: c_int) -> c_int {
-    // SAFETY: promised by the caller.
-    unsafe { put(attributes, ROBUST, 30, value, matches!(value, 0 | 1)) }
-}
-
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn pthread_mutexattr_getrobust(attributes: *const u32, value: *mut c_int) -> c_int {
-    // SAFETY: promised by the caller.
-    unsafe { get(attributes, ROBUST, 30, value) }
-}
-
-#[unsafe(no_mangle)]
 pub unsafe extern "C" fn pthread_condattr_init(attributes: *mut u32) -> c_int {
     // SAFETY: promised by the caller.
     unsafe { *attributes = 0 };
@@ -155,73 +134,12 @@ pub unsafe extern "C" fn pthread_condattr_destroy(_attributes: *mut u32) -> c_in
     0
 }
 
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn pthread_condattr_setpshared(attributes: *mut u32, value: c_int) -> c_int {
-    // SAFETY: promised by the caller.
-    unsafe { put(attributes, COND_SHARED, 0, value, matches!(value, 0 | 1)) }
-}
-
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn pthread_condattr_getpshared(attributes: *const u32, value: *mut c_int) -> c_int {
-    // SAFETY: promised by the caller.
-    unsafe { get(attributes, COND_SHARED, 0, value) }
-}
-
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn pthread_condattr_setclock(attributes: *mut u32, value: c_int) -> c_int {
-    // SAFETY: promised by the caller.
-    unsafe { put(attributes, COND_CLOCK, COND_CLOCK_SHIFT, value, crate::clock(value).is_some()) }
-}
-
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn pthread_condattr_getclock(attributes: *const u32, value: *mut c_int) -> c_int {
-    // SAFETY: promised by the caller.
-    unsafe { get(attributes, COND_CLOCK, COND_CLOCK_SHIFT, value) }
-}
-
-/// Other names of the same, for programs that were linked long ago.
-mod old {
-    use libc::c_int;
-
-    #[unsafe(no_mangle)]
-    pub unsafe extern "C" fn pthread_mutexattr_setkind_np(attributes: *mut u32, value: c_int) -> c_int {
-        // SAFETY: promised by the caller.
-        unsafe { super::pthread_mutexattr_settype(attributes, value) }
-    }
-
-    #[unsafe(no_mangle)]
-    pub unsafe extern "C" fn pthread_mutexattr_getkind_np(attributes: *const u32, value: *mut c_int) -> c_int {
-        // SAFETY: promised by the caller.
-        unsafe { super::pthread_mutexattr_gettype(attributes, value) }
-    }
-
-    #[unsafe(no_mangle)]
-    pub unsafe extern "C" fn pthread_mutexattr_setrobust_np(attributes: *mut u32, value: c_int) -> c_int {
-        // SAFETY: promised by the caller.
-        unsafe { super::pthread_mutexattr_setrobust(attributes, value) }
-    }
-
-    #[unsafe(no_mangle)]
-    pub unsafe extern "C" fn pthread_mutexattr_getrobust_np(attributes: *const u32, value: *mut c_int) -> c_int {
-        // SAFETY: promised by the caller.
-        unsafe { super::pthread_mutexattr_getrobust(attributes, value) }
-    }
-
-    #[unsafe(no_mangle)]
-    pub unsafe extern "C" fn __pthread_mutexattr_init(attributes: *mut u32) -> c_int {
-        // SAFETY: promised by the caller.
-        unsafe { super::pthread_mutexattr_init(attributes) }
-    }
-
-    #[unsafe(no_mangle)]
-    pub unsafe extern "C" fn __pthread_mutexattr_destroy(attributes: *mut u32) -> c_int {
-        // SAFETY: promised by the caller.
-        unsafe { super::pthread_mutexattr_destroy(attributes) }
-    }
-
-    #[unsafe(no_mangle)]
-    pub unsafe extern "C" fn __pthread_mutexattr_settype(attributes: *mut u32, value: c_int) -> c_int {
-        // SAFETY: promised by the caller.
-        unsafe { super::pthread_mutexattr_settype(attributes, value) }
-    }
+other_names! {
+    pthread_mutexattr_setkind_np(attributes: *mut u32, value: c_int) = pthread_mutexattr_settype;
+    pthread_mutexattr_getkind_np(attributes: *const u32, value: *mut c_int) = pthread_mutexattr_gettype;
+    pthread_mutexattr_setrobust_np(attributes: *mut u32, value: c_int) = pthread_mutexattr_setrobust;
+    pthread_mutexattr_getrobust_np(attributes: *const u32, value: *mut c_int) = pthread_mutexattr_getrobust;
+    __pthread_mutexattr_init(attributes: *mut u32) = pthread_mutexattr_init;
+    __pthread_mutexattr_destroy(attributes: *mut u32) = pthread_mutexattr_destroy;
+    __pthread_mutexattr_settype(attributes: *mut u32, value: c_int) = pthread_mutexattr_settype;
 }

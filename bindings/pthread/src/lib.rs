@@ -21,6 +21,17 @@
 #[cfg(not(all(target_os = "linux", target_env = "gnu", target_pointer_width = "64")))]
 compile_error!("the layouts here are those of glibc on 64-bit Linux");
 
+/// Other names of the same functions, for programs that were linked long ago.
+macro_rules! other_names {
+    ($($name:ident($($argument:ident: $type:ty),*) = $function:ident;)*) => {$(
+        #[unsafe(no_mangle)]
+        pub unsafe extern "C" fn $name($($argument: $type),*) -> libc::c_int {
+            // SAFETY: promised by the caller.
+            unsafe { $function($($argument),*) }
+        }
+    )*};
+}
+
 mod attributes;
 mod condvar;
 mod mutex;

@@ -111,19 +111,16 @@ unsafe fn ready<'a>(mutex: *mut RawMutex) -> Result<&'a RawMutex, c_int> {
 #[inline(always)]
 unsafe fn lock(mutex: *mut RawMutex, limit: Limit) -> c_int {
     // SAFETY: promised by the caller.
-    let mutex = match unsafe { ready(mutex) } {
-        Ok(mutex) => mutex,
-        Err(errno) => return errno,
-    };
-    match mutex.lock(limit) {
-        Ok(Acquired::Clean) => 0,
-        other => not_simply(mutex, limit, other),
-    }
+    let known = unsafe { &*mutex };
+    if known.kind() & PREPARED != 0 && known.take_simply() { 0 } else { lock_otherwise(known, limit) }
 }
 
-/// It came otherwise than it should, or did not.
 #[cold]
-fn not_simply(mutex: &RawMutex, limit: Limit, taken: Result<Acquired, RawError>) -> c_int {
+fn lock_otherwise(mutex: &RawMutex, limit: Limit) -> c_int {
+    if let Err(errno) = prepare(mutex) {
+        return errno;
+    }
+    let taken = mutex.lock(limit);
     match &taken {
         Err(error) if stays(mutex, limit, error) => stay(mutex, limit),
         Err(RawError::Deadlock(_)) if !mutex.is_mine() => confirm(mutex, limit),
@@ -256,24 +253,22 @@ pub unsafe extern "C" fn pthread_mutex_clocklock(mutex: *mut RawMutex, id: c_int
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pthread_mutex_unlock(mutex: *mut RawMutex) -> c_int {
     // SAFETY: promised by the caller. It is not looked at once it is given back.
-    let mutex = match unsafe { ready(mutex) } {
-        Ok(mutex) => mutex,
-        Err(errno) => return errno,
-    };
-    match mutex.unlock() {
-        Ok(()) => 0,
-        Err(error) => not_given(mutex, &error),
-    }
+    let known = unsafe { &*mutex };
+    if known.kind() & PREPARED != 0 && known.give_back_simply() { 0 } else { unlock_otherwise(known) }
 }
 
 #[cold]
-fn not_given(mutex: &RawMutex, error: &RawError) -> c_int {
+fn unlock_otherwise(mutex: &RawMutex) -> c_int {
+    if let Err(errno) = prepare(mutex) {
+        return errno;
+    }
+    let Err(error) = mutex.unlock() else { return 0 };
     // A child process gives back what its thread took in the parent, as handlers of `fork` do. The kernel knows such a mutex as the parent's.
     let is_converted = mutex.kind() & (CONVERTED | kind::SHARED) == CONVERTED;
-    if *error == RawError::NotOwner && is_converted && mutex.take_over(FORKED_FROM.get()) {
+    if error == RawError::NotOwner && is_converted && mutex.take_over(FORKED_FROM.get()) {
         return mutex.unlock().map_or_else(|error| number(&error), |()| 0);
     }
-    number(error)
+    number(&error)
 }
 
 #[unsafe(no_mangle)]
@@ -333,44 +328,11 @@ pub unsafe extern "C" fn pthread_mutex_setprioceiling(
     }
 }
 
-/// Other names of the same, for programs that were linked long ago.
-mod old {
-    use super::RawMutex;
-    use libc::c_int;
-
-    #[unsafe(no_mangle)]
-    pub unsafe extern "C" fn pthread_mutex_consistent_np(mutex: *mut RawMutex) -> c_int {
-        // SAFETY: promised by the caller.
-        unsafe { super::pthread_mutex_consistent(mutex) }
-    }
-
-    #[unsafe(no_mangle)]
-    pub unsafe extern "C" fn __pthread_mutex_init(mutex: *mut RawMutex, attributes: *const u32) -> c_int {
-        // SAFETY: promised by the caller.
-        unsafe { super::pthread_mutex_init(mutex, attributes) }
-    }
-
-    #[unsafe(no_mangle)]
-    pub unsafe extern "C" fn __pthread_mutex_destroy(mutex: *mut RawMutex) -> c_int {
-        // SAFETY: promised by the caller.
-        unsafe { super::pthread_mutex_destroy(mutex) }
-    }
-
-    #[unsafe(no_mangle)]
-    pub unsafe extern "C" fn __pthread_mutex_lock(mutex: *mut RawMutex) -> c_int {
-        // SAFETY: promised by the caller.
-        unsafe { super::pthread_mutex_lock(mutex) }
-    }
-
-    #[unsafe(no_mangle)]
-    pub unsafe extern "C" fn __pthread_mutex_trylock(mutex: *mut RawMutex) -> c_int {
-        // SAFETY: promised by the caller.
-        unsafe { super::pthread_mutex_trylock(mutex) }
-    }
-
-    #[unsafe(no_mangle)]
-    pub unsafe extern "C" fn __pthread_mutex_unlock(mutex: *mut RawMutex) -> c_int {
-        // SAFETY: promised by the caller.
-        unsafe { super::pthread_mutex_unlock(mutex) }
-    }
+other_names! {
+    pthread_mutex_consistent_np(mutex: *mut RawMutex) = pthread_mutex_consistent;
+    __pthread_mutex_init(mutex: *mut RawMutex, attributes: *const u32) = pthread_mutex_init;
+    __pthread_mutex_destroy(mutex: *mut RawMutex) = pthread_mutex_destroy;
+    __pthread_mutex_lock(mutex: *mut RawMutex) = pthread_mutex_lock;
+    __pthread_mutex_trylock(mutex: *mut RawMutex) = pthread_mutex_trylock;
+    __pthread_mutex_unlock(mutex: *mut RawMutex) = pthread_mutex_unlock;
 }

@@ -135,9 +135,24 @@ fn holds_always(source: &str, arguments: &[&str]) {
     }
 }
 
-#[test]
-fn attributes_are_kept_and_checked() {
-    holds_always("attributes.c", &[]);
+macro_rules! hold_always {
+    ($($test:ident: $source:literal, $arguments:expr;)*) => {$(
+        #[test]
+        fn $test() {
+            holds_always($source, &$arguments);
+        }
+    )*};
+}
+
+hold_always! {
+    attributes_are_kept_and_checked: "attributes.c", [];
+    ceilings_hold_and_follow_what_changes: "ceilings.c", [];
+    the_end_of_an_owner_is_told: "death.c", [];
+    condition_variables_lose_nothing: "condvar.c", [];
+    the_most_urgent_comes_first: "order.c", ["order"];
+    child_processes_go_on: "fork.c", [];
+    c11_has_the_same: "threads_h.c", [];
+    the_cpp_library_has_the_same: "standard.cpp", [];
 }
 
 /// Threads that wait for themselves are part of it: under policies that look for these they are told, or refused.
@@ -152,46 +167,11 @@ fn mutexes_of_every_kind_answer_as_posix_says() {
 }
 
 #[test]
-fn ceilings_hold_and_follow_what_changes() {
-    holds_always("ceilings.c", &[]);
-}
-
-#[test]
-fn the_end_of_an_owner_is_told() {
-    holds_always("death.c", &[]);
-}
-
-#[test]
-fn condition_variables_lose_nothing() {
-    holds_always("condvar.c", &[]);
-}
-
-#[test]
-fn the_most_urgent_comes_first() {
-    holds_always("order.c", &["order"]);
-}
-
-#[test]
 fn mutexes_from_initialisers_inherit_where_that_is_asked_for_and_only_there() {
     let _turn = turn();
     let Some(program) = Program::build("order.c") else { return };
     program.holds(&["inherits-not"], &[]);
     program.holds(&["inherits"], &[("LOCKWRIGHT_PROTOCOL", "inherit")]);
-}
-
-#[test]
-fn child_processes_go_on() {
-    holds_always("fork.c", &[]);
-}
-
-#[test]
-fn c11_has_the_same() {
-    holds_always("threads_h.c", &[]);
-}
-
-#[test]
-fn the_cpp_library_has_the_same() {
-    holds_always("standard.cpp", &[]);
 }
 
 #[test]

@@ -2,6 +2,7 @@
 
 use crate::console::Color;
 use crate::exit;
+use clap::builder::RangedU64ValueParser;
 use clap::{Args, Parser, Subcommand, ValueEnum, ValueHint};
 use lockwright_analysis::Fit;
 use lockwright_model::{Duration, Protocol, Scheduler, System};
@@ -222,42 +223,55 @@ pub enum Measure {
     /// Mutexes, ours beside the C library's: alone, and from one owner to the next behind many waiters
     ///
     /// The hand-over is on one CPU: an owner gives back to waiters more urgent than itself, and the time until the first of them
-    /// executes is taken. That, and ceilings, need the right to real-time priorities; `--alone` does without.
+    /// executes is taken, with caches as they are and with empty ones. That, and ceilings, need the right to real-time priorities;
+    /// `--alone` does without.
     #[command(after_help = with(MUTEX_EXAMPLES, STATUSES))]
     Mutex(Mutexes),
 }
 
+/// Where results go: what all of `measure` share. Each says which files it writes.
+#[derive(Args, Debug)]
+pub struct Results {
+    /// Print one JSON object instead of tables (docs/output.schema.json)
+    #[arg(long)]
+    pub json: bool,
+    /// Write the results as CSV into this folder, too
+    #[arg(long, value_name = "FOLDER", value_hint = ValueHint::DirPath)]
+    pub csv: Option<PathBuf>,
+    /// Draw figures into this folder
+    #[arg(long, value_name = "FOLDER", value_hint = ValueHint::DirPath)]
+    pub svg: Option<PathBuf>,
+}
+
 /// `measure mutex`.
 #[derive(Args, Debug)]
+#[command(mut_arg("csv", |csv| csv.help("Write the results as CSV into this folder, too: cost.csv and hand-over.csv")))]
+#[command(mut_arg("svg", |svg| svg.help("Draw figures into this folder: costs alone with warm and cold caches, and hand-overs over the waiters")))]
 pub struct Mutexes {
     /// How many readings of each mutex alone
-    #[arg(long, value_name = "N", default_value_t = 10_000, value_parser = clap::builder::RangedU64ValueParser::<usize>::new().range(1..=10_000_000))]
+    #[arg(long, value_name = "N", default_value_t = 10_000, value_parser = up_to(10_000_000))]
     pub readings: usize,
     /// Only alone, without hand-overs
     #[arg(long)]
     pub alone: bool,
     /// How many threads wait; several with commas between them
-    #[arg(long, value_name = "LIST", value_delimiter = ',', default_value = "1,2,5,10,15,50,100,500,1000,2000", value_parser = clap::builder::RangedU64ValueParser::<usize>::new().range(1..=10_000))]
+    #[arg(long, value_name = "LIST", value_delimiter = ',', default_value = "1,2,5,10,15,50,100,500,1000,2000", value_parser = up_to(10_000))]
     pub waiters: Vec<usize>,
-    /// How many hand-overs for each number of waiters
-    #[arg(long, value_name = "N", default_value_t = 101, value_parser = clap::builder::RangedU64ValueParser::<usize>::new().range(1..=100_000))]
+    /// How many hand-overs for each number of waiters, with warm caches and with cold ones
+    #[arg(long, value_name = "N", default_value_t = 101, value_parser = up_to(100_000))]
     pub rounds: usize,
-    /// Print one JSON object instead of tables (docs/output.schema.json)
-    #[arg(long)]
-    pub json: bool,
-    /// Write the results as CSV into this folder, too: cost.csv and hand-over.csv
-    #[arg(long, value_name = "FOLDER", value_hint = ValueHint::DirPath)]
-    pub csv: Option<PathBuf>,
-    /// Draw figures into this folder: costs alone with warm and cold caches, and hand-overs over the waiters
-    #[arg(long, value_name = "FOLDER", value_hint = ValueHint::DirPath)]
-    pub svg: Option<PathBuf>,
+    #[command(flatten)]
+    #[allow(missing_docs)]
+    pub results: Results,
 }
 
 /// `measure locks`.
 #[derive(Args, Debug)]
+#[command(mut_arg("csv", |csv| csv.help("Write the results as CSV into this folder, too: cost.csv and contention.csv")))]
+#[command(mut_arg("svg", |svg| svg.help("Draw figures into this folder: costs alone with warm and cold caches, and delays over the rate for each kind of arrivals")))]
 pub struct Locks {
     /// How many readings of each lock alone
-    #[arg(long, value_name = "N", default_value_t = 10_000, value_parser = clap::builder::RangedU64ValueParser::<usize>::new().range(1..=10_000_000))]
+    #[arg(long, value_name = "N", default_value_t = 10_000, value_parser = up_to(10_000_000))]
     pub readings: usize,
     /// Only alone, without contention
     #[arg(long, conflicts_with_all = ["section", "requests", "rate"])]
@@ -266,7 +280,7 @@ pub struct Locks {
     #[arg(long, value_name = "DURATION", default_value = "70us", value_parser = section)]
     pub section: Duration,
     /// How many requests, of all tasks together, of each lock at each rate
-    #[arg(long, value_name = "N", default_value_t = 2_000, value_parser = clap::builder::RangedU64ValueParser::<usize>::new().range(1..=1_000_000))]
+    #[arg(long, value_name = "N", default_value_t = 2_000, value_parser = up_to(1_000_000))]
     pub requests: usize,
     /// Arrivals of all tasks over the service rate (one section a section's length); several with commas between them
     #[arg(long, value_name = "LIST", value_delimiter = ',', allow_negative_numbers = true, default_value = "0.25,0.5,1,2", value_parser = arrival_rate)]
@@ -274,15 +288,9 @@ pub struct Locks {
     /// The seed of the arrivals [default: drawn, and printed]
     #[arg(long, value_name = "N")]
     pub seed: Option<u64>,
-    /// Print one JSON object instead of tables (docs/output.schema.json)
-    #[arg(long)]
-    pub json: bool,
-    /// Write the results as CSV into this folder, too: cost.csv and contention.csv
-    #[arg(long, value_name = "FOLDER", value_hint = ValueHint::DirPath)]
-    pub csv: Option<PathBuf>,
-    /// Draw figures into this folder: costs alone with warm and cold caches, and delays over the rate for each kind of arrivals
-    #[arg(long, value_name = "FOLDER", value_hint = ValueHint::DirPath)]
-    pub svg: Option<PathBuf>,
+    #[command(flatten)]
+    #[allow(missing_docs)]
+    pub results: Results,
 }
 
 /// `study`.
@@ -482,6 +490,11 @@ impl OffsetsChoice {
 
 /// Longest section under contention: a task that waits for all others must come to an end within a second.
 const SECTION_MAX: Duration = Duration::from_ms(10);
+
+/// From 1 to `most`.
+fn up_to(most: u64) -> RangedU64ValueParser<usize> {
+    RangedU64ValueParser::new().range(1..=most)
+}
 
 fn section(text: &str) -> Result<Duration, String> {
     let section = duration(text)?;

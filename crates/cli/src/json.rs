@@ -530,7 +530,7 @@ pub struct MutexOutput {
     pub interrupted: bool,
     /// Lock and unlock without contention: each mutex warm, then each cold.
     pub costs: Vec<LockCost>,
-    /// From an unlock until the first waiter executes; empty with `--alone`.
+    /// From an unlock until the first waiter executes: each mutex with warm and with cold caches; empty with `--alone`.
     pub hand_over: Vec<MutexHandOver>,
 }
 
@@ -549,6 +549,8 @@ pub struct MutexHandOver {
     pub lock: String,
     /// How many waited.
     pub waiters: usize,
+    /// Whether all caches were emptied before each unlock; where not, many waiters drive each other out of them.
+    pub cold: bool,
     /// Readings.
     pub rounds: usize,
     /// The least, from before the unlock until the first waiter executes.

@@ -34,6 +34,8 @@ mod none;
 mod pip;
 mod queue;
 #[cfg(test)]
+mod reach;
+#[cfg(test)]
 mod walk;
 
 pub use action::{Action, Refusal};

@@ -12,10 +12,10 @@
 
 extern crate std;
 
+use crate::reach::reach;
 use crate::{Action, Icpp, Mpcp, Pip, Plain, Refusal};
 use core::hash::Hash;
 use lockwright_model::{CpuId, MpcpCeiling, Priority, ResourceId, TaskId};
-use std::collections::HashSet;
 use std::vec::Vec;
 
 const TASKS: usize = 3;
@@ -286,23 +286,16 @@ fn drain<M: Machine>(mut machine: M, mut shadow: Shadow) {
 
 /// Walks all reachable states; returns how many there are.
 fn walk<M: Machine>() -> usize {
-    let mut seen: HashSet<(M, Shadow)> = HashSet::new();
-    let mut todo = std::vec![(M::initial(), Shadow::initial())];
-    while let Some((machine, shadow)) = todo.pop() {
-        let shadow = Shadow { epochs: [0; TASKS], ..shadow };
-        let machine = machine.without_epochs();
-        if !seen.insert((machine.clone(), shadow.clone())) {
-            continue;
-        }
+    reach((M::initial(), Shadow::initial()), |(machine, shadow), next_states| {
         drain(machine.clone(), shadow.clone());
         for event in events() {
             let mut next = machine.clone();
-            let answer = apply(&mut next, &shadow, event);
-            if let Some(expected) = refusal::<M>(&shadow, event) {
+            let answer = apply(&mut next, shadow, event);
+            if let Some(expected) = refusal::<M>(shadow, event) {
                 // A machine that cannot see deadlocks is only asked in one order of resources.
                 let refused = answer.expect_err("an event without meaning was taken");
                 assert_eq!(refused, expected, "{event:?}");
-                assert!(next == machine, "a refused event changed something");
+                assert!(next == *machine, "a refused event changed something");
                 continue;
             }
             let misordered = matches!(event, Event::Request(task, 0) if shadow.holds(task, 1));
@@ -312,10 +305,9 @@ fn walk<M: Machine>() -> usize {
             let actions = answer.unwrap();
             let mut told = shadow.clone();
             follow(&next, &mut told, event, &actions);
-            todo.push((next, told));
+            next_states.push((next.without_epochs(), Shadow { epochs: [0; TASKS], ..told }));
         }
-    }
-    seen.len()
+    })
 }
 
 macro_rules! machine {

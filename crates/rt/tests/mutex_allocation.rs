@@ -45,6 +45,20 @@ unsafe impl GlobalAlloc for Counting {
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;
 
+unsafe extern "C" {
+    fn __libc_calloc(count: usize, size: usize) -> *mut libc::c_void;
+}
+
+/// The C library's own allocations, for the ends of thread-locals among others: it calls this one.
+#[unsafe(no_mangle)]
+extern "C" fn calloc(count: usize, size: usize) -> *mut libc::c_void {
+    if COUNTS.get() {
+        ALLOCATED.fetch_add(1, Ordering::Relaxed);
+    }
+    // SAFETY: as the caller's call, to what it would have called.
+    unsafe { __libc_calloc(count, size) }
+}
+
 /// Allocations of this thread in `body`, the first call of anything included.
 fn counted<T>(body: impl FnOnce() -> T) -> T {
     COUNTS.set(true);

@@ -1,17 +1,10 @@
 //! The figures of `measure`: costs alone, delays over the rate, and hand-overs over the waiters.
 
-use crate::console::Console;
-use crate::exit::Exit;
-use crate::export::ResultFolder;
 use crate::figure::{BLUE, Figure, GREEN, Mark, ORANGE, Series, Vertical};
 use crate::json::{LockArrivals, LockContention, LockCost, LocksOutput, MutexHandOver, MutexOutput};
-use crate::units;
 
-/// Writes what there is of costs, warm and cold, and of delays, under each kind of arrivals.
-///
-/// # Errors
-/// Says why one cannot be written.
-pub fn write(output: &LocksOutput, folder: &ResultFolder, console: &Console) -> Result<(), Exit> {
+/// What there is of costs, warm and cold, and of delays, under each kind of arrivals.
+pub fn of_locks(output: &LocksOutput) -> Vec<(String, Figure)> {
     let mut figures = costs(&output.costs);
     for arrivals in [LockArrivals::Equal, LockArrivals::Rising] {
         let name = arrivals.name();
@@ -30,32 +23,26 @@ pub fn write(output: &LocksOutput, folder: &ResultFolder, console: &Console) -> 
             ));
         }
     }
-    save(&figures, folder, console)
+    figures
 }
 
-/// Writes what there is of costs, warm and cold, and of hand-overs.
-///
-/// # Errors
-/// Says why one cannot be written.
-pub fn write_mutex(output: &MutexOutput, folder: &ResultFolder, console: &Console) -> Result<(), Exit> {
+/// What there is of costs and of hand-overs, warm and cold.
+pub fn of_mutexes(output: &MutexOutput) -> Vec<(String, Figure)> {
     let mut figures = costs(&output.costs);
-    if !output.hand_over.is_empty() {
-        figures.push(("hand-over.svg".to_owned(), hand_over(&output.hand_over)));
+    for cold in [false, true] {
+        let seen: Vec<&MutexHandOver> = output.hand_over.iter().filter(|seen| seen.cold == cold).collect();
+        if !seen.is_empty() {
+            let caches = super::caches(cold);
+            figures.push((format!("hand-over-{caches}.svg"), hand_over(&seen, caches)));
+        }
     }
-    save(&figures, folder, console)
-}
-
-fn save(figures: &[(String, Figure)], folder: &ResultFolder, console: &Console) -> Result<(), Exit> {
-    for (name, figure) in figures {
-        folder.write(name, figure.to_svg(), console)?;
-    }
-    console.note(format!("{} in {}", units::count(figures.len() as u64, "figure"), folder.path().display()));
-    Ok(())
+    figures
 }
 
 fn costs(costs: &[LockCost]) -> Vec<(String, Figure)> {
     let mut figures = Vec::new();
-    for (name, cold) in [("warm", false), ("cold", true)] {
+    for cold in [false, true] {
+        let name = super::caches(cold);
         let costs: Vec<&LockCost> = costs.iter().filter(|cost| cost.cold == cold).collect();
         if !costs.is_empty() {
             figures.push((format!("cost-{name}.svg"), cost(&costs, name)));
@@ -64,7 +51,7 @@ fn costs(costs: &[LockCost]) -> Vec<(String, Figure)> {
     figures
 }
 
-fn hand_over(seen: &[MutexHandOver]) -> Figure {
+fn hand_over(seen: &[&MutexHandOver], caches: &str) -> Figure {
     let series = |(number, lock): (usize, &str)| {
         let of_lock = seen.iter().filter(|seen| seen.lock == lock);
         Series {
@@ -79,7 +66,7 @@ fn hand_over(seen: &[MutexHandOver]) -> Figure {
     locks.dedup();
     let most = seen.iter().map(|seen| seen.median_ns).max().unwrap_or(0) as f64 / 1e3;
     Figure {
-        title: "from an unlock until the first waiter executes, us (median)".into(),
+        title: format!("from an unlock until the first waiter executes, us (median, {caches} caches)"),
         x: "waiters",
         y: Vertical::UpTo(1.1 * most.max(0.001)),
         series: locks.into_iter().enumerate().map(series).collect(),

@@ -1,35 +1,23 @@
 //! `lockwright measure locks`: every spinlock, alone and wanted by all CPUs.
 
 use super::figures;
+use super::frame::{self, Findings, Frame};
 use crate::args::Locks;
 use crate::console::Console;
 use crate::exit::Exit;
-use crate::export::{ResultFolder, csv_text};
-use crate::interrupt;
-use crate::json::{self, LockArrivals, LockContention, LocksOutput, LocksSubject, MeasureVerb};
-use crate::progress::Progress;
+use crate::json::{LockArrivals, LockContention, LocksOutput, LocksSubject, MeasureVerb};
 use crate::seed;
 use crate::table::{self, Column};
-use lockwright::Control;
 use lockwright::measure::{Arrivals, Contended, ContentionConfig, Costs, contention, cost};
-use std::path::Path;
 
 /// Does `measure locks`.
 ///
 /// # Errors
 /// What was wrong has been said on the console.
 pub fn locks(arguments: &Locks, console: &Console) -> Result<Exit, Exit> {
-    let folder = |path: Option<&Path>, option| path.map(|path| ResultFolder::create(path, option, console)).transpose();
-    let csv = folder(arguments.csv.as_deref(), "--csv")?;
-    let svg = folder(arguments.svg.as_deref(), "--svg")?;
     let seed = arguments.seed.unwrap_or_else(seed::draw);
-    let control = Control::new();
-    let stop = control.clone();
-    interrupt::listen(move || stop.stop(), console);
-    let costs = cost(arguments.readings, &control).map_err(|error| super::refuse(&error, console))?;
-    if !costs.realtime {
-        console.warn("measured without real-time priority: anything may have come between; `lockwright doctor` says what is missing");
-    }
+    let frame = Frame::begin(&arguments.results, console)?;
+    let costs = frame.costs(|control| cost(arguments.readings, control))?;
     let contended = if arguments.alone {
         Vec::new()
     } else {
@@ -39,9 +27,7 @@ pub fn locks(arguments: &Locks, console: &Console) -> Result<Exit, Exit> {
             rates: arguments.rate.clone(),
             seed,
         };
-        let progress = Progress::new(console, "measuring");
-        let mut tell = |done: usize, whole: usize| progress.set(done as u64, whole as u64);
-        contention(&config, &control, &mut tell).map_err(|error| super::refuse(&error, console))?
+        frame.measure(|control, tell| contention(&config, control, tell))?
     };
     let output = LocksOutput {
         verb: MeasureVerb::Measure,
@@ -53,27 +39,18 @@ pub fn locks(arguments: &Locks, console: &Console) -> Result<Exit, Exit> {
         readings: costs.readings(),
         section_ns: arguments.section.as_ns(),
         seed,
-        interrupted: control.is_stopped(),
+        interrupted: frame.control.is_stopped(),
         costs: costs.costs.iter().map(super::cost_result).collect(),
         contention: contended.iter().map(contention_result).collect(),
     };
-    // Each goes where it can, whatever becomes of the others.
-    let printed = console.print(&if arguments.json { json::to_text(&output) } else { as_text(&costs, &output) });
-    let tabled = csv.map_or(Ok(()), |csv| {
-        csv.write("cost.csv", csv_text(&output.costs), console)?;
-        // No results replace none.
-        if output.contention.is_empty() {
-            Ok(())
-        } else {
-            csv.write("contention.csv", csv_text(&output.contention), console)
-        }
-    });
-    let drawn = svg.map_or(Ok(()), |svg| figures::write(&output, &svg, console));
-    if output.interrupted {
-        console.warn("interrupted; rates and arrivals that were not measured to their end are left out");
-    }
-    printed.and(tabled).and(drawn)?;
-    Ok(if output.interrupted { Exit::Interrupted } else { Exit::Holds })
+    frame.end(Findings {
+        output: &output,
+        text: as_text(&costs, &output),
+        csv: frame::tables(&output.costs, "contention.csv", &output.contention),
+        figures: figures::of_locks(&output),
+        interrupted: output.interrupted,
+        cut: "rates and arrivals that were not measured to their end",
+    })
 }
 
 fn contention_result(contended: &Contended) -> LockContention {

@@ -1,6 +1,7 @@
 //! `lockwright measure`: what locks cost on this machine.
 
 mod figures;
+mod frame;
 mod locks;
 mod mutex;
 
@@ -9,7 +10,6 @@ use crate::console::Console;
 use crate::exit::Exit;
 use crate::json::LockCost;
 use crate::table::{self, Column};
-use lockwright::RunError;
 use lockwright::measure::{Cost, Costs};
 
 /// Does `measure`.
@@ -23,16 +23,6 @@ pub fn measure(arguments: &Measure, console: &Console) -> Result<Exit, Exit> {
     }
 }
 
-fn refuse(error: &RunError, console: &Console) -> Exit {
-    let message = match error {
-        RunError::Stuck { tasks } => format!("{} of the measuring threads did not come back from a lock", tasks.len()),
-        _ => error.to_string(),
-    };
-    let help = "`lockwright doctor` says what this machine lacks; `--alone` needs no permission";
-    console.error(format!("cannot measure: {message}"), help);
-    Exit::Machine
-}
-
 fn cost_result(cost: &Cost) -> LockCost {
     LockCost {
         lock: cost.lock.to_owned(),
@@ -42,6 +32,11 @@ fn cost_result(cost: &Cost) -> LockCost {
         p999_cycles: cost.quantile(0.999),
         max_cycles: cost.quantile(1.0),
     }
+}
+
+/// What caches are called.
+fn caches(cold: bool) -> &'static str {
+    if cold { "cold" } else { "warm" }
 }
 
 /// A table of costs without contention.
@@ -54,7 +49,7 @@ fn costs_as_text(measured: &Costs, costs: &[LockCost]) -> String {
     );
     text.push_str(&table::draw(&[
         Column::words("lock", each(|cost| cost.lock.clone())),
-        Column::words("caches", each(|cost| if cost.cold { "cold" } else { "warm" }.to_owned())),
+        Column::words("caches", each(|cost| caches(cost.cold).to_owned())),
         Column::numbers("min", each(|cost| cost.min_cycles.to_string())),
         Column::numbers("median", each(|cost| cost.median_cycles.to_string())),
         Column::numbers("p99.9", each(|cost| cost.p999_cycles.to_string())),

@@ -125,7 +125,7 @@ fn mutexes_are_measured_beside_the_c_library() {
         assert!(names.contains(&name), "{name} is missing");
     }
     assert_eq!(csv(&folder.path().join("cost.csv")).len(), 1 + names.len());
-    assert!(folder.path().join("cost-warm.svg").exists() && !folder.path().join("hand-over.svg").exists());
+    assert!(folder.path().join("cost-warm.svg").exists() && !folder.path().join("hand-over-warm.svg").exists());
 }
 
 #[test]
@@ -137,12 +137,15 @@ fn mutexes_are_handed_over() {
     assert_eq!(ended.status, 0, "{}", ended.err);
     let value = json(&ended);
     let seen = rows(&value["hand_over"]);
-    assert_eq!(seen.len(), 2 * 3, "three mutexes, two numbers of waiters");
+    assert_eq!(seen.len(), 2 * 3 * 2, "two numbers of waiters, three mutexes, warm and cold caches");
+    assert_eq!(seen.iter().filter(|seen| seen["cold"] == true).count(), 2 * 3);
     for seen in seen {
         let ns = ["min_ns", "median_ns", "p90_ns", "max_ns"].map(|key| seen[key].as_u64());
         assert!(ns[0] > Some(0) && ns.is_sorted() && seen["rounds"] == 3, "{seen}");
     }
     assert_eq!(csv(&folder.path().join("hand-over.csv")).len(), 1 + seen.len());
-    let svg = std::fs::read_to_string(folder.path().join("hand-over.svg")).expect("is there");
-    assert!(svg.contains("lockwright serial") && svg.contains("glibc inherit"));
+    for name in ["hand-over-warm.svg", "hand-over-cold.svg"] {
+        let svg = std::fs::read_to_string(folder.path().join(name)).expect("is there");
+        assert!(svg.contains("lockwright serial") && svg.contains("glibc inherit"), "{name}");
+    }
 }

@@ -145,7 +145,7 @@ impl<const TASKS: usize, const QUEUES: usize> Fuqueue<TASKS, QUEUES> {
 mod tests {
     extern crate std;
     use super::*;
-    use std::collections::HashSet;
+    use crate::reach::reach;
     use std::vec::Vec;
 
     const TASKS: usize = 3;
@@ -235,13 +235,8 @@ mod tests {
 
     /// All reachable states of 3 tasks, 2 queues and 2 levels: after every event the answer, and the order of both queues.
     fn walk(apply: impl Fn(&mut Machine, Event) -> Result<Vec<Action>, Refusal>) -> usize {
-        let mut seen: HashSet<(Machine, Shadow)> = HashSet::new();
         let start = Shadow { waiting: Vec::new(), levels: [0; TASKS] };
-        let mut todo = std::vec![(Machine::new(&[]), start)];
-        while let Some(state) = todo.pop() {
-            if !seen.insert(state.clone()) {
-                continue;
-            }
+        reach((Machine::new(&[]), start), |state, next_states| {
             for event in events() {
                 let (mut machine, mut shadow) = state.clone();
                 let answer = apply(&mut machine, event);
@@ -252,10 +247,9 @@ mod tests {
                     assert_eq!(order, shadow.queue(queue), "queued after {event:?}");
                     assert_eq!(machine.first(ResourceId::new(queue)).map(TaskId::index), order.first().copied());
                 }
-                todo.push((machine, shadow));
+                next_states.push((machine, shadow));
             }
-        }
-        seen.len()
+        })
     }
 
     #[test]

@@ -16,11 +16,10 @@
 extern crate std;
 
 use super::{Class, Fulock, Health, Protection, Unlock};
+use crate::reach::reach;
 use crate::{Action, Refusal};
 use core::hash::Hash;
-use foldhash::fast::FixedState;
 use lockwright_model::{Priority, ResourceId, TaskId};
-use std::collections::HashSet;
 use std::vec::Vec;
 
 const TASKS: usize = 3;
@@ -370,14 +369,7 @@ fn drain<M: Machine>(mut machine: M, mut shadow: Shadow, heals: bool, mode: Unlo
 /// Walks all reachable states; returns how many there are.
 fn walk<M: Machine>(protections: Protections) -> usize {
     let events = events();
-    let mut seen: HashSet<(M, Shadow), FixedState> = HashSet::default();
-    let mut todo = std::vec![(M::initial(protections), Shadow::initial(protections))];
-    while let Some((machine, shadow)) = todo.pop() {
-        let state = (machine.without_epochs(), Shadow { epochs: [0; TASKS], ..shadow });
-        if seen.contains(&state) {
-            continue;
-        }
-        let (machine, shadow) = &state;
+    reach((M::initial(protections), Shadow::initial(protections)), |(machine, shadow), next_states| {
         for (heals, mode) in [(true, Unlock::Serial), (false, Unlock::Parallel)] {
             drain(machine.clone(), shadow.clone(), heals, mode);
         }
@@ -403,11 +395,9 @@ fn walk<M: Machine>(protections: Protections) -> usize {
             let actions = answer.unwrap_or_else(|refusal| panic!("{event:?} was refused: {refusal}"));
             let mut told = shadow.clone();
             told.follow(&next, event, &actions);
-            todo.push((next, told));
+            next_states.push((next.without_epochs(), Shadow { epochs: [0; TASKS], ..told }));
         }
-        seen.insert(state);
-    }
-    seen.len()
+    })
 }
 
 impl<const CHAIN: usize> Machine for Fulock<TASKS, LOCKS, CHAIN> {

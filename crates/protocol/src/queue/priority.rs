@@ -177,7 +177,7 @@ impl<M: Member> PriorityList<M> {
 mod tests {
     extern crate std;
     use super::*;
-    use std::collections::HashSet;
+    use crate::reach::reach;
     use std::vec::Vec;
 
     fn order(queue: WaitQueue, links: &Links<TaskId, 8>) -> Vec<u16> {
@@ -208,12 +208,8 @@ mod tests {
     #[test]
     fn as_sorted_vectors() {
         type State = ([WaitQueue; 2], Links<TaskId, 8>, [Vec<(u16, u32)>; 2]);
-        let mut seen: HashSet<State> = HashSet::new();
-        let mut todo: Vec<State> = std::vec![([WaitQueue::EMPTY; 2], Links::new(), Default::default())];
-        while let Some(state) = todo.pop() {
-            if !seen.insert(state.clone()) {
-                continue;
-            }
+        let start: State = ([WaitQueue::EMPTY; 2], Links::new(), Default::default());
+        let states = reach(start, |state, next_states| {
             for (list, plain) in state.0.iter().zip(&state.2) {
                 assert_eq!(order(*list, &state.1), plain.iter().map(|member| member.0).collect::<Vec<_>>());
             }
@@ -233,14 +229,14 @@ mod tests {
                         let place = plain[which].partition_point(|member| member.1 >= level);
                         plain[which].insert(place, (task, level));
                     }
-                    todo.push((lists, links, plain));
+                    next_states.push((lists, links, plain));
                 }
                 let (mut lists, mut links, mut plain) = state.clone();
                 assert_eq!(lists[which].remove(&mut links, TaskId(task)), holds(which).is_some());
                 plain[which].retain(|member| member.0 != task);
-                todo.push((lists, links, plain));
+                next_states.push((lists, links, plain));
             }
-        }
-        assert!(seen.len() > 1_000, "{} states", seen.len());
+        });
+        assert!(states > 1_000, "{states} states");
     }
 }

@@ -7,6 +7,7 @@ use super::subject::{Candidate, Subject, read_each};
 use crate::mutex::{Builder, Limit, Mutex, Protocol, RawMutex, Unlock};
 use crate::run::{Control, RunError};
 use crate::section::Lazy;
+use crate::sys::cycles::Sweep;
 use crate::sys::native::{NativeKind, NativeMutex};
 use crate::sys::{clock, futex, sched, signal};
 use crate::team::{Gate, Muster, Place, become_realtime, spawn};
@@ -125,6 +126,8 @@ pub struct HandOver {
     pub lock: &'static str,
     /// How many waited.
     pub waiters: usize,
+    /// Whether all caches were emptied before each unlock. Where not, many waiters drive each other out.
+    pub cold: bool,
     /// From before the unlock until the first waiter executes, in nanoseconds, ascending, not empty.
     pub ns: Vec<u64>,
 }
@@ -144,8 +147,11 @@ const HANDED: [Candidate<dyn Handed>; 3] = [
     Candidate { name: "glibc inherit", new: || native(NativeKind { inherits: true, ..PLAIN }) },
 ];
 
-/// How long it takes from an unlock until the first of so many waiters executes, `rounds` times (at least once) for each number, on one CPU: the
-/// waiters are more urgent than the owner. Where `control` is stopped, what was not measured to its end is left out.
+/// Whether they are emptied: first not, for what is swept drives out the harness, too.
+const CACHES: [bool; 2] = [false, true];
+
+/// How long it takes from an unlock until the first of so many waiters executes, `rounds` times (at least once) for each number with caches as they
+/// are, and as often with empty ones, on one CPU: the waiters are more urgent than the owner. Where `control` is stopped, what was not measured to its end is left out.
 ///
 /// # Errors
 /// Without the right to real-time priorities; when threads cannot be started, or do not come back.
@@ -156,15 +162,18 @@ pub fn hand_over(
     progress: &mut dyn FnMut(usize, usize),
 ) -> Result<Vec<HandOver>, RunError> {
     let cpu = sched::affinity()?.last().copied().unwrap_or(0);
-    let parts = waiters.len() * HANDED.len();
+    let parts = waiters.len() * HANDED.len() * CACHES.len();
+    let sweep = Arc::new(Sweep::new(cpu));
     let mut results = Vec::new();
     for &waiters in waiters {
         for candidate in &HANDED {
-            let Some(mut ns) = measure(candidate, waiters.max(1), rounds.max(1), cpu, control)? else {
+            let Some(measured) = measure(candidate, waiters.max(1), rounds.max(1), cpu, &sweep, control)? else {
                 return Ok(results);
             };
-            ns.sort_unstable();
-            results.push(HandOver { lock: candidate.name, waiters, ns });
+            for (cold, mut ns) in CACHES.into_iter().zip(measured) {
+                ns.sort_unstable();
+                results.push(HandOver { lock: candidate.name, waiters, cold, ns });
+            }
             progress(results.len(), parts);
         }
     }
@@ -214,44 +223,71 @@ impl Arena {
         }
     }
 
-    /// BOUND: the rounds; each is tried a few times where something came between.
-    fn own(&self, waiters: usize, rounds: usize, control: &Control, tell: &mpsc::Sender<Option<u64>>) {
+    /// BOUND: the rounds, with warm and with cold caches; each is tried a few times where something came between.
+    fn own(
+        &self,
+        waiters: usize,
+        rounds: usize,
+        sweep: &Sweep,
+        control: &Control,
+        tell: &mpsc::Sender<Option<Reading>>,
+    ) {
         const ATTEMPTS: usize = 3;
         let pace = Pace::new(100_000_000);
-        let mut taken = 0;
-        for _ in 0..ATTEMPTS * rounds {
-            if taken == rounds || control.is_stopped() {
-                break;
-            }
-            pace.rest();
-            self.taken_ns.store(0, Ordering::Relaxed);
-            let before = self.asked.load(Ordering::Relaxed);
-            self.lock.section(&mut || {
-                self.round.fetch_add(1, Ordering::Relaxed);
-                futex::wake(&self.round, i32::MAX);
-                self.given_ns.store(clock::now_ns(), Ordering::Relaxed);
-            });
-            let all_asked = self.asked.load(Ordering::Relaxed) - before == waiters;
-            let (given, first) = (self.given_ns.load(Ordering::Relaxed), self.taken_ns.load(Ordering::Relaxed));
-            if all_asked && first >= given {
-                taken += 1;
-                let _ = tell.send(Some(first - given));
+        for cold in CACHES {
+            let mut taken = 0;
+            for _ in 0..ATTEMPTS * rounds {
+                if taken == rounds || control.is_stopped() {
+                    break;
+                }
+                pace.rest();
+                if let Some(ns) = self.give(waiters, cold.then_some(sweep)) {
+                    taken += 1;
+                    let _ = tell.send(Some(Reading { cold, ns }));
+                }
             }
         }
         self.round.store(LAST, Ordering::Relaxed);
         futex::wake(&self.round, i32::MAX);
         let _ = tell.send(None);
     }
+
+    /// One round of the owner. `None` where something came between.
+    fn give(&self, waiters: usize, sweep: Option<&Sweep>) -> Option<u64> {
+        self.taken_ns.store(0, Ordering::Relaxed);
+        let before = self.asked.load(Ordering::Relaxed);
+        self.lock.section(&mut || {
+            self.round.fetch_add(1, Ordering::Relaxed);
+            futex::wake(&self.round, i32::MAX);
+            // All of them are suspended.
+            if let Some(sweep) = sweep {
+                sweep.read();
+            }
+            self.given_ns.store(clock::now_ns(), Ordering::Relaxed);
+        });
+        let all_asked = self.asked.load(Ordering::Relaxed) - before == waiters;
+        let (given, first) = (self.given_ns.load(Ordering::Relaxed), self.taken_ns.load(Ordering::Relaxed));
+        (all_asked && first >= given).then(|| first - given)
+    }
 }
 
+/// One hand-over.
+struct Reading {
+    cold: bool,
+    ns: u64,
+}
+
+/// The readings in the order of [`CACHES`].
+///
 /// `None` where it was stopped.
 fn measure(
     candidate: &Candidate<dyn Handed>,
     waiters: usize,
     rounds: usize,
     cpu: usize,
+    sweep: &Arc<Sweep>,
     control: &Control,
-) -> Result<Option<Vec<u64>>, RunError> {
+) -> Result<Option<[Vec<u64>; 2]>, RunError> {
     let arena = Arc::new(Arena {
         lock: (candidate.new)(),
         round: AtomicU32::new(0),
@@ -267,8 +303,8 @@ fn measure(
         for _ in 0..waiters {
             threads.push(member(&arena, LEVEL + 1, cpu, Arena::wait)?);
         }
-        let control = control.clone();
-        threads.push(member(&arena, LEVEL, cpu, move |arena| arena.own(waiters, rounds, &control, &tell))?);
+        let (sweep, control) = (Arc::clone(sweep), control.clone());
+        threads.push(member(&arena, LEVEL, cpu, move |arena| arena.own(waiters, rounds, &sweep, &control, &tell))?);
         arena.muster.wait()
     });
     if let Err(error) = assembled {
@@ -277,17 +313,17 @@ fn measure(
         return Err(error);
     }
     arena.start.open();
-    let mut ns = Vec::with_capacity(rounds);
+    let mut readings = CACHES.map(|_| Vec::with_capacity(rounds));
     loop {
         match told.recv_timeout(PATIENCE) {
-            Ok(Some(reading)) => ns.push(reading),
+            Ok(Some(Reading { cold, ns })) => readings[usize::from(cold)].push(ns),
             Ok(None) => break,
             // All of them are suspended: nobody spins. They are left behind.
             Err(_) => return Err(RunError::Stuck { tasks: vec![TaskId::new(0)] }),
         }
     }
     threads.into_iter().for_each(|thread| drop(thread.join()));
-    Ok((!ns.is_empty() && !control.is_stopped()).then_some(ns))
+    Ok((readings.iter().all(|ns| !ns.is_empty()) && !control.is_stopped()).then_some(readings))
 }
 
 fn member(
@@ -325,7 +361,7 @@ mod tests {
     fn each_mutex_is_handed_over() {
         let Some(_machine) = require_realtime() else { return };
         let seen = hand_over(&[1, 5], 4, &Control::new(), &mut |_, _| {}).expect("nobody is stuck");
-        assert_eq!(seen.len(), 2 * HANDED.len());
+        assert_eq!(seen.len(), 2 * HANDED.len() * CACHES.len());
         for seen in seen {
             assert_eq!(seen.ns.len(), 4, "{}", seen.lock);
             assert!(seen.ns[0] > 0, "nothing takes no time");

@@ -12,13 +12,18 @@
 //!
 //! A waiter that was moved executes when it has the mutex, and not before.
 //!
+//! The kernel refuses to give a mutex to a waiter where that would close a cycle of owners, and a thread in that wait can then be woken by nothing but
+//! its deadline: the signal would be lost. A cycle goes through what the waiter holds. So one that holds another mutex with inheritance waits to be
+//! woken, and takes the mutex itself: what is a deadlock it is told. All others the kernel serves.
+//!
 //! A waiter that was woken or moved still says good-bye here. Who [destroys](RawCondvar::destroy) a condition variable waits for those.
 
+use super::cycle;
 use super::raw::{Acquired, Limit, RawError, RawMutex, kind};
 use crate::pi_word::PiWord;
 use crate::sys::futex::{self, Arguments, Clock, Deadline, Ended, Scope};
 use crate::sys::sched::gettid;
-use crate::sys::{KeepErrno, SysError, clock};
+use crate::sys::{KeepErrno, SysError, clock, held};
 use std::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
 
 /// Threads of all processes that map it may wait.
@@ -35,6 +40,9 @@ const WAITER: u32 = 2;
 const DESTROYED: u32 = 1;
 /// How long that takes at most until it is looked at again.
 const LEAVE_NAP_NS: u64 = 10_000_000;
+
+/// Between two attempts to give, where the kernel lacks memory.
+const NO_MEMORY_NAP_NS: u64 = 100_000;
 
 /// How often a signal may find that another one came between. More would need as many signals at one instant.
 const ATTEMPTS_MAX: u32 = 1_000;
@@ -73,6 +81,8 @@ pub struct Waiting {
     is_kept: bool,
     /// It is counted among those that wait for the mutex.
     is_counted: bool,
+    /// Where it is entered as one that may come to wait for the mutex.
+    place: Option<usize>,
 }
 
 /// How a waiter comes by its mutex.
@@ -155,7 +165,8 @@ impl RawCondvar {
     }
 
     /// First part of a wait: the caller is counted, and gives the mutex back. `may_be_given`: the kernel may give it a mutex that inherits. Who
-    /// destroys the condition variable while it holds that mutex must not have to wait for such a one: it takes the mutex by itself.
+    /// destroys the condition variable while it holds that mutex must not have to wait for such a one: it takes the mutex by itself. So does, whatever
+    /// is allowed, who holds another mutex that inherits.
     ///
     /// # Errors
     /// Those of the unlock: then nothing has changed.
@@ -167,7 +178,7 @@ impl RawCondvar {
         if kind::asks_who_has_it(kind) && !mutex.is_mine() {
             return Err(RawError::NotOwner);
         }
-        let is_bindable = may_be_given || kind & kind::INHERIT == 0;
+        let is_bindable = kind & kind::INHERIT == 0 || may_be_given && !held::holds_two();
         let way = self.bind(kind, mutex, is_bindable);
         self.waiters.fetch_add(WAITER, Ordering::SeqCst);
         // ORDERING: SeqCst, as the counts and the changes of a signal: one that sees no waiter comes before this load, which sees its change.
@@ -178,7 +189,7 @@ impl RawCondvar {
         match mutex.unlock() {
             Ok(()) => {
                 let is_kept = kind & kind::TYPE == kind::RECURSIVE && mutex.is_mine();
-                Ok(Waiting { seen, moves, kind, way, is_kept, is_counted: false })
+                Ok(Waiting { seen, moves, kind, way, is_kept, is_counted: false, place: None })
             }
             Err(error) => {
                 mutex.come_back();
@@ -259,6 +270,9 @@ impl RawCondvar {
 
     fn expect(&self, waiting: &mut Waiting, mutex: &RawMutex, clock: Option<Clock>) -> Arguments {
         let scope = self.scope();
+        if waiting.kind & kind::CHECKED != 0 && waiting.way != Way::Takes {
+            waiting.place = cycle::publish_waiting(gettid(), mutex, &self.signals, waiting.seen);
+        }
         match waiting.way {
             Way::Given => {
                 mutex.expect_gift();
@@ -272,6 +286,9 @@ impl RawCondvar {
 
     /// After a [`Suspension`].
     pub fn resumed(&self, waiting: &mut Waiting, mutex: &RawMutex) {
+        if waiting.place.is_some() {
+            cycle::forget_place(waiting.place.take());
+        }
         match waiting.way {
             Way::Given => mutex.expected_gift(),
             Way::Moved => mutex.expected_move(std::mem::take(&mut waiting.is_counted)),
@@ -466,6 +483,10 @@ impl RawCondvar {
             match futex::cmp_requeue_pi(self.scope(), &self.signals, now, if all { i32::MAX } else { 0 }, word) {
                 Ok(_) => return true,
                 Err(libc::EAGAIN) => {}
+                // Memory comes back; nothing else would wake who waits there.
+                Err(libc::ENOMEM) => {
+                    let _ = clock::sleep_until(clock::now_ns() + NO_MEMORY_NAP_NS);
+                }
                 Err(_) => return false,
             }
         }
@@ -498,7 +519,11 @@ impl RawCondvar {
                 self.moves.fetch_add(1, Ordering::Relaxed);
                 let now = self.signals.load(Ordering::Relaxed);
                 // Inside the look: the mutex is that of all who are shown until it is over.
-                futex::requeue(self.scope(), &self.signals, now, wake, count, mutex.word()).map(|_| true)
+                let moved = futex::requeue(self.scope(), &self.signals, now, wake, count, mutex.word());
+                if !is_mine && mutex.kind() & kind::CHECKED != 0 {
+                    cycle::look_after_move(mutex);
+                }
+                moved.map(|_| true)
             });
             if let Some(moved) = moved {
                 return moved;

@@ -3,14 +3,25 @@
 //! A table of the threads of this process that wait for a mutex that is checked. A thread enters itself, follows the owners (its
 //! mutex's owner, what that one waits for, and so on), and if it comes back to itself takes its entry out and says the cycle. All under a
 //! guard, so that of two threads that would close a cycle together the second one sees it.
+//!
+//! A thread that waits for a condition enters itself, too, for a signal may move it to its mutex without its executing:
+//!
+//! | at the condition variable | it waits for |
+//! |---|---|
+//! | no signal since it began | a signal |
+//! | signals, and the kernel has nobody there any more | its mutex: it was moved, or is on its way there |
+//! | signals, and somebody is there still | one of both, nobody knows which |
+//!
+//! Where only the last kind closes a cycle, those at the mutex are woken: who had been moved there asks for it then, and finds the cycle by itself.
 
-use super::raw::RawMutex;
+use super::raw::{RawMutex, kind};
 use crate::guard::{Guard, Guarded};
+use crate::sys::futex::{self, Scope};
 use crate::sys::sched::Tid;
 use crate::sys::{clock, fork};
 use std::fmt;
 use std::sync::Once;
-use std::sync::atomic::{AtomicPtr, AtomicU8, Ordering};
+use std::sync::atomic::{AtomicPtr, AtomicU8, AtomicU32, Ordering};
 
 /// Most threads that wait at once and are looked at. Those beyond wait without a look.
 const WAITING_MAX: usize = 4096;
@@ -106,8 +117,40 @@ fn chosen() -> OnCycle {
 #[derive(Clone, Copy)]
 struct Entry {
     thread: u32,
-    /// While the entry stands, its thread is inside `lock`, and the mutex is there.
+    /// While the entry stands, its thread is inside `lock` or waits for a condition, and the mutex is there.
     mutex: *const RawMutex,
+    /// The signals of the condition variable where it waits, which is there as long, and their count when that began; else null.
+    signals: *const AtomicU32,
+    seen: u32,
+}
+
+/// Whether a thread waits for its mutex, or will without waiting for anything else.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Waits {
+    No,
+    Perhaps,
+    Surely,
+}
+
+impl Entry {
+    const NONE: Self = Self { thread: 0, mutex: std::ptr::null(), signals: std::ptr::null(), seen: 0 };
+
+    /// For who has the guard.
+    fn waits(&self) -> Waits {
+        if self.signals.is_null() {
+            return Waits::Surely;
+        }
+        // SAFETY: the entry stands, and the guard is held: see `Entry`.
+        let signals = unsafe { &*self.signals };
+        // ORDERING: Relaxed: who moved it had the caller's mutex, or comes after the look.
+        if signals.load(Ordering::Relaxed) == self.seen {
+            Waits::No
+        } else if futex::has_waiters(Scope::Private, signals) {
+            Waits::Perhaps
+        } else {
+            Waits::Surely
+        }
+    }
 }
 
 struct Table([Entry; WAITING_MAX]);
@@ -115,7 +158,7 @@ struct Table([Entry; WAITING_MAX]);
 // SAFETY: the pointers are read only while their entries stand.
 unsafe impl Send for Table {}
 
-static TABLE: Guarded<Table> = Guarded::new(Table([Entry { thread: 0, mutex: std::ptr::null() }; WAITING_MAX]));
+static TABLE: Guarded<Table> = Guarded::new(Table([Entry::NONE; WAITING_MAX]));
 
 impl Table {
     fn places(thread: u32) -> impl Iterator<Item = usize> {
@@ -128,49 +171,74 @@ impl Table {
     }
 
     /// Where it was entered, if there was a place.
-    fn enter(&mut self, me: Tid, mutex: &RawMutex) -> Option<usize> {
-        let place = Self::places(me.0).find(|&place| self.0[place].thread == 0)?;
-        self.0[place] = Entry { thread: me.0, mutex };
+    fn enter(&mut self, entry: Entry) -> Option<usize> {
+        let place = Self::places(entry.thread).find(|&place| self.0[place].thread == 0)?;
+        self.0[place] = entry;
         Some(place)
     }
 
     /// Whether `me` would close a cycle by waiting for `mutex`.
     ///
     /// BOUND: CHAIN_MAX steps.
-    fn closes_cycle(&self, me: u32, mutex: &RawMutex) -> bool {
-        self.follow(me, mutex, |_| {})
+    fn closes_cycle(&self, me: u32, mutex: &RawMutex) -> Waits {
+        self.follow(me, mutex, |_, _| {})
     }
 
     /// The cycle it would close. Nothing is allocated here.
     #[cold]
     fn cycle(&self, me: u32, mutex: &RawMutex) -> ([Link; CHAIN_MAX], usize) {
         let (mut links, mut length) = ([Link { thread: 0, mutex: 0 }; CHAIN_MAX], 0);
-        self.follow(me, mutex, |link| {
+        self.follow(me, mutex, |link, _| {
             links[length] = link;
             length += 1;
         });
         (links, length)
     }
 
-    fn follow(&self, me: u32, mutex: &RawMutex, mut note: impl FnMut(Link)) -> bool {
-        let mut link = Link { thread: me, mutex: std::ptr::from_ref(mutex).addr() };
-        let mut owner = mutex.owner();
-        for _ in 0..CHAIN_MAX {
-            note(link);
-            if owner == me {
-                return true;
+    /// Wakes those that were perhaps moved to the mutexes they wait for.
+    #[cold]
+    fn rouse(&self, me: u32, mutex: &RawMutex) {
+        self.follow(me, mutex, |_, moved| {
+            if let Some(moved) = moved {
+                rouse(moved);
             }
-            let Some(place) = self.find(owner).filter(|_| owner != 0) else { return false };
-            let waits_for = self.0[place].mutex;
+        });
+    }
+
+    /// Says of each link what it is, and the mutex to which a thread may have been moved.
+    fn follow(&self, me: u32, mutex: &RawMutex, mut note: impl FnMut(Link, Option<&RawMutex>)) -> Waits {
+        let mut link = Link { thread: me, mutex: std::ptr::from_ref(mutex).addr() };
+        let (mut owner, mut closes, mut moved) = (mutex.owner(), Waits::Surely, None);
+        for _ in 0..CHAIN_MAX {
+            note(link, moved);
+            if owner == me {
+                return closes;
+            }
+            let Some(place) = self.find(owner).filter(|_| owner != 0) else { return Waits::No };
+            let entry = self.0[place];
             // SAFETY: the entry stands, and the guard is held: see `Entry`.
-            let next = unsafe { &*waits_for }.owner();
+            let waits_for = unsafe { &*entry.mutex };
+            let next = waits_for.owner();
             // It was given what it waits for, and has yet to take its entry out.
             if next == owner {
-                return false;
+                return Waits::No;
             }
-            (link, owner) = (Link { thread: owner, mutex: waits_for.addr() }, next);
+            moved = None;
+            match entry.waits() {
+                Waits::No => return Waits::No,
+                Waits::Perhaps => (closes, moved) = (Waits::Perhaps, Some(waits_for)),
+                Waits::Surely => {}
+            }
+            (link, owner) = (Link { thread: owner, mutex: entry.mutex.addr() }, next);
         }
-        false
+        Waits::No
+    }
+}
+
+/// Wakes those at a mutex. Not where it inherits: the kernel keeps them.
+fn rouse(mutex: &RawMutex) {
+    if mutex.kind() & kind::INHERIT == 0 {
+        futex::wake_in(RawMutex::scope(mutex.kind()), mutex.word(), i32::MAX);
     }
 }
 
@@ -191,10 +259,39 @@ pub(super) fn publish(me: Tid, mutex: &RawMutex) -> Result<Published, Option<Box
     warm_up();
     // Without the table it waits unseen.
     let Some(mut table) = TABLE.lock_or_inherit() else { return Ok(Published(None)) };
-    if table.closes_cycle(me.0, mutex) {
+    let closes = table.closes_cycle(me.0, mutex);
+    if closes == Waits::Surely {
         return close_cycle(me, mutex, table);
     }
-    Ok(Published(table.enter(me, mutex)))
+    let published = Published(table.enter(Entry { thread: me.0, mutex, ..Entry::NONE }));
+    if closes == Waits::Perhaps {
+        table.rouse(me.0, mutex);
+    }
+    drop(table);
+    Ok(published)
+}
+
+/// Enters the calling thread, which is about to wait for a signal that may move it to `mutex`. [`forget_place`] comes after it.
+pub(super) fn publish_waiting(me: Tid, mutex: &RawMutex, signals: &AtomicU32, seen: u32) -> Option<usize> {
+    warm_up();
+    TABLE.lock_or_inherit()?.enter(Entry { thread: me.0, mutex, signals, seen })
+}
+
+/// Takes that entry out.
+pub(super) fn forget_place(place: Option<usize>) {
+    drop(Published(place));
+}
+
+/// Waiters of a condition variable were moved to `mutex` by one who does not have it. Where its owner waits itself, perhaps for one of them, they
+/// are woken, to look whether it does.
+pub(super) fn look_after_move(mutex: &RawMutex) {
+    let owner = mutex.owner();
+    if let Some(table) = TABLE.lock_or_inherit()
+        && owner != 0
+        && table.find(owner).is_some()
+    {
+        rouse(mutex);
+    }
 }
 
 #[cold]
@@ -208,7 +305,7 @@ fn close_cycle(me: Tid, mutex: &RawMutex, mut table: Guard<'_, Table>) -> Result
         }
         OnCycle::Tell(tell) => {
             let (links, length) = table.cycle(me.0, mutex);
-            let published = Published(table.enter(me, mutex));
+            let published = Published(table.enter(Entry { thread: me.0, mutex, ..Entry::NONE }));
             drop(table);
             tell(&links[..length]);
             Ok(published)

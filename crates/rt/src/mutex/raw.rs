@@ -14,10 +14,11 @@
 use super::ceiling;
 use super::cycle::{self, Cycle};
 use super::word::{self, Ask, DIED, FREE, GiveBack, HANDED, WAITERS, owner};
+use crate::sys::block::block;
 use crate::sys::futex::{self, Clock, Deadline, Ended, Scope};
 use crate::sys::robust::{List, Node};
 use crate::sys::sched::{Tid, gettid};
-use crate::sys::{KeepErrno, SysError, clock};
+use crate::sys::{KeepErrno, SysError, clock, held};
 use std::fmt;
 use std::sync::atomic::{AtomicU8, AtomicU16, AtomicU32, Ordering};
 
@@ -66,8 +67,10 @@ const NOT_RECOVERABLE: u32 = 0x7fff_fffe;
 
 /// How often the kernel may answer "try again" before that counts as an error.
 const ATTEMPTS_MAX: u32 = 1_000;
-/// Of processes: how long the waiter that was handed a mutex may take before it counts as dead, and the mutex as handed to whoever finds that.
-const HANDED_GRACE_NS: u64 = 50_000_000;
+/// Of processes: how long the waiter that was handed a mutex may take before it counts as dead, and the mutex as handed to whoever finds that: in
+/// ticks since the first who found it so, whoever that was. 50 to 67 ms.
+const HANDED_TICKS: u8 = 4;
+const TICK_NS: u64 = 1 << 24;
 
 /// A mutex, as memory. Never move it while anybody uses it.
 #[repr(C)]
@@ -83,7 +86,8 @@ pub struct RawMutex {
     /// Real-time threads that wait, where that is asked for.
     urgent: AtomicU16,
     ceiling: AtomicU8,
-    unused: AtomicU8,
+    /// Tick at which somebody found it handed to another; 0 where nobody did.
+    handed_at: AtomicU8,
     node: Node,
 }
 
@@ -157,7 +161,7 @@ impl RawMutex {
             kind: AtomicU32::new(kind),
             urgent: AtomicU16::new(0),
             ceiling: AtomicU8::new(ceiling),
-            unused: AtomicU8::new(0),
+            handed_at: AtomicU8::new(0),
             node: Node::new(),
         }
     }
@@ -282,16 +286,58 @@ impl RawMutex {
     /// Without contention one exchange of the word, where the kind has no more to do. Otherwise `limit`, and until those before give back.
     #[inline]
     pub fn lock(&self, limit: Limit) -> Result<Acquired, RawError> {
-        let (me, kind) = (gettid(), self.kind());
-        // ORDERING: Acquire pairs with the Release of the unlock.
-        if kind & SLOW == 0 && self.word.compare_exchange(FREE, me.0, Ordering::Acquire, Ordering::Relaxed).is_ok() {
-            return Ok(Acquired::Clean);
+        if self.take_simply() { Ok(Acquired::Clean) } else { self.lock_slow(limit) }
+    }
+
+    /// Takes it if it is free and healthy, and its kind lets that be done here. Says whether it came; where not, [`RawMutex::lock`] knows why.
+    ///
+    /// An exchange of the word waits for all stores before it, also those of a call and of the registers saved for one. So this is inlined, and
+    /// whatever is called is called last.
+    #[inline(always)]
+    pub fn take_simply(&self) -> bool {
+        let kind = self.kind();
+        match block() {
+            Some(block) if kind & SLOW == 0 => self.take_plain(Tid(block.tid()), kind),
+            Some(block) if kind & SLOW == ROBUST => self.take_linked(List::of(block), Tid(block.tid()), kind),
+            _ => self.take_simply_asking(kind),
         }
+    }
+
+    /// With calls for what is not at hand.
+    #[inline(never)]
+    fn take_simply_asking(&self, kind: u32) -> bool {
         match kind & SLOW {
-            ROBUST if self.take_linked(me, kind) => Ok(Acquired::Clean),
-            PROTECT if self.take_risen(me) => Ok(Acquired::Clean),
-            _ => self.lock_slow(me, kind, limit),
+            0 => self.take_plain(gettid(), kind),
+            ROBUST => List::of_this_thread().is_ok_and(|list| self.take_linked(list, gettid(), kind)),
+            PROTECT => self.take_risen(gettid()),
+            _ => false,
         }
+    }
+
+    #[inline(always)]
+    fn take_free(&self, me: Tid) -> bool {
+        // ORDERING: Acquire pairs with the Release of the unlock.
+        self.word.compare_exchange(FREE, me.0, Ordering::Acquire, Ordering::Relaxed).is_ok()
+    }
+
+    /// Takes one of those that nothing else is done for, if it is free. What inherits is counted.
+    #[inline(always)]
+    fn take_plain(&self, me: Tid, kind: u32) -> bool {
+        let is_taken = self.take_free(me);
+        if is_taken && kind & INHERIT != 0 {
+            held::took_one();
+        }
+        is_taken
+    }
+
+    /// The other way.
+    #[inline(always)]
+    fn give_plain_back(&self, me: Tid, kind: u32) -> bool {
+        let is_given = self.is_taken_once(kind) && self.free(me);
+        if is_given && kind & INHERIT != 0 {
+            held::gave_one_back();
+        }
+        is_given
     }
 
     /// Takes one that protects and is free. Says whether it was.
@@ -302,8 +348,7 @@ impl RawMutex {
         if self.word.load(Ordering::Relaxed) != FREE || ceiling::rise(ceiling).is_err() {
             return false;
         }
-        // ORDERING: Acquire pairs with the Release of the unlock.
-        if self.word.compare_exchange(FREE, me.0, Ordering::Acquire, Ordering::Relaxed).is_err() {
+        if !self.take_free(me) {
             ceiling::fall(ceiling);
             return false;
         }
@@ -322,9 +367,7 @@ impl RawMutex {
     fn give_back_and_fall(&self, me: Tid, kind: u32) -> bool {
         // Read before the mutex is another's.
         let ceiling = self.ceiling();
-        // ORDERING: Release pairs with the Acquire of the lock. Relaxed: the owner's, and looked at only where that is the caller.
-        let given = (kind & TYPE != RECURSIVE || self.depth.load(Ordering::Relaxed) == 0)
-            && self.word.compare_exchange(me.0, FREE, Ordering::Release, Ordering::Relaxed).is_ok();
+        let given = self.is_taken_once(kind) && self.free(me);
         if given {
             ceiling::fall(ceiling);
         }
@@ -332,13 +375,11 @@ impl RawMutex {
     }
 
     /// Takes and links a robust one that is free and healthy. Says whether it was.
-    #[inline(never)]
-    fn take_linked(&self, me: Tid, kind: u32) -> bool {
-        let Ok(list) = List::of_this_thread() else { return false };
+    #[inline(always)]
+    fn take_linked(&self, list: List, me: Tid, kind: u32) -> bool {
         let inherits = kind & INHERIT != 0;
         list.begin(&self.node, inherits);
-        // ORDERING: Acquire pairs with the Release of the unlock.
-        if self.word.compare_exchange(FREE, me.0, Ordering::Acquire, Ordering::Relaxed).is_err() {
+        if !self.take_free(me) {
             list.end();
             return false;
         }
@@ -359,26 +400,23 @@ impl RawMutex {
         false
     }
 
-    /// Gives back a robust one that nobody waits for, and is healthy. Says whether it was.
-    #[inline(never)]
-    fn give_linked_back(&self, me: Tid, kind: u32) -> bool {
-        let Ok(list) = List::of_this_thread() else { return false };
-        // ORDERING: Relaxed: who reads its own id there wrote it, and the state is the owner's.
-        let is_plain = self.word.load(Ordering::Relaxed) == me.0
-            && self.state.load(Ordering::Relaxed) == 0
-            && (kind & TYPE != RECURSIVE || self.depth.load(Ordering::Relaxed) == 0);
-        if !is_plain {
-            return false;
-        }
-        let inherits = kind & INHERIT != 0;
-        list.begin(&self.node, inherits);
-        list.remove(&self.node);
-        // ORDERING: Release pairs with the Acquire of the lock.
-        if self.word.compare_exchange(me.0, FREE, Ordering::Release, Ordering::Relaxed).is_err() {
+    /// Gives back a robust one that is [simply had](Self::is_simply_had), taken out of the list by `unlink`. Says whether it did.
+    #[inline(always)]
+    fn give_linked_back(&self, list: List, me: Tid, kind: u32, unlink: impl FnOnce(List)) -> bool {
+        list.begin(&self.node, kind & INHERIT != 0);
+        unlink(list);
+        if !self.free(me) {
             return self.give_waited_back(list, me, kind);
         }
         list.end();
         true
+    }
+
+    /// Whether it is the caller's, taken once, and nobody waited for it then.
+    #[inline(always)]
+    fn is_simply_had(&self, me: Tid, kind: u32) -> bool {
+        // ORDERING: Relaxed: who reads its own id there wrote it, and the state is the owner's.
+        self.word.load(Ordering::Relaxed) == me.0 && self.state.load(Ordering::Relaxed) == 0 && self.is_taken_once(kind)
     }
 
     /// Somebody has come to wait meanwhile.
@@ -390,8 +428,9 @@ impl RawMutex {
     }
 
     #[cold]
-    fn lock_slow(&self, me: Tid, kind: u32, limit: Limit) -> Result<Acquired, RawError> {
+    fn lock_slow(&self, limit: Limit) -> Result<Acquired, RawError> {
         let _errno = KeepErrno::new();
+        let (me, kind) = (gettid(), self.kind());
         // ORDERING: Relaxed: who reads its own id there wrote it.
         if owner(self.word.load(Ordering::Relaxed)) == me.0 {
             match (kind & TYPE, limit) {
@@ -482,8 +521,10 @@ impl RawMutex {
                 list.insert(&self.node, inherits);
             }
         }
-        if let Some(list) = list {
-            list.end();
+        match list {
+            Some(list) => list.end(),
+            None if inherits && taken.is_ok() => held::took_one(),
+            None => {}
         }
         taken
     }
@@ -496,7 +537,8 @@ impl RawMutex {
         // BOUND: each round the word changed, a signal came, or a wait ended; until those before give back.
         loop {
             let word = self.word.load(Ordering::Relaxed);
-            match word::ask(word, me.0, has_waited, was_woken) {
+            let is_left = word == HANDED && Self::scope(kind) == Scope::Shared && self.is_heir_late();
+            match word::ask(word, me.0, has_waited, was_woken || is_left) {
                 Ask::Take { word: taken, died } => {
                     // ORDERING: Acquire pairs with the Release of who gave back.
                     if self.word.compare_exchange(word, taken, Ordering::Acquire, Ordering::Relaxed).is_ok() {
@@ -522,6 +564,25 @@ impl RawMutex {
         }
     }
 
+    /// Of a mutex that was handed over: whether whom it belongs to did not take it for so long that it will not.
+    ///
+    /// Attempts of any length count together, so who only tries gets it, too: but for one whose attempts are 255 ticks (4.3 s) apart, or a multiple.
+    /// A mark that outlasts a hand-over can only make an heir's turn another's, which it sees by the word.
+    #[cold]
+    fn is_heir_late(&self) -> bool {
+        let tick = (clock::now_ns() / TICK_NS % 255) as u8 + 1;
+        // ORDERING: Acquire pairs with the Release of the hand-over, which clears the mark.
+        if self.word.load(Ordering::Acquire) != HANDED {
+            return false;
+        }
+        // ORDERING: Relaxed: a time, and nothing else.
+        match self.handed_at.compare_exchange(0, tick, Ordering::Relaxed, Ordering::Relaxed) {
+            Ok(_) => false,
+            Err(first) if tick >= first => tick - first >= HANDED_TICKS,
+            Err(first) => tick + (255 - first) >= HANDED_TICKS,
+        }
+    }
+
     /// Says whether it was woken.
     fn wait(&self, kind: u32, word: u32, limit: Limit) -> Result<bool, RawError> {
         let scope = Self::scope(kind);
@@ -535,11 +596,11 @@ impl RawMutex {
                 Clock::Realtime => clock::time_of_day_ns(),
             };
             let clock = until.map_or(Clock::Monotonic, |until| until.clock);
-            let grace = Deadline { clock, at_ns: now_ns(clock) + HANDED_GRACE_NS };
+            let grace = Deadline { clock, at_ns: now_ns(clock) + u64::from(HANDED_TICKS) * TICK_NS };
             if until.is_none_or(|until| grace.at_ns < until.at_ns) {
                 return match futex::wait_in(scope, &self.word, word, Some(grace)) {
-                    // Who was woken has ended since.
-                    Ended::TimedOut => Ok(true),
+                    // Who was woken has ended since, perhaps: the next look says it.
+                    Ended::TimedOut => Ok(false),
                     ended => Self::woken(ended),
                 };
             }
@@ -675,24 +736,58 @@ impl RawMutex {
     /// One exchange of the word; where somebody waits, one system call, or three.
     #[inline]
     pub fn unlock(&self) -> Result<(), RawError> {
-        let (me, kind) = (gettid(), self.kind());
-        // ORDERING: Release pairs with the Acquire of the lock.
-        if kind & SLOW == 0
-            && (kind & TYPE != RECURSIVE || self.depth.load(Ordering::Relaxed) == 0)
-            && self.word.compare_exchange(me.0, FREE, Ordering::Release, Ordering::Relaxed).is_ok()
-        {
-            return Ok(());
-        }
-        match kind & SLOW {
-            ROBUST if self.give_linked_back(me, kind) => Ok(()),
-            PROTECT if self.give_back_and_fall(me, kind) => Ok(()),
-            _ => self.unlock_slow(me, kind),
+        if self.give_back_simply() { Ok(()) } else { self.unlock_slow() }
+    }
+
+    /// Gives it back if the caller has it, as it should be, and nobody waits for it. Says whether it was given back; where not, it is as it was, and
+    /// [`RawMutex::unlock`] knows why. Made as [`RawMutex::take_simply`].
+    #[inline(always)]
+    pub fn give_back_simply(&self) -> bool {
+        let kind = self.kind();
+        match block() {
+            Some(block) if kind & SLOW == 0 => self.give_plain_back(Tid(block.tid()), kind),
+            Some(block) if kind & SLOW == ROBUST => {
+                let (me, list) = (Tid(block.tid()), List::of(block));
+                if !self.is_simply_had(me, kind) || !list.is_first(&self.node, kind & INHERIT != 0) {
+                    return self.give_back_simply_asking(kind);
+                }
+                self.give_linked_back(list, me, kind, |list| list.remove_first(&self.node))
+            }
+            _ => self.give_back_simply_asking(kind),
         }
     }
 
+    /// With calls for what is not at hand.
+    #[inline(never)]
+    fn give_back_simply_asking(&self, kind: u32) -> bool {
+        let me = gettid();
+        match kind & SLOW {
+            0 => self.give_plain_back(me, kind),
+            ROBUST if self.is_simply_had(me, kind) => List::of_this_thread()
+                .is_ok_and(|list| self.give_linked_back(list, me, kind, |list| list.remove(&self.node))),
+            PROTECT => self.give_back_and_fall(me, kind),
+            _ => false,
+        }
+    }
+
+    /// For the owner; looked at by others it says nothing.
+    #[inline(always)]
+    fn is_taken_once(&self, kind: u32) -> bool {
+        // ORDERING: Relaxed: the owner's.
+        kind & TYPE != RECURSIVE || self.depth.load(Ordering::Relaxed) == 0
+    }
+
+    /// Where it is the caller's, and nobody waits.
+    #[inline(always)]
+    fn free(&self, me: Tid) -> bool {
+        // ORDERING: Release pairs with the Acquire of the lock.
+        self.word.compare_exchange(me.0, FREE, Ordering::Release, Ordering::Relaxed).is_ok()
+    }
+
     #[cold]
-    fn unlock_slow(&self, me: Tid, kind: u32) -> Result<(), RawError> {
+    fn unlock_slow(&self) -> Result<(), RawError> {
         let _errno = KeepErrno::new();
+        let (me, kind) = (gettid(), self.kind());
         // ORDERING: Relaxed, here and below: who reads its own id there wrote it, and the rest is the owner's.
         let has = owner(self.word.load(Ordering::Relaxed)) == me.0;
         if asks_who_has_it(kind) && !has {
@@ -720,7 +815,11 @@ impl RawMutex {
     /// Unlinks a robust one, and gives the word back.
     fn give_back_taken(&self, me: Tid, kind: u32) -> Result<(), RawError> {
         if kind & ROBUST == 0 {
-            return self.give_word_back(me, kind);
+            let given = self.give_word_back(me, kind);
+            if kind & INHERIT != 0 && given.is_ok() {
+                held::gave_one_back();
+            }
+            return given;
         }
         let list = List::of_this_thread().map_err(RawError::Sys)?;
         list.begin(&self.node, kind & INHERIT != 0);
@@ -770,6 +869,8 @@ impl RawMutex {
                     futex::wake_in(scope, address, if is_lost { i32::MAX } else { 1 });
                 }
                 GiveBack::Hand(handed) => {
+                    // ORDERING: Relaxed: ordered by the store of the word.
+                    self.handed_at.store(0, Ordering::Relaxed);
                     self.word.store(handed, Ordering::Release);
                     // Nobody there: who announced itself gave up, or has yet to wait. The latter is woken below, or sees that it is free.
                     if futex::wake_in(scope, address, 1) == 0

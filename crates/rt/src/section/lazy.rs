@@ -118,12 +118,12 @@ impl Cpu {
     }
 }
 
-/// Where the thread is managed. Ends its section with the thread, where both guard and handle were forgotten.
-struct Place(Cell<Option<(&'static Cpu, u8)>>);
+/// Ends the thread's section with the thread, where both guard and handle were forgotten.
+struct AtEnd;
 
-impl Drop for Place {
+impl Drop for AtEnd {
     fn drop(&mut self) {
-        if let Some((cpu, _)) = self.0.get() {
+        if let Some((cpu, _)) = PLACE.take() {
             cpu.mend(gettid());
         }
     }
@@ -138,7 +138,9 @@ extern "C" fn forget_sections() {
 }
 
 thread_local! {
-    static PLACE: Place = const { Place(Cell::new(None)) };
+    /// Where the thread is managed, and its level. Read by locks, so it has no end of its own: the C library allocates for those.
+    static PLACE: Cell<Option<(&'static Cpu, u8)>> = const { Cell::new(None) };
+    static AT_END: AtEnd = const { AtEnd };
 }
 
 /// The calling thread as a managed one: it may enter lazy sections of its processor, and looks before it begins a job.
@@ -225,13 +227,10 @@ impl Lazy {
         static FORGET: Once = Once::new();
         FORGET.call_once(|| fork::in_child(forget_sections));
         // A thread whose thread-locals are gone is about to end.
-        let is_first = PLACE.try_with(|place| match place.0.get() {
-            None => place.0.replace(Some((word, level))).is_none(),
-            Some(_) => false,
-        });
-        if !is_first.unwrap_or(false) {
+        if AT_END.try_with(|_| {}).is_err() || PLACE.get().is_some() {
             return Err(SectionError::SecondHandle);
         }
+        PLACE.set(Some((word, level)));
         // From here on its drop gives the place back.
         let handle = Self { cpu: word, level, depth: Cell::new(0), here: PhantomData };
         sched::set_affinity(ME, &[cpu]).map_err(no_cpu)?;
@@ -333,8 +332,7 @@ impl Drop for Lazy {
     /// Ends a section that was forgotten.
     fn drop(&mut self) {
         self.cpu.mend(gettid());
-        // Where thread-locals are gone already, the thread is managed no more.
-        let _ = PLACE.try_with(|place| place.0.set(None));
+        PLACE.set(None);
     }
 }
 
@@ -374,7 +372,7 @@ impl LazyCeiling {
     /// Of the calling thread, with its own level; `None` where it is not managed, or the processor has no word left.
     #[inline]
     pub(crate) fn of_caller(ceiling: u8) -> Option<(Self, u8)> {
-        let (cpu, level) = PLACE.try_with(|place| place.0.get()).ok()??;
+        let (cpu, level) = PLACE.get()?;
         Some((Self(cpu.ceiling(ceiling)?), level))
     }
 

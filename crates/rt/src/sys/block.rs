@@ -1,11 +1,11 @@
 //! What the C library keeps about each thread, read without a call.
 //!
 //! ```text
-//!   thread pointer + offset:  [ tid ] [ .. ] [ prev ] [ list ] [ offset ] [ pending ]
+//!   thread pointer + TID_AT:  [ tid ] [ .. ] [ prev ] [ list ] [ offset ] [ pending ]
 //!                                                       \ head of the list of robust locks, registered with the kernel
 //! ```
 //!
-//! No header says where that is, so it is found, once a process, from what the kernel was told: the head of the list of robust locks and the
+//! No header says where that is. So it is made sure, once a process, by what the kernel was told: the head of the list of robust locks and the
 //! address of the thread's id, which it clears when the thread ends. Where anything does not fit, nothing is read here, and callers do
 //! without: another C library, another processor, another layout.
 
@@ -16,41 +16,46 @@ mod found {
     use super::Head;
     use crate::sys::robust;
     use std::arch::asm;
-    use std::sync::atomic::{AtomicUsize, Ordering};
+    use std::sync::atomic::{AtomicBool, Ordering};
 
-    /// From the thread pointer to the thread's id, in bytes; 0 while that is not known.
-    static OFFSET: AtomicUsize = AtomicUsize::new(0);
+    /// Whether this is so here; false while that is not known. That a known place is right the processor predicts; a place that has to be looked up
+    /// it would have to read before the id.
+    static FITS: AtomicBool = AtomicBool::new(false);
 
-    /// From the id to the head of the list of robust locks.
-    const TO_HEAD: usize = 16;
-    /// The C library's block is smaller.
-    const OFFSET_MAX: usize = 8192;
+    /// From the thread pointer to the thread's id, in bytes, under glibc 2.36.
+    const TID_AT: usize = 720;
+    /// To the head of the list of robust locks.
+    const HEAD_AT: usize = TID_AT + 16;
     /// `prctl`: where the kernel clears the thread's id when it ends.
     const PR_GET_TID_ADDRESS: i32 = 40;
 
+    /// That it fits.
+    #[derive(Clone, Copy)]
+    pub(crate) struct Block(());
+
+    /// `None` where nothing can be read.
     #[inline]
-    pub(crate) fn tid() -> Option<u32> {
-        // ORDERING: Relaxed: the offset is all there is to know.
-        let offset = OFFSET.load(Ordering::Relaxed);
-        if offset == 0 {
-            return None;
-        }
-        let tid: u32;
-        // SAFETY: the offset is that of a word in the block of every thread, as `find` made sure.
-        unsafe {
-            asm!("mov {tid:e}, fs:[{offset}]", tid = out(reg) tid, offset = in(reg) offset, options(nostack, preserves_flags, readonly));
-        }
-        Some(tid)
+    pub(crate) fn block() -> Option<Block> {
+        // ORDERING: Relaxed: that it fits is all there is to know.
+        FITS.load(Ordering::Relaxed).then_some(Block(()))
     }
 
-    #[inline]
-    pub(crate) fn head() -> Option<*mut Head> {
-        // ORDERING: as in `tid`.
-        match OFFSET.load(Ordering::Relaxed) {
-            0 => None,
-            offset => {
-                Some(std::ptr::with_exposed_provenance_mut(thread_pointer().wrapping_add(offset).wrapping_add(TO_HEAD)))
+    impl Block {
+        /// The calling thread's id.
+        #[inline]
+        pub(crate) fn tid(self) -> u32 {
+            let tid: u32;
+            // SAFETY: that is the thread's id in the block of every thread, as `find` made sure.
+            unsafe {
+                asm!("mov {tid:e}, fs:[{at}]", tid = out(reg) tid, at = const TID_AT, options(nostack, preserves_flags, readonly));
             }
+            tid
+        }
+
+        /// The head of its list of robust locks.
+        #[inline]
+        pub(crate) fn head(self) -> *mut Head {
+            std::ptr::with_exposed_provenance_mut(thread_pointer().wrapping_add(HEAD_AT))
         }
     }
 
@@ -62,27 +67,33 @@ mod found {
         pointer
     }
 
-    /// Looks where it is, with the caller's block, whose id is `tid`.
+    /// Looks whether it fits, with the caller's block, whose id is `tid`.
     #[cold]
     pub(crate) fn find(tid: u32) {
         let Ok(head) = robust::registered() else { return };
-        let tid_at = head.addr().wrapping_sub(TO_HEAD);
-        let offset = tid_at.wrapping_sub(thread_pointer());
-        if offset == 0 || offset >= OFFSET_MAX {
+        let block = thread_pointer();
+        if head.addr() != block.wrapping_add(HEAD_AT) {
             return;
         }
         // SAFETY: from the thread pointer to the head, both of which are in the block, all is mapped.
         let (seen, prev, list) = unsafe {
             let words = head.cast::<usize>();
-            (head.cast::<u32>().sub(TO_HEAD / 4).read_volatile(), words.sub(1).read_volatile(), words.read_volatile())
+            (
+                head.cast::<u32>().sub((HEAD_AT - TID_AT) / 4).read_volatile(),
+                words.sub(1).read_volatile(),
+                words.read_volatile(),
+            )
         };
         let is_empty = list == head.addr();
         let mut told: *const u32 = std::ptr::null();
         // SAFETY: `told` is valid for writing. Kernels without this call leave it alone.
         unsafe { libc::prctl(PR_GET_TID_ADDRESS, &raw mut told) };
-        if seen == tid && (!is_empty || prev == head.addr()) && (told.is_null() || told.addr() == tid_at) {
-            // ORDERING: as in `tid`.
-            OFFSET.store(offset, Ordering::Relaxed);
+        if seen == tid
+            && (!is_empty || prev == head.addr())
+            && (told.is_null() || told.addr() == block.wrapping_add(TID_AT))
+        {
+            // ORDERING: as in `block`.
+            FITS.store(true, Ordering::Relaxed);
         }
     }
 }
@@ -91,20 +102,32 @@ mod found {
 mod found {
     use super::Head;
 
+    /// There is none.
+    #[derive(Clone, Copy)]
+    pub(crate) enum Block {}
+
     #[inline]
-    pub(crate) fn tid() -> Option<u32> {
+    pub(crate) fn block() -> Option<Block> {
         None
     }
 
-    #[inline]
-    pub(crate) fn head() -> Option<*mut Head> {
-        None
+    impl Block {
+        #[inline]
+        pub(crate) fn tid(self) -> u32 {
+            match self {}
+        }
+
+        #[inline]
+        pub(crate) fn head(self) -> *mut Head {
+            match self {}
+        }
     }
 
     pub(crate) fn find(_tid: u32) {}
 }
 
-pub(super) use found::{find, head, tid};
+pub(super) use found::find;
+pub(crate) use found::{Block, block};
 
 #[cfg(test)]
 mod tests {
@@ -118,8 +141,7 @@ mod tests {
 
     /// What is read is what the kernel says, or nothing is read.
     fn fits() -> bool {
-        tid().is_none_or(|tid| tid == asked())
-            && head().is_none_or(|head| Ok(head) == robust::registered())
+        block().is_none_or(|block| block.tid() == asked() && Ok(block.head()) == robust::registered())
             && sched::gettid().0 == asked()
     }
 
@@ -127,7 +149,7 @@ mod tests {
     fn every_thread_and_child_reads_its_own() {
         sched::gettid();
         #[cfg(all(target_arch = "x86_64", target_env = "gnu"))]
-        assert!(tid().is_some(), "it is found under glibc");
+        assert!(block().is_some(), "it is found under glibc");
         assert!(fits());
         let threads: Vec<_> = (0..8).map(|_| std::thread::spawn(fits)).collect();
         assert!(threads.into_iter().all(|thread| thread.join().expect("a thread")));

@@ -1,6 +1,8 @@
-//! The processor's own counter, and emptying its caches of a value. Elsewhere than on x86-64: the clock, and no emptying.
+//! The processor's own counter, and emptying its caches: of a value, or of everything. Elsewhere than on x86-64 the counter is the clock, and of a
+//! value alone they are not emptied.
 
 use super::clock;
+use std::hint::black_box;
 
 /// Whether [`flush`] does anything.
 pub(crate) const CAN_FLUSH: bool = cfg!(target_arch = "x86_64");
@@ -44,6 +46,61 @@ pub(crate) fn flush<T: ?Sized>(value: &T) {
 #[cfg(not(target_arch = "x86_64"))]
 pub(crate) fn flush<T: ?Sized>(_: &T) {}
 
+/// Memory that does not fit into a processor's caches, nor its pages into the cache of their addresses: who reads all of it drives everything
+/// else out.
+pub(crate) struct Sweep(Vec<u8>);
+
+impl Sweep {
+    /// The smallest cache line there is.
+    const LINE: usize = 32;
+    /// Of a last-level cache: so that what is kept at random is driven out, too.
+    const TIMES: usize = 2;
+    /// Where the machine does not say how large its caches are.
+    const USUAL: usize = 64 << 20;
+    /// No more, however large a cache is: what is left in it then is not from memory.
+    const MOST: usize = 256 << 20;
+    const PAGE: usize = 4096;
+
+    /// For the caches of this CPU. All of it is there before it is read.
+    pub(crate) fn new(cpu: usize) -> Self {
+        let bytes = largest_cache(cpu).map_or(Self::USUAL, |cache| (Self::TIMES * cache).min(Self::MOST));
+        let mut memory = vec![0_u8; bytes];
+        let skipped = memory.as_ptr().align_offset(Self::PAGE).min(bytes);
+        // SAFETY: within `memory`. Refused, it is memory all the same, with fewer addresses.
+        unsafe { libc::madvise(memory.as_mut_ptr().add(skipped).cast(), bytes - skipped, libc::MADV_NOHUGEPAGE) };
+        // What was never written to has no page of its own.
+        memory.iter_mut().step_by(Self::PAGE).for_each(|byte| *byte = 1);
+        Self(memory)
+    }
+
+    /// Reads all of it.
+    pub(crate) fn read(&self) {
+        let sum = black_box(&self.0).iter().step_by(Self::LINE).fold(0_u8, |sum, &byte| sum.wrapping_add(byte));
+        black_box(sum);
+    }
+}
+
+/// In bytes, if the machine says so.
+fn largest_cache(cpu: usize) -> Option<usize> {
+    let caches = std::fs::read_dir(format!("/sys/devices/system/cpu/cpu{cpu}/cache")).ok()?;
+    let sizes =
+        caches.flatten().filter_map(|cache| bytes_of(&std::fs::read_to_string(cache.path().join("size")).ok()?));
+    sizes.max()
+}
+
+/// As the kernel writes sizes of caches: 32K, 8M.
+fn bytes_of(size: &str) -> Option<usize> {
+    let size = size.trim();
+    let (number, unit) = match size.strip_suffix('K') {
+        Some(number) => (number, 1 << 10),
+        None => match size.strip_suffix('M') {
+            Some(number) => (number, 1 << 20),
+            None => (size, 1),
+        },
+    };
+    number.parse::<usize>().ok()?.checked_mul(unit).filter(|&bytes| bytes > 0)
+}
+
 /// Cycles a nanosecond, measured against the clock.
 ///
 /// BOUND: 20 ms, and what comes between.
@@ -55,4 +112,40 @@ pub(crate) fn per_ns() -> f64 {
     }
     let (end_ns, end) = (clock::now_ns(), now());
     (end - start) as f64 / (end_ns - start_ns) as f64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes_of_caches_are_read() {
+        let read = ["32K\n", "1024K", "8M", "512", "", "K", "0", "x"].map(bytes_of);
+        assert_eq!(read, [Some(32 << 10), Some(1 << 20), Some(8 << 20), Some(512), None, None, None, None]);
+    }
+
+    /// What was read before a sweep comes from memory after it, in a chain of reads each of which needs the one before.
+    #[test]
+    fn a_sweep_drives_everything_else_out() {
+        const LINES: usize = 4096;
+        let sweep = Sweep::new(0);
+        let chain: Vec<[usize; 8]> = (0..LINES).map(|at| [(at + 1667) % LINES; 8]).collect();
+        let turn = || {
+            let before = now();
+            black_box((0..LINES).fold(0, |at, _| black_box(&chain)[at][0]));
+            now() - before
+        };
+        let is_slower = |between: &dyn Fn()| {
+            turn();
+            let warm = (0..5).map(|_| turn()).min();
+            let after = (0..5).map(|_| {
+                between();
+                turn()
+            });
+            // BOUND of noise: the least of five each; what comes between makes a turn longer, never shorter.
+            after.min() > warm.map(|warm| 2 * warm)
+        };
+        assert!(is_slower(&|| sweep.read()));
+        assert!(!is_slower(&|| ()), "nothing was driven out");
+    }
 }

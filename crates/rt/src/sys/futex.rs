@@ -144,13 +144,12 @@ pub(crate) fn wait_in(scope: Scope, word: &AtomicU32, expected: u32, until: Opti
     call(&Arguments::wait(scope, word, expected, until.map(|until| until.clock)), until)
 }
 
-/// Whether somebody waits at `word`: moved from there to there, they are counted, and keep their places.
+/// Whether somebody waits at `word`: moved from there to there, the first one is counted, and keeps its place.
 pub(crate) fn has_waiters(scope: Scope, word: &AtomicU32) -> bool {
     let operation = libc::FUTEX_REQUEUE | scope.flag();
     // SAFETY: the word outlives the call.
-    let count = unsafe {
-        libc::syscall(libc::SYS_futex, word.as_ptr(), operation, 0, libc::c_long::from(i32::MAX), word.as_ptr())
-    };
+    let count =
+        unsafe { libc::syscall(libc::SYS_futex, word.as_ptr(), operation, 0, 1 as libc::c_long, word.as_ptr()) };
     // Those that wait to be moved to a word with inheritance are refused.
     count > 0 || count < 0 && errno() == libc::EINVAL
 }

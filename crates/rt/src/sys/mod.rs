@@ -6,6 +6,7 @@
 //! | `robust` | `get_robust_list`, and the list itself |
 //! | `sched` | `gettid`, `sched_{set,get}scheduler`, `sched_{set,get}param`, `sched_{set,get}affinity`, timer slack, `tgkill` |
 //! | `block` | `prctl`, once; then none: the C library's own record of the thread |
+//! | `held` | none: what the thread itself counts |
 //! | `clock` | `clock_gettime`, `clock_nanosleep` |
 //! | `cycles` | none: the processor's counter and caches |
 //! | `fork` | `pthread_atfork` |
@@ -21,6 +22,7 @@ pub(crate) mod clock;
 pub(crate) mod cycles;
 pub(crate) mod fork;
 pub(crate) mod futex;
+pub(crate) mod held;
 pub(crate) mod memory;
 pub(crate) mod native;
 pub(crate) mod probe;

@@ -21,8 +21,8 @@ pub(crate) const ME: Tid = Tid(0);
 /// The calling thread. Read from where the C library has it; else one system call a thread, then a thread-local word.
 #[inline]
 pub(crate) fn gettid() -> Tid {
-    match block::tid() {
-        Some(tid) => Tid(tid),
+    match block::block() {
+        Some(block) => Tid(block.tid()),
         None => remembered(),
     }
 }

@@ -1,8 +1,9 @@
 //! Ceilings: the level while some are held, in every order, beside inheritance, and where one is refused.
 
 use crate::support::*;
-use lockwright::mutex::{Condvar, LockError, Mutex, Protocol, note_own};
+use lockwright::mutex::{Acquired, Condvar, Limit, LockError, Mutex, Protocol, RawError, kind, note_own};
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 fn protects(ceiling: u8) -> Mutex<()> {
     Mutex::builder().protocol(Protocol::Protect(ceiling)).build(())
@@ -386,5 +387,73 @@ fn who_is_refused_after_a_wait_does_not_swallow_a_death() {
             }
             assert!(mutex.lock_for(ms(5_000)).is_ok(), "{kind:?}");
         }
+    }
+}
+
+/// The ceiling changes between the moment somebody looks at it, to rise, and the moment it has the mutex: inside it has the ceiling in force,
+/// afterwards its own level.
+#[test]
+fn who_takes_a_mutex_while_the_ceiling_changes_has_the_one_in_force() {
+    const CEILINGS: [u8; 3] = [40, 20, 30];
+    /// Locks of each thread that found another ceiling inside than before.
+    const CHANGES: u32 = 300;
+    let Some(stage) = Stage::set() else { return };
+    for (family, changes_inside) in [(0, true), (0, false), (kind::SERIAL, true), (kind::RECURSIVE, true)] {
+        let mutex = Arc::new(raw_mutex(kind::PROTECT | family, CEILINGS[0]));
+        let (over, end) = (Gate::default(), Instant::now() + ms(2_000));
+        let changer = Player::enter(None, {
+            let (mutex, over) = (Arc::clone(&mutex), over.clone());
+            move || {
+                // Inside a higher ceiling its changes need no system calls, and so many come between two of somebody else's.
+                let above = protects(50);
+                while !over.is_open() && Instant::now() < end {
+                    let _outer = above.lock().expect("free");
+                    for ceiling in CEILINGS.into_iter().cycle().take(200) {
+                        if changes_inside {
+                            mutex.lock(Limit::Never).expect("a lock");
+                            mutex.set_ceiling(ceiling).expect("the owner may");
+                            mutex.unlock().expect("its own");
+                        } else {
+                            mutex.set_ceiling(ceiling).expect("anybody may");
+                        }
+                        spin(Duration::from_nanos(300));
+                    }
+                }
+            }
+        });
+        let takers = [5, 6].map(|own| {
+            let mutex = Arc::clone(&mutex);
+            stage.thread(own, move || {
+                let mut changes = 0;
+                while changes < CHANGES && Instant::now() < end {
+                    let before = mutex.ceiling();
+                    let limit = if changes % 2 == 0 { Limit::Now } else { Limit::Never };
+                    match mutex.lock(limit) {
+                        Ok(Acquired::Clean) => {}
+                        Err(RawError::Busy) => continue,
+                        other => panic!("{family:#x}: {other:?}"),
+                    }
+                    // Nobody changes it now.
+                    let ceiling = mutex.ceiling();
+                    assert_eq!(mine(), (FIFO, i32::from(ceiling)), "{family:#x}: inside; {before} before");
+                    mutex.unlock().expect("its own");
+                    assert_eq!(
+                        mine(),
+                        (FIFO, i32::from(own)),
+                        "{family:#x}: afterwards; {ceiling} inside, {before} before"
+                    );
+                    changes += u32::from(ceiling != before);
+                }
+                changes
+            })
+        });
+        let changes = takers.map(Player::end);
+        over.open();
+        changer.end();
+        // On one processor nothing can.
+        assert!(
+            cpus().len() == 1 || changes.iter().all(|&changes| changes > 0),
+            "{family:#x}: nothing came between: {changes:?}"
+        );
     }
 }

@@ -3,6 +3,8 @@
 use crate::support::*;
 use lockwright::mutex::{Acquired, Deadline, Limit, RawCondvar, RawError, RawMutex, WaitEnd, kind};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
 
 const FAMILIES: [u32; 6] = [0, kind::SERIAL, kind::INHERIT, kind::PROTECT, kind::ROBUST, kind::ROBUST | kind::INHERIT];
 
@@ -147,5 +149,106 @@ fn a_refused_wait_hides_nobody() {
             sleeper.wakes(&what);
             assert!(!condvar.is_waited_for(), "{what}");
         }
+    }
+}
+
+/// Mutexes that inherit, and how a waiter that is not moved to them waits beside: with a mutex of this family, taken so often. Waiters of the
+/// latter take it themselves, also where nobody waited before.
+const WITH: [u32; 2] = [kind::INHERIT, kind::ROBUST | kind::INHERIT];
+const BESIDE: [(u32, usize); 4] =
+    [(kind::ROBUST, 1), (kind::RECURSIVE, 2), (kind::INHERIT | kind::RECURSIVE, 2), (kind::SHARED | kind::INHERIT, 1)];
+
+/// To some the kernel gives a mutex that inherits, others are woken and take theirs, in every order: each signal wakes one at least, and as many
+/// signals as waiters, or one broadcast, leave nobody.
+#[test]
+fn each_signal_reaches_one_of_either_way() {
+    const WAITERS: usize = 4;
+    let Some(_stage) = Stage::set() else { return };
+    let families = WITH.into_iter().flat_map(|with| BESIDE.map(|beside| (with, beside)));
+    for ((with, (beside, times)), order) in
+        families.flat_map(|family| (0..1 << WAITERS).map(move |order| (family, order)))
+    {
+        for (all, holds) in WAYS {
+            let what = format!(
+                "{with:#x}, beside {beside:#x} taken {times} times, order {order:#b}; all {all}, holds {holds}"
+            );
+            let (condvar, mutex) = (Arc::new(RawCondvar::new(false)), mutex_of(with, kind::ERROR_CHECK));
+            let sleepers = [0, 1, 2, 3].map(|place: usize| match order >> place & 1 {
+                0 => Sleeper::lie_down(&condvar, &mutex, 1),
+                _ => Sleeper::lie_down(&condvar, &mutex_of(beside, 0), times),
+            });
+            for signals in 1..=WAITERS {
+                if signals == 1 || !all {
+                    wake(&condvar, &mutex, all, holds);
+                }
+                until(&what, || sleepers.iter().filter(|sleeper| sleeper.is_over.is_open()).count() >= signals);
+            }
+            for sleeper in sleepers {
+                sleeper.wakes(&what);
+            }
+            assert!(!condvar.is_waited_for(), "{what}");
+        }
+    }
+}
+
+/// The same where waiters come and go: each token is told to one waiter, of either mutex. Some may have deadlines that race with the signals; who is
+/// patient and finds a token at the end of its wait was not told of it.
+#[test]
+fn no_signal_gets_lost_between_two_mutexes() {
+    const TOKENS: u64 = 1_000;
+    const LOST_AFTER: Duration = Duration::from_secs(3);
+    let Some(stage) = Stage::set() else { return };
+    let pairs = [(0, kind::ROBUST), (1, kind::SHARED | kind::INHERIT), (0, kind::INHERIT), (1, 0)];
+    for ((with, beside), patient) in pairs.into_iter().flat_map(|pair| [(pair, 6), (pair, 2)]) {
+        let mutexes = Arc::new([mutex_of(WITH[with], 0), mutex_of(beside, 0)]);
+        let condvar = Arc::new(RawCondvar::new(false));
+        // Not yet taken, taken, and told to nobody.
+        let counts = Arc::new([const { AtomicU64::new(0) }; 3]);
+        let players: Vec<_> = (0..6_u8)
+            .map(|number| {
+                let (mutexes, condvar, counts) = (Arc::clone(&mutexes), Arc::clone(&condvar), Arc::clone(&counts));
+                // Of one level, so that the first who came is first, whichever way it waits.
+                stage.thread(11, move || {
+                    let [left, taken, lost] = &*counts;
+                    let (mutex, mut chance) = (&mutexes[usize::from(number % 2)], Chance::new(u64::from(number) + 5));
+                    // ORDERING: Relaxed, here and below: who adds a token has both mutexes.
+                    while taken.load(Ordering::Relaxed) < TOKENS && lost.load(Ordering::Relaxed) == 0 {
+                        mutex.lock(Limit::Never).expect("a lock");
+                        let take = |left: u64| left.checked_sub(1);
+                        let mut has = left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, take).is_ok();
+                        if !has {
+                            let is_patient = number < patient;
+                            let limit = if is_patient { LOST_AFTER } else { Duration::from_micros(chance.below(300)) };
+                            let start = Instant::now();
+                            condvar.wait(mutex, Some(Deadline::after(limit))).expect("a wait");
+                            has = left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, take).is_ok();
+                            let is_lost = has && start.elapsed() >= LOST_AFTER;
+                            lost.fetch_add(u64::from(is_lost), Ordering::Relaxed);
+                        }
+                        mutex.unlock().expect("its own");
+                        if has && taken.fetch_add(1, Ordering::Relaxed) + 1 == TOKENS {
+                            condvar.broadcast();
+                        }
+                    }
+                })
+            })
+            .collect();
+        let mut chance = Chance::new(1);
+        for _ in 0..TOKENS {
+            mutexes.iter().for_each(|mutex| _ = mutex.lock(Limit::Never).expect("a lock"));
+            counts[0].fetch_add(1, Ordering::Relaxed);
+            let signals_inside = chance.below(2) == 0;
+            if signals_inside {
+                condvar.signal();
+            }
+            mutexes.iter().for_each(|mutex| mutex.unlock().expect("its own"));
+            if !signals_inside {
+                condvar.signal();
+            }
+            spin(Duration::from_micros(chance.below(40)));
+        }
+        players.into_iter().for_each(Player::end);
+        let counts = [0, 1, 2].map(|place| counts[place].load(Ordering::Relaxed));
+        assert_eq!(counts, [0, TOKENS, 0], "left, taken, lost: {:#x} and {beside:#x}, {patient} patient", WITH[with]);
     }
 }

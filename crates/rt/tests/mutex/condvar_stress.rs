@@ -4,86 +4,130 @@ use crate::support::*;
 use lockwright::mutex::{Builder, Condvar, Mutex};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
+
+/// How long a token may lie there with a waiter before the signal counts as lost.
+const LOST_AFTER: Duration = Duration::from_secs(3);
 
 struct Store {
     tokens: Mutex<u64>,
     filled: Condvar,
+    taken: AtomicU64,
+    /// Tokens that were there for so long, and nobody was told of them.
+    lost: AtomicU64,
 }
 
-/// Producers give one signal a token, by turns with and without the mutex; consumers wait, some of them with deadlines that race with the
-/// signals. The deadlines give up, so that a lost signal leaves a token, and one that waits for it for ever: the last wait has a long limit.
-fn tokens_pass(kind: Builder, condvar: Condvar, tokens: u64) {
-    const CONSUMERS: u64 = 4;
-    let store = Arc::new(Store { tokens: kind.build(0), filled: condvar });
-    let (taken, stuck) = (Arc::new(AtomicU64::new(0)), Arc::new(AtomicU64::new(0)));
-    let consumers: Vec<_> = (0..CONSUMERS)
-        .map(|seed| {
-            let (store, taken, stuck) = (Arc::clone(&store), Arc::clone(&taken), Arc::clone(&stuck));
-            Player::enter(None, move || {
-                let mut chance = Chance::new(seed + 3);
-                // ORDERING: Relaxed, here and below: counts.
-                while taken.load(Ordering::Relaxed) < tokens {
-                    let mut left = store.tokens.lock().expect("a lock");
-                    if *left == 0 {
-                        // Half of them never give up by themselves before a lost signal shows.
-                        let patient = seed % 2 == 0;
-                        let limit = if patient { ms(3_000) } else { Duration::from_micros(chance.below(150)) };
-                        let (guard, end) = store.filled.wait_for(left, limit).expect("a wait");
-                        left = guard;
-                        // A token that was there for so long, and nobody was told of it.
-                        let is_late = end == lockwright::mutex::WaitEnd::TimedOut;
-                        stuck.fetch_add(u64::from(patient && is_late && *left > 0), Ordering::Relaxed);
-                    }
-                    if *left > 0 {
-                        *left -= 1;
-                        if taken.fetch_add(1, Ordering::Relaxed) + 1 == tokens {
-                            store.filled.broadcast();
-                        }
-                    }
+impl Store {
+    /// In memory that children share.
+    fn new(kind: Builder, condvar: Condvar) -> Shared<Self> {
+        let (taken, lost) = (AtomicU64::new(0), AtomicU64::new(0));
+        Shared::new(Self { tokens: kind.build(0), filled: condvar, taken, lost })
+    }
+
+    /// Takes tokens until all of `tokens` are taken. Patient or with deadlines that race with the signals. A lost signal leaves a token, and
+    /// one that waits for it; it shows where all are patient.
+    fn consume(&self, seed: u64, is_patient: bool, tokens: u64) {
+        let mut chance = Chance::new(seed + 3);
+        loop {
+            let mut left = self.tokens.lock().expect("a lock");
+            // ORDERING: Relaxed, here and below: the mutex orders them.
+            if self.taken.load(Ordering::Relaxed) == tokens || self.lost.load(Ordering::Relaxed) > 0 {
+                return;
+            }
+            if *left == 0 {
+                let limit = if is_patient { LOST_AFTER } else { Duration::from_micros(chance.below(150)) };
+                let start = Instant::now();
+                left = self.filled.wait_for(left, limit).expect("a wait").0;
+                // Not by how the wait says it ended: woken, where a signal came that woke somebody else, or nobody.
+                let is_lost = start.elapsed() >= LOST_AFTER && *left > 0;
+                self.lost.fetch_add(u64::from(is_lost), Ordering::Relaxed);
+            }
+            if *left > 0 {
+                *left -= 1;
+                if self.taken.fetch_add(1, Ordering::Relaxed) + 1 == tokens {
+                    self.filled.broadcast();
                 }
-            })
-        })
-        .collect();
-    let producers: Vec<_> = (0..2)
-        .map(|seed| {
-            let store = Arc::clone(&store);
-            Player::enter(None, move || {
-                let mut chance = Chance::new(seed + 17);
-                for _ in 0..tokens / 2 {
-                    let mut left = store.tokens.lock().expect("a lock");
-                    *left += 1;
-                    if chance.below(2) == 0 {
-                        store.filled.signal();
-                        drop(left);
-                    } else {
-                        drop(left);
-                        store.filled.signal();
-                    }
-                    match chance.below(4) {
-                        0 => spin(Duration::from_micros(chance.below(80))),
-                        1 => std::thread::yield_now(),
-                        _ => {}
-                    }
-                }
-            })
-        })
-        .collect();
-    producers.into_iter().for_each(Player::end);
-    consumers.into_iter().for_each(Player::end);
-    assert_eq!(stuck.load(Ordering::Relaxed), 0, "{kind:?}: a signal was lost");
-    assert_eq!(taken.load(Ordering::Relaxed), tokens, "{kind:?}");
-    assert_eq!(*store.tokens.lock().expect("a lock"), 0, "{kind:?}");
+            }
+        }
+    }
+
+    /// Gives one signal a token, by turns with and without the mutex.
+    fn produce(&self, seed: u64, tokens: u64) {
+        let mut chance = Chance::new(seed + 17);
+        for _ in 0..tokens {
+            let mut left = self.tokens.lock().expect("a lock");
+            *left += 1;
+            if chance.below(2) == 0 {
+                self.filled.signal();
+                drop(left);
+            } else {
+                drop(left);
+                self.filled.signal();
+            }
+            match chance.below(4) {
+                0 => spin(Duration::from_micros(chance.below(80))),
+                1 => std::thread::yield_now(),
+                _ => {}
+            }
+        }
+    }
+
+    #[track_caller]
+    fn is_empty_after(&self, tokens: u64, kind: Builder) {
+        assert_eq!(self.lost.load(Ordering::Relaxed), 0, "{kind:?}: a signal was lost");
+        assert_eq!(self.taken.load(Ordering::Relaxed), tokens, "{kind:?}");
+        assert_eq!(*self.tokens.lock().expect("a lock"), 0, "{kind:?}");
+    }
+}
+
+const TOKENS: u64 = 300;
+const PRODUCERS: u64 = 2;
+const CONSUMERS: u64 = 4;
+
+/// Between threads of one process.
+fn tokens_pass(kind: Builder, condvar: Condvar) {
+    let store = Store::new(kind, condvar);
+    let ours = store.0;
+    let consumers = (0..CONSUMERS).map(|seed| Player::enter(None, move || ours.consume(seed, seed % 2 == 0, TOKENS)));
+    let consumers: Vec<_> = consumers.collect();
+    let producers = (0..PRODUCERS).map(|seed| Player::enter(None, move || ours.produce(seed, TOKENS / PRODUCERS)));
+    producers.collect::<Vec<_>>().into_iter().chain(consumers).for_each(Player::end);
+    ours.is_empty_after(TOKENS, kind);
 }
 
 #[test]
 fn no_signal_gets_lost() {
     let Some(_stage) = Stage::set() else { return };
     for kind in kinds() {
-        tokens_pass(kind, Condvar::new(), 300);
+        tokens_pass(kind, Condvar::new());
     }
     for kind in kinds().into_iter().step_by(5) {
-        tokens_pass(kind, Condvar::shared(), 300);
+        tokens_pass(kind, Condvar::shared());
+    }
+}
+
+/// Processes signal at the same time, and others wait: each token finds one of them.
+#[test]
+fn no_signal_between_processes_gets_lost() {
+    let Some(_stage) = Stage::set() else { return };
+    for kind in kinds().into_iter().filter(|kind| format!("{kind:?}").contains("shared: true")).step_by(4) {
+        let store = Store::new(kind, Condvar::shared());
+        let begin = Shared::new(AtomicU64::new(0));
+        let child = |body: &dyn Fn()| {
+            Child::start(|| {
+                // ORDERING: Relaxed: only so that they begin together.
+                begin.0.fetch_add(1, Ordering::Relaxed);
+                until("all begin", || begin.0.load(Ordering::Relaxed) == PRODUCERS + CONSUMERS);
+                body();
+                true
+            })
+        };
+        let consumers = (0..CONSUMERS).map(|seed| child(&|| store.0.consume(seed, true, TOKENS)));
+        let producers = (0..PRODUCERS).map(|seed| child(&|| store.0.produce(seed, TOKENS / PRODUCERS)));
+        let children: Vec<_> = consumers.chain(producers).collect();
+        let failed = children.iter().filter(|child| !child.end()).count();
+        store.0.is_empty_after(TOKENS, kind);
+        assert_eq!(failed, 0, "{kind:?}: processes");
     }
 }
 
@@ -118,14 +162,8 @@ fn two_threads_wait_for_each_other() {
 /// Signals of the operating system end waits, and nothing else.
 #[test]
 fn interruptions_end_waits_and_nothing_else() {
-    extern "C" fn nothing(_signal: i32) {}
     let Some(_stage) = Stage::set() else { return };
-    // SAFETY: all zeros is a valid action without SA_RESTART; the handler does nothing.
-    unsafe {
-        let mut action: libc::sigaction = std::mem::zeroed();
-        action.sa_sigaction = nothing as *const () as usize;
-        libc::sigaction(libc::SIGUSR2, &raw const action, std::ptr::null_mut());
-    }
+    let_interrupt(libc::SIGUSR2);
     for kind in kinds() {
         let store = Arc::new((kind.build(0_u64), Condvar::new()));
         let ours = Arc::clone(&store);

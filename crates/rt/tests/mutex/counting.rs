@@ -51,14 +51,8 @@ fn every_kind_counts_exactly() {
 /// Deadlines pass and signals come while others give back: nobody is lost, and nobody gets in beside another.
 #[test]
 fn deadlines_and_signals_race_with_grants() {
-    extern "C" fn nothing(_signal: i32) {}
     let Some(_stage) = Stage::set() else { return };
-    // SAFETY: all zeros is a valid action without SA_RESTART; the handler does nothing.
-    unsafe {
-        let mut action: libc::sigaction = std::mem::zeroed();
-        action.sa_sigaction = nothing as *const () as usize;
-        libc::sigaction(libc::SIGUSR2, &raw const action, std::ptr::null_mut());
-    }
+    let_interrupt(libc::SIGUSR2);
     for kind in kinds() {
         let mutex = kind.build(0_u64);
         let (taken, late) = (AtomicU64::new(0), AtomicU64::new(0));

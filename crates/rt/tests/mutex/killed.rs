@@ -1,7 +1,7 @@
 //! Owners, waiters and heirs that are killed at random points, in a process and across processes.
 
 use crate::support::*;
-use lockwright::mutex::{Builder, Condvar, LockError, Mutex, Protocol, Unlock};
+use lockwright::mutex::{Builder, Condvar, LockError, Mutex, Protocol, RawMutex, Unlock};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
@@ -352,6 +352,76 @@ fn what_was_handed_to_one_that_ends_goes_to_the_next() {
             assert!(second.end(), "{kind:?}: nobody has it, and nobody is told");
             assert!(table.0.try_lock().is_ok(), "{kind:?}");
         }
+    }
+}
+
+/// Whether a process is suspended in a futex call on this mutex.
+fn process_waits(process: i32, mutex: &RawMutex) -> bool {
+    let call = std::fs::read_to_string(format!("/proc/{process}/syscall")).unwrap_or_default();
+    call.starts_with(&format!("{} {:#x} ", libc::SYS_futex, std::ptr::from_ref(mutex).addr()))
+}
+
+/// A process is handed the mutex, and killed before it executes again. Who only tries gets it, too, and so does who never waits for long; but
+/// not before the heir had its time.
+#[test]
+fn what_was_handed_to_a_killed_process_goes_to_who_tries() {
+    let Some(stage) = Stage::set() else { return };
+    for (robust, waits) in [(false, false), (false, true), (true, false), (true, true)] {
+        let kind = Mutex::builder().protocol(Protocol::None).unlock(Unlock::Serial).shared(true).robustly(robust);
+        let ground = Shared::new(kind.build(()));
+        let mutex: &'static Mutex<()> = ground.0;
+        let (go, cpu) = (Gate::default(), stage.cpu);
+        let (send, receive) = std::sync::mpsc::channel();
+        let owner = stage.thread(59, {
+            let go = go.clone();
+            move || {
+                let guard = mutex.lock().expect("free");
+                go.open();
+                let heir: Child = receive.recv().expect("the heir");
+                drop(guard);
+                heir.kill();
+                heir
+            }
+        });
+        go.pass();
+        let heir = Child::start(move || {
+            set_fifo(tid(), 10);
+            pin(cpu);
+            drop(mutex.lock());
+            true
+        });
+        until("the heir waits", || process_waits(heir.0, mutex.inside()));
+        send.send(heir).expect("the owner waits");
+        assert!(!owner.end().end(), "it was killed");
+        let start = Instant::now();
+        let guard = loop {
+            match if waits { mutex.lock_for(ms(3)) } else { mutex.try_lock() } {
+                Ok(guard) => break guard,
+                Err(LockError::Busy | LockError::TimedOut) => std::thread::sleep(ms(1)),
+                Err(error) => panic!("{error}"),
+            }
+            assert!(start.elapsed() < Duration::from_secs(5), "{kind:?}, waits: {waits}: nobody gets it");
+        };
+        assert!(start.elapsed() >= ms(50), "{kind:?}: the heir had {:?}", start.elapsed());
+        drop(guard);
+        // The next heir has its own time.
+        let heir = stage.thread(10, {
+            let go = go.clone();
+            move || {
+                until("it is taken", || mutex.owner().is_some());
+                assert!(go.is_open());
+                drop(mutex.lock().expect("a lock"));
+            }
+        });
+        let heir_id = heir.tid;
+        let owner = stage.thread(59, move || {
+            let guard = mutex.lock().expect("free");
+            until_waiting(heir_id, mutex.inside());
+            drop(guard);
+            mutex.try_lock().is_ok()
+        });
+        assert!(!owner.end(), "{kind:?}: what was handed to the next one is stolen");
+        heir.end();
     }
 }
 

@@ -5,6 +5,7 @@
 
 mod ceilings;
 mod condvar;
+mod condvar_deadlock;
 mod condvar_mixed;
 mod condvar_stress;
 mod counting;
@@ -16,4 +17,5 @@ mod inheritance;
 mod killed;
 #[path = "../realtime/machine.rs"]
 mod machine;
+mod robust_list;
 mod support;

@@ -300,6 +300,17 @@ pub fn spin(time: Duration) {
     }
 }
 
+/// From now on this signal of the operating system does nothing but end system calls.
+pub fn let_interrupt(signal: i32) {
+    extern "C" fn nothing(_signal: i32) {}
+    // SAFETY: all zeros is a valid action without SA_RESTART; the handler does nothing.
+    unsafe {
+        let mut action: libc::sigaction = std::mem::zeroed();
+        action.sa_sigaction = nothing as *const () as usize;
+        libc::sigaction(signal, &raw const action, std::ptr::null_mut());
+    }
+}
+
 /// Memory that children share.
 pub struct Shared<T: 'static>(pub &'static T);
 

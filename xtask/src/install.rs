@@ -1,20 +1,22 @@
-//! The C library: installing it, and the examples with what was installed.
+//! Installing what others are linked with, or load: the C library with its headers, and the library to be preloaded.
 
 use crate::tool;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
-use std::process::Command;
 
 const HEADERS: [&str; 2] = ["lockwright.h", "lockwright.hpp"];
 /// What the static library needs of the system. `rustc --print native-static-libs` says it.
-const SYSTEM: &str = "-lutil -lrt -lpthread -lm -ldl";
+pub const SYSTEM: &str = "-lutil -lrt -lpthread -lm -ldl";
+
+/// The library to be preloaded. Nothing is linked with it, so it has no version in its name: what preloads it goes on with the next one.
+pub const PRELOADED: &str = "liblockwright_pthread.so";
 
 /// Where it goes.
-struct Places {
-    prefix: PathBuf,
-    libdir: PathBuf,
+pub struct Places {
+    pub prefix: PathBuf,
+    pub libdir: PathBuf,
     /// Before all of them, where they are packed and not used.
-    destdir: Option<PathBuf>,
+    pub destdir: Option<PathBuf>,
 }
 
 impl Places {
@@ -56,7 +58,8 @@ pub fn install(arguments: &[String]) -> Result<(), String> {
     put(&Places::parse(arguments)?)
 }
 
-fn put(places: &Places) -> Result<(), String> {
+/// Builds everything and puts it where it belongs.
+pub fn put(places: &Places) -> Result<(), String> {
     let built = build()?;
     let version = env!("CARGO_PKG_VERSION");
     let full = format!("liblockwright.so.{version}");
@@ -76,6 +79,7 @@ fn put(places: &Places) -> Result<(), String> {
     copy(&built.join("liblockwright_c.so"), &lib.join(&full))?;
     link(&full, &lib.join(&soname))?;
     link(&soname, &lib.join("liblockwright.so"))?;
+    copy(&built.join(PRELOADED), &lib.join(PRELOADED))?;
     write(&pkgconfig.join("lockwright.pc"), &pkg_config(places, version))
 }
 
@@ -91,9 +95,9 @@ fn pkg_config(places: &Places, version: &str) -> String {
         .fold(template.to_owned(), |text, (name, value)| text.replace(name, value))
 }
 
-/// Builds the library as it is installed, and says in which folder it is.
+/// Builds the libraries as they are installed, and says in which folder they are.
 fn build() -> Result<PathBuf, String> {
-    tool::cargo(&["build", "--release", "--package", "lockwright-c", "--lib"])?;
+    tool::cargo(&["build", "--release", "--package", "lockwright-c", "--package", "lockwright-pthread", "--lib"])?;
     // This chore was built into a folder beside that.
     let me = std::env::current_exe().map_err(|error| format!("cannot find my own place: {error}"))?;
     let folder = me.parent().and_then(Path::parent).ok_or("cannot find the folder that cargo builds into")?;
@@ -119,73 +123,6 @@ fn write(path: &Path, text: &str) -> Result<(), String> {
     std::fs::write(path, text).map_err(|error| format!("cannot write {}: {error}", path.display()))?;
     eprintln!("xtask: {}", path.display());
     Ok(())
-}
-
-/// Installs into a folder under target/, and builds and runs the examples with nothing but that, by both libraries.
-pub fn installed() -> Result<(), String> {
-    let Some(compilers) = compilers()? else { return Ok(()) };
-    let prefix = tool::root().join("target/installed");
-    let _ = std::fs::remove_dir_all(&prefix);
-    let places = Places { libdir: prefix.join("lib"), prefix, destdir: None };
-    put(&places)?;
-    let folder = tool::root().join("bindings/c/examples");
-    let mut files: Vec<PathBuf> = std::fs::read_dir(&folder)
-        .and_then(|entries| entries.map(|entry| entry.map(|entry| entry.path())).collect())
-        .map_err(|error| format!("cannot list {}: {error}", folder.display()))?;
-    files.sort();
-    for file in &files {
-        for is_static in [false, true] {
-            example(file, &places, &compilers, is_static)?;
-        }
-    }
-    Ok(())
-}
-
-/// For C and for C++; none where there are none, with a word. LOCKWRIGHT_REQUIRE_CC=1 makes that a failure.
-fn compilers() -> Result<Option<[String; 2]>, String> {
-    let compilers = [("CC", "cc"), ("CXX", "c++")]
-        .map(|(variable, name)| std::env::var(variable).unwrap_or_else(|_| name.to_owned()));
-    for program in compilers.iter().chain([&"pkg-config".to_owned()]) {
-        let Err(error) = Command::new(program).arg("--version").output() else { continue };
-        let why = format!(
-            "{program} does not start ({error}); install compilers and pkg-config (Debian: gcc g++ pkg-config), or \
-             set CC and CXX"
-        );
-        if std::env::var_os("LOCKWRIGHT_REQUIRE_CC").is_some() {
-            return Err(why);
-        }
-        eprintln!("xtask: skipped: {why}");
-        return Ok(None);
-    }
-    Ok(Some(compilers))
-}
-
-fn example(file: &Path, places: &Places, [cc, cxx]: &[String; 2], is_static: bool) -> Result<(), String> {
-    let mut flags = Command::new("pkg-config");
-    flags.args(["--cflags", "--libs"]).env("PKG_CONFIG_PATH", places.libdir.join("pkgconfig"));
-    if is_static {
-        flags.arg("--static");
-    }
-    let flags = flags.arg("lockwright").output().map_err(|error| format!("pkg-config does not start: {error}"))?;
-    if !flags.status.success() {
-        return Err(format!("pkg-config: {}", String::from_utf8_lossy(&flags.stderr)));
-    }
-    let flags = String::from_utf8_lossy(&flags.stdout).into_owned();
-    let program = places.prefix.join("example");
-    let mut compile = Command::new(if file.extension().is_some_and(|extension| extension == "cpp") { cxx } else { cc });
-    compile.arg(file).arg("-pthread").arg("-o").arg(&program);
-    if is_static {
-        // The library alone, not the C library.
-        let archive = places.libdir.join("liblockwright.a");
-        compile
-            .args(flags.split_whitespace().filter(|flag| *flag != "-llockwright"))
-            .arg(archive)
-            .args(SYSTEM.split(' '));
-    } else {
-        compile.args(flags.split_whitespace());
-    }
-    tool::run(&mut compile)?;
-    tool::run(Command::new(&program).env("LD_LIBRARY_PATH", &places.libdir))
 }
 
 #[cfg(test)]

@@ -1,0 +1,129 @@
+//! What all of `measure` share: where results go, a way to end early, and how it ends.
+
+use crate::args::Results;
+use crate::console::Console;
+use crate::exit::Exit;
+use crate::export::{ResultFolder, csv_text};
+use crate::figure::Figure;
+use crate::interrupt;
+use crate::json::{self, LockCost};
+use crate::progress::Progress;
+use crate::units;
+use lockwright::measure::Costs;
+use lockwright::{Control, RunError};
+use serde::Serialize;
+use std::error::Error;
+
+/// A measurement, from when its arguments are known until its results are out.
+pub struct Frame<'a> {
+    console: &'a Console,
+    is_json: bool,
+    csv: Option<ResultFolder>,
+    svg: Option<ResultFolder>,
+    /// Stopped by a signal.
+    pub control: Control,
+}
+
+/// A file of rows: its name, and what is in it.
+pub type Table = (&'static str, Result<String, Box<dyn Error>>);
+
+/// The costs, and other results under a name. No results replace none.
+pub fn tables<T: Serialize + Default>(costs: &[LockCost], name: &'static str, results: &[T]) -> Vec<Table> {
+    let others = (!results.is_empty()).then(|| (name, csv_text(results)));
+    std::iter::once(("cost.csv", csv_text(costs))).chain(others).collect()
+}
+
+/// What was found, in each form.
+pub struct Findings<'a, T> {
+    /// As one JSON object.
+    pub output: &'a T,
+    /// As tables.
+    pub text: String,
+    pub csv: Vec<Table>,
+    pub figures: Vec<(String, Figure)>,
+    /// Whether it was ended early, and what is left out then.
+    pub interrupted: bool,
+    pub cut: &'static str,
+}
+
+impl<'a> Frame<'a> {
+    /// Creates the folders, and listens for signals.
+    ///
+    /// # Errors
+    /// Says which folder cannot be created.
+    pub fn begin(results: &Results, console: &'a Console) -> Result<Self, Exit> {
+        let create = |path: &Option<_>, option| {
+            path.as_deref().map(|path| ResultFolder::create(path, option, console)).transpose()
+        };
+        let (csv, svg) = (create(&results.csv, "--csv")?, create(&results.svg, "--svg")?);
+        let control = Control::new();
+        let stop = control.clone();
+        interrupt::listen(move || stop.stop(), console);
+        Ok(Self { console, is_json: results.json, csv, svg, control })
+    }
+
+    /// Costs without contention.
+    ///
+    /// # Errors
+    /// Says why they cannot be measured.
+    pub fn costs(&self, measure: impl FnOnce(&Control) -> Result<Costs, RunError>) -> Result<Costs, Exit> {
+        let costs = measure(&self.control).map_err(|error| self.refuse(&error))?;
+        if !costs.realtime {
+            self.console.warn("measured without real-time priority: anything may have come between; `lockwright doctor` says what is missing");
+        }
+        Ok(costs)
+    }
+
+    /// What `measure` finds, which may say how far it is.
+    ///
+    /// # Errors
+    /// Says why it cannot be measured.
+    pub fn measure<T>(
+        &self,
+        measure: impl FnOnce(&Control, &mut dyn FnMut(usize, usize)) -> Result<T, RunError>,
+    ) -> Result<T, Exit> {
+        let progress = Progress::new(self.console, "measuring");
+        let mut tell = |done: usize, whole: usize| progress.set(done as u64, whole as u64);
+        measure(&self.control, &mut tell).map_err(|error| self.refuse(&error))
+    }
+
+    fn refuse(&self, error: &RunError) -> Exit {
+        let message = match error {
+            RunError::Stuck { tasks } => {
+                format!("{} of the measuring threads did not come back from a lock", tasks.len())
+            }
+            _ => error.to_string(),
+        };
+        let help = "`lockwright doctor` says what this machine lacks; `--alone` needs no permission";
+        self.console.error(format!("cannot measure: {message}"), help);
+        Exit::Machine
+    }
+
+    /// Prints and writes everything. Each goes where it can, whatever becomes of the others.
+    ///
+    /// # Errors
+    /// Says what cannot be written.
+    pub fn end<T: Serialize>(self, findings: Findings<'_, T>) -> Result<Exit, Exit> {
+        let console = self.console;
+        let printed = console.print(&if self.is_json { json::to_text(findings.output) } else { findings.text });
+        let tabled = self.csv.map_or(Ok(()), |csv| {
+            findings.csv.into_iter().try_for_each(|(name, content)| csv.write(name, content, console))
+        });
+        let drawn = self.svg.map_or(Ok(()), |svg| {
+            for (name, figure) in &findings.figures {
+                svg.write(name, figure.to_svg(), console)?;
+            }
+            console.note(format!(
+                "{} in {}",
+                units::count(findings.figures.len() as u64, "figure"),
+                svg.path().display()
+            ));
+            Ok(())
+        });
+        if findings.interrupted {
+            console.warn(format!("interrupted; {} are left out", findings.cut));
+        }
+        printed.and(tabled).and(drawn)?;
+        Ok(if findings.interrupted { Exit::Interrupted } else { Exit::Holds })
+    }
+}

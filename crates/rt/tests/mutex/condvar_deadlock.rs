@@ -1,0 +1,253 @@
+//! Cycles of owners that go through a wait for a condition: whoever is woken into one is told, who was moved into one is found, and where there
+//! is none none is found.
+
+use crate::support::*;
+use lockwright::mutex::{Builder, Condvar, Cycle, LockError, Mutex, Protocol, RawMutex, WaitEnd};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// Longer than anything here takes, and shorter than the watchdog.
+const LONG: Duration = Duration::from_secs(16);
+const SHORT: Duration = Duration::from_secs(8);
+
+/// What a waiter has besides the mutex it waits with.
+struct Board {
+    kept: Mutex<()>,
+    shown: Mutex<()>,
+    condvar: Condvar,
+}
+
+impl Board {
+    fn new(kept: Builder, shown: Builder) -> Arc<Self> {
+        Arc::new(Self { kept: kept.build(()), shown: shown.build(()), condvar: Condvar::new() })
+    }
+}
+
+#[derive(PartialEq, Eq, Debug)]
+enum End {
+    Came,
+    TimedOut,
+    Deadlock(Option<Cycle>),
+}
+
+fn end_of<T>(result: Result<T, LockError<'_, ()>>) -> End {
+    match result {
+        Ok(_) => End::Came,
+        Err(LockError::TimedOut) => End::TimedOut,
+        Err(LockError::Deadlock { cycle }) => End::Deadlock(cycle.map(|cycle| *cycle)),
+        Err(error) => panic!("{error}"),
+    }
+}
+
+/// Has the one, waits for a signal with the other.
+fn waiter(board: &Arc<Board>) -> Player<End> {
+    let ours = Arc::clone(board);
+    let player = Player::enter(None, move || {
+        let _kept = ours.kept.lock().expect("free");
+        let shown = ours.shown.lock().expect("free");
+        match ours.condvar.wait_for(shown, LONG) {
+            Ok((_, WaitEnd::TimedOut)) => End::TimedOut,
+            ended => end_of(ended.map(drop)),
+        }
+    });
+    until_waiting_at(player.tid, &board.condvar);
+    player
+}
+
+/// Takes what the waiter waits with, does `first`, and asks for what the waiter has.
+fn opponent(board: &Arc<Board>, limit: Duration, first: impl FnOnce(&Condvar) + Send + 'static) -> Player<End> {
+    let ours = Arc::clone(board);
+    Player::enter(None, move || {
+        let _shown = ours.shown.lock().expect("free");
+        first(&ours.condvar);
+        end_of(ours.kept.lock_for(limit))
+    })
+}
+
+fn unchecked(protocol: Protocol) -> Builder {
+    Mutex::builder().protocol(protocol).check_deadlocks(false)
+}
+
+fn named(cycle: &Cycle) -> Vec<(u32, usize)> {
+    cycle.links().iter().map(|link| (link.thread, link.mutex)).collect()
+}
+
+fn address(mutex: &RawMutex) -> usize {
+    std::ptr::from_ref(mutex).addr()
+}
+
+/// The kernel refuses to let a waiter wait for a mutex whose owner waits for what the waiter has. It is woken all the same, and told.
+#[test]
+fn a_signal_into_a_cycle_reaches_the_waiter() {
+    let Some(_stage) = Stage::set() else { return };
+    let kinds = [unchecked(Protocol::Inherit), unchecked(Protocol::Inherit).robustly(true), Mutex::builder()];
+    for (kept, shown) in kinds.into_iter().flat_map(|kept| kinds.map(|shown| (kept, shown))) {
+        for all in [false, true] {
+            let board = Board::new(kept, shown);
+            let (waiter, start) = (waiter(&board), Instant::now());
+            let opponent = opponent(&board, LONG, |_| ());
+            until_waiting(opponent.tid, board.kept.inside());
+            if all {
+                board.condvar.broadcast();
+            } else {
+                board.condvar.signal();
+            }
+            let told = waiter.end();
+            assert!(start.elapsed() < SHORT, "{kept:?}, {shown:?}, all: {all}: the signal woke nobody");
+            assert!(matches!(told, End::Deadlock(_)), "{kept:?}, {shown:?}: {told:?}");
+            assert_eq!(opponent.end(), End::Came, "the waiter gave up what it had");
+        }
+    }
+}
+
+/// Of a waiter that has nothing else the kernel takes care, as before.
+#[test]
+fn who_has_nothing_else_is_given_the_mutex() {
+    let Some(stage) = Stage::set() else { return };
+    for kept in [unchecked(Protocol::None), unchecked(Protocol::Inherit)] {
+        let board = Board::new(kept, unchecked(Protocol::Inherit));
+        let nests = kept == unchecked(Protocol::Inherit);
+        let waiter = waiter(&board);
+        let ours = Arc::clone(&board);
+        let tid = waiter.tid;
+        // The waiter has no level, and this one keeps its processor: only the kernel can make it the owner.
+        let is_given = stage
+            .thread(50, move || {
+                pin_other(tid, cpus()[0]);
+                ours.condvar.signal();
+                ours.shown.inside().owner() == tid
+            })
+            .end();
+        assert_eq!(waiter.end(), End::Came);
+        assert_eq!(is_given, !nests, "{kept:?}");
+    }
+}
+
+fn pin_other(tid: u32, cpu: usize) {
+    // SAFETY: all zeros is an empty set, `cpu` is within it, and it is valid for reading.
+    unsafe {
+        let mut set: libc::cpu_set_t = std::mem::zeroed();
+        libc::CPU_SET(cpu, &mut set);
+        libc::sched_setaffinity(tid as libc::pid_t, size_of::<libc::cpu_set_t>(), &raw const set);
+    }
+}
+
+fn checked_kinds() -> impl Iterator<Item = Builder> {
+    let kinds = [Protocol::None, Protocol::Protect(60)].map(|protocol| Mutex::builder().protocol(protocol));
+    kinds.into_iter().flat_map(|kind| UNLOCKS.map(|unlock| kind.unlock(unlock)))
+}
+
+/// Its holder's signal moves the waiter to the mutex; then the holder asks for what the waiter has.
+#[test]
+fn a_cycle_through_a_moved_waiter_is_found() {
+    let Some(_stage) = Stage::set() else { return };
+    for shown in checked_kinds().chain([Mutex::builder()]) {
+        let board = Board::new(Mutex::builder().protocol(Protocol::None), shown);
+        let waiter = waiter(&board);
+        let opponent = opponent(&board, SHORT, Condvar::signal);
+        let (ours, waits) = (opponent.tid, waiter.tid);
+        let told = opponent.end();
+        let End::Deadlock(Some(cycle)) = told else { panic!("{shown:?}: {told:?}") };
+        assert_eq!(named(&cycle), [(ours, address(board.kept.inside())), (waits, address(board.shown.inside()))]);
+        assert_eq!(waiter.end(), End::Came, "it has both in the end");
+    }
+}
+
+/// The twin: a waiter nobody took off waits for a signal, not for the mutex.
+#[test]
+fn who_was_not_moved_closes_no_cycle() {
+    let Some(_stage) = Stage::set() else { return };
+    for shown in checked_kinds().chain([Mutex::builder()]) {
+        let board = Board::new(Mutex::builder().protocol(Protocol::None), shown);
+        let waiter = waiter(&board);
+        assert_eq!(opponent(&board, ms(30), |_| ()).end(), End::TimedOut, "{shown:?}");
+        board.condvar.signal();
+        assert_eq!(waiter.end(), End::Came);
+    }
+}
+
+/// Two wait, and one is moved: the other one still waits for a signal. Who asks for what the one has is in a cycle, and one of the two is told; who
+/// asks for what the other one has is not.
+#[test]
+fn of_two_waiters_the_moved_one_closes_a_cycle() {
+    let Some(stage) = Stage::set() else { return };
+    for shown in checked_kinds() {
+        for asks_for_moved in [false, true] {
+            let kept = Mutex::builder().protocol(Protocol::None);
+            let boards = Arc::new(([kept.build(()), kept.build(())], shown.build(()), Condvar::new()));
+            let waiters = [30, 20].map(|level| {
+                let ours = Arc::clone(&boards);
+                let player = stage.thread(level, move || {
+                    let _kept = ours.0[usize::from(level == 20)].lock().expect("free");
+                    let shown = ours.1.lock().expect("free");
+                    end_of(ours.2.wait(shown).map(drop))
+                });
+                until_waiting_at(player.tid, &boards.2);
+                player
+            });
+            let ours = Arc::clone(&boards);
+            let opponent = Player::enter(None, move || {
+                let _shown = ours.1.lock().expect("free");
+                // The more urgent one is moved.
+                ours.2.signal();
+                end_of(ours.0[usize::from(!asks_for_moved)].lock_for(if asks_for_moved { LONG } else { ms(30) }))
+            });
+            let start = Instant::now();
+            let told = opponent.end();
+            boards.2.broadcast();
+            let [moved, other] = waiters.map(Player::end);
+            assert!(start.elapsed() < SHORT, "{shown:?}: nobody was told");
+            assert_eq!(other, End::Came, "{shown:?}");
+            if asks_for_moved {
+                let cycle = match (&told, &moved) {
+                    (End::Deadlock(Some(cycle)), End::Came) | (End::Came, End::Deadlock(Some(cycle))) => cycle,
+                    both => panic!("{shown:?}: {both:?}"),
+                };
+                assert_eq!(cycle.links().len(), 2);
+            } else {
+                assert_eq!((told, moved), (End::TimedOut, End::Came), "{shown:?}");
+            }
+        }
+    }
+}
+
+/// A broadcast by somebody else wakes the first waiter and moves the second, whom the mutex' owner waits for.
+#[test]
+fn a_move_by_somebody_else_is_looked_after() {
+    let Some(stage) = Stage::set() else { return };
+    for shown in checked_kinds() {
+        let board = Board::new(Mutex::builder().protocol(Protocol::None), shown);
+        let ours = Arc::clone(&board);
+        let first = stage.thread(30, move || {
+            let shown = ours.shown.lock().expect("free");
+            end_of(ours.condvar.wait(shown).map(drop))
+        });
+        until_waiting_at(first.tid, &board.condvar);
+        let (second, start) = (waiter(&board), Instant::now());
+        let opponent = opponent(&board, LONG, |_| ());
+        until_waiting(opponent.tid, board.kept.inside());
+        board.condvar.broadcast();
+        let told = second.end();
+        assert!(start.elapsed() < SHORT, "{shown:?}: nobody was told");
+        let End::Deadlock(Some(cycle)) = told else { panic!("{shown:?}: {told:?}") };
+        assert_eq!(cycle.links().len(), 2);
+        assert_eq!((opponent.end(), first.end()), (End::Came, End::Came), "{shown:?}");
+    }
+}
+
+/// A wait whose time came asks for the mutex like everybody else: then it is on the cycle.
+#[test]
+fn who_timed_out_asks_and_is_told() {
+    let Some(_stage) = Stage::set() else { return };
+    let board = Board::new(Mutex::builder().protocol(Protocol::None), Mutex::builder().protocol(Protocol::None));
+    let ours = Arc::clone(&board);
+    let late = Player::enter(None, move || {
+        let _kept = ours.kept.lock().expect("free");
+        let shown = ours.shown.lock().expect("free");
+        end_of(ours.condvar.wait_for(shown, ms(1_000)).map(drop))
+    });
+    until_waiting_at(late.tid, &board.condvar);
+    let opponent = opponent(&board, LONG, |_| ());
+    assert!(matches!(late.end(), End::Deadlock(Some(_))));
+    assert_eq!(opponent.end(), End::Came);
+}

@@ -1,0 +1,136 @@
+//! What was installed, used as others use it: examples linked with the C library, and programs that preload the other one.
+
+use crate::install::{self, PRELOADED, Places, SYSTEM};
+use crate::tool;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+/// What a program says that needs real-time priorities and has no right to them.
+const NO_RIGHT: i32 = 77;
+
+/// Installs into a folder under target/. Builds and runs the examples with nothing but that, by both libraries, and programs that know nothing of it.
+pub fn run() -> Result<(), String> {
+    let Some(compilers) = compilers()? else { return Ok(()) };
+    let prefix = tool::root().join("target/installed");
+    let _ = std::fs::remove_dir_all(&prefix);
+    let places = Places { libdir: prefix.join("lib"), prefix, destdir: None };
+    install::put(&places)?;
+    let folder = tool::root().join("bindings/c/examples");
+    let mut files: Vec<PathBuf> = std::fs::read_dir(&folder)
+        .and_then(|entries| entries.map(|entry| entry.map(|entry| entry.path())).collect())
+        .map_err(|error| format!("cannot list {}: {error}", folder.display()))?;
+    files.sort();
+    for file in &files {
+        for is_static in [false, true] {
+            example(file, &places, &compilers, is_static)?;
+        }
+    }
+    preloaded(&places, &compilers)
+}
+
+/// For C and for C++; none where there are none, with a word. LOCKWRIGHT_REQUIRE_CC=1 makes that a failure.
+fn compilers() -> Result<Option<[String; 2]>, String> {
+    let compilers = [("CC", "cc"), ("CXX", "c++")]
+        .map(|(variable, name)| std::env::var(variable).unwrap_or_else(|_| name.to_owned()));
+    for program in compilers.iter().chain([&"pkg-config".to_owned()]) {
+        let Err(error) = Command::new(program).arg("--version").output() else { continue };
+        let why = format!(
+            "{program} does not start ({error}); install compilers and pkg-config (Debian: gcc g++ pkg-config), or \
+             set CC and CXX"
+        );
+        if std::env::var_os("LOCKWRIGHT_REQUIRE_CC").is_some() {
+            return Err(why);
+        }
+        eprintln!("xtask: skipped: {why}");
+        return Ok(None);
+    }
+    Ok(Some(compilers))
+}
+
+fn example(file: &Path, places: &Places, [cc, cxx]: &[String; 2], is_static: bool) -> Result<(), String> {
+    let mut flags = Command::new("pkg-config");
+    flags.args(["--cflags", "--libs"]).env("PKG_CONFIG_PATH", places.libdir.join("pkgconfig"));
+    if is_static {
+        flags.arg("--static");
+    }
+    let flags = flags.arg("lockwright").output().map_err(|error| format!("pkg-config does not start: {error}"))?;
+    if !flags.status.success() {
+        return Err(format!("pkg-config: {}", String::from_utf8_lossy(&flags.stderr)));
+    }
+    let flags = String::from_utf8_lossy(&flags.stdout).into_owned();
+    let program = places.prefix.join("example");
+    let mut compile = Command::new(if file.extension().is_some_and(|extension| extension == "cpp") { cxx } else { cc });
+    compile.arg(file).arg("-pthread").arg("-o").arg(&program);
+    if is_static {
+        // The library alone, not the C library.
+        let archive = places.libdir.join("liblockwright.a");
+        compile
+            .args(flags.split_whitespace().filter(|flag| *flag != "-llockwright"))
+            .arg(archive)
+            .args(SYSTEM.split(' '));
+    } else {
+        compile.args(flags.split_whitespace());
+    }
+    tool::run(&mut compile)?;
+    tool::run(Command::new(&program).env("LD_LIBRARY_PATH", &places.libdir))
+}
+
+/// A program of the C library's mutexes, built without ours.
+struct Unaware {
+    program: PathBuf,
+    library: PathBuf,
+}
+
+impl Unaware {
+    fn build(source: &str, places: &Places, [cc, _]: &[String; 2]) -> Result<Self, String> {
+        let program = places.prefix.join("unaware");
+        let mut compile = Command::new(cc);
+        compile.arg(tool::root().join("bindings/pthread/tests/programs").join(source));
+        tool::run(compile.args(["-std=gnu11", "-O2", "-pthread", "-o"]).arg(&program))?;
+        Ok(Self { program, library: places.libdir.join(PRELOADED) })
+    }
+
+    fn run(&self, arguments: &[&str], (name, value): (&str, &str), is_preloaded: bool) -> Result<Output, String> {
+        let mut command = Command::new(&self.program);
+        for name in ["LD_PRELOAD", "LOCKWRIGHT_PROTOCOL", "LOCKWRIGHT_UNLOCK", "LOCKWRIGHT_DEADLOCK"] {
+            command.env_remove(name);
+        }
+        command.args(arguments).env(name, value);
+        if is_preloaded {
+            command.env("LD_PRELOAD", &self.library);
+        }
+        let said = if is_preloaded { format!("LD_PRELOAD={} ", self.library.display()) } else { String::new() };
+        eprintln!("xtask: {said}{name}={value} {}", tool::shown(&command));
+        command.output().map_err(|error| format!("{} does not start: {error}", self.program.display()))
+    }
+}
+
+/// That the library is in effect where it is preloaded; the twin of each: that it is not where it is not.
+fn preloaded(places: &Places, compilers: &[String; 2]) -> Result<(), String> {
+    let program = Unaware::build("deadlock.c", places, compilers)?;
+    for is_preloaded in [true, false] {
+        let output = program.run(&["plain", "waits"], ("LOCKWRIGHT_DEADLOCK", "report"), is_preloaded)?;
+        let is_told = String::from_utf8_lossy(&output.stderr).starts_with("lockwright: deadlock in process ");
+        hold("a deadlock is told", output.status.success() && is_told == is_preloaded, &output)?;
+    }
+    let program = Unaware::build("order.c", places, compilers)?;
+    for is_preloaded in [true, false] {
+        let output = program.run(&["inherits"], ("LOCKWRIGHT_PROTOCOL", "inherit"), is_preloaded)?;
+        if output.status.code() == Some(NO_RIGHT) {
+            let why = "no right to real-time priorities";
+            if std::env::var_os("LOCKWRIGHT_REQUIRE_RT").is_some() {
+                return Err(why.into());
+            }
+            eprintln!("xtask: skipped: {why}");
+            break;
+        }
+        let expected = if is_preloaded { 0 } else { 1 };
+        hold("a plain mutex inherits", output.status.code() == Some(expected), &output)?;
+    }
+    Ok(())
+}
+
+fn hold(what: &str, holds: bool, output: &Output) -> Result<(), String> {
+    let said = String::from_utf8_lossy(&output.stderr);
+    if holds { Ok(()) } else { Err(format!("preloaded, and not otherwise, {what}: {}\n{said}", output.status)) }
+}
