@@ -18,12 +18,13 @@ use Doing::{Plain, With};
 /// A chore: its name, what it does, and the doing.
 type Chore = (&'static str, &'static str, Doing);
 
-const CHORES: [Chore; 8] = [
+const CHORES: [Chore; 9] = [
     ("test", "check the toolchain, then run every test and every example", Plain(test)),
     ("examples", "run the example files through the command line", Plain(examples::run)),
     ("loom", "explore the interleavings of two to four threads on every spinlock", Plain(loom)),
     ("shuttle", "sample the interleavings of four to six threads on every spinlock", Plain(shuttle)),
     ("schema", "write docs/output.schema.json from the types it describes", Plain(schema)),
+    ("vectors", "DIR [--time]: hold the analyses against the published examples in a folder", With(vectors)),
     ("header", "write bindings/c/include/lockwright.h from the sources of bindings/c", Plain(header)),
     (
         "installed",
@@ -83,6 +84,14 @@ fn test() -> Result<(), String> {
     shuttle()?;
     installed::run()?;
     examples::run()
+}
+
+/// The folder is the caller's; the chore is a program of its own.
+fn vectors(arguments: &[String]) -> Result<(), String> {
+    let here = std::env::current_dir().map_err(|why| why.to_string())?;
+    let mut command = tool::cargo_command(&["run", "--quiet", "--release", "--package", "lockwright-vectors", "--"]);
+    command.args(arguments).current_dir(here);
+    tool::run(&mut command)
 }
 
 fn loom() -> Result<(), String> {

@@ -14,19 +14,45 @@
 
 mod blocking;
 mod bound;
+mod charge;
+mod divisor;
+mod exact;
 mod explain;
+mod failure;
 mod fixed_point;
+pub mod global;
 mod hazard;
+pub mod ics;
+#[cfg(feature = "lp")]
+pub mod linear;
+pub mod multiprocessor;
+pub mod nonblocking;
 mod omit;
+pub mod overheads;
+mod partition;
 mod response;
+mod scheduled;
 mod sensitivity;
+mod sharing;
+mod sporadic;
 mod tables;
+#[cfg(feature = "lp")]
+mod tighten;
+pub mod uniprocessor;
 
 pub use bound::{Analysis, Blocking, TaskBound, Unbounded};
+pub use charge::charge;
 pub use explain::{Cause, Term, explain};
+pub use failure::{Failure, Limit};
 #[cfg(feature = "twins")]
 pub use omit::Omit;
+pub use partition::{Fit, partition, together_first};
 pub use response::analyse;
 #[cfg(feature = "twins")]
 pub use response::analyse_omitting;
+pub use scheduled::{Scheduled, Test, Untested, partitioned, scheduled};
 pub use sensitivity::{FACTOR_MAX, Growth, Sensitivity, sensitivity};
+pub use sharing::{Demand, Sharer, Sharing};
+pub use sporadic::Sporadic;
+#[cfg(feature = "lp")]
+pub use tighten::{Uncovered, tighten};

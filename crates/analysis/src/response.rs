@@ -49,19 +49,20 @@ const ROUNDS_MAX: u32 = 10_000;
 /// ```
 #[must_use]
 pub fn analyse(system: &System, protocol: Protocol) -> Analysis {
-    solve(&Tables::new(system, protocol, None), protocol, false)
+    solve(&Tables::new(system, protocol, None), protocol, None, false)
 }
 
-/// Whether every task meets its deadline; gives up at the first that does not.
-pub(crate) fn is_schedulable(system: &System, protocol: Protocol) -> bool {
-    solve(&Tables::new(system, protocol, None), protocol, true).schedulable()
+/// Whether every task meets its deadline, where the jobs of one may be blocked so many nanoseconds longer; gives up at the first that does
+/// not.
+pub(crate) fn is_schedulable(system: &System, protocol: Protocol, extra: Option<(TaskId, u64)>) -> bool {
+    solve(&Tables::new(system, protocol, None), protocol, extra, true).schedulable()
 }
 
 /// The same with one term left out: a broken twin, for tests of tests.
 #[cfg(feature = "twins")]
 #[must_use]
 pub fn analyse_omitting(system: &System, protocol: Protocol, omit: Omit) -> Analysis {
-    solve(&Tables::new(system, protocol, Some(omit)), protocol, false)
+    solve(&Tables::new(system, protocol, Some(omit)), protocol, None, false)
 }
 
 /// What one task's equation needs, in nanoseconds.
@@ -120,11 +121,16 @@ pub(crate) fn static_blocking(tables: &Tables<'_>, task: TaskId) -> Option<Stati
 }
 
 /// Where only the verdict is wanted, nothing but the verdict of the result is meant.
-fn solve(tables: &Tables<'_>, protocol: Protocol, verdict_only: bool) -> Analysis {
+fn solve(tables: &Tables<'_>, protocol: Protocol, extra: Option<(TaskId, u64)>, verdict_only: bool) -> Analysis {
     let system = tables.system;
     let tasks = system.tasks();
     let mut reasons = hazards(tables);
-    let statics: Vec<Option<Static>> = system.task_ids().map(|id| static_blocking(tables, id)).collect();
+    let mut statics: Vec<Option<Static>> = system.task_ids().map(|id| static_blocking(tables, id)).collect();
+    if let Some((task, extra)) = extra {
+        let known = statics[task.index()].take();
+        statics[task.index()] =
+            known.and_then(|known| Some(Static { local: known.local.checked_add(extra)?, ..known }));
+    }
     let remote = Remote::new(tables);
     let mut responses: Vec<Option<u64>> = Vec::with_capacity(tasks.len());
     let mut suspended: Vec<u64> = vec![0; tasks.len()];

@@ -1,9 +1,11 @@
-//! How far execution times can grow before a deadline breaks.
+//! How far execution times and blocking can grow before a deadline breaks.
 
-use crate::analyse;
 use crate::bound::Unbounded;
 use crate::response::is_schedulable;
-use lockwright_model::{Duration, Protocol, ResourceId, Step, System};
+use crate::{analyse, charge, scheduled};
+use lockwright_model::{
+    DURATION_MAX, Duration, Overheads, Protocol, ResourceId, Scheduler, Step, System, Task, TaskId,
+};
 
 /// The largest factor a set of execution times can take with every deadline met.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -24,28 +26,100 @@ pub const FACTOR_MAX: u64 = 1_000_000_000;
 pub struct Sensitivity {
     /// All execution times together, sections included.
     pub all: Growth,
+    /// All of one task's execution times, by task id.
+    pub tasks: Vec<(TaskId, Growth)>,
     /// The sections on one resource, by resource id.
     pub resources: Vec<(ResourceId, Growth)>,
+    /// The most time that something outside the system may block each job of one task, beside what blocks it now, with every deadline still
+    /// met; `None` where one breaks without it. By task id.
+    pub tolerated: Vec<(TaskId, Option<Duration>)>,
+}
+
+/// Whose growth is looked for.
+struct Subject<'a> {
+    system: &'a System,
+    overheads: &'a Overheads,
+    protocol: Protocol,
+}
+
+impl Subject<'_> {
+    /// Whether every deadline holds, of this form of it, where the jobs of one task may be blocked so many nanoseconds longer. Where blocking has no place
+    /// of its own in a test, it counts as execution.
+    fn holds(&self, system: &System, extra: Option<(TaskId, u64)>) -> bool {
+        if system.scheduler() == Scheduler::PFp {
+            let charged = charge(system, self.overheads);
+            return charged.is_ok_and(|charged| is_schedulable(&charged, self.protocol, extra));
+        }
+        let longer = extra.map_or_else(|| Some(system.clone()), |(task, extra)| lengthened(system, task, extra));
+        longer.is_some_and(|longer| scheduled(&longer, self.overheads).is_ok_and(|found| found.schedulable))
+    }
+}
+
+/// What is scaled.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Part {
+    All,
+    Task(TaskId),
+    Sections(ResourceId),
 }
 
 /// Finds the factors by bisection over [`analyse`], whose verdict only worsens as execution times grow. Scaled times
 /// are rounded up, so a factor is never too large.
 ///
+/// Overheads are charged anew to each scaled system: they stay as they are.
+///
 /// `go_on` is told, again and again, how many of how many factors are found; `None` where it says no.
 pub fn sensitivity(
     system: &System,
+    overheads: &Overheads,
     protocol: Protocol,
     mut go_on: impl FnMut(usize, usize) -> bool,
 ) -> Option<Sensitivity> {
-    let whole = 1 + system.resources().len();
+    let whole = 1 + 2 * system.tasks().len() + system.resources().len();
     // A task that has no bound, whatever the times are, has none with others.
-    let has_hazard = analyse(system, protocol).tasks.iter().any(|task| task.unbounded.as_ref().is_some_and(is_hazard));
-    let mut find = |done, resource| {
-        if has_hazard { Some(Growth::Broken) } else { growth(system, protocol, resource, || go_on(done, whole)) }
+    let subject = Subject { system, overheads, protocol };
+    let has_hazard = match system.scheduler() {
+        Scheduler::PFp => {
+            analyse(system, protocol).tasks.iter().any(|task| task.unbounded.as_ref().is_some_and(is_hazard))
+        }
+        _ => scheduled(system, overheads).is_err(),
     };
-    let all = find(0, None)?;
-    let resources = system.resource_ids().map(|resource| Some((resource, find(1 + resource.index(), Some(resource))?)));
-    Some(Sensitivity { all, resources: resources.collect::<Option<_>>()? })
+    let mut done = 0;
+    let mut find = |part| {
+        done += 1;
+        if has_hazard { Some(Growth::Broken) } else { growth(&subject, part, || go_on(done - 1, whole)) }
+    };
+    let all = find(Part::All)?;
+    let tasks = system.task_ids().map(|task| Some((task, find(Part::Task(task))?))).collect::<Option<_>>()?;
+    let resources = system.resource_ids().map(|resource| Some((resource, find(Part::Sections(resource))?)));
+    let resources = resources.collect::<Option<_>>()?;
+    let tolerated = system.task_ids().map(|task| {
+        done += 1;
+        let most = if has_hazard { None } else { tolerance(&subject, task, || go_on(done - 1, whole))? };
+        Some((task, most))
+    });
+    let tolerated = tolerated.collect::<Option<_>>()?;
+    Some(Sensitivity { all, tasks, resources, tolerated })
+}
+
+/// The most time a job of `task` can be blocked beside what blocks it now. The outer `None` where it was interrupted.
+fn tolerance(subject: &Subject<'_>, task: TaskId, mut go_on: impl FnMut() -> bool) -> Option<Option<Duration>> {
+    let mut holds = |extra| go_on().then(|| subject.holds(subject.system, Some((task, extra))));
+    if !holds(0)? {
+        return Some(None);
+    }
+    // No response within the deadline has room for more than that.
+    let (mut holding, mut breaking) = (0, subject.system.task(task).deadline.as_ns().min(DURATION_MAX.as_ns()) + 1);
+    // BOUND: fifty halvings.
+    while breaking - holding > 1 {
+        let middle = holding + (breaking - holding) / 2;
+        if holds(middle)? {
+            holding = middle;
+        } else {
+            breaking = middle;
+        }
+    }
+    Some(Some(Duration::from_ns(holding)))
 }
 
 /// Whether the reason has nothing to do with execution times.
@@ -53,17 +127,14 @@ fn is_hazard(reason: &Unbounded) -> bool {
     !matches!(reason, Unbounded::BeyondPeriod | Unbounded::DependsOn { .. } | Unbounded::Unsettled)
 }
 
-fn growth(
-    system: &System,
-    protocol: Protocol,
-    resource: Option<ResourceId>,
-    mut go_on: impl FnMut() -> bool,
-) -> Option<Growth> {
-    if resource.is_some_and(|resource| system.users(resource).is_empty()) {
+fn growth(subject: &Subject<'_>, part: Part, mut go_on: impl FnMut() -> bool) -> Option<Growth> {
+    let system = subject.system;
+    if matches!(part, Part::Sections(resource) if system.users(resource).is_empty()) {
         return Some(Growth::Unlimited);
     }
-    let mut holds =
-        |permille| go_on().then(|| scaled(system, resource, permille).is_some_and(|s| is_schedulable(&s, protocol)));
+    let is_scaled_schedulable =
+        |permille| scaled(system, part, permille).is_some_and(|scaled| subject.holds(&scaled, None));
+    let mut holds = |permille| go_on().then(|| is_scaled_schedulable(permille));
     // Every task of the last system that held, and the first that did not.
     let (mut holding, mut breaking) = if holds(1000)? {
         let mut factor = 1000;
@@ -94,13 +165,29 @@ fn growth(
     Some(Growth::Permille(holding))
 }
 
-/// The system with all runs, or those inside sections on `resource`, taken `permille` thousandths of; `None` where
-/// that is no valid system any more.
-fn scaled(system: &System, resource: Option<ResourceId>, permille: u64) -> Option<System> {
+/// The system with jobs of one task that execute so many nanoseconds longer.
+fn lengthened(system: &System, task: TaskId, extra: u64) -> Option<System> {
     let mut tasks = system.tasks().to_vec();
-    for task in &mut tasks {
+    if extra > 0 {
+        let longer = &mut tasks[task.index()];
+        longer.wcet = longer.wcet.checked_add(Duration::from_ns(extra))?;
+        longer.body.push(Step::Run(Duration::from_ns(extra)));
+    }
+    rebuilt(system, tasks)
+}
+
+fn rebuilt(system: &System, tasks: Vec<Task>) -> Option<System> {
+    let (name, resources) = (system.name().to_owned(), system.resources().to_vec());
+    let rebuilt = System::new(name, system.cpus(), system.protocol(), resources, tasks).ok()?;
+    Some(rebuilt.under(system.scheduler()))
+}
+
+/// The system with the runs of that part taken `permille` thousandths of; `None` where that is no valid system any more.
+fn scaled(system: &System, part: Part, permille: u64) -> Option<System> {
+    let mut tasks = system.tasks().to_vec();
+    for (index, task) in tasks.iter_mut().enumerate() {
         let mut wcet = Duration::ZERO;
-        let mut inside = resource.is_none();
+        let mut inside = part == Part::All || part == Part::Task(TaskId::new(index));
         for step in &mut task.body {
             match step {
                 Step::Run(time) => {
@@ -110,13 +197,12 @@ fn scaled(system: &System, resource: Option<ResourceId>, permille: u64) -> Optio
                     }
                     wcet = wcet.checked_add(*time)?;
                 }
-                Step::Lock(locked) if Some(*locked) == resource => inside = true,
-                Step::Unlock(locked) if Some(*locked) == resource => inside = false,
+                Step::Lock(locked) if part == Part::Sections(*locked) => inside = true,
+                Step::Unlock(locked) if part == Part::Sections(*locked) => inside = false,
                 Step::Lock(_) | Step::Unlock(_) => {}
             }
         }
         task.wcet = wcet;
     }
-    let name = system.name().to_owned();
-    System::new(name, system.cpus(), system.protocol(), system.resources().to_vec(), tasks).ok()
+    rebuilt(system, tasks)
 }

@@ -3,7 +3,7 @@
 use lockwright_analysis::{Analysis, Cause, Growth, Sensitivity, Unbounded, analyse, explain, sensitivity};
 use lockwright_model::format::parse_system;
 use lockwright_model::{
-    CpuId, Duration, Priority, Protocol, Request, Resource, ResourceId, System, Task, TaskId, place_requests,
+    CpuId, Duration, Overheads, Priority, Protocol, Request, Resource, ResourceId, System, Task, TaskId, place_requests,
 };
 use serde::Deserialize;
 
@@ -72,7 +72,7 @@ fn every_explanation_sums_to_its_bound() {
 }
 
 fn grown(system: &System, protocol: Protocol) -> Sensitivity {
-    sensitivity(system, protocol, |_, _| true).expect("it was not stopped")
+    sensitivity(system, &Overheads::default(), protocol, |_, _| true).expect("it was not stopped")
 }
 
 #[test]
@@ -85,13 +85,37 @@ fn sensitivity_finds_the_last_factor_that_holds() {
     let (_, Growth::Permille(buffer)) = found.resources[0] else { panic!("{found:?}") };
     // Again tache_camera: 10 own, 20 + 10 of others, 23 f of blocking, 20 f + 10 f of the users above it.
     assert_eq!(buffer, 1132, "40 + 53 f <= 100");
+    // The 20 ms of tache_mesures are one section: tache_camera has room for 23 + 7 ms of it.
+    assert_eq!(found.tasks[5].1, Growth::Permille(1500));
+    // Slack, where no second job of anybody comes into the longer response.
+    let tolerated: Vec<u64> = found.tolerated.iter().map(|(_, most)| most.unwrap().as_ns() / 1_000_000).collect();
+    assert_eq!(tolerated[..5], [40, 7, 27, 17, 7]);
     assert_eq!(grown(&system, Protocol::None).all, Growth::Broken);
+    assert!(grown(&system, Protocol::None).tolerated.iter().all(|(_, most)| most.is_none()));
+}
+
+#[test]
+fn one_nanosecond_more_than_is_tolerated_breaks_a_deadline() {
+    // R = 2 + B, and 3 more once that reaches the second job of `a` at 10 ms: at most 20 ms.
+    let source = r#"
+        [[task]]
+        name = "a"
+        period = "10 ms"
+        wcet = "3 ms"
+        [[task]]
+        name = "b"
+        period = "20 ms"
+        wcet = "2 ms"
+    "#;
+    let found = grown(&parse_system(source).unwrap(), Protocol::Icpp);
+    let ms = |most: Option<Duration>| most.map(|most| most.as_ns() as f64 / 1e6);
+    assert_eq!((ms(found.tolerated[0].1), ms(found.tolerated[1].1)), (Some(7.0), Some(12.0)));
 }
 
 #[test]
 fn sensitivity_stops_when_told() {
     let mut asked = 0;
-    let stopped = sensitivity(&pathfinder(), Protocol::Icpp, |done, whole| {
+    let stopped = sensitivity(&pathfinder(), &Overheads::default(), Protocol::Icpp, |done, whole| {
         assert!(done < whole);
         asked += 1;
         asked < 5

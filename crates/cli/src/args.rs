@@ -4,7 +4,8 @@ use crate::console::Color;
 use crate::exit;
 use clap::builder::RangedU64ValueParser;
 use clap::{Args, Parser, Subcommand, ValueEnum, ValueHint};
-use lockwright_model::{Duration, Protocol, System};
+use lockwright_analysis::Fit;
+use lockwright_model::{Duration, Protocol, Scheduler, System};
 use lockwright_study::bpl::{BURST_MAX, CORES_MAX, FreeLock, RATE_MAX, RATE_MIN};
 use std::path::PathBuf;
 
@@ -53,7 +54,10 @@ const CHECK_EXAMPLES: &str = "Examples:
   lockwright check system.toml
   lockwright check system.toml --protocol all
   lockwright check system.toml --explain camera
-  lockwright check system.toml --sensitivity --json";
+  lockwright check system.toml --sensitivity --json
+  lockwright check system.toml --overheads overheads.toml
+  lockwright check system.toml --scheduler g-edf
+  lockwright check system.toml --scheduler p-edf --partition worst-fit";
 
 const SIMULATE_EXAMPLES: &str = "Examples:
   lockwright simulate system.toml
@@ -134,6 +138,18 @@ pub struct Check {
     /// Say how far all execution times, or the sections on one resource, can grow before a deadline breaks
     #[arg(long)]
     pub sensitivity: bool,
+    /// Which bounds under mpcp: the published terms, or those of a linear program where they are less (slower)
+    #[arg(long, value_name = "BOUND", default_value = "classic")]
+    pub bound: BoundChoice,
+    /// The scheduler, whatever the file says
+    #[arg(long, value_name = "SCHEDULER")]
+    pub scheduler: Option<SchedulerChoice>,
+    /// Place the tasks on CPUs anew: the greatest utilization first, users of one resource together where they fit so
+    #[arg(long, value_name = "FIT")]
+    pub partition: Option<FitChoice>,
+    /// Charge what the machine takes, from an overheads file (docs/overheads.md)
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub overheads: Option<PathBuf>,
 }
 
 /// `simulate`.
@@ -384,6 +400,64 @@ impl ProtocolChoice {
             Self::Mpcp => vec![Protocol::Mpcp],
             Self::All => Protocol::ALL.to_vec(),
             Self::File => vec![system.protocol_or_default()],
+        }
+    }
+}
+
+/// How a bound is found.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
+pub enum BoundChoice {
+    /// By the published terms, which --explain takes apart
+    Classic,
+    /// By a linear program, where that is tighter
+    Lp,
+}
+
+/// How CPUs are given to jobs.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
+pub enum SchedulerChoice {
+    /// Partitioned, fixed priorities
+    PFp,
+    /// Partitioned, earliest deadline first
+    PEdf,
+    /// Global, fixed priorities
+    GFp,
+    /// Global, earliest deadline first
+    GEdf,
+}
+
+impl SchedulerChoice {
+    /// The scheduler meant.
+    #[must_use]
+    pub fn scheduler(self) -> Scheduler {
+        match self {
+            Self::PFp => Scheduler::PFp,
+            Self::PEdf => Scheduler::PEdf,
+            Self::GFp => Scheduler::GFp,
+            Self::GEdf => Scheduler::GEdf,
+        }
+    }
+}
+
+/// On which of the CPUs where a task fits it is placed.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
+pub enum FitChoice {
+    /// The first
+    FirstFit,
+    /// The fullest
+    BestFit,
+    /// The emptiest
+    WorstFit,
+}
+
+impl FitChoice {
+    /// The fit meant.
+    #[must_use]
+    pub fn fit(self) -> Fit {
+        match self {
+            Self::FirstFit => Fit::First,
+            Self::BestFit => Fit::Best,
+            Self::WorstFit => Fit::Worst,
         }
     }
 }

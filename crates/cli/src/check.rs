@@ -1,6 +1,6 @@
 //! `lockwright check`: bounds.
 
-use crate::args::{Check, ProtocolChoice};
+use crate::args::{BoundChoice, Check, ProtocolChoice};
 use crate::console::{Console, tame};
 use crate::exit::Exit;
 use crate::input::{self, Input};
@@ -8,11 +8,14 @@ use crate::interrupt;
 use crate::json::{self, Explain, Output, ProtocolResult, SensitivityResult};
 use crate::progress::Progress;
 use crate::report::Report;
+use crate::scheduled;
 use crate::table::{self, Column};
 use crate::units;
-use lockwright_analysis::{Analysis, Growth, Sensitivity, Term, analyse, explain, sensitivity};
+use lockwright_analysis::{
+    Analysis, Failure, Growth, Sensitivity, Term, analyse, charge, explain, partitioned, sensitivity, tighten,
+};
 use lockwright_model::format::nearest;
-use lockwright_model::{Duration, Protocol, System, TaskId};
+use lockwright_model::{Duration, Overheads, Protocol, Scheduler, System, TaskId};
 
 /// Everything asked about one protocol.
 struct Answer {
@@ -26,21 +29,46 @@ struct Answer {
 /// # Errors
 /// What was wrong has been said on the console.
 pub fn check(arguments: &Check, console: &Console) -> Result<Exit, Exit> {
-    let input = input::read_system(&arguments.subject.file, console)?;
+    let input = placed(arguments, input::read_system(&arguments.subject.file, console)?, console)?;
     let system = &input.system;
-    let task = arguments.explain.as_deref().map(|name| find_task(system, name, console)).transpose()?;
+    let overheads = match &arguments.overheads {
+        Some(path) => input::read_overheads(path, console)?,
+        None => Overheads::default(),
+    };
     if arguments.sensitivity {
         interrupt::listen(|| {}, console);
     }
+    if system.scheduler() != Scheduler::PFp {
+        return scheduled::check(arguments, &input, &overheads, console);
+    }
+    let charged = charge(system, &overheads).map_err(|why| {
+        console.error(format!("the overheads cannot be charged: {}", why.message), &why.help);
+        Exit::BadInput
+    })?;
+    if arguments.bound == BoundChoice::Lp && (arguments.explain.is_some() || arguments.sensitivity) {
+        console.error("--bound lp goes with neither --explain nor --sensitivity", "leave one of them out");
+        return Err(Exit::BadInput);
+    }
+    let task = arguments.explain.as_deref().map(|name| find_task(system, name, console)).transpose()?;
     let answer = |protocol: Protocol| {
-        let analysis: Analysis = analyse(system, protocol);
+        let mut analysis: Analysis = analyse(&charged, protocol);
+        if arguments.bound == BoundChoice::Lp
+            && let Err(why) = tighten(&charged, &mut analysis)
+        {
+            let why = tame(&why.describe(&charged));
+            console.note(format!("under {protocol} the linear program gives no bounds: {why}"));
+        }
+        let mut report = Report::of_bounds(&charged, &analysis);
+        // Behind them stand interrupts, which nobody asked for.
+        report.rows.retain(|row| row.task.index() < system.tasks().len());
         Answer {
-            report: Report::of_bounds(system, &analysis),
-            explain: task.map(|task| (task, explain(system, &analysis, task))),
-            sensitivity: if arguments.sensitivity { grow(system, protocol, console) } else { None },
+            report,
+            explain: task.map(|task| (task, explain(&charged, &analysis, task))),
+            sensitivity: if arguments.sensitivity { grow(system, &overheads, protocol, console) } else { None },
         }
     };
     let answers: Vec<Answer> = arguments.subject.protocol.protocols(system).into_iter().map(answer).collect();
+    let input = Input { system: charged, name: input.name.clone() };
     let text = if arguments.subject.json {
         json::to_text(&as_json(&input, &answers))
     } else if arguments.subject.protocol == ProtocolChoice::All {
@@ -48,7 +76,16 @@ pub fn check(arguments: &Check, console: &Console) -> Result<Exit, Exit> {
     } else {
         answers.iter().map(|answer| one(&input, answer, console)).collect()
     };
-    console.print(&text)?;
+    let charged = match &arguments.overheads {
+        Some(path) if !arguments.subject.json => {
+            let path = tame(&path.display().to_string());
+            format!(
+                "\nThe overheads of {path} are charged: C has them, and interrupts count as tasks above all others.\n"
+            )
+        }
+        _ => String::new(),
+    };
+    console.print(&(text + &charged))?;
     if interrupt::requested() {
         console.note("interrupted: the sensitivity is not complete");
         return Ok(Exit::Interrupted);
@@ -56,10 +93,53 @@ pub fn check(arguments: &Check, console: &Console) -> Result<Exit, Exit> {
     Ok(Exit::from_holds(answers.iter().all(|answer| answer.report.holds())))
 }
 
+/// Under the scheduler, and on the CPUs, that were asked for.
+fn placed(arguments: &Check, input: Input, console: &Console) -> Result<Input, Exit> {
+    let Input { mut system, name } = input;
+    let from = system.scheduler();
+    if let Some(choice) = arguments.scheduler {
+        system = system.under(choice.scheduler());
+    }
+    let scheduler = system.scheduler();
+    match arguments.partition {
+        Some(_) if scheduler.is_global() => {
+            console.error(format!("under `{scheduler}` tasks have no CPU"), "leave --partition out");
+            return Err(Exit::BadInput);
+        }
+        Some(choice) => {
+            system = partitioned(&system, choice.fit()).map_err(|why| {
+                let task = match why {
+                    Failure::Task { task } => format!("`{}`", tame(&system.task(TaskId::new(task)).name)),
+                    _ => "a task".into(),
+                };
+                console.error(
+                    format!("{task} fits on no CPU: {} are not enough so", system.cpus()),
+                    "try another fit, or more CPUs",
+                );
+                Exit::Misses
+            })?;
+        }
+        None if from.is_global() && !scheduler.is_global() && system.cpus() > 1 => {
+            console.error(
+                format!("under `{scheduler}` tasks need CPUs, which the file does not give"),
+                "add --partition worst-fit",
+            );
+            return Err(Exit::BadInput);
+        }
+        None => {}
+    }
+    Ok(Input { system, name })
+}
+
+/// Of a system under another scheduler than partitioned fixed priorities.
+pub(crate) fn grown_for(system: &System, overheads: &Overheads, console: &Console) -> Option<Sensitivity> {
+    grow(system, overheads, system.protocol_or_default(), console)
+}
+
 /// `None` where it was interrupted.
-fn grow(system: &System, protocol: Protocol, console: &Console) -> Option<Sensitivity> {
+fn grow(system: &System, overheads: &Overheads, protocol: Protocol, console: &Console) -> Option<Sensitivity> {
     let progress = Progress::new(console, &format!("sensitivity under {protocol}"));
-    sensitivity(system, protocol, |done, whole| {
+    sensitivity(system, overheads, protocol, |done, whole| {
         progress.set(done as u64, whole as u64);
         !interrupt::requested()
     })
@@ -198,11 +278,13 @@ fn explained(system: &System, report: &Report, task: TaskId, terms: &[Term]) -> 
     tame(&title) + "\n" + &table::draw(&columns)
 }
 
-fn grown(system: &System, sensitivity: &Sensitivity) -> String {
+pub(crate) fn grown(system: &System, sensitivity: &Sensitivity) -> String {
     let rows = || {
+        let tasks = sensitivity.tasks.iter().map(|(id, growth)| (system.task(*id).name.clone(), *growth));
         let resources = sensitivity.resources.iter();
         std::iter::once(("all execution times".to_owned(), sensitivity.all))
             .chain(resources.map(|(id, growth)| (format!("sections on {}", system.resource(*id).name), *growth)))
+            .chain(tasks.map(|(name, growth)| (format!("execution times of {name}"), growth)))
     };
     if rows().all(|(_, growth)| growth == Growth::Broken) {
         return format!("Sensitivity: {}.\n", factor(Growth::Broken));
@@ -211,7 +293,10 @@ fn grown(system: &System, sensitivity: &Sensitivity) -> String {
         Column::words("what grows", rows().map(|(what, _)| what)),
         Column::words("how far before a deadline breaks", rows().map(|(_, growth)| factor(growth))),
     ];
-    table::draw(&columns)
+    let names = sensitivity.tolerated.iter().map(|(id, _)| system.task(*id).name.clone());
+    let most = sensitivity.tolerated.iter().map(|(_, most)| most.map_or_else(|| "–".into(), units::text));
+    let tolerated = [Column::words("task", names), Column::numbers("more blocking it tolerates", most)];
+    format!("{}\n{}", table::draw(&columns), table::draw(&tolerated))
 }
 
 fn factor(growth: Growth) -> String {

@@ -3,8 +3,8 @@
 use crate::console::{Console, tame};
 use crate::diagnose::{self, Severity};
 use crate::exit::Exit;
-use lockwright_model::System;
 use lockwright_model::format::{self, Diagnostic, MAX_DIAGNOSTICS, MAX_SOURCE_BYTES};
+use lockwright_model::{Overheads, Scheduler, System};
 use std::fs::File;
 use std::io::{self, Read};
 use std::path::Path;
@@ -117,6 +117,35 @@ fn help(error: &io::Error, path: &Path) -> &'static str {
         io::ErrorKind::PermissionDenied => "let this user read it",
         _ => "give the path of a file, or - for standard input",
     }
+}
+
+/// As [`read_system`], for verbs that know one scheduler.
+///
+/// # Errors
+/// As [`read_system`], and where the file asks for another scheduler.
+pub fn read_fixed_priorities(path: &Path, console: &Console) -> Result<Input, Exit> {
+    let input = read_system(path, console)?;
+    let scheduler = input.system.scheduler();
+    if scheduler != Scheduler::PFp {
+        console.error(
+            format!("{}: it is for `{scheduler}`, which only `check` knows", input.name),
+            "use `lockwright check`, or say scheduler = \"p-fp\" and give each task a cpu",
+        );
+        return Err(Exit::BadInput);
+    }
+    Ok(input)
+}
+
+/// Reads the overheads file at `path`.
+///
+/// # Errors
+/// Says what is wrong with it on the console.
+pub fn read_overheads(path: &Path, console: &Console) -> Result<Overheads, Exit> {
+    let source = Source::read(path, console)?;
+    format::parse_overheads(source.text(console)?).map_err(|faults| {
+        source.show(&faults, Severity::Error, console);
+        Exit::BadInput
+    })
 }
 
 /// Reads the task-set file at `path`.

@@ -50,7 +50,9 @@ pub enum Verb {
 /// All tasks under one protocol.
 #[derive(Serialize, JsonSchema)]
 pub struct ProtocolResult {
-    /// The protocol of resources that name none: none, pip, icpp or mpcp.
+    /// How processors are given to jobs: p-fp, p-edf, g-fp or g-edf.
+    pub scheduler: String,
+    /// The protocol of resources that name none: none, pip, icpp or mpcp; msrp under p-edf.
     pub protocol: String,
     /// The verdict of the verb, which its exit status follows. `check`: every deadline is proved to hold. `simulate` and `run`: no
     /// job was seen to miss its deadline, which says nothing about tasks that finished no job (`jobs` is 0): they are warned of.
@@ -73,9 +75,25 @@ pub struct ProtocolResult {
     /// Every term of one task's bound; with `check --explain`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub explain: Option<Explain>,
+    /// What each test says; `check` under schedulers other than p-fp.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tests: Option<Vec<TestResult>>,
     /// How far execution times can grow; with `check --sensitivity`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub sensitivity: Option<SensitivityResult>,
+}
+
+/// One schedulability test.
+#[derive(Serialize, JsonSchema)]
+pub struct TestResult {
+    /// Its usual name.
+    pub test: String,
+    /// Which processor it is about; null where it is about all.
+    pub cpu: Option<u16>,
+    /// Whether it proves every deadline.
+    pub accepts: bool,
+    /// Why it does not.
+    pub reason: Option<String>,
 }
 
 /// One task: what it is, what is promised, what was seen.
@@ -83,8 +101,8 @@ pub struct ProtocolResult {
 pub struct TaskResult {
     /// Unique in its system.
     pub name: String,
-    /// Where it executes, from 0.
-    pub cpu: u16,
+    /// Where it executes, from 0; null under a global scheduler.
+    pub cpu: Option<u16>,
     /// Greater is more urgent.
     pub priority: u32,
     /// Worst-case execution time of one job.
@@ -194,8 +212,22 @@ pub struct TermResult {
 pub struct SensitivityResult {
     /// Of all execution times together.
     pub all: GrowthResult,
+    /// Of all execution times of one task each.
+    pub tasks: Vec<TaskGrowth>,
     /// Of the sections on one resource each.
     pub resources: Vec<ResourceGrowth>,
+}
+
+/// Of one task.
+#[derive(Serialize, JsonSchema)]
+pub struct TaskGrowth {
+    /// Its name.
+    pub task: String,
+    /// The factor.
+    #[serde(flatten)]
+    pub growth: GrowthResult,
+    /// The most time each of its jobs may be blocked from outside, beside what blocks it now; null where a deadline breaks without it.
+    pub tolerated_blocking_ns: Option<u64>,
 }
 
 /// Of the sections on one resource.
@@ -243,7 +275,8 @@ impl ProtocolResult {
     #[must_use]
     pub fn new(system: &System, report: &Report) -> Self {
         Self {
-            protocol: report.protocol.to_string(),
+            scheduler: system.scheduler().to_string(),
+            protocol: report.protocol.clone(),
             schedulable: report.holds(),
             proved: report.rows.iter().all(|row| row.bound.proved),
             worst_slack_ns: report.worst_slack(system).map(|(slack, _)| slack),
@@ -251,6 +284,7 @@ impl ProtocolResult {
             runs: None,
             observed_ns: None,
             ended: None,
+            tests: None,
             explain: None,
             sensitivity: None,
         }
@@ -264,7 +298,7 @@ impl TaskResult {
         let ns = |time: Option<Duration>| time.map(Duration::as_ns);
         Self {
             name: task.name.clone(),
-            cpu: task.cpu.0,
+            cpu: (!system.scheduler().is_global()).then_some(task.cpu.0),
             priority: task.priority.level(),
             cost_ns: task.wcet.as_ns(),
             blocking_ns: ns(row.bound.blocking.and_then(|blocking| blocking.total())),
@@ -316,8 +350,15 @@ impl SensitivityResult {
             resource: system.resource(*resource).name.clone(),
             growth: GrowthResult::new(*growth),
         };
+        let tasks =
+            sensitivity.tasks.iter().zip(&sensitivity.tolerated).map(|((task, growth), (_, tolerated))| TaskGrowth {
+                task: system.task(*task).name.clone(),
+                growth: GrowthResult::new(*growth),
+                tolerated_blocking_ns: tolerated.map(Duration::as_ns),
+            });
         Self {
             all: GrowthResult::new(sensitivity.all),
+            tasks: tasks.collect(),
             resources: sensitivity.resources.iter().map(resource).collect(),
         }
     }

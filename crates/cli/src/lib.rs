@@ -21,6 +21,7 @@ pub mod perfetto;
 pub mod progress;
 pub mod report;
 pub mod run;
+mod scheduled;
 pub mod seed;
 pub mod simulate;
 pub mod study;

@@ -119,7 +119,7 @@ impl Row {
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Report {
     /// The protocol of resources that name none.
-    pub protocol: Protocol,
+    pub protocol: String,
     /// In [`table_order`].
     pub rows: Vec<Row>,
 }
@@ -129,7 +129,7 @@ impl Report {
     #[must_use]
     pub fn of_bounds(system: &System, analysis: &Analysis) -> Self {
         let row = |task: TaskId| Row { task, bound: bound_of(system, &analysis.tasks[task.index()]), seen: None };
-        Self { protocol: analysis.protocol, rows: table_order(system).into_iter().map(row).collect() }
+        Self { protocol: analysis.protocol.to_string(), rows: table_order(system).into_iter().map(row).collect() }
     }
 
     /// The promises with what was seen beside them, by task id.
@@ -153,7 +153,7 @@ impl Report {
         let unseen = self.rows.iter().filter(|row| row.verdict() == Verdict::NotSeen);
         let names: Vec<String> = unseen.map(|row| format!("`{}`", system.task(row.task).name)).collect();
         let job = if names.len() == 1 { "no job of it" } else { "no job of them" };
-        let (names, protocol) = (names.join(", "), self.protocol);
+        let (names, protocol) = (names.join(", "), &self.protocol);
         (!names.is_empty())
             .then(|| format!("under {protocol} nothing was seen of {names}: {job} finished; make it longer with --for"))
     }

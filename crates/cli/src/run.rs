@@ -49,7 +49,7 @@ struct Above {
 /// # Errors
 /// What was wrong has been said on the console.
 pub fn run(arguments: &Run, console: &Console) -> Result<Exit, Exit> {
-    let input = input::read_system(&arguments.subject.file, console)?;
+    let input = input::read_fixed_priorities(&arguments.subject.file, console)?;
     let system = &input.system;
     let protocols = arguments.subject.protocol.protocols(system);
     let duration = arguments.duration.unwrap_or_else(|| default_duration(system));

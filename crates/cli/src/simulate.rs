@@ -210,7 +210,7 @@ fn has_jitter(system: &System) -> bool {
 /// # Errors
 /// What was wrong has been said on the console.
 pub fn simulate(arguments: &Simulate, console: &Console) -> Result<Exit, Exit> {
-    let input = input::read_system(&arguments.subject.file, console)?;
+    let input = input::read_fixed_priorities(&arguments.subject.file, console)?;
     let system = &input.system;
     let protocols = arguments.subject.protocol.protocols(system);
     let plan = Plan::new(arguments, system, console);

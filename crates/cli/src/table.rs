@@ -118,6 +118,9 @@ pub fn tasks(system: &System, report: &Report, color: bool) -> String {
         Column::numbers("cpu", rows.iter().map(|row| system.task(row.task).cpu.0.to_string())),
         Column::numbers("prio", rows.iter().map(|row| system.task(row.task).priority.to_string())),
     ];
+    if system.scheduler().is_global() {
+        columns.retain(|column| column.title != "cpu");
+    }
     let bound = if seen { "R bound" } else { "R" };
     let mut times = vec![
         Times::new("C", rows, |row| Some(system.task(row.task).wcet)),
@@ -220,11 +223,14 @@ pub fn reasons(system: &System, report: &Report) -> String {
 
 /// The share of each CPU that its tasks need at worst.
 fn utilization(system: &System) -> Vec<f64> {
+    let is_global = system.scheduler().is_global();
     let of = |cpu: usize| {
-        let tasks = system.tasks().iter().filter(|task| task.cpu == CpuId::new(cpu));
-        tasks.map(|task| task.wcet.as_ns() as f64 / task.period.as_ns() as f64).sum()
+        let tasks = system.tasks().iter().filter(|task| is_global || task.cpu == CpuId::new(cpu));
+        // An empty sum of these is -0.
+        tasks.map(|task| task.wcet.as_ns() as f64 / task.period.as_ns() as f64).fold(0.0, |sum, share| sum + share)
     };
-    (0..system.cpus()).map(of).collect()
+    let cpus = if is_global { 1 } else { system.cpus() };
+    (0..cpus).map(of).collect()
 }
 
 #[cfg(test)]

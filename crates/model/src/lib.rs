@@ -14,8 +14,10 @@ mod ceiling;
 #[cfg(feature = "format")]
 pub mod format;
 mod id;
+mod overheads;
 mod priority;
 mod resource;
+mod scheduler;
 mod section;
 mod system;
 mod task;
@@ -25,8 +27,10 @@ mod validate;
 
 pub use ceiling::{MpcpCeiling, NestedCeilings};
 pub use id::{CpuId, ResourceId, TaskId};
+pub use overheads::{Cost, Overhead, Overheads};
 pub use priority::{Priority, assign_deadline_monotonic, assign_rate_monotonic};
 pub use resource::{Protocol, Resource};
+pub use scheduler::Scheduler;
 pub use section::{Request, Section, place_requests, sections_of};
 pub use system::{MAX_CPUS, MAX_RESOURCES, MAX_TASKS, System};
 pub use task::{MAX_NESTING, MAX_STEPS, Step, Task};

@@ -1,7 +1,7 @@
 //! A whole system, validated once.
 
 use crate::validate::{Invalid, Subject, check_body, check_counts, check_name, check_times};
-use crate::{Protocol, Request, Resource, ResourceId, Section, Task, TaskId, section};
+use crate::{Protocol, Request, Resource, ResourceId, Scheduler, Section, Task, TaskId, section};
 use alloc::collections::BTreeSet;
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -13,11 +13,12 @@ pub const MAX_RESOURCES: usize = 256;
 /// Most processors of one system.
 pub const MAX_CPUS: usize = 64;
 
-/// A platform of identical processors under partitioned fixed priorities, its resources and its tasks.
+/// A platform of identical processors and their scheduler, its resources and its tasks.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct System {
     name: String,
     cpus: usize,
+    scheduler: Scheduler,
     protocol: Option<Protocol>,
     resources: Vec<Resource>,
     tasks: Vec<Task>,
@@ -67,7 +68,8 @@ impl System {
                 users[request.resource.index()].push(TaskId::new(index));
             }
         }
-        let system = Self { name, cpus, protocol, resources, tasks, sections, requests, users };
+        let scheduler = Scheduler::default();
+        let system = Self { name, cpus, scheduler, protocol, resources, tasks, sections, requests, users };
         system.check_ceilings()?;
         system.check_order()?;
         Ok(system)
@@ -83,6 +85,18 @@ impl System {
     #[must_use]
     pub fn cpus(&self) -> usize {
         self.cpus
+    }
+
+    /// How its processors are given to jobs: [`Scheduler::PFp`] where nothing else was said.
+    #[must_use]
+    pub fn scheduler(&self) -> Scheduler {
+        self.scheduler
+    }
+
+    /// The same system under another scheduler. Under a global one the tasks' CPUs mean nothing.
+    #[must_use]
+    pub fn under(self, scheduler: Scheduler) -> Self {
+        Self { scheduler, ..self }
     }
 
     /// The protocol of resources that name none, where the system names one.

@@ -1,6 +1,6 @@
 //! What the main faults of a file read like, and where they point.
 
-use lockwright_model::format::{Diagnostic, import_rt_app, parse_system};
+use lockwright_model::format::{Diagnostic, import_rt_app, parse_system, write_system};
 
 /// A system of two CPUs, one resource and two tasks; `TASK` stands for more lines of the second task.
 const FRAME: &str = "\
@@ -84,8 +84,8 @@ fn names_and_words() {
         ],
     );
     check(
-        &FRAME.replace("cpus = 2", "cpus = 2\nscheduler = \"g-edf\"").replace("[[task]]\nname = \"motor\"\n", ""),
-        &["3:13: there is no scheduler `g-edf`; only `p-fp` is supported so far"],
+        &FRAME.replace("cpus = 2", "cpus = 2\nscheduler = \"gedf\"").replace("[[task]]\nname = \"motor\"\n", ""),
+        &["3:13: there is no scheduler `gedf`; did you mean `g-edf`?"],
     );
     check_task(
         &format!("{REST}period = \"2 ms\"\nwcet = \"1 ms\""),
@@ -257,6 +257,25 @@ fn priorities_are_all_given_or_all_derived() {
         &["3:14: there is no priority assignment `rate-monotone`; did you mean `rate-monotonic`?"],
     );
     assert!(parse_system(&platform("deadline-monotonic", "")).is_ok());
+}
+
+#[test]
+fn under_a_global_scheduler_tasks_have_no_cpu() {
+    let file = |scheduler: &str, line: &str| {
+        format!(
+            "[platform]\ncpus = 2\nscheduler = \"{scheduler}\"\n[[task]]\nname = \"motor\"\n{line}\nperiod = \"1 ms\"\nwcet = \"1 us\"\n"
+        )
+    };
+    for scheduler in ["g-edf", "g-fp"] {
+        let system = parse_system(&file(scheduler, "")).unwrap();
+        assert_eq!(system.scheduler().name(), scheduler);
+        assert_eq!(parse_system(&write_system(&system)), Ok(system));
+    }
+    check(
+        &file("g-fp", "cpu = 1"),
+        &["6:7: task `motor` has a CPU, but `g-fp` lets its jobs execute on any; leave it out"],
+    );
+    check(&file("p-edf", ""), &["5:8: task `motor` has no cpu; the platform has 2 CPUs: add cpu = 0 to 1"]);
 }
 
 #[test]

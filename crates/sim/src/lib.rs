@@ -37,6 +37,7 @@ mod config;
 mod cpu;
 mod horizon;
 mod machines;
+pub mod plain;
 mod simulation;
 mod task;
 mod tracer;

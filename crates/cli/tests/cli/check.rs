@@ -78,9 +78,110 @@ fn a_misspelt_task_is_corrected() {
 fn sensitivity_says_how_far() {
     let ended = on(HOLDS, "check", &["--sensitivity"]);
     assert!(ended.out.contains("all execution times") && ended.out.contains('×'), "{}", ended.out);
+    assert!(
+        ended.out.contains("execution times of") && ended.out.contains("more blocking it tolerates"),
+        "{}",
+        ended.out
+    );
     let late = on(LATE, "check", &["--sensitivity", "--json"]);
     let permille = json(&late)["results"][0]["sensitivity"]["all"]["permille"].as_u64().expect("a factor");
     assert!(permille < 1000, "they must shrink: {permille}");
+}
+
+/// Two heavy tasks and one long one on two CPUs: fits under g-edf and g-fp.
+const FREE: &str = "[platform]\ncpus = 2\nscheduler = \"g-edf\"\n\
+    [[task]]\nname = \"a\"\nperiod = \"10 ms\"\nwcet = \"4 ms\"\n\
+    [[task]]\nname = \"b\"\nperiod = \"20 ms\"\nwcet = \"9 ms\"\n\
+    [[task]]\nname = \"c\"\nperiod = \"25 ms\"\nwcet = \"10 ms\"\n";
+
+#[test]
+fn schedulers_have_tests_of_their_own() {
+    let ended = on(FREE, "check", &[]);
+    assert_eq!(ended.status, 0, "{}{}", ended.out, ended.err);
+    for part in ["utilization 125.0 %, g-edf", "GFB             yes", "BCL             no", "`a`", "All deadlines hold"]
+    {
+        assert!(ended.out.contains(part), "{part} is missing in {}", ended.out);
+    }
+    let fixed = on(FREE, "check", &["--scheduler", "g-fp", "--json"]);
+    let result = &json(&fixed)["results"][0];
+    assert_eq!((result["scheduler"].as_str(), result["tests"][0]["test"].as_str()), (Some("g-fp"), Some("Guan")));
+    assert_eq!(result["tasks"][2]["response_ns"], 18_000_000);
+    // The twin: one more task like the heaviest, and no test accepts.
+    let more = FREE.to_owned() + "[[task]]\nname = \"d\"\nperiod = \"10 ms\"\nwcet = \"9 ms\"\n";
+    let full = on(&more, "check", &[]);
+    assert_eq!(full.status, 1, "{}", full.out);
+    assert!(!full.out.contains(" yes"), "{}", full.out);
+}
+
+#[test]
+fn tasks_are_placed_on_cpus() {
+    let homeless = on(FREE, "check", &["--scheduler", "p-edf"]);
+    assert_eq!(homeless.status, 2);
+    assert!(homeless.err.contains("--partition"), "{}", homeless.err);
+    for scheduler in ["p-edf", "p-fp"] {
+        let placed = on(FREE, "check", &["--scheduler", scheduler, "--partition", "worst-fit"]);
+        assert_eq!(placed.status, 0, "{}{}", placed.out, placed.err);
+        assert!(placed.out.contains("utilization 45.0 %, 80.0 %"), "{}", placed.out);
+    }
+    let full = FREE.replace("\"9 ms\"", "\"19 ms\"");
+    let nowhere = on(&full, "check", &["--scheduler", "p-edf", "--partition", "best-fit"]);
+    assert_eq!(nowhere.status, 0, "{}{}", nowhere.out, nowhere.err);
+    let nowhere =
+        on(&full.replace("\"4 ms\"", "\"7 ms\""), "check", &["--scheduler", "p-edf", "--partition", "best-fit"]);
+    assert_eq!(nowhere.status, 1);
+    assert!(nowhere.err.contains("fits on no CPU"), "{}", nowhere.err);
+}
+
+#[test]
+fn what_a_scheduler_does_not_cover_is_said() {
+    let shared = on(INVERSION, "check", &["--scheduler", "g-edf"]);
+    assert_eq!((shared.status, shared.out.as_str()), (2, ""));
+    assert!(shared.err.contains("share resources"), "{}", shared.err);
+    let demand = on(INVERSION, "check", &["--scheduler", "p-edf"]);
+    assert!(demand.out.contains("processor demand, CPU 0   yes"), "{}", demand.out);
+    for verb in ["simulate", "run"] {
+        let ended = on(FREE, verb, &[]);
+        assert_eq!(ended.status, 2, "{}", ended.err);
+        assert!(ended.err.contains("only `check` knows"), "{}", ended.err);
+    }
+}
+
+#[test]
+fn a_linear_program_is_tighter() {
+    let text = "protocol = \"mpcp\"\n[platform]\ncpus = 2\n[[resource]]\nname = \"bus\"\n[[resource]]\nname = \"log\"\n\
+        [[task]]\nname = \"a\"\ncpu = 0\nperiod = \"10 ms\"\nwcet = \"2 ms\"\nrequests = [{ resource = \"bus\", count = 3, length = \"200 us\" }]\n\
+        [[task]]\nname = \"b\"\ncpu = 1\nperiod = \"12 ms\"\nwcet = \"3 ms\"\nrequests = [{ resource = \"bus\", length = \"500 us\" }, { resource = \"log\", count = 2, length = \"300 us\" }]\n\
+        [[task]]\nname = \"c\"\ncpu = 0\nperiod = \"30 ms\"\nwcet = \"5 ms\"\nrequests = [{ resource = \"log\", count = 2, length = \"900 us\" }]\n\
+        [[task]]\nname = \"d\"\ncpu = 1\nperiod = \"50 ms\"\nwcet = \"8 ms\"\nrequests = [{ resource = \"bus\", length = \"1 ms\" }]\n";
+    assert_eq!(on(text, "check", &[]).status, 1);
+    let tighter = on(text, "check", &["--bound", "lp"]);
+    assert_eq!((tighter.status, tighter.err.as_str()), (0, ""), "{}", tighter.out);
+    let uncovered = on(HOLDS, "check", &["--bound", "lp"]);
+    assert!(uncovered.err.contains("linear program"), "{}", uncovered.err);
+    assert_eq!(on(text, "check", &["--bound", "lp", "--sensitivity"]).status, 2);
+}
+
+#[test]
+fn overheads_are_charged() {
+    let free = on(HOLDS, "check", &["--json"]);
+    let file = File::named("overheads.toml", "release = \"3 us\"\nschedule = \"1 us\"\n");
+    let charged = on(HOLDS, "check", &["--json", "--overheads", &file.path.display().to_string()]);
+    let responses = |ended: &crate::support::Ended| {
+        let tasks = json(ended)["results"][0]["tasks"].as_array().expect("tasks").clone();
+        tasks.iter().map(|task| task["response_ns"].as_u64().expect("a bound")).collect::<Vec<_>>()
+    };
+    let (before, after) = (responses(&free), responses(&charged));
+    assert_eq!(before.len(), after.len(), "interrupts have no rows");
+    assert!(before.iter().zip(&after).all(|(before, after)| before < after), "{before:?} {after:?}");
+    assert!(on(HOLDS, "check", &["--overheads", &file.path.display().to_string()]).out.contains("are charged"));
+    let wrong = File::named("overheads.toml", "relaese = \"3 us\"\n");
+    let ended = on(HOLDS, "check", &["--overheads", &wrong.path.display().to_string()]);
+    assert_eq!((ended.status, ended.out.as_str()), (2, ""));
+    assert!(ended.err.contains("did you mean `release`?"), "{}", ended.err);
+    let endless = File::named("overheads.toml", "release = \"1 s\"\n");
+    let ended = on(HOLDS, "check", &["--overheads", &endless.path.display().to_string()]);
+    assert_eq!((ended.status, ended.out.as_str()), (2, ""), "jobs would be released after their deadlines");
+    assert!(ended.err.contains("the overheads cannot be charged"), "{}", ended.err);
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! Writing a system as a task-set file.
 
-use crate::{Duration, Step, System, Task};
+use crate::{Duration, Scheduler, Step, System, Task};
 use core::fmt::Write;
 
 /// The system as a TOML task set, which [`parse_system`](super::parse_system) reads back to an equal system. Bodies are
@@ -21,6 +21,9 @@ fn write_to(out: &mut String, system: &System) -> core::fmt::Result {
         writeln!(out, "protocol = \"{protocol}\"")?;
     }
     writeln!(out, "\n[platform]\ncpus = {}\npriorities = \"explicit\"", system.cpus())?;
+    if system.scheduler() != Scheduler::default() {
+        writeln!(out, "scheduler = \"{}\"", system.scheduler())?;
+    }
     for resource in system.resources() {
         writeln!(out, "\n[[resource]]\nname = {}", quoted(&resource.name))?;
         if let Some(protocol) = resource.protocol {
@@ -44,7 +47,10 @@ fn write_task(out: &mut String, system: &System, task: &Task) -> core::fmt::Resu
             writeln!(out, "{key} = \"{time}\"")?;
         }
     }
-    writeln!(out, "wcet = \"{}\"\npriority = {}\ncpu = {}", task.wcet, task.priority.level(), task.cpu.0)?;
+    writeln!(out, "wcet = \"{}\"\npriority = {}", task.wcet, task.priority.level())?;
+    if !system.scheduler().is_global() {
+        writeln!(out, "cpu = {}", task.cpu.0)?;
+    }
     if task.body == [Step::Run(task.wcet)] {
         return Ok(());
     }

@@ -95,6 +95,10 @@ impl<'a, 'i> Found<'a, 'i> {
         matches!(self.value.get_ref(), DeValue::Table(_))
     }
 
+    pub(super) fn is_list(&self) -> bool {
+        matches!(self.value.get_ref(), DeValue::Array(_))
+    }
+
     pub(super) fn table(&self, what: &str, help: &str, faults: &mut Faults) -> Option<&'a DeTable<'i>> {
         match self.value.get_ref() {
             DeValue::Table(table) => Some(table),

@@ -8,6 +8,7 @@
 
 mod body;
 mod fields;
+mod overheads;
 mod priorities;
 mod syntax;
 mod task;
@@ -15,12 +16,15 @@ mod value;
 
 use super::diagnostic::{Diagnostic, Faults, check_length, named, shown};
 use crate::{
-    Invalid, MAX_CPUS, MAX_RESOURCES, MAX_TASKS, Priority, Protocol, Resource, Subject, System, Task, validate,
+    Invalid, MAX_CPUS, MAX_RESOURCES, MAX_TASKS, Priority, Protocol, Resource, Scheduler, Subject, System, Task,
+    validate,
 };
 use core::ops::Range;
 use fields::{Fields, Found};
 use std::collections::HashMap;
 use task::{Draft, Surroundings};
+
+pub use overheads::parse_overheads;
 
 /// Reads one system from a TOML task set.
 ///
@@ -86,7 +90,7 @@ fn read(source: &str, faults: &mut Faults) -> Option<System> {
     }
     refuse_namesakes("resource", resources.iter().zip(&resource_places).map(|(r, p)| (&*r.name, p)), faults);
 
-    let surroundings = Surroundings { cpus: platform.cpus, resources: &resources };
+    let surroundings = Surroundings { cpus: platform.cpus, scheduler: platform.scheduler, resources: &resources };
     let task_tables = tables(fields.get("task"), "task", MAX_TASKS, faults);
     if !fields.means("task") {
         faults.push(Diagnostic::new("a system without tasks").help("add at least one [[task]]"));
@@ -106,7 +110,7 @@ fn read(source: &str, faults: &mut Faults) -> Option<System> {
     }
     let (tasks, places): (Vec<Task>, Vec<Places>) = drafts.into_iter().map(|draft| (draft.task, draft.places)).unzip();
     match System::new(name?, platform.cpus?, protocol?, resources, tasks) {
-        Ok(system) => Some(system),
+        Ok(system) => Some(system.under(platform.scheduler?)),
         Err(invalid) => {
             let span = match invalid.subject {
                 Subject::Task(task) => places.get(task.index()).map(|places| places.of(invalid.key)),
@@ -186,14 +190,18 @@ fn tables<'a, 'i>(
 struct Platform {
     /// `None` where it is wrong.
     cpus: Option<usize>,
+    /// `None` where it is wrong.
+    scheduler: Option<Scheduler>,
     priorities: Option<(priorities::Policy, Range<usize>)>,
 }
 
 impl Platform {
     fn read(found: Option<Found>, faults: &mut Faults) -> Self {
-        let Some(found) = found else { return Self { cpus: Some(1), priorities: None } };
+        let Some(found) = found else {
+            return Self { cpus: Some(1), scheduler: Some(Scheduler::PFp), priorities: None };
+        };
         let Some(table) = found.table("`platform`", "write [platform], with one bracket", faults) else {
-            return Self { cpus: None, priorities: None };
+            return Self { cpus: None, scheduler: None, priorities: None };
         };
         let keys = ["cpus", "scheduler", "priorities"];
         let fields = Fields::of(table, "the platform", found.span(), &keys, faults);
@@ -201,14 +209,18 @@ impl Platform {
             None => Some(1),
             Some(cpus) => cpus.integer("the number of CPUs", 1, MAX_CPUS as u64, faults).map(|cpus| cpus as usize),
         };
-        if let Some(scheduler) = fields.get("scheduler") {
-            scheduler.one_of("scheduler", "the scheduler", &[("p-fp", ())], faults);
-        }
+        let scheduler = match fields.get("scheduler") {
+            None => Some(Scheduler::PFp),
+            Some(found) => {
+                let names = Scheduler::ALL.map(|scheduler| (scheduler.name(), scheduler));
+                found.one_of("scheduler", "the scheduler", &names, faults)
+            }
+        };
         let priorities = fields.get("priorities").and_then(|found| {
             let policy = found.one_of("priority assignment", "`priorities`", &priorities::POLICIES, faults)?;
             Some((policy, found.span()))
         });
-        Self { cpus, priorities }
+        Self { cpus, scheduler, priorities }
     }
 }
 

@@ -4,12 +4,14 @@ use super::fields::{Fields, Found};
 use super::{Diagnostic, Faults, Places, body, check_task, named, shown};
 use crate::format::diagnostic::nearest;
 use crate::format::sum_of_runs;
-use crate::{CpuId, Duration, MAX_CPUS, Priority, Resource, Task};
+use crate::{CpuId, Duration, MAX_CPUS, Priority, Resource, Scheduler, Task};
 
 /// What a task of the file may refer to.
 pub(super) struct Surroundings<'a> {
     /// `None` where the platform is wrong.
     pub(super) cpus: Option<usize>,
+    /// `None` where the platform is wrong.
+    pub(super) scheduler: Option<Scheduler>,
     pub(super) resources: &'a [Resource],
 }
 
@@ -78,13 +80,20 @@ impl Draft {
 
 fn read_cpu(fields: &Fields, owner: &str, surroundings: &Surroundings, faults: &mut Faults) -> Option<CpuId> {
     let cpus = surroundings.cpus;
-    match fields.get("cpu") {
-        Some(found) => {
+    let global = surroundings.scheduler.filter(|scheduler| scheduler.is_global());
+    match (fields.get("cpu"), global) {
+        (Some(found), Some(scheduler)) => {
+            let fault = Diagnostic::new(format!("{owner} has a CPU, but `{scheduler}` lets its jobs execute on any"));
+            faults.push(fault.at(found.span()).help("leave it out"));
+            None
+        }
+        (None, Some(_)) => Some(CpuId(0)),
+        (Some(found), None) => {
             let most = cpus.unwrap_or(MAX_CPUS) as u64 - 1;
             found.integer(&format!("the CPU of {owner}"), 0, most, faults).map(|cpu| CpuId(cpu as u16))
         }
-        None if cpus == Some(1) => Some(CpuId(0)),
-        None => {
+        (None, None) if cpus == Some(1) || surroundings.scheduler.is_none() => Some(CpuId(0)),
+        (None, None) => {
             let cpus = cpus?;
             fields.require("cpu", owner, &format!("the platform has {cpus} CPUs: add cpu = 0 to {}", cpus - 1), faults);
             None

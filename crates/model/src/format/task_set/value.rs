@@ -16,6 +16,16 @@ impl Found<'_, '_> {
         }
     }
 
+    pub(super) fn yes_or_no(&self, what: &str, faults: &mut Faults) -> Option<bool> {
+        match self.value.get_ref() {
+            DeValue::Boolean(yes) => Some(*yes),
+            _ => {
+                faults.push(self.mistyped(what, "true or false").help("write true or false, without quotes"));
+                None
+            }
+        }
+    }
+
     /// A whole number from `least` to `most`.
     pub(super) fn integer(&self, what: &str, least: u64, most: u64, faults: &mut Faults) -> Option<u64> {
         let DeValue::Integer(integer) = self.value.get_ref() else {

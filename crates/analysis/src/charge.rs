@@ -1,0 +1,276 @@
+//! Overheads charged to a system under partitioned fixed priorities.
+//!
+//! *Jobs.* A job brings two scheduling decisions and two context switches (it comes, it goes), and whom it preempts fills the caches again:
+//! ```text
+//!   C += 2 (schedule + context_switch) + cache_refill        J += release_latency + release (+ ipi_latency, with dedicated interrupts)
+//! ```
+//! *Interrupts* are tasks above all others: on each processor one for its ticks and, unless a processor of its own takes them, one for the releases
+//! of each of its tasks. Both come late by up to the release latency.
+//!
+//! *Sections.* A request can suspend and resume: with s = schedule + context_switch,
+//! ```text
+//!   before the section   s + syscall_in + syscall_out + lock + 2 cache_refill
+//!   in it                2 s + ipi_latency + syscall_in + syscall_out + unlock
+//! ```
+//! A section on a resource shared across processors is besides longer by the interrupts of its processor while it lasts: nothing is above it there
+//! but these, and who waits on another processor waits for them, too.
+//!
+//! Reference: Brandenburg, *Scheduling and Locking in Multiprocessor Real-Time Operating Systems*, 2011, for the terms. The interrupts in sections are
+//! ours.
+
+use lockwright_model::{
+    CpuId, Duration, Invalid, Overhead, Overheads, Priority, ResourceId, Step, Subject, System, Task,
+};
+
+/// Most rounds until a section's interrupts are counted.
+const ROUNDS_MAX: u32 = 1_000;
+
+/// The system with what its machine takes charged to it. The first tasks are the system's own, with the same ids; behind them stand the
+/// interrupts. Meant for the analysis, not to be executed.
+///
+/// # Errors
+/// Where that is no valid system any more: too many tasks or steps, times that do not fit, interrupts that leave no time.
+pub fn charge(system: &System, overheads: &Overheads) -> Result<System, Invalid> {
+    let of = |overhead| overheads.cost(overhead).with(system.tasks().len());
+    let sum = |parts: &[Duration]| parts.iter().try_fold(Duration::ZERO, |sum, part| sum.checked_add(*part));
+    let too_long = || refuse("a time that the overheads lengthen does not fit", "look at the overheads' units");
+    let switch = sum(&[of(Overhead::Schedule), of(Overhead::ContextSwitch)]).ok_or_else(too_long)?;
+    let system_call = sum(&[of(Overhead::SyscallIn), of(Overhead::SyscallOut)]).ok_or_else(too_long)?;
+    let refill = of(Overhead::CacheRefill);
+    let ipi = of(Overhead::IpiLatency);
+    let job = sum(&[switch, switch, refill]).ok_or_else(too_long)?;
+    let before = sum(&[switch, system_call, of(Overhead::Lock), refill, refill]).ok_or_else(too_long)?;
+    let inside = sum(&[switch, switch, ipi, system_call, of(Overhead::Unlock)]).ok_or_else(too_long)?;
+    let late = sum(&[
+        of(Overhead::ReleaseLatency),
+        of(Overhead::Release),
+        if overheads.dedicated_interrupts { ipi } else { Duration::ZERO },
+    ])
+    .ok_or_else(too_long)?;
+
+    let interrupts = interrupts(system, overheads);
+    let is_shared: Vec<bool> = system
+        .resource_ids()
+        .map(|resource| {
+            let mut cpus = system.users(resource).iter().map(|&task| system.task(task).cpu);
+            cpus.next().is_some_and(|first| cpus.any(|cpu| cpu != first))
+        })
+        .collect();
+    let mut tasks = Vec::with_capacity(system.tasks().len() + interrupts.len());
+    for task in system.tasks() {
+        let mut charged = task.clone();
+        charged.jitter = task.jitter.checked_add(late).ok_or_else(too_long)?;
+        let body = lengthened(&task.body, job, before, inside).ok_or_else(too_long)?;
+        let own: Vec<&Task> = interrupts.iter().filter(|interrupt| interrupt.cpu == task.cpu).collect();
+        charged.body = interrupted(&body, &is_shared, &own).ok_or_else(too_long)?;
+        charged.wcet = runs(&charged.body).ok_or_else(too_long)?;
+        tasks.push(charged);
+    }
+    tasks.extend(interrupts);
+    let (name, protocol) = (system.name().to_owned(), system.protocol());
+    Ok(System::new(name, system.cpus(), protocol, system.resources().to_vec(), tasks)?.under(system.scheduler()))
+}
+
+fn refuse(message: &str, help: &str) -> Invalid {
+    Invalid { subject: Subject::System, key: None, message: message.into(), help: help.into() }
+}
+
+/// As tasks above all others. None for what takes no time.
+fn interrupts(system: &System, overheads: &Overheads) -> Vec<Task> {
+    let of = |overhead| overheads.cost(overhead).with(system.tasks().len());
+    let jitter = of(Overhead::ReleaseLatency);
+    let interrupt = |name: String, cpu: CpuId, period: Duration, wcet: Duration| Task {
+        name,
+        cpu,
+        priority: Priority::BASE_MAX,
+        period,
+        deadline: period,
+        jitter,
+        offset: Duration::ZERO,
+        wcet,
+        body: vec![Step::Run(wcet)],
+    };
+    let mut tasks = Vec::new();
+    if of(Overhead::Tick) != Duration::ZERO {
+        for cpu in (0..system.cpus()).filter_map(|cpu| u16::try_from(cpu).ok()) {
+            let name = unused(system, format!("the tick of CPU {cpu}"));
+            tasks.push(interrupt(name, CpuId(cpu), overheads.tick_period, of(Overhead::Tick)));
+        }
+    }
+    if of(Overhead::Release) != Duration::ZERO && !overheads.dedicated_interrupts {
+        for task in system.tasks() {
+            let name = unused(system, format!("the release of {}", task.name));
+            tasks.push(interrupt(name, task.cpu, task.period, of(Overhead::Release)));
+        }
+    }
+    tasks
+}
+
+/// No task of the system is called so.
+fn unused(system: &System, mut name: String) -> String {
+    // BOUND: one more than there are tasks.
+    while system.tasks().iter().any(|task| task.name == name) {
+        name.push('\'');
+    }
+    name
+}
+
+fn runs(body: &[Step]) -> Option<Duration> {
+    body.iter().try_fold(Duration::ZERO, |sum, step| match step {
+        Step::Run(time) => sum.checked_add(*time),
+        Step::Lock(_) | Step::Unlock(_) => Some(sum),
+    })
+}
+
+/// Appends a run, to that before it where there is one.
+fn run(body: &mut Vec<Step>, time: Duration) -> Option<()> {
+    if let Some(Step::Run(last)) = body.last_mut() {
+        *last = last.checked_add(time)?;
+    } else if time != Duration::ZERO {
+        body.push(Step::Run(time));
+    }
+    Some(())
+}
+
+fn lengthened(body: &[Step], job: Duration, before: Duration, inside: Duration) -> Option<Vec<Step>> {
+    let mut longer = Vec::with_capacity(body.len() + 1);
+    run(&mut longer, job)?;
+    for &step in body {
+        match step {
+            Step::Run(time) => run(&mut longer, time)?,
+            Step::Lock(_) => {
+                run(&mut longer, before)?;
+                longer.push(step);
+                run(&mut longer, inside)?;
+            }
+            Step::Unlock(_) => longer.push(step),
+        }
+    }
+    Some(longer)
+}
+
+/// Sections on resources shared across processors, longer by the interrupts that come meanwhile. `None` where these leave no time.
+fn interrupted(body: &[Step], is_shared: &[bool], interrupts: &[&Task]) -> Option<Vec<Step>> {
+    let mut longer: Vec<Step> = Vec::with_capacity(body.len());
+    // Where sections began.
+    let mut open: Vec<(ResourceId, usize)> = Vec::new();
+    for &step in body {
+        match step {
+            Step::Lock(resource) => open.push((resource, longer.len())),
+            Step::Unlock(resource) => {
+                let begun = open.pop().map_or(0, |(_, begun)| begun);
+                if is_shared.get(resource.index()).copied().unwrap_or(false) {
+                    let length = runs(&longer[begun..])?;
+                    let more = stretched(length, interrupts)?.checked_sub(length)?;
+                    run(&mut longer, more)?;
+                }
+            }
+            Step::Run(_) => {}
+        }
+        longer.push(step);
+    }
+    Some(longer)
+}
+
+/// So much execution, with interrupts in between.
+fn stretched(length: Duration, interrupts: &[&Task]) -> Option<Duration> {
+    let mut whole = length.as_ns();
+    for _ in 0..ROUNDS_MAX {
+        let next = interrupts.iter().try_fold(length.as_ns(), |sum, interrupt| {
+            let times = whole.checked_add(interrupt.jitter.as_ns())?.div_ceil(interrupt.period.as_ns().max(1));
+            sum.checked_add(times.checked_mul(interrupt.wcet.as_ns())?)
+        })?;
+        if next == whole {
+            return Some(Duration::from_ns(whole));
+        }
+        whole = next;
+    }
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::analyse;
+    use lockwright_model::format::{parse_overheads, parse_system};
+    use lockwright_model::{Protocol, TaskId};
+
+    fn ns(time: u64) -> Duration {
+        Duration::from_ns(time)
+    }
+
+    const TWO: &str = r#"
+        [[resource]]
+        name = "r"
+        [[task]]
+        name = "a"
+        period = "1000 ns"
+        body = [{ run = "10 ns" }, { lock = "r" }, { run = "20 ns" }, { unlock = "r" }]
+        [[task]]
+        name = "b"
+        period = "5000 ns"
+        wcet = "500 ns"
+        requests = [{ resource = "r", length = "30 ns" }]
+    "#;
+
+    const ALL: &str = r#"
+        tick_period = "400 ns"
+        tick = "4 ns"
+        release = "3 ns"
+        release_latency = "2 ns"
+        schedule = "8 ns"
+        context_switch = "2 ns"
+        cache_refill = "5 ns"
+        lock = "6 ns"
+        unlock = "7 ns"
+        syscall_in = "1 ns"
+        syscall_out = "1 ns"
+        ipi_latency = "9 ns"
+    "#;
+
+    #[test]
+    fn every_term_has_its_place() {
+        let system = parse_system(TWO).unwrap();
+        let charged = charge(&system, &parse_overheads(ALL).unwrap()).unwrap();
+        let a = charged.task(TaskId(0));
+        // Job: 2 * 10 + 5. Before: 10 + 2 + 6 + 2 * 5. In it: 2 * 10 + 9 + 2 + 7.
+        let (begun, inside) = (ns(25 + 10 + 28), ns(38 + 20));
+        assert_eq!(a.body[0], Step::Run(begun));
+        assert_eq!(a.body[2], Step::Run(inside));
+        assert_eq!((a.jitter, a.wcet), (ns(5), ns(63 + 58)));
+        let names: Vec<&str> = charged.tasks()[2..].iter().map(|task| task.name.as_str()).collect();
+        assert_eq!(names, ["the tick of CPU 0", "the release of a", "the release of b"]);
+        assert_eq!((charged.tasks()[2].wcet, charged.tasks()[2].jitter), (ns(4), ns(2)));
+        // Nothing costs nothing.
+        assert_eq!(charge(&system, &Overheads::default()).unwrap(), system);
+    }
+
+    #[test]
+    fn each_overhead_lengthens_a_response() {
+        let system = parse_system(TWO).unwrap();
+        let response = |text: &str| {
+            let charged = charge(&system, &parse_overheads(text).unwrap()).unwrap();
+            analyse(&charged, Protocol::Icpp).tasks[1].response.unwrap()
+        };
+        let free = response("");
+        for line in ALL.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with("tick")) {
+            assert!(response(line) > free, "{line}");
+        }
+        assert!(response("tick = \"4 ns\"\ntick_period = \"400 ns\"") > free);
+        assert!(response("dedicated_interrupts = true\nrelease = \"3 ns\"\nipi_latency = \"9 ns\"") > free);
+    }
+
+    #[test]
+    fn sections_across_processors_hold_their_interrupts() {
+        let two = TWO.replace("name = \"b\"", "name = \"b\"\ncpu = 1").replace("name = \"a\"", "name = \"a\"\ncpu = 0");
+        let system = parse_system(&format!("[platform]\ncpus = 2\n{two}")).unwrap();
+        let charged = charge(&system, &parse_overheads("tick = \"4 ns\"\ntick_period = \"25 ns\"").unwrap()).unwrap();
+        // 30 ns and two ticks, and these are met by a third no more: 38 in 50.
+        assert_eq!(charged.requests(TaskId(1))[0].length, ns(38));
+        let local =
+            charge(&parse_system(TWO).unwrap(), &parse_overheads("tick = \"4 ns\"\ntick_period = \"25 ns\"").unwrap());
+        assert_eq!(local.unwrap().requests(TaskId(1))[0].length, ns(30));
+        // Interrupts that leave no time are refused, not waited for.
+        assert!(charge(&system, &parse_overheads("tick = \"25 ns\"\ntick_period = \"25 ns\"").unwrap()).is_err());
+    }
+}

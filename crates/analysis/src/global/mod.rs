@@ -1,0 +1,59 @@
+//! Global scheduling: m identical processors, one queue of ready jobs, jobs may move.
+//!
+//! | what | tests |
+//! |---|---|
+//! | no deadline is missed under global EDF | [`gfb()`], [`bak()`], [`bcl()`], [`bcl_iterative()`], [`bar()`], [`rta()`] (with response times), [`ff_dbf()`], [`edf()`] (several of them) |
+//! | response times under global fixed priorities | [`bertogna_cirinei()`], [`guan()`] |
+//! | how late jobs are under global EDF where deadlines may be missed | [`devi_anderson()`], [`devi_anderson_sections()`] |
+//! | the same under EDF-like schedulers, G-FL among them | [`compliant_vector()`], [`g_edf()`], [`g_fl()`] |
+//! | blocking under priority inheritance | [`easwaran_andersson()`] |
+//!
+//! Tasks are sporadic, preemptive but where stated, and independent; each executes on one processor at a time. Time is discrete: the "+1" of several
+//! tests holds for integers only. All tests are sufficient, none is exact, and none is always better than another.
+//!
+//! Letters: m processors, C cost, T period, D deadline, u = C/T, U the sum of all u, δ = C/min(D, T).
+
+mod bak;
+mod bar;
+mod bcl;
+mod bcl_iterative;
+mod edf;
+mod ff_dbf;
+mod fp;
+mod gel;
+mod gfb;
+mod pip;
+mod rta;
+mod set;
+mod tardiness;
+
+pub use bak::bak;
+pub use bar::{POINTS_MAX as BAR_POINTS_MAX, bar};
+pub use bcl::bcl;
+pub use bcl_iterative::{ROUNDS_MAX as BCL_ROUNDS_MAX, bcl_iterative};
+pub use edf::edf;
+pub use ff_dbf::{POINTS_MAX as FF_DBF_POINTS_MAX, ff_dbf};
+pub use fp::{Blocked, CarryIn, bertogna_cirinei, guan};
+pub use gel::{compliant_vector, g_edf, g_fl, g_fl_point};
+pub use gfb::gfb;
+pub use pip::{Inherited, easwaran_andersson};
+pub use rta::{ROUNDS_MAX as RTA_ROUNDS_MAX, rta};
+pub use set::STEPS_MAX;
+pub use tardiness::{devi_anderson, devi_anderson_non_preemptive_as_published, devi_anderson_sections};
+
+/// The same tests, each with something left out that it needs.
+#[cfg(feature = "twins")]
+pub mod twins {
+    pub use super::bak::twin as bak_without_early_deadlines;
+    pub use super::bar::twin as bar_without_carry_in;
+    pub use super::bcl::twin as bcl_without_carry_in;
+    pub use super::bcl_iterative::twin as bcl_iterative_without_carry_in;
+    pub use super::ff_dbf::twin as ff_dbf_without_forced_demand;
+    pub use super::fp::twin_bertogna_cirinei as bertogna_cirinei_without_carry_in;
+    pub use super::fp::twin_guan as guan_without_carry_in;
+    pub use super::gfb::twin as gfb_without_the_densest;
+    pub use super::rta::twin as rta_without_carry_in;
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,294 @@
+//! Interruptible critical sections on one processor with fixed priorities.
+//!
+//! A section that was interrupted by a conflicting one starts again. Johnson, Harathi: Interruptible Critical Sections, section 8;
+//! the figures of its tables 1 to 3 come out. Tasks by falling priority; b(k, z) the section of task k on z, 0 where it has none:
+//! ```text
+//!   r_i = C_i + sum over j < i of ceil(r_i / T_j) C_j                                                        (1)
+//!   r_i = C_i + sum over j < i of ceil(r_i / T_j) (C_j + btot(j, i))                                         (4; 2 and 3 for two, three tasks)
+//!   btot(j, i) = max over z of j, j < k <= i, of b(k, z)
+//! ```
+//! Mixed with the priority ceiling protocol, the I(z) most urgent tasks enter z without a lock and the others lock it:
+//! ```text
+//!   r_i = C_i + sum over j < i of ceil(r_i / T_j) (C_j + bptot(j, i)) + B(i)                                 (5)
+//!   bptot(j, i): as btot, of those z that j enters without a lock
+//!   BP(z) = max over i that does not lock z, j that does, of ceil(r_j / T_i) b(j, z); without such an i, of b(j, z)
+//!   B(i)  = max of BP(z), z can block i
+//! ```
+//! Response times and BP hang on each other and are found together. z can block whoever is no more urgent than the first that locks it.
+//!
+//! The published figures and the equation differ: see [`Reading`].
+
+use crate::divisor::Divisor;
+use crate::failure::Failure;
+use crate::fixed_point::TERMS_MAX;
+use crate::{Limit, Sporadic};
+
+/// A task with sections.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Interruptible {
+    /// C without sections that start again, T, D.
+    pub task: Sporadic,
+    /// Each resource at most once.
+    pub sections: Vec<Section>,
+}
+
+/// A section.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Section {
+    /// z.
+    pub resource: u16,
+    /// b.
+    pub length: u64,
+    /// Whether it is entered under a lock with the priority ceiling protocol. Whoever locks z is less urgent than all that do not.
+    pub locked: bool,
+}
+
+/// How equation 5 is read.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Reading {
+    /// So that the figures of the source's table 3 come out: a release exactly at the response time counts, and a task is charged
+    /// blocking by sections of any task, its own and the more urgent ones' too. Not safe where a section under a lock is longer than the
+    /// sections of those it blocks: what starts it again is charged with the shorter ones.
+    Published,
+    /// Least fixed points, and blocking only by less urgent tasks: none for the last. What starts the section of a less urgent task again, while
+    /// that blocks i, is charged with it. This is a bound.
+    Tight,
+}
+
+/// Response times under equations 1 to 5, in the tasks' order; most urgent first.
+///
+/// # Errors
+/// The first task found late; a task that locks a resource which a less urgent one does not.
+pub fn response_times(tasks: &[Interruptible], reading: Reading) -> Result<Vec<u64>, Failure> {
+    let system = System::new(tasks, reading)?;
+    let mut responses: Vec<u64> = tasks.iter().map(|task| task.task.cost).collect();
+    let mut terms = TERMS_MAX;
+    // BOUND: each round but the last adds to a response time, none of which exceeds its deadline; the terms.
+    loop {
+        let mut changed = false;
+        for i in 0..tasks.len() {
+            let response = system.response(i, &responses, &mut terms)?;
+            changed |= response > responses[i];
+            responses[i] = response;
+        }
+        if !changed {
+            return Ok(responses);
+        }
+    }
+}
+
+struct System<'a> {
+    tasks: &'a [Interruptible],
+    periods: Vec<Divisor>,
+    reading: Reading,
+    /// By resource: the first that locks it.
+    ceilings: Vec<(u16, usize)>,
+}
+
+impl<'a> System<'a> {
+    fn new(tasks: &'a [Interruptible], reading: Reading) -> Result<Self, Failure> {
+        let mut ceilings: Vec<(u16, usize)> = Vec::new();
+        let mut periods = Vec::new();
+        for (index, task) in tasks.iter().enumerate() {
+            let none = Failure::Unsupported { task: index, what: "has no period" };
+            periods.push(Divisor::new(task.task.period).ok_or(none)?);
+            if task.task.deadline > task.task.period {
+                return Err(Failure::Unsupported { task: index, what: "has a deadline beyond its period" });
+            }
+            for section in &task.sections {
+                let known = ceilings.iter().any(|&(resource, _)| resource == section.resource);
+                if known && !section.locked {
+                    let what = "enters a resource without the lock that a more urgent one takes";
+                    return Err(Failure::Unsupported { task: index, what });
+                }
+                if !known && section.locked {
+                    ceilings.push((section.resource, index));
+                }
+            }
+        }
+        Ok(Self { tasks, periods, reading, ceilings })
+    }
+
+    fn can_block(&self, resource: u16, i: usize) -> bool {
+        self.ceilings.iter().any(|&(other, first)| other == resource && first <= i)
+    }
+
+    /// btot(j, i) or bptot(j, i).
+    fn again(&self, j: usize, i: usize) -> u64 {
+        let starts =
+            |resource| self.tasks[j].sections.iter().any(|section| section.resource == resource && !section.locked);
+        let between = self.tasks[j + 1..=i].iter().flat_map(|task| &task.sections);
+        let between = between.filter(|section| starts(section.resource)).map(|section| section.length);
+        let blocking = self.blockers(i).filter(|(_, section)| starts(section.resource));
+        let blocking = blocking.map(|(_, section)| section.length).filter(|_| self.reading == Reading::Tight);
+        between.chain(blocking).max().unwrap_or(0)
+    }
+
+    /// The sections under locks of less urgent tasks that can block i.
+    fn blockers(&self, i: usize) -> impl Iterator<Item = (usize, &Section)> {
+        let lower = self.tasks.iter().enumerate().skip(i + 1);
+        let all = lower.flat_map(|(index, task)| task.sections.iter().map(move |section| (index, section)));
+        all.filter(move |(_, section)| section.locked && self.can_block(section.resource, i))
+    }
+
+    /// Releases of k that count in a response time of `t`.
+    fn releases(&self, k: usize, t: u64) -> u64 {
+        match self.reading {
+            Reading::Published => self.periods[k].floor(t) + 1,
+            Reading::Tight => self.periods[k].ceil(t),
+        }
+    }
+
+    /// The blocking that a section of task j means.
+    fn blocking_of(&self, j: usize, section: &Section, responses: &[u64]) -> Option<u64> {
+        let interrupts = |k: &usize| {
+            let sections = &self.tasks[*k].sections;
+            sections.iter().any(|other| other.resource == section.resource && !other.locked)
+        };
+        let most = (0..j).filter(interrupts).map(|k| self.periods[k].ceil(responses[j])).max();
+        section.length.checked_mul(most.unwrap_or(1).max(1))
+    }
+
+    fn blocking(&self, i: usize, responses: &[u64]) -> Option<u64> {
+        let mut most = 0;
+        match self.reading {
+            Reading::Tight => {
+                for (j, section) in self.blockers(i) {
+                    most = self.blocking_of(j, section, responses)?.max(most);
+                }
+            }
+            Reading::Published => {
+                for (j, task) in self.tasks.iter().enumerate() {
+                    for section in &task.sections {
+                        if section.locked && self.can_block(section.resource, i) {
+                            most = self.blocking_of(j, section, responses)?.max(most);
+                        }
+                    }
+                }
+            }
+        }
+        Some(most)
+    }
+
+    /// The least response time of i with these of the others, no less than before.
+    fn response(&self, i: usize, responses: &[u64], terms: &mut u64) -> Result<u64, Failure> {
+        let task = self.tasks[i].task;
+        let own = self.blocking(i, responses).and_then(|blocked| blocked.checked_add(task.cost));
+        let own = own.ok_or(Failure::Overflow)?;
+        let charges = (0..i).map(|j| self.tasks[j].task.cost.checked_add(self.again(j, i)));
+        let charges: Vec<u64> = charges.collect::<Option<_>>().ok_or(Failure::Overflow)?;
+        let mut t = responses[i].max(own);
+        // BOUND: the deadline, and the terms.
+        loop {
+            if t > task.deadline {
+                return Err(Failure::Late { task: i, response: t });
+            }
+            let limit = Limit { name: "terms", most: TERMS_MAX };
+            *terms = terms.checked_sub(i as u64 + 1).ok_or(Failure::Diverged { task: i, limit })?;
+            let mut next = own;
+            for (j, &charge) in charges.iter().enumerate() {
+                let more = self.releases(j, t).checked_mul(charge);
+                next = more.and_then(|more| next.checked_add(more)).ok_or(Failure::Overflow)?;
+            }
+            if next <= t {
+                return Ok(t);
+            }
+            t = next;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// In tenths of a millisecond: T, C, D, and sections of 1 ms on resource 0 (X, z) or 1 (Y); as in the source's tables.
+    fn tasks(rows: &[(u64, u64, u64, &[u16])], locked_from: usize) -> Vec<Interruptible> {
+        let task = |(index, &(period, cost, deadline, resources)): (usize, &(u64, u64, u64, &[u16]))| Interruptible {
+            task: Sporadic { cost, period, deadline },
+            sections: resources
+                .iter()
+                .map(|&resource| Section { resource, length: 10, locked: index >= locked_from })
+                .collect(),
+        };
+        rows.iter().enumerate().map(task).collect()
+    }
+
+    const TABLE_3: [(u64, u64, u64, &[u16]); 8] = [
+        (250, 30, 65, &[0]),
+        (250, 30, 65, &[1]),
+        (300, 30, 150, &[0]),
+        (300, 30, 200, &[1]),
+        (300, 30, 300, &[0]),
+        (300, 30, 300, &[1]),
+        (1000, 30, 800, &[0]),
+        (1000, 30, 900, &[1]),
+    ];
+
+    #[test]
+    fn table_1_comes_out() {
+        let rows: [(u64, u64, u64, &[u16]); 3] = [(100, 25, 30, &[0]), (150, 50, 100, &[0]), (300, 40, 280, &[0])];
+        assert_eq!(response_times(&tasks(&rows, 9), Reading::Tight), Ok(vec![25, 85, 265]));
+    }
+
+    #[test]
+    fn table_2_comes_out() {
+        let rows: [(u64, u64, u64, &[u16]); 5] = [
+            (200, 25, 55, &[0]),
+            (200, 25, 55, &[1]),
+            (300, 50, 150, &[0]),
+            (400, 40, 250, &[1]),
+            (500, 40, 300, &[0, 1]),
+        ];
+        assert_eq!(response_times(&tasks(&rows, 9), Reading::Tight), Ok(vec![25, 50, 110, 160, 290]));
+    }
+
+    #[test]
+    fn table_3_comes_out_without_locks() {
+        let expected = vec![30, 60, 100, 140, 180, 220, 490, 860];
+        assert_eq!(response_times(&tasks(&TABLE_3, 9), Reading::Tight), Ok(expected));
+        let mut late = TABLE_3;
+        late[7].2 = 800;
+        let why = response_times(&tasks(&late, 9), Reading::Tight);
+        assert!(matches!(why, Err(Failure::Late { task: 7, .. })), "{why:?}");
+    }
+
+    #[test]
+    fn table_3_comes_out_with_locks_as_published() {
+        let expected = vec![30, 60, 120, 160, 190, 220, 450, 480];
+        assert_eq!(response_times(&tasks(&TABLE_3, 2), Reading::Published), Ok(expected));
+    }
+
+    #[test]
+    fn the_tight_reading_is_no_longer() {
+        // Task 7 is done when the next release comes, at 25 ms; then the lock of X blocks for 1 ms; nothing blocks task 8.
+        let expected = vec![30, 60, 110, 160, 190, 220, 250, 460];
+        assert_eq!(response_times(&tasks(&TABLE_3, 2), Reading::Tight), Ok(expected));
+    }
+
+    #[test]
+    fn a_long_section_that_blocks_is_charged_to_what_starts_it_again() {
+        // Task 3 holds z for 10; 1 comes at its end and starts it anew while 2, whose own section is 1, waits: 10 + 10 + 1 + 2.
+        let section = |length, locked| vec![Section { resource: 0, length, locked }];
+        let task = |cost, period| Sporadic { cost, period, deadline: period };
+        let tasks = [
+            Interruptible { task: task(1, 100), sections: section(1, false) },
+            Interruptible { task: task(2, 200), sections: section(1, true) },
+            Interruptible { task: task(10, 300), sections: section(10, true) },
+        ];
+        let (published, tight) =
+            (response_times(&tasks, Reading::Published).unwrap(), response_times(&tasks, Reading::Tight).unwrap());
+        assert_eq!(published[1], 2 + (1 + 1) + 10);
+        assert_eq!(tight[1], 2 + (1 + 10) + 10);
+    }
+
+    #[test]
+    fn odd_input_is_refused() {
+        assert_eq!(response_times(&[], Reading::Tight), Ok(vec![]));
+        let huge = Sporadic { cost: u64::MAX, period: u64::MAX, deadline: u64::MAX };
+        let section = vec![Section { resource: 0, length: u64::MAX, locked: false }];
+        let tasks = vec![Interruptible { task: huge, sections: section }; 2];
+        assert_eq!(response_times(&tasks, Reading::Tight), Err(Failure::Overflow));
+        assert!(response_times(&[Interruptible::default()], Reading::Tight).is_err(), "no period");
+    }
+}

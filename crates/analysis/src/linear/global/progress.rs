@@ -1,0 +1,168 @@
+//! What a progress mechanism adds.
+
+use super::super::sum;
+use super::super::view::{add_product, product};
+use super::{Model, sections_of_higher, signed};
+use crate::Failure;
+
+impl Model<'_> {
+    fn lower(&self) -> std::ops::Range<usize> {
+        self.i + 1..self.view.tasks()
+    }
+
+    /// Priority inheritance.
+    pub(super) fn inheritance(&mut self) {
+        // 6: no co-boosting.
+        self.none(self.lower().map(|x| self.co_boosting(x)).collect());
+        // 7: the m most urgent tasks are kept from executing by direct delay alone.
+        if (self.i as u64) < self.m {
+            let others = self.entries.iter().filter_map(|entry| entry.other).flat_map(|(e, p)| [e, p]);
+            self.none(self.interference.iter().flatten().copied().chain(others).collect());
+        }
+        // 11. Ceilings may stall instead.
+        if !matches!(self.protocol, super::Global::Ppcp { .. }) {
+            self.no_stalling(0);
+        }
+    }
+
+    /// 12, of PIP and PPCP: indirect delay and preemption for q by all as often as higher priorities ask for q.
+    pub(super) fn inherited_per_resource(&mut self) -> Result<(), Failure> {
+        for q in 0..self.view.resources {
+            let times = self.asked_by_higher(q)?;
+            let terms = self.entries.iter().filter(|entry| entry.resource == q).filter_map(|entry| entry.other);
+            let terms = terms.flat_map(|(indirect, preempting)| [(indirect, 1), (preempting, 1)]).collect();
+            self.program.at_most(terms, times);
+        }
+        Ok(())
+    }
+
+    /// 13, of FMLP: the same of each task by itself.
+    pub(super) fn inherited_per_request(&mut self) -> Result<(), Failure> {
+        for entry in &self.entries {
+            let Some((indirect, preempting)) = entry.other else { continue };
+            let times = self.asked_by_higher(entry.resource)?;
+            self.program.at_most(vec![(indirect, 1), (preempting, 1)], times);
+        }
+        Ok(())
+    }
+
+    fn asked_by_higher(&self, q: usize) -> Result<u64, Failure> {
+        let higher = self.entries.iter().filter(|entry| entry.task < self.i && entry.resource == q);
+        higher.into_iter().try_fold(0, |times, entry| sum(times, entry.issued))
+    }
+
+    /// No progress mechanism.
+    pub(super) fn no_progress(&mut self) {
+        // 14: nobody is boosted.
+        let boosted = self.entries.iter().filter_map(|entry| entry.other).flat_map(|(e, p)| [e, p]);
+        self.none(self.lower().map(|x| self.co_boosting(x)).chain(boosted).collect());
+        self.no_stalling_below_users();
+    }
+
+    /// 15 and 20: who has no user of an own resource below it does not stall one.
+    fn no_stalling_below_users(&mut self) {
+        let uses = |x: &usize| self.view.requests(*x).iter().any(|request| self.own[request.resource] > 0);
+        let lowest = self.lower().rev().find(uses).unwrap_or(self.i);
+        self.no_stalling(lowest);
+    }
+
+    /// Restricted segment boosting.
+    pub(super) fn segment_boosting(&mut self) -> Result<(), Failure> {
+        let most = sections_of_higher(self)?;
+        let others = self.m.saturating_sub(1);
+        // Sections of lower priority that delay indirectly or preempt, not those of x.
+        let sections =
+            |model: &Self, but: Option<usize>, from: usize, factor: u64| -> Result<Vec<(usize, i64)>, Failure> {
+                let mut terms = Vec::new();
+                for entry in model.entries.iter().filter(|entry| entry.task >= from && Some(entry.task) != but) {
+                    if let Some((indirect, preempting)) = entry.other {
+                        let length = -signed(product(factor, entry.length)?);
+                        terms.extend([(indirect, length), (preempting, length)]);
+                    }
+                }
+                Ok(terms)
+            };
+        let directly = |model: &Self, factor: u64| -> Result<Vec<(usize, i64)>, Failure> {
+            let mut terms = Vec::new();
+            for entry in model.entries.iter().filter(|entry| entry.task < model.i) {
+                if let Some(direct) = entry.direct {
+                    terms.push((direct, signed(product(factor, entry.length)?)));
+                }
+            }
+            Ok(terms)
+        };
+        // 16: co-boosting and stalling by x take place while a section of higher priority, or one of another task's
+        // boosted, executes.
+        for x in self.lower() {
+            let mut terms = vec![(self.co_boosting(x), 1), (self.stalling(x), 1)];
+            terms.extend(directly(self, 1)?);
+            terms.extend(sections(self, Some(x), 0, 1)?);
+            self.program.at_most(terms, most);
+        }
+        // 17: by m - 1 at a time.
+        let mut terms: Vec<_> = self.lower().flat_map(|x| [(self.co_boosting(x), 1), (self.stalling(x), 1)]).collect();
+        terms.extend(directly(self, others)?);
+        terms.extend(sections(self, None, 0, others)?);
+        self.program.at_most(terms, product(most, others)?);
+        // 18: co-boosting by x only while a section of a task below it is boosted.
+        for x in self.lower() {
+            let mut terms = vec![(self.co_boosting(x), 1)];
+            terms.extend(sections(self, None, x + 1, 1)?);
+            self.program.at_most(terms, 0);
+        }
+        // 19: by m - 1 at a time.
+        let mut terms: Vec<_> = self.lower().map(|x| (self.co_boosting(x), 1)).collect();
+        terms.extend(sections(self, None, 0, others)?);
+        self.program.at_most(terms, 0);
+        self.no_stalling_below_users();
+        // 21: the m most urgent do not preempt each other.
+        if (self.i as u64) < others {
+            let urgent = self.entries.iter().filter(|entry| (entry.task as u64) < self.m);
+            self.none(urgent.filter_map(|entry| Some(entry.other?.1)).collect());
+        }
+        // 22: indirect delay by x as often as others than x ask for own resources.
+        for x in self.lower() {
+            let mut times = 0;
+            for request in self.view.requests(self.i) {
+                times = sum(times, self.issued_by_others(request.resource, Some(x))?)?;
+            }
+            self.indirect_at_most(x, times);
+        }
+        Ok(())
+    }
+
+    /// FMLP+: every other task delays once a segment.
+    pub(super) fn segments(&mut self) -> Result<(), Failure> {
+        let mut segments = 1;
+        for request in self.view.requests(self.i) {
+            add_product(&mut segments, 2, request.count)?;
+        }
+        let waits = self.waits_without(None)?;
+        let i = self.i;
+        for x in (0..self.view.tasks()).filter(|&x| x != i) {
+            let its = || self.entries.iter().filter(|entry| entry.task == x);
+            let direct: Vec<_> = its().filter_map(|entry| Some((entry.direct?, 1))).collect();
+            let indirect: Vec<_> = its().filter_map(|entry| Some((entry.other?.0, 1))).collect();
+            let preempting: Vec<_> = its().filter_map(|entry| Some((entry.other?.1, 1))).collect();
+            // 23 and 24.
+            let both = [direct, indirect].concat();
+            self.program.at_most([both.clone(), preempting].concat(), segments);
+            self.program.at_most(both, waits);
+            // 25.
+            if x > self.i {
+                let times = self.waits_without(Some(x))?;
+                self.indirect_at_most(x, times);
+            }
+        }
+        Ok(())
+    }
+
+    /// How often the job may have to wait because of others than `x`.
+    fn waits_without(&self, x: Option<usize>) -> Result<u64, Failure> {
+        let mut waits = 0;
+        for request in self.view.requests(self.i) {
+            waits = sum(waits, request.count.min(self.issued_by_others(request.resource, x)?))?;
+        }
+        Ok(waits)
+    }
+}

@@ -1,0 +1,254 @@
+//! MPCP: owners boosted to the ceiling of their resource, queues by priority.
+//!
+//! Letters: N(i,q) requests of one job of task i for q, n(x,q) = N(x,q) * ceil((R_i + R_x) / T_x) those of all jobs of
+//! x while one of i is pending, P_i the processor of i, g(x,q) a bound on the time x holds q: its section and, of each
+//! other task on its processor, the longest section whose ceiling there is at least that of q (a ceiling on p is the
+//! priority of the most urgent user elsewhere). W_q, the longest wait of i for q, is the least `W = longest g of
+//! lower + sum of g of equal + sum over x of higher priority of N(x,q) * ceil((W + R_x) / T_x) * g(x,q)`.
+//! - Direct delay, on q: by tasks of lower priority N(i,q) in all, by each of equal priority N(i,q); by a task x of higher priority N(i,q) *
+//!   N(x,q) * ceil((W_q + R_x) / T_x), where W_q is at most R_i or D_i.
+//! - Indirect delay: a request of x for q preempts owners on its processor that delay i directly: at most as often as
+//!   requests of other tasks there, for other resources of no higher ceiling, delay directly; and all requests of x at
+//!   most as often as requests there do of which one of x has the ceiling.
+//! - Delay by tasks elsewhere in all at most the sum over q of N(i,q) * W_q.
+//! - A local task of lower or equal priority: at most 1 + sum over q of min(N(i,q), sum over remote x of n(x,q)), once
+//!   an arrival.
+//! - Local tasks of higher priority: none; they interfere.
+//!
+//! A request elsewhere goes to the pool of its resource (direct) or of its task (indirect); the optimum is a greatest
+//! weight in such a network, which taking requests longest first and rerouting what is taken finds
+//! ([`super::network`]).
+//!
+//! # Reference
+//! B. Brandenburg, "Improved analysis and evaluation of real-time semaphore protocols for P-FP scheduling", RTAS 2013:
+//! constraints 1, 9 to 11 and 15 to 20.
+
+use super::fmlp_plus::Waits;
+use super::network::Network;
+use super::view::{View, add, add_product, product};
+use super::{Blocked, wait};
+use crate::{Failure, Sharing};
+
+/// Bounds on the blocking of one job of each task under the MPCP.
+///
+/// # Errors
+/// [`Failure::Unsupported`] where a period is 0, [`Failure::Overflow`].
+pub fn mpcp(sharing: &Sharing) -> Result<Vec<Blocked>, Failure> {
+    let view = View::new(sharing, &[])?;
+    let owners = Owners::new(&view)?;
+    bounds(&view, &owners)
+}
+
+/// How long sections last, and at what priority: the same for every task under analysis, whatever the response times.
+#[derive(Debug)]
+pub(super) struct Owners {
+    /// g, by entry of the view.
+    held: Vec<u64>,
+    /// The ceiling of the entry's resource on the entry's processor; none where nobody elsewhere uses it.
+    ceiling: Vec<Option<u32>>,
+    /// Entries of each resource.
+    of_resource: Vec<Vec<usize>>,
+    /// The tasks on each cluster that ask for anything, and the highest ceiling at which one preempts.
+    preempting: Vec<Vec<(usize, Option<u32>)>>,
+}
+
+impl Owners {
+    pub fn new(view: &View) -> Result<Self, Failure> {
+        let mut of_resource = vec![Vec::new(); view.resources];
+        let mut of_cluster = vec![Vec::new(); view.clusters];
+        for (e, entry) in view.entries.iter().enumerate() {
+            of_resource[entry.resource].push(e);
+            of_cluster[view.rows[entry.task].cluster].push(e);
+        }
+        let ceiling: Vec<Option<u32>> = (view.entries.iter())
+            .map(|entry| {
+                let users = of_resource[entry.resource].iter().map(|&e| view.entries[e].task);
+                let elsewhere = users.filter(|&x| !view.is_local(entry.task, x));
+                elsewhere.map(|x| view.rows[x].priority).max()
+            })
+            .collect();
+        let mut held = Vec::with_capacity(view.entries.len());
+        let mut longest = vec![0; view.tasks()];
+        for (e, entry) in view.entries.iter().enumerate() {
+            longest.fill(0);
+            let mut time = entry.length;
+            for &o in &of_cluster[view.rows[entry.task].cluster] {
+                let other = &view.entries[o];
+                // Longest first: the first of a task counts.
+                if other.task != entry.task && ceiling[o] >= ceiling[e] && longest[other.task] == 0 {
+                    longest[other.task] = other.length;
+                    add(&mut time, other.length)?;
+                }
+            }
+            held.push(time);
+        }
+        let mut highest: Vec<Option<Option<u32>>> = vec![None; view.tasks()];
+        for (entry, &ceiling) in view.entries.iter().zip(&ceiling) {
+            highest[entry.task] = highest[entry.task].max(Some(ceiling));
+        }
+        let mut preempting = vec![Vec::new(); view.clusters];
+        for (x, highest) in highest.into_iter().enumerate() {
+            if let Some(highest) = highest {
+                preempting[view.rows[x].cluster].push((x, highest));
+            }
+        }
+        Ok(Self { held, ceiling, of_resource, preempting })
+    }
+
+    /// W_q: the longest wait of `i` for `resource`; none where that exceeds R and D.
+    fn longest_wait(&self, view: &View, i: usize, resource: usize) -> Result<Option<u64>, Failure> {
+        let (mut lower, mut equal) = (0, 0);
+        for &e in &self.of_resource[resource] {
+            let x = view.entries[e].task;
+            if view.rows[x].priority < view.rows[i].priority {
+                lower = self.held[e].max(lower);
+            } else if x != i && view.rows[x].priority == view.rows[i].priority {
+                add(&mut equal, self.held[e])?;
+            }
+        }
+        let mut start = lower;
+        add(&mut start, equal)?;
+        Ok(wait(start, view.wait_most(i), |waited| {
+            let mut delay = start;
+            for &e in &self.of_resource[resource] {
+                let entry = &view.entries[e];
+                if view.is_higher(i, entry.task) {
+                    add_product(&mut delay, product(entry.count, view.jobs(entry.task, waited)?)?, self.held[e])?;
+                }
+            }
+            Ok(delay)
+        }))
+    }
+}
+
+pub(super) fn bounds(view: &View, owners: &Owners) -> Result<Vec<Blocked>, Failure> {
+    let mut jobs = Vec::new();
+    let mut own = Vec::new();
+    let mut waits = Waits::default();
+    let mut longest = Vec::new();
+    let mut direct = Vec::new();
+    let mut network = Network::default();
+    // By cluster, the entries there that delay directly.
+    let mut delaying: Vec<Vec<usize>> = vec![Vec::new(); view.clusters];
+    let mut all = Vec::with_capacity(view.tasks());
+    for i in 0..view.tasks() {
+        view.jobs_of_all(i, &mut jobs)?;
+        view.own_counts(i, &mut own)?;
+        waits.count(view, i, &jobs)?;
+        let mut blocked = Blocked { remote: 0, local: locally(view, i, &jobs, waits.arrivals)? };
+
+        // W by resource, and what they allow in all.
+        longest.clear();
+        longest.resize(view.resources, None);
+        let mut most = Some(0);
+        for request in view.requests(i) {
+            let wait = owners.longest_wait(view, i, request.resource)?;
+            longest[request.resource] = wait;
+            // As much as does not fit is no limit.
+            most = most.zip(wait).and_then(|(most, wait)| wait.checked_mul(request.count)?.checked_add(most));
+        }
+
+        // Most direct delays by each entry.
+        direct.clear();
+        delaying.iter_mut().for_each(Vec::clear);
+        for (e, entry) in view.entries.iter().enumerate() {
+            let x = entry.task;
+            let times = if own[entry.resource] == 0 || view.is_local(i, x) {
+                0
+            } else {
+                let issued = product(entry.count, jobs[x])?;
+                match longest[entry.resource] {
+                    _ if !view.is_higher(i, x) => issued.min(own[entry.resource]),
+                    Some(wait) => issued.min(product(product(entry.count, view.jobs(x, wait)?)?, own[entry.resource])?),
+                    None => issued,
+                }
+            };
+            direct.push(times);
+            if times > 0 {
+                delaying[view.rows[x].cluster].push(e);
+            }
+        }
+
+        // Pools: lower priorities on each resource; each task indirectly.
+        let mut indirect = indirect_of_tasks(view, owners, i, &delaying, &direct)?;
+        network.clear(own.iter().chain(&indirect).copied());
+        for (e, entry) in view.entries.iter().enumerate() {
+            let x = entry.task;
+            if view.is_local(i, x) {
+                continue;
+            }
+            let preempts = if indirect[x] > 0 { preemptions(view, owners, e, &delaying, &direct)? } else { 0 };
+            if direct[e] == 0 && preempts == 0 {
+                continue;
+            }
+            let issued = product(entry.count, jobs[x])?;
+            let taken = if !view.is_lower(i, x) {
+                // Direct delay by these is limited by itself.
+                let taken = issued.min(direct[e].saturating_add(preempts.min(indirect[x])));
+                indirect[x] -= taken.saturating_sub(direct[e]);
+                taken
+            } else {
+                network.take(issued, entry.resource, direct[e], view.resources + x, preempts)
+            };
+            add_product(&mut blocked.remote, taken, entry.length)?;
+        }
+        blocked.remote = most.map_or(blocked.remote, |most| blocked.remote.min(most));
+        all.push(blocked);
+    }
+    Ok(all)
+}
+
+/// Delay by local tasks of lower or equal priority: the longest requests of each, one an arrival.
+fn locally(view: &View, i: usize, jobs: &[u64], arrivals: u64) -> Result<u64, Failure> {
+    let mut left = vec![arrivals; view.tasks()];
+    let mut delay = 0;
+    for entry in &view.entries {
+        let x = entry.task;
+        if x != i && view.is_local(i, x) && !view.is_higher(i, x) {
+            let taken = product(entry.count, jobs[x])?.min(left[x]);
+            left[x] -= taken;
+            add_product(&mut delay, taken, entry.length)?;
+        }
+    }
+    Ok(delay)
+}
+
+/// How often requests like entry `e` can preempt owners that delay directly.
+fn preemptions(
+    view: &View,
+    owners: &Owners,
+    e: usize,
+    delaying: &[Vec<usize>],
+    direct: &[u64],
+) -> Result<u64, Failure> {
+    let entry = &view.entries[e];
+    let mut times = 0;
+    for &o in &delaying[view.rows[entry.task].cluster] {
+        let other = &view.entries[o];
+        if other.task != entry.task && other.resource != entry.resource && owners.ceiling[o] <= owners.ceiling[e] {
+            add(&mut times, direct[o])?;
+        }
+    }
+    Ok(times)
+}
+
+/// How often all requests of each task can.
+fn indirect_of_tasks(
+    view: &View,
+    owners: &Owners,
+    i: usize,
+    delaying: &[Vec<usize>],
+    direct: &[u64],
+) -> Result<Vec<u64>, Failure> {
+    let mut times = vec![0; view.tasks()];
+    for (preempting, delaying) in owners.preempting.iter().zip(delaying) {
+        for &(x, highest) in preempting.iter().filter(|&&(x, _)| x != i) {
+            for &e in delaying {
+                if view.entries[e].task != x && highest >= owners.ceiling[e] {
+                    add(&mut times[x], direct[e])?;
+                }
+            }
+        }
+    }
+    Ok(times)
+}

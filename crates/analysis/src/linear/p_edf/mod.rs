@@ -1,0 +1,206 @@
+//! Partitioned EDF: processor demand with blocking that counts a remote request once, however many local jobs it
+//! delays.
+//!
+//! On each processor, `dbf(t) + B(t) <= t` for every t from the shortest deadline to the end L of the longest busy
+//! interval: the least `L = sum of ceil(L / T) * C + B'(L)`. B(t) is the most that jobs with arrival and deadline in an
+//! interval of length t are delayed: by others their requests wait for, and once at the start by a local job of later
+//! deadline; B' the same for all jobs that arrive, without the start. Deadlines bound response times.
+//!
+//! Points are tested from the end: from t to `dbf(t) + B*(t)` where that is less, B* being B with any local job at the
+//! start, which never falls as t grows; else to the next point where B or dbf may change. (Going to `dbf(t) + B(t)`, as
+//! QPA, may miss points: B falls where a deadline is passed.)
+//!
+//! # Reference
+//! A. Biondi, B. Brandenburg, "Lightweight real-time synchronization under P-EDF on symmetric and asymmetric
+//! multiprocessors", ECRTS 2016.
+
+mod lock_free;
+mod spin;
+
+use super::sum;
+use super::view::{View, add_product, product};
+use crate::{Failure, Limit, Sharing};
+
+/// How jobs share under partitioned EDF.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Edf {
+    /// MSRP: spinning in FIFO order without preemption.
+    Msrp,
+    /// Spinning in FIFO order, preemptable; whoever is preempted issues its request anew.
+    SpinFifoPreemptable,
+    /// Lock-free objects whose commit loops are not preemptable.
+    LockFree,
+}
+
+/// Most points one processor's demand is tested at.
+pub const POINTS_MAX: u64 = 1_000_000;
+
+/// Does every job meet its deadline? Clusters are processors; priorities are not read, nor `response`.
+///
+/// # Errors
+/// [`Failure::Demand`] where it may not, [`Failure::Diverged`], [`Failure::Unsupported`] where a period is 0,
+/// [`Failure::Overflow`].
+pub fn p_edf(sharing: &Sharing, edf: Edf) -> Result<(), Failure> {
+    let view = View::new(sharing, &[])?;
+    for cluster in 0..view.clusters {
+        Processor::new(&view, cluster, edf).test()?;
+    }
+    Ok(())
+}
+
+/// Whose jobs, and which delays.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Mode {
+    /// With arrival and deadline within the interval; at the start a job of a later deadline.
+    Due,
+    /// The same; at the start any local job.
+    DueAny,
+    /// That arrive within the interval; none at the start.
+    Arriving,
+}
+
+/// One processor under test.
+struct Processor<'a> {
+    view: &'a View,
+    edf: Edf,
+    /// Tasks here.
+    local: Vec<usize>,
+    remote: Vec<usize>,
+    local_only: Vec<bool>,
+}
+
+impl<'a> Processor<'a> {
+    fn new(view: &'a View, cluster: usize, edf: Edf) -> Self {
+        let (local, remote) = (0..view.tasks()).partition(|&x| view.rows[x].cluster == cluster);
+        Self { view, edf, local, remote, local_only: view.local_only() }
+    }
+
+    fn test(&self) -> Result<(), Failure> {
+        let Some(shortest) = self.local.iter().map(|&i| self.view.rows[i].deadline).min() else { return Ok(()) };
+        let mut points = 0;
+        let mut busy = 1;
+        // BOUND: each round tests a point at least, or lengthens the busy interval; POINTS_MAX in all.
+        loop {
+            let mut longer = self.blocking(busy, Mode::Arriving)?;
+            for &i in &self.local {
+                add_product(&mut longer, self.view.jobs_fresh(i, busy), self.view.rows[i].cost)?;
+            }
+            if longer <= busy {
+                return Ok(());
+            }
+            self.test_between(busy.max(shortest), longer, &mut points)?;
+            busy = longer;
+            self.count(&mut points)?;
+        }
+    }
+
+    fn count(&self, points: &mut u64) -> Result<(), Failure> {
+        *points += 1;
+        if *points > POINTS_MAX {
+            let limit = Limit { name: "points of one processor's demand", most: POINTS_MAX };
+            return Err(Failure::Diverged { task: self.local[0], limit });
+        }
+        Ok(())
+    }
+
+    /// Tests the points from `first` to before `end`.
+    fn test_between(&self, first: u64, end: u64, points: &mut u64) -> Result<(), Failure> {
+        let mut next = self.point_before(end)?;
+        while let Some(t) = next.filter(|&t| t >= first) {
+            self.count(points)?;
+            let due = self.due(t)?;
+            let demand = sum(due, self.blocking(t, Mode::Due)?)?;
+            if demand > t {
+                return Err(Failure::Demand { interval: t, demand });
+            }
+            let most = sum(due, self.blocking(t, Mode::DueAny)?)?;
+            next = if most < t { Some(most) } else { self.point_before(t)? };
+        }
+        Ok(())
+    }
+
+    /// dbf(t).
+    fn due(&self, t: u64) -> Result<u64, Failure> {
+        let mut due = 0;
+        for &i in &self.local {
+            add_product(&mut due, self.jobs_due(i, t)?, self.view.rows[i].cost)?;
+        }
+        Ok(due)
+    }
+
+    /// Jobs of a local task with arrival and deadline within t.
+    fn jobs_due(&self, i: usize, t: u64) -> Result<u64, Failure> {
+        let row = &self.view.rows[i];
+        Ok(sum(t, row.period)?.saturating_sub(row.deadline) / row.period)
+    }
+
+    fn jobs(&self, i: usize, t: u64, mode: Mode) -> Result<u64, Failure> {
+        match mode {
+            Mode::Due | Mode::DueAny => self.jobs_due(i, t),
+            Mode::Arriving => Ok(self.view.jobs_fresh(i, t)),
+        }
+    }
+
+    /// Jobs of any task that execute within an interval of length t: ceil((t + D) / T).
+    fn jobs_within(&self, x: usize, t: u64) -> Result<u64, Failure> {
+        let row = &self.view.rows[x];
+        Ok(sum(t, row.deadline)?.div_ceil(row.period))
+    }
+
+    /// May a local task delay at the start?
+    fn delays_at_start(&self, i: usize, t: u64, mode: Mode) -> bool {
+        match mode {
+            Mode::Due => self.view.rows[i].deadline > t,
+            Mode::DueAny => true,
+            Mode::Arriving => false,
+        }
+    }
+
+    fn blocking(&self, t: u64, mode: Mode) -> Result<u64, Failure> {
+        match self.edf {
+            Edf::Msrp => self.msrp(t, mode),
+            Edf::SpinFifoPreemptable => self.fifo_preemptable(t, mode),
+            Edf::LockFree => self.lock_free(t, mode),
+        }
+    }
+
+    /// The last point before `end` from which on dbf or B differ: a deadline, an arrival, a remote job more.
+    fn point_before(&self, end: u64) -> Result<Option<u64>, Failure> {
+        let mut last = None;
+        // The greatest `first + k * period` before `end`.
+        let mut see = |first: u64, period: u64| {
+            if first < end {
+                last = last.max(Some(first + (end - 1 - first) / period * period));
+            }
+        };
+        for &i in &self.local {
+            let row = &self.view.rows[i];
+            see(row.deadline, row.period);
+            see(1, row.period);
+        }
+        for &x in &self.remote {
+            let row = &self.view.rows[x];
+            // ceil((t + D) / T) grows where t + D = k T + 1.
+            let behind = row.deadline % row.period;
+            see(sum(row.period - behind, 1)? % row.period, row.period);
+        }
+        Ok(last)
+    }
+
+    /// N(i,q), of local tasks, by resource; times jobs.
+    fn own(&self, t: u64, mode: Mode) -> Result<Vec<u64>, Failure> {
+        let mut own = vec![0; self.view.resources];
+        for &i in &self.local {
+            let jobs = self.jobs(i, t, mode)?;
+            for request in self.view.requests(i) {
+                add_product(&mut own[request.resource], request.count, jobs)?;
+            }
+        }
+        Ok(own)
+    }
+
+    /// Requests of a remote task within an interval of length t.
+    fn issued(&self, x: usize, count: u64, t: u64) -> Result<u64, Failure> {
+        product(count, self.jobs_within(x, t)?)
+    }
+}

@@ -1,0 +1,202 @@
+//! Spinning under partitioned EDF.
+//!
+//! Letters: own(q) requests of the local jobs for q, n(x,q) those of remote task x within t. A remote request delays
+//! once. At the start: because of one resource only.
+//! - MSRP: on each remote processor spinning at most own(q), at the start one more; spinning for x at most ceil((t +
+//!   D_x) / T_x) times the sum over local i of N(i,q) * ceil((D_x + D_i) / T_i).
+//! - Preemptable: spinning at most own(q) + sum over i of c(i,q), requests issued anew after preemptions: of task i at
+//!   most jobs(i) * sum over local h with D_h < D_i of ceil((D_i - D_h) / T_h), of all tasks with deadlines up to D_i
+//!   at most the sum over local h with D_h < D_i of ceil(t / T_h). At the start the local section alone.
+
+use super::super::sum;
+use super::super::view::{Entry, add, add_product, product};
+use super::{Mode, Processor};
+use crate::Failure;
+
+impl Processor<'_> {
+    /// The longest local section for each resource that can delay at the start; none where there is none.
+    fn at_start(&self, t: u64, mode: Mode) -> Vec<Option<u64>> {
+        let mut start = vec![None; self.view.resources];
+        for &i in self.local.iter().filter(|&&i| self.delays_at_start(i, t, mode)) {
+            for request in self.view.requests(i) {
+                let q = request.resource;
+                // A local resource delays where it has a user that is due.
+                let users = || self.local.iter().filter(|&&h| self.view.requests(h).iter().any(|r| r.resource == q));
+                let conflicts = users().any(|&h| mode == Mode::DueAny || self.view.rows[h].deadline <= t);
+                if !self.local_only[q] || conflicts {
+                    start[q] = start[q].max(Some(request.length));
+                }
+            }
+        }
+        start
+    }
+
+    fn remote_entries(&self) -> impl Iterator<Item = &Entry> {
+        let here = self.local.first().map(|&i| self.view.rows[i].cluster);
+        self.view.entries.iter().filter(move |entry| Some(self.view.rows[entry.task].cluster) != here)
+    }
+
+    pub(super) fn msrp(&self, t: u64, mode: Mode) -> Result<u64, Failure> {
+        let (own, mut start) = (self.own(t, mode)?, self.at_start(t, mode));
+        let pools = self.view.clusters * self.view.resources;
+        let mut alone = vec![0_u64; pools];
+        let mut with_start = vec![0_u64; pools];
+        let mut free = vec![true; pools];
+        let mut spinning = 0;
+        for entry in self.remote_entries() {
+            let (x, q) = (entry.task, entry.resource);
+            let pool = self.view.rows[x].cluster * self.view.resources + q;
+            let issued = self.issued(x, entry.count, t)?;
+            let mut each = 0;
+            for &i in &self.local {
+                for request in self.view.requests(i).iter().filter(|request| request.resource == q) {
+                    add_product(&mut each, request.count, self.jobs_within(i, self.view.rows[x].deadline)?)?;
+                }
+            }
+            let most = issued.min(product(each, self.jobs_within(x, t)?)?);
+            let spun = most.min(own[q] - alone[pool]);
+            alone[pool] += spun;
+            add_product(&mut spinning, spun, entry.length)?;
+            if let Some(start) = &mut start[q] {
+                let room = sum(own[q], 1)? - with_start[pool];
+                let both = issued.min(most.saturating_add(free[pool].into())).min(room);
+                with_start[pool] += both;
+                free[pool] &= both <= most;
+                // Over all entries so far, the longer pool never holds less.
+                let (more, less) = (both.saturating_sub(spun), spun.saturating_sub(both));
+                *start = sum(*start, product(more, entry.length)?)?
+                    .checked_sub(product(less, entry.length)?)
+                    .ok_or(Failure::Overflow)?;
+            }
+        }
+        sum(spinning, start.into_iter().flatten().max().unwrap_or(0))
+    }
+
+    pub(super) fn fifo_preemptable(&self, t: u64, mode: Mode) -> Result<u64, Failure> {
+        let own = self.own(t, mode)?;
+        let mut seen = vec![0_u64; self.view.clusters * self.view.resources];
+        // By resource: from how many requests issued anew on one more adds more, or less.
+        let mut steps: Vec<Vec<(u64, u64, u64)>> = vec![Vec::new(); self.view.resources];
+        let mut spinning = 0;
+        for entry in self.remote_entries() {
+            let (x, q) = (entry.task, entry.resource);
+            let seen = &mut seen[self.view.rows[x].cluster * self.view.resources + q];
+            let until = sum(*seen, self.issued(x, entry.count, t)?)?;
+            add_product(&mut spinning, until.min(own[q]).saturating_sub(*seen), entry.length)?;
+            if until > own[q].max(*seen) {
+                steps[q].push((seen.saturating_sub(own[q]), entry.length, 0));
+                steps[q].push((until - own[q], 0, entry.length));
+            }
+            *seen = until;
+        }
+        let mut stretches = Vec::new();
+        for (q, steps) in steps.iter_mut().enumerate() {
+            steps.sort_unstable();
+            let (mut adds, mut from) = (0_u64, 0);
+            for &(at, more, less) in steps.iter() {
+                if at > from && adds > 0 {
+                    stretches.push((adds, at - from, q));
+                }
+                from = at;
+                adds = sum(adds, more)?.checked_sub(less).ok_or(Failure::Overflow)?;
+            }
+        }
+        // What one more adds falls with their number: those that add most first, each as often as the tasks allow.
+        stretches.sort_unstable_by(|a, b| b.cmp(a));
+        let mut anew = self.anew(t, mode)?;
+        for (adds, times, q) in stretches {
+            add_product(&mut spinning, anew.push(q, times), adds)?;
+        }
+        sum(spinning, self.at_start(t, mode).into_iter().flatten().max().unwrap_or(0))
+    }
+
+    /// The requests tasks may issue anew: from resources to their users to deadlines, shortest first.
+    fn anew(&self, t: u64, mode: Mode) -> Result<Flow, Failure> {
+        let mut deadlines: Vec<u64> = self.local.iter().map(|&i| self.view.rows[i].deadline).collect();
+        deadlines.sort_unstable();
+        deadlines.dedup();
+        let (users, levels) = (self.view.resources, self.view.resources + self.local.len());
+        let mut flow = Flow::new(levels + deadlines.len() + 1);
+        for (user, &i) in self.local.iter().enumerate() {
+            let deadline = self.view.rows[i].deadline;
+            let mut each = 0;
+            for &h in &self.local {
+                let row = &self.view.rows[h];
+                if row.deadline < deadline {
+                    add(&mut each, (deadline - row.deadline).div_ceil(row.period))?;
+                }
+            }
+            let level = levels + deadlines.partition_point(|&other| other < deadline);
+            flow.room(users + user, level, product(each, self.jobs(i, t, mode)?)?);
+            for request in self.view.requests(i) {
+                flow.room(request.resource, users + user, u64::MAX / 2);
+            }
+        }
+        for (place, &deadline) in deadlines.iter().enumerate() {
+            let mut all = 0;
+            for &h in self.local.iter().filter(|&&h| self.view.rows[h].deadline < deadline) {
+                add(&mut all, self.view.jobs_fresh(h, t))?;
+            }
+            flow.room(levels + place, levels + place + 1, all);
+        }
+        Ok(flow)
+    }
+}
+
+/// A network; the last node is where everything goes.
+struct Flow {
+    nodes: usize,
+    /// What still fits from one node to another, by both.
+    room: Vec<u64>,
+}
+
+impl Flow {
+    fn new(nodes: usize) -> Self {
+        Self { nodes, room: vec![0; nodes * nodes] }
+    }
+
+    fn room(&mut self, from: usize, to: usize, most: u64) {
+        self.room[from * self.nodes + to] = most;
+    }
+
+    /// Sends at most `wanted` from a node to the last, rerouting what was sent before; says how much.
+    fn push(&mut self, from: usize, wanted: u64) -> u64 {
+        let (nodes, end) = (self.nodes, self.nodes - 1);
+        let mut missing = wanted;
+        // BOUND: ways are shortest ones; there are at most nodes * edges (Edmonds and Karp 1972).
+        while missing > 0 {
+            let mut came = vec![usize::MAX; nodes];
+            came[from] = from;
+            let mut queue = vec![from];
+            let mut next = 0;
+            while let Some(&node) = queue.get(next) {
+                next += 1;
+                let room = &self.room[node * nodes..][..nodes];
+                for (to, (came, _)) in came.iter_mut().zip(room).enumerate().filter(|(_, (_, room))| **room > 0) {
+                    if *came == usize::MAX {
+                        *came = node;
+                        queue.push(to);
+                    }
+                }
+            }
+            if came[end] == usize::MAX {
+                break;
+            }
+            let mut amount = missing;
+            let mut node = end;
+            while node != from {
+                amount = amount.min(self.room[came[node] * nodes + node]);
+                node = came[node];
+            }
+            let mut node = end;
+            while node != from {
+                self.room[came[node] * nodes + node] -= amount;
+                let back = &mut self.room[node * nodes + came[node]];
+                *back = back.saturating_add(amount);
+                node = came[node];
+            }
+            missing -= amount;
+        }
+        wanted - missing
+    }
+}

@@ -1,0 +1,300 @@
+//! Spin locks under partitioned fixed priorities: delay of a job by spinning, its own and that of local jobs which
+//! precede it, and by sections at its arrival.
+//!
+//! The response time is then R = C_i + B_i + sum over local h of higher priority of ceil(R / T_h) * C_h, with C without
+//! any spinning: a remote request counts once, however many local jobs wait for it in turn.
+//!
+//! Letters: N(i,q) requests of one job of task i for q, n(x,q) = N(x,q) * ceil((R_i + R_x) / T_x) those of all jobs of
+//! x while one of i is pending, own(q) = N(i,q) + sum over local h of higher priority of N(h,q) * ceil(R_i / T_h)
+//! requests from this processor. A remote request delays once, by spinning or at the arrival.
+//! - At the arrival: because of one resource only, one that a local task of lower priority uses and, if no remote task
+//!   does, whose ceiling is at least the priority of i; one request of the local ones.
+//! - A resource that i itself does not use: spinning for x on it at most the sum over local h that use it of N(x,q) *
+//!   ceil(R_i / T_h) * ceil((R_h + R_x) / T_x).
+//! - [`spin_fifo`]: on each remote processor, spinning at most own(q); at the arrival one more.
+//! - [`spin_fifo_preemptable`]: spinning at most own(q) + s(q), where the s(q), requests issued anew after preemptions,
+//!   are at most the sum over local h of higher priority of ceil(R_i / T_h) in all; nothing remote at the arrival.
+//! - [`spin_unordered`]: each remote x at most own(q) * N(x,q) * ceil((W_q + R_x) / T_x) spinning, and once that at the
+//!   arrival unless spinning is preemptable. W_q, the longest wait, is the least `W = 1 + sum over remote x of N(x,q) *
+//!   ceil((W + R_x) / T_x) * L(x,q)`; preemptable, over all resources this priority and above uses and with
+//!   interference; R where it exceeds T.
+//!
+//! The resource of the arrival is one of few; s(q) is spent where it adds most, which falls with every one spent. With
+//! these, constraints nest, and the longest requests, as many as fit, are the optimum, in whole numbers.
+//!
+//! # Reference
+//! A. Wieder, B. Brandenburg, "On spin locks in AUTOSAR: blocking analysis of FIFO, unordered, and priority-ordered
+//! spin locks", RTSS 2013.
+
+use super::view::{Entry, View, add, add_product, product};
+use super::{sum, wait};
+use crate::{Failure, Sharing};
+
+/// Bounds on the delay of one job of each task by spinning in FIFO order without preemption, under MSRP.
+///
+/// # Errors
+/// [`Failure::Unsupported`] where a period is 0, [`Failure::Overflow`].
+pub fn spin_fifo(sharing: &Sharing) -> Result<Vec<u64>, Failure> {
+    bounds(&View::new(sharing, &[])?, Order::Fifo)
+}
+
+/// The same where a job that spins can be preempted, and then issues its request anew.
+///
+/// # Errors
+/// [`Failure::Unsupported`] where a period is 0, [`Failure::Overflow`].
+pub fn spin_fifo_preemptable(sharing: &Sharing) -> Result<Vec<u64>, Failure> {
+    bounds(&View::new(sharing, &[])?, Order::FifoPreemptable)
+}
+
+/// The same in no order, without preemption.
+///
+/// # Errors
+/// [`Failure::Unsupported`] where a period is 0, [`Failure::Overflow`].
+pub fn spin_unordered(sharing: &Sharing) -> Result<Vec<u64>, Failure> {
+    bounds(&View::new(sharing, &[])?, Order::Unordered)
+}
+
+/// The same in no order where a job that spins can be preempted.
+///
+/// # Errors
+/// [`Failure::Unsupported`] where a period is 0, [`Failure::Overflow`].
+pub fn spin_unordered_preemptable(sharing: &Sharing) -> Result<Vec<u64>, Failure> {
+    bounds(&View::new(sharing, &[])?, Order::UnorderedPreemptable)
+}
+
+/// Who gets the lock next, and whether who spins can be preempted.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Order {
+    Fifo,
+    FifoPreemptable,
+    Unordered,
+    UnorderedPreemptable,
+}
+
+pub(super) fn bounds(view: &View, order: Order) -> Result<Vec<u64>, Failure> {
+    let local_only = view.local_only();
+    let ceilings = view.ceilings();
+    let mut job = Job::default();
+    let mut all = Vec::with_capacity(view.tasks());
+    for i in 0..view.tasks() {
+        job.prepare(view, i, &local_only, &ceilings)?;
+        let spinning = match order {
+            Order::Fifo => job.fifo(view, i)?,
+            Order::FifoPreemptable => job.fifo_preemptable(view, i)?,
+            Order::Unordered | Order::UnorderedPreemptable => job.unordered(view, i, order)?,
+        };
+        let arrival = (0..view.resources).filter_map(|q| job.arrival[q]).max().unwrap_or(0);
+        all.push(sum(spinning, arrival)?);
+    }
+    Ok(all)
+}
+
+/// What delays a job of the task under analysis.
+#[derive(Default, Debug)]
+struct Job {
+    jobs: Vec<u64>,
+    /// own(q).
+    own: Vec<u64>,
+    /// Does the task itself use the resource?
+    uses: Vec<bool>,
+    /// Delay at the arrival because of each resource; none where it can cause none.
+    arrival: Vec<Option<u64>>,
+    /// What each remote processor and resource may still add, by processor, then resource.
+    pools: Vec<Pool>,
+}
+
+/// Requests for one resource on one remote processor.
+#[derive(Clone, Copy, Default, Debug)]
+struct Pool {
+    /// How many can still be spun for.
+    spin: u64,
+    /// How many can still delay if one may do so at the arrival, too.
+    with_arrival: u64,
+    /// Is the one at the arrival still free?
+    free: bool,
+}
+
+impl Job {
+    fn prepare(&mut self, view: &View, i: usize, local_only: &[bool], ceilings: &[u32]) -> Result<(), Failure> {
+        view.jobs_of_all(i, &mut self.jobs)?;
+        self.own.clear();
+        self.own.resize(view.resources, 0);
+        self.uses.clear();
+        self.uses.resize(view.resources, false);
+        self.arrival.clear();
+        self.arrival.resize(view.resources, None);
+        let response = view.rows[i].response;
+        for x in (0..view.tasks()).filter(|&x| view.is_local(i, x)) {
+            for request in view.requests(x) {
+                let q = request.resource;
+                if x == i {
+                    self.uses[q] = true;
+                    add(&mut self.own[q], request.count)?;
+                    continue;
+                }
+                if view.rows[x].priority >= view.rows[i].priority {
+                    add_product(&mut self.own[q], request.count, view.jobs_fresh(x, response))?;
+                }
+                if view.rows[x].priority <= view.rows[i].priority
+                    && self.jobs[x] > 0
+                    && !(local_only[q] && ceilings[q] < view.rows[i].priority)
+                {
+                    self.arrival[q] = self.arrival[q].max(Some(request.length));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// How often requests like `entry`, which a remote task issues `issued` times, can be spun for, whatever the order.
+    fn spun_for(&self, view: &View, i: usize, entry: &Entry, issued: u64) -> Result<u64, Failure> {
+        if self.uses[entry.resource] {
+            return Ok(issued);
+        }
+        let mut overlaps = 0;
+        for h in (0..view.tasks()).filter(|&h| h != i && view.is_local(i, h) && !view.is_higher(h, i)) {
+            if view.requests(h).iter().any(|request| request.resource == entry.resource) {
+                let (fresh, each) =
+                    (view.jobs_fresh(h, view.rows[i].response), view.jobs(entry.task, view.rows[h].response)?);
+                add_product(&mut overlaps, fresh, each)?;
+            }
+        }
+        Ok(issued.min(product(overlaps, entry.count)?))
+    }
+
+    /// Spinning; and the arrival of each resource with its remote part.
+    fn fifo(&mut self, view: &View, i: usize) -> Result<u64, Failure> {
+        self.pools.clear();
+        for _ in 0..view.clusters {
+            for &own in &self.own {
+                let with_arrival = sum(own, 1)?;
+                self.pools.push(Pool { spin: own, with_arrival, free: true });
+            }
+        }
+        let mut spinning = 0;
+        for entry in view.entries.iter().filter(|entry| !view.is_local(i, entry.task)) {
+            let q = entry.resource;
+            let pool = &mut self.pools[view.rows[entry.task].cluster * view.resources + q];
+            if pool.with_arrival == 0 || (pool.spin == 0 && self.arrival[q].is_none()) {
+                continue;
+            }
+            let issued = product(entry.count, self.jobs[entry.task])?;
+            let most = if self.own[q] == 0 { 0 } else { self.spun_for(view, i, entry, issued)? };
+            let pool = &mut self.pools[view.rows[entry.task].cluster * view.resources + q];
+            let spun = most.min(pool.spin);
+            pool.spin -= spun;
+            let with_arrival = issued.min(most.saturating_add(pool.free.into())).min(pool.with_arrival);
+            pool.with_arrival -= with_arrival;
+            pool.free &= with_arrival <= most;
+            add_product(&mut spinning, spun, entry.length)?;
+            if let Some(arrival) = &mut self.arrival[q] {
+                // Over all entries, the longer pool never takes less than the shorter; on one it may.
+                *arrival = if with_arrival >= spun {
+                    sum(*arrival, product(with_arrival - spun, entry.length)?)?
+                } else {
+                    arrival.checked_sub(product(spun - with_arrival, entry.length)?).ok_or(Failure::Overflow)?
+                };
+            }
+        }
+        Ok(spinning)
+    }
+
+    fn fifo_preemptable(&mut self, view: &View, i: usize) -> Result<u64, Failure> {
+        let mut spinning = 0;
+        // By processor and resource, how many requests there are so far, the longest first.
+        let mut seen = vec![0_u64; view.clusters * view.resources];
+        // By resource: from how many requests issued anew on, how much more or less one more adds.
+        let mut steps: Vec<Vec<(u64, u64, u64)>> = vec![Vec::new(); view.resources];
+        let mut anew = 0;
+        for h in (0..view.tasks()).filter(|&h| h != i && view.is_local(i, h) && !view.is_higher(h, i)) {
+            add(&mut anew, view.jobs_fresh(h, view.rows[i].response))?;
+        }
+        for entry in view.entries.iter().filter(|entry| !view.is_local(i, entry.task)) {
+            let q = entry.resource;
+            let own = self.own[q];
+            if own == 0 {
+                continue;
+            }
+            let seen = &mut seen[view.rows[entry.task].cluster * view.resources + q];
+            if *seen >= own.saturating_add(anew) {
+                continue;
+            }
+            let issued = product(entry.count, self.jobs[entry.task])?;
+            let most = self.spun_for(view, i, entry, issued)?;
+            let until = seen.saturating_add(most);
+            add_product(&mut spinning, until.min(own).saturating_sub(*seen), entry.length)?;
+            if until > own.max(*seen) {
+                steps[q].push((seen.saturating_sub(own), entry.length, 0));
+                steps[q].push((until - own, 0, entry.length));
+            }
+            *seen = until;
+        }
+        // What each request issued anew adds falls with their number, so that the stretches that add most come first.
+        let mut stretches: Vec<(u64, u64)> = Vec::new();
+        for steps in &mut steps {
+            steps.sort_unstable();
+            let mut adds = 0_u64;
+            let mut from = 0;
+            for &(at, more, less) in steps.iter() {
+                if at > from && adds > 0 {
+                    stretches.push((adds, at - from));
+                }
+                from = at;
+                // More comes at 0 alone or where as much ends on the same processor: the sum never wraps.
+                adds = sum(adds, more)?.checked_sub(less).ok_or(Failure::Overflow)?;
+            }
+        }
+        stretches.sort_unstable_by(|a, b| b.cmp(a));
+        for (adds, times) in stretches {
+            let times = times.min(anew);
+            anew -= times;
+            add_product(&mut spinning, times, adds)?;
+        }
+        Ok(spinning)
+    }
+
+    fn unordered(&mut self, view: &View, i: usize, order: Order) -> Result<u64, Failure> {
+        let preemptable = order == Order::UnorderedPreemptable;
+        let row = &view.rows[i];
+        let mut spinning = 0;
+        for q in 0..view.resources {
+            if self.own[q] == 0 && self.arrival[q].is_none() {
+                continue;
+            }
+            let longest = self.longest_wait(view, i, q, preemptable)?.unwrap_or(row.response);
+            for entry in view.entries.iter().filter(|entry| entry.resource == q && !view.is_local(i, entry.task)) {
+                let issued = product(entry.count, self.jobs[entry.task])?;
+                let passes = product(entry.count, view.jobs(entry.task, longest)?)?;
+                let most = self.spun_for(view, i, entry, issued)?;
+                let spun = most.min(passes.saturating_mul(self.own[q]));
+                add_product(&mut spinning, spun, entry.length)?;
+                if let (Some(arrival), false) = (&mut self.arrival[q], preemptable) {
+                    add_product(arrival, issued.min(spun.saturating_add(passes)) - spun, entry.length)?;
+                }
+            }
+        }
+        Ok(spinning)
+    }
+
+    /// W_q; none where it exceeds T.
+    fn longest_wait(&self, view: &View, i: usize, q: usize, preemptable: bool) -> Result<Option<u64>, Failure> {
+        let row = &view.rows[i];
+        let delays = |entry: &&Entry| {
+            let r = entry.resource;
+            !view.is_local(i, entry.task) && (r == q || (preemptable && self.own[r] > 0))
+        };
+        let local = || (0..view.tasks()).filter(|&h| h != i && view.is_local(i, h) && !view.is_higher(h, i));
+        Ok(wait(1, row.period, |waited| {
+            let mut delay = 1;
+            for entry in view.entries.iter().filter(delays) {
+                add_product(&mut delay, product(entry.count, view.jobs(entry.task, waited)?)?, entry.length)?;
+            }
+            if preemptable {
+                for h in local() {
+                    add_product(&mut delay, view.jobs_fresh(h, waited), view.rows[h].cost)?;
+                }
+            }
+            Ok(delay)
+        }))
+    }
+}

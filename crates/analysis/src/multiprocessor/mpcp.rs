@@ -1,0 +1,295 @@
+//! The multiprocessor priority ceiling protocol (MPCP), classic bounds.
+//!
+//! Partitioned fixed priorities; who waits suspends, in queues by priority; a section executes at its ceiling on its own processor.
+//! Lakshmanan, de Niz, Rajkumar, Coordinated task scheduling, allocation and synchronization on multiprocessors, RTSS 2009; in
+//! the form SchedCAT computes.
+//!
+//! ```text
+//! W_{t,q} = L_{t,q} + sum over o on t's processor, o != t, of max { L_{o,r} : ceiling(r) >= ceiling(q) }          a section's response time
+//! X = max { W_{l,q} : l less urgent } + sum over h more urgent of jobs_h(X) N_{h,q} W_{h,q}                         one wait of i for q
+//! remote = sum over q of N_{i,q} X_q
+//! local = (1 + sum over q of N_{i,q}) * sum over less urgent l on i's processor of max over q of L_{l,q}         once, if it spins virtually
+//! ```
+//! ceiling(r), as a processor sees it, is the highest priority of any task elsewhere that uses r. "More urgent" includes tasks of the own
+//! processor: X is a response time. Where priorities are equal, each of two tasks is taken for more urgent in the other's X, and for less
+//! urgent in its local blocking.
+
+use super::divisor::Divisor;
+use super::tables::{Grouping, Tables};
+use super::{Charge, Delay, Protocol, STEPS_MAX, fitting, once};
+use crate::{Failure, Limit, Sharing};
+
+/// What a job does while another processor's task holds what it wants.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Waiting {
+    /// It suspends; less urgent tasks execute, and may delay it by a section each time it resumes.
+    Suspended,
+    /// Less urgent tasks may execute but not begin sections: they delay it once. The wait counts as execution ("virtual spinning").
+    Virtual,
+}
+
+/// How jobs that were there before the wait began are counted.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum CarryIn {
+    /// One more job of each: `ceil(X / T) + 1`, as published. For response times up to the period.
+    OneJob,
+    /// Those that fit a response time: `ceil((X + R) / T)`. Never more than the other, where that is safe.
+    Response,
+}
+
+/// The bounds on each task's blocking, in the order of the tasks. [`Delay::remote`] is `None` where one wait takes longer than the task's period
+/// and its response time.
+///
+/// # Errors
+/// [`Failure::Overflow`]; [`Failure::Unsupported`] for [`CarryIn::OneJob`] where a response time exceeds its period; [`Failure::Diverged`] after
+/// [`STEPS_MAX`] steps.
+pub fn mpcp(sharing: &Sharing, waiting: Waiting, carry_in: CarryIn) -> Result<Vec<Delay>, Failure> {
+    once(&mut Mpcp::new(sharing, waiting, carry_in)?, sharing.tasks.len())
+}
+
+/// The same for [`joint`](super::joint).
+#[derive(Debug)]
+pub struct Mpcp {
+    waiting: Waiting,
+    carry_in: CarryIn,
+    tables: Tables,
+    periods: Vec<Divisor>,
+    /// By resource, the most urgent task's first.
+    sections: Vec<Section>,
+    /// Where each resource's begin; one more than there are resources.
+    resources: Vec<u32>,
+    /// For each request in the order of the tables: how many sections of tasks no less urgent there are, and the longest of the others.
+    below: Vec<(u32, u64)>,
+    local: Vec<u64>,
+}
+
+/// Sections of one task on one resource.
+#[derive(Clone, Copy, Debug, Default)]
+struct Section {
+    /// N W.
+    demand: u64,
+    response: u64,
+    task: u32,
+    priority: u32,
+    /// Of its request, in the tables.
+    place: u32,
+}
+
+impl Mpcp {
+    /// # Errors
+    /// As [`mpcp`].
+    pub fn new(sharing: &Sharing, waiting: Waiting, carry_in: CarryIn) -> Result<Self, Failure> {
+        let tasks = &sharing.tasks;
+        let tables = Tables::new(tasks, |task| &tasks[task].requests, Grouping::Together)?;
+        let ceilings = Ceilings::of(&tables);
+        let responses = section_responses(&tables, &ceilings);
+        let (resources, sections, below) = by_urgency(&tables, &responses);
+        let local = local(&tables, waiting);
+        let periods = tasks.iter().map(|task| Divisor::new(task.period)).collect();
+        Ok(Self { waiting, carry_in, tables, periods, sections, resources, below, local })
+    }
+
+    /// The longest that `task` waits for the resource of its request at `place`; `None` beyond `limit`.
+    fn wait(&self, task: usize, place: usize, limit: u64, steps: &mut u64) -> Result<Option<u64>, Failure> {
+        let (count, lower) = self.below[place];
+        let first = self.resources[self.tables.all_asked()[place].resource as usize] as usize;
+        let all = &self.sections[first..first + count as usize];
+        let higher = || all.iter().filter(|section| section.task as usize != task);
+        let mut x = higher().fold(lower, |sum, section| sum.saturating_add(section.demand));
+        if x == 0 {
+            return Ok(Some(0));
+        }
+        loop {
+            if x > limit {
+                return Ok(None);
+            }
+            *steps = steps
+                .checked_sub(1)
+                .ok_or(Failure::Diverged { task, limit: Limit { name: "steps", most: STEPS_MAX } })?;
+            let mut sum = lower;
+            for section in higher() {
+                let other = section.task as usize;
+                let jobs = match self.carry_in {
+                    CarryIn::OneJob => self.periods[other].ceil(x) + 1,
+                    CarryIn::Response => self.tables.arrivals[other].jobs(x),
+                };
+                sum = sum.saturating_add(jobs.saturating_mul(section.demand));
+            }
+            if sum <= x {
+                return Ok(Some(x));
+            }
+            x = sum;
+        }
+    }
+}
+
+impl Protocol for Mpcp {
+    fn set_responses(&mut self, responses: &[u64]) -> Result<(), Failure> {
+        self.tables.set_responses(responses)
+    }
+
+    fn delays(&mut self, delays: &mut [Delay]) -> Result<(), Failure> {
+        let mut steps = STEPS_MAX;
+        for (task, delay) in delays.iter_mut().enumerate() {
+            let (response, period) = (self.tables.responses[task], self.periods[task].by());
+            if self.carry_in == CarryIn::OneJob && response > period {
+                return Err(Failure::Unsupported { task, what: "its response time exceeds its period" });
+            }
+            let mut remote = Some(0_u64);
+            for place in self.tables.asked_range(task) {
+                let count = u64::from(self.tables.all_asked()[place].count);
+                let Some(wait) = self.wait(task, place, response.max(period), &mut steps)? else {
+                    remote = None;
+                    break;
+                };
+                remote = remote.map(|sum| sum.saturating_add(wait.saturating_mul(count)));
+            }
+            *delay = Delay { remote, local: self.local[task], arrival: 0, requests: 0 };
+        }
+        fitting(delays)
+    }
+
+    fn charge(&self, delay: &Delay) -> Option<Charge> {
+        let remote = delay.remote?;
+        Some(match self.waiting {
+            Waiting::Suspended => Charge { suspended: remote, blocked: delay.local, executed: 0 },
+            Waiting::Virtual => Charge { suspended: 0, blocked: delay.local, executed: remote },
+        })
+    }
+}
+
+/// The highest priority of any user of a resource, plus one, and where; and the highest elsewhere.
+struct Ceilings(Vec<(u64, u32, u64)>);
+
+impl Ceilings {
+    fn of(tables: &Tables) -> Self {
+        let mut ceilings = vec![(0, u32::MAX, 0); tables.resource_count()];
+        for task in 0..tables.rows.len() {
+            let row = tables.rows[task];
+            let level = u64::from(row.priority) + 1;
+            for request in tables.asked(task) {
+                let (best, where_best, elsewhere) = &mut ceilings[request.resource as usize];
+                if row.cluster == *where_best {
+                    *best = level.max(*best);
+                } else if level > *best {
+                    (*elsewhere, *best, *where_best) = (*best, level, row.cluster);
+                } else {
+                    *elsewhere = level.max(*elsewhere);
+                }
+            }
+        }
+        Self(ceilings)
+    }
+
+    /// As seen from `cluster`; 0 where nobody else uses it.
+    fn seen_from(&self, cluster: u32, resource: u32) -> u64 {
+        let (best, where_best, elsewhere) = self.0[resource as usize];
+        if where_best == cluster { elsewhere } else { best }
+    }
+}
+
+/// W of each request, in the order of the tables.
+fn section_responses(tables: &Tables, ceilings: &Ceilings) -> Vec<u64> {
+    let asked = tables.all_asked();
+    let mut responses = vec![0; asked.len()];
+    // Of one processor: each request's ceiling and place, the highest first; the longest section so far of each task, and their sum.
+    let mut keys: Vec<u64> = Vec::with_capacity(asked.len());
+    let mut of_places = vec![0_u32; asked.len()];
+    let mut longest = vec![0_u64; tables.rows.len()];
+    for cluster in 0..tables.cluster_count() {
+        keys.clear();
+        for &task in tables.cluster(cluster) {
+            for place in tables.asked_range(task as usize) {
+                // At most 2^32.
+                let ceiling = ceilings.seen_from(cluster as u32, asked[place].resource);
+                keys.push(((SEEN_MAX - ceiling) << PLACE_BITS) | place as u64);
+                of_places[place] = task;
+            }
+        }
+        keys.sort_unstable();
+        let mut sum = 0_u64;
+        for equals in keys.chunk_by(|a, b| a >> PLACE_BITS == b >> PLACE_BITS) {
+            let place = |key: &u64| (*key & ((1 << PLACE_BITS) - 1)) as usize;
+            for place in equals.iter().map(place) {
+                let (longest, length) = (&mut longest[of_places[place] as usize], asked[place].length);
+                if length > *longest {
+                    sum = sum.saturating_add(length - *longest);
+                    *longest = length;
+                }
+            }
+            for place in equals.iter().map(place) {
+                let others = if sum == u64::MAX { sum } else { sum - longest[of_places[place] as usize] };
+                responses[place] = others.saturating_add(asked[place].length);
+            }
+        }
+    }
+    responses
+}
+
+/// For the place of a request in a key.
+const PLACE_BITS: u32 = 31;
+
+/// The highest ceiling.
+const SEEN_MAX: u64 = 1 << 32;
+
+/// Where each resource's sections begin, all sections by resource, the most urgent task's first, and for each request: how many sections of tasks no
+/// less urgent there are on its resource, its own included, and the longest of the others.
+fn by_urgency(tables: &Tables, responses: &[u64]) -> (Vec<u32>, Vec<Section>, Vec<(u32, u64)>) {
+    let resources = tables.resource_count();
+    let mut begins = vec![0_u32; resources + 1];
+    for request in tables.all_asked() {
+        begins[request.resource as usize + 1] += 1;
+    }
+    for resource in 0..resources {
+        begins[resource + 1] += begins[resource];
+    }
+    let mut free = begins.clone();
+    let mut sections = vec![Section::default(); responses.len()];
+    for task in tables.by_priority() {
+        let priority = tables.rows[task as usize].priority;
+        for place in tables.asked_range(task as usize) {
+            let request = tables.all_asked()[place];
+            let response = responses[place];
+            let demand = response.saturating_mul(u64::from(request.count));
+            let free = &mut free[request.resource as usize];
+            sections[*free as usize] = Section { demand, response, task, priority, place: place as u32 };
+            *free += 1;
+        }
+    }
+    let mut below = vec![(0, 0); responses.len()];
+    for ends in begins.windows(2) {
+        let all = &sections[ends[0] as usize..ends[1] as usize];
+        let mut longest = 0;
+        let mut end = all.len();
+        for equals in all.chunk_by(|a, b| a.priority == b.priority).rev() {
+            for section in equals {
+                below[section.place as usize] = (end as u32, longest);
+            }
+            end -= equals.len();
+            longest = equals.iter().map(|section| section.response).max().unwrap_or(0).max(longest);
+        }
+    }
+    (begins, sections, below)
+}
+
+fn local(tables: &Tables, waiting: Waiting) -> Vec<u64> {
+    let mut local = vec![0; tables.rows.len()];
+    let longest = |task: &u32| tables.asked(*task as usize).iter().map(|request| request.length).max().unwrap_or(0);
+    for cluster in 0..tables.cluster_count() {
+        let priority = |task: &u32| tables.rows[*task as usize].priority;
+        let mut below = 0_u64;
+        for equals in tables.cluster(cluster).chunk_by(|a, b| priority(a) == priority(b)).rev() {
+            let sum = equals.iter().map(longest).fold(below, u64::saturating_add);
+            for task in equals {
+                let requests: u64 = tables.asked(*task as usize).iter().map(|request| u64::from(request.count)).sum();
+                let others = if sum == u64::MAX { sum } else { sum - longest(task) };
+                local[*task as usize] = match waiting {
+                    Waiting::Suspended => others.saturating_mul(requests + 1),
+                    Waiting::Virtual => others,
+                };
+            }
+            below = sum;
+        }
+    }
+    local
+}

@@ -1,0 +1,515 @@
+//! Spinlocks served in the order of requests, waiting and holding without preemption; and reader-writer spinlocks.
+//!
+//! Partitioned, clustered or (one cluster) global. All is charged before it happens ("holistic"): what a job spins is added to its execution.
+//! Brandenburg, Scheduling and locking in multiprocessor real-time operating systems, dissertation, 2011, chapters 5 and 6.
+//!
+//! ```text
+//! remote = sum over q, and clusters k, of the longest requests of others on k for q: at most N_{i,q} of each task, N_{i,q} c_k in all
+//! arrival = max over other tasks l on i's cluster, no more urgent, of the longest span of l
+//! ```
+//! c_k is the cluster's processors, less one on i's own cluster: one request of each other processor can be before i's. A span is one request's wait
+//! and its own section. Under partitioned scheduling this is the MSRP for global resources.
+//!
+//! Readers and writers: [`task_fair`] (order of requests; readers that are neighbours read together) and [`phase_fair`] (read and write phases
+//! alternate; Brandenburg, Anderson, Spin-based reader-writer synchronization for multiprocessor real-time systems, Real-Time Systems 46(1), 2010).
+
+use super::tables::{Arithmetic, Entry, Fits, Group, Grouping, Jobs, Saturates, Tables, Tally, least, longest};
+use super::{Charge, Delay, Platform, Protocol, fitting, once};
+use crate::{Demand, Failure, Sharer, Sharing};
+use std::hint::select_unpredictable;
+
+/// Under a FIFO spinlock, in the order of the tasks. For global scheduling all tasks are of one cluster, with all processors.
+///
+/// # Errors
+/// [`Failure::Unsupported`] where a task's cluster does not exist; [`Failure::Overload`] without processors; [`Failure::Overflow`].
+pub fn fifo(sharing: &Sharing, platform: Platform) -> Result<Vec<Delay>, Failure> {
+    once(&mut Fifo::new(sharing, platform)?, sharing.tasks.len())
+}
+
+/// The same for [`joint`](super::joint), under partitioned scheduling.
+#[derive(Debug)]
+pub struct Fifo {
+    tables: Tables,
+    /// Of each cluster.
+    processors: Vec<u64>,
+    remote: Vec<Tally>,
+    spans: Vec<Tally>,
+    /// Those where each cluster has one processor.
+    spans_of_each: Option<Vec<Tally>>,
+    jobs: Jobs,
+    /// Where resources of one processor are not locked by spinning: what each task can wait for them when it arrives.
+    ceilings: Option<Vec<u64>>,
+}
+
+impl Fifo {
+    /// # Errors
+    /// As [`fifo`].
+    pub fn new(sharing: &Sharing, platform: Platform) -> Result<Self, Failure> {
+        platform.holds(&sharing.tasks)?;
+        let tasks = &sharing.tasks;
+        let tables = Tables::new(tasks, |task| &tasks[task].requests, Grouping::Clusters)?;
+        let processors = processors(&tables, platform);
+        let spans = vec![Tally::default(); tasks.len()];
+        let partitioned = processors.iter().all(|processors| *processors == 1);
+        let spans_of_each = partitioned.then(|| spans_of_each(&tables, false));
+        let (jobs, remote) = (Jobs::new(tasks.len()), spans.clone());
+        Ok(Self { tables, processors, remote, spans, spans_of_each, jobs, ceilings: None })
+    }
+
+    /// The same, but resources of one processor are locked under the stack resource policy.
+    pub(crate) fn with_ceilings(sharing: &Sharing, interrupts: Option<u16>) -> Result<Self, Failure> {
+        let clusters = sharing.tasks.iter().map(|task| task.cluster.saturating_add(1)).max().unwrap_or(0);
+        let mut fifo = Self::new(sharing, Platform { clusters, processors: 1, interrupts })?;
+        fifo.ceilings = Some(ceilings(&fifo.tables));
+        fifo.spans_of_each = fifo.spans_of_each.map(|_| spans_of_each(&fifo.tables, true));
+        Ok(fifo)
+    }
+}
+
+impl Fifo {
+    /// All but what is at arrival.
+    fn remote<A: Arithmetic>(&mut self, delays: &mut [Delay]) {
+        let Self { tables, jobs, .. } = self;
+        let count = tables.rows.len();
+        for (task, delay) in delays.iter_mut().enumerate() {
+            let asked = tables.asked(task);
+            if !asked.is_empty() && tables.jobs(task, jobs) {
+                let jobs = jobs.of(task, count);
+                let (mut remote, mut span) = (Tally::default(), Tally::default());
+                if let Some(spans) = self.spans_of_each.as_ref().filter(|_| tables.responses[task] > 0) {
+                    let cluster = tables.rows[task].cluster;
+                    for asked in asked {
+                        let entries = tables.entries_of(asked.resource);
+                        remote.add(one_of_each::<A>(entries, jobs, cluster, u64::from(asked.count)));
+                    }
+                    span = spans[task];
+                } else {
+                    for asked in asked {
+                        if self.ceilings.is_some() && tables.groups(asked.resource).len() == 1 {
+                            continue;
+                        }
+                        let issued = u64::from(asked.count);
+                        let (wait, mut once) = waits::<A>(tables, &self.processors, jobs, task, asked.resource, issued);
+                        remote.add(wait);
+                        once.count::<A>(1, asked.length);
+                        span = span.max(once);
+                    }
+                }
+                (self.remote[task], self.spans[task]) = (remote, span);
+            }
+            *delay = Delay::new(self.remote[task], Tally::default(), Tally::default());
+        }
+    }
+}
+
+/// Resources of one processor: the longest section of a less urgent task there under a ceiling that is no less urgent, for each task.
+pub(crate) fn ceilings(tables: &Tables) -> Vec<u64> {
+    let mut longest = vec![0; tables.rows.len()];
+    for resource in 0..tables.resource_count() as u32 {
+        let [group] = tables.groups(resource) else { continue };
+        let entries = tables.entries(*group);
+        let priority = |task: u32| tables.rows[task as usize].priority;
+        let ceiling = entries.iter().map(|entry| priority(entry.task)).max().unwrap_or(0);
+        for &task in tables.cluster(group.cluster as usize).iter().rev() {
+            if priority(task) > ceiling {
+                break;
+            }
+            // The longest first.
+            let lower = entries.iter().find(|entry| entry.task != task && priority(entry.task) <= priority(task));
+            let own = &mut longest[task as usize];
+            *own = lower.map_or(0, |entry| entry.length).max(*own);
+        }
+    }
+    longest
+}
+
+impl Protocol for Fifo {
+    fn set_responses(&mut self, responses: &[u64]) -> Result<(), Failure> {
+        self.jobs.begin(responses.len());
+        self.tables.set_responses(responses)
+    }
+
+    fn delays(&mut self, delays: &mut [Delay]) -> Result<(), Failure> {
+        if self.tables.fits() {
+            self.remote::<Fits>(delays);
+        } else {
+            self.remote::<Saturates>(delays);
+        }
+        at_arrival(&self.tables, &self.spans, delays);
+        for (delay, ceiling) in delays.iter_mut().zip(self.ceilings.iter().flatten()) {
+            delay.arrival = delay.arrival.max(*ceiling);
+        }
+        fitting(delays)
+    }
+
+    fn charge(&self, delay: &Delay) -> Option<Charge> {
+        Some(Charge { suspended: 0, blocked: delay.arrival, executed: delay.remote? })
+    }
+}
+
+/// Processors that execute jobs, of each cluster.
+pub(crate) fn processors(tables: &Tables, platform: Platform) -> Vec<u64> {
+    tables.cluster_ids.iter().map(|cluster| platform.parallelism(*cluster)).collect()
+}
+
+/// Requests of a cluster that one request of `task` can find before it.
+#[inline]
+fn before(tables: &Tables, processors: &[u64], task: usize, group: Group) -> u64 {
+    let own = tables.rows[task].cluster == group.cluster;
+    processors[group.cluster as usize].saturating_sub(u64::from(own))
+}
+
+/// How long `task` waits for a resource in `issued` requests, where each cluster has one processor.
+#[inline]
+fn one_of_each<A: Arithmetic>(entries: &[Entry], jobs: &[u64], cluster: u32, issued: u64) -> Tally {
+    let (mut length, mut count, mut left) = (0, 0, 0);
+    for entry in entries {
+        let most = select_unpredictable(entry.cluster == cluster, 0, issued);
+        left = select_unpredictable(entry.leads, most, left);
+        let requests = least(A::mul(jobs[entry.task as usize], u64::from(entry.count)), left);
+        left = left.wrapping_sub(requests);
+        length = A::add(length, A::mul(requests, entry.length));
+        count = A::add(count, requests);
+    }
+    Tally { length, requests: count }
+}
+
+/// The longest span of each task, where each cluster has one processor and each task a job: always the same.
+fn spans_of_each(tables: &Tables, ceilings: bool) -> Vec<Tally> {
+    let mut spans = vec![Tally::default(); tables.rows.len()];
+    for resource in 0..tables.resource_count() as u32 {
+        let groups = tables.groups(resource);
+        if ceilings && groups.len() == 1 {
+            continue;
+        }
+        let longest = |group: &Group| tables.entries(*group)[0].length;
+        let sum = groups.iter().map(longest).fold(0, u64::saturating_add);
+        for group in groups {
+            let others = if sum == u64::MAX { sum } else { sum - longest(group) };
+            for entry in tables.entries(*group) {
+                let span = Tally { length: others.saturating_add(entry.length), requests: groups.len() as u64 };
+                let its = &mut spans[entry.task as usize];
+                *its = span.max(*its);
+            }
+        }
+    }
+    spans
+}
+
+/// How long `task` waits for a resource in `issued` requests, and in one of them.
+#[inline]
+fn waits<A: Arithmetic>(
+    tables: &Tables,
+    processors: &[u64],
+    jobs: &[u64],
+    task: usize,
+    resource: u32,
+    issued: u64,
+) -> (Tally, Tally) {
+    let (mut all, mut once) = (Tally::default(), Tally::default());
+    for group in tables.groups(resource) {
+        let entries = tables.entries(*group);
+        let processors = before(tables, processors, task, *group);
+        if processors > 0 {
+            all.add(longest::<A>(entries, task, jobs, issued.saturating_mul(processors), issued));
+            once.add(longest::<A>(entries, task, jobs, processors, 1));
+        }
+    }
+    (all, once)
+}
+
+/// Adds to each task what it waits for when it arrives: the longest span of another task on its cluster that is no more urgent.
+pub(crate) fn at_arrival(tables: &Tables, spans: &[Tally], delays: &mut [Delay]) {
+    for cluster in 0..tables.cluster_count() {
+        let tasks = tables.cluster(cluster);
+        let priority = |place: usize| tables.rows[tasks[place] as usize].priority;
+        // The longest of those less urgent.
+        let mut below = Tally::default();
+        let mut end = tasks.len();
+        while end > 0 {
+            let mut begin = end - 1;
+            while begin > 0 && priority(begin - 1) == priority(end - 1) {
+                begin -= 1;
+            }
+            let equals = &tasks[begin..end];
+            for &task in equals {
+                let others = equals.iter().filter(|other| **other != task).map(|other| spans[*other as usize]);
+                let arrival = others.max().unwrap_or_default().max(below);
+                let delay = &mut delays[task as usize];
+                delay.arrival = arrival.length;
+                delay.requests = delay.requests.saturating_add(arrival.requests);
+            }
+            below = equals.iter().map(|task| spans[*task as usize]).max().unwrap_or_default().max(below);
+            end = begin;
+        }
+    }
+}
+
+/// Tasks that read and write.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct ReadersWriters {
+    /// Their requests are what they write.
+    pub tasks: Vec<Sharer>,
+    /// What each of them reads.
+    pub reads: Vec<Vec<Demand>>,
+}
+
+impl ReadersWriters {
+    fn is_whole(&self) -> Result<(), Failure> {
+        if self.reads.len() == self.tasks.len() {
+            Ok(())
+        } else {
+            let task = self.reads.len().min(self.tasks.len());
+            Err(Failure::Unsupported { task, what: "it is not said what it reads" })
+        }
+    }
+
+    /// Each task's resources, with what it writes and reads there.
+    fn accesses(&self, task: usize) -> Vec<Access> {
+        let mut accesses: Vec<Access> = self.tasks[task]
+            .requests
+            .iter()
+            .map(|write| Access {
+                resource: write.resource,
+                writes: u64::from(write.count),
+                write_length: write.length,
+                reads: 0,
+                read_length: 0,
+            })
+            .collect();
+        for read in &self.reads[task] {
+            let (reads, read_length) = (u64::from(read.count), read.length);
+            match accesses.iter_mut().find(|access| access.resource == read.resource) {
+                Some(access) => (access.reads, access.read_length) = (reads, read_length),
+                None => {
+                    accesses.push(Access { resource: read.resource, writes: 0, write_length: 0, reads, read_length });
+                }
+            }
+        }
+        accesses.retain(|access| access.writes + access.reads > 0);
+        accesses
+    }
+
+    /// As if nobody could read together.
+    fn as_mutexes(&self) -> Result<Vec<Vec<Demand>>, Failure> {
+        let demand = |access: &Access| {
+            let count = u32::try_from(access.writes + access.reads).map_err(|_| Failure::Overflow)?;
+            let write_length = if access.writes > 0 { access.write_length } else { 0 };
+            let read_length = if access.reads > 0 { access.read_length } else { 0 };
+            Ok(Demand { resource: access.resource, count, length: write_length.max(read_length) })
+        };
+        (0..self.tasks.len()).map(|task| self.accesses(task).iter().map(demand).collect()).collect()
+    }
+}
+
+/// What a task does with a resource.
+#[derive(Clone, Copy, Debug)]
+struct Access {
+    resource: u16,
+    writes: u64,
+    write_length: u64,
+    reads: u64,
+    read_length: u64,
+}
+
+/// Under a phase-fair reader-writer spinlock, in the order of the tasks.
+///
+/// ```text
+/// writers: of each cluster the longest writes, at most reads + writes of each task, reads + writes c_k in all
+/// readers: as many phases as writers, and one more for each own write; at most reads + writes (m - 1); the longest reads of other processors
+/// ```
+///
+/// # Errors
+/// As [`fifo`].
+pub fn phase_fair(sharing: &ReadersWriters, platform: Platform) -> Result<Vec<Delay>, Failure> {
+    let (tables, reads) = of_readers_writers(sharing, platform)?;
+    let parallel = processors(&tables, platform);
+    let processors = u64::from(platform.clusters) * u64::from(platform.processors);
+    let mut jobs = Jobs::new(sharing.tasks.len());
+    let mut wait = |task: usize, access: Access, writes: u64, reads_issued: u64| {
+        tables.jobs(task, &mut jobs);
+        let jobs = jobs.of(task, sharing.tasks.len());
+        let mut wait = Tally::default();
+        if let Some(place) = tables.resource(access.resource) {
+            for group in tables.groups(place) {
+                let c = before(&tables, &parallel, task, *group);
+                if c > 0 {
+                    let (total, each) = (reads_issued.saturating_add(writes.saturating_mul(c)), reads_issued + writes);
+                    wait.add(longest::<Saturates>(tables.entries(*group), task, jobs, total, each));
+                }
+            }
+        }
+        let most = reads_issued.saturating_add(writes.saturating_mul(processors.saturating_sub(1)));
+        let phases = wait.requests.saturating_add(writes).min(most);
+        if let Some(place) = reads.resource(access.resource) {
+            let cluster = reads.rows[task].cluster;
+            let mut left = phases;
+            for entry in reads.entries_of(place) {
+                // On a cluster of one processor nobody reads while the task waits.
+                let other = entry.task as usize;
+                if other == task || (platform.processors == 1 && reads.rows[other].cluster == cluster) {
+                    continue;
+                }
+                let requests = jobs[other].saturating_mul(u64::from(entry.count)).min(left);
+                wait.count::<Saturates>(requests, entry.length);
+                left -= requests;
+                if left == 0 {
+                    break;
+                }
+            }
+        }
+        wait
+    };
+    readers_writers(sharing, &tables, |task, access| {
+        let all = wait(task, access, access.writes, access.reads);
+        let mut span = Tally::default();
+        if access.writes > 0 {
+            let mut once = wait(task, access, 1, 0);
+            once.count::<Saturates>(1, access.write_length);
+            span = span.max(once);
+        }
+        if access.reads > 0 {
+            let mut once = wait(task, access, 0, 1);
+            once.count::<Saturates>(1, access.read_length);
+            span = span.max(once);
+        }
+        (all, span)
+    })
+}
+
+/// Under a task-fair reader-writer spinlock, in the order of the tasks.
+///
+/// Writers as under [`fifo`], each with a read phase before it; where that is more than if all requests were writes, the latter.
+///
+/// # Errors
+/// As [`fifo`].
+pub fn task_fair(sharing: &ReadersWriters, platform: Platform) -> Result<Vec<Delay>, Failure> {
+    let (tables, reads) = of_readers_writers(sharing, platform)?;
+    let mutexes = sharing.as_mutexes()?;
+    let mutexes = Tables::new(&sharing.tasks, |task| &mutexes[task], Grouping::Clusters)?;
+    let processors = processors(&tables, platform);
+    let mut of_clusters = vec![0; reads.cluster_count()];
+    let mut readers = |jobs: &[u64], task: usize, access: Access, issued: u64, phases: u64| {
+        let Some(place) = reads.resource(access.resource) else { return Tally::default() };
+        let per_task = phases.min(issued);
+        let c = u64::from(platform.processors);
+        of_clusters.fill(issued.saturating_mul(c));
+        of_clusters[reads.rows[task].cluster as usize] = issued.saturating_mul(c - 1);
+        let others = reads.entries_of(place).iter().filter(|entry| entry.task as usize != task);
+        let mut left = phases;
+        let mut tally = Tally::default();
+        for entry in others {
+            let of_cluster = &mut of_clusters[reads.rows[entry.task as usize].cluster as usize];
+            let most = per_task.min(*of_cluster).min(left);
+            if most > 0 {
+                let requests = jobs[entry.task as usize].saturating_mul(u64::from(entry.count)).min(most);
+                tally.count::<Saturates>(requests, entry.length);
+                *of_cluster -= requests;
+                left -= requests;
+            }
+        }
+        tally
+    };
+    let mut jobs = Jobs::new(sharing.tasks.len());
+    readers_writers(sharing, &tables, |task, access| {
+        tables.jobs(task, &mut jobs);
+        let jobs = jobs.of(task, sharing.tasks.len());
+        let issued = access.writes + access.reads;
+        let of = |tables: &Tables| match tables.resource(access.resource) {
+            Some(place) => waits::<Saturates>(tables, &processors, jobs, task, place, issued),
+            None => Default::default(),
+        };
+        let (mutex, mut mutex_once) = of(&mutexes);
+        let own = |is: u64, length: u64| if is > 0 { length } else { 0 };
+        let (write_length, read_length) =
+            (own(access.writes, access.write_length), own(access.reads, access.read_length));
+        mutex_once.count::<Saturates>(1, write_length.max(read_length));
+        let (writers, writers_once) = of(&tables);
+        let mut all = writers;
+        all.add(readers(jobs, task, access, issued, writers.requests.saturating_add(access.writes)));
+        let mut own_phase = Tally::default();
+        if access.writes > 0 {
+            let mut once = readers(jobs, task, access, 1, writers.requests.saturating_add(1));
+            once.count::<Saturates>(1, write_length);
+            own_phase = own_phase.max(once);
+        }
+        if access.reads > 0 {
+            let mut once = readers(jobs, task, access, 1, writers.requests);
+            once.count::<Saturates>(1, read_length);
+            own_phase = own_phase.max(once);
+        }
+        let mut once = writers_once;
+        once.add(own_phase);
+        (all.min(mutex), once.min(mutex_once))
+    })
+}
+
+/// Writes by cluster, and reads together.
+fn of_readers_writers(sharing: &ReadersWriters, platform: Platform) -> Result<(Tables, Tables), Failure> {
+    sharing.is_whole()?;
+    platform.holds(&sharing.tasks)?;
+    let tasks = &sharing.tasks;
+    Ok((
+        Tables::new(tasks, |task| &tasks[task].requests, Grouping::Clusters)?,
+        Tables::new(tasks, |task| &sharing.reads[task], Grouping::Together)?,
+    ))
+}
+
+/// Sums up what `wait` says of each task and resource: the wait in all requests, and the longest span of one.
+fn readers_writers(
+    sharing: &ReadersWriters,
+    tables: &Tables,
+    mut wait: impl FnMut(usize, Access) -> (Tally, Tally),
+) -> Result<Vec<Delay>, Failure> {
+    let mut delays = Vec::with_capacity(sharing.tasks.len());
+    let mut spans = Vec::with_capacity(sharing.tasks.len());
+    for task in 0..sharing.tasks.len() {
+        let (mut remote, mut span) = (Tally::default(), Tally::default());
+        for access in sharing.accesses(task) {
+            let (all, once) = wait(task, access);
+            remote.add(all);
+            span = span.max(once);
+        }
+        delays.push(Delay::new(remote, Tally::default(), Tally::default()));
+        spans.push(span);
+    }
+    at_arrival(tables, &spans, &mut delays);
+    fitting(&delays)?;
+    Ok(delays)
+}
+
+/// The longest of what `entries`, at most as many of each as `limits` says, can delay: `total` of them.
+pub(crate) fn longest_limited(limited: &mut [(Entry, u64)], total: u64) -> Tally {
+    limited.sort_unstable_by_key(|(entry, _)| std::cmp::Reverse(entry.length));
+    let mut tally = Tally::default();
+    let mut left = total;
+    for (entry, limit) in limited {
+        let requests = left.min(*limit);
+        tally.count::<Saturates>(requests, entry.length);
+        left -= requests;
+    }
+    tally
+}
+
+/// Which requests can be before `issued` of `task`'s, and how many of each.
+pub(crate) fn candidates(
+    tables: &Tables,
+    processors: &[u64],
+    jobs: &[u64],
+    task: usize,
+    resource: u32,
+    issued: u64,
+    into: &mut Vec<(Entry, u64)>,
+) {
+    into.clear();
+    for group in tables.groups(resource) {
+        let mut left = issued.saturating_mul(before(tables, processors, task, *group));
+        for entry in tables.entries(*group).iter().filter(|entry| entry.task as usize != task) {
+            let requests = jobs[entry.task as usize].saturating_mul(u64::from(entry.count)).min(issued).min(left);
+            if requests > 0 {
+                into.push((*entry, requests));
+            }
+            left -= requests;
+        }
+    }
+}

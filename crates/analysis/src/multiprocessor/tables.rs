@@ -1,0 +1,577 @@
+//! What all bounds read: tasks by processor, requests by resource, made once for a set of tasks.
+
+use super::divisor::{Divisor, SHORT};
+use crate::{Demand, Failure, Sharer};
+use std::ops::Range;
+
+/// The longest time, so that three of them add up.
+pub(crate) const TIME_MAX: u64 = u64::MAX / 4;
+
+/// How numbers are added up. Where all sums are known to fit, without looking; else one that does not fit becomes `u64::MAX`, and stays.
+pub(crate) trait Arithmetic: Copy {
+    fn add(a: u64, b: u64) -> u64;
+    fn mul(a: u64, b: u64) -> u64;
+}
+
+/// All sums fit: see [`Tables::fits`].
+#[derive(Clone, Copy)]
+pub(crate) struct Fits;
+
+/// Some may not.
+#[derive(Clone, Copy)]
+pub(crate) struct Saturates;
+
+impl Arithmetic for Fits {
+    #[inline]
+    fn add(a: u64, b: u64) -> u64 {
+        debug_assert!(a.checked_add(b).is_some());
+        a.wrapping_add(b)
+    }
+
+    #[inline]
+    fn mul(a: u64, b: u64) -> u64 {
+        debug_assert!(a.checked_mul(b).is_some());
+        a.wrapping_mul(b)
+    }
+}
+
+impl Arithmetic for Saturates {
+    #[inline]
+    fn add(a: u64, b: u64) -> u64 {
+        a.saturating_add(b)
+    }
+
+    #[inline]
+    fn mul(a: u64, b: u64) -> u64 {
+        a.saturating_mul(b)
+    }
+}
+
+/// The lesser, without a branch: in these loops either is as likely.
+#[inline]
+pub(crate) fn least(a: u64, b: u64) -> u64 {
+    std::hint::select_unpredictable(a < b, a, b)
+}
+
+/// Sections of others that delay a task: how long in sum, and how many. A number that does not fit is `u64::MAX`, and stays.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Default)]
+pub(crate) struct Tally {
+    pub(crate) length: u64,
+    pub(crate) requests: u64,
+}
+
+impl Tally {
+    #[inline]
+    pub(crate) fn count<A: Arithmetic>(&mut self, requests: u64, length: u64) {
+        self.length = A::add(self.length, A::mul(requests, length));
+        self.requests = A::add(self.requests, requests);
+    }
+
+    #[inline]
+    pub(crate) fn add(&mut self, other: Self) {
+        self.length = self.length.saturating_add(other.length);
+        self.requests = self.requests.saturating_add(other.requests);
+    }
+}
+
+/// How often jobs of a task can come: its period, and what it adds to an interval.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Arrivals {
+    period: Divisor,
+    /// R + T - 1.
+    carry: u64,
+}
+
+impl Arrivals {
+    /// Jobs that can be there in an interval of `t`, wherever it lies: `ceil((t + R) / T)`.
+    #[inline]
+    pub(crate) fn jobs(self, t: u64) -> u64 {
+        self.period.floor(t.wrapping_add(self.carry))
+    }
+}
+
+/// A task's request for one resource, in one of the tables.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Entry {
+    /// L.
+    pub(crate) length: u64,
+    pub(crate) task: u32,
+    /// N; above 0.
+    pub(crate) count: u32,
+    /// Its group's.
+    pub(crate) cluster: u32,
+    /// It is its group's first, and longest.
+    pub(crate) leads: bool,
+}
+
+/// The requests of one cluster's tasks for one resource.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Group {
+    /// Which; its place among those that have tasks.
+    pub(crate) cluster: u32,
+    first: u32,
+    last: u32,
+}
+
+/// How many jobs of each task an interval meets. A bound that is computed anew for other response times does not change where these do not.
+#[derive(Debug)]
+pub(crate) struct Jobs {
+    /// For one task, or for all.
+    rows: Vec<u64>,
+    all: bool,
+    /// How often response times were set.
+    rounds: u32,
+}
+
+/// Up to so many tasks the jobs are kept.
+const KEPT_MAX: usize = 512;
+
+impl Jobs {
+    pub(crate) fn new(tasks: usize) -> Self {
+        Self { rows: vec![0; tasks], all: false, rounds: 0 }
+    }
+
+    /// Response times are other ones from now on.
+    pub(crate) fn begin(&mut self, tasks: usize) {
+        self.rounds = self.rounds.saturating_add(1);
+        // A bound for one set of response times needs no more than one row.
+        if self.rounds == 2 && tasks <= KEPT_MAX {
+            self.rows = vec![u64::MAX; tasks * tasks];
+            self.all = true;
+        }
+    }
+
+    /// Of the task that was last put down, where there are `tasks`.
+    #[inline]
+    pub(crate) fn of(&self, task: usize, tasks: usize) -> &[u64] {
+        let row = if self.all { task * tasks } else { 0 };
+        &self.rows[row..row + tasks]
+    }
+}
+
+/// A task, as the tables know it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Row {
+    pub(crate) priority: u32,
+    /// Its place among those that have tasks.
+    pub(crate) cluster: u32,
+    first: u32,
+    last: u32,
+}
+
+/// What a task asks of a resource: its place among those asked for.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Asked {
+    pub(crate) length: u64,
+    pub(crate) resource: u32,
+    pub(crate) count: u32,
+}
+
+/// Which requests for a resource stand together.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Grouping {
+    /// Those of one cluster.
+    Clusters,
+    /// All.
+    Together,
+}
+
+/// Tasks and requests in order.
+#[derive(Debug)]
+pub(crate) struct Tables {
+    pub(crate) rows: Vec<Row>,
+    pub(crate) arrivals: Vec<Arrivals>,
+    /// R.
+    pub(crate) responses: Vec<u64>,
+    asked: Vec<Asked>,
+    /// By resource, then by cluster, then the longest first.
+    entries: Vec<Entry>,
+    /// By resource.
+    groups: Vec<Group>,
+    /// Where each resource's groups begin; one more than there are resources.
+    resources: Vec<u32>,
+    /// Tasks by cluster, the most urgent first.
+    pub(crate) order: Vec<u32>,
+    /// Where each cluster begins in `order`; one more than there are clusters.
+    clusters: Vec<u32>,
+    /// The caller's number of each cluster.
+    pub(crate) cluster_ids: Vec<u16>,
+    /// The place of each of the caller's resources.
+    resource_places: Vec<u32>,
+    /// The sum of N L, and of N, of all requests.
+    demand: Tally,
+    /// No sum over all requests of all jobs that meet the longest response time comes near the greatest number.
+    fits: bool,
+    /// Intervals up to the longest response time have short divisions.
+    short: bool,
+}
+
+const NOWHERE: u32 = u32::MAX;
+
+impl Tables {
+    /// Of `tasks` whose requests are what `requests` says, each with the response time it has.
+    pub(crate) fn new<'a>(
+        tasks: &'a [Sharer],
+        requests: impl Fn(usize) -> &'a [Demand],
+        grouping: Grouping,
+    ) -> Result<Self, Failure> {
+        if tasks.len() > i32::MAX as usize {
+            return Err(Failure::Overflow);
+        }
+        let (order, clusters, cluster_ids, mut rows) = by_cluster(tasks);
+        let mut arrivals = Vec::with_capacity(tasks.len());
+        let mut responses = Vec::with_capacity(tasks.len());
+        for (index, task) in tasks.iter().enumerate() {
+            if task.period == 0 {
+                return Err(Failure::Unsupported { task: index, what: "its period is 0" });
+            }
+            if task.period > TIME_MAX || task.response > TIME_MAX {
+                return Err(Failure::Overflow);
+            }
+            arrivals.push(Arrivals { period: Divisor::new(task.period), carry: task.response + (task.period - 1) });
+            responses.push(task.response);
+        }
+
+        // Requests by task, with the resources' places; how many tasks ask for each.
+        let (mut highest, mut all) = (0, 0);
+        for index in 0..tasks.len() {
+            let demands = requests(index);
+            all += demands.len();
+            for demand in demands {
+                highest = highest.max(usize::from(demand.resource) + 1);
+            }
+        }
+        if all > i32::MAX as usize {
+            return Err(Failure::Overflow);
+        }
+        let mut resource_places = vec![NOWHERE; highest];
+        let mut asked = Vec::with_capacity(all);
+        let mut demand_of_all = Tally::default();
+        // For each place: how many ask, and who was the last.
+        let mut askers: Vec<(u32, u32)> = Vec::with_capacity(highest.min(all));
+        for (index, row) in rows.iter_mut().enumerate() {
+            row.first = asked.len() as u32;
+            for demand in requests(index) {
+                if demand.count == 0 {
+                    continue;
+                }
+                let place = &mut resource_places[usize::from(demand.resource)];
+                if *place == NOWHERE {
+                    *place = askers.len() as u32;
+                    askers.push((0, NOWHERE));
+                }
+                let (count, last) = &mut askers[*place as usize];
+                if *last == index as u32 {
+                    return Err(Failure::Unsupported { task: index, what: "it names one resource twice" });
+                }
+                (*count, *last) = (*count + 1, index as u32);
+                demand_of_all.count::<Saturates>(u64::from(demand.count), demand.length);
+                asked.push(Asked { length: demand.length, resource: *place, count: demand.count });
+            }
+            row.last = asked.len() as u32;
+        }
+
+        // Requests by resource: room for each, then filled in the clusters' order.
+        let mut next = 0;
+        for (count, _) in &mut askers {
+            let here = *count;
+            *count = next;
+            next += here;
+        }
+        let mut entries = vec![Entry::default(); asked.len()];
+        for &task in &order {
+            let row = rows[task as usize];
+            for request in &asked[row.first as usize..row.last as usize] {
+                let (free, _) = &mut askers[request.resource as usize];
+                let Asked { length, count, .. } = *request;
+                entries[*free as usize] = Entry { length, task, count, cluster: row.cluster, leads: false };
+                *free += 1;
+            }
+        }
+        let mut groups = Vec::with_capacity(entries.len());
+        let mut resources = Vec::with_capacity(askers.len() + 1);
+        let mut first = 0;
+        for &(last, _) in &askers {
+            resources.push(groups.len() as u32);
+            while first < last {
+                let cluster = rows[entries[first as usize].task as usize].cluster;
+                let mut end = last;
+                if grouping == Grouping::Clusters {
+                    end = first + 1;
+                    while end < last && rows[entries[end as usize].task as usize].cluster == cluster {
+                        end += 1;
+                    }
+                }
+                if end - first > 1 {
+                    longest_first(&mut entries[first as usize..end as usize]);
+                }
+                entries[first as usize].leads = true;
+                groups.push(Group { cluster, first, last: end });
+                first = end;
+            }
+        }
+        resources.push(groups.len() as u32);
+        let mut tables = Self {
+            rows,
+            arrivals,
+            responses,
+            asked,
+            entries,
+            groups,
+            resources,
+            order,
+            clusters,
+            cluster_ids,
+            resource_places,
+            demand: demand_of_all,
+            fits: false,
+            short: false,
+        };
+        tables.look();
+        Ok(tables)
+    }
+
+    /// Sees whether sums of what all requests take, in an interval as long as any response time, can be added up without looking, and whether
+    /// divisions are short.
+    fn look(&mut self) {
+        let longest = self.responses.iter().copied().max().unwrap_or(0);
+        let shortest = self.arrivals.iter().map(|arrivals| arrivals.period.by()).min().unwrap_or(1);
+        let jobs = 2 * longest / shortest + 2;
+        // A bound counts no request more often than this, nor one for each of its own.
+        const TIMES: u64 = 16;
+        let most = |sum: u64| jobs.checked_mul(sum).is_some_and(|product| product < i64::MAX as u64 / TIMES);
+        self.fits = most(self.demand.length) && most(self.demand.requests);
+        let short = |arrivals: &Arrivals| arrivals.period.is_short() && longest + arrivals.carry < SHORT;
+        self.short = self.arrivals.iter().all(short);
+    }
+
+    /// See [`Fits`].
+    pub(crate) fn fits(&self) -> bool {
+        self.fits
+    }
+
+    /// Puts other response times in the place of those the tasks came with.
+    pub(crate) fn set_responses(&mut self, responses: &[u64]) -> Result<(), Failure> {
+        if responses.len() != self.rows.len() || responses.iter().any(|response| *response > TIME_MAX) {
+            return Err(Failure::Overflow);
+        }
+        self.responses.copy_from_slice(responses);
+        for (arrivals, response) in self.arrivals.iter_mut().zip(responses) {
+            arrivals.carry = response + (arrivals.period.by() - 1);
+        }
+        self.look();
+        Ok(())
+    }
+
+    /// What `task` asks for, in its own order.
+    #[inline]
+    pub(crate) fn asked(&self, task: usize) -> &[Asked] {
+        let row = &self.rows[task];
+        &self.asked[row.first as usize..row.last as usize]
+    }
+
+    /// Where in [`Tables::all_asked`] that is.
+    #[inline]
+    pub(crate) fn asked_range(&self, task: usize) -> Range<usize> {
+        self.rows[task].first as usize..self.rows[task].last as usize
+    }
+
+    pub(crate) fn all_asked(&self) -> &[Asked] {
+        &self.asked
+    }
+
+    /// Who asks for a resource, by groups.
+    #[inline]
+    pub(crate) fn groups(&self, resource: u32) -> &[Group] {
+        let resource = resource as usize;
+        &self.groups[self.resources[resource] as usize..self.resources[resource + 1] as usize]
+    }
+
+    #[inline]
+    pub(crate) fn entries(&self, group: Group) -> &[Entry] {
+        &self.entries[group.first as usize..group.last as usize]
+    }
+
+    /// All entries of a resource; in one order only where they are all together.
+    #[inline]
+    pub(crate) fn entries_of(&self, resource: u32) -> &[Entry] {
+        match self.groups(resource) {
+            [] => &[],
+            [first, rest @ ..] => {
+                &self.entries[first.first as usize..rest.last().map_or(first.last, |group| group.last) as usize]
+            }
+        }
+    }
+
+    pub(crate) fn resource_count(&self) -> usize {
+        self.resources.len() - 1
+    }
+
+    pub(crate) fn cluster_count(&self) -> usize {
+        self.cluster_ids.len()
+    }
+
+    /// Tasks of a cluster, the most urgent first.
+    #[inline]
+    pub(crate) fn cluster(&self, cluster: usize) -> &[u32] {
+        &self.order[self.cluster_range(cluster)]
+    }
+
+    /// Where they are in `order`.
+    #[inline]
+    pub(crate) fn cluster_range(&self, cluster: usize) -> Range<usize> {
+        self.clusters[cluster] as usize..self.clusters[cluster + 1] as usize
+    }
+
+    /// The place of the caller's resource, if anybody asks for it.
+    #[inline]
+    pub(crate) fn resource(&self, id: u16) -> Option<u32> {
+        self.resource_places.get(usize::from(id)).copied().filter(|place| *place != NOWHERE)
+    }
+
+    /// Puts down how many jobs each task has while `task` is pending. Whether that is not what it was before.
+    #[inline]
+    pub(crate) fn jobs(&self, task: usize, jobs: &mut Jobs) -> bool {
+        let t = self.responses[task];
+        let count = self.arrivals.len();
+        let row = if jobs.all { task * count } else { 0 };
+        let into = &mut jobs.rows[row..row + count];
+        let mut differs = 0;
+        if self.short {
+            for (jobs, its) in into.iter_mut().zip(&self.arrivals) {
+                let now = its.period.floor_short(t.wrapping_add(its.carry));
+                differs |= *jobs ^ now;
+                *jobs = now;
+            }
+        } else {
+            for (jobs, its) in into.iter_mut().zip(&self.arrivals) {
+                let now = its.jobs(t);
+                differs |= *jobs ^ now;
+                *jobs = now;
+            }
+        }
+        !jobs.all || differs != 0
+    }
+
+    /// All tasks, the most urgent first.
+    pub(crate) fn by_priority(&self) -> Vec<u32> {
+        let mut keys: Vec<u64> = Vec::with_capacity(self.rows.len());
+        keys.extend(self.rows.iter().zip(0..).map(|(row, task)| u64::from(!row.priority) << 32 | task));
+        keys.sort_unstable();
+        keys.into_iter().map(|key| key as u32).collect()
+    }
+}
+
+/// The most that requests of `entries`, the longest first, can delay `but` where tasks have so many `jobs`: at most `total` of them, at
+/// most `each` of one entry.
+#[inline]
+pub(crate) fn longest<A: Arithmetic>(entries: &[Entry], but: usize, jobs: &[u64], total: u64, each: u64) -> Tally {
+    let mut tally = Tally::default();
+    let mut left = total;
+    for entry in entries {
+        if entry.task as usize != but {
+            let requests = least(A::mul(jobs[entry.task as usize], u64::from(entry.count)), least(each, left));
+            tally.count::<A>(requests, entry.length);
+            left = left.wrapping_sub(requests);
+            if left == 0 {
+                break;
+            }
+        }
+    }
+    debug_assert!(entries.is_sorted_by(|a, b| a.length >= b.length));
+    tally
+}
+
+/// Tasks by cluster, the most urgent first; where each cluster begins; its number; the tasks' rows.
+fn by_cluster(tasks: &[Sharer]) -> (Vec<u32>, Vec<u32>, Vec<u16>, Vec<Row>) {
+    let highest = tasks.iter().map(|task| usize::from(task.cluster) + 1).max().unwrap_or(0);
+    let mut places = vec![0_u32; highest];
+    for task in tasks {
+        places[usize::from(task.cluster)] += 1;
+    }
+    let mut clusters = Vec::with_capacity(highest.min(tasks.len()) + 1);
+    let mut ids = Vec::with_capacity(highest.min(tasks.len()));
+    let mut next = 0;
+    for (id, place) in places.iter_mut().enumerate() {
+        let here = *place;
+        if here > 0 {
+            *place = ids.len() as u32;
+            clusters.push(next);
+            ids.push(id as u16);
+            next += here;
+        }
+    }
+    let mut free = clusters.clone();
+    clusters.push(next);
+    let mut order = vec![0; tasks.len()];
+    let mut rows = Vec::with_capacity(tasks.len());
+    for (index, task) in tasks.iter().enumerate() {
+        let cluster = places[usize::from(task.cluster)];
+        rows.push(Row { priority: task.priority, cluster, first: 0, last: 0 });
+        order[free[cluster as usize] as usize] = index as u32;
+        free[cluster as usize] += 1;
+    }
+    for ends in clusters.windows(2) {
+        order[ends[0] as usize..ends[1] as usize].sort_by_key(|task| std::cmp::Reverse(rows[*task as usize].priority));
+    }
+    (order, clusters, ids, rows)
+}
+
+fn longest_first(entries: &mut [Entry]) {
+    entries.sort_unstable_by_key(|entry| std::cmp::Reverse(entry.length));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::multiprocessor::random;
+
+    /// The bound by its definition: every single request, the longest first.
+    fn longest_of_all(tables: &Tables, entries: &[Entry], but: usize, t: u64, total: u64, each: u64) -> Tally {
+        let mut all = Vec::new();
+        for entry in entries.iter().filter(|entry| entry.task as usize != but) {
+            let jobs =
+                (t + tables.responses[entry.task as usize]).div_ceil(tables.arrivals[entry.task as usize].period.by());
+            all.extend(vec![entry.length; (jobs * u64::from(entry.count)).min(each) as usize]);
+        }
+        all.sort_unstable_by_key(|length| std::cmp::Reverse(*length));
+        all.truncate(total as usize);
+        Tally { length: all.iter().sum(), requests: all.len() as u64 }
+    }
+
+    #[test]
+    fn the_longest_are_those_of_all_one_by_one() {
+        let mut random = fastrand::Rng::with_seed(2);
+        for _ in 0..2_000 {
+            let sharing = random::sharing(&mut random, 3, 9, 3);
+            for grouping in [Grouping::Clusters, Grouping::Together] {
+                let tables = Tables::new(&sharing.tasks, |task| &sharing.tasks[task].requests, grouping).unwrap();
+                let mut seen = 0;
+                for group in (0..tables.resource_count() as u32).flat_map(|resource| tables.groups(resource)) {
+                    let entries = tables.entries(*group);
+                    seen += entries.len();
+                    let (t, total, each) = (random.u64(..400), random.u64(..9), random.u64(..5));
+                    let but = random.usize(..sharing.tasks.len());
+                    let jobs: Vec<u64> = tables.arrivals.iter().map(|arrivals| arrivals.jobs(t)).collect();
+                    let expected = longest_of_all(&tables, entries, but, t, total, each);
+                    assert_eq!(longest::<Saturates>(entries, but, &jobs, total, each), expected);
+                    assert_eq!(longest::<Fits>(entries, but, &jobs, total, each), expected);
+                }
+                assert_eq!(seen, sharing.tasks.iter().map(|task| task.requests.len()).sum::<usize>());
+            }
+        }
+    }
+
+    #[test]
+    fn what_cannot_be_is_refused() {
+        let task = Sharer { period: 5, ..Sharer::default() };
+        let of = |task: Sharer| Tables::new(std::slice::from_ref(&task), |_| &[], Grouping::Clusters).map(|_| ());
+        assert_eq!(of(task.clone()), Ok(()));
+        assert!(matches!(of(Sharer { period: 0, ..task.clone() }), Err(Failure::Unsupported { task: 0, .. })));
+        assert_eq!(of(Sharer { response: u64::MAX, ..task.clone() }), Err(Failure::Overflow));
+        let twice = [Demand { resource: 1, count: 1, length: 1 }; 2];
+        let tables = Tables::new(std::slice::from_ref(&task), |_| &twice, Grouping::Clusters);
+        assert!(matches!(tables, Err(Failure::Unsupported { task: 0, .. })));
+        assert_eq!(Tables::new(&[], |_| &[], Grouping::Clusters).unwrap().resource_count(), 0);
+    }
+}

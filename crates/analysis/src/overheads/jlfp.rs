@@ -1,0 +1,136 @@
+//! Scheduling overheads where a job keeps its priority: what a job's preemption costs is charged to the one that preempts it.
+//!
+//! ```text
+//! u_tick = tick / Q, u_rel = sum of release / T_i, s = 1 - u_tick - u_rel            interrupts slow all down
+//! c_pre = (tick + latency u_tick + n release + latency u_rel) / s
+//! C' = (C + 2 (schedule + context switch) + cache) / s + 2 c_pre + ipi + release
+//! T' = T - latency, D' = D - latency
+//! ```
+//! Where a processor of its own serves release interrupts, u_rel is 0 and c_pre lacks its terms; only then is release added to C'. Ipi
+//! is added with more than one processor. cache is that of the largest working set among the other tasks.
+
+use super::{Fraction, Overheads, Task, cache_of_others};
+use crate::Failure;
+
+/// Where interrupts are served.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Interrupts {
+    /// Processors.
+    pub processors: u16,
+    /// One besides serves release interrupts and executes no jobs.
+    pub dedicated: bool,
+}
+
+/// A task after the charge, before rounding.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Charged {
+    /// C'.
+    pub cost: Fraction,
+    /// T'.
+    pub period: Fraction,
+    /// D'.
+    pub deadline: Fraction,
+}
+
+/// Charges scheduling to `tasks`.
+///
+/// # Errors
+/// [`Failure::Overload`] where interrupts take all time; [`Failure::Task`] where a task no longer meets its deadline alone.
+pub fn charge(overheads: &Overheads, interrupts: Interrupts, tasks: &[Task]) -> Result<Vec<Charged>, Failure> {
+    let n = tasks.len() as u64;
+    let dedicated = interrupts.dedicated;
+    let at = |curve: &super::Curve| curve.at(n);
+    let (tick, release, latency) = (at(&overheads.tick), at(&overheads.release), at(&overheads.release_latency));
+    if let Some(task) = tasks.iter().position(|task| task.period == 0) {
+        return Err(Failure::Unsupported { task, what: "its period is 0" });
+    }
+    if tick.is_positive() && overheads.quantum == 0 {
+        return Err(Failure::Overload);
+    }
+    let u_tick = &tick / &Fraction::from(overheads.quantum.max(1));
+    let (mut u_release, mut releases) = (Fraction::default(), Fraction::default());
+    if !dedicated {
+        u_release = tasks.iter().fold(u_release, |sum, task| sum + &release / &Fraction::from(task.period));
+        releases = &release * &Fraction::from(n);
+    }
+    let taken = &u_tick + &u_release;
+    let s = Fraction::from(1) - taken.clone();
+    if !s.is_positive() {
+        return Err(Failure::Overload);
+    }
+    let preemption = (tick + releases + &latency * &taken) / s.clone();
+    let mut besides = &preemption * &Fraction::from(2);
+    if dedicated || interrupts.processors > 1 {
+        besides = besides + at(&overheads.ipi_latency);
+    }
+    if dedicated {
+        besides = besides + release;
+    }
+    let switches = (at(&overheads.schedule) + at(&overheads.context_switch)) * Fraction::from(2);
+    let mut charged = Vec::with_capacity(tasks.len());
+    for (task, (its, cache)) in tasks.iter().zip(cache_of_others(overheads, tasks)).enumerate() {
+        let cost = (Fraction::from(its.cost) + switches.clone() + cache) / s.clone() + besides.clone();
+        let period = Fraction::from(its.period) - latency.clone();
+        let deadline = Fraction::from(its.deadline) - latency.clone();
+        if cost > *(&period).min(&deadline) {
+            return Err(Failure::Task { task });
+        }
+        charged.push(Charged { cost, period, deadline });
+    }
+    Ok(charged)
+}
+
+/// In whole units again: costs up, periods and deadlines down. All else is as in `tasks`.
+///
+/// # Errors
+/// [`Failure::Task`] where a task no longer meets its deadline alone; [`Failure::Overflow`].
+pub fn quantise(charged: &[Charged], tasks: &[Task]) -> Result<Vec<Task>, Failure> {
+    let whole = |(charged, task): (&Charged, &Task)| {
+        let (cost, period, deadline) = (charged.cost.ceil()?, charged.period.floor()?, charged.deadline.floor()?);
+        Ok(Task { cost, period, deadline, ..task.clone() })
+    };
+    let tasks: Vec<Task> = charged.iter().zip(tasks).map(whole).collect::<Result<_, Failure>>()?;
+    if let Some(task) = tasks.iter().position(|task| task.period.min(task.deadline) == 0) {
+        return Err(Failure::Task { task });
+    }
+    super::fitting(tasks)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{CacheDelay, Curve};
+    use super::*;
+
+    fn tasks() -> Vec<Task> {
+        let task = |cost, period, working_set| Task { cost, period, deadline: period, working_set, ..Task::default() };
+        vec![task(10, 100, 1), task(20, 200, 50), task(30, 300, 9)]
+    }
+
+    #[test]
+    fn without_overheads_nothing_changes() {
+        let interrupts = Interrupts { processors: 1, dedicated: false };
+        let charged = charge(&Overheads::default(), interrupts, &tasks()).unwrap();
+        assert_eq!(quantise(&charged, &tasks()), Ok(tasks()));
+        assert_eq!(charge(&Overheads::default(), interrupts, &[]), Ok(vec![]));
+    }
+
+    #[test]
+    fn the_largest_working_set_of_the_others_counts() {
+        let cache = CacheDelay { levels: vec![Curve::through(&[(0, 0), (10, 10)]).unwrap()] };
+        let overheads = Overheads { cache, ..Overheads::default() };
+        let charged = charge(&overheads, Interrupts { processors: 1, dedicated: false }, &tasks()).unwrap();
+        let costs: Vec<u64> = quantise(&charged, &tasks()).unwrap().iter().map(|task| task.cost).collect();
+        assert_eq!(costs, [60, 29, 80]);
+    }
+
+    #[test]
+    fn too_many_interrupts_are_an_overload() {
+        let interrupts = Interrupts { processors: 1, dedicated: false };
+        let tick = |cost, quantum| Overheads { tick: Curve::constant(cost), quantum, ..Overheads::default() };
+        assert_eq!(charge(&tick(10, 10), interrupts, &tasks()), Err(Failure::Overload));
+        assert_eq!(charge(&tick(1, 0), interrupts, &tasks()), Err(Failure::Overload));
+        assert_eq!(charge(&tick(90, 100), interrupts, &tasks()), Err(Failure::Task { task: 0 }));
+        let late = Overheads { release_latency: Curve::constant(1_000), ..Overheads::default() };
+        assert_eq!(charge(&late, interrupts, &tasks()), Err(Failure::Task { task: 0 }));
+    }
+}

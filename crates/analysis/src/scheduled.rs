@@ -1,0 +1,351 @@
+//! Whole systems under schedulers other than partitioned fixed priorities: what each test says, and response times.
+//!
+//! | scheduler | tests | response times |
+//! |---|---|---|
+//! | `p-edf` | processor demand, for each processor; resources under SRP, spinning without preemption for those of other processors (MSRP) | exact, without resources and jitter |
+//! | `g-edf` | all of [`global`]; no resources, no jitter | of the test that bounds them, else by the tardiness of deadlines that equal periods |
+//! | `g-fp` | Guan's; no resources, no jitter, no equal priorities | that test's |
+
+use crate::failure::Failure;
+use crate::partition::{Fit, together_first};
+use crate::sharing::{Demand, Sharer, Sharing};
+use crate::sporadic::Sporadic;
+use crate::uniprocessor::{self, edf};
+use crate::{global, overheads};
+use lockwright_model::{CpuId, Duration, Overhead, Overheads, Scheduler, System, TaskId};
+use std::fmt;
+
+/// What is known of a system under its scheduler.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Scheduled {
+    /// In the order of growing effort.
+    pub tests: Vec<Test>,
+    /// Bounds on response times, from arrival, by task id; `None` where there is none.
+    pub responses: Vec<Option<Duration>>,
+    /// Whether every deadline is met.
+    pub schedulable: bool,
+}
+
+/// One test, which accepts or not.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Test {
+    /// Its usual name.
+    pub name: &'static str,
+    /// Which processor it is about, where it is about one.
+    pub cpu: Option<CpuId>,
+    /// Why it does not accept; tasks are those of `tasks`.
+    pub failure: Option<Failure>,
+    /// What the test numbers its tasks by.
+    pub tasks: Vec<TaskId>,
+}
+
+/// Why nothing can be said of a system under its scheduler.
+#[derive(Clone, PartialEq, Eq, Debug)]
+#[non_exhaustive]
+pub enum Untested {
+    /// [`analyse`](crate::analyse) is for that.
+    FixedPriorities,
+    /// Its tasks share resources.
+    Resources,
+    /// A task holds two resources at a time, and one of them is shared across processors.
+    Nested(TaskId),
+    /// A task may be released late.
+    Jitter(TaskId),
+    /// Two tasks have the same priority.
+    EqualPriorities(TaskId, TaskId),
+    /// With its overheads charged there is no such system.
+    Overheads(Failure),
+}
+
+impl Untested {
+    /// One sentence for a person.
+    #[must_use]
+    pub fn describe(&self, system: &System) -> String {
+        let name = |task: &TaskId| &system.task(*task).name;
+        let scheduler = system.scheduler();
+        match self {
+            Self::FixedPriorities => format!("`{scheduler}` has bounds of its own"),
+            Self::Resources => format!("its tasks share resources, which no test here covers under `{scheduler}`"),
+            Self::Nested(task) => {
+                format!("`{}` holds two resources at a time, one of them shared across CPUs", name(task))
+            }
+            Self::Jitter(task) => {
+                format!("`{}` has a release jitter, which no test here covers under `{scheduler}`", name(task))
+            }
+            Self::EqualPriorities(one, other) => {
+                format!(
+                    "`{}` and `{}` have one priority, which no test here covers under `{scheduler}`",
+                    name(one),
+                    name(other)
+                )
+            }
+            Self::Overheads(why) => format!("the overheads cannot be charged: {why}"),
+        }
+    }
+}
+
+impl fmt::Display for Test {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.cpu {
+            Some(cpu) => write!(f, "{}, CPU {}", self.name, cpu.0),
+            None => f.pad(self.name),
+        }
+    }
+}
+
+impl Test {
+    /// Why it does not accept, in words: with the name of the task.
+    #[must_use]
+    pub fn describe(&self, system: &System) -> Option<String> {
+        let failure = self.failure?;
+        let task =
+            |index: usize| self.tasks.get(index).map_or_else(String::new, |&id| format!("`{}`", system.task(id).name));
+        let time = Duration::from_ns;
+        Some(match failure {
+            Failure::Task { task: index } => format!("the condition does not hold for {}", task(index)),
+            Failure::Late { task: index, response } => {
+                format!("the response time of {} is at least {}, beyond its deadline", task(index), time(response))
+            }
+            Failure::Demand { interval, demand } => format!("in {} work of {} is due", time(interval), time(demand)),
+            Failure::Diverged { task: index, limit } => {
+                format!("no fixed point was found for {} within {} {}", task(index), limit.most, limit.name)
+            }
+            Failure::Unsupported { task: index, what } => format!("{}: {what}", task(index)),
+            other => other.to_string(),
+        })
+    }
+}
+
+/// Tests a system under its scheduler, with what its machine takes charged to it.
+///
+/// # Errors
+/// Where no test covers it.
+pub fn scheduled(system: &System, overheads: &Overheads) -> Result<Scheduled, Untested> {
+    let jitter = || system.task_ids().find(|&id| system.task(id).jitter != Duration::ZERO);
+    if system.scheduler() == Scheduler::PFp {
+        return Err(Untested::FixedPriorities);
+    }
+    if system.scheduler().is_global() {
+        if system.task_ids().any(|id| !system.requests(id).is_empty()) {
+            return Err(Untested::Resources);
+        }
+        if let Some(task) = jitter() {
+            return Err(Untested::Jitter(task));
+        }
+    }
+    let sharing = charged(system, overheads).map_err(Untested::Overheads)?;
+    let mut result = match system.scheduler() {
+        Scheduler::GEdf => global_edf(system, &sporadic(&sharing)),
+        Scheduler::GFp => global_fp(system, &sporadic(&sharing))?,
+        _ => partitioned_edf(system, &sharing)?,
+    };
+    for (id, response) in system.task_ids().zip(&mut result.responses) {
+        // Overheads bring deadlines forward by how late a job's release is noticed.
+        let deadline = system.task(id).deadline;
+        let late = deadline.as_ns().saturating_sub(sharing.tasks[id.index()].deadline);
+        *response = response.and_then(|response| response.checked_add(Duration::from_ns(late)));
+        // Another test may say more than the one that bounds responses.
+        if result.schedulable {
+            *response = response.map(|response| response.min(deadline));
+        }
+    }
+    Ok(result)
+}
+
+/// The system with its tasks on processors chosen by `fit`, the greatest utilization first; those that share a resource together, where they fit so. Whether tasks
+/// fit on one processor is asked of the system's scheduler there, without blocking.
+///
+/// # Errors
+/// Which task fits nowhere.
+pub fn partitioned(system: &System, fit: Fit) -> Result<System, Failure> {
+    let tasks: Vec<uniprocessor::Task> = system
+        .tasks()
+        .iter()
+        .map(|task| uniprocessor::Task {
+            cost: task.wcet.as_ns(),
+            period: task.period.as_ns(),
+            deadline: task.deadline.as_ns().saturating_sub(task.jitter.as_ns()),
+            jitter: task.jitter.as_ns(),
+            priority: task.priority.level(),
+            ..uniprocessor::Task::default()
+        })
+        .collect();
+    let plain: Vec<Sporadic> =
+        tasks.iter().map(|task| Sporadic { cost: task.cost, period: task.period, deadline: task.deadline }).collect();
+    let groups: Vec<Vec<usize>> = system
+        .resource_ids()
+        .map(|resource| system.users(resource).iter().map(|task| task.index()).collect())
+        .filter(|group: &Vec<usize>| group.len() > 1)
+        .collect();
+    let is_edf = system.scheduler() == Scheduler::PEdf;
+    let fits = |members: &[usize]| {
+        if is_edf {
+            let members: Vec<Sporadic> = members.iter().map(|&index| plain[index]).collect();
+            edf::schedulable(&members, &[]).is_ok()
+        } else {
+            let members: Vec<uniprocessor::Task> = members.iter().map(|&index| tasks[index]).collect();
+            uniprocessor::fp::response_times(&members).is_ok()
+        }
+    };
+    let homes = together_first(&plain, system.cpus(), fit, &groups, fits)?;
+    let mut moved = system.tasks().to_vec();
+    for (task, home) in moved.iter_mut().zip(homes) {
+        task.cpu = CpuId(u16::try_from(home).map_err(|_| Failure::Overflow)?);
+    }
+    let (name, protocol) = (system.name().to_owned(), system.protocol());
+    let moved = System::new(name, system.cpus(), protocol, system.resources().to_vec(), moved);
+    moved.map(|moved| moved.under(system.scheduler())).map_err(|_| Failure::Overflow)
+}
+
+/// The system's tasks, in nanoseconds. Under EDF with overheads centred on preemptions, under fixed priorities too: a job keeps its priority there as well.
+fn charged(system: &System, model: &Overheads) -> Result<Sharing, Failure> {
+    let requests = |id: TaskId| -> Vec<Demand> {
+        let demand = |request: &lockwright_model::Request| Demand {
+            resource: request.resource.0,
+            count: request.count,
+            length: request.length.as_ns(),
+        };
+        system.requests(id).iter().map(demand).collect()
+    };
+    // The deadline of a job that is released late is as far from its arrival as ever.
+    let deadline = |id: TaskId| system.task(id).deadline.as_ns().saturating_sub(system.task(id).jitter.as_ns());
+    let plain = |id: TaskId| overheads::Task {
+        cost: system.task(id).wcet.as_ns(),
+        period: system.task(id).period.as_ns(),
+        deadline: deadline(id),
+        requests: requests(id),
+        ..overheads::Task::default()
+    };
+    let mut tasks: Vec<overheads::Task> = system.task_ids().map(plain).collect();
+    if *model != Overheads::default() {
+        let costs = costs(model, tasks.len());
+        tasks = overheads::locking::spin(&costs, &tasks)?;
+        let interrupts = overheads::jlfp::Interrupts {
+            processors: u16::try_from(system.cpus()).unwrap_or(u16::MAX),
+            dedicated: model.dedicated_interrupts,
+        };
+        let lengthened = overheads::jlfp::charge(&costs, interrupts, &tasks)?;
+        tasks = overheads::jlfp::quantise(&lengthened, &tasks)?;
+    }
+    let sharer = |(id, task): (TaskId, overheads::Task)| Sharer {
+        cost: task.cost,
+        period: task.period,
+        deadline: task.deadline,
+        response: task.deadline,
+        priority: system.task(id).priority.level(),
+        cluster: system.task(id).cpu.0,
+        requests: task.requests,
+    };
+    Ok(Sharing { tasks: system.task_ids().zip(tasks).map(sharer).collect() })
+}
+
+/// With so many tasks.
+fn costs(model: &Overheads, tasks: usize) -> overheads::Overheads {
+    let of = |overhead| overheads::Curve::constant(model.cost(overhead).with(tasks).as_ns());
+    overheads::Overheads {
+        quantum: model.tick_period.as_ns(),
+        tick: of(Overhead::Tick),
+        release: of(Overhead::Release),
+        release_latency: of(Overhead::ReleaseLatency),
+        schedule: of(Overhead::Schedule),
+        context_switch: of(Overhead::ContextSwitch),
+        ipi_latency: of(Overhead::IpiLatency),
+        lock: of(Overhead::Lock),
+        unlock: of(Overhead::Unlock),
+        syscall_in: of(Overhead::SyscallIn),
+        syscall_out: of(Overhead::SyscallOut),
+        cache: overheads::CacheDelay { levels: vec![of(Overhead::CacheRefill)] },
+        ..overheads::Overheads::default()
+    }
+}
+
+fn sporadic(sharing: &Sharing) -> Vec<Sporadic> {
+    let one = |task: &Sharer| Sporadic { cost: task.cost, period: task.period, deadline: task.deadline };
+    sharing.tasks.iter().map(one).collect()
+}
+
+/// A processor after the other.
+fn partitioned_edf(system: &System, sharing: &Sharing) -> Result<Scheduled, Untested> {
+    let is_shared = |resource: lockwright_model::ResourceId| {
+        let mut cpus = system.users(resource).iter().map(|&task| system.task(task).cpu);
+        cpus.next().is_some_and(|first| cpus.any(|cpu| cpu != first))
+    };
+    let nests_shared = |&id: &TaskId| {
+        let sections = system.sections(id);
+        let is_nested = |section: &lockwright_model::Section| section.parent.is_some();
+        sections.iter().any(is_nested) && sections.iter().any(|section| is_shared(section.resource))
+    };
+    if let Some(task) = system.task_ids().find(nests_shared) {
+        return Err(Untested::Nested(task));
+    }
+    let mut result = Scheduled { tests: Vec::new(), responses: vec![None; sharing.tasks.len()], schedulable: true };
+    for cpu in (0..system.cpus()).filter_map(|cpu| u16::try_from(cpu).ok()).map(CpuId) {
+        let tasks: Vec<TaskId> = system.task_ids().filter(|&id| system.task(id).cpu == cpu).collect();
+        if tasks.is_empty() {
+            continue;
+        }
+        let tested = edf::msrp(sharing, cpu.0);
+        let failure =
+            tested.as_ref().map_or_else(|&why| Some(why), |(tasks, blocking)| edf::schedulable(tasks, blocking).err());
+        result.schedulable &= failure.is_none();
+        let alone = tasks.iter().all(|&id| system.requests(id).is_empty() && system.task(id).jitter == Duration::ZERO);
+        if let (true, Ok((inflated, _))) = (alone, &tested) {
+            let on_cpu: Vec<uniprocessor::Task> = inflated.iter().map(|&task| task.into()).collect();
+            if let Ok(responses) = edf::response_bounds(&on_cpu, u64::MAX) {
+                tasks
+                    .iter()
+                    .zip(responses)
+                    .for_each(|(id, response)| result.responses[id.index()] = Some(Duration::from_ns(response)));
+            }
+        }
+        result.tests.push(Test { name: "processor demand", cpu: Some(cpu), failure, tasks });
+    }
+    Ok(result)
+}
+
+fn global_edf(system: &System, tasks: &[Sporadic]) -> Scheduled {
+    let processors = u32::try_from(system.cpus()).unwrap_or(u32::MAX);
+    let rta = global::rta(tasks, processors);
+    type Verdict = fn(&[Sporadic], u32) -> Result<(), Failure>;
+    let others: [(&'static str, Verdict); 6] = [
+        ("GFB", global::gfb),
+        ("BAK", global::bak),
+        ("BCL", global::bcl),
+        ("iterative BCL", global::bcl_iterative),
+        ("BAR", global::bar),
+        ("FF-DBF", global::ff_dbf),
+    ];
+    let ids: Vec<TaskId> = system.task_ids().collect();
+    let test = |name, failure| Test { name, cpu: None, failure, tasks: ids.clone() };
+    let mut tests: Vec<Test> =
+        others.into_iter().map(|(name, verdict)| test(name, verdict(tasks, processors).err())).collect();
+    tests.push(test("RTA", rta.as_ref().err().copied()));
+    // One processor: exact.
+    if processors == 1 {
+        tests.push(test("processor demand", edf::schedulable(tasks, &[]).err()));
+    }
+    let schedulable = tests.iter().any(|test| test.failure.is_none());
+    let responses = rta.or_else(|_| global::g_edf(tasks, processors));
+    let responses = responses.map_or_else(
+        |_| vec![None; tasks.len()],
+        |responses| responses.into_iter().map(|response| Some(Duration::from_ns(response))).collect(),
+    );
+    Scheduled { tests, responses, schedulable }
+}
+
+fn global_fp(system: &System, tasks: &[Sporadic]) -> Result<Scheduled, Untested> {
+    let mut order: Vec<TaskId> = system.task_ids().collect();
+    order.sort_by_key(|&id| std::cmp::Reverse(system.task(id).priority));
+    if let Some(pair) = order.windows(2).find(|pair| system.task(pair[0]).priority == system.task(pair[1]).priority) {
+        return Err(Untested::EqualPriorities(pair[0], pair[1]));
+    }
+    let sorted: Vec<Sporadic> = order.iter().map(|id| tasks[id.index()]).collect();
+    let tested = global::guan(&sorted, u32::try_from(system.cpus()).unwrap_or(u32::MAX));
+    let mut responses = vec![None; tasks.len()];
+    for (id, &response) in order.iter().zip(tested.iter().flatten()) {
+        responses[id.index()] = Some(Duration::from_ns(response));
+    }
+    let failure = tested.err();
+    let tests = vec![Test { name: "Guan", cpu: None, failure, tasks: order }];
+    Ok(Scheduled { tests, responses, schedulable: failure.is_none() })
+}

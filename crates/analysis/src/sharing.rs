@@ -1,0 +1,38 @@
+//! Tasks that share resources, as the blocking bounds of multiprocessor protocols know them.
+
+/// Tasks on clusters of processors, and what they ask of resources. Times are integers in one unit, the same for all.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Sharing {
+    /// In any order.
+    pub tasks: Vec<Sharer>,
+}
+
+/// A sporadic task, and what one of its jobs asks of resources. Sections are not nested.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Sharer {
+    /// Worst-case execution time, its sections included, no blocking, C.
+    pub cost: u64,
+    /// T; above 0.
+    pub period: u64,
+    /// D.
+    pub deadline: u64,
+    /// A bound on its response time, R: how long its jobs may overlap an interval.
+    pub response: u64,
+    /// Greater is more urgent.
+    pub priority: u32,
+    /// The processor, or cluster of processors, where it executes.
+    pub cluster: u16,
+    /// At most one entry a resource.
+    pub requests: Vec<Demand>,
+}
+
+/// What one job asks of one resource.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Demand {
+    /// Which resource.
+    pub resource: u16,
+    /// At most so often, N.
+    pub count: u32,
+    /// At most so long each time, L.
+    pub length: u64,
+}

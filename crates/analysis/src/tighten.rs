@@ -1,0 +1,116 @@
+//! Bounds under `mpcp` as strong as a linear program gives them, where that covers the system.
+
+use crate::Failure;
+use crate::bound::{Analysis, Blocking};
+use crate::linear::{self, responses};
+use crate::sharing::{Demand, Sharer, Sharing};
+use lockwright_model::{Duration, Protocol, ResourceId, Scheduler, System, TaskId};
+
+/// Why a linear program says nothing of a system.
+#[derive(Clone, PartialEq, Eq, Debug)]
+#[non_exhaustive]
+pub enum Uncovered {
+    /// A resource is under another protocol, or all its users are on one processor.
+    Resource(ResourceId),
+    /// The ceiling of a resource is fixed by hand.
+    Ceiling(ResourceId),
+    /// A task holds two resources at a time.
+    Nested(TaskId),
+    /// A task may be released late.
+    Jitter(TaskId),
+    /// By that program, too, a deadline can be missed, or it was given up.
+    Failed(Failure),
+}
+
+impl Uncovered {
+    /// One sentence for a person.
+    #[must_use]
+    pub fn describe(&self, system: &System) -> String {
+        match self {
+            Self::Resource(id) => {
+                format!(
+                    "`{}` is not under mpcp across CPUs, the one protocol that has such a bound",
+                    system.resource(*id).name
+                )
+            }
+            Self::Ceiling(id) => format!("the ceiling of `{}` is fixed by hand", system.resource(*id).name),
+            Self::Nested(task) => format!("`{}` holds two resources at a time", system.task(*task).name),
+            Self::Jitter(task) => format!("`{}` has a release jitter", system.task(*task).name),
+            Self::Failed(Failure::Late { task, .. }) => {
+                format!(
+                    "by it, too, the response time of `{}` is beyond its deadline",
+                    system.task(TaskId::new(*task)).name
+                )
+            }
+            Self::Failed(why) => why.to_string(),
+        }
+    }
+}
+
+/// Lowers the bounds of `analysis`, which is of this system, to those of the linear program where these are less. Both are bounds, so the lesser of
+/// the two is.
+///
+/// # Errors
+/// Where the program does not cover the system: then nothing has changed.
+pub fn tighten(system: &System, analysis: &mut Analysis) -> Result<(), Uncovered> {
+    let is_shared = |resource: ResourceId| {
+        let mut cpus = system.users(resource).iter().map(|&task| system.task(task).cpu);
+        cpus.next().is_none_or(|first| cpus.any(|cpu| cpu != first))
+    };
+    let covered = |&id: &ResourceId| system.protocol_of(id, analysis.protocol) == Protocol::Mpcp && is_shared(id);
+    if let Some(id) = system.resource_ids().find(|id| system.scheduler() != Scheduler::PFp || !covered(id)) {
+        return Err(Uncovered::Resource(id));
+    }
+    if let Some(id) = system.resource_ids().find(|&id| system.resource(id).ceiling.is_some()) {
+        return Err(Uncovered::Ceiling(id));
+    }
+    if let Some(id) = system.task_ids().find(|&id| system.sections(id).iter().any(|section| section.parent.is_some())) {
+        return Err(Uncovered::Nested(id));
+    }
+    if let Some(id) = system.task_ids().find(|&id| system.task(id).jitter != Duration::ZERO) {
+        return Err(Uncovered::Jitter(id));
+    }
+    let mut sharing = sharing(system);
+    let found = responses(&sharing, linear::Protocol::Mpcp).map_err(Uncovered::Failed)?;
+    for (task, &response) in sharing.tasks.iter_mut().zip(&found.responses) {
+        task.response = response;
+    }
+    let blocked = linear::mpcp(&sharing).map_err(Uncovered::Failed)?;
+    for ((id, bound), (&response, blocked)) in
+        system.task_ids().zip(&mut analysis.tasks).zip(found.responses.iter().zip(blocked))
+    {
+        let response = Duration::from_ns(response);
+        if bound.response.is_none_or(|before| response < before) {
+            bound.response = Some(response);
+            bound.schedulable = response <= system.task(id).deadline;
+            bound.unbounded = None;
+            bound.blocking = Some(Blocking {
+                local: Duration::ZERO,
+                boosted: Duration::from_ns(blocked.local),
+                remote: Duration::from_ns(blocked.remote),
+            });
+        }
+    }
+    Ok(())
+}
+
+fn sharing(system: &System) -> Sharing {
+    let sharer = |id: TaskId| {
+        let task = system.task(id);
+        let requests = system.requests(id).iter().map(|request| Demand {
+            resource: request.resource.0,
+            count: request.count,
+            length: request.length.as_ns(),
+        });
+        Sharer {
+            cost: task.wcet.as_ns(),
+            period: task.period.as_ns(),
+            deadline: task.deadline.as_ns(),
+            response: task.deadline.as_ns(),
+            priority: task.priority.level(),
+            cluster: task.cpu.0,
+            requests: requests.collect(),
+        }
+    };
+    Sharing { tasks: system.task_ids().map(sharer).collect() }
+}

@@ -1,0 +1,109 @@
+//! `lockwright check` under schedulers other than partitioned fixed priorities: what each test says.
+
+use crate::args::Check;
+use crate::check::grown_for;
+use crate::console::{Console, tame};
+use crate::exit::Exit;
+use crate::input::Input;
+use crate::json::{self, Output, ProtocolResult, SensitivityResult, TestResult};
+use crate::report::{Bound, Report, Row, table_order};
+use crate::table::{self, Column};
+use lockwright_analysis::{Scheduled, Sensitivity, scheduled};
+use lockwright_model::{Overheads, System};
+
+/// Tests the system under its scheduler, and prints what came out.
+///
+/// # Errors
+/// Where no test covers it: that has been said on the console.
+pub fn check(arguments: &Check, input: &Input, overheads: &Overheads, console: &Console) -> Result<Exit, Exit> {
+    let system = &input.system;
+    if arguments.explain.is_some() {
+        let scheduler = system.scheduler();
+        console
+            .error(format!("there are no terms to explain under `{scheduler}`"), "leave --explain out, or use `p-fp`");
+        return Err(Exit::BadInput);
+    }
+    let found = scheduled(system, overheads).map_err(|why| {
+        console.error(tame(&why.describe(system)), "use `p-fp`, or leave out of the file what is not covered");
+        Exit::BadInput
+    })?;
+    let report = report(system, &found);
+    let sensitivity = if arguments.sensitivity { grown_for(system, overheads, console) } else { None };
+    let text = if arguments.subject.json {
+        json::to_text(&as_json(input, &report, &found, sensitivity.as_ref()))
+    } else {
+        as_text(input, &report, &found, sensitivity.as_ref(), console)
+    };
+    console.print(&text)?;
+    Ok(Exit::from_holds(found.schedulable))
+}
+
+fn report(system: &System, found: &Scheduled) -> Report {
+    let is_sharing = system.task_ids().any(|id| !system.requests(id).is_empty());
+    let row = |task| {
+        let response = found.responses[lockwright_model::TaskId::index(task)];
+        // A test accepts all tasks or none; a response says it of one.
+        let in_time = response.is_some_and(|response| response <= system.task(task).deadline);
+        Row { task, bound: Bound { response, proved: found.schedulable || in_time, ..Bound::default() }, seen: None }
+    };
+    Report {
+        protocol: if is_sharing { "msrp".into() } else { "none".into() },
+        rows: table_order(system).into_iter().map(row).collect(),
+    }
+}
+
+fn as_json(input: &Input, report: &Report, found: &Scheduled, sensitivity: Option<&Sensitivity>) -> Output {
+    let system = &input.system;
+    let test = |test: &lockwright_analysis::Test| TestResult {
+        test: test.name.into(),
+        cpu: test.cpu.map(|cpu| cpu.0),
+        accepts: test.failure.is_none(),
+        reason: test.describe(system),
+    };
+    let result = ProtocolResult {
+        schedulable: found.schedulable,
+        tests: Some(found.tests.iter().map(test).collect()),
+        sensitivity: sensitivity.map(|found| SensitivityResult::new(system, found)),
+        ..ProtocolResult::new(system, report)
+    };
+    Output::new(json::Verb::Check, &input.name, vec![result])
+}
+
+fn as_text(
+    input: &Input,
+    report: &Report,
+    found: &Scheduled,
+    sensitivity: Option<&Sensitivity>,
+    console: &Console,
+) -> String {
+    let system = &input.system;
+    let sharing = if report.protocol == "none" { String::new() } else { format!(" and {}", report.protocol) };
+    let mut text =
+        format!("{}, {}{sharing}\n\n", table::system_line(&input.name, system).trim_end(), system.scheduler());
+    text.push_str(&table::tasks(system, report, console.color_out));
+    let columns = [
+        Column::words("test", found.tests.iter().map(ToString::to_string)),
+        Column::words(
+            "accepts",
+            found.tests.iter().map(|test| if test.failure.is_none() { "yes" } else { "no" }.into()),
+        ),
+        Column::words("why not", found.tests.iter().map(|test| test.describe(system).unwrap_or_default())),
+    ];
+    text.push('\n');
+    text.push_str(&table::draw(&columns));
+    let verdict = if !found.schedulable {
+        "No deadline is proved to hold for all tasks: none of these tests is exact but the processor demand."
+    } else if system.scheduler().is_global() {
+        "All deadlines hold: one test that accepts is enough."
+    } else {
+        "All deadlines hold."
+    };
+    let verdict =
+        if system.scheduler().is_global() || found.schedulable { verdict } else { "A deadline can be missed." };
+    text.push_str(&format!("\n{verdict}\n"));
+    if let Some(sensitivity) = sensitivity {
+        text.push('\n');
+        text.push_str(&crate::check::grown(system, sensitivity));
+    }
+    text
+}

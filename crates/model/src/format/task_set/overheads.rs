@@ -1,0 +1,82 @@
+//! Overheads files: TOML of one table.
+
+use super::fields::{Fields, Found};
+use super::{Diagnostic, Faults, check_length, syntax};
+use crate::{Cost, Duration, MAX_TASKS, Overhead, Overheads};
+
+/// Reads what a machine takes from an overheads file. What is not there takes no time.
+///
+/// # Errors
+/// At least one fault, in order of place.
+///
+/// # Examples
+/// ```
+/// use lockwright_model::{Duration, Overhead, format::parse_overheads};
+/// let overheads = parse_overheads("release = \"3 us\"\ncontext_switch = [[10, \"1 us\"], [20, \"2 us\"]]\n").unwrap();
+/// assert_eq!(overheads.cost(Overhead::ContextSwitch).with(15), Duration::from_ns(1500));
+/// ```
+pub fn parse_overheads(source: &str) -> Result<Overheads, Vec<Diagnostic>> {
+    check_length(source.len())?;
+    let mut faults = Faults::default();
+    let overheads = read(source, &mut faults);
+    match overheads {
+        Some(overheads) if faults.is_empty() => Ok(overheads),
+        _ => Err(faults.into_sorted(source)),
+    }
+}
+
+fn read(source: &str, faults: &mut Faults) -> Option<Overheads> {
+    let document = syntax::parse(source, faults)?;
+    let mut keys = vec!["tick_period", "dedicated_interrupts"];
+    keys.extend(Overhead::ALL.map(Overhead::name));
+    let fields = Fields::of(document.get_ref(), "an overheads file", 0..0, &keys, faults);
+    let mut overheads = Overheads::default();
+    if let Some(found) = fields.get("tick_period") {
+        overheads.tick_period = found.duration("the tick period", faults).unwrap_or_default();
+    }
+    if let Some(found) = fields.get("dedicated_interrupts") {
+        overheads.dedicated_interrupts = found.yes_or_no("`dedicated_interrupts`", faults).unwrap_or_default();
+    }
+    for of in Overhead::ALL {
+        let cost = fields.get(of.name()).and_then(|found| read_cost(&found, of, faults));
+        overheads.set(of, cost.unwrap_or_default());
+    }
+    let ticks = overheads.cost(Overhead::Tick).with(MAX_TASKS) != Duration::ZERO;
+    if ticks && overheads.tick_period == Duration::ZERO {
+        let place = fields.get("tick").map_or(0..0, |found| found.span());
+        faults.push(
+            Diagnostic::new("ticks take time, but have no period")
+                .at(place)
+                .help("add tick_period = \"1 ms\" or whatever it is"),
+        );
+    }
+    Some(overheads)
+}
+
+/// A duration, or a list of pairs: a number of tasks, and a duration.
+fn read_cost(found: &Found, of: Overhead, faults: &mut Faults) -> Option<Cost> {
+    let what = format!("`{}`", of.name());
+    if !found.is_list() {
+        return found.duration(&what, faults).map(Cost::constant);
+    }
+    let pairs = found.list(&what, "", faults)?;
+    let mut points = Vec::with_capacity(pairs.len());
+    for pair in &pairs {
+        let help = "write [10, \"1 us\"]: so many tasks, so long";
+        let parts = pair.list(&format!("a point of {what}"), help, faults)?;
+        let [tasks, time] = parts.as_slice() else {
+            faults.push(
+                Diagnostic::new(format!("a point of {what} has {} parts", parts.len())).at(pair.span()).help(help),
+            );
+            return None;
+        };
+        let tasks = tasks.integer("the number of tasks", 0, u64::from(u32::MAX), faults)?;
+        points.push((u32::try_from(tasks).ok()?, time.duration(&what, faults)?));
+    }
+    let cost = Cost::through(points);
+    if cost.is_none() {
+        let fault = Diagnostic::new(format!("the points of {what} are not in order")).at(found.span());
+        faults.push(fault.help("give at least one, fewer tasks first, none twice"));
+    }
+    cost
+}

@@ -1,0 +1,162 @@
+//! What a machine and its kernel take beside what the tasks execute.
+
+use crate::Duration;
+use alloc::vec::Vec;
+
+/// What a machine and its kernel take beside what the tasks execute.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Overheads {
+    /// From one timer tick to the next; zero where there is none.
+    pub tick_period: Duration,
+    /// Whether a processor of its own takes the interrupts that release jobs.
+    pub dedicated_interrupts: bool,
+    /// What each thing takes.
+    costs: [Cost; Overhead::ALL.len()],
+}
+
+/// A thing that takes time.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Overhead {
+    /// One tick's interrupt.
+    Tick,
+    /// The interrupt that releases a job.
+    Release,
+    /// From the instant a job should be released to that interrupt.
+    ReleaseLatency,
+    /// Choosing who executes.
+    Schedule,
+    /// Changing who executes.
+    ContextSwitch,
+    /// From one processor telling another to that one's noticing.
+    IpiLatency,
+    /// Filling the caches again after something else executed.
+    CacheRefill,
+    /// Taking a free lock.
+    Lock,
+    /// Giving a lock back.
+    Unlock,
+    /// Entering the kernel.
+    SyscallIn,
+    /// Leaving it.
+    SyscallOut,
+}
+
+impl Overhead {
+    /// Each of them.
+    pub const ALL: [Self; 11] = [
+        Self::Tick,
+        Self::Release,
+        Self::ReleaseLatency,
+        Self::Schedule,
+        Self::ContextSwitch,
+        Self::IpiLatency,
+        Self::CacheRefill,
+        Self::Lock,
+        Self::Unlock,
+        Self::SyscallIn,
+        Self::SyscallOut,
+    ];
+
+    /// As files spell it.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Tick => "tick",
+            Self::Release => "release",
+            Self::ReleaseLatency => "release_latency",
+            Self::Schedule => "schedule",
+            Self::ContextSwitch => "context_switch",
+            Self::IpiLatency => "ipi_latency",
+            Self::CacheRefill => "cache_refill",
+            Self::Lock => "lock",
+            Self::Unlock => "unlock",
+            Self::SyscallIn => "syscall_in",
+            Self::SyscallOut => "syscall_out",
+        }
+    }
+}
+
+/// How long something takes, by the number of tasks: straight lines between points. Never falls as tasks are added.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Cost {
+    /// Numbers ascend, times do not fall; empty is nothing at all.
+    points: Vec<(u32, Duration)>,
+}
+
+impl Cost {
+    /// The same for any number of tasks.
+    #[must_use]
+    pub fn constant(time: Duration) -> Self {
+        Self { points: alloc::vec![(0, time)] }
+    }
+
+    /// Through these points. A time below that of fewer tasks counts as that; `None` where numbers do not ascend, or there is no point.
+    #[must_use]
+    pub fn through(mut points: Vec<(u32, Duration)>) -> Option<Self> {
+        let ascends = points.windows(2).all(|pair| pair[0].0 < pair[1].0);
+        if points.is_empty() || !ascends {
+            return None;
+        }
+        for index in 1..points.len() {
+            points[index].1 = points[index].1.max(points[index - 1].1);
+        }
+        Some(Self { points })
+    }
+
+    /// With so many tasks, rounded up to a nanosecond. Before the first point what that has; beyond the last, what that has.
+    #[must_use]
+    pub fn with(&self, tasks: usize) -> Duration {
+        let tasks = u32::try_from(tasks).unwrap_or(u32::MAX);
+        let after = self.points.partition_point(|&(number, _)| number <= tasks);
+        match (after.checked_sub(1).map(|before| self.points[before]), self.points.get(after)) {
+            (None, None) => Duration::ZERO,
+            (None, Some(&(_, time))) | (Some((_, time)), None) => time,
+            (Some((low, from)), Some(&(high, to))) => {
+                let rise = u128::from(to.as_ns() - from.as_ns()) * u128::from(tasks - low);
+                let more = rise.div_ceil(u128::from(high - low));
+                // At most `to`, which is a duration.
+                Duration::from_ns(from.as_ns() + u64::try_from(more).unwrap_or(0))
+            }
+        }
+    }
+}
+
+impl Overheads {
+    /// How long something takes.
+    #[must_use]
+    pub fn cost(&self, of: Overhead) -> &Cost {
+        &self.costs[of as usize]
+    }
+
+    /// Says how long something takes.
+    pub fn set(&mut self, of: Overhead, cost: Cost) {
+        self.costs[of as usize] = cost;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn costs_are_straight_lines_that_never_fall() {
+        let ns = Duration::from_ns;
+        let cost = Cost::through(alloc::vec![(10, ns(5)), (20, ns(15)), (30, ns(7))]).unwrap();
+        let at: Vec<u64> = [0, 10, 11, 15, 20, 25, 30, 99].iter().map(|&n| cost.with(n).as_ns()).collect();
+        assert_eq!(at, [5, 5, 6, 10, 15, 15, 15, 15]);
+        assert_eq!(Cost::through(alloc::vec![(1, ns(0)), (4, ns(1))]).unwrap().with(2), ns(1), "rounded up");
+        assert_eq!(Cost::default().with(7), ns(0));
+        assert!(Cost::through(alloc::vec![]).is_none());
+        assert!(Cost::through(alloc::vec![(2, ns(1)), (2, ns(2))]).is_none());
+    }
+
+    #[test]
+    fn each_overhead_has_its_place() {
+        let mut overheads = Overheads::default();
+        for (index, of) in Overhead::ALL.into_iter().enumerate() {
+            assert_eq!(of as usize, index);
+            overheads.set(of, Cost::constant(Duration::from_ns(index as u64)));
+        }
+        assert_eq!(overheads.cost(Overhead::SyscallOut).with(3), Duration::from_ns(10));
+    }
+}

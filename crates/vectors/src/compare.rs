@@ -1,0 +1,106 @@
+//! How an answer is held against what is expected.
+
+use serde_json::Value;
+
+/// How close an answer has to be to what is expected.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub enum Closeness {
+    /// Integers, booleans and texts are equal; fractions to nine digits.
+    Equal,
+    /// Numbers differ by at most so much: where the source truncated or rounded each term.
+    Within(u64),
+    /// No number is below the one expected, and nothing is accepted that is not: where the source is known to be unsafe.
+    NotBelow,
+    /// No number is above the one expected, and nothing is rejected that is not: where the library is tighter.
+    NotAbove,
+}
+
+/// The first place at which `ours` differs, in words. What is expected and not answered is a difference; what is answered besides is none.
+#[must_use]
+pub fn difference(expected: &Value, ours: &Value, closeness: Closeness) -> Option<String> {
+    walk("", expected, ours, closeness)
+}
+
+fn walk(place: &str, expected: &Value, ours: &Value, closeness: Closeness) -> Option<String> {
+    let differs =
+        || Some(format!("{}: expected {expected}, got {ours}", if place.is_empty() { "result" } else { place }));
+    match (expected, ours) {
+        (Value::Object(expected), Value::Object(ours)) => expected.iter().find_map(|(key, expected)| {
+            let place = if place.is_empty() { key.clone() } else { format!("{place}.{key}") };
+            match ours.get(key) {
+                Some(ours) => walk(&place, expected, ours, closeness),
+                None => Some(format!("{place}: expected {expected}, got nothing")),
+            }
+        }),
+        (Value::Array(all), Value::Array(others)) if all.len() == others.len() => all
+            .iter()
+            .zip(others)
+            .enumerate()
+            .find_map(|(index, (expected, ours))| walk(&format!("{place}[{index}]"), expected, ours, closeness)),
+        (Value::Number(a), Value::Number(b)) => {
+            if is_close(a, b, closeness) {
+                None
+            } else {
+                differs()
+            }
+        }
+        (Value::Bool(expected), Value::Bool(ours)) => {
+            let close = match closeness {
+                Closeness::Equal | Closeness::Within(_) => expected == ours,
+                Closeness::NotBelow => ours <= expected,
+                Closeness::NotAbove => ours >= expected,
+            };
+            if close { None } else { differs() }
+        }
+        _ if expected == ours => None,
+        _ => differs(),
+    }
+}
+
+fn is_close(expected: &serde_json::Number, ours: &serde_json::Number, closeness: Closeness) -> bool {
+    if let (Some(expected), Some(ours)) = (expected.as_i128(), ours.as_i128()) {
+        return match closeness {
+            Closeness::Equal => expected == ours,
+            Closeness::Within(most) => expected.abs_diff(ours) <= u128::from(most),
+            Closeness::NotBelow => ours >= expected,
+            Closeness::NotAbove => ours <= expected,
+        };
+    }
+    let (Some(expected), Some(ours)) = (expected.as_f64(), ours.as_f64()) else { return false };
+    let slack = 1e-9 * expected.abs().max(1.0);
+    match closeness {
+        Closeness::Equal => (expected - ours).abs() <= slack,
+        Closeness::Within(most) => (expected - ours).abs() <= slack + most as f64,
+        Closeness::NotBelow => ours >= expected - slack,
+        Closeness::NotAbove => ours <= expected + slack,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn a_difference_is_named_with_its_place() {
+        let (expected, ours) =
+            (json!({"tasks": [{"total": 3}, {"total": 4}]}), json!({"tasks": [{"total": 3}, {"total": 5}]}));
+        assert_eq!(
+            difference(&expected, &ours, Closeness::Equal).as_deref(),
+            Some("tasks[1].total: expected 4, got 5")
+        );
+        assert_eq!(difference(&expected, &ours, Closeness::Within(1)), None);
+        assert_eq!(difference(&expected, &ours, Closeness::NotBelow), None);
+        assert!(difference(&expected, &ours, Closeness::NotAbove).is_some());
+        assert!(difference(&expected, &json!({}), Closeness::Equal).is_some(), "what is missing is a difference");
+        assert!(difference(&json!([1]), &json!([1, 2]), Closeness::Equal).is_some(), "so are lengths");
+        assert_eq!(difference(&json!({}), &json!({"more": 1}), Closeness::Equal), None);
+        assert_eq!(difference(&json!(0.1), &json!(0.1 + 1e-12), Closeness::Equal), None);
+        assert!(difference(&json!(0.1), &json!(0.2), Closeness::Equal).is_some());
+        assert_eq!(difference(&json!(false), &json!(true), Closeness::NotAbove), None);
+        assert!(difference(&json!(false), &json!(true), Closeness::Equal).is_some());
+        assert_eq!(difference(&json!(true), &json!(false), Closeness::NotBelow), None);
+        assert!(difference(&json!(false), &json!(true), Closeness::NotBelow).is_some());
+        assert!(difference(&json!(true), &json!(false), Closeness::NotAbove).is_some());
+    }
+}
