@@ -140,6 +140,7 @@ proptest! {
     fn any_bytes_are_handled(bytes in prop::collection::vec(any::<u8>(), 0..400)) {
         check::task_set(&bytes).map_err(TestCaseError::fail)?;
         check::rt_app(&String::from_utf8_lossy(&bytes)).map_err(TestCaseError::fail)?;
+        check::overheads(&String::from_utf8_lossy(&bytes)).map_err(TestCaseError::fail)?;
     }
 
     #[test]
@@ -163,6 +164,18 @@ proptest! {
         let seed = &SEEDS[seed.index(SEEDS.len())];
         let source = mutate(&seed.source, &mutations);
         seed.check(&source).map_err(|error| TestCaseError::fail(format!("{}: {error}", seed.name)))?;
+    }
+}
+
+const OVERHEADS: &str = "tick_period = \"4 ms\"\ntick = \"2 us\"\ndedicated_interrupts = false\nrelease = \"3 us\"\n\
+    context_switch = [[4, \"2 us\"], [40, \"4 us\"]]\nlock = \"100 ns\"\n";
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: CASES, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn any_mutation_of_overheads_is_handled(mutations in prop::collection::vec(mutation(), 0..6)) {
+        check::overheads(&mutate(OVERHEADS, &mutations)).map_err(TestCaseError::fail)?;
     }
 }
 

@@ -1,6 +1,6 @@
 //! What the main faults of a file read like, and where they point.
 
-use lockwright_model::format::{Diagnostic, import_rt_app, parse_system, write_system};
+use lockwright_model::format::{Diagnostic, import_rt_app, parse_overheads, parse_system, write_system};
 
 /// A system of two CPUs, one resource and two tasks; `TASK` stands for more lines of the second task.
 const FRAME: &str = "\
@@ -276,6 +276,31 @@ fn under_a_global_scheduler_tasks_have_no_cpu() {
         &["6:7: task `motor` has a CPU, but `g-fp` lets its jobs execute on any; leave it out"],
     );
     check(&file("p-edf", ""), &["5:8: task `motor` has no cpu; the platform has 2 CPUs: add cpu = 0 to 1"]);
+}
+
+#[test]
+fn overheads_files() {
+    for (source, wanted) in [
+        ("lok = \"1 us\"", "1:1: an overheads file has no key `lok`; did you mean `lock`?"),
+        ("lock = 5", "1:8: `lock` has no unit; write it with a unit, in quotes, such as \"5 us\""),
+        ("release = [[10]]", "1:12: a point of `release` has 1 parts; write [10, \"1 us\"]: so many tasks, so long"),
+        (
+            "release = [[10, \"1 us\"], [4, \"2 us\"]]",
+            "1:11: the points of `release` are not in order; give at least one, fewer tasks first, none twice",
+        ),
+        (
+            "release = []",
+            "1:11: the points of `release` are not in order; give at least one, fewer tasks first, none twice",
+        ),
+        (
+            "dedicated_interrupts = 1",
+            "1:24: `dedicated_interrupts` is a whole number, but should be true or false; write true or false, without quotes",
+        ),
+        ("tick = \"2 us\"", "1:8: ticks take time, but have no period; add tick_period = \"1 ms\" or whatever it is"),
+    ] {
+        assert_eq!(faults(source, parse_overheads(source).map(drop)), [wanted]);
+    }
+    assert!(parse_overheads("").is_ok(), "nothing takes time");
 }
 
 #[test]

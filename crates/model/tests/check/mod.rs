@@ -2,7 +2,9 @@
 //! Used by the tests here and by the fuzz targets.
 
 use lockwright_model::System;
-use lockwright_model::format::{Diagnostic, import_rt_app, parse_system, parse_system_bytes, write_system};
+use lockwright_model::format::{
+    Diagnostic, import_rt_app, parse_overheads, parse_system, parse_system_bytes, write_system,
+};
 
 /// What became of an input that was handled as it should be.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -42,6 +44,19 @@ pub fn rt_app(source: &str) -> Result<Outcome, String> {
         imported.notes.iter().try_for_each(|note| diagnostic(source, note))?;
     }
     outcome(source, imported.map(|imported| imported.system))
+}
+
+/// Reads any text as an overheads file.
+#[allow(dead_code, reason = "a fuzz target reads one kind of file")]
+pub fn overheads(source: &str) -> Result<Outcome, String> {
+    match parse_overheads(source) {
+        Ok(_) => Ok(Outcome::Accepted),
+        Err(faults) if faults.is_empty() => Err("refused without a word".into()),
+        Err(faults) => {
+            faults.iter().try_for_each(|fault| diagnostic(source, fault))?;
+            Ok(Outcome::Refused)
+        }
+    }
 }
 
 /// Checks what a reader made of `source`.
