@@ -1,6 +1,6 @@
 //! Published examples of analyses, input and expected result, and this library held against them.
 //!
-//! `examples/` holds what other programs answered, each with its source. An example names an analysis; [`ANALYSES`] has what the library
+//! `examples/` holds what other programs answered, each with its source. An example names an analysis; [`analyses`] has what the library
 //! answers in its place. Files of others in the same format are read alike: `cargo xtask vectors DIR`.
 //!
 //! ```text
