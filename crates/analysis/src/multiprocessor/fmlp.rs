@@ -20,7 +20,7 @@
 //!
 //! The bound does not cover a variant that gives the holder its waiters' priority: there its rank among holders is not that of its request.
 
-use super::tables::{Arithmetic, Asked, Entry, Fits, Grouping, Jobs, Saturates, Tables, Tally, least, longest};
+use super::tables::{Arithmetic, Asked, Entry, Fits, Grouping, Saturates, Tables, Tally, Window, least, longest};
 use super::{Charge, Delay, Protocol, fitting, once};
 use crate::{Failure, Sharing};
 use std::cmp::Reverse;
@@ -39,14 +39,12 @@ pub fn fmlp_long(sharing: &Sharing) -> Result<Vec<Delay>, Failure> {
 }
 
 fn of_all<A: Arithmetic>(tables: &Tables) -> Vec<Delay> {
-    let mut jobs = Jobs::new(tables.rows.len());
     let bound = |task: usize| {
-        tables.jobs(task, &mut jobs);
-        let jobs = jobs.of(task, tables.rows.len());
+        let window = tables.window(task);
         let mut remote = Tally::default();
         for asked in tables.asked(task) {
             let (entries, each) = (tables.entries_of(asked.resource), u64::from(asked.count));
-            remote.add(longest::<A>(entries, task, jobs, u64::MAX, each));
+            remote.add(longest::<A>(entries, task, window, u64::MAX, each));
         }
         Delay::new(remote, Tally::default(), Tally::default())
     };
@@ -80,8 +78,8 @@ pub struct FmlpPlus {
     clusters: Vec<Vec<Entry>>,
     /// d and e of each cluster, for the task at hand.
     blocked: Vec<(u64, u64)>,
-    jobs: Jobs,
-    found: Vec<Delay>,
+    /// For each cluster, of each task at hand: min(d, e), 0 on its own.
+    each: Vec<u64>,
     sums: Sums,
 }
 
@@ -98,6 +96,9 @@ struct Sums {
 
 /// Most requests that are counted by [`Sums`].
 const SUMMED_MAX: u64 = 64;
+
+/// Tasks whose bounds are found together.
+const AT_ONCE: usize = 128;
 
 /// `ceil(2^16 / jobs)`: for numbers up to [`SUMMED_MAX`] the product's upper part is the quotient.
 const RECIPROCALS: [u32; 2 * SUMMED_MAX as usize] = {
@@ -135,18 +136,25 @@ impl Sums {
         sums
     }
 
-    /// The `m` longest requests of a task in `jobs` jobs, from 1 on.
+    /// What the task at `place` has.
     #[inline]
-    fn longest<A: Arithmetic>(&self, (count, first): (u32, u32), jobs: u64, m: u64, tally: &mut Tally) {
+    fn of(&self, place: usize) -> &[(u64, u64)] {
+        let (count, first) = self.tasks[place];
+        &self.lengths[first as usize..=(first + count) as usize]
+    }
+
+    /// The `m` longest requests of a task that has `its` in each of its `jobs` jobs, from 1 on.
+    #[inline]
+    fn longest<A: Arithmetic>(its: &[(u64, u64)], jobs: u64, m: u64, tally: &mut Tally) {
+        let count = its.len() - 1;
         // More than one of each job are not needed then.
         let jobs = least(jobs, m);
         // Of numbers up to SUMMED_MAX.
         let a = (m as u32).wrapping_mul(RECIPROCALS[jobs as usize % RECIPROCALS.len()]) >> 16;
         let b = m.wrapping_sub(u64::from(a).wrapping_mul(jobs));
-        let place = first.wrapping_add(select_unpredictable(a < count, a, count)) as usize;
-        let (of_each, next) = self.lengths[place];
+        let (of_each, next) = its[select_unpredictable((a as usize) < count, a as usize, count)];
         tally.length = A::add(tally.length, A::add(A::mul(jobs, of_each), A::mul(b, next)));
-        tally.requests = A::add(tally.requests, least(jobs.wrapping_mul(u64::from(count)), m));
+        tally.requests = A::add(tally.requests, least(jobs.wrapping_mul(count as u64), m));
     }
 }
 
@@ -177,66 +185,79 @@ impl FmlpPlus {
         }
         let blocked = vec![(0, 0); tables.cluster_count()];
         let sums = Sums::new(&tables, &by_length);
-        let (jobs, found) = (Jobs::new(tasks.len()), vec![Delay::default(); tasks.len()]);
-        Ok(Self { tables, by_length, clusters, blocked, jobs, found, sums })
+        let each = vec![0; AT_ONCE.min(tasks.len()) * tables.cluster_count()];
+        Ok(Self { tables, by_length, clusters, blocked, each, sums })
     }
 
-    fn delay<A: Arithmetic>(&mut self, task: usize) -> Delay {
-        let row = self.tables.rows[task];
-        let jobs = self.jobs.of(task, self.tables.rows.len());
-        self.blocked.fill((0, 0));
-        let (mut issued, mut direct) = (0, 0);
-        for asked in self.tables.asked(task) {
-            let count = u64::from(asked.count);
-            issued += count;
-            for entry in self.tables.entries_of(asked.resource) {
-                let (d, e) = &mut self.blocked[entry.cluster as usize];
-                *e = e.wrapping_add(select_unpredictable(entry.leads, count, 0));
-                let most = select_unpredictable(entry.task as usize == task, 0, count);
-                *d = d.wrapping_add(least(A::mul(jobs[entry.task as usize], u64::from(entry.count)), most));
+    /// The bounds of the tasks from `first` on, at most [`AT_ONCE`].
+    fn some<A: Arithmetic>(&mut self, first: usize, delays: &mut [Delay]) {
+        let width = AT_ONCE.min(self.tables.rows.len());
+        let mut remote = [Tally::default(); AT_ONCE];
+        let remote = &mut remote[..delays.len()];
+        let responses = &self.tables.responses[first..first + delays.len()];
+        // With response times above 0 there is a job of each task.
+        let summed = !self.sums.tasks.is_empty() && responses.iter().all(|response| *response > 0);
+        let mut most = 0;
+        for (place, delay) in delays.iter_mut().enumerate() {
+            let task = first + place;
+            let (row, window) = (self.tables.rows[task], self.tables.window(task));
+            let issued = directly::<A>(&self.tables, task, &mut self.blocked);
+            let mut direct = 0;
+            for (cluster, &(d, e)) in self.blocked.iter().enumerate() {
+                direct += d;
+                let is_own = cluster == row.cluster as usize;
+                let each = select_unpredictable(is_own, 0, least(d, e));
+                most = each.max(most);
+                self.each[cluster * width + place] = each;
+                if let Some(all) = self.clusters.get(cluster).filter(|_| each > 0) {
+                    remote[place].add(longest::<A>(all, task, window, d, d));
+                }
             }
+            let arrivals = issued.min(direct) + 1;
+            let mut local = Tally::default();
+            for place in self.tables.cluster_range(row.cluster as usize).rev() {
+                let other = self.tables.order[place];
+                if self.tables.rows[other as usize].priority > row.priority {
+                    break;
+                }
+                if other as usize == task {
+                    continue;
+                }
+                if summed && arrivals <= SUMMED_MAX {
+                    Sums::longest::<A>(self.sums.of(place), window.jobs::<A>(other), arrivals, &mut local);
+                } else {
+                    self.longest_of::<A>(other, window, arrivals, &mut local);
+                }
+            }
+            *delay = Delay { local: local.length, requests: local.requests, ..Delay::default() };
         }
-        let mut remote = Tally::default();
-        // There is a job of each task then.
-        let summed = !self.sums.tasks.is_empty() && self.tables.responses[task] > 0;
-        for (cluster, &(d, e)) in self.blocked.iter().enumerate() {
-            direct += d;
-            let each = d.min(e);
-            if each == 0 || cluster == row.cluster as usize {
-                continue;
-            }
-            if each <= SUMMED_MAX && summed {
-                let sums = &self.sums.tasks[self.tables.cluster_range(cluster)];
-                for (other, sum) in self.tables.cluster(cluster).iter().zip(sums) {
-                    self.sums.longest::<A>(*sum, jobs[*other as usize], each, &mut remote);
+        for (place, &other) in self.tables.order.iter().enumerate() {
+            let begin = self.tables.rows[other as usize].cluster as usize * width;
+            let each = &self.each[begin..begin + remote.len()];
+            if summed && most <= SUMMED_MAX {
+                let (its, arrivals) = (self.sums.of(place), self.tables.arrivals[other as usize]);
+                if its.len() > 1 {
+                    for ((remote, m), t) in remote.iter_mut().zip(each).zip(responses) {
+                        Sums::longest::<A>(its, A::jobs(arrivals, *t), *m, remote);
+                    }
                 }
             } else {
-                for &other in self.tables.cluster(cluster) {
-                    self.longest_of::<A>(other, jobs, each, &mut remote);
+                for (place, m) in each.iter().enumerate().filter(|(_, m)| **m > 0) {
+                    self.longest_of::<A>(other, self.tables.window(first + place), *m, &mut remote[place]);
                 }
             }
-            if let Some(all) = self.clusters.get(cluster) {
-                remote.add(longest::<A>(all, task, jobs, d, d));
-            }
         }
-        let arrivals = issued.min(direct) + 1;
-        let mut local = Tally::default();
-        for &other in self.tables.cluster(row.cluster as usize).iter().rev() {
-            if self.tables.rows[other as usize].priority > row.priority {
-                break;
-            }
-            if other as usize != task {
-                self.longest_of::<A>(other, jobs, arrivals, &mut local);
-            }
+        for (delay, remote) in delays.iter_mut().zip(remote) {
+            let local = Tally { length: delay.local, requests: delay.requests };
+            *delay = Delay::new(*remote, local, Tally::default());
         }
-        Delay::new(remote, local, Tally::default())
     }
 
     /// Adds the `total` longest requests of `task`.
     #[inline]
-    fn longest_of<A: Arithmetic>(&self, task: u32, jobs: &[u64], total: u64, tally: &mut Tally) {
+    fn longest_of<A: Arithmetic>(&self, task: u32, window: Window, total: u64, tally: &mut Tally) {
         let mut left = total;
-        let jobs = jobs[task as usize];
+        let jobs = window.jobs::<A>(task);
         for entry in &self.by_length[self.tables.asked_range(task as usize)] {
             let requests = least(A::mul(jobs, u64::from(entry.count)), left);
             tally.count::<A>(requests, entry.length);
@@ -248,19 +269,37 @@ impl FmlpPlus {
     }
 }
 
+/// Sets d and e, in `blocked`, of each cluster for `task`; how many requests it issues.
+fn directly<A: Arithmetic>(tables: &Tables, task: usize, blocked: &mut [(u64, u64)]) -> u64 {
+    let window = tables.window(task);
+    blocked.fill((0, 0));
+    let mut issued = 0;
+    for asked in tables.asked(task) {
+        let count = u64::from(asked.count);
+        issued += count;
+        for entry in tables.entries_of(asked.resource) {
+            let (d, e) = &mut blocked[entry.cluster as usize];
+            *e = e.wrapping_add(select_unpredictable(entry.leads, count, 0));
+            let most = select_unpredictable(entry.task as usize == task, 0, count);
+            *d = d.wrapping_add(least(A::mul(window.jobs::<A>(entry.task), u64::from(entry.count)), most));
+        }
+    }
+    issued
+}
+
 impl Protocol for FmlpPlus {
     fn set_responses(&mut self, responses: &[u64]) -> Result<(), Failure> {
-        self.jobs.begin(responses.len());
         self.tables.set_responses(responses)
     }
 
     fn delays(&mut self, delays: &mut [Delay]) -> Result<(), Failure> {
         let fits = self.tables.fits();
-        for (task, delay) in delays.iter_mut().enumerate() {
-            if self.tables.jobs(task, &mut self.jobs) {
-                self.found[task] = if fits { self.delay::<Fits>(task) } else { self.delay::<Saturates>(task) };
+        for (chunk, delays) in delays.chunks_mut(AT_ONCE).enumerate() {
+            if fits {
+                self.some::<Fits>(chunk * AT_ONCE, delays)
+            } else {
+                self.some::<Saturates>(chunk * AT_ONCE, delays)
             }
-            *delay = self.found[task];
         }
         fitting(delays)
     }

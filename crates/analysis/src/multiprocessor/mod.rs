@@ -20,7 +20,6 @@
 //! No overhead is charged.
 
 pub mod dflp;
-mod divisor;
 pub mod dpcp;
 pub mod fmlp;
 mod joint;

@@ -1,19 +1,22 @@
 //! What all bounds read: tasks by processor, requests by resource, made once for a set of tasks.
 
-use super::divisor::{Divisor, SHORT};
+use crate::divisor::{Divisor, SHORT};
 use crate::{Demand, Failure, Sharer};
+use std::hint::select_unpredictable;
 use std::ops::Range;
 
 /// The longest time, so that three of them add up.
 pub(crate) const TIME_MAX: u64 = u64::MAX / 4;
 
-/// How numbers are added up. Where all sums are known to fit, without looking; else one that does not fit becomes `u64::MAX`, and stays.
+/// How numbers are added up. Where all are known to be small, without looking; else a sum that does not fit becomes `u64::MAX`, and stays.
 pub(crate) trait Arithmetic: Copy {
     fn add(a: u64, b: u64) -> u64;
     fn mul(a: u64, b: u64) -> u64;
+    /// Jobs in an interval of `t`, wherever it lies: `ceil((t + R) / T)`.
+    fn jobs(arrivals: Arrivals, t: u64) -> u64;
 }
 
-/// All sums fit: see [`Tables::fits`].
+/// All sums fit, and divisions are short: see [`Tables::fits`].
 #[derive(Clone, Copy)]
 pub(crate) struct Fits;
 
@@ -33,6 +36,13 @@ impl Arithmetic for Fits {
         debug_assert!(a.checked_mul(b).is_some());
         a.wrapping_mul(b)
     }
+
+    #[inline]
+    fn jobs(arrivals: Arrivals, t: u64) -> u64 {
+        let jobs = arrivals.period.floor_short(t.wrapping_add(arrivals.carry));
+        debug_assert_eq!(jobs, Saturates::jobs(arrivals, t));
+        jobs
+    }
 }
 
 impl Arithmetic for Saturates {
@@ -45,12 +55,17 @@ impl Arithmetic for Saturates {
     fn mul(a: u64, b: u64) -> u64 {
         a.saturating_mul(b)
     }
+
+    #[inline]
+    fn jobs(arrivals: Arrivals, t: u64) -> u64 {
+        arrivals.period.floor(t.saturating_add(arrivals.carry))
+    }
 }
 
 /// The lesser, without a branch: in these loops either is as likely.
 #[inline]
 pub(crate) fn least(a: u64, b: u64) -> u64 {
-    std::hint::select_unpredictable(a < b, a, b)
+    select_unpredictable(a < b, a, b)
 }
 
 /// Sections of others that delay a task: how long in sum, and how many. A number that does not fit is `u64::MAX`, and stays.
@@ -77,17 +92,9 @@ impl Tally {
 /// How often jobs of a task can come: its period, and what it adds to an interval.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Arrivals {
-    period: Divisor,
+    pub(crate) period: Divisor,
     /// R + T - 1.
     carry: u64,
-}
-
-impl Arrivals {
-    /// Jobs that can be there in an interval of `t`, wherever it lies: `ceil((t + R) / T)`.
-    #[inline]
-    pub(crate) fn jobs(self, t: u64) -> u64 {
-        self.period.floor(t.wrapping_add(self.carry))
-    }
 }
 
 /// A task's request for one resource, in one of the tables.
@@ -113,39 +120,18 @@ pub(crate) struct Group {
     last: u32,
 }
 
-/// How many jobs of each task an interval meets. A bound that is computed anew for other response times does not change where these do not.
-#[derive(Debug)]
-pub(crate) struct Jobs {
-    /// For one task, or for all.
-    rows: Vec<u64>,
-    all: bool,
-    /// How often response times were set.
-    rounds: u32,
+/// An interval, wherever it lies, and who can have jobs in it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Window<'a> {
+    arrivals: &'a [Arrivals],
+    t: u64,
 }
 
-/// Up to so many tasks the jobs are kept.
-const KEPT_MAX: usize = 512;
-
-impl Jobs {
-    pub(crate) fn new(tasks: usize) -> Self {
-        Self { rows: vec![0; tasks], all: false, rounds: 0 }
-    }
-
-    /// Response times are other ones from now on.
-    pub(crate) fn begin(&mut self, tasks: usize) {
-        self.rounds = self.rounds.saturating_add(1);
-        // A bound for one set of response times needs no more than one row.
-        if self.rounds == 2 && tasks <= KEPT_MAX {
-            self.rows = vec![u64::MAX; tasks * tasks];
-            self.all = true;
-        }
-    }
-
-    /// Of the task that was last put down, where there are `tasks`.
+impl Window<'_> {
+    /// How many of a task.
     #[inline]
-    pub(crate) fn of(&self, task: usize, tasks: usize) -> &[u64] {
-        let row = if self.all { task * tasks } else { 0 };
-        &self.rows[row..row + tasks]
+    pub(crate) fn jobs<A: Arithmetic>(self, task: u32) -> u64 {
+        A::jobs(self.arrivals[task as usize], self.t)
     }
 }
 
@@ -200,10 +186,8 @@ pub(crate) struct Tables {
     resource_places: Vec<u32>,
     /// The sum of N L, and of N, of all requests.
     demand: Tally,
-    /// No sum over all requests of all jobs that meet the longest response time comes near the greatest number.
+    /// No sum over all requests of all jobs that meet the longest response time comes near the greatest number, and divisions are short.
     fits: bool,
-    /// Intervals up to the longest response time have short divisions.
-    short: bool,
 }
 
 const NOWHERE: u32 = u32::MAX;
@@ -222,13 +206,12 @@ impl Tables {
         let mut arrivals = Vec::with_capacity(tasks.len());
         let mut responses = Vec::with_capacity(tasks.len());
         for (index, task) in tasks.iter().enumerate() {
-            if task.period == 0 {
-                return Err(Failure::Unsupported { task: index, what: "its period is 0" });
-            }
+            let none = Failure::Unsupported { task: index, what: "its period is 0" };
+            let period = Divisor::new(task.period).ok_or(none)?;
             if task.period > TIME_MAX || task.response > TIME_MAX {
                 return Err(Failure::Overflow);
             }
-            arrivals.push(Arrivals { period: Divisor::new(task.period), carry: task.response + (task.period - 1) });
+            arrivals.push(Arrivals { period, carry: task.response + (task.period - 1) });
             responses.push(task.response);
         }
 
@@ -325,24 +308,21 @@ impl Tables {
             resource_places,
             demand: demand_of_all,
             fits: false,
-            short: false,
         };
         tables.look();
         Ok(tables)
     }
 
-    /// Sees whether sums of what all requests take, in an interval as long as any response time, can be added up without looking, and whether
-    /// divisions are short.
+    /// Sees whether sums of what all requests take, in an interval as long as any response time, can be added up without looking.
     fn look(&mut self) {
         let longest = self.responses.iter().copied().max().unwrap_or(0);
-        let shortest = self.arrivals.iter().map(|arrivals| arrivals.period.by()).min().unwrap_or(1);
+        let shortest = self.arrivals.iter().map(|arrivals| arrivals.period.get()).min().unwrap_or(1);
         let jobs = 2 * longest / shortest + 2;
         // A bound counts no request more often than this, nor one for each of its own.
         const TIMES: u64 = 16;
         let most = |sum: u64| jobs.checked_mul(sum).is_some_and(|product| product < i64::MAX as u64 / TIMES);
-        self.fits = most(self.demand.length) && most(self.demand.requests);
         let short = |arrivals: &Arrivals| arrivals.period.is_short() && longest + arrivals.carry < SHORT;
-        self.short = self.arrivals.iter().all(short);
+        self.fits = most(self.demand.length) && most(self.demand.requests) && self.arrivals.iter().all(short);
     }
 
     /// See [`Fits`].
@@ -357,7 +337,7 @@ impl Tables {
         }
         self.responses.copy_from_slice(responses);
         for (arrivals, response) in self.arrivals.iter_mut().zip(responses) {
-            arrivals.carry = response + (arrivals.period.by() - 1);
+            arrivals.carry = response + (arrivals.period.get() - 1);
         }
         self.look();
         Ok(())
@@ -429,28 +409,10 @@ impl Tables {
         self.resource_places.get(usize::from(id)).copied().filter(|place| *place != NOWHERE)
     }
 
-    /// Puts down how many jobs each task has while `task` is pending. Whether that is not what it was before.
+    /// While `task` is pending.
     #[inline]
-    pub(crate) fn jobs(&self, task: usize, jobs: &mut Jobs) -> bool {
-        let t = self.responses[task];
-        let count = self.arrivals.len();
-        let row = if jobs.all { task * count } else { 0 };
-        let into = &mut jobs.rows[row..row + count];
-        let mut differs = 0;
-        if self.short {
-            for (jobs, its) in into.iter_mut().zip(&self.arrivals) {
-                let now = its.period.floor_short(t.wrapping_add(its.carry));
-                differs |= *jobs ^ now;
-                *jobs = now;
-            }
-        } else {
-            for (jobs, its) in into.iter_mut().zip(&self.arrivals) {
-                let now = its.jobs(t);
-                differs |= *jobs ^ now;
-                *jobs = now;
-            }
-        }
-        !jobs.all || differs != 0
+    pub(crate) fn window(&self, task: usize) -> Window<'_> {
+        Window { arrivals: &self.arrivals, t: self.responses[task] }
     }
 
     /// All tasks, the most urgent first.
@@ -462,15 +424,14 @@ impl Tables {
     }
 }
 
-/// The most that requests of `entries`, the longest first, can delay `but` where tasks have so many `jobs`: at most `total` of them, at
-/// most `each` of one entry.
+/// The most that requests of `entries`, the longest first, can delay `but` in `window`: at most `total` of them, at most `each` of one entry.
 #[inline]
-pub(crate) fn longest<A: Arithmetic>(entries: &[Entry], but: usize, jobs: &[u64], total: u64, each: u64) -> Tally {
+pub(crate) fn longest<A: Arithmetic>(entries: &[Entry], but: usize, window: Window, total: u64, each: u64) -> Tally {
     let mut tally = Tally::default();
     let mut left = total;
     for entry in entries {
         if entry.task as usize != but {
-            let requests = least(A::mul(jobs[entry.task as usize], u64::from(entry.count)), least(each, left));
+            let requests = least(A::mul(window.jobs::<A>(entry.task), u64::from(entry.count)), least(each, left));
             tally.count::<A>(requests, entry.length);
             left = left.wrapping_sub(requests);
             if left == 0 {
@@ -480,6 +441,41 @@ pub(crate) fn longest<A: Arithmetic>(entries: &[Entry], but: usize, jobs: &[u64]
     }
     debug_assert!(entries.is_sorted_by(|a, b| a.length >= b.length));
     tally
+}
+
+/// An entry with what its task's jobs are counted by, to go over many times.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Step {
+    arrivals: Arrivals,
+    length: u64,
+    count: u64,
+    /// Of whom at most so many requests are issued: a cluster, or a task.
+    key: u32,
+    /// It is the first, and longest, of its key.
+    leads: bool,
+}
+
+impl Step {
+    #[inline]
+    pub(crate) fn new(tables: &Tables, entry: &Entry, key: u32) -> Self {
+        let arrivals = tables.arrivals[entry.task as usize];
+        Self { arrivals, length: entry.length, count: u64::from(entry.count), key, leads: entry.leads }
+    }
+}
+
+/// The `issued` longest requests of each key but one, in an interval of `t`.
+#[inline]
+pub(crate) fn longest_of_each<A: Arithmetic>(steps: &[Step], t: u64, but: u32, issued: u64) -> Tally {
+    let (mut length, mut requests, mut left) = (0, 0, 0);
+    for step in steps {
+        let most = select_unpredictable(step.key == but, 0, issued);
+        left = select_unpredictable(step.leads, most, left);
+        let taken = least(A::mul(A::jobs(step.arrivals, t), step.count), left);
+        left = left.wrapping_sub(taken);
+        length = A::add(length, A::mul(taken, step.length));
+        requests = A::add(requests, taken);
+    }
+    Tally { length, requests }
 }
 
 /// Tasks by cluster, the most urgent first; where each cluster begins; its number; the tasks' rows.
@@ -531,7 +527,7 @@ mod tests {
         let mut all = Vec::new();
         for entry in entries.iter().filter(|entry| entry.task as usize != but) {
             let jobs =
-                (t + tables.responses[entry.task as usize]).div_ceil(tables.arrivals[entry.task as usize].period.by());
+                (t + tables.responses[entry.task as usize]).div_ceil(tables.arrivals[entry.task as usize].period.get());
             all.extend(vec![entry.length; (jobs * u64::from(entry.count)).min(each) as usize]);
         }
         all.sort_unstable_by_key(|length| std::cmp::Reverse(*length));
@@ -552,10 +548,10 @@ mod tests {
                     seen += entries.len();
                     let (t, total, each) = (random.u64(..400), random.u64(..9), random.u64(..5));
                     let but = random.usize(..sharing.tasks.len());
-                    let jobs: Vec<u64> = tables.arrivals.iter().map(|arrivals| arrivals.jobs(t)).collect();
+                    let window = Window { arrivals: &tables.arrivals, t };
                     let expected = longest_of_all(&tables, entries, but, t, total, each);
-                    assert_eq!(longest::<Saturates>(entries, but, &jobs, total, each), expected);
-                    assert_eq!(longest::<Fits>(entries, but, &jobs, total, each), expected);
+                    assert_eq!(longest::<Saturates>(entries, but, window, total, each), expected);
+                    assert_eq!(longest::<Fits>(entries, but, window, total, each), expected);
                 }
                 assert_eq!(seen, sharing.tasks.iter().map(|task| task.requests.len()).sum::<usize>());
             }
