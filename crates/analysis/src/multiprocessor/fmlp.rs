@@ -20,7 +20,7 @@
 //!
 //! The bound does not cover a variant that gives the holder its waiters' priority: there its rank among holders is not that of its request.
 
-use super::tables::{Arithmetic, Asked, Entry, Fits, Grouping, Saturates, Tables, Tally, Window, least, longest};
+use super::tables::{Arithmetic, Asked, Entry, Fits, Grouping, Saturates, PACKED_BITS, Tables, Tally, Window, least, longest};
 use super::{Charge, Delay, Protocol, fitting, once};
 use crate::{Failure, Sharing};
 use std::cmp::Reverse;
@@ -90,32 +90,35 @@ pub struct FmlpPlus {
 struct Sums {
     /// For each task, in the clusters' order: its requests of one job, and where in `lengths` they begin.
     tasks: Vec<(u32, u32)>,
-    /// Of none, one, .. all; and what the next adds.
+    /// Of none, one, .. all; and what the next adds. Each is a length and a number of requests, packed: see [`Tables::packs`].
     lengths: Vec<(u64, u64)>,
 }
 
 /// Most requests that are counted by [`Sums`].
-const SUMMED_MAX: u64 = 64;
+const SUMMED_MAX: u64 = 31;
 
-/// Tasks whose bounds are found together.
-const AT_ONCE: usize = 128;
-
-/// `ceil(2^16 / jobs)`: for numbers up to [`SUMMED_MAX`] the product's upper part is the quotient.
-const RECIPROCALS: [u32; 2 * SUMMED_MAX as usize] = {
-    let mut all = [0; 2 * SUMMED_MAX as usize];
-    let mut jobs = 1;
-    while jobs <= SUMMED_MAX as usize {
-        all[jobs] = (1_u32 << 16).div_ceil(jobs as u32);
-        jobs += 1;
+/// a and b for each m, and jobs from 1 to m.
+static PARTS: [(u8, u8); 32 * 32] = {
+    let mut all = [(0, 0); 32 * 32];
+    let mut place = 0;
+    while place < all.len() {
+        let (m, jobs) = (place / 32, place % 32);
+        if jobs > 0 {
+            all[place] = ((m / jobs) as u8, (m % jobs) as u8);
+        }
+        place += 1;
     }
     all
 };
+
+/// Tasks whose bounds are found together.
+const AT_ONCE: usize = 128;
 
 impl Sums {
     /// Without tasks where one has more requests than [`SUMMED_MAX`].
     fn new(tables: &Tables, by_length: &[Entry]) -> Self {
         let mut sums = Self { tasks: Vec::with_capacity(tables.rows.len()), lengths: Vec::new() };
-        sums.lengths.reserve(by_length.len() * 4 + tables.rows.len() * 2);
+        sums.lengths.reserve(by_length.len() * 4 + tables.rows.len());
         for &task in &tables.order {
             let its = &by_length[tables.asked_range(task as usize)];
             let count = its.iter().fold(0_u64, |sum, entry| sum.saturating_add(u64::from(entry.count)));
@@ -126,9 +129,10 @@ impl Sums {
             sums.tasks.push((count as u32, sums.lengths.len() as u32));
             let mut sum = 0_u64;
             for entry in its {
+                let next = entry.length.wrapping_shl(PACKED_BITS) | 1;
                 for _ in 0..entry.count {
-                    sums.lengths.push((sum, entry.length));
-                    sum = sum.saturating_add(entry.length);
+                    sums.lengths.push((sum, next));
+                    sum = sum.wrapping_add(next);
                 }
             }
             sums.lengths.push((sum, 0));
@@ -143,18 +147,15 @@ impl Sums {
         &self.lengths[first as usize..=(first + count) as usize]
     }
 
-    /// The `m` longest requests of a task that has `its` in each of its `jobs` jobs, from 1 on.
+    /// The `m` longest requests, at most [`SUMMED_MAX`], of a task that has `its` in each of its `jobs` jobs, from 1 on.
     #[inline]
-    fn longest<A: Arithmetic>(its: &[(u64, u64)], jobs: u64, m: u64, tally: &mut Tally) {
-        let count = its.len() - 1;
+    fn longest(its: &[(u64, u64)], jobs: u64, m: u64) -> u64 {
         // More than one of each job are not needed then.
         let jobs = least(jobs, m);
-        // Of numbers up to SUMMED_MAX.
-        let a = (m as u32).wrapping_mul(RECIPROCALS[jobs as usize % RECIPROCALS.len()]) >> 16;
-        let b = m.wrapping_sub(u64::from(a).wrapping_mul(jobs));
-        let (of_each, next) = its[select_unpredictable((a as usize) < count, a as usize, count)];
-        tally.length = A::add(tally.length, A::add(A::mul(jobs, of_each), A::mul(b, next)));
-        tally.requests = A::add(tally.requests, least(jobs.wrapping_mul(count as u64), m));
+        let (a, b) = PARTS[(m << 5 | jobs) as usize % PARTS.len()];
+        let (a, count) = (usize::from(a), its.len() - 1);
+        let (of_each, next) = its[select_unpredictable(a < count, a, count)];
+        jobs.wrapping_mul(of_each).wrapping_add(u64::from(b).wrapping_mul(next))
     }
 }
 
@@ -196,7 +197,8 @@ impl FmlpPlus {
         let remote = &mut remote[..delays.len()];
         let responses = &self.tables.responses[first..first + delays.len()];
         // With response times above 0 there is a job of each task.
-        let summed = !self.sums.tasks.is_empty() && responses.iter().all(|response| *response > 0);
+        let summed =
+            self.tables.packs() && !self.sums.tasks.is_empty() && responses.iter().all(|response| *response > 0);
         let mut most = 0;
         for (place, delay) in delays.iter_mut().enumerate() {
             let task = first + place;
@@ -224,24 +226,34 @@ impl FmlpPlus {
                     continue;
                 }
                 if summed && arrivals <= SUMMED_MAX {
-                    Sums::longest::<A>(self.sums.of(place), window.jobs::<A>(other), arrivals, &mut local);
+                    let packed = Sums::longest(self.sums.of(place), window.jobs::<A>(other), arrivals);
+                    local.add(Tally::unpacked(packed));
                 } else {
                     self.longest_of::<A>(other, window, arrivals, &mut local);
                 }
             }
             *delay = Delay { local: local.length, requests: local.requests, ..Delay::default() };
         }
-        for (place, &other) in self.tables.order.iter().enumerate() {
-            let begin = self.tables.rows[other as usize].cluster as usize * width;
-            let each = &self.each[begin..begin + remote.len()];
-            if summed && most <= SUMMED_MAX {
+        if summed && most <= SUMMED_MAX {
+            let mut packed = [0_u64; AT_ONCE];
+            let packed = &mut packed[..responses.len()];
+            for (place, &other) in self.tables.order.iter().enumerate() {
                 let (its, arrivals) = (self.sums.of(place), self.tables.arrivals[other as usize]);
                 if its.len() > 1 {
-                    for ((remote, m), t) in remote.iter_mut().zip(each).zip(responses) {
-                        Sums::longest::<A>(its, A::jobs(arrivals, *t), *m, remote);
+                    let begin = self.tables.rows[other as usize].cluster as usize * width;
+                    let each = &self.each[begin..begin + packed.len()];
+                    for ((packed, m), t) in packed.iter_mut().zip(each).zip(responses) {
+                        *packed = packed.wrapping_add(Sums::longest(its, A::jobs(arrivals, *t), *m));
                     }
                 }
-            } else {
+            }
+            for (remote, packed) in remote.iter_mut().zip(packed) {
+                remote.add(Tally::unpacked(*packed));
+            }
+        } else {
+            for &other in &self.tables.order {
+                let begin = self.tables.rows[other as usize].cluster as usize * width;
+                let each = &self.each[begin..begin + remote.len()];
                 for (place, m) in each.iter().enumerate().filter(|(_, m)| **m > 0) {
                     self.longest_of::<A>(other, self.tables.window(first + place), *m, &mut remote[place]);
                 }
@@ -269,7 +281,7 @@ impl FmlpPlus {
     }
 }
 
-/// Sets d and e, in `blocked`, of each cluster for `task`; how many requests it issues.
+/// Sets d and e of each cluster, in `blocked`, for `task`; how many requests it issues.
 fn directly<A: Arithmetic>(tables: &Tables, task: usize, blocked: &mut [(u64, u64)]) -> u64 {
     let window = tables.window(task);
     blocked.fill((0, 0));
@@ -279,11 +291,13 @@ fn directly<A: Arithmetic>(tables: &Tables, task: usize, blocked: &mut [(u64, u6
         issued += count;
         for entry in tables.entries_of(asked.resource) {
             let (d, e) = &mut blocked[entry.cluster as usize];
-            *e = e.wrapping_add(select_unpredictable(entry.leads, count, 0));
-            let most = select_unpredictable(entry.task as usize == task, 0, count);
-            *d = d.wrapping_add(least(A::mul(window.jobs::<A>(entry.task), u64::from(entry.count)), most));
+            *d = d.wrapping_add(least(A::mul(window.jobs::<A>(entry.task), u64::from(entry.count)), count));
+            *e = e.wrapping_add(count & u64::from(entry.leads).wrapping_neg());
         }
     }
+    // Its own were all counted, where it has a job then.
+    let (d, _) = &mut blocked[tables.rows[task].cluster as usize];
+    *d = d.wrapping_sub(if tables.responses[task] > 0 { issued } else { 0 });
     issued
 }
 

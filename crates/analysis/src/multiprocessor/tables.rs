@@ -89,6 +89,16 @@ impl Tally {
     }
 }
 
+/// In a packed tally, the number of requests takes so many bits, the lowest.
+pub(crate) const PACKED_BITS: u32 = 24;
+
+impl Tally {
+    #[inline]
+    pub(crate) fn unpacked(packed: u64) -> Self {
+        Self { length: packed >> PACKED_BITS, requests: packed & ((1 << PACKED_BITS) - 1) }
+    }
+}
+
 /// How often jobs of a task can come: its period, and what it adds to an interval.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Arrivals {
@@ -188,6 +198,8 @@ pub(crate) struct Tables {
     demand: Tally,
     /// No sum over all requests of all jobs that meet the longest response time comes near the greatest number, and divisions are short.
     fits: bool,
+    /// Each such sum can be packed.
+    packs: bool,
 }
 
 const NOWHERE: u32 = u32::MAX;
@@ -308,6 +320,7 @@ impl Tables {
             resource_places,
             demand: demand_of_all,
             fits: false,
+            packs: false,
         };
         tables.look();
         Ok(tables)
@@ -322,12 +335,20 @@ impl Tables {
         const TIMES: u64 = 16;
         let most = |sum: u64| jobs.checked_mul(sum).is_some_and(|product| product < i64::MAX as u64 / TIMES);
         let short = |arrivals: &Arrivals| arrivals.period.is_short() && longest + arrivals.carry < SHORT;
+        let product = |sum: u64| jobs.checked_mul(sum);
+        self.packs = product(self.demand.length).is_some_and(|length| length < 1 << (u64::BITS - PACKED_BITS))
+            && product(self.demand.requests).is_some_and(|requests| requests < 1 << PACKED_BITS);
         self.fits = most(self.demand.length) && most(self.demand.requests) && self.arrivals.iter().all(short);
     }
 
     /// See [`Fits`].
     pub(crate) fn fits(&self) -> bool {
         self.fits
+    }
+
+    /// Whether a tally of requests in an interval as long as any response time, each counted once, can be packed.
+    pub(crate) fn packs(&self) -> bool {
+        self.packs
     }
 
     /// Puts other response times in the place of those the tasks came with.
