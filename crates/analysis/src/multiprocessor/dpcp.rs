@@ -11,7 +11,7 @@
 //! ```
 //! Both within R_i. Of two tasks of equal priority each counts as more urgent than the other.
 
-use super::tables::{Arithmetic, Entry, Fits, Grouping, Saturates, Tables, Tally, Window, least};
+use super::tables::{Arithmetic, Entry, Fits, Grouping, Saturates, Tables, Tally, Window};
 use super::{Charge, Delay, Protocol, fitting, once};
 use crate::{Failure, Sharing};
 use std::cmp::Reverse;
@@ -219,7 +219,7 @@ impl Dpcp {
                 self.homes.ranges.get(home as usize + 1).map_or(self.requests.len(), |next| next.0 as usize);
             for request in &self.requests[first as usize..requests_end] {
                 if request.priority < priority && request.ceiling >= priority {
-                    let requests = least(A::mul(window.jobs::<A>(request.task), u64::from(request.count)), left);
+                    let requests = A::least(A::mul(window.jobs::<A>(request.task), u64::from(request.count)), left);
                     remote.count::<A>(requests, request.length);
                     left -= requests;
                     if left == 0 {

@@ -20,7 +20,7 @@
 //!
 //! The bound does not cover a variant that gives the holder its waiters' priority: there its rank among holders is not that of its request.
 
-use super::tables::{Arithmetic, Asked, Entry, Fits, Grouping, Saturates, PACKED_BITS, Tables, Tally, Window, least, longest};
+use super::tables::{Arithmetic, Asked, Entry, Fits, Grouping, Saturates, PACKED_BITS, Tables, Tally, UNLIMITED, Window, least, longest};
 use super::{Charge, Delay, Protocol, fitting, once};
 use crate::{Failure, Sharing};
 use std::cmp::Reverse;
@@ -44,7 +44,7 @@ fn of_all<A: Arithmetic>(tables: &Tables) -> Vec<Delay> {
         let mut remote = Tally::default();
         for asked in tables.asked(task) {
             let (entries, each) = (tables.entries_of(asked.resource), u64::from(asked.count));
-            remote.add(longest::<A>(entries, task, window, u64::MAX, each));
+            remote.add(longest::<A>(entries, task, window, UNLIMITED, each));
         }
         Delay::new(remote, Tally::default(), Tally::default())
     };
@@ -153,8 +153,8 @@ impl Sums {
         // More than one of each job are not needed then.
         let jobs = least(jobs, m);
         let (a, b) = PARTS[(m << 5 | jobs) as usize % PARTS.len()];
-        let (a, count) = (usize::from(a), its.len() - 1);
-        let (of_each, next) = its[select_unpredictable(a < count, a, count)];
+        let (a, count) = (u64::from(a), its.len() as u64 - 1);
+        let (of_each, next) = its[least(a, count) as usize];
         jobs.wrapping_mul(of_each).wrapping_add(u64::from(b).wrapping_mul(next))
     }
 }
@@ -208,7 +208,7 @@ impl FmlpPlus {
             for (cluster, &(d, e)) in self.blocked.iter().enumerate() {
                 direct += d;
                 let is_own = cluster == row.cluster as usize;
-                let each = select_unpredictable(is_own, 0, least(d, e));
+                let each = select_unpredictable(is_own, 0, d.min(e));
                 most = each.max(most);
                 self.each[cluster * width + place] = each;
                 if let Some(all) = self.clusters.get(cluster).filter(|_| each > 0) {
@@ -271,7 +271,7 @@ impl FmlpPlus {
         let mut left = total;
         let jobs = window.jobs::<A>(task);
         for entry in &self.by_length[self.tables.asked_range(task as usize)] {
-            let requests = least(A::mul(jobs, u64::from(entry.count)), left);
+            let requests = A::least(A::mul(jobs, u64::from(entry.count)), left);
             tally.count::<A>(requests, entry.length);
             left -= requests;
             if left == 0 {
@@ -291,7 +291,7 @@ fn directly<A: Arithmetic>(tables: &Tables, task: usize, blocked: &mut [(u64, u6
         issued += count;
         for entry in tables.entries_of(asked.resource) {
             let (d, e) = &mut blocked[entry.cluster as usize];
-            *d = d.wrapping_add(least(A::mul(window.jobs::<A>(entry.task), u64::from(entry.count)), count));
+            *d = d.wrapping_add(A::least(A::mul(window.jobs::<A>(entry.task), u64::from(entry.count)), count));
             *e = e.wrapping_add(count & u64::from(entry.leads).wrapping_neg());
         }
     }

@@ -12,6 +12,7 @@ pub(crate) const TIME_MAX: u64 = u64::MAX / 4;
 pub(crate) trait Arithmetic: Copy {
     fn add(a: u64, b: u64) -> u64;
     fn mul(a: u64, b: u64) -> u64;
+    fn least(a: u64, b: u64) -> u64;
     /// Jobs in an interval of `t`, wherever it lies: `ceil((t + R) / T)`.
     fn jobs(arrivals: Arrivals, t: u64) -> u64;
 }
@@ -38,6 +39,11 @@ impl Arithmetic for Fits {
     }
 
     #[inline]
+    fn least(a: u64, b: u64) -> u64 {
+        least(a, b)
+    }
+
+    #[inline]
     fn jobs(arrivals: Arrivals, t: u64) -> u64 {
         let jobs = arrivals.period.floor_short(t.wrapping_add(arrivals.carry));
         debug_assert_eq!(jobs, Saturates::jobs(arrivals, t));
@@ -57,15 +63,22 @@ impl Arithmetic for Saturates {
     }
 
     #[inline]
+    fn least(a: u64, b: u64) -> u64 {
+        a.min(b)
+    }
+
+    #[inline]
     fn jobs(arrivals: Arrivals, t: u64) -> u64 {
         arrivals.period.floor(t.saturating_add(arrivals.carry))
     }
 }
 
-/// The lesser, without a branch: in these loops either is as likely.
+/// The lesser of two below 2^63, without a branch: in these loops either is as likely.
 #[inline]
 pub(crate) fn least(a: u64, b: u64) -> u64 {
-    select_unpredictable(a < b, a, b)
+    debug_assert!(a.max(b) < 1 << 63);
+    let difference = a.wrapping_sub(b) as i64;
+    b.wrapping_add((difference & (difference >> 63)) as u64)
 }
 
 /// Sections of others that delay a task: how long in sum, and how many. A number that does not fit is `u64::MAX`, and stays.
@@ -445,6 +458,9 @@ impl Tables {
     }
 }
 
+/// More requests than there can be.
+pub(crate) const UNLIMITED: u64 = i64::MAX as u64;
+
 /// The most that requests of `entries`, the longest first, can delay `but` in `window`: at most `total` of them, at most `each` of one entry.
 #[inline]
 pub(crate) fn longest<A: Arithmetic>(entries: &[Entry], but: usize, window: Window, total: u64, each: u64) -> Tally {
@@ -452,7 +468,7 @@ pub(crate) fn longest<A: Arithmetic>(entries: &[Entry], but: usize, window: Wind
     let mut left = total;
     for entry in entries {
         if entry.task as usize != but {
-            let requests = least(A::mul(window.jobs::<A>(entry.task), u64::from(entry.count)), least(each, left));
+            let requests = A::least(A::mul(window.jobs::<A>(entry.task), u64::from(entry.count)), A::least(each, left));
             tally.count::<A>(requests, entry.length);
             left = left.wrapping_sub(requests);
             if left == 0 {
@@ -489,9 +505,9 @@ impl Step {
 pub(crate) fn longest_of_each<A: Arithmetic>(steps: &[Step], t: u64, but: u32, issued: u64) -> Tally {
     let (mut length, mut requests, mut left) = (0, 0, 0);
     for step in steps {
-        let most = select_unpredictable(step.key == but, 0, issued);
+        let most = issued & u64::from(step.key != but).wrapping_neg();
         left = select_unpredictable(step.leads, most, left);
-        let taken = least(A::mul(A::jobs(step.arrivals, t), step.count), left);
+        let taken = A::least(A::mul(A::jobs(step.arrivals, t), step.count), left);
         left = left.wrapping_sub(taken);
         length = A::add(length, A::mul(taken, step.length));
         requests = A::add(requests, taken);
