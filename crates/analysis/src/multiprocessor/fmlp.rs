@@ -20,11 +20,11 @@
 //!
 //! The bound does not cover a variant that gives the holder its waiters' priority: there its rank among holders is not that of its request.
 
-use super::tables::{Arithmetic, Asked, Entry, Fits, Grouping, Saturates, PACKED_BITS, Tables, Tally, UNLIMITED, Window, least, longest};
+use super::lanes::{self, Counts, LANES};
+use super::tables::{Arithmetic, Asked, Entry, Fits, Grouping, Saturates, Tables, Tally, UNLIMITED, Window, longest};
 use super::{Charge, Delay, Protocol, fitting, once};
 use crate::{Failure, Sharing};
 use std::cmp::Reverse;
-use std::hint::select_unpredictable;
 
 /// Under the global FMLP for long resources: in the order of the tasks, a bound that adds to execution. Processors and priorities do not matter.
 ///
@@ -78,84 +78,56 @@ pub struct FmlpPlus {
     clusters: Vec<Vec<Entry>>,
     /// d and e of each cluster, for the task at hand.
     blocked: Vec<(u64, u64)>,
-    /// For each cluster, of each task at hand: min(d, e), 0 on its own.
-    each: Vec<u64>,
-    sums: Sums,
+    sections: Sections,
+    rows: Rows,
 }
 
-/// For the `m` longest requests of a task with so many jobs without a loop: one job's requests, the longest first, summed up.
-///
-/// With `m = a jobs + b`, b below jobs, those are the a longest of each job, and one more of b of them.
-#[derive(Debug)]
-struct Sums {
-    /// For each task, in the clusters' order: its requests of one job, and where in `lengths` they begin.
-    tasks: Vec<(u32, u32)>,
-    /// Of none, one, .. all; and what the next adds. Each is a length and a number of requests, packed: see [`Tables::packs`].
-    lengths: Vec<(u64, u64)>,
+/// Most blocks of tasks whose bounds are found together.
+const BLOCKS: usize = 16;
+
+/// Of several tasks, in blocks.
+#[derive(Debug, Default)]
+struct Rows {
+    /// Their response times.
+    times: Vec<[u32; LANES]>,
+    /// How many requests each issues.
+    issued: Vec<i16>,
+    /// For each resource: how many requests for it each issues.
+    wanted: Vec<Counts>,
+    /// For each task of the cluster at hand: how many jobs of it each meets, at most [`lanes::JOBS_MAX`].
+    jobs: Vec<Counts>,
+    /// For each resource the last cluster that uses it.
+    seen: Vec<u32>,
+    /// The sum of d.
+    direct: Vec<Counts>,
+    /// How long the remote requests take, and how many there are.
+    lengths: Vec<[u32; LANES]>,
+    requests: Vec<Counts>,
 }
 
-/// Most requests that are counted by [`Sums`].
-const SUMMED_MAX: u64 = 31;
-
-/// a and b for each m, and jobs from 1 to m.
-static PARTS: [(u8, u8); 32 * 32] = {
-    let mut all = [(0, 0); 32 * 32];
-    let mut place = 0;
-    while place < all.len() {
-        let (m, jobs) = (place / 32, place % 32);
-        if jobs > 0 {
-            all[place] = ((m / jobs) as u8, (m % jobs) as u8);
+impl Rows {
+    /// For `count` tasks from `first` on.
+    fn begin(&mut self, tables: &Tables, first: usize, count: usize) {
+        let blocks = count.div_ceil(LANES);
+        fn zero<T: Copy>(rows: &mut Vec<T>, count: usize, zero: T) {
+            rows.clear();
+            rows.resize(count, zero);
         }
-        place += 1;
-    }
-    all
-};
-
-/// Tasks whose bounds are found together.
-const AT_ONCE: usize = 128;
-
-impl Sums {
-    /// Without tasks where one has more requests than [`SUMMED_MAX`].
-    fn new(tables: &Tables, by_length: &[Entry]) -> Self {
-        let mut sums = Self { tasks: Vec::with_capacity(tables.rows.len()), lengths: Vec::new() };
-        sums.lengths.reserve(by_length.len() * 4 + tables.rows.len());
-        for &task in &tables.order {
-            let its = &by_length[tables.asked_range(task as usize)];
-            let count = its.iter().fold(0_u64, |sum, entry| sum.saturating_add(u64::from(entry.count)));
-            if count > SUMMED_MAX {
-                sums.tasks.clear();
-                break;
+        zero(&mut self.times, blocks, [0; LANES]);
+        zero(&mut self.issued, count, 0);
+        zero(&mut self.wanted, blocks * tables.resource_count(), [0; LANES]);
+        zero(&mut self.seen, tables.resource_count(), u32::MAX);
+        zero(&mut self.direct, blocks, [0; LANES]);
+        zero(&mut self.lengths, blocks, [0; LANES]);
+        zero(&mut self.requests, blocks, [0; LANES]);
+        for (place, issued) in self.issued.iter_mut().enumerate() {
+            let (block, lane) = (place / LANES, place % LANES);
+            self.times[block][lane] = tables.responses[first + place] as u32;
+            for asked in tables.asked(first + place) {
+                *issued += asked.count as i16;
+                self.wanted[asked.resource as usize * blocks + block][lane] = asked.count as i16;
             }
-            sums.tasks.push((count as u32, sums.lengths.len() as u32));
-            let mut sum = 0_u64;
-            for entry in its {
-                let next = entry.length.wrapping_shl(PACKED_BITS) | 1;
-                for _ in 0..entry.count {
-                    sums.lengths.push((sum, next));
-                    sum = sum.wrapping_add(next);
-                }
-            }
-            sums.lengths.push((sum, 0));
         }
-        sums
-    }
-
-    /// What the task at `place` has.
-    #[inline]
-    fn of(&self, place: usize) -> &[(u64, u64)] {
-        let (count, first) = self.tasks[place];
-        &self.lengths[first as usize..=(first + count) as usize]
-    }
-
-    /// The `m` longest requests, at most [`SUMMED_MAX`], of a task that has `its` in each of its `jobs` jobs, from 1 on.
-    #[inline]
-    fn longest(its: &[(u64, u64)], jobs: u64, m: u64) -> u64 {
-        // More than one of each job are not needed then.
-        let jobs = least(jobs, m);
-        let (a, b) = PARTS[(m << 5 | jobs) as usize % PARTS.len()];
-        let (a, count) = (u64::from(a), its.len() as u64 - 1);
-        let (of_each, next) = its[least(a, count) as usize];
-        jobs.wrapping_mul(of_each).wrapping_add(u64::from(b).wrapping_mul(next))
     }
 }
 
@@ -185,83 +157,110 @@ impl FmlpPlus {
             }
         }
         let blocked = vec![(0, 0); tables.cluster_count()];
-        let sums = Sums::new(&tables, &by_length);
-        let each = vec![0; AT_ONCE.min(tasks.len()) * tables.cluster_count()];
-        Ok(Self { tables, by_length, clusters, blocked, each, sums })
+        Ok(Self { tables, by_length, clusters, blocked, sections, rows: Rows::default() })
     }
 
-    /// The bounds of the tasks from `first` on, at most [`AT_ONCE`].
-    fn some<A: Arithmetic>(&mut self, first: usize, delays: &mut [Delay]) {
-        let width = AT_ONCE.min(self.tables.rows.len());
-        let mut remote = [Tally::default(); AT_ONCE];
-        let remote = &mut remote[..delays.len()];
-        let responses = &self.tables.responses[first..first + delays.len()];
-        // With response times above 0 there is a job of each task.
-        let summed =
-            self.tables.packs() && !self.sums.tasks.is_empty() && responses.iter().all(|response| *response > 0);
-        let mut most = 0;
-        for (place, delay) in delays.iter_mut().enumerate() {
-            let task = first + place;
-            let (row, window) = (self.tables.rows[task], self.tables.window(task));
-            let issued = directly::<A>(&self.tables, task, &mut self.blocked);
-            let mut direct = 0;
-            for (cluster, &(d, e)) in self.blocked.iter().enumerate() {
-                direct += d;
-                let is_own = cluster == row.cluster as usize;
-                let each = select_unpredictable(is_own, 0, d.min(e));
-                most = each.max(most);
-                self.each[cluster * width + place] = each;
-                if let Some(all) = self.clusters.get(cluster).filter(|_| each > 0) {
-                    remote[place].add(longest::<A>(all, task, window, d, d));
-                }
+    fn delay<A: Arithmetic>(&mut self, task: usize) -> Delay {
+        let (cluster, window) = (self.tables.rows[task].cluster as usize, self.tables.window(task));
+        let issued = directly::<A>(&self.tables, task, &mut self.blocked);
+        let mut direct = 0;
+        let mut remote = Tally::default();
+        for (other, &(d, e)) in self.blocked.iter().enumerate() {
+            direct += d;
+            let each = d.min(e);
+            if each == 0 || other == cluster {
+                continue;
             }
-            let arrivals = issued.min(direct) + 1;
-            let mut local = Tally::default();
-            for place in self.tables.cluster_range(row.cluster as usize).rev() {
-                let other = self.tables.order[place];
-                if self.tables.rows[other as usize].priority > row.priority {
-                    break;
-                }
-                if other as usize == task {
-                    continue;
-                }
-                if summed && arrivals <= SUMMED_MAX {
-                    let packed = Sums::longest(self.sums.of(place), window.jobs::<A>(other), arrivals);
-                    local.add(Tally::unpacked(packed));
-                } else {
-                    self.longest_of::<A>(other, window, arrivals, &mut local);
-                }
+            for &other in self.tables.cluster(other) {
+                self.longest_of::<A>(other, window, each, &mut remote);
             }
-            *delay = Delay { local: local.length, requests: local.requests, ..Delay::default() };
+            if let Some(all) = self.clusters.get(other) {
+                remote.add(longest::<A>(all, task, window, d, d));
+            }
         }
-        if summed && most <= SUMMED_MAX {
-            let mut packed = [0_u64; AT_ONCE];
-            let packed = &mut packed[..responses.len()];
-            for (place, &other) in self.tables.order.iter().enumerate() {
-                let (its, arrivals) = (self.sums.of(place), self.tables.arrivals[other as usize]);
-                if its.len() > 1 {
-                    let begin = self.tables.rows[other as usize].cluster as usize * width;
-                    let each = &self.each[begin..begin + packed.len()];
-                    for ((packed, m), t) in packed.iter_mut().zip(each).zip(responses) {
-                        *packed = packed.wrapping_add(Sums::longest(its, A::jobs(arrivals, *t), *m));
+        Delay::new(remote, self.local::<A>(task, issued.min(direct) + 1), Tally::default())
+    }
+
+    /// What delays `task` on its own processor, where it arrives, or resumes, so often.
+    fn local<A: Arithmetic>(&self, task: usize, arrivals: u64) -> Tally {
+        let row = self.tables.rows[task];
+        let mut local = Tally::default();
+        for &other in self.tables.cluster(row.cluster as usize).iter().rev() {
+            if self.tables.rows[other as usize].priority > row.priority {
+                break;
+            }
+            if other as usize != task {
+                self.longest_of::<A>(other, self.tables.window(task), arrivals, &mut local);
+            }
+        }
+        local
+    }
+
+    /// The bounds of the tasks from `first` on, many at once: numbers are small, and sections can be preempted.
+    ///
+    /// Of a task's requests, the longest first, the m longest are the sum over k of (L_k - L_{k+1}) min(m, jobs (N_1 + .. + N_k)).
+    fn together(&mut self, first: usize, delays: &mut [Delay]) {
+        let Self { tables, by_length, rows, .. } = self;
+        let blocks = delays.len().div_ceil(LANES);
+        rows.begin(tables, first, delays.len());
+        for cluster in 0..tables.cluster_count() {
+            let (mut d, mut e) = ([[0_i16; LANES]; BLOCKS], [[0_i16; LANES]; BLOCKS]);
+            let (d, e) = (&mut d[..blocks], &mut e[..blocks]);
+            rows.jobs.clear();
+            for &task in tables.cluster(cluster) {
+                let begin = rows.jobs.len();
+                lanes::jobs(tables.arrivals[task as usize], &rows.times, &mut rows.jobs);
+                for asked in tables.asked(task as usize) {
+                    let count = asked.count as i16;
+                    let wanted = &rows.wanted[asked.resource as usize * blocks..][..blocks];
+                    for ((d, wanted), jobs) in d.iter_mut().zip(wanted).zip(&rows.jobs[begin..]) {
+                        *d = lanes::sum(*d, lanes::taken(*jobs, count, *wanted));
+                    }
+                    let seen = &mut rows.seen[asked.resource as usize];
+                    if *seen != cluster as u32 {
+                        *seen = cluster as u32;
+                        for (e, wanted) in e.iter_mut().zip(wanted) {
+                            *e = lanes::sum(*e, *wanted);
+                        }
                     }
                 }
             }
-            for (remote, packed) in remote.iter_mut().zip(packed) {
-                remote.add(Tally::unpacked(*packed));
+            // Of the cluster's own tasks their own requests were counted, and none are remote.
+            for &task in tables.cluster(cluster) {
+                let place = (task as usize).wrapping_sub(first);
+                if place < delays.len() {
+                    let (block, lane) = (place / LANES, place % LANES);
+                    let own = if tables.responses[task as usize] > 0 { rows.issued[place] } else { 0 };
+                    d[block][lane] = d[block][lane].wrapping_sub(own);
+                    e[block][lane] = 0;
+                }
             }
-        } else {
-            for &other in &self.tables.order {
-                let begin = self.tables.rows[other as usize].cluster as usize * width;
-                let each = &self.each[begin..begin + remote.len()];
-                for (place, m) in each.iter().enumerate().filter(|(_, m)| **m > 0) {
-                    self.longest_of::<A>(other, self.tables.window(first + place), *m, &mut remote[place]);
+            for ((d, e), direct) in d.iter().zip(e.iter_mut()).zip(&mut rows.direct) {
+                *e = lanes::least(*e, *d);
+                *direct = lanes::sum(*direct, *d);
+            }
+            for (jobs, &task) in rows.jobs.chunks_exact(blocks).zip(tables.cluster(cluster)) {
+                let its = &by_length[tables.asked_range(task as usize)];
+                let mut count = 0;
+                for (k, entry) in its.iter().enumerate() {
+                    count += entry.count as i16;
+                    let next = its.get(k + 1);
+                    let more = (entry.length - next.map_or(0, |next| next.length)) as u32;
+                    for ((jobs, most), lengths) in jobs.iter().zip(e.iter()).zip(&mut rows.lengths) {
+                        lanes::add_lengths(lengths, lanes::taken(*jobs, count, *most), more);
+                    }
+                }
+                for ((jobs, most), requests) in jobs.iter().zip(e.iter()).zip(&mut rows.requests) {
+                    *requests = lanes::sum(*requests, lanes::taken(*jobs, count, *most));
                 }
             }
         }
-        for (delay, remote) in delays.iter_mut().zip(remote) {
-            let local = Tally { length: delay.local, requests: delay.requests };
-            *delay = Delay::new(*remote, local, Tally::default());
+        for (place, delay) in delays.iter_mut().enumerate() {
+            let (block, lane) = (place / LANES, place % LANES);
+            let (length, requests) = (self.rows.lengths[block][lane], self.rows.requests[block][lane]);
+            let remote = Tally { length: u64::from(length), requests: requests as u64 };
+            let arrivals = self.rows.issued[place].min(self.rows.direct[block][lane]) as u64 + 1;
+            *delay = Delay::new(remote, self.local::<Fits>(first + place, arrivals), Tally::default());
         }
     }
 
@@ -308,11 +307,13 @@ impl Protocol for FmlpPlus {
 
     fn delays(&mut self, delays: &mut [Delay]) -> Result<(), Failure> {
         let fits = self.tables.fits();
-        for (chunk, delays) in delays.chunks_mut(AT_ONCE).enumerate() {
-            if fits {
-                self.some::<Fits>(chunk * AT_ONCE, delays)
-            } else {
-                self.some::<Saturates>(chunk * AT_ONCE, delays)
+        if fits && self.tables.is_small() && self.sections == Sections::Preemptive {
+            for (chunk, delays) in delays.chunks_mut(LANES * BLOCKS).enumerate() {
+                self.together(chunk * LANES * BLOCKS, delays);
+            }
+        } else {
+            for (task, delay) in delays.iter_mut().enumerate() {
+                *delay = if fits { self.delay::<Fits>(task) } else { self.delay::<Saturates>(task) };
             }
         }
         fitting(delays)

@@ -23,6 +23,7 @@ pub mod dflp;
 pub mod dpcp;
 pub mod fmlp;
 mod joint;
+mod lanes;
 pub mod mpcp;
 pub mod mrsp;
 pub mod msrp;

@@ -1,5 +1,6 @@
 //! What all bounds read: tasks by processor, requests by resource, made once for a set of tasks.
 
+use super::lanes::{ISSUED_MAX, SMALL};
 use crate::divisor::{Divisor, SHORT};
 use crate::{Demand, Failure, Sharer};
 use std::hint::select_unpredictable;
@@ -102,22 +103,12 @@ impl Tally {
     }
 }
 
-/// In a packed tally, the number of requests takes so many bits, the lowest.
-pub(crate) const PACKED_BITS: u32 = 24;
-
-impl Tally {
-    #[inline]
-    pub(crate) fn unpacked(packed: u64) -> Self {
-        Self { length: packed >> PACKED_BITS, requests: packed & ((1 << PACKED_BITS) - 1) }
-    }
-}
-
 /// How often jobs of a task can come: its period, and what it adds to an interval.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Arrivals {
     pub(crate) period: Divisor,
     /// R + T - 1.
-    carry: u64,
+    pub(crate) carry: u64,
 }
 
 /// A task's request for one resource, in one of the tables.
@@ -209,10 +200,12 @@ pub(crate) struct Tables {
     resource_places: Vec<u32>,
     /// The sum of N L, and of N, of all requests.
     demand: Tally,
+    /// The most that one task's N sum up to.
+    issued_most: u64,
     /// No sum over all requests of all jobs that meet the longest response time comes near the greatest number, and divisions are short.
     fits: bool,
-    /// Each such sum can be packed.
-    packs: bool,
+    /// See [`Tables::is_small`].
+    is_small: bool,
 }
 
 const NOWHERE: u32 = u32::MAX;
@@ -254,11 +247,12 @@ impl Tables {
         }
         let mut resource_places = vec![NOWHERE; highest];
         let mut asked = Vec::with_capacity(all);
-        let mut demand_of_all = Tally::default();
+        let (mut demand_of_all, mut issued_most) = (Tally::default(), 0_u64);
         // For each place: how many ask, and who was the last.
         let mut askers: Vec<(u32, u32)> = Vec::with_capacity(highest.min(all));
         for (index, row) in rows.iter_mut().enumerate() {
             row.first = asked.len() as u32;
+            let before = demand_of_all.requests;
             for demand in requests(index) {
                 if demand.count == 0 {
                     continue;
@@ -277,6 +271,7 @@ impl Tables {
                 asked.push(Asked { length: demand.length, resource: *place, count: demand.count });
             }
             row.last = asked.len() as u32;
+            issued_most = issued_most.max(demand_of_all.requests - before);
         }
 
         // Requests by resource: room for each, then filled in the clusters' order.
@@ -332,8 +327,9 @@ impl Tables {
             cluster_ids,
             resource_places,
             demand: demand_of_all,
+            issued_most,
             fits: false,
-            packs: false,
+            is_small: false,
         };
         tables.look();
         Ok(tables)
@@ -349,8 +345,11 @@ impl Tables {
         let most = |sum: u64| jobs.checked_mul(sum).is_some_and(|product| product < i64::MAX as u64 / TIMES);
         let short = |arrivals: &Arrivals| arrivals.period.is_short() && longest + arrivals.carry < SHORT;
         let product = |sum: u64| jobs.checked_mul(sum);
-        self.packs = product(self.demand.length).is_some_and(|length| length < 1 << (u64::BITS - PACKED_BITS))
-            && product(self.demand.requests).is_some_and(|requests| requests < 1 << PACKED_BITS);
+        let small = |arrivals: &Arrivals| arrivals.period.get() < SMALL && longest + arrivals.carry < SMALL;
+        self.is_small = product(self.demand.length).is_some_and(|length| length <= u64::from(u32::MAX))
+            && self.arrivals.iter().all(small)
+            && self.issued_most <= ISSUED_MAX
+            && self.issued_most * (self.rows.len() as u64) < 1 << 15;
         self.fits = most(self.demand.length) && most(self.demand.requests) && self.arrivals.iter().all(short);
     }
 
@@ -359,9 +358,10 @@ impl Tables {
         self.fits
     }
 
-    /// Whether a tally of requests in an interval as long as any response time, each counted once, can be packed.
-    pub(crate) fn packs(&self) -> bool {
-        self.packs
+    /// Whether sums of requests in an interval as long as any response time, each counted once, are small: lengths below 2^32; of each
+    /// task at most as many requests as one job issues, below 2^15; times, and what one job issues, as [`lanes`](super::lanes) has them.
+    pub(crate) fn is_small(&self) -> bool {
+        self.is_small
     }
 
     /// Puts other response times in the place of those the tasks came with.
