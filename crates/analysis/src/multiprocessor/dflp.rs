@@ -43,7 +43,7 @@ impl Dflp {
     /// As [`dflp`].
     pub fn new(sharing: &Sharing, homes: &[u16]) -> Result<Self, Failure> {
         let tasks = &sharing.tasks;
-        let tables = Tables::new(tasks, |task| &tasks[task].requests, Grouping::Together)?;
+        let tables = Tables::new(tasks, |task| &tasks[task].requests, Grouping::Apart)?;
         let (homes, of_requests) = Homes::new(sharing, &tables, homes)?;
         let mut requests: Vec<Entry> = Vec::with_capacity(of_requests.len());
         let mut begins = Vec::with_capacity(homes.ranges.len() + 1);

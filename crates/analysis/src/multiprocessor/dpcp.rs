@@ -143,11 +143,9 @@ impl Homes {
 #[inline]
 fn all_of<A: Arithmetic>(window: Window, agents: &[Agent], task: usize, tally: &mut Tally) {
     for agent in agents {
-        if agent.task as usize != task {
-            let jobs = window.jobs::<A>(agent.task);
-            tally.length = A::add(tally.length, A::mul(jobs, agent.demand));
-            tally.requests = A::add(tally.requests, A::mul(jobs, agent.count));
-        }
+        let jobs = window.jobs::<A>(agent.task) & u64::from(agent.task as usize != task).wrapping_neg();
+        tally.length = A::add(tally.length, A::mul(jobs, agent.demand));
+        tally.requests = A::add(tally.requests, A::mul(jobs, agent.count));
     }
 }
 

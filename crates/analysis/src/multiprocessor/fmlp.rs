@@ -21,7 +21,7 @@
 //! The bound does not cover a variant that gives the holder its waiters' priority: there its rank among holders is not that of its request.
 
 use super::lanes::{self, Counts, LANES};
-use super::tables::{Arithmetic, Asked, Entry, Fits, Grouping, Saturates, Tables, Tally, UNLIMITED, Window, longest};
+use super::tables::{Arithmetic, Asked, Entry, Fits, Grouping, Saturates, Tables, Tally, Window, longest};
 use super::{Charge, Delay, Protocol, fitting, once};
 use crate::{Failure, Sharing};
 use std::cmp::Reverse;
@@ -44,7 +44,7 @@ fn of_all<A: Arithmetic>(tables: &Tables) -> Vec<Delay> {
         let mut remote = Tally::default();
         for asked in tables.asked(task) {
             let (entries, each) = (tables.entries_of(asked.resource), u64::from(asked.count));
-            remote.add(longest::<A>(entries, task, window, UNLIMITED, each));
+            remote.add(longest::<A>(entries, task, window, A::UNLIMITED, each));
         }
         Delay::new(remote, Tally::default(), Tally::default())
     };

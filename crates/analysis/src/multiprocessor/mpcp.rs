@@ -78,7 +78,7 @@ impl Mpcp {
     /// As [`mpcp`].
     pub fn new(sharing: &Sharing, waiting: Waiting, carry_in: CarryIn) -> Result<Self, Failure> {
         let tasks = &sharing.tasks;
-        let tables = Tables::new(tasks, |task| &tasks[task].requests, Grouping::Together)?;
+        let tables = Tables::new(tasks, |task| &tasks[task].requests, Grouping::Apart)?;
         let ceilings = Ceilings::of(&tables);
         let responses = section_responses(&tables, &ceilings);
         let (resources, sections, below) = by_urgency(&tables, &responses);

@@ -13,7 +13,7 @@
 //! All of it adds to execution.
 
 use super::spin::{self, ReadersWriters, at_arrival, candidates, longest_limited};
-use super::tables::{Arithmetic, Fits, Grouping, Saturates, Tables, Tally, UNLIMITED, longest};
+use super::tables::{Arithmetic, Fits, Grouping, Saturates, Tables, Tally, longest};
 use super::{Delay, Platform, fitting};
 use crate::{Failure, Sharing};
 
@@ -41,7 +41,7 @@ fn of_all<A: Arithmetic>(tables: &Tables, m: usize) -> Vec<Delay> {
         for asked in tables.asked(task) {
             let (entries, issued) = (tables.entries_of(asked.resource), u64::from(asked.count));
             let (total, each) =
-                if entries.len() <= m + 1 { (UNLIMITED, issued) } else { ((2 * m as u64 - 1) * issued, 2 * issued) };
+                if entries.len() <= m + 1 { (A::UNLIMITED, issued) } else { ((2 * m as u64 - 1) * issued, 2 * issued) };
             remote.add(longest::<A>(entries, task, window, total, each));
         }
         delays.push(Delay::new(remote, Tally::default(), Tally::default()));

@@ -46,24 +46,26 @@ impl Fifo {
     /// # Errors
     /// As [`fifo`].
     pub fn new(sharing: &Sharing, platform: Platform) -> Result<Self, Failure> {
+        Self::build(sharing, platform, false)
+    }
+
+    /// The same, but resources of one processor are locked under the stack resource policy.
+    pub(crate) fn with_ceilings(sharing: &Sharing, interrupts: Option<u16>) -> Result<Self, Failure> {
+        let clusters = sharing.tasks.iter().map(|task| task.cluster.saturating_add(1)).max().unwrap_or(0);
+        Self::build(sharing, Platform { clusters, processors: 1, interrupts }, true)
+    }
+
+    fn build(sharing: &Sharing, platform: Platform, has_ceilings: bool) -> Result<Self, Failure> {
         platform.holds(&sharing.tasks)?;
         let tasks = &sharing.tasks;
         let tables = Tables::new(tasks, |task| &tasks[task].requests, Grouping::Clusters)?;
         let processors = processors(&tables, platform);
         let spans = vec![Tally::default(); tasks.len()];
         let partitioned = processors.iter().all(|processors| *processors == 1);
-        let spans_of_each = partitioned.then(|| spans_of_each(&tables, false));
+        let spans_of_each = partitioned.then(|| spans_of_each(&tables, has_ceilings));
+        let ceilings = has_ceilings.then(|| ceilings(&tables));
         let (remote, steps) = (spans.clone(), Vec::new());
-        Ok(Self { tables, processors, remote, spans, spans_of_each, steps, ceilings: None })
-    }
-
-    /// The same, but resources of one processor are locked under the stack resource policy.
-    pub(crate) fn with_ceilings(sharing: &Sharing, interrupts: Option<u16>) -> Result<Self, Failure> {
-        let clusters = sharing.tasks.iter().map(|task| task.cluster.saturating_add(1)).max().unwrap_or(0);
-        let mut fifo = Self::new(sharing, Platform { clusters, processors: 1, interrupts })?;
-        fifo.ceilings = Some(ceilings(&fifo.tables));
-        fifo.spans_of_each = fifo.spans_of_each.map(|_| spans_of_each(&fifo.tables, true));
-        Ok(fifo)
+        Ok(Self { tables, processors, remote, spans, spans_of_each, steps, ceilings })
     }
 }
 

@@ -11,6 +11,8 @@ pub(crate) const TIME_MAX: u64 = u64::MAX / 4;
 
 /// How numbers are added up. Where all are known to be small, without looking; else a sum that does not fit becomes `u64::MAX`, and stays.
 pub(crate) trait Arithmetic: Copy {
+    /// More requests than there are.
+    const UNLIMITED: u64;
     fn add(a: u64, b: u64) -> u64;
     fn mul(a: u64, b: u64) -> u64;
     fn least(a: u64, b: u64) -> u64;
@@ -27,6 +29,8 @@ pub(crate) struct Fits;
 pub(crate) struct Saturates;
 
 impl Arithmetic for Fits {
+    const UNLIMITED: u64 = i64::MAX as u64;
+
     #[inline]
     fn add(a: u64, b: u64) -> u64 {
         debug_assert!(a.checked_add(b).is_some());
@@ -53,6 +57,8 @@ impl Arithmetic for Fits {
 }
 
 impl Arithmetic for Saturates {
+    const UNLIMITED: u64 = u64::MAX;
+
     #[inline]
     fn add(a: u64, b: u64) -> u64 {
         a.saturating_add(b)
@@ -174,6 +180,8 @@ pub(crate) enum Grouping {
     Clusters,
     /// All.
     Together,
+    /// None: what each task asks for is enough.
+    Apart,
 }
 
 /// Tasks and requests in order.
@@ -275,14 +283,15 @@ impl Tables {
         }
 
         // Requests by resource: room for each, then filled in the clusters' order.
+        let of_resources = if grouping == Grouping::Apart { &[] } else { order.as_slice() };
         let mut next = 0;
         for (count, _) in &mut askers {
             let here = *count;
             *count = next;
             next += here;
         }
-        let mut entries = vec![Entry::default(); asked.len()];
-        for &task in &order {
+        let mut entries = vec![Entry::default(); if of_resources.is_empty() { 0 } else { asked.len() }];
+        for &task in of_resources {
             let row = rows[task as usize];
             for request in &asked[row.first as usize..row.last as usize] {
                 let (free, _) = &mut askers[request.resource as usize];
@@ -296,7 +305,7 @@ impl Tables {
         let mut first = 0;
         for &(last, _) in &askers {
             resources.push(groups.len() as u32);
-            while first < last {
+            while first < last && !entries.is_empty() {
                 let cluster = rows[entries[first as usize].task as usize].cluster;
                 let mut end = last;
                 if grouping == Grouping::Clusters {
@@ -457,9 +466,6 @@ impl Tables {
         keys.into_iter().map(|key| key as u32).collect()
     }
 }
-
-/// More requests than there can be.
-pub(crate) const UNLIMITED: u64 = i64::MAX as u64;
 
 /// The most that requests of `entries`, the longest first, can delay `but` in `window`: at most `total` of them, at most `each` of one entry.
 #[inline]
