@@ -323,3 +323,31 @@ impl Protocol for FmlpPlus {
         Some(Charge { suspended: delay.remote?, blocked: delay.local, executed: 0 })
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::multiprocessor::random;
+
+    #[test]
+    fn many_at_once_are_as_one_by_one() {
+        let mut random = fastrand::Rng::with_seed(4);
+        for round in 0..400 {
+            let tasks = if round % 20 == 0 { 300 } else { 20 };
+            let mut sharing = random::sharing(&mut random, 5, tasks, 7);
+            for task in &mut sharing.tasks {
+                if random.u8(..8) == 0 {
+                    task.response = 0;
+                }
+            }
+            let mut protocol = FmlpPlus::new(&sharing, Sections::Preemptive).unwrap();
+            assert!(protocol.tables.is_small() && protocol.tables.fits());
+            let mut delays = vec![Delay::default(); sharing.tasks.len()];
+            protocol.delays(&mut delays).unwrap();
+            for (task, delay) in delays.into_iter().enumerate() {
+                assert_eq!(protocol.delay::<Fits>(task), delay);
+                assert_eq!(protocol.delay::<Saturates>(task), delay);
+            }
+        }
+    }
+}

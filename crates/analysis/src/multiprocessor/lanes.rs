@@ -26,9 +26,9 @@ pub(crate) fn jobs(arrivals: Arrivals, times: &[[u32; LANES]], into: &mut Vec<Co
     let carry = arrivals.carry as u32;
     into.extend(times.iter().map(|times| {
         let mut quotients = [0_i32; LANES];
-        for lane in 0..LANES {
-            let a = times[lane].wrapping_add(carry);
-            quotients[lane] = (((u64::from(a) * u64::from(multiplier)) >> s) as i32).min(JOBS_MAX as i32);
+        for (quotient, time) in quotients.iter_mut().zip(times) {
+            let a = time.wrapping_add(carry);
+            *quotient = (((u64::from(a) * u64::from(multiplier)) >> s) as i32).min(JOBS_MAX as i32);
         }
         quotients.map(|quotient| quotient as i16)
     }));
@@ -59,8 +59,8 @@ pub(crate) fn taken(jobs: Counts, count: i16, most: Counts) -> Counts {
 #[inline]
 pub(crate) fn add_lengths(lengths: &mut [u32; LANES], taken: Counts, length: u32) {
     let mut sums = *lengths;
-    for lane in 0..LANES {
-        sums[lane] = sums[lane].wrapping_add(u32::from(taken[lane] as u16).wrapping_mul(length));
+    for (sum, taken) in sums.iter_mut().zip(taken) {
+        *sum = sum.wrapping_add(u32::from(taken as u16).wrapping_mul(length));
     }
     *lengths = sums;
 }
