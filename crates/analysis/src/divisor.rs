@@ -1,5 +1,8 @@
 //! Division by one number, many times: two multiplications each.
 
+/// Dividends below it are short.
+pub(crate) const SHORT: u64 = 1 << 32;
+
 /// A number above 0 that others are divided by.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Divisor {
@@ -14,6 +17,7 @@ impl Divisor {
         u64::MAX.checked_div(value).map(|inverse| Self { value, inverse })
     }
 
+    #[inline]
     pub(crate) fn get(self) -> u64 {
         self.value
     }
@@ -24,22 +28,36 @@ impl Divisor {
     }
 
     /// `x / value`, rounded down, or one less; and what is left of `x` then.
+    #[inline]
     fn near(self, x: u64) -> (u64, u64) {
         // x * inverse / 2^64 lies above x / value - 1, and not above x / value.
         let near = ((u128::from(x) * u128::from(self.inverse)) >> 64) as u64;
-        (near, x - near * self.value)
+        (near, x.wrapping_sub(near.wrapping_mul(self.value)))
     }
 
     /// `x / value`, rounded down.
+    #[inline]
     pub(crate) fn floor(self, x: u64) -> u64 {
         let (near, rest) = self.near(x);
-        near + u64::from(rest >= self.value)
+        near.wrapping_add(u64::from(rest >= self.value))
+    }
+
+    /// `x / value`, rounded down, where both are below [`SHORT`], and the value above 1: the inverse rounded up is then near enough.
+    #[inline]
+    pub(crate) fn floor_short(self, x: u64) -> u64 {
+        ((u128::from(x) * u128::from(self.inverse.wrapping_add(1))) >> 64) as u64
+    }
+
+    /// Whether [`Divisor::floor_short`] does for dividends below [`SHORT`].
+    pub(crate) fn is_short(self) -> bool {
+        self.value > 1 && self.value < SHORT
     }
 
     /// `x / value`, rounded up.
+    #[inline]
     pub(crate) fn ceil(self, x: u64) -> u64 {
         let (near, rest) = self.near(x);
-        near + u64::from(rest > 0) + u64::from(rest > self.value)
+        near.wrapping_add(u64::from(rest > 0)).wrapping_add(u64::from(rest > self.value))
     }
 }
 
@@ -62,6 +80,9 @@ mod tests {
             let divisor = Divisor::new(value).unwrap();
             for x in [x, x.wrapping_add(1), x.wrapping_mul(value), x.wrapping_mul(value).wrapping_sub(1), 0] {
                 assert_eq!(divisor.floor(x), x / value, "{x} / {value}");
+                if divisor.is_short() {
+                    assert_eq!(divisor.floor_short(x % SHORT), x % SHORT / value, "{x} / {value}");
+                }
                 assert_eq!(divisor.ceil(x), x.div_ceil(value), "{x} / {value}");
             }
         }

@@ -12,7 +12,7 @@
 //! goes behind.
 
 use super::dpcp::Homes;
-use super::tables::{Arithmetic, Entry, Fits, Grouping, Jobs, Saturates, Tables, Tally};
+use super::tables::{Arithmetic, Asked, Entry, Fits, Grouping, Saturates, Step, Tables, Tally, longest_of_each};
 use super::{Charge, Delay, Protocol, fitting, once};
 use crate::{Failure, Sharing};
 use std::cmp::Reverse;
@@ -30,10 +30,12 @@ pub fn dflp(sharing: &Sharing, homes: &[u16]) -> Result<Vec<Delay>, Failure> {
 pub struct Dflp {
     tables: Tables,
     homes: Homes,
-    jobs: Jobs,
-    found: Vec<Delay>,
-    /// Each task's requests by home, the longest of each home first, with the home.
-    requests: Vec<(u32, Entry)>,
+    /// By home, then by agent, the longest first.
+    requests: Vec<Entry>,
+    /// Where each home's begin; one more than there are homes.
+    begins: Vec<u32>,
+    steps: Vec<Step>,
+    remote: Vec<Tally>,
 }
 
 impl Dflp {
@@ -41,65 +43,55 @@ impl Dflp {
     /// As [`dflp`].
     pub fn new(sharing: &Sharing, homes: &[u16]) -> Result<Self, Failure> {
         let tasks = &sharing.tasks;
-        let tables = Tables::new(tasks, |task| &tasks[task].requests, Grouping::Together)?;
+        let tables = Tables::new(tasks, |task| &tasks[task].requests, Grouping::Apart)?;
         let (homes, of_requests) = Homes::new(sharing, &tables, homes)?;
-        let mut requests = Vec::with_capacity(of_requests.len());
-        for task in 0..tables.rows.len() {
-            let begin = requests.len();
-            for place in tables.asked_range(task) {
-                let asked = tables.all_asked()[place];
-                let entry = Entry { length: asked.length, task: task as u32, count: asked.count, ..Entry::default() };
-                requests.push((of_requests[place], entry));
+        let mut requests: Vec<Entry> = Vec::with_capacity(of_requests.len());
+        let mut begins = Vec::with_capacity(homes.ranges.len() + 1);
+        for home in 0..homes.ranges.len() as u32 {
+            begins.push(requests.len() as u32);
+            for agent in homes.agents(home) {
+                let begin = requests.len();
+                for place in tables.asked_range(agent.task as usize) {
+                    if of_requests[place] == home {
+                        let Asked { length, count, .. } = tables.all_asked()[place];
+                        requests.push(Entry { length, count, task: agent.task, ..Entry::default() });
+                    }
+                }
+                let its = &mut requests[begin..];
+                if its.len() > 1 {
+                    its.sort_unstable_by_key(|entry| Reverse(entry.length));
+                }
+                its[0].leads = true;
             }
-            requests[begin..].sort_unstable_by_key(|(home, entry)| (*home, Reverse(entry.length)));
         }
-        let (jobs, found) = (Jobs::new(tasks.len()), vec![Delay::default(); tasks.len()]);
-        Ok(Self { tables, homes, requests, jobs, found })
+        begins.push(requests.len() as u32);
+        let (steps, remote) = (Vec::new(), vec![Tally::default(); tasks.len()]);
+        Ok(Self { tables, homes, requests, begins, steps, remote })
     }
 
     fn all<A: Arithmetic>(&mut self, delays: &mut [Delay]) {
-        for (task, delay) in delays.iter_mut().enumerate() {
-            if self.tables.jobs(task, &mut self.jobs) {
-                let jobs = self.jobs.of(task, self.tables.rows.len());
-                let (remote, local) = (self.remote::<A>(jobs, task), self.homes.local::<A>(jobs, task));
-                self.found[task] = Delay::new(remote, local, Tally::default());
-            }
-            *delay = self.found[task];
-        }
-    }
-
-    fn remote<A: Arithmetic>(&self, jobs: &[u64], task: usize) -> Tally {
-        let mut remote = Tally::default();
-        let (begin, end) = self.homes.owns[task];
-        for &(home, own) in &self.homes.own[begin as usize..end as usize] {
-            if self.homes.local[task] == Some(home) {
-                continue;
-            }
-            let issued = self.homes.agents[own as usize].count;
-            for agent in self.homes.agents(home) {
-                if agent.task as usize == task {
-                    continue;
-                }
-                let jobs = jobs[agent.task as usize];
-                let mut left = issued;
-                let its = &self.requests[self.tables.asked_range(agent.task as usize)];
-                for (_, entry) in its.iter().skip_while(|(of, _)| *of != home).take_while(|(of, _)| *of == home) {
-                    let requests = A::mul(jobs, u64::from(entry.count)).min(left);
-                    remote.count::<A>(requests, entry.length);
-                    left -= requests;
-                    if left == 0 {
-                        break;
-                    }
+        self.remote.fill(Tally::default());
+        for (home, ends) in self.begins.windows(2).enumerate() {
+            let its = &self.requests[ends[0] as usize..ends[1] as usize];
+            self.steps.clear();
+            self.steps.extend(its.iter().map(|entry| Step::new(&self.tables, entry, entry.task)));
+            for agent in self.homes.agents(home as u32) {
+                let task = agent.task as usize;
+                if self.homes.local[task] != Some(home as u32) {
+                    let t = self.tables.responses[task];
+                    self.remote[task].add(longest_of_each::<A>(&self.steps, t, agent.task, agent.count));
                 }
             }
         }
-        remote
+        for (task, (delay, remote)) in delays.iter_mut().zip(&self.remote).enumerate() {
+            let local = self.homes.local::<A>(self.tables.window(task), task);
+            *delay = Delay::new(*remote, local, Tally::default());
+        }
     }
 }
 
 impl Protocol for Dflp {
     fn set_responses(&mut self, responses: &[u64]) -> Result<(), Failure> {
-        self.jobs.begin(responses.len());
         self.tables.set_responses(responses)
     }
 

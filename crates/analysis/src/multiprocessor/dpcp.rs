@@ -11,7 +11,7 @@
 //! ```
 //! Both within R_i. Of two tasks of equal priority each counts as more urgent than the other.
 
-use super::tables::{Arithmetic, Entry, Fits, Grouping, Jobs, Saturates, Tables, Tally, least};
+use super::tables::{Arithmetic, Entry, Fits, Grouping, Saturates, Tables, Tally, Window};
 use super::{Charge, Delay, Protocol, fitting, once};
 use crate::{Failure, Sharing};
 use std::cmp::Reverse;
@@ -29,8 +29,6 @@ pub fn dpcp(sharing: &Sharing, homes: &[u16]) -> Result<Vec<Delay>, Failure> {
 pub struct Dpcp {
     tables: Tables,
     homes: Homes,
-    jobs: Jobs,
-    found: Vec<Delay>,
     /// By home, the longest first.
     requests: Vec<Request>,
 }
@@ -131,11 +129,11 @@ impl Homes {
         &self.agents[first as usize..last as usize]
     }
 
-    /// All requests of others on `task`'s own processor, where each task has so many `jobs`.
-    pub(crate) fn local<A: Arithmetic>(&self, jobs: &[u64], task: usize) -> Tally {
+    /// All requests of others on `task`'s own processor, in `window`.
+    pub(crate) fn local<A: Arithmetic>(&self, window: Window, task: usize) -> Tally {
         let mut local = Tally::default();
         if let Some(home) = self.local[task] {
-            all_of::<A>(jobs, self.agents(home), task, &mut local);
+            all_of::<A>(window, self.agents(home), task, &mut local);
         }
         local
     }
@@ -143,13 +141,11 @@ impl Homes {
 
 /// All requests of `agents` but `task`'s own.
 #[inline]
-fn all_of<A: Arithmetic>(jobs: &[u64], agents: &[Agent], task: usize, tally: &mut Tally) {
+fn all_of<A: Arithmetic>(window: Window, agents: &[Agent], task: usize, tally: &mut Tally) {
     for agent in agents {
-        if agent.task as usize != task {
-            let jobs = jobs[agent.task as usize];
-            tally.length = A::add(tally.length, A::mul(jobs, agent.demand));
-            tally.requests = A::add(tally.requests, A::mul(jobs, agent.count));
-        }
+        let jobs = window.jobs::<A>(agent.task) & u64::from(agent.task as usize != task).wrapping_neg();
+        tally.length = A::add(tally.length, A::mul(jobs, agent.demand));
+        tally.requests = A::add(tally.requests, A::mul(jobs, agent.count));
     }
 }
 
@@ -188,22 +184,18 @@ impl Dpcp {
                 its.sort_unstable_by_key(|request| Reverse(request.length));
             }
         }
-        let (jobs, found) = (Jobs::new(tasks.len()), vec![Delay::default(); tasks.len()]);
-        Ok(Self { tables, homes, requests, jobs, found })
+        Ok(Self { tables, homes, requests })
     }
 
-    fn all<A: Arithmetic>(&mut self, delays: &mut [Delay]) {
+    fn all<A: Arithmetic>(&self, delays: &mut [Delay]) {
         for (task, delay) in delays.iter_mut().enumerate() {
-            if self.tables.jobs(task, &mut self.jobs) {
-                let jobs = self.jobs.of(task, self.tables.rows.len());
-                let (remote, local) = (self.remote::<A>(jobs, task), self.homes.local::<A>(jobs, task));
-                self.found[task] = Delay::new(remote, local, Tally::default());
-            }
-            *delay = self.found[task];
+            let window = self.tables.window(task);
+            let (remote, local) = (self.remote::<A>(window, task), self.homes.local::<A>(window, task));
+            *delay = Delay::new(remote, local, Tally::default());
         }
     }
 
-    fn remote<A: Arithmetic>(&self, jobs: &[u64], task: usize) -> Tally {
+    fn remote<A: Arithmetic>(&self, window: Window, task: usize) -> Tally {
         let mut remote = Tally::default();
         let priority = self.tables.rows[task].priority;
         let (begin, end) = self.homes.owns[task];
@@ -216,7 +208,7 @@ impl Dpcp {
             while higher < last && self.homes.agents[higher as usize].priority == priority {
                 higher += 1;
             }
-            all_of::<A>(jobs, &self.homes.agents[first as usize..higher as usize], task, &mut remote);
+            all_of::<A>(window, &self.homes.agents[first as usize..higher as usize], task, &mut remote);
             if higher == last {
                 continue;
             }
@@ -225,7 +217,7 @@ impl Dpcp {
                 self.homes.ranges.get(home as usize + 1).map_or(self.requests.len(), |next| next.0 as usize);
             for request in &self.requests[first as usize..requests_end] {
                 if request.priority < priority && request.ceiling >= priority {
-                    let requests = least(A::mul(jobs[request.task as usize], u64::from(request.count)), left);
+                    let requests = A::least(A::mul(window.jobs::<A>(request.task), u64::from(request.count)), left);
                     remote.count::<A>(requests, request.length);
                     left -= requests;
                     if left == 0 {
@@ -240,7 +232,6 @@ impl Dpcp {
 
 impl Protocol for Dpcp {
     fn set_responses(&mut self, responses: &[u64]) -> Result<(), Failure> {
-        self.jobs.begin(responses.len());
         self.tables.set_responses(responses)
     }
 

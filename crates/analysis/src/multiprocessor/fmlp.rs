@@ -20,11 +20,11 @@
 //!
 //! The bound does not cover a variant that gives the holder its waiters' priority: there its rank among holders is not that of its request.
 
-use super::tables::{Arithmetic, Asked, Entry, Fits, Grouping, Jobs, Saturates, Tables, Tally, least, longest};
+use super::lanes::{self, Counts, LANES};
+use super::tables::{Arithmetic, Asked, Entry, Fits, Grouping, Saturates, Tables, Tally, Window, longest};
 use super::{Charge, Delay, Protocol, fitting, once};
 use crate::{Failure, Sharing};
 use std::cmp::Reverse;
-use std::hint::select_unpredictable;
 
 /// Under the global FMLP for long resources: in the order of the tasks, a bound that adds to execution. Processors and priorities do not matter.
 ///
@@ -39,14 +39,12 @@ pub fn fmlp_long(sharing: &Sharing) -> Result<Vec<Delay>, Failure> {
 }
 
 fn of_all<A: Arithmetic>(tables: &Tables) -> Vec<Delay> {
-    let mut jobs = Jobs::new(tables.rows.len());
     let bound = |task: usize| {
-        tables.jobs(task, &mut jobs);
-        let jobs = jobs.of(task, tables.rows.len());
+        let window = tables.window(task);
         let mut remote = Tally::default();
         for asked in tables.asked(task) {
             let (entries, each) = (tables.entries_of(asked.resource), u64::from(asked.count));
-            remote.add(longest::<A>(entries, task, jobs, u64::MAX, each));
+            remote.add(longest::<A>(entries, task, window, A::UNLIMITED, each));
         }
         Delay::new(remote, Tally::default(), Tally::default())
     };
@@ -80,73 +78,56 @@ pub struct FmlpPlus {
     clusters: Vec<Vec<Entry>>,
     /// d and e of each cluster, for the task at hand.
     blocked: Vec<(u64, u64)>,
-    jobs: Jobs,
-    found: Vec<Delay>,
-    sums: Sums,
+    sections: Sections,
+    rows: Rows,
 }
 
-/// For the `m` longest requests of a task with so many jobs without a loop: one job's requests, the longest first, summed up.
-///
-/// With `m = a jobs + b`, b below jobs, those are the a longest of each job, and one more of b of them.
-#[derive(Debug)]
-struct Sums {
-    /// For each task, in the clusters' order: its requests of one job, and where in `lengths` they begin.
-    tasks: Vec<(u32, u32)>,
-    /// Of none, one, .. all; and what the next adds.
-    lengths: Vec<(u64, u64)>,
+/// Most blocks of tasks whose bounds are found together.
+const BLOCKS: usize = 16;
+
+/// Of several tasks, in blocks.
+#[derive(Debug, Default)]
+struct Rows {
+    /// Their response times.
+    times: Vec<[u32; LANES]>,
+    /// How many requests each issues.
+    issued: Vec<i16>,
+    /// For each resource: how many requests for it each issues.
+    wanted: Vec<Counts>,
+    /// For each task of the cluster at hand: how many jobs of it each meets, at most [`lanes::JOBS_MAX`].
+    jobs: Vec<Counts>,
+    /// For each resource the last cluster that uses it.
+    seen: Vec<u32>,
+    /// The sum of d.
+    direct: Vec<Counts>,
+    /// How long the remote requests take, and how many there are.
+    lengths: Vec<[u32; LANES]>,
+    requests: Vec<Counts>,
 }
 
-/// Most requests that are counted by [`Sums`].
-const SUMMED_MAX: u64 = 64;
-
-/// `ceil(2^16 / jobs)`: for numbers up to [`SUMMED_MAX`] the product's upper part is the quotient.
-const RECIPROCALS: [u32; 2 * SUMMED_MAX as usize] = {
-    let mut all = [0; 2 * SUMMED_MAX as usize];
-    let mut jobs = 1;
-    while jobs <= SUMMED_MAX as usize {
-        all[jobs] = (1_u32 << 16).div_ceil(jobs as u32);
-        jobs += 1;
-    }
-    all
-};
-
-impl Sums {
-    /// Without tasks where one has more requests than [`SUMMED_MAX`].
-    fn new(tables: &Tables, by_length: &[Entry]) -> Self {
-        let mut sums = Self { tasks: Vec::with_capacity(tables.rows.len()), lengths: Vec::new() };
-        sums.lengths.reserve(by_length.len() * 4 + tables.rows.len() * 2);
-        for &task in &tables.order {
-            let its = &by_length[tables.asked_range(task as usize)];
-            let count = its.iter().fold(0_u64, |sum, entry| sum.saturating_add(u64::from(entry.count)));
-            if count > SUMMED_MAX {
-                sums.tasks.clear();
-                break;
-            }
-            sums.tasks.push((count as u32, sums.lengths.len() as u32));
-            let mut sum = 0_u64;
-            for entry in its {
-                for _ in 0..entry.count {
-                    sums.lengths.push((sum, entry.length));
-                    sum = sum.saturating_add(entry.length);
-                }
-            }
-            sums.lengths.push((sum, 0));
+impl Rows {
+    /// For `count` tasks from `first` on.
+    fn begin(&mut self, tables: &Tables, first: usize, count: usize) {
+        let blocks = count.div_ceil(LANES);
+        fn zero<T: Copy>(rows: &mut Vec<T>, count: usize, zero: T) {
+            rows.clear();
+            rows.resize(count, zero);
         }
-        sums
-    }
-
-    /// The `m` longest requests of a task in `jobs` jobs, from 1 on.
-    #[inline]
-    fn longest<A: Arithmetic>(&self, (count, first): (u32, u32), jobs: u64, m: u64, tally: &mut Tally) {
-        // More than one of each job are not needed then.
-        let jobs = least(jobs, m);
-        // Of numbers up to SUMMED_MAX.
-        let a = (m as u32).wrapping_mul(RECIPROCALS[jobs as usize % RECIPROCALS.len()]) >> 16;
-        let b = m.wrapping_sub(u64::from(a).wrapping_mul(jobs));
-        let place = first.wrapping_add(select_unpredictable(a < count, a, count)) as usize;
-        let (of_each, next) = self.lengths[place];
-        tally.length = A::add(tally.length, A::add(A::mul(jobs, of_each), A::mul(b, next)));
-        tally.requests = A::add(tally.requests, least(jobs.wrapping_mul(u64::from(count)), m));
+        zero(&mut self.times, blocks, [0; LANES]);
+        zero(&mut self.issued, count, 0);
+        zero(&mut self.wanted, blocks * tables.resource_count(), [0; LANES]);
+        zero(&mut self.seen, tables.resource_count(), u32::MAX);
+        zero(&mut self.direct, blocks, [0; LANES]);
+        zero(&mut self.lengths, blocks, [0; LANES]);
+        zero(&mut self.requests, blocks, [0; LANES]);
+        for (place, issued) in self.issued.iter_mut().enumerate() {
+            let (block, lane) = (place / LANES, place % LANES);
+            self.times[block][lane] = tables.responses[first + place] as u32;
+            for asked in tables.asked(first + place) {
+                *issued += asked.count as i16;
+                self.wanted[asked.resource as usize * blocks + block][lane] = asked.count as i16;
+            }
+        }
     }
 }
 
@@ -176,69 +157,120 @@ impl FmlpPlus {
             }
         }
         let blocked = vec![(0, 0); tables.cluster_count()];
-        let sums = Sums::new(&tables, &by_length);
-        let (jobs, found) = (Jobs::new(tasks.len()), vec![Delay::default(); tasks.len()]);
-        Ok(Self { tables, by_length, clusters, blocked, jobs, found, sums })
+        Ok(Self { tables, by_length, clusters, blocked, sections, rows: Rows::default() })
     }
 
     fn delay<A: Arithmetic>(&mut self, task: usize) -> Delay {
-        let row = self.tables.rows[task];
-        let jobs = self.jobs.of(task, self.tables.rows.len());
-        self.blocked.fill((0, 0));
-        let (mut issued, mut direct) = (0, 0);
-        for asked in self.tables.asked(task) {
-            let count = u64::from(asked.count);
-            issued += count;
-            for entry in self.tables.entries_of(asked.resource) {
-                let (d, e) = &mut self.blocked[entry.cluster as usize];
-                *e = e.wrapping_add(select_unpredictable(entry.leads, count, 0));
-                let most = select_unpredictable(entry.task as usize == task, 0, count);
-                *d = d.wrapping_add(least(A::mul(jobs[entry.task as usize], u64::from(entry.count)), most));
-            }
-        }
+        let (cluster, window) = (self.tables.rows[task].cluster as usize, self.tables.window(task));
+        let issued = directly::<A>(&self.tables, task, &mut self.blocked);
+        let mut direct = 0;
         let mut remote = Tally::default();
-        // There is a job of each task then.
-        let summed = !self.sums.tasks.is_empty() && self.tables.responses[task] > 0;
-        for (cluster, &(d, e)) in self.blocked.iter().enumerate() {
+        for (other, &(d, e)) in self.blocked.iter().enumerate() {
             direct += d;
             let each = d.min(e);
-            if each == 0 || cluster == row.cluster as usize {
+            if each == 0 || other == cluster {
                 continue;
             }
-            if each <= SUMMED_MAX && summed {
-                let sums = &self.sums.tasks[self.tables.cluster_range(cluster)];
-                for (other, sum) in self.tables.cluster(cluster).iter().zip(sums) {
-                    self.sums.longest::<A>(*sum, jobs[*other as usize], each, &mut remote);
-                }
-            } else {
-                for &other in self.tables.cluster(cluster) {
-                    self.longest_of::<A>(other, jobs, each, &mut remote);
-                }
+            for &other in self.tables.cluster(other) {
+                self.longest_of::<A>(other, window, each, &mut remote);
             }
-            if let Some(all) = self.clusters.get(cluster) {
-                remote.add(longest::<A>(all, task, jobs, d, d));
+            if let Some(all) = self.clusters.get(other) {
+                remote.add(longest::<A>(all, task, window, d, d));
             }
         }
-        let arrivals = issued.min(direct) + 1;
+        Delay::new(remote, self.local::<A>(task, issued.min(direct) + 1), Tally::default())
+    }
+
+    /// What delays `task` on its own processor, where it arrives, or resumes, so often.
+    fn local<A: Arithmetic>(&self, task: usize, arrivals: u64) -> Tally {
+        let row = self.tables.rows[task];
         let mut local = Tally::default();
         for &other in self.tables.cluster(row.cluster as usize).iter().rev() {
             if self.tables.rows[other as usize].priority > row.priority {
                 break;
             }
             if other as usize != task {
-                self.longest_of::<A>(other, jobs, arrivals, &mut local);
+                self.longest_of::<A>(other, self.tables.window(task), arrivals, &mut local);
             }
         }
-        Delay::new(remote, local, Tally::default())
+        local
+    }
+
+    /// The bounds of the tasks from `first` on, many at once: numbers are small, and sections can be preempted.
+    ///
+    /// Of a task's requests, the longest first, the m longest are the sum over k of (L_k - L_{k+1}) min(m, jobs (N_1 + .. + N_k)).
+    fn together(&mut self, first: usize, delays: &mut [Delay]) {
+        let Self { tables, by_length, rows, .. } = self;
+        let blocks = delays.len().div_ceil(LANES);
+        rows.begin(tables, first, delays.len());
+        for cluster in 0..tables.cluster_count() {
+            let (mut d, mut e) = ([[0_i16; LANES]; BLOCKS], [[0_i16; LANES]; BLOCKS]);
+            let (d, e) = (&mut d[..blocks], &mut e[..blocks]);
+            rows.jobs.clear();
+            for &task in tables.cluster(cluster) {
+                let begin = rows.jobs.len();
+                lanes::jobs(tables.arrivals[task as usize], &rows.times, &mut rows.jobs);
+                for asked in tables.asked(task as usize) {
+                    let count = asked.count as i16;
+                    let wanted = &rows.wanted[asked.resource as usize * blocks..][..blocks];
+                    for ((d, wanted), jobs) in d.iter_mut().zip(wanted).zip(&rows.jobs[begin..]) {
+                        *d = lanes::sum(*d, lanes::taken(*jobs, count, *wanted));
+                    }
+                    let seen = &mut rows.seen[asked.resource as usize];
+                    if *seen != cluster as u32 {
+                        *seen = cluster as u32;
+                        for (e, wanted) in e.iter_mut().zip(wanted) {
+                            *e = lanes::sum(*e, *wanted);
+                        }
+                    }
+                }
+            }
+            // Of the cluster's own tasks their own requests were counted, and none are remote.
+            for &task in tables.cluster(cluster) {
+                let place = (task as usize).wrapping_sub(first);
+                if place < delays.len() {
+                    let (block, lane) = (place / LANES, place % LANES);
+                    let own = if tables.responses[task as usize] > 0 { rows.issued[place] } else { 0 };
+                    d[block][lane] = d[block][lane].wrapping_sub(own);
+                    e[block][lane] = 0;
+                }
+            }
+            for ((d, e), direct) in d.iter().zip(e.iter_mut()).zip(&mut rows.direct) {
+                *e = lanes::least(*e, *d);
+                *direct = lanes::sum(*direct, *d);
+            }
+            for (jobs, &task) in rows.jobs.chunks_exact(blocks).zip(tables.cluster(cluster)) {
+                let its = &by_length[tables.asked_range(task as usize)];
+                let mut count = 0;
+                for (k, entry) in its.iter().enumerate() {
+                    count += entry.count as i16;
+                    let next = its.get(k + 1);
+                    let more = (entry.length - next.map_or(0, |next| next.length)) as u32;
+                    for ((jobs, most), lengths) in jobs.iter().zip(e.iter()).zip(&mut rows.lengths) {
+                        lanes::add_lengths(lengths, lanes::taken(*jobs, count, *most), more);
+                    }
+                }
+                for ((jobs, most), requests) in jobs.iter().zip(e.iter()).zip(&mut rows.requests) {
+                    *requests = lanes::sum(*requests, lanes::taken(*jobs, count, *most));
+                }
+            }
+        }
+        for (place, delay) in delays.iter_mut().enumerate() {
+            let (block, lane) = (place / LANES, place % LANES);
+            let (length, requests) = (self.rows.lengths[block][lane], self.rows.requests[block][lane]);
+            let remote = Tally { length: u64::from(length), requests: requests as u64 };
+            let arrivals = self.rows.issued[place].min(self.rows.direct[block][lane]) as u64 + 1;
+            *delay = Delay::new(remote, self.local::<Fits>(first + place, arrivals), Tally::default());
+        }
     }
 
     /// Adds the `total` longest requests of `task`.
     #[inline]
-    fn longest_of<A: Arithmetic>(&self, task: u32, jobs: &[u64], total: u64, tally: &mut Tally) {
+    fn longest_of<A: Arithmetic>(&self, task: u32, window: Window, total: u64, tally: &mut Tally) {
         let mut left = total;
-        let jobs = jobs[task as usize];
+        let jobs = window.jobs::<A>(task);
         for entry in &self.by_length[self.tables.asked_range(task as usize)] {
-            let requests = least(A::mul(jobs, u64::from(entry.count)), left);
+            let requests = A::least(A::mul(jobs, u64::from(entry.count)), left);
             tally.count::<A>(requests, entry.length);
             left -= requests;
             if left == 0 {
@@ -248,24 +280,74 @@ impl FmlpPlus {
     }
 }
 
+/// Sets d and e of each cluster, in `blocked`, for `task`; how many requests it issues.
+fn directly<A: Arithmetic>(tables: &Tables, task: usize, blocked: &mut [(u64, u64)]) -> u64 {
+    let window = tables.window(task);
+    blocked.fill((0, 0));
+    let mut issued = 0;
+    for asked in tables.asked(task) {
+        let count = u64::from(asked.count);
+        issued += count;
+        for entry in tables.entries_of(asked.resource) {
+            let (d, e) = &mut blocked[entry.cluster as usize];
+            *d = d.wrapping_add(A::least(A::mul(window.jobs::<A>(entry.task), u64::from(entry.count)), count));
+            *e = e.wrapping_add(count & u64::from(entry.leads).wrapping_neg());
+        }
+    }
+    // Its own were all counted, where it has a job then.
+    let (d, _) = &mut blocked[tables.rows[task].cluster as usize];
+    *d = d.wrapping_sub(if tables.responses[task] > 0 { issued } else { 0 });
+    issued
+}
+
 impl Protocol for FmlpPlus {
     fn set_responses(&mut self, responses: &[u64]) -> Result<(), Failure> {
-        self.jobs.begin(responses.len());
         self.tables.set_responses(responses)
     }
 
     fn delays(&mut self, delays: &mut [Delay]) -> Result<(), Failure> {
         let fits = self.tables.fits();
-        for (task, delay) in delays.iter_mut().enumerate() {
-            if self.tables.jobs(task, &mut self.jobs) {
-                self.found[task] = if fits { self.delay::<Fits>(task) } else { self.delay::<Saturates>(task) };
+        if fits && self.tables.is_small() && self.sections == Sections::Preemptive {
+            for (chunk, delays) in delays.chunks_mut(LANES * BLOCKS).enumerate() {
+                self.together(chunk * LANES * BLOCKS, delays);
             }
-            *delay = self.found[task];
+        } else {
+            for (task, delay) in delays.iter_mut().enumerate() {
+                *delay = if fits { self.delay::<Fits>(task) } else { self.delay::<Saturates>(task) };
+            }
         }
         fitting(delays)
     }
 
     fn charge(&self, delay: &Delay) -> Option<Charge> {
         Some(Charge { suspended: delay.remote?, blocked: delay.local, executed: 0 })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::multiprocessor::random;
+
+    #[test]
+    fn many_at_once_are_as_one_by_one() {
+        let mut random = fastrand::Rng::with_seed(4);
+        for round in 0..400 {
+            let tasks = if round % 20 == 0 { 300 } else { 20 };
+            let mut sharing = random::sharing(&mut random, 5, tasks, 7);
+            for task in &mut sharing.tasks {
+                if random.u8(..8) == 0 {
+                    task.response = 0;
+                }
+            }
+            let mut protocol = FmlpPlus::new(&sharing, Sections::Preemptive).unwrap();
+            assert!(protocol.tables.is_small() && protocol.tables.fits());
+            let mut delays = vec![Delay::default(); sharing.tasks.len()];
+            protocol.delays(&mut delays).unwrap();
+            for (task, delay) in delays.into_iter().enumerate() {
+                assert_eq!(protocol.delay::<Fits>(task), delay);
+                assert_eq!(protocol.delay::<Saturates>(task), delay);
+            }
+        }
     }
 }

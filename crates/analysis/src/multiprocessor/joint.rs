@@ -11,8 +11,8 @@
 //! itself in its place, as in earlier work, is not safe.) For deadlines up to the period.
 
 use super::Delay;
-use super::divisor::Divisor;
 use super::tables::TIME_MAX;
+use crate::divisor::Divisor;
 use crate::{Failure, Limit, Sharing};
 
 /// Most rounds over all tasks.
@@ -85,9 +85,8 @@ pub fn joint(sharing: &Sharing, protocol: &mut impl Protocol) -> Result<Response
     let count = sharing.tasks.len();
     let mut rows = Vec::with_capacity(count);
     for (index, task) in sharing.tasks.iter().enumerate() {
-        if task.period == 0 {
-            return Err(Failure::Unsupported { task: index, what: "its period is 0" });
-        }
+        let none = Failure::Unsupported { task: index, what: "its period is 0" };
+        let period = Divisor::new(task.period).ok_or(none)?;
         if task.deadline > task.period {
             return Err(Failure::Unsupported { task: index, what: "its deadline is beyond its period" });
         }
@@ -98,7 +97,7 @@ pub fn joint(sharing: &Sharing, protocol: &mut impl Protocol) -> Result<Response
             return Err(Failure::Late { task: index, response: task.cost });
         }
         rows.push(Row {
-            period: Divisor::new(task.period),
+            period,
             cost: task.cost,
             deadline: task.deadline,
             priority: task.priority,
@@ -128,7 +127,7 @@ pub fn joint(sharing: &Sharing, protocol: &mut impl Protocol) -> Result<Response
         for row in &mut rows {
             let charge = protocol.charge(&delays[row.task as usize]).ok_or(Failure::Diverged {
                 task: row.task as usize,
-                limit: Limit { name: "units of time at one request", most: row.period.by() },
+                limit: Limit { name: "units of time at one request", most: row.period.get() },
             })?;
             row.suspends = charge.suspended > 0;
             row.executed = row.cost.checked_add(charge.executed).ok_or(Failure::Overflow)?;

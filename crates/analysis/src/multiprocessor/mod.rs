@@ -20,10 +20,10 @@
 //! No overhead is charged.
 
 pub mod dflp;
-mod divisor;
 pub mod dpcp;
 pub mod fmlp;
 mod joint;
+mod lanes;
 pub mod mpcp;
 pub mod mrsp;
 pub mod msrp;

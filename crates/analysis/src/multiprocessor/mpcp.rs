@@ -14,8 +14,7 @@
 //! processor: X is a response time. Where priorities are equal, each of two tasks is taken for more urgent in the other's X, and for less
 //! urgent in its local blocking.
 
-use super::divisor::Divisor;
-use super::tables::{Grouping, Tables};
+use super::tables::{Arithmetic, Grouping, Saturates, Tables};
 use super::{Charge, Delay, Protocol, STEPS_MAX, fitting, once};
 use crate::{Failure, Limit, Sharing};
 
@@ -53,7 +52,6 @@ pub struct Mpcp {
     waiting: Waiting,
     carry_in: CarryIn,
     tables: Tables,
-    periods: Vec<Divisor>,
     /// By resource, the most urgent task's first.
     sections: Vec<Section>,
     /// Where each resource's begin; one more than there are resources.
@@ -80,13 +78,12 @@ impl Mpcp {
     /// As [`mpcp`].
     pub fn new(sharing: &Sharing, waiting: Waiting, carry_in: CarryIn) -> Result<Self, Failure> {
         let tasks = &sharing.tasks;
-        let tables = Tables::new(tasks, |task| &tasks[task].requests, Grouping::Together)?;
+        let tables = Tables::new(tasks, |task| &tasks[task].requests, Grouping::Apart)?;
         let ceilings = Ceilings::of(&tables);
         let responses = section_responses(&tables, &ceilings);
         let (resources, sections, below) = by_urgency(&tables, &responses);
         let local = local(&tables, waiting);
-        let periods = tasks.iter().map(|task| Divisor::new(task.period)).collect();
-        Ok(Self { waiting, carry_in, tables, periods, sections, resources, below, local })
+        Ok(Self { waiting, carry_in, tables, sections, resources, below, local })
     }
 
     /// The longest that `task` waits for the resource of its request at `place`; `None` beyond `limit`.
@@ -110,8 +107,8 @@ impl Mpcp {
             for section in higher() {
                 let other = section.task as usize;
                 let jobs = match self.carry_in {
-                    CarryIn::OneJob => self.periods[other].ceil(x) + 1,
-                    CarryIn::Response => self.tables.arrivals[other].jobs(x),
+                    CarryIn::OneJob => self.tables.arrivals[other].period.ceil(x) + 1,
+                    CarryIn::Response => Saturates::jobs(self.tables.arrivals[other], x),
                 };
                 sum = sum.saturating_add(jobs.saturating_mul(section.demand));
             }
@@ -131,7 +128,7 @@ impl Protocol for Mpcp {
     fn delays(&mut self, delays: &mut [Delay]) -> Result<(), Failure> {
         let mut steps = STEPS_MAX;
         for (task, delay) in delays.iter_mut().enumerate() {
-            let (response, period) = (self.tables.responses[task], self.periods[task].by());
+            let (response, period) = (self.tables.responses[task], self.tables.arrivals[task].period.get());
             if self.carry_in == CarryIn::OneJob && response > period {
                 return Err(Failure::Unsupported { task, what: "its response time exceeds its period" });
             }

@@ -28,9 +28,9 @@
 //! Preemptable spinning: direct is of the requests of i and of all h together, and each preemption (there are `sum of ceil(t / T_h)`) cancels
 //! a wait that is begun again: it costs one more of the requests left on each p, those first that cost most; arrival is one section.
 
-use super::divisor::Divisor;
 use super::joint::{ROUNDS_MAX, STEPS_MAX};
-use super::tables::{Entry, Group, Grouping, Jobs, TIME_MAX, Tables};
+use super::tables::{Entry, Group, Grouping, Saturates, TIME_MAX, Tables, Window};
+use crate::divisor::Divisor;
 use crate::{Failure, Limit, Sharing};
 
 /// Response times, and what they consist of, in the order of the tasks.
@@ -97,14 +97,18 @@ pub fn zhao(sharing: &Sharing, access: Access) -> Result<Answer, Failure> {
     let mut tables = Tables::new(&sharing.tasks, |task| &sharing.tasks[task].requests, Grouping::Clusters)?;
     tables.set_responses(&answer.responses)?;
     let mut scratch = Scratch::default();
-    let mut jobs = Jobs::new(count);
     for _ in 0..ROUNDS_MAX {
         let mut changed = false;
         for task in 0..count {
-            tables.jobs(task, &mut jobs);
-            let jobs = jobs.of(task, count);
-            let round =
-                Round { set: &set, tables: &tables, task, t: tables.responses[task], jobs, boosted: access.boosted() };
+            let window = tables.window(task);
+            let round = Round {
+                set: &set,
+                tables: &tables,
+                task,
+                t: tables.responses[task],
+                window,
+                boosted: access.boosted(),
+            };
             let (wait, interference, arrival) = match access {
                 Access::Preemptable => (round.preemptable(&mut scratch), round.executed_before(), round.arrival(false)),
                 _ => (round.direct(), round.interference(), round.arrival(true)),
@@ -176,7 +180,7 @@ impl Set {
             if alone.max(sections) > TIME_MAX / 2 {
                 return Err(Failure::Overflow);
             }
-            rows.push(Row { alone, sections, period: Divisor::new(sharer.period) });
+            rows.push(Row { alone, sections, period: tables.arrivals[task].period });
         }
         Ok(Self { rows, lengths, ceilings })
     }
@@ -201,7 +205,7 @@ struct Round<'a> {
     task: usize,
     t: u64,
     /// Of each task within t.
-    jobs: &'a [u64],
+    window: Window<'a>,
     boosted: Boosted,
 }
 
@@ -223,7 +227,7 @@ impl Round<'_> {
     }
 
     fn of(&self, entry: Entry) -> u64 {
-        self.jobs[entry.task as usize].saturating_mul(u64::from(entry.count))
+        self.window.jobs::<Saturates>(entry.task).saturating_mul(u64::from(entry.count))
     }
 
     /// Requests of a group's tasks within t.
@@ -281,7 +285,7 @@ impl Round<'_> {
     fn interference(&self) -> u64 {
         let mut sum = self.executed_before();
         for other in self.more_urgent() {
-            let jobs = self.jobs[other];
+            let jobs = self.window.jobs::<Saturates>(other as u32);
             for asked in self.tables.asked(other) {
                 let issued = jobs.saturating_mul(u64::from(asked.count));
                 let sections = issued.saturating_add(self.remote(asked.resource, other, issued));
@@ -372,7 +376,7 @@ pub(crate) fn inflated(sharing: &Sharing, boosted: Boosted) -> Result<Answer, Fa
     let executed = |task: usize| set.rows[task].alone.saturating_add(answer.accesses[task]);
     let mut steps = STEPS_MAX;
     for (task, sharer) in tasks.iter().enumerate() {
-        let round = Round { set: &set, tables: &tables, task, t: 0, jobs: &[], boosted };
+        let round = Round { set: &set, tables: &tables, task, t: 0, window: tables.window(task), boosted };
         let own = executed(task).saturating_add(answer.arrivals[task]);
         let mut response = own;
         loop {

@@ -13,7 +13,7 @@
 //! All of it adds to execution.
 
 use super::spin::{self, ReadersWriters, at_arrival, candidates, longest_limited};
-use super::tables::{Arithmetic, Fits, Grouping, Jobs, Saturates, Tables, Tally, longest};
+use super::tables::{Arithmetic, Fits, Grouping, Saturates, Tables, Tally, longest};
 use super::{Delay, Platform, fitting};
 use crate::{Failure, Sharing};
 
@@ -35,16 +35,14 @@ pub fn global(sharing: &Sharing, processors: u16) -> Result<Vec<Delay>, Failure>
 
 fn of_all<A: Arithmetic>(tables: &Tables, m: usize) -> Vec<Delay> {
     let mut delays = Vec::with_capacity(tables.rows.len());
-    let mut jobs = Jobs::new(tables.rows.len());
     for task in 0..tables.rows.len() {
-        tables.jobs(task, &mut jobs);
-        let jobs = jobs.of(task, tables.rows.len());
+        let window = tables.window(task);
         let mut remote = Tally::default();
         for asked in tables.asked(task) {
             let (entries, issued) = (tables.entries_of(asked.resource), u64::from(asked.count));
             let (total, each) =
-                if entries.len() <= m + 1 { (u64::MAX, issued) } else { ((2 * m as u64 - 1) * issued, 2 * issued) };
-            remote.add(longest::<A>(entries, task, jobs, total, each));
+                if entries.len() <= m + 1 { (A::UNLIMITED, issued) } else { ((2 * m as u64 - 1) * issued, 2 * issued) };
+            remote.add(longest::<A>(entries, task, window, total, each));
         }
         delays.push(Delay::new(remote, Tally::default(), Tally::default()));
     }
@@ -80,10 +78,9 @@ pub fn clustered_k_exclusion(sharing: &Sharing, platform: Platform, units: &[u32
     let mut delays = Vec::with_capacity(tasks.len());
     let mut spans = Vec::with_capacity(tasks.len());
     let parallel = spin::processors(&tables, platform);
-    let (mut limited, mut jobs) = (Vec::new(), Jobs::new(tasks.len()));
+    let mut limited = Vec::new();
     for (task, sharer) in tasks.iter().enumerate() {
-        tables.jobs(task, &mut jobs);
-        let jobs = jobs.of(task, tasks.len());
+        let window = tables.window(task);
         let (mut remote, mut span) = (Tally::default(), Tally::default());
         let demands = sharer.requests.iter().filter(|demand| demand.count > 0);
         for (demand, asked) in demands.zip(tables.asked(task)) {
@@ -93,9 +90,9 @@ pub fn clustered_k_exclusion(sharing: &Sharing, platform: Platform, units: &[u32
             }
             let before = processors.div_ceil(k).saturating_sub(1);
             let issued = u64::from(asked.count);
-            candidates(&tables, &parallel, jobs, task, asked.resource, issued, &mut limited);
+            candidates(&tables, &parallel, window, task, asked.resource, issued, &mut limited);
             remote.add(longest_limited(&mut limited, before.saturating_mul(issued)));
-            candidates(&tables, &parallel, jobs, task, asked.resource, 1, &mut limited);
+            candidates(&tables, &parallel, window, task, asked.resource, 1, &mut limited);
             let mut once = longest_limited(&mut limited, before);
             once.count::<Saturates>(1, asked.length);
             span = span.max(once);

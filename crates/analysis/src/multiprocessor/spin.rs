@@ -13,10 +13,11 @@
 //! Readers and writers: [`task_fair`] (order of requests; readers that are neighbours read together) and [`phase_fair`] (read and write phases
 //! alternate; Brandenburg, Anderson, Spin-based reader-writer synchronization for multiprocessor real-time systems, Real-Time Systems 46(1), 2010).
 
-use super::tables::{Arithmetic, Entry, Fits, Group, Grouping, Jobs, Saturates, Tables, Tally, least, longest};
+use super::tables::{
+    Arithmetic, Entry, Fits, Group, Grouping, Saturates, Step, Tables, Tally, Window, longest, longest_of_each,
+};
 use super::{Charge, Delay, Platform, Protocol, fitting, once};
 use crate::{Demand, Failure, Sharer, Sharing};
-use std::hint::select_unpredictable;
 
 /// Under a FIFO spinlock, in the order of the tasks. For global scheduling all tasks are of one cluster, with all processors.
 ///
@@ -36,7 +37,7 @@ pub struct Fifo {
     spans: Vec<Tally>,
     /// Those where each cluster has one processor.
     spans_of_each: Option<Vec<Tally>>,
-    jobs: Jobs,
+    steps: Vec<Step>,
     /// Where resources of one processor are not locked by spinning: what each task can wait for them when it arrives.
     ceilings: Option<Vec<u64>>,
 }
@@ -45,60 +46,73 @@ impl Fifo {
     /// # Errors
     /// As [`fifo`].
     pub fn new(sharing: &Sharing, platform: Platform) -> Result<Self, Failure> {
+        Self::build(sharing, platform, false)
+    }
+
+    /// The same, but resources of one processor are locked under the stack resource policy.
+    pub(crate) fn with_ceilings(sharing: &Sharing, interrupts: Option<u16>) -> Result<Self, Failure> {
+        let clusters = sharing.tasks.iter().map(|task| task.cluster.saturating_add(1)).max().unwrap_or(0);
+        Self::build(sharing, Platform { clusters, processors: 1, interrupts }, true)
+    }
+
+    fn build(sharing: &Sharing, platform: Platform, has_ceilings: bool) -> Result<Self, Failure> {
         platform.holds(&sharing.tasks)?;
         let tasks = &sharing.tasks;
         let tables = Tables::new(tasks, |task| &tasks[task].requests, Grouping::Clusters)?;
         let processors = processors(&tables, platform);
         let spans = vec![Tally::default(); tasks.len()];
         let partitioned = processors.iter().all(|processors| *processors == 1);
-        let spans_of_each = partitioned.then(|| spans_of_each(&tables, false));
-        let (jobs, remote) = (Jobs::new(tasks.len()), spans.clone());
-        Ok(Self { tables, processors, remote, spans, spans_of_each, jobs, ceilings: None })
-    }
-
-    /// The same, but resources of one processor are locked under the stack resource policy.
-    pub(crate) fn with_ceilings(sharing: &Sharing, interrupts: Option<u16>) -> Result<Self, Failure> {
-        let clusters = sharing.tasks.iter().map(|task| task.cluster.saturating_add(1)).max().unwrap_or(0);
-        let mut fifo = Self::new(sharing, Platform { clusters, processors: 1, interrupts })?;
-        fifo.ceilings = Some(ceilings(&fifo.tables));
-        fifo.spans_of_each = fifo.spans_of_each.map(|_| spans_of_each(&fifo.tables, true));
-        Ok(fifo)
+        let spans_of_each = partitioned.then(|| spans_of_each(&tables, has_ceilings));
+        let ceilings = has_ceilings.then(|| ceilings(&tables));
+        let (remote, steps) = (spans.clone(), Vec::new());
+        Ok(Self { tables, processors, remote, spans, spans_of_each, steps, ceilings })
     }
 }
 
 impl Fifo {
     /// All but what is at arrival.
-    fn remote<A: Arithmetic>(&mut self, delays: &mut [Delay]) {
-        let Self { tables, jobs, .. } = self;
-        let count = tables.rows.len();
-        for (task, delay) in delays.iter_mut().enumerate() {
-            let asked = tables.asked(task);
-            if !asked.is_empty() && tables.jobs(task, jobs) {
-                let jobs = jobs.of(task, count);
-                let (mut remote, mut span) = (Tally::default(), Tally::default());
-                if let Some(spans) = self.spans_of_each.as_ref().filter(|_| tables.responses[task] > 0) {
-                    let cluster = tables.rows[task].cluster;
-                    for asked in asked {
-                        let entries = tables.entries_of(asked.resource);
-                        remote.add(one_of_each::<A>(entries, jobs, cluster, u64::from(asked.count)));
-                    }
-                    span = spans[task];
-                } else {
-                    for asked in asked {
-                        if self.ceilings.is_some() && tables.groups(asked.resource).len() == 1 {
-                            continue;
-                        }
-                        let issued = u64::from(asked.count);
-                        let (wait, mut once) = waits::<A>(tables, &self.processors, jobs, task, asked.resource, issued);
-                        remote.add(wait);
-                        once.count::<A>(1, asked.length);
-                        span = span.max(once);
-                    }
-                }
-                (self.remote[task], self.spans[task]) = (remote, span);
+    fn remote<A: Arithmetic>(&mut self) {
+        self.remote.fill(Tally::default());
+        let Some(spans) = &self.spans_of_each else {
+            for task in 0..self.spans.len() {
+                (self.remote[task], self.spans[task]) = self.of::<A>(task);
             }
-            *delay = Delay::new(self.remote[task], Tally::default(), Tally::default());
+            return;
+        };
+        for resource in 0..self.tables.resource_count() as u32 {
+            let entries = self.tables.entries_of(resource);
+            self.steps.clear();
+            self.steps.extend(entries.iter().map(|entry| Step::new(&self.tables, entry, entry.cluster)));
+            for entry in entries {
+                let (task, issued) = (entry.task as usize, u64::from(entry.count));
+                let t = self.tables.responses[task];
+                self.remote[task].add(longest_of_each::<A>(&self.steps, t, entry.cluster, issued));
+            }
         }
+        self.spans.copy_from_slice(spans);
+        // Where there is no job of a task, it is not before that of another.
+        for task in 0..self.spans.len() {
+            if self.tables.responses[task] == 0 {
+                self.spans[task] = self.of::<A>(task).1;
+            }
+        }
+    }
+
+    /// What `task` waits for in all its requests, and its longest span.
+    fn of<A: Arithmetic>(&self, task: usize) -> (Tally, Tally) {
+        let window = self.tables.window(task);
+        let (mut remote, mut span) = (Tally::default(), Tally::default());
+        for asked in self.tables.asked(task) {
+            if self.ceilings.is_some() && self.tables.groups(asked.resource).len() == 1 {
+                continue;
+            }
+            let issued = u64::from(asked.count);
+            let (wait, mut once) = waits::<A>(&self.tables, &self.processors, window, task, asked.resource, issued);
+            remote.add(wait);
+            once.count::<A>(1, asked.length);
+            span = span.max(once);
+        }
+        (remote, span)
     }
 }
 
@@ -125,15 +139,17 @@ pub(crate) fn ceilings(tables: &Tables) -> Vec<u64> {
 
 impl Protocol for Fifo {
     fn set_responses(&mut self, responses: &[u64]) -> Result<(), Failure> {
-        self.jobs.begin(responses.len());
         self.tables.set_responses(responses)
     }
 
     fn delays(&mut self, delays: &mut [Delay]) -> Result<(), Failure> {
         if self.tables.fits() {
-            self.remote::<Fits>(delays);
+            self.remote::<Fits>();
         } else {
-            self.remote::<Saturates>(delays);
+            self.remote::<Saturates>();
+        }
+        for (delay, remote) in delays.iter_mut().zip(&self.remote) {
+            *delay = Delay::new(*remote, Tally::default(), Tally::default());
         }
         at_arrival(&self.tables, &self.spans, delays);
         for (delay, ceiling) in delays.iter_mut().zip(self.ceilings.iter().flatten()) {
@@ -157,21 +173,6 @@ pub(crate) fn processors(tables: &Tables, platform: Platform) -> Vec<u64> {
 fn before(tables: &Tables, processors: &[u64], task: usize, group: Group) -> u64 {
     let own = tables.rows[task].cluster == group.cluster;
     processors[group.cluster as usize].saturating_sub(u64::from(own))
-}
-
-/// How long `task` waits for a resource in `issued` requests, where each cluster has one processor.
-#[inline]
-fn one_of_each<A: Arithmetic>(entries: &[Entry], jobs: &[u64], cluster: u32, issued: u64) -> Tally {
-    let (mut length, mut count, mut left) = (0, 0, 0);
-    for entry in entries {
-        let most = select_unpredictable(entry.cluster == cluster, 0, issued);
-        left = select_unpredictable(entry.leads, most, left);
-        let requests = least(A::mul(jobs[entry.task as usize], u64::from(entry.count)), left);
-        left = left.wrapping_sub(requests);
-        length = A::add(length, A::mul(requests, entry.length));
-        count = A::add(count, requests);
-    }
-    Tally { length, requests: count }
 }
 
 /// The longest span of each task, where each cluster has one processor and each task a job: always the same.
@@ -201,7 +202,7 @@ fn spans_of_each(tables: &Tables, ceilings: bool) -> Vec<Tally> {
 fn waits<A: Arithmetic>(
     tables: &Tables,
     processors: &[u64],
-    jobs: &[u64],
+    window: Window,
     task: usize,
     resource: u32,
     issued: u64,
@@ -211,8 +212,8 @@ fn waits<A: Arithmetic>(
         let entries = tables.entries(*group);
         let processors = before(tables, processors, task, *group);
         if processors > 0 {
-            all.add(longest::<A>(entries, task, jobs, issued.saturating_mul(processors), issued));
-            once.add(longest::<A>(entries, task, jobs, processors, 1));
+            all.add(longest::<A>(entries, task, window, issued.saturating_mul(processors), issued));
+            once.add(longest::<A>(entries, task, window, processors, 1));
         }
     }
     (all, once)
@@ -325,17 +326,15 @@ pub fn phase_fair(sharing: &ReadersWriters, platform: Platform) -> Result<Vec<De
     let (tables, reads) = of_readers_writers(sharing, platform)?;
     let parallel = processors(&tables, platform);
     let processors = u64::from(platform.clusters) * u64::from(platform.processors);
-    let mut jobs = Jobs::new(sharing.tasks.len());
-    let mut wait = |task: usize, access: Access, writes: u64, reads_issued: u64| {
-        tables.jobs(task, &mut jobs);
-        let jobs = jobs.of(task, sharing.tasks.len());
+    let wait = |task: usize, access: Access, writes: u64, reads_issued: u64| {
+        let window = tables.window(task);
         let mut wait = Tally::default();
         if let Some(place) = tables.resource(access.resource) {
             for group in tables.groups(place) {
                 let c = before(&tables, &parallel, task, *group);
                 if c > 0 {
                     let (total, each) = (reads_issued.saturating_add(writes.saturating_mul(c)), reads_issued + writes);
-                    wait.add(longest::<Saturates>(tables.entries(*group), task, jobs, total, each));
+                    wait.add(longest::<Saturates>(tables.entries(*group), task, window, total, each));
                 }
             }
         }
@@ -350,7 +349,7 @@ pub fn phase_fair(sharing: &ReadersWriters, platform: Platform) -> Result<Vec<De
                 if other == task || (platform.processors == 1 && reads.rows[other].cluster == cluster) {
                     continue;
                 }
-                let requests = jobs[other].saturating_mul(u64::from(entry.count)).min(left);
+                let requests = window.jobs::<Saturates>(entry.task).saturating_mul(u64::from(entry.count)).min(left);
                 wait.count::<Saturates>(requests, entry.length);
                 left -= requests;
                 if left == 0 {
@@ -389,7 +388,7 @@ pub fn task_fair(sharing: &ReadersWriters, platform: Platform) -> Result<Vec<Del
     let mutexes = Tables::new(&sharing.tasks, |task| &mutexes[task], Grouping::Clusters)?;
     let processors = processors(&tables, platform);
     let mut of_clusters = vec![0; reads.cluster_count()];
-    let mut readers = |jobs: &[u64], task: usize, access: Access, issued: u64, phases: u64| {
+    let mut readers = |window: Window, task: usize, access: Access, issued: u64, phases: u64| {
         let Some(place) = reads.resource(access.resource) else { return Tally::default() };
         let per_task = phases.min(issued);
         let c = u64::from(platform.processors);
@@ -402,7 +401,7 @@ pub fn task_fair(sharing: &ReadersWriters, platform: Platform) -> Result<Vec<Del
             let of_cluster = &mut of_clusters[reads.rows[entry.task as usize].cluster as usize];
             let most = per_task.min(*of_cluster).min(left);
             if most > 0 {
-                let requests = jobs[entry.task as usize].saturating_mul(u64::from(entry.count)).min(most);
+                let requests = window.jobs::<Saturates>(entry.task).saturating_mul(u64::from(entry.count)).min(most);
                 tally.count::<Saturates>(requests, entry.length);
                 *of_cluster -= requests;
                 left -= requests;
@@ -410,13 +409,11 @@ pub fn task_fair(sharing: &ReadersWriters, platform: Platform) -> Result<Vec<Del
         }
         tally
     };
-    let mut jobs = Jobs::new(sharing.tasks.len());
     readers_writers(sharing, &tables, |task, access| {
-        tables.jobs(task, &mut jobs);
-        let jobs = jobs.of(task, sharing.tasks.len());
+        let window = tables.window(task);
         let issued = access.writes + access.reads;
         let of = |tables: &Tables| match tables.resource(access.resource) {
-            Some(place) => waits::<Saturates>(tables, &processors, jobs, task, place, issued),
+            Some(place) => waits::<Saturates>(tables, &processors, window, task, place, issued),
             None => Default::default(),
         };
         let (mutex, mut mutex_once) = of(&mutexes);
@@ -426,15 +423,15 @@ pub fn task_fair(sharing: &ReadersWriters, platform: Platform) -> Result<Vec<Del
         mutex_once.count::<Saturates>(1, write_length.max(read_length));
         let (writers, writers_once) = of(&tables);
         let mut all = writers;
-        all.add(readers(jobs, task, access, issued, writers.requests.saturating_add(access.writes)));
+        all.add(readers(window, task, access, issued, writers.requests.saturating_add(access.writes)));
         let mut own_phase = Tally::default();
         if access.writes > 0 {
-            let mut once = readers(jobs, task, access, 1, writers.requests.saturating_add(1));
+            let mut once = readers(window, task, access, 1, writers.requests.saturating_add(1));
             once.count::<Saturates>(1, write_length);
             own_phase = own_phase.max(once);
         }
         if access.reads > 0 {
-            let mut once = readers(jobs, task, access, 1, writers.requests);
+            let mut once = readers(window, task, access, 1, writers.requests);
             once.count::<Saturates>(1, read_length);
             own_phase = own_phase.max(once);
         }
@@ -495,7 +492,7 @@ pub(crate) fn longest_limited(limited: &mut [(Entry, u64)], total: u64) -> Tally
 pub(crate) fn candidates(
     tables: &Tables,
     processors: &[u64],
-    jobs: &[u64],
+    window: Window,
     task: usize,
     resource: u32,
     issued: u64,
@@ -505,7 +502,8 @@ pub(crate) fn candidates(
     for group in tables.groups(resource) {
         let mut left = issued.saturating_mul(before(tables, processors, task, *group));
         for entry in tables.entries(*group).iter().filter(|entry| entry.task as usize != task) {
-            let requests = jobs[entry.task as usize].saturating_mul(u64::from(entry.count)).min(issued).min(left);
+            let requests =
+                window.jobs::<Saturates>(entry.task).saturating_mul(u64::from(entry.count)).min(issued).min(left);
             if requests > 0 {
                 into.push((*entry, requests));
             }

@@ -1,19 +1,26 @@
 //! What all bounds read: tasks by processor, requests by resource, made once for a set of tasks.
 
-use super::divisor::{Divisor, SHORT};
+use super::lanes::{ISSUED_MAX, SMALL};
+use crate::divisor::{Divisor, SHORT};
 use crate::{Demand, Failure, Sharer};
+use std::hint::select_unpredictable;
 use std::ops::Range;
 
 /// The longest time, so that three of them add up.
 pub(crate) const TIME_MAX: u64 = u64::MAX / 4;
 
-/// How numbers are added up. Where all sums are known to fit, without looking; else one that does not fit becomes `u64::MAX`, and stays.
+/// How numbers are added up. Where all are known to be small, without looking; else a sum that does not fit becomes `u64::MAX`, and stays.
 pub(crate) trait Arithmetic: Copy {
+    /// More requests than there are.
+    const UNLIMITED: u64;
     fn add(a: u64, b: u64) -> u64;
     fn mul(a: u64, b: u64) -> u64;
+    fn least(a: u64, b: u64) -> u64;
+    /// Jobs in an interval of `t`, wherever it lies: `ceil((t + R) / T)`.
+    fn jobs(arrivals: Arrivals, t: u64) -> u64;
 }
 
-/// All sums fit: see [`Tables::fits`].
+/// All sums fit, and divisions are short: see [`Tables::fits`].
 #[derive(Clone, Copy)]
 pub(crate) struct Fits;
 
@@ -22,6 +29,8 @@ pub(crate) struct Fits;
 pub(crate) struct Saturates;
 
 impl Arithmetic for Fits {
+    const UNLIMITED: u64 = i64::MAX as u64;
+
     #[inline]
     fn add(a: u64, b: u64) -> u64 {
         debug_assert!(a.checked_add(b).is_some());
@@ -33,9 +42,23 @@ impl Arithmetic for Fits {
         debug_assert!(a.checked_mul(b).is_some());
         a.wrapping_mul(b)
     }
+
+    #[inline]
+    fn least(a: u64, b: u64) -> u64 {
+        least(a, b)
+    }
+
+    #[inline]
+    fn jobs(arrivals: Arrivals, t: u64) -> u64 {
+        let jobs = arrivals.period.floor_short(t.wrapping_add(arrivals.carry));
+        debug_assert_eq!(jobs, Saturates::jobs(arrivals, t));
+        jobs
+    }
 }
 
 impl Arithmetic for Saturates {
+    const UNLIMITED: u64 = u64::MAX;
+
     #[inline]
     fn add(a: u64, b: u64) -> u64 {
         a.saturating_add(b)
@@ -45,12 +68,24 @@ impl Arithmetic for Saturates {
     fn mul(a: u64, b: u64) -> u64 {
         a.saturating_mul(b)
     }
+
+    #[inline]
+    fn least(a: u64, b: u64) -> u64 {
+        a.min(b)
+    }
+
+    #[inline]
+    fn jobs(arrivals: Arrivals, t: u64) -> u64 {
+        arrivals.period.floor(t.saturating_add(arrivals.carry))
+    }
 }
 
-/// The lesser, without a branch: in these loops either is as likely.
+/// The lesser of two below 2^63, without a branch: in these loops either is as likely.
 #[inline]
 pub(crate) fn least(a: u64, b: u64) -> u64 {
-    std::hint::select_unpredictable(a < b, a, b)
+    debug_assert!(a.max(b) < 1 << 63);
+    let difference = a.wrapping_sub(b) as i64;
+    b.wrapping_add((difference & (difference >> 63)) as u64)
 }
 
 /// Sections of others that delay a task: how long in sum, and how many. A number that does not fit is `u64::MAX`, and stays.
@@ -77,17 +112,9 @@ impl Tally {
 /// How often jobs of a task can come: its period, and what it adds to an interval.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Arrivals {
-    period: Divisor,
+    pub(crate) period: Divisor,
     /// R + T - 1.
-    carry: u64,
-}
-
-impl Arrivals {
-    /// Jobs that can be there in an interval of `t`, wherever it lies: `ceil((t + R) / T)`.
-    #[inline]
-    pub(crate) fn jobs(self, t: u64) -> u64 {
-        self.period.floor(t.wrapping_add(self.carry))
-    }
+    pub(crate) carry: u64,
 }
 
 /// A task's request for one resource, in one of the tables.
@@ -113,39 +140,18 @@ pub(crate) struct Group {
     last: u32,
 }
 
-/// How many jobs of each task an interval meets. A bound that is computed anew for other response times does not change where these do not.
-#[derive(Debug)]
-pub(crate) struct Jobs {
-    /// For one task, or for all.
-    rows: Vec<u64>,
-    all: bool,
-    /// How often response times were set.
-    rounds: u32,
+/// An interval, wherever it lies, and who can have jobs in it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Window<'a> {
+    arrivals: &'a [Arrivals],
+    t: u64,
 }
 
-/// Up to so many tasks the jobs are kept.
-const KEPT_MAX: usize = 512;
-
-impl Jobs {
-    pub(crate) fn new(tasks: usize) -> Self {
-        Self { rows: vec![0; tasks], all: false, rounds: 0 }
-    }
-
-    /// Response times are other ones from now on.
-    pub(crate) fn begin(&mut self, tasks: usize) {
-        self.rounds = self.rounds.saturating_add(1);
-        // A bound for one set of response times needs no more than one row.
-        if self.rounds == 2 && tasks <= KEPT_MAX {
-            self.rows = vec![u64::MAX; tasks * tasks];
-            self.all = true;
-        }
-    }
-
-    /// Of the task that was last put down, where there are `tasks`.
+impl Window<'_> {
+    /// How many of a task.
     #[inline]
-    pub(crate) fn of(&self, task: usize, tasks: usize) -> &[u64] {
-        let row = if self.all { task * tasks } else { 0 };
-        &self.rows[row..row + tasks]
+    pub(crate) fn jobs<A: Arithmetic>(self, task: u32) -> u64 {
+        A::jobs(self.arrivals[task as usize], self.t)
     }
 }
 
@@ -174,6 +180,8 @@ pub(crate) enum Grouping {
     Clusters,
     /// All.
     Together,
+    /// None: what each task asks for is enough.
+    Apart,
 }
 
 /// Tasks and requests in order.
@@ -200,10 +208,12 @@ pub(crate) struct Tables {
     resource_places: Vec<u32>,
     /// The sum of N L, and of N, of all requests.
     demand: Tally,
-    /// No sum over all requests of all jobs that meet the longest response time comes near the greatest number.
+    /// The most that one task's N sum up to.
+    issued_most: u64,
+    /// No sum over all requests of all jobs that meet the longest response time comes near the greatest number, and divisions are short.
     fits: bool,
-    /// Intervals up to the longest response time have short divisions.
-    short: bool,
+    /// See [`Tables::is_small`].
+    is_small: bool,
 }
 
 const NOWHERE: u32 = u32::MAX;
@@ -222,13 +232,12 @@ impl Tables {
         let mut arrivals = Vec::with_capacity(tasks.len());
         let mut responses = Vec::with_capacity(tasks.len());
         for (index, task) in tasks.iter().enumerate() {
-            if task.period == 0 {
-                return Err(Failure::Unsupported { task: index, what: "its period is 0" });
-            }
+            let none = Failure::Unsupported { task: index, what: "its period is 0" };
+            let period = Divisor::new(task.period).ok_or(none)?;
             if task.period > TIME_MAX || task.response > TIME_MAX {
                 return Err(Failure::Overflow);
             }
-            arrivals.push(Arrivals { period: Divisor::new(task.period), carry: task.response + (task.period - 1) });
+            arrivals.push(Arrivals { period, carry: task.response + (task.period - 1) });
             responses.push(task.response);
         }
 
@@ -246,11 +255,12 @@ impl Tables {
         }
         let mut resource_places = vec![NOWHERE; highest];
         let mut asked = Vec::with_capacity(all);
-        let mut demand_of_all = Tally::default();
+        let (mut demand_of_all, mut issued_most) = (Tally::default(), 0_u64);
         // For each place: how many ask, and who was the last.
         let mut askers: Vec<(u32, u32)> = Vec::with_capacity(highest.min(all));
         for (index, row) in rows.iter_mut().enumerate() {
             row.first = asked.len() as u32;
+            let before = demand_of_all.requests;
             for demand in requests(index) {
                 if demand.count == 0 {
                     continue;
@@ -269,17 +279,19 @@ impl Tables {
                 asked.push(Asked { length: demand.length, resource: *place, count: demand.count });
             }
             row.last = asked.len() as u32;
+            issued_most = issued_most.max(demand_of_all.requests - before);
         }
 
         // Requests by resource: room for each, then filled in the clusters' order.
+        let of_resources = if grouping == Grouping::Apart { &[] } else { order.as_slice() };
         let mut next = 0;
         for (count, _) in &mut askers {
             let here = *count;
             *count = next;
             next += here;
         }
-        let mut entries = vec![Entry::default(); asked.len()];
-        for &task in &order {
+        let mut entries = vec![Entry::default(); if of_resources.is_empty() { 0 } else { asked.len() }];
+        for &task in of_resources {
             let row = rows[task as usize];
             for request in &asked[row.first as usize..row.last as usize] {
                 let (free, _) = &mut askers[request.resource as usize];
@@ -293,7 +305,7 @@ impl Tables {
         let mut first = 0;
         for &(last, _) in &askers {
             resources.push(groups.len() as u32);
-            while first < last {
+            while first < last && !entries.is_empty() {
                 let cluster = rows[entries[first as usize].task as usize].cluster;
                 let mut end = last;
                 if grouping == Grouping::Clusters {
@@ -324,30 +336,41 @@ impl Tables {
             cluster_ids,
             resource_places,
             demand: demand_of_all,
+            issued_most,
             fits: false,
-            short: false,
+            is_small: false,
         };
         tables.look();
         Ok(tables)
     }
 
-    /// Sees whether sums of what all requests take, in an interval as long as any response time, can be added up without looking, and whether
-    /// divisions are short.
+    /// Sees whether sums of what all requests take, in an interval as long as any response time, can be added up without looking.
     fn look(&mut self) {
         let longest = self.responses.iter().copied().max().unwrap_or(0);
-        let shortest = self.arrivals.iter().map(|arrivals| arrivals.period.by()).min().unwrap_or(1);
+        let shortest = self.arrivals.iter().map(|arrivals| arrivals.period.get()).min().unwrap_or(1);
         let jobs = 2 * longest / shortest + 2;
         // A bound counts no request more often than this, nor one for each of its own.
         const TIMES: u64 = 16;
         let most = |sum: u64| jobs.checked_mul(sum).is_some_and(|product| product < i64::MAX as u64 / TIMES);
-        self.fits = most(self.demand.length) && most(self.demand.requests);
         let short = |arrivals: &Arrivals| arrivals.period.is_short() && longest + arrivals.carry < SHORT;
-        self.short = self.arrivals.iter().all(short);
+        let product = |sum: u64| jobs.checked_mul(sum);
+        let small = |arrivals: &Arrivals| arrivals.period.get() < SMALL && longest + arrivals.carry < SMALL;
+        self.is_small = product(self.demand.length).is_some_and(|length| length <= u64::from(u32::MAX))
+            && self.arrivals.iter().all(small)
+            && self.issued_most <= ISSUED_MAX
+            && self.issued_most * (self.rows.len() as u64) < 1 << 15;
+        self.fits = most(self.demand.length) && most(self.demand.requests) && self.arrivals.iter().all(short);
     }
 
     /// See [`Fits`].
     pub(crate) fn fits(&self) -> bool {
         self.fits
+    }
+
+    /// Whether sums of requests in an interval as long as any response time, each counted once, are small: lengths below 2^32; of each
+    /// task at most as many requests as one job issues, below 2^15; times, and what one job issues, as [`lanes`](super::lanes) has them.
+    pub(crate) fn is_small(&self) -> bool {
+        self.is_small
     }
 
     /// Puts other response times in the place of those the tasks came with.
@@ -357,7 +380,7 @@ impl Tables {
         }
         self.responses.copy_from_slice(responses);
         for (arrivals, response) in self.arrivals.iter_mut().zip(responses) {
-            arrivals.carry = response + (arrivals.period.by() - 1);
+            arrivals.carry = response + (arrivals.period.get() - 1);
         }
         self.look();
         Ok(())
@@ -429,28 +452,10 @@ impl Tables {
         self.resource_places.get(usize::from(id)).copied().filter(|place| *place != NOWHERE)
     }
 
-    /// Puts down how many jobs each task has while `task` is pending. Whether that is not what it was before.
+    /// While `task` is pending.
     #[inline]
-    pub(crate) fn jobs(&self, task: usize, jobs: &mut Jobs) -> bool {
-        let t = self.responses[task];
-        let count = self.arrivals.len();
-        let row = if jobs.all { task * count } else { 0 };
-        let into = &mut jobs.rows[row..row + count];
-        let mut differs = 0;
-        if self.short {
-            for (jobs, its) in into.iter_mut().zip(&self.arrivals) {
-                let now = its.period.floor_short(t.wrapping_add(its.carry));
-                differs |= *jobs ^ now;
-                *jobs = now;
-            }
-        } else {
-            for (jobs, its) in into.iter_mut().zip(&self.arrivals) {
-                let now = its.jobs(t);
-                differs |= *jobs ^ now;
-                *jobs = now;
-            }
-        }
-        !jobs.all || differs != 0
+    pub(crate) fn window(&self, task: usize) -> Window<'_> {
+        Window { arrivals: &self.arrivals, t: self.responses[task] }
     }
 
     /// All tasks, the most urgent first.
@@ -462,15 +467,14 @@ impl Tables {
     }
 }
 
-/// The most that requests of `entries`, the longest first, can delay `but` where tasks have so many `jobs`: at most `total` of them, at
-/// most `each` of one entry.
+/// The most that requests of `entries`, the longest first, can delay `but` in `window`: at most `total` of them, at most `each` of one entry.
 #[inline]
-pub(crate) fn longest<A: Arithmetic>(entries: &[Entry], but: usize, jobs: &[u64], total: u64, each: u64) -> Tally {
+pub(crate) fn longest<A: Arithmetic>(entries: &[Entry], but: usize, window: Window, total: u64, each: u64) -> Tally {
     let mut tally = Tally::default();
     let mut left = total;
     for entry in entries {
         if entry.task as usize != but {
-            let requests = least(A::mul(jobs[entry.task as usize], u64::from(entry.count)), least(each, left));
+            let requests = A::least(A::mul(window.jobs::<A>(entry.task), u64::from(entry.count)), A::least(each, left));
             tally.count::<A>(requests, entry.length);
             left = left.wrapping_sub(requests);
             if left == 0 {
@@ -480,6 +484,41 @@ pub(crate) fn longest<A: Arithmetic>(entries: &[Entry], but: usize, jobs: &[u64]
     }
     debug_assert!(entries.is_sorted_by(|a, b| a.length >= b.length));
     tally
+}
+
+/// An entry with what its task's jobs are counted by, to go over many times.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Step {
+    arrivals: Arrivals,
+    length: u64,
+    count: u64,
+    /// Of whom at most so many requests are issued: a cluster, or a task.
+    key: u32,
+    /// It is the first, and longest, of its key.
+    leads: bool,
+}
+
+impl Step {
+    #[inline]
+    pub(crate) fn new(tables: &Tables, entry: &Entry, key: u32) -> Self {
+        let arrivals = tables.arrivals[entry.task as usize];
+        Self { arrivals, length: entry.length, count: u64::from(entry.count), key, leads: entry.leads }
+    }
+}
+
+/// The `issued` longest requests of each key but one, in an interval of `t`.
+#[inline]
+pub(crate) fn longest_of_each<A: Arithmetic>(steps: &[Step], t: u64, but: u32, issued: u64) -> Tally {
+    let (mut length, mut requests, mut left) = (0, 0, 0);
+    for step in steps {
+        let most = issued & u64::from(step.key != but).wrapping_neg();
+        left = select_unpredictable(step.leads, most, left);
+        let taken = A::least(A::mul(A::jobs(step.arrivals, t), step.count), left);
+        left = left.wrapping_sub(taken);
+        length = A::add(length, A::mul(taken, step.length));
+        requests = A::add(requests, taken);
+    }
+    Tally { length, requests }
 }
 
 /// Tasks by cluster, the most urgent first; where each cluster begins; its number; the tasks' rows.
@@ -531,7 +570,7 @@ mod tests {
         let mut all = Vec::new();
         for entry in entries.iter().filter(|entry| entry.task as usize != but) {
             let jobs =
-                (t + tables.responses[entry.task as usize]).div_ceil(tables.arrivals[entry.task as usize].period.by());
+                (t + tables.responses[entry.task as usize]).div_ceil(tables.arrivals[entry.task as usize].period.get());
             all.extend(vec![entry.length; (jobs * u64::from(entry.count)).min(each) as usize]);
         }
         all.sort_unstable_by_key(|length| std::cmp::Reverse(*length));
@@ -552,10 +591,10 @@ mod tests {
                     seen += entries.len();
                     let (t, total, each) = (random.u64(..400), random.u64(..9), random.u64(..5));
                     let but = random.usize(..sharing.tasks.len());
-                    let jobs: Vec<u64> = tables.arrivals.iter().map(|arrivals| arrivals.jobs(t)).collect();
+                    let window = Window { arrivals: &tables.arrivals, t };
                     let expected = longest_of_all(&tables, entries, but, t, total, each);
-                    assert_eq!(longest::<Saturates>(entries, but, &jobs, total, each), expected);
-                    assert_eq!(longest::<Fits>(entries, but, &jobs, total, each), expected);
+                    assert_eq!(longest::<Saturates>(entries, but, window, total, each), expected);
+                    assert_eq!(longest::<Fits>(entries, but, window, total, each), expected);
                 }
                 assert_eq!(seen, sharing.tasks.iter().map(|task| task.requests.len()).sum::<usize>());
             }
