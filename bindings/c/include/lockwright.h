@@ -47,7 +47,7 @@
 // The mutex is the first waiter's from the unlock on: nobody comes between.
 #define LW_UNLOCK_SERIAL 1
 
-// The mutex is nobody's until somebody takes it: a running thread may be faster than the waiter that was woken.
+// The mutex is nobody's until somebody takes it: a running thread may be faster than the waiter that was woken. Robust ones are serial all the same.
 #define LW_UNLOCK_PARALLEL 2
 
 // A mutex: 64 bytes, aligned to 8, in static storage, on the stack or the heap, or in memory that processes share. Initialise it by one of the
@@ -186,7 +186,7 @@ int lw_cond_init(struct lw_cond_t *cond,
 
 // Ends a condition variable: every use of it but `lw_cond_init` is refused (EINVAL) from then on.
 //
-// EBUSY: somebody waits. EINVAL: it is not a condition variable.
+// EBUSY: somebody waits, or was woken and has not left for 1 s. EINVAL: it is not a condition variable.
 int lw_cond_destroy(struct lw_cond_t *cond);
 
 // Gives the mutex back and waits, for a signal or for no reason; takes the mutex again. All who wait at a time use the same mutex.

@@ -35,7 +35,7 @@ pub unsafe extern "C" fn lw_cond_init(cond: *mut lw_cond_t, shared: c_int) -> c_
 
 /// Ends a condition variable: every use of it but `lw_cond_init` is refused (EINVAL) from then on.
 ///
-/// EBUSY: somebody waits. EINVAL: it is not a condition variable.
+/// EBUSY: somebody waits, or was woken and has not left for 1 s. EINVAL: it is not a condition variable.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn lw_cond_destroy(cond: *mut lw_cond_t) -> c_int {
     guarded(|| {

@@ -17,7 +17,7 @@ pub const LW_PROTOCOL_PROTECT: u32 = 2;
 pub const LW_UNLOCK_AUTO: u32 = 0;
 /// The mutex is the first waiter's from the unlock on: nobody comes between.
 pub const LW_UNLOCK_SERIAL: u32 = 1;
-/// The mutex is nobody's until somebody takes it: a running thread may be faster than the waiter that was woken.
+/// The mutex is nobody's until somebody takes it: a running thread may be faster than the waiter that was woken. Robust ones are serial all the same.
 pub const LW_UNLOCK_PARALLEL: u32 = 2;
 
 /// A mutex: 64 bytes, aligned to 8, in static storage, on the stack or the heap, or in memory that processes share. Initialise it by one of the

@@ -264,6 +264,34 @@ fn the_shared_library_exports_nothing_else() {
     assert!(text.contains(&format!("[{}]", soname())) && text.contains("NODELETE"), "{text}");
 }
 
+/// Two copies of the shared library are loaded late, by programs that know nothing of each other: the loader has little memory for what each thread
+/// keeps at a place that is known. The twin: there are too many copies.
+#[test]
+fn two_copies_can_be_loaded_late() {
+    const FITS: usize = 2;
+    const TOO_MANY: usize = 6;
+    if !require_compilers(Linking::Shared) {
+        return;
+    }
+    let file = library().join("late.c");
+    let text = "#define _GNU_SOURCE\n#include <dlfcn.h>\n#include <stdio.h>\nint main(int count, char **paths) {\n    \
+                for (int i = 1; i < count; i++)\n        if (!dlopen(paths[i], RTLD_NOW | RTLD_LOCAL)) {\n            \
+                fprintf(stderr, \"%s\\n\", dlerror());\n            return 1;\n        }\n    return 0;\n}\n";
+    std::fs::write(&file, text).expect("can be written");
+    let program = file.with_extension("out");
+    let compiled = run(Command::new(compiler(&file)).arg(&file).arg("-o").arg(&program).arg("-ldl"));
+    assert!(compiled.status.success(), "{}", said(&compiled));
+    let copies: Vec<_> = (0..TOO_MANY).map(|copy| library().join(format!("late{copy}.so"))).collect();
+    for copy in &copies {
+        std::fs::copy(library().join("liblockwright.so"), copy).expect("a copy");
+    }
+    let load = |count| run(Command::new(&program).args(&copies[..count]));
+    let (fits, too_many) = (load(FITS), load(TOO_MANY));
+    copies.iter().for_each(|copy| _ = std::fs::remove_file(copy));
+    assert!(fits.status.success(), "{}", said(&fits));
+    assert!(said(&too_many).contains("static TLS"), "{}", said(&too_many));
+}
+
 /// What lock and unlock cost beside the C library's; only measured.
 #[test]
 #[ignore = "a measurement: cargo test --release -p lockwright-c --test c -- --ignored --nocapture uncontended"]

@@ -13,7 +13,7 @@
 
 use super::raw::RawError;
 use crate::pi_word::PiError;
-use crate::section::LazyCeiling;
+use crate::section::{CEILINGS_MAX, LazyCeiling};
 use crate::sys::sched::{self, ME, Scheduling};
 use crate::sys::{KeepErrno, SysError, fork};
 use std::cell::Cell;
@@ -22,20 +22,20 @@ use std::sync::Once;
 /// Highest level of SCHED_FIFO.
 const LEVEL_MAX: usize = 99;
 
-/// What the calling thread holds.
+/// What the calling thread holds. Small: a library that is loaded late shares what little memory the loader keeps for such as this.
 struct Held {
     /// How many of each ceiling.
     count: [Cell<u16>; LEVEL_MAX + 1],
     /// The highest of them; 0 where there is none.
     top: Cell<u8>,
     /// The words of those that are said, not risen to.
-    lazy: [Cell<Option<LazyCeiling>>; LEVEL_MAX + 1],
+    lazy: [Cell<Option<LazyCeiling>>; CEILINGS_MAX],
     /// How the thread is scheduled by itself; while `top` is not 0.
     own: Cell<Option<Scheduling>>,
 }
 
 thread_local! {
-    static HELD: Held = const { Held { count: [const { Cell::new(0) }; LEVEL_MAX + 1], lazy: [const { Cell::new(None) }; LEVEL_MAX + 1], top: Cell::new(0), own: Cell::new(None) } };
+    static HELD: Held = const { Held { count: [const { Cell::new(0) }; LEVEL_MAX + 1], lazy: [const { Cell::new(None) }; CEILINGS_MAX], top: Cell::new(0), own: Cell::new(None) } };
 }
 
 /// Whether it is a level of SCHED_FIFO.
@@ -47,16 +47,23 @@ pub(super) fn scheduling_of_caller() -> Result<Scheduling, SysError> {
     sched::scheduling(ME)
 }
 
+/// What is asked of the system once, asked for before the first ceiling.
+pub(super) fn warm_up() {
+    static FORGET: Once = Once::new();
+    FORGET.call_once(|| fork::in_child(forget));
+}
+
 /// Before the caller takes a mutex of this ceiling.
 ///
 /// # Errors
 /// [`RawError::AboveCeiling`] where the caller is more urgent by itself; [`RawError::Sys`] where the kernel refuses to raise it. It is as it was then.
 pub(super) fn rise(ceiling: u8) -> Result<(), RawError> {
-    static FORGET: Once = Once::new();
-    FORGET.call_once(|| fork::in_child(forget));
+    warm_up();
     HELD.with(|held| {
-        if let Some((word, level)) = LazyCeiling::of_caller(ceiling) {
-            return held.rise_lazily(word, level, ceiling);
+        if let Some((word, level)) = LazyCeiling::of_caller(ceiling)
+            && let Some(place) = held.said(ceiling).or_else(|| held.lazy.iter().find(|place| place.get().is_none()))
+        {
+            return held.rise_lazily(place, word, level);
         }
         let _errno = KeepErrno::new();
         let own = match held.own.get() {
@@ -84,7 +91,7 @@ pub(super) fn fall(ceiling: u8) {
         let Some(count) = held.count.get(usize::from(ceiling)) else { return };
         count.set(count.get().saturating_sub(1));
         if count.get() == 0
-            && let Some(word) = held.lazy[usize::from(ceiling)].take()
+            && let Some(word) = held.said(ceiling).and_then(Cell::take)
         {
             // The kernel has no reason to refuse; who finds the word in the name of a thread that ended inherits it.
             let _ = word.fall();
@@ -106,7 +113,13 @@ pub(super) fn fall(ceiling: u8) {
 }
 
 impl Held {
-    fn rise_lazily(&self, word: LazyCeiling, level: u8, ceiling: u8) -> Result<(), RawError> {
+    /// Where the word of a ceiling is, if it is said.
+    fn said(&self, ceiling: u8) -> Option<&Cell<Option<LazyCeiling>>> {
+        self.lazy.iter().find(|place| place.get().is_some_and(|word| word.level() == ceiling))
+    }
+
+    fn rise_lazily(&self, place: &Cell<Option<LazyCeiling>>, word: LazyCeiling, level: u8) -> Result<(), RawError> {
+        let ceiling = word.level();
         if level > ceiling {
             return Err(RawError::AboveCeiling);
         }
@@ -118,7 +131,7 @@ impl Held {
                 PiError::OwnerDied => RawError::Sys(SysError { call: "raising a ceiling", errno: libc::EAGAIN }),
                 PiError::Sys(error) => RawError::Sys(error),
             })?;
-            self.lazy[usize::from(ceiling)].set(Some(word));
+            place.set(Some(word));
         }
         count.set(more);
         Ok(())
@@ -192,4 +205,15 @@ fn set_policy(own: Scheduling, ceiling: u8) -> Result<(), SysError> {
     // Asked first: it is refused before anything changed.
     sched::set_scheduling(ME, own)?;
     set(own, ceiling)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The loader keeps some 1,600 bytes for all thread-locals of libraries that are loaded late.
+    #[test]
+    fn what_each_thread_has_is_small() {
+        assert!(size_of::<Held>() <= 384, "{}", size_of::<Held>());
+    }
 }

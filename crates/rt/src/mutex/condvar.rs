@@ -40,6 +40,8 @@ const WAITER: u32 = 2;
 const DESTROYED: u32 = 1;
 /// How long that takes at most until it is looked at again.
 const LEAVE_NAP_NS: u64 = 10_000_000;
+/// So long nobody left: those that are counted never will. They were killed, or are threads of the process that forked this one.
+const LEAVE_MAX_NS: u64 = 1_000_000_000;
 
 /// Between two attempts to give, where the kernel lacks memory.
 const NO_MEMORY_NAP_NS: u64 = 100_000;
@@ -94,6 +96,17 @@ enum Way {
     Moved,
     /// The kernel gives it.
     Given,
+}
+
+/// When those that were taken off leave.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Leaving {
+    /// When they execute.
+    Soon,
+    /// When they have the mutex that somebody has.
+    Later,
+    /// When the caller gives it back.
+    WithTheMutex,
 }
 
 /// How a wait ended.
@@ -179,12 +192,12 @@ impl RawCondvar {
             return Err(RawError::NotOwner);
         }
         let is_bindable = kind & kind::INHERIT == 0 || may_be_given && !held::holds_two();
+        // ORDERING: Relaxed: before it is shown. Who moves waiters counts that inside a look; one that can move this one looks after `bind` did.
+        let moves = self.moves.load(Ordering::Relaxed);
         let way = self.bind(kind, mutex, is_bindable);
         self.waiters.fetch_add(WAITER, Ordering::SeqCst);
         // ORDERING: SeqCst, as the counts and the changes of a signal: one that sees no waiter comes before this load, which sees its change.
         let seen = self.signals.load(Ordering::SeqCst);
-        // ORDERING: Relaxed: whoever signals after the unlock sees all of this by the mutex; who signals without it may come before.
-        let moves = self.moves.load(Ordering::Relaxed);
         mutex.go_away();
         match mutex.unlock() {
             Ok(()) => {
@@ -205,23 +218,28 @@ impl RawCondvar {
         let inherits = kind & kind::INHERIT != 0;
         let is_kept = kind & kind::TYPE == kind::RECURSIVE && mutex.is_taken_again();
         let is_bindable = is_bindable && self.moves(kind) && !is_kept;
+        let be_stranger = || {
+            self.strangers.fetch_add(1, Ordering::Relaxed);
+            false
+        };
         let bind = || {
             // ORDERING: Relaxed, here and below: one looks at a time.
             let (shown, target) = (self.shown.load(Ordering::Relaxed), std::ptr::from_ref(mutex).cast_mut());
             if !is_bindable || shown > 0 && self.mutex.load(Ordering::Relaxed) != target {
-                self.strangers.fetch_add(1, Ordering::Relaxed);
-                return false;
+                return be_stranger();
             }
             if shown == 0 {
                 self.mutex.store(target, Ordering::Relaxed);
                 let flags = self.flags.load(Ordering::Relaxed) & !INHERITS;
                 self.flags.store(flags | if inherits { INHERITS } else { 0 }, Ordering::Relaxed);
             }
-            self.shown.store(shown + 1, Ordering::Relaxed);
+            // Others leave without a look, where they are refused one.
+            self.shown.fetch_add(1, Ordering::Relaxed);
             true
         };
         // Between processes nobody is bound, and `look` is for the threads of one.
-        let is_bound = if self.scope() == Scope::Shared { bind() } else { self.looking(bind) };
+        let is_bound =
+            if self.scope() == Scope::Shared { bind() } else { self.looking(bind).unwrap_or_else(be_stranger) };
         match (is_bound, inherits) {
             (false, _) => Way::Takes,
             (true, false) => Way::Moved,
@@ -233,11 +251,9 @@ impl RawCondvar {
     fn unbind(&self, way: Way) {
         let count = if way == Way::Takes { &self.strangers } else { &self.shown };
         let unbind = || count.fetch_sub(1, Ordering::Relaxed);
-        if self.scope() == Scope::Shared {
-            unbind()
-        } else {
-            self.looking(unbind)
-        };
+        if self.scope() == Scope::Shared || self.looking(unbind).is_none() {
+            unbind();
+        }
     }
 
     /// Says good-bye: the last thing a waiter does here.
@@ -361,48 +377,67 @@ impl RawCondvar {
         self.rejoin(waiting, mutex, Suspended::GIVEN_UP).map(|(acquired, _)| acquired)
     }
 
-    /// Ends its use: waits for those who were taken off it to leave, so that its memory may become something else.
+    /// Ends its use: waits for those who were taken off it to leave, so that its memory may become something else. Of a shared one, who was taken
+    /// off and has not left for 1 s counts as killed.
     ///
     /// # Bound
-    /// That of a few instructions of each waiter that was woken, and of their getting to execute.
+    /// That of a few instructions of each waiter that was woken, and of their getting to execute; 1 s since the last one left.
     pub fn destroy(&self) -> Destroyed {
         let _errno = KeepErrno::new();
         let scope = self.scope();
         // ORDERING: Acquire, here and below, pairs with the Release of `leave`.
         let mut waiters = self.waiters.fetch_or(DESTROYED, Ordering::Acquire) | DESTROYED;
+        let mut left_ns = clock::now_ns();
         // BOUND: see above; each round ends after LEAVE_NAP_NS.
         while waiters >= WAITER {
-            if futex::has_waiters(scope, &self.signals) || !self.wake_moved() {
+            let now_ns = clock::now_ns();
+            let is_left_over = now_ns.saturating_sub(left_ns) > LEAVE_MAX_NS;
+            let leaving = self.wake_moved();
+            if futex::has_waiters(scope, &self.signals)
+                || leaving == Leaving::WithTheMutex
+                || leaving == Leaving::Soon && is_left_over && scope == Scope::Private
+            {
                 self.waiters.fetch_and(!DESTROYED, Ordering::Relaxed);
                 return Destroyed::InUse;
             }
-            let until = Deadline { clock: Clock::Monotonic, at_ns: clock::now_ns() + LEAVE_NAP_NS };
+            if is_left_over && leaving == Leaving::Soon {
+                break;
+            }
+            let until = Deadline { clock: Clock::Monotonic, at_ns: now_ns + LEAVE_NAP_NS };
             futex::wait_in(scope, &self.waiters, waiters, Some(until));
-            waiters = self.waiters.load(Ordering::Acquire);
+            let before = std::mem::replace(&mut waiters, self.waiters.load(Ordering::Acquire));
+            if waiters != before || leaving == Leaving::Later {
+                left_ns = clock::now_ns();
+            }
         }
         Destroyed::Done
     }
 
-    /// Wakes those that were moved to the mutex, who say good-bye before they wait for it again. Not where they wait with inheritance for what
-    /// the caller has: says so.
-    fn wake_moved(&self) -> bool {
+    /// Wakes those that were moved to the mutex, who say good-bye before they wait for it again. Those that wait with inheritance are not woken.
+    fn wake_moved(&self) -> Leaving {
         // As in `try_to_move`.
         if self.scope() == Scope::Shared {
-            return true;
+            return Leaving::Soon;
         }
-        self.looking(|| {
+        let look = || {
             // ORDERING: Relaxed: one looks at a time.
             if self.shown.load(Ordering::Relaxed) == 0 {
-                return true;
+                return Leaving::Soon;
             }
             // SAFETY: it is shown, so who waits for it has not come to its end: see `unbind`.
             let mutex = unsafe { &*self.mutex.load(Ordering::Relaxed) };
-            if self.flags.load(Ordering::Relaxed) & INHERITS != 0 {
-                return !mutex.is_mine();
+            if self.flags.load(Ordering::Relaxed) & INHERITS == 0 {
+                futex::wake_in(self.scope(), mutex.word(), i32::MAX);
+                return Leaving::Soon;
             }
-            futex::wake_in(self.scope(), mutex.word(), i32::MAX);
-            true
-        })
+            match (mutex.is_mine(), futex::has_waiters(self.scope(), mutex.word())) {
+                (true, _) => Leaving::WithTheMutex,
+                (false, true) => Leaving::Later,
+                (false, false) => Leaving::Soon,
+            }
+        };
+        // Refused a look, it comes again.
+        self.looking(look).unwrap_or(Leaving::Soon)
     }
 
     /// Takes the most urgent waiter off.
@@ -421,18 +456,15 @@ impl RawCondvar {
         self.take_off(true);
     }
 
-    /// Does `look` while no other looks.
+    /// Does `look` while no other looks. `None` where the kernel refuses that: it lacks memory, or the heir of one who ended does not execute.
     ///
     /// BOUND: the looks of others, some instructions each, at the caller's priority.
-    fn looking<T>(&self, look: impl FnOnce() -> T) -> T {
+    fn looking<T>(&self, look: impl FnOnce() -> T) -> Option<T> {
         let me = gettid();
-        // Refused it is not: a thread takes it once, and one that ended with it is inherited from.
-        let taken = self.look.lock_or_inherit(me);
+        self.look.lock_or_inherit(me).ok()?;
         let seen = look();
-        if taken.is_ok() {
-            let _ = self.look.unlock(me);
-        }
-        seen
+        let _ = self.look.unlock(me);
+        Some(seen)
     }
 
     fn take_off(&self, all: bool) {
@@ -445,10 +477,18 @@ impl RawCondvar {
         // ORDERING: Relaxed: see `enlist`.
         let inherits = self.flags.load(Ordering::Relaxed) & INHERITS != 0 && self.shown.load(Ordering::Relaxed) > 0;
         let is_mixed = self.strangers.load(Ordering::Relaxed) > 0;
-        if inherits && is_mixed {
+        self.take_off_seen(all, inherits, is_mixed);
+    }
+
+    /// By what was seen of the waiters: others may have come since, and stand before those who are meant.
+    fn take_off_seen(&self, all: bool, inherits: bool, is_mixed: bool) {
+        let is_taken = match (inherits, is_mixed) {
+            (true, true) => false,
+            (true, false) => self.give(all),
+            (false, _) => self.try_to_move(all),
+        };
+        if !is_taken && (inherits && is_mixed || self.wake(if all { i32::MAX } else { 1 }).is_err()) {
             self.take_off_mixed(all);
-        } else if !(if inherits { self.give(all) } else { self.try_to_move(all) }) {
-            futex::wake_in(self.scope(), &raw const self.signals, if all { i32::MAX } else { 1 });
         }
     }
 
@@ -456,20 +496,29 @@ impl RawCondvar {
     /// whom it is not for.
     fn take_off_mixed(&self, all: bool) {
         let mut idle = 0;
-        // BOUND: ATTEMPTS_MAX rounds; three without anybody woken are the end.
-        for _ in 0..ATTEMPTS_MAX {
-            let woken = futex::wake_in(self.scope(), &raw const self.signals, 1) > 0;
-            if !all && (woken || self.give(false)) {
+        // ORDERING: Relaxed: a bound.
+        let rounds = (self.waiters.load(Ordering::Relaxed) / WAITER).saturating_add(ATTEMPTS_MAX);
+        // BOUND: as many rounds as waiters, and ATTEMPTS_MAX for those who come meanwhile; three in a row without anybody woken are the end.
+        for _ in 0..rounds {
+            let woken = match self.wake(1) {
+                // The kernel has nobody here any more.
+                Ok(0) => return,
+                Ok(_) if !all || self.wake(i32::MAX).is_ok() => return,
+                woken => woken.is_ok(),
+            };
+            if self.give(all) {
                 return;
-            }
-            if all {
-                self.give(true);
             }
             idle = if woken { 0 } else { idle + 1 };
             if idle > 2 {
                 return;
             }
         }
+    }
+
+    /// Wakes so many. Refused where it meets one to whom the kernel is to give the mutex; those before are woken then, too.
+    fn wake(&self, count: i32) -> Result<usize, i32> {
+        futex::try_wake(self.scope(), &raw const self.signals, count)
     }
 
     /// The kernel gives the mutex to the first waiter, or lets it wait for that. Says whether it could. It knows by itself which mutex each waiter waits for, and
@@ -503,7 +552,8 @@ impl RawCondvar {
         for _ in 0..ATTEMPTS_MAX {
             let moved = self.looking(|| {
                 // ORDERING: Relaxed, here and below: one looks at a time. The kernel would move all of them: those that wait for another mutex, too.
-                if self.shown.load(Ordering::Relaxed) == 0 || self.strangers.load(Ordering::Relaxed) > 0 {
+                let inherits = self.flags.load(Ordering::Relaxed) & INHERITS != 0;
+                if self.shown.load(Ordering::Relaxed) == 0 || self.strangers.load(Ordering::Relaxed) > 0 || inherits {
                     return Some(false);
                 }
                 // SAFETY: it is shown, so who waits for it has not come to its end: see `unbind`.
@@ -525,7 +575,8 @@ impl RawCondvar {
                 }
                 moved.map(|_| true)
             });
-            if let Some(moved) = moved {
+            // Refused a look, nobody is moved.
+            if let Some(moved) = moved.unwrap_or(Some(false)) {
                 return moved;
             }
         }
@@ -562,7 +613,8 @@ pub struct Suspension {
 pub enum Destroyed {
     /// Nobody uses it.
     Done,
-    /// Somebody waits there, or was moved to a mutex with inheritance that the caller has. Nothing has changed.
+    /// Somebody waits there, or was moved to a mutex with inheritance that the caller has; or has not left for 1 s (a child process finds the waiters
+    /// of its parent so). Nothing has changed.
     InUse,
 }
 
@@ -572,3 +624,6 @@ impl RawMutex {
         if self.is_mine() { self.settle_moved() } else { self.lock(Limit::Never) }
     }
 }
+
+#[cfg(test)]
+mod tests;

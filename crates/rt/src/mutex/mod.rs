@@ -34,6 +34,7 @@ pub use cycle::{CHAIN_MAX, Cycle, Link, OnCycle, on_cycle};
 pub use raw::{Acquired, Limit, RawError, RawMutex, kind};
 
 use crate::sys::SysError;
+use crate::sys::robust::List;
 use crate::sys::{KeepErrno, clock, futex, sched};
 use std::cell::UnsafeCell;
 use std::fmt;
@@ -43,10 +44,13 @@ use std::ops::{Deref, DerefMut};
 use std::sync::atomic::AtomicU32;
 use std::time::Duration;
 
-/// Asks the system now for what is asked for once a process, so that no lock does: for libraries that are loaded before anything else.
+/// Asks the system now for what is asked for once a process, or once a thread, so that no lock of the calling thread does.
 pub fn warm_up() {
     sched::gettid();
     cycle::warm_up();
+    ceiling::warm_up();
+    // Where it is not to be had, those who need it are told.
+    let _ = List::of_this_thread();
 }
 
 /// Sleeps for so long, or until `limit` comes: then says so. No point where a thread may be cancelled.
@@ -86,7 +90,8 @@ pub enum Unlock {
     /// The first waiter's, from the unlock on: nobody comes between, and each hand-over costs two switches. Mutexes that inherit
     /// do so always, but for a more urgent thread that waits for it before the first waiter executes.
     Serial,
-    /// Nobody's: a running thread may take it before the waiter that was woken.
+    /// Nobody's: a running thread may take it before the waiter that was woken. Robust ones are serial all the same: a waiter that ends is
+    /// missed by nobody else.
     Parallel,
     /// Serial where a real-time thread waits, else parallel.
     #[default]
@@ -94,6 +99,9 @@ pub enum Unlock {
 }
 
 /// A mutex to be. Get it from [`Mutex::builder`].
+///
+/// The first lock with a ceiling, and the first that waits and looks for a deadlock, ask the C library once for what a child process has to forget.
+/// After [`warm_up`] none does.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Builder {
     protocol: Protocol,

@@ -25,6 +25,8 @@ enum Twin {
     Steals,
     /// The unlock publishes nothing.
     Relaxed,
+    /// Who was woken, and found that somebody came between, takes what is handed over next.
+    Remembers,
 }
 
 /// The kernel's queue of one word.
@@ -97,12 +99,14 @@ impl Model {
         }
     }
 
-    /// As `RawMutex::take_word`: whether it came.
+    /// As `RawMutex::lock`: whether it came.
     fn lock(&self, me: u32, tries: bool) -> bool {
-        if self.word.compare_exchange(FREE, me, Ordering::Acquire, Ordering::Relaxed).is_ok() {
-            return true;
-        }
-        let (mut has_waited, mut was_woken) = (false, self.twin == Twin::Steals);
+        self.word.compare_exchange(FREE, me, Ordering::Acquire, Ordering::Relaxed).is_ok()
+            || self.take(me, tries, false, self.twin == Twin::Steals)
+    }
+
+    /// As `RawMutex::take_word`.
+    fn take(&self, me: u32, tries: bool, mut has_waited: bool, mut was_woken: bool) -> bool {
         loop {
             let word = self.word.load(Ordering::Relaxed);
             match word::ask(word, me, has_waited && self.twin != Twin::Forgets, was_woken) {
@@ -113,6 +117,7 @@ impl Model {
                 }
                 _ if tries => return false,
                 Ask::Announce(announced) => {
+                    was_woken &= self.twin == Twin::Remembers;
                     let _ = self.word.compare_exchange(word, announced, Ordering::Relaxed, Ordering::Relaxed);
                 }
                 Ask::Wait => match self.wait(word, me) {
@@ -140,12 +145,12 @@ impl Model {
                 }
                 GiveBack::Hand(handed) => {
                     self.word.store(handed, release);
-                    if self.wake(true) == 0
-                        && self.twin != Twin::StaysHanded
-                        && self.word.compare_exchange(handed, FREE, release, Ordering::Relaxed).is_ok()
-                        && self.twin != Twin::FreesQuietly
-                    {
-                        self.wake(false);
+                    if self.wake(true) == 0 && self.twin != Twin::StaysHanded {
+                        let freed = self.word.compare_exchange(handed, FREE, release, Ordering::Relaxed);
+                        assert!(freed.is_ok(), "another has it, and may have freed its memory");
+                        if self.twin != Twin::FreesQuietly {
+                            self.wake(false);
+                        }
                     }
                 }
             }
@@ -181,17 +186,21 @@ impl Model {
 }
 
 /// Everything that two threads and this one do, with few preemptions (most faults need two).
-fn explore(preemptions: usize, body: impl Fn() + Sync + Send + 'static) {
+fn explore(preemptions: impl Into<Option<usize>>, body: impl Fn() + Sync + Send + 'static) {
     let mut builder = loom::model::Builder::new();
-    builder.preemption_bound = Some(preemptions);
+    builder.preemption_bound = preemptions.into();
     builder.check(body);
 }
 
 /// In a child process: where the model finds a fault it may end the process.
 fn fails(body: impl Fn() + Sync + Send + 'static) -> bool {
+    fails_within(Some(2), body)
+}
+
+fn fails_within(preemptions: Option<usize>, body: impl Fn() + Sync + Send + 'static) -> bool {
     !fork::holds_in_child(|| {
         std::panic::set_hook(Box::new(|_| {}));
-        explore(2, body);
+        explore(preemptions, body);
         true
     })
 }
@@ -232,6 +241,26 @@ fn one_gives_up(serial: bool, twin: Twin) -> impl Fn() + Sync + Send + 'static {
     }
 }
 
+/// One that was woken a while ago, and finds that somebody came between.
+fn one_was_woken_before(twin: Twin) -> impl Fn() + Sync + Send + 'static {
+    move || {
+        let model = Model::new(true, twin);
+        assert!(model.lock(1, false));
+        let owner = thread::spawn({
+            let model = Arc::clone(&model);
+            move || {
+                model.section();
+                model.unlock();
+            }
+        });
+        assert!(model.take(2, false, true, true));
+        model.section();
+        model.unlock();
+        owner.join().unwrap();
+        assert!(model.lock(9, true), "free at last");
+    }
+}
+
 /// A try beside an owner and a waiter.
 fn a_thief_comes(serial: bool, twin: Twin) -> impl Fn() + Sync + Send + 'static {
     move || {
@@ -266,6 +295,7 @@ fn three_exclude_each_other_and_none_is_left() {
 #[test]
 fn what_was_handed_is_not_stolen() {
     let _quiet = require_realtime();
+    explore(None, one_was_woken_before(Twin::None));
     explore(3, a_thief_comes(true, Twin::None));
     explore(3, a_thief_comes(false, Twin::None));
 }
@@ -278,5 +308,6 @@ fn each_twin_fails() {
     assert!(fails(three_visit(true, Twin::FreesQuietly)), "somebody is left");
     assert!(fails(a_thief_comes(true, Twin::Steals)), "it is stolen");
     assert!(fails(three_visit(false, Twin::Relaxed)), "it is not published");
+    assert!(fails_within(None, one_was_woken_before(Twin::Remembers)), "it is touched once it is another's");
     assert!(!fails(a_thief_comes(true, Twin::None)), "what has no fault holds in a child, too");
 }

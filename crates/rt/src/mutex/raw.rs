@@ -422,9 +422,14 @@ impl RawMutex {
     /// Somebody has come to wait meanwhile.
     #[cold]
     fn give_waited_back(&self, list: List, me: Tid, kind: u32) -> bool {
-        let given = self.give_word_back(me, kind).is_ok();
+        let given = self.give_unlinked_back(list, me, kind).is_ok();
         list.end();
         given
+    }
+
+    /// Gives the word back of one that was taken out of the list; where that is refused it is in there again.
+    fn give_unlinked_back(&self, list: List, me: Tid, kind: u32) -> Result<(), RawError> {
+        self.give_word_back(me, kind).inspect_err(|_| list.insert(&self.node, kind & INHERIT != 0))
     }
 
     #[cold]
@@ -547,6 +552,8 @@ impl RawMutex {
                 }
                 _ if limit == Limit::Now => return Err(RawError::Busy),
                 Ask::Announce(announced) => {
+                    // Somebody has it: what is handed over from now on is not handed to who was woken before.
+                    was_woken = false;
                     // ORDERING: Relaxed: it publishes nothing.
                     let _ = self.word.compare_exchange(word, announced, Ordering::Relaxed, Ordering::Relaxed);
                 }
@@ -554,7 +561,7 @@ impl RawMutex {
                     if kind & CHECKED != 0 && published.is_none() {
                         published = Some(cycle::publish(me, self).map_err(RawError::Deadlock)?);
                     }
-                    if kind & AUTO != 0 && urgent.is_none() {
+                    if kind & (AUTO | ROBUST) == AUTO && urgent.is_none() {
                         urgent = Some(Urgent::count(&self.urgent));
                     }
                     was_woken = self.wait(kind, word, limit)?;
@@ -591,13 +598,9 @@ impl RawMutex {
             _ => None,
         };
         if scope == Scope::Shared && word == HANDED {
-            let now_ns = |clock| match clock {
-                Clock::Monotonic => clock::now_ns(),
-                Clock::Realtime => clock::time_of_day_ns(),
-            };
-            let clock = until.map_or(Clock::Monotonic, |until| until.clock);
-            let grace = Deadline { clock, at_ns: now_ns(clock) + u64::from(HANDED_TICKS) * TICK_NS };
-            if until.is_none_or(|until| grace.at_ns < until.at_ns) {
+            let grace_ns = u64::from(HANDED_TICKS) * TICK_NS;
+            if until.is_none_or(|until| grace_ns < until.left_ns()) {
+                let grace = Deadline { clock: Clock::Monotonic, at_ns: clock::now_ns() + grace_ns };
                 return match futex::wait_in(scope, &self.word, word, Some(grace)) {
                     // Who was woken has ended since, perhaps: the next look says it.
                     Ended::TimedOut => Ok(false),
@@ -824,7 +827,7 @@ impl RawMutex {
         let list = List::of_this_thread().map_err(RawError::Sys)?;
         list.begin(&self.node, kind & INHERIT != 0);
         list.remove(&self.node);
-        let given = self.give_word_back(me, kind);
+        let given = self.give_unlinked_back(list, me, kind);
         list.end();
         given
     }
@@ -835,8 +838,9 @@ impl RawMutex {
         let address = std::ptr::from_ref(&self.word);
         list.begin(&self.node, false);
         list.remove(&self.node);
+        // It says that others may wait: should the one that is woken end, too, the next owner goes on to them.
         // ORDERING: Release pairs with the Acquire of who asks.
-        if self.word.swap(DIED, Ordering::Release) & WAITERS != 0 {
+        if self.word.swap(DIED | WAITERS, Ordering::Release) & WAITERS != 0 {
             futex::wake_in(Self::scope(kind), address, 1);
         }
         list.end();
@@ -850,14 +854,15 @@ impl RawMutex {
             return self.give_back_inheriting(me, kind, scope);
         }
         let is_lost = kind & ROBUST != 0 && self.state.load(Ordering::Relaxed) == NOT_RECOVERABLE;
-        let serial = !is_lost && self.is_serial(kind);
+        let serial = self.is_serial(kind);
         // The address: once the word is given back, the mutex may be gone.
         let address = std::ptr::from_ref(&self.word);
         // ORDERING: Release, here and below, pairs with the Acquire of who asks.
         // BOUND: a second round where somebody announced that it waits.
         loop {
             let word = self.word.load(Ordering::Relaxed);
-            match word::give_back(word, serial) {
+            // One that will never be recoverable is told to all, also to those whom an owner that ended did not come to wake.
+            match if is_lost { GiveBack::Wake } else { word::give_back(word, serial) } {
                 GiveBack::Free => {
                     if self.word.compare_exchange(word, FREE, Ordering::Release, Ordering::Relaxed).is_err() {
                         continue;
@@ -865,7 +870,6 @@ impl RawMutex {
                 }
                 GiveBack::Wake => {
                     self.word.store(FREE, Ordering::Release);
-                    // One that will never be recoverable is told to all.
                     futex::wake_in(scope, address, if is_lost { i32::MAX } else { 1 });
                 }
                 GiveBack::Hand(handed) => {
@@ -884,9 +888,11 @@ impl RawMutex {
         }
     }
 
+    /// Robust ones are, whatever is asked for: of a free one nobody would know that others wait, if the one that was woken ended while somebody else
+    /// took it.
     fn is_serial(&self, kind: u32) -> bool {
         // ORDERING: Relaxed: a hint; who begins to wait later is served as it comes.
-        kind & SERIAL != 0 || kind & AUTO != 0 && self.urgent.load(Ordering::Relaxed) > 0
+        kind & (SERIAL | ROBUST) != 0 || kind & AUTO != 0 && self.urgent.load(Ordering::Relaxed) > 0
     }
 
     fn give_back_inheriting(&self, me: Tid, kind: u32, scope: Scope) -> Result<(), RawError> {
@@ -963,3 +969,6 @@ impl Drop for Urgent<'_> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -34,7 +34,7 @@ use std::time::Instant;
 /// Most processors that have a word.
 const CPUS_MAX: usize = libc::CPU_SETSIZE as usize;
 /// Most ceilings of a processor that have a word; others rise the eager way.
-const CEILINGS_MAX: usize = 8;
+pub(crate) const CEILINGS_MAX: usize = 8;
 
 /// One for each processor, by its Linux number. Two libraries of one process meet here without knowing of each other, if they are linked
 /// with one copy of this crate.
@@ -83,7 +83,7 @@ impl Cpu {
     /// The word for a ceiling; `None` where the processor has as many others already.
     ///
     /// BOUND: CEILINGS_MAX.
-    fn ceiling(&self, level: u8) -> Option<&PiWord> {
+    fn ceiling(&self, level: u8) -> Option<&CeilingWord> {
         let is_for = |ceiling: &&CeilingWord| match ceiling.level.load(Ordering::Relaxed) {
             // ORDERING: Relaxed, here and in `above`: the level alone is meant, and never changes again.
             0 => match ceiling.level.compare_exchange(0, level, Ordering::Relaxed, Ordering::Relaxed) {
@@ -92,7 +92,7 @@ impl Cpu {
             },
             other => other == level,
         };
-        self.ceilings.iter().find(is_for).map(|ceiling| &ceiling.word)
+        self.ceilings.iter().find(is_for)
     }
 
     /// The words of ceilings that a thread of this level must not come between.
@@ -366,7 +366,8 @@ impl Drop for LazySection<'_> {
 }
 
 /// What a ceiling is, to a managed thread: a word of its processor.
-pub(crate) struct LazyCeiling(&'static PiWord);
+#[derive(Clone, Copy)]
+pub(crate) struct LazyCeiling(&'static CeilingWord);
 
 impl LazyCeiling {
     /// Of the calling thread, with its own level; `None` where it is not managed, or the processor has no word left.
@@ -376,16 +377,21 @@ impl LazyCeiling {
         Some((Self(cpu.ceiling(ceiling)?), level))
     }
 
+    pub(crate) fn level(self) -> u8 {
+        // ORDERING: Relaxed: it never changes again.
+        self.0.level.load(Ordering::Relaxed)
+    }
+
     /// From now on threads that are not above the ceiling wait when they look.
     #[inline]
-    pub(crate) fn rise(&self) -> Result<(), PiError> {
-        self.0.lock_or_inherit(gettid()).map(|_| ())
+    pub(crate) fn rise(self) -> Result<(), PiError> {
+        self.0.word.lock_or_inherit(gettid()).map(|_| ())
     }
 
     /// No more.
     #[inline]
-    pub(crate) fn fall(&self) -> Result<(), PiError> {
-        self.0.unlock(gettid())
+    pub(crate) fn fall(self) -> Result<(), PiError> {
+        self.0.word.unlock(gettid())
     }
 }
 

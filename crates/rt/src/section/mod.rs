@@ -69,7 +69,7 @@ mod lazy;
 mod tests;
 
 pub use eager::{Eager, EagerSection};
-pub(crate) use lazy::LazyCeiling;
+pub(crate) use lazy::{CEILINGS_MAX, LazyCeiling};
 pub use lazy::{Lazy, LazySection};
 
 use crate::sys::SysError;

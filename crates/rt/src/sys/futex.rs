@@ -158,9 +158,14 @@ pub(crate) fn has_waiters(scope: Scope, word: &AtomicU32) -> bool {
 ///
 /// It takes an address: the word may be gone by the time of the call, with its last user. What is woken then, if anything, looks and waits again.
 pub(crate) fn wake_in(scope: Scope, word: *const AtomicU32, count: i32) -> usize {
+    try_wake(scope, word, count).unwrap_or(0)
+}
+
+/// As [`wake_in`]. EINVAL where it meets a waiter of [`Arguments::wait_requeue_pi`]: those before it are woken then.
+pub(crate) fn try_wake(scope: Scope, word: *const AtomicU32, count: i32) -> Result<usize, i32> {
     // SAFETY: the kernel uses the address as a name only, and refuses one that is not mapped.
     let woken = unsafe { libc::syscall(libc::SYS_futex, word, libc::FUTEX_WAKE | scope.flag(), count) };
-    usize::try_from(woken).unwrap_or(0)
+    usize::try_from(woken).map_err(|_| errno())
 }
 
 /// While `word` is `expected`, wakes up to `wake` of its waiters and moves up to `count` others to `target`, the most urgent first.

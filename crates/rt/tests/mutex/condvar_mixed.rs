@@ -252,3 +252,48 @@ fn no_signal_gets_lost_between_two_mutexes() {
         assert_eq!(counts, [0, TOKENS, 0], "left, taken, lost: {:#x} and {beside:#x}, {patient} patient", WITH[with]);
     }
 }
+
+/// One broadcast wakes more than the kernel is asked rounds for, beside one to whom it gives the mutex.
+#[test]
+fn a_broadcast_reaches_many_of_either_way() {
+    const MANY: u64 = 1_200;
+    let _watchdog = watch(Duration::from_secs(60));
+    let (condvar, mutex) = (Arc::new(RawCondvar::new(false)), mutex_of(kind::INHERIT, kind::ERROR_CHECK));
+    // Waiting, and back.
+    let counts = Arc::new([const { AtomicU64::new(0) }; 2]);
+    let players: Vec<_> = (0..=MANY)
+        .map(|number| {
+            let (condvar, mutex, counts) = (Arc::clone(&condvar), Arc::clone(&mutex), Arc::clone(&counts));
+            let body = move || {
+                // Who holds another one is woken. The last one holds none.
+                let other = mutex_of(kind::INHERIT, 0);
+                if number < MANY {
+                    other.lock(Limit::Never).expect("free");
+                }
+                mutex.lock(Limit::Never).expect("a lock");
+                counts[0].fetch_add(1, Ordering::Relaxed);
+                let ended = condvar.wait(&mutex, Some(Deadline::after(Duration::from_secs(20))));
+                mutex.unlock().expect("its own");
+                if number < MANY {
+                    other.unlock().expect("its own");
+                }
+                counts[1].fetch_add(u64::from(ended == Ok((Acquired::Clean, WaitEnd::Woken))), Ordering::Relaxed);
+            };
+            std::thread::Builder::new().stack_size(64 << 10).spawn(body).expect("a thread")
+        })
+        .collect();
+    until("all wait", || counts[0].load(Ordering::Relaxed) == MANY + 1);
+    // Who is counted has the mutex until it waits; then it suspends.
+    mutex.lock(Limit::Never).expect("a lock");
+    mutex.unlock().expect("its own");
+    std::thread::sleep(ms(200));
+    condvar.broadcast();
+    let start = Instant::now();
+    while counts[1].load(Ordering::Relaxed) <= MANY && start.elapsed() < Duration::from_secs(10) {
+        std::thread::sleep(ms(1));
+    }
+    let back = counts[1].load(Ordering::Relaxed);
+    condvar.broadcast();
+    players.into_iter().for_each(|player| player.join().expect("a thread"));
+    assert_eq!(back, MANY + 1, "they came back");
+}

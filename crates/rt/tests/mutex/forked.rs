@@ -1,7 +1,8 @@
 //! Children of `fork`: what the parent held is the parent's, what the child does is its own.
 
 use crate::support::*;
-use lockwright::mutex::{Condvar, LockError, Mutex, Protocol};
+use lockwright::mutex::{Condvar, Destroyed, Limit, LockError, Mutex, Protocol, RawCondvar};
+use std::time::Duration;
 
 /// While the parent holds it the child finds a private one taken, gives up in time, and uses others as it likes; the parent sees nothing.
 #[test]
@@ -83,4 +84,35 @@ fn a_child_holds_no_ceiling() {
         holds()
     };
     assert!(stage.thread(10, ordinary).end());
+}
+
+/// The waiters of the parent are none of the child's, and never leave there: who destroys the condition variable in the child is told that it is in use.
+#[test]
+fn a_child_is_told_of_its_parents_waiters() {
+    let _watchdog = watch(Duration::from_secs(30));
+    for protocol in PROTOCOLS.into_iter().take(2) {
+        let (mutex, condvar) = (Mutex::builder().protocol(protocol).build_raw(), RawCondvar::new(false));
+        std::thread::scope(|scope| {
+            let (send, receive) = std::sync::mpsc::channel();
+            let (mutex, condvar) = (&mutex, &condvar);
+            let waiter = scope.spawn(move || {
+                mutex.lock(Limit::Never).expect("free");
+                send.send(tid()).expect("the test waits");
+                condvar.wait(mutex, None).expect("a wait");
+                mutex.unlock().expect("its own");
+            });
+            until_waiting_at(receive.recv().expect("it begins"), condvar);
+            let child = Child::start(|| {
+                let destroyed = condvar.destroy();
+                // As it was.
+                destroyed == Destroyed::InUse && condvar.is_waited_for()
+            });
+            let held = child.end();
+            assert_eq!(condvar.destroy(), Destroyed::InUse, "the parent's is its own");
+            condvar.signal();
+            waiter.join().expect("a thread");
+            assert!(held, "{protocol:?}");
+            assert_eq!(condvar.destroy(), Destroyed::Done);
+        });
+    }
 }

@@ -84,7 +84,18 @@ fn nobody_comes_between_in_serial_mode() {
 fn in_parallel_mode_who_executes_comes_first() {
     let Some(stage) = Stage::set() else { return };
     assert_eq!(steals(&stage, none().unlock(Unlock::Parallel), 10), 50);
-    assert_eq!(steals(&stage, none().unlock(Unlock::Parallel).shared(true).robustly(true), 0), 50);
+    assert_eq!(steals(&stage, none().unlock(Unlock::Parallel).shared(true), 0), 50);
+}
+
+/// A robust one is serial, whatever is asked for: see `killed::a_woken_waiter_that_ends_leaves_nobody_behind`.
+#[test]
+fn nobody_comes_between_at_a_robust_one() {
+    let Some(stage) = Stage::set() else { return };
+    for unlock in UNLOCKS {
+        for shared in [false, true] {
+            assert_eq!(steals(&stage, none().unlock(unlock).shared(shared).robustly(true), 0), 0, "{unlock:?}");
+        }
+    }
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! Owners, waiters and heirs that are killed at random points, in a process and across processes.
 
 use crate::support::*;
-use lockwright::mutex::{Builder, Condvar, LockError, Mutex, Protocol, RawMutex, Unlock};
+use lockwright::mutex::{Builder, Condvar, Destroyed, Limit, LockError, Mutex, Protocol, RawCondvar, RawMutex, Unlock};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
@@ -355,10 +355,71 @@ fn what_was_handed_to_one_that_ends_goes_to_the_next() {
     }
 }
 
+/// The first waiter is woken, and ends before it executes again, while somebody else tries to come between: the second one has the mutex all the same.
+#[test]
+fn a_woken_waiter_that_ends_leaves_nobody_behind() {
+    let Some(stage) = Stage::set() else { return };
+    set_end_at_once();
+    for unlock in UNLOCKS {
+        let kind = Mutex::builder().protocol(Protocol::None).unlock(unlock).robustly(true).check_deadlocks(false);
+        let table = Arc::new((kind.build(()), Condvar::new()));
+        let (go, ours) = (Gate::default(), Arc::clone(&table));
+        let (send, receive) = std::sync::mpsc::channel::<Waiter>();
+        let owner = stage.thread(59, {
+            let go = go.clone();
+            move || {
+                let guard = ours.0.lock().expect("free");
+                go.open();
+                let first = receive.recv().expect("the first waiter");
+                drop(guard);
+                let between = ours.0.try_lock();
+                // SAFETY: it is not joined yet.
+                unsafe { libc::syscall(libc::SYS_tgkill, libc::getpid(), first.tid(), libc::SIGUSR1) };
+                first.end();
+                drop(between);
+            }
+        });
+        go.pass();
+        let first = Waiter::start(&table, stage.cpu, |table| drop(table.0.lock()));
+        until_waiting(first.tid(), table.0.inside());
+        let ours = Arc::clone(&table);
+        let second = stage.thread(9, move || ours.0.lock_for(ms(3_000)).is_ok());
+        until_waiting(second.tid, table.0.inside());
+        send.send(first).expect("the owner waits");
+        owner.end();
+        assert!(second.end(), "{kind:?}: it waits for a mutex that is free");
+        assert!(table.0.try_lock().is_ok(), "{kind:?}");
+    }
+}
+
+/// A process that waits for a condition is killed: who destroys the condition variable is told so, in the end.
+#[test]
+fn a_condition_variable_of_killed_waiters_can_be_destroyed() {
+    let _watchdog = watch(Duration::from_secs(30));
+    let kind = Mutex::builder().protocol(Protocol::None).shared(true);
+    let ground = Shared::new((kind.build_raw(), RawCondvar::new(true)));
+    let (mutex, condvar) = ground.0;
+    let waiter = Child::start(|| {
+        mutex.lock(Limit::Never).expect("free");
+        condvar.wait(mutex, None).is_ok()
+    });
+    until("it waits", || futex_call_at(waiter.0, std::ptr::from_ref(condvar).addr()));
+    assert_eq!(condvar.destroy(), Destroyed::InUse, "it waits there");
+    waiter.kill();
+    assert!(!waiter.end(), "it was killed");
+    let start = Instant::now();
+    assert_eq!(condvar.destroy(), Destroyed::Done);
+    assert!(start.elapsed() >= Duration::from_secs(1), "others had their time to leave");
+}
+
 /// Whether a process is suspended in a futex call on this mutex.
 fn process_waits(process: i32, mutex: &RawMutex) -> bool {
+    futex_call_at(process, std::ptr::from_ref(mutex).addr())
+}
+
+fn futex_call_at(process: i32, address: usize) -> bool {
     let call = std::fs::read_to_string(format!("/proc/{process}/syscall")).unwrap_or_default();
-    call.starts_with(&format!("{} {:#x} ", libc::SYS_futex, std::ptr::from_ref(mutex).addr()))
+    call.starts_with(&format!("{} {:#x} ", libc::SYS_futex, address))
 }
 
 /// A process is handed the mutex, and killed before it executes again. Who only tries gets it, too, and so does who never waits for long; but
