@@ -2,8 +2,9 @@
 //!
 //! *Jobs.* A job brings two scheduling decisions and two context switches (it comes, it goes), and whom it preempts fills the caches again:
 //! ```text
-//!   C += 2 (schedule + context_switch) + cache_refill        J += release_latency + release (+ ipi_latency, with dedicated interrupts)
+//!   C += 2 (schedule + context_switch) + cache_refill        J += release_latency + release
 //! ```
+//! Where one processor takes all releases, J += release_latency + n release + ipi_latency: those of n tasks may come at one time.
 //! *Interrupts* are tasks above all others: on each processor one for its ticks and, unless a processor of its own takes them, one for the releases
 //! of each of its tasks. Both come late by up to the release latency.
 //!
@@ -41,12 +42,12 @@ pub fn charge(system: &System, overheads: &Overheads) -> Result<System, Invalid>
     let job = sum(&[switch, switch, refill]).ok_or_else(too_long)?;
     let before = sum(&[switch, system_call, of(Overhead::Lock), refill, refill]).ok_or_else(too_long)?;
     let inside = sum(&[switch, switch, ipi, system_call, of(Overhead::Unlock)]).ok_or_else(too_long)?;
-    let late = sum(&[
-        of(Overhead::ReleaseLatency),
-        of(Overhead::Release),
-        if overheads.dedicated_interrupts { ipi } else { Duration::ZERO },
-    ])
-    .ok_or_else(too_long)?;
+    let late = if overheads.dedicated_interrupts {
+        sum(&[of(Overhead::ReleaseLatency), queued_releases(system, overheads).ok_or_else(too_long)?, ipi])
+    } else {
+        sum(&[of(Overhead::ReleaseLatency), of(Overhead::Release)])
+    };
+    let late = late.ok_or_else(too_long)?;
 
     let interrupts = interrupts(system, overheads);
     let is_shared: Vec<bool> = system
@@ -71,12 +72,19 @@ pub fn charge(system: &System, overheads: &Overheads) -> Result<System, Invalid>
     Ok(System::new(name, system.cpus(), protocol, system.resources().to_vec(), tasks)?.under(system.scheduler()))
 }
 
+/// One processor takes the releases of all tasks, one after the other.
+pub(crate) fn queued_releases(system: &System, overheads: &Overheads) -> Option<Duration> {
+    let tasks = system.tasks().len();
+    let ns = overheads.cost(Overhead::Release).with(tasks).as_ns().checked_mul(tasks as u64)?;
+    Duration::ZERO.checked_add(Duration::from_ns(ns))
+}
+
 fn refuse(message: &str, help: &str) -> Invalid {
     Invalid { subject: Subject::System, key: None, message: message.into(), help: help.into() }
 }
 
 /// As tasks above all others. None for what takes no time.
-fn interrupts(system: &System, overheads: &Overheads) -> Vec<Task> {
+pub(crate) fn interrupts(system: &System, overheads: &Overheads) -> Vec<Task> {
     let of = |overhead| overheads.cost(overhead).with(system.tasks().len());
     let jitter = of(Overhead::ReleaseLatency);
     let interrupt = |name: String, cpu: CpuId, period: Duration, wcet: Duration| Task {
@@ -173,7 +181,7 @@ fn interrupted(body: &[Step], is_shared: &[bool], interrupts: &[&Task]) -> Optio
 }
 
 /// So much execution, with interrupts in between.
-fn stretched(length: Duration, interrupts: &[&Task]) -> Option<Duration> {
+pub(crate) fn stretched(length: Duration, interrupts: &[&Task]) -> Option<Duration> {
     let mut whole = length.as_ns();
     for _ in 0..ROUNDS_MAX {
         let next = interrupts.iter().try_fold(length.as_ns(), |sum, interrupt| {

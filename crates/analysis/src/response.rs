@@ -49,20 +49,20 @@ const ROUNDS_MAX: u32 = 10_000;
 /// ```
 #[must_use]
 pub fn analyse(system: &System, protocol: Protocol) -> Analysis {
-    solve(&Tables::new(system, protocol, None), protocol, None, false)
+    solve(&Tables::new(system, protocol, None), protocol, None)
 }
 
-/// Whether every task meets its deadline, where the jobs of one may be blocked so many nanoseconds longer; gives up at the first that does
-/// not.
-pub(crate) fn is_schedulable(system: &System, protocol: Protocol, extra: Option<(TaskId, u64)>) -> bool {
-    solve(&Tables::new(system, protocol, None), protocol, extra, true).schedulable()
+/// Whether the first so many tasks meet their deadlines; gives up at the first that does not.
+pub(crate) fn is_schedulable(system: &System, protocol: Protocol, judged: usize) -> bool {
+    let analysis = solve(&Tables::new(system, protocol, None), protocol, Some(judged));
+    analysis.tasks[..judged].iter().all(|task| task.schedulable)
 }
 
 /// The same with one term left out: a broken twin, for tests of tests.
 #[cfg(feature = "twins")]
 #[must_use]
 pub fn analyse_omitting(system: &System, protocol: Protocol, omit: Omit) -> Analysis {
-    solve(&Tables::new(system, protocol, Some(omit)), protocol, None, false)
+    solve(&Tables::new(system, protocol, Some(omit)), protocol, None)
 }
 
 /// What one task's equation needs, in nanoseconds.
@@ -120,17 +120,12 @@ pub(crate) fn static_blocking(tables: &Tables<'_>, task: TaskId) -> Option<Stati
     Some(Static { local: local.checked_mul(occasions)?, boosted: boosted.checked_mul(occasions)? })
 }
 
-/// Where only the verdict is wanted, nothing but the verdict of the result is meant.
-fn solve(tables: &Tables<'_>, protocol: Protocol, extra: Option<(TaskId, u64)>, verdict_only: bool) -> Analysis {
+/// Where only the verdict on the first so many tasks is wanted, nothing but that is meant.
+fn solve(tables: &Tables<'_>, protocol: Protocol, judged: Option<usize>) -> Analysis {
     let system = tables.system;
     let tasks = system.tasks();
     let mut reasons = hazards(tables);
-    let mut statics: Vec<Option<Static>> = system.task_ids().map(|id| static_blocking(tables, id)).collect();
-    if let Some((task, extra)) = extra {
-        let known = statics[task.index()].take();
-        statics[task.index()] =
-            known.and_then(|known| Some(Static { local: known.local.checked_add(extra)?, ..known }));
-    }
+    let statics: Vec<Option<Static>> = system.task_ids().map(|id| static_blocking(tables, id)).collect();
     let remote = Remote::new(tables);
     let mut responses: Vec<Option<u64>> = Vec::with_capacity(tasks.len());
     let mut suspended: Vec<u64> = vec![0; tasks.len()];
@@ -144,7 +139,7 @@ fn solve(tables: &Tables<'_>, protocol: Protocol, extra: Option<(TaskId, u64)>, 
     if let Some(remote) = &remote {
         let equations: Vec<Equation> =
             system.task_ids().map(|id| equation(tables, id, statics[id.index()].as_ref())).collect();
-        iterate(tables, remote, &equations, verdict_only, &mut responses, &mut suspended, &mut reasons);
+        iterate(tables, remote, &equations, judged, &mut responses, &mut suspended, &mut reasons);
     }
     let bounds = system.task_ids().map(|id| {
         let index = id.index();
@@ -194,7 +189,7 @@ fn iterate(
     tables: &Tables<'_>,
     remote: &Remote,
     equations: &[Equation],
-    verdict_only: bool,
+    judged: Option<usize>,
     responses: &mut [Option<u64>],
     suspended: &mut [u64],
     reasons: &mut [Option<Unbounded>],
@@ -205,6 +200,7 @@ fn iterate(
         let mut changed = false;
         for &id in &order {
             let (index, equation) = (id.index(), &equations[id.index()]);
+            let is_judged = judged.is_some_and(|judged| index < judged);
             if responses[index].is_none() || (round > 0 && !equation.coupled) {
                 continue;
             }
@@ -218,14 +214,14 @@ fn iterate(
                     changed |= responses[index] != Some(response);
                     (responses[index], suspended[index]) = (Some(response), wait);
                     // Response times only rise from here.
-                    if verdict_only && response > tables.system.task(id).deadline.as_ns() {
+                    if is_judged && response > tables.system.task(id).deadline.as_ns() {
                         return;
                     }
                 }
                 Err(reason) => {
                     changed = true;
                     (responses[index], reasons[index]) = (None, Some(reason));
-                    if verdict_only {
+                    if is_judged {
                         return;
                     }
                 }

@@ -11,7 +11,7 @@ use crate::partition::{Fit, together_first};
 use crate::sharing::{Demand, Sharer, Sharing};
 use crate::sporadic::Sporadic;
 use crate::uniprocessor::{self, edf};
-use crate::{global, overheads};
+use crate::{charge, global, overheads};
 use lockwright_model::{CpuId, Duration, Overhead, Overheads, Scheduler, System, TaskId};
 use std::fmt;
 
@@ -22,8 +22,12 @@ pub struct Scheduled {
     pub tests: Vec<Test>,
     /// Bounds on response times, from arrival, by task id; `None` where there is none.
     pub responses: Vec<Option<Duration>>,
-    /// Whether every deadline is met.
+    /// Whether the task's deadlines are proved to hold, by task id.
+    pub proved: Vec<bool>,
+    /// Whether all are.
     pub schedulable: bool,
+    /// Whether the tests say no only where a deadline can be missed.
+    pub exact: bool,
 }
 
 /// One test, which accepts or not.
@@ -53,7 +57,7 @@ pub enum Untested {
     Jitter(TaskId),
     /// Two tasks have the same priority.
     EqualPriorities(TaskId, TaskId),
-    /// With its overheads charged there is no such system.
+    /// A number of its overheads does not fit.
     Overheads(Failure),
 }
 
@@ -121,23 +125,18 @@ impl Test {
 /// # Errors
 /// Where no test covers it.
 pub fn scheduled(system: &System, overheads: &Overheads) -> Result<Scheduled, Untested> {
-    let jitter = || system.task_ids().find(|&id| system.task(id).jitter != Duration::ZERO);
-    if system.scheduler() == Scheduler::PFp {
-        return Err(Untested::FixedPriorities);
+    if let Some(why) = uncovered(system) {
+        return Err(why);
     }
-    if system.scheduler().is_global() {
-        if system.task_ids().any(|id| !system.requests(id).is_empty()) {
-            return Err(Untested::Resources);
-        }
-        if let Some(task) = jitter() {
-            return Err(Untested::Jitter(task));
-        }
-    }
-    let sharing = charged(system, overheads).map_err(Untested::Overheads)?;
+    let sharing = match charged(system, overheads) {
+        Ok(sharing) => sharing,
+        Err(failure @ (Failure::Overload | Failure::Task { .. })) => return Ok(overwhelmed(system, failure)),
+        Err(other) => return Err(Untested::Overheads(other)),
+    };
     let mut result = match system.scheduler() {
         Scheduler::GEdf => global_edf(system, &sporadic(&sharing)),
         Scheduler::GFp => global_fp(system, &sporadic(&sharing))?,
-        _ => partitioned_edf(system, &sharing)?,
+        _ => partitioned_edf(system, &sharing),
     };
     for (id, response) in system.task_ids().zip(&mut result.responses) {
         // Overheads bring deadlines forward by how late a job's release is noticed.
@@ -150,6 +149,74 @@ pub fn scheduled(system: &System, overheads: &Overheads) -> Result<Scheduled, Un
         }
     }
     Ok(result)
+}
+
+/// As [`scheduled()`], the verdict alone.
+pub(crate) fn is_schedulable(system: &System, overheads: &Overheads) -> bool {
+    if !covers(system) {
+        return false;
+    }
+    let Ok(sharing) = charged(system, overheads) else { return false };
+    match system.scheduler() {
+        Scheduler::GEdf => {
+            let (tasks, m) = (sporadic(&sharing), processors(system));
+            EDF_TESTS.iter().any(|(_, test)| test(&tasks, m).is_ok())
+                || global::rta(&tasks, m).is_ok()
+                || m == 1 && edf::schedulable(&tasks, &[]).is_ok()
+        }
+        Scheduler::GFp => global_fp(system, &sporadic(&sharing)).is_ok_and(|result| result.schedulable),
+        _ => (0..system.cpus()).filter_map(|cpu| u16::try_from(cpu).ok()).all(|cpu| {
+            edf::msrp(&sharing, cpu).is_ok_and(|(tasks, blocking)| edf::schedulable(&tasks, &blocking).is_ok())
+        }),
+    }
+}
+
+/// Whether [`scheduled()`] says anything of the system.
+fn covers(system: &System) -> bool {
+    uncovered(system).is_none()
+}
+
+fn uncovered(system: &System) -> Option<Untested> {
+    let jitter = || system.task_ids().find(|&id| system.task(id).jitter != Duration::ZERO);
+    let shares = system.task_ids().any(|id| !system.requests(id).is_empty());
+    match system.scheduler() {
+        Scheduler::PFp => Some(Untested::FixedPriorities),
+        Scheduler::PEdf if !shares => None,
+        // Preemption levels are by deadlines from the release there.
+        Scheduler::PEdf => jitter().map(Untested::Jitter).or_else(|| nested(system).map(Untested::Nested)),
+        _ if shares => Some(Untested::Resources),
+        _ => jitter().map(Untested::Jitter),
+    }
+}
+
+/// A task that holds two resources at a time, one of them shared across processors.
+fn nested(system: &System) -> Option<TaskId> {
+    let is_shared = |resource: lockwright_model::ResourceId| {
+        let mut cpus = system.users(resource).iter().map(|&task| system.task(task).cpu);
+        cpus.next().is_some_and(|first| cpus.any(|cpu| cpu != first))
+    };
+    system.task_ids().find(|&id| {
+        let sections = system.sections(id);
+        sections.iter().any(|section| section.parent.is_some())
+            && sections.iter().any(|section| is_shared(section.resource))
+    })
+}
+
+/// What the machine takes leaves no time.
+fn overwhelmed(system: &System, failure: Failure) -> Scheduled {
+    let count = system.tasks().len();
+    let test = Test { name: "overheads", cpu: None, failure: Some(failure), tasks: system.task_ids().collect() };
+    Scheduled {
+        tests: vec![test],
+        responses: vec![None; count],
+        proved: vec![false; count],
+        schedulable: false,
+        exact: false,
+    }
+}
+
+fn processors(system: &System) -> u32 {
+    u32::try_from(system.cpus()).unwrap_or(u32::MAX)
 }
 
 /// The system with its tasks on processors chosen by `fit`, the greatest utilization first; those that share a resource together, where they fit so. Whether tasks
@@ -183,7 +250,8 @@ pub fn partitioned(system: &System, fit: Fit) -> Result<System, Failure> {
             let members: Vec<Sporadic> = members.iter().map(|&index| plain[index]).collect();
             edf::schedulable(&members, &[]).is_ok()
         } else {
-            let members: Vec<uniprocessor::Task> = members.iter().map(|&index| tasks[index]).collect();
+            let mut members: Vec<uniprocessor::Task> = members.iter().map(|&index| tasks[index]).collect();
+            members.sort_by_key(|task| std::cmp::Reverse(task.priority));
             uniprocessor::fp::response_times(&members).is_ok()
         }
     };
@@ -218,7 +286,11 @@ fn charged(system: &System, model: &Overheads) -> Result<Sharing, Failure> {
     };
     let mut tasks: Vec<overheads::Task> = system.task_ids().map(plain).collect();
     if *model != Overheads::default() {
-        let costs = costs(model, tasks.len());
+        let mut costs = costs(model, tasks.len());
+        if model.dedicated_interrupts {
+            let queued = charge::queued_releases(system, model).ok_or(Failure::Overflow)?;
+            costs.release = overheads::Curve::constant(queued.as_ns());
+        }
         tasks = overheads::locking::spin(&costs, &tasks)?;
         let interrupts = overheads::jlfp::Interrupts {
             processors: u16::try_from(system.cpus()).unwrap_or(u16::MAX),
@@ -226,6 +298,15 @@ fn charged(system: &System, model: &Overheads) -> Result<Sharing, Failure> {
         };
         let lengthened = overheads::jlfp::charge(&costs, interrupts, &tasks)?;
         tasks = overheads::jlfp::quantise(&lengthened, &tasks)?;
+        // Sections hold their interrupts, as other tasks wait for them.
+        let interrupts = charge::interrupts(system, model);
+        for (id, task) in system.task_ids().zip(&mut tasks) {
+            let own: Vec<_> = interrupts.iter().filter(|interrupt| interrupt.cpu == system.task(id).cpu).collect();
+            for request in &mut task.requests {
+                let stretched = charge::stretched(Duration::from_ns(request.length), &own).ok_or(Failure::Overload)?;
+                request.length = stretched.as_ns();
+            }
+        }
     }
     let sharer = |(id, task): (TaskId, overheads::Task)| Sharer {
         cost: task.cost,
@@ -265,20 +346,15 @@ fn sporadic(sharing: &Sharing) -> Vec<Sporadic> {
 }
 
 /// A processor after the other.
-fn partitioned_edf(system: &System, sharing: &Sharing) -> Result<Scheduled, Untested> {
-    let is_shared = |resource: lockwright_model::ResourceId| {
-        let mut cpus = system.users(resource).iter().map(|&task| system.task(task).cpu);
-        cpus.next().is_some_and(|first| cpus.any(|cpu| cpu != first))
+fn partitioned_edf(system: &System, sharing: &Sharing) -> Scheduled {
+    let count = sharing.tasks.len();
+    let mut result = Scheduled {
+        tests: Vec::new(),
+        responses: vec![None; count],
+        proved: vec![false; count],
+        schedulable: true,
+        exact: system.task_ids().all(|id| system.requests(id).is_empty()),
     };
-    let nests_shared = |&id: &TaskId| {
-        let sections = system.sections(id);
-        let is_nested = |section: &lockwright_model::Section| section.parent.is_some();
-        sections.iter().any(is_nested) && sections.iter().any(|section| is_shared(section.resource))
-    };
-    if let Some(task) = system.task_ids().find(nests_shared) {
-        return Err(Untested::Nested(task));
-    }
-    let mut result = Scheduled { tests: Vec::new(), responses: vec![None; sharing.tasks.len()], schedulable: true };
     for cpu in (0..system.cpus()).filter_map(|cpu| u16::try_from(cpu).ok()).map(CpuId) {
         let tasks: Vec<TaskId> = system.task_ids().filter(|&id| system.task(id).cpu == cpu).collect();
         if tasks.is_empty() {
@@ -288,6 +364,8 @@ fn partitioned_edf(system: &System, sharing: &Sharing) -> Result<Scheduled, Unte
         let failure =
             tested.as_ref().map_or_else(|&why| Some(why), |(tasks, blocking)| edf::schedulable(tasks, blocking).err());
         result.schedulable &= failure.is_none();
+        result.exact &= matches!(failure, None | Some(Failure::Overload | Failure::Demand { .. }));
+        tasks.iter().for_each(|id| result.proved[id.index()] = failure.is_none());
         let alone = tasks.iter().all(|&id| system.requests(id).is_empty() && system.task(id).jitter == Duration::ZERO);
         if let (true, Ok((inflated, _))) = (alone, &tested) {
             let on_cpu: Vec<uniprocessor::Task> = inflated.iter().map(|&task| task.into()).collect();
@@ -300,37 +378,41 @@ fn partitioned_edf(system: &System, sharing: &Sharing) -> Result<Scheduled, Unte
         }
         result.tests.push(Test { name: "processor demand", cpu: Some(cpu), failure, tasks });
     }
-    Ok(result)
+    result
 }
 
+type Verdict = fn(&[Sporadic], u32) -> Result<(), Failure>;
+
+/// Of global EDF, but for the one that gives response times; the cheap ones first.
+const EDF_TESTS: [(&str, Verdict); 6] = [
+    ("GFB", global::gfb),
+    ("BAK", global::bak),
+    ("BCL", global::bcl),
+    ("iterative BCL", global::bcl_iterative),
+    ("FF-DBF", global::ff_dbf),
+    ("BAR", global::bar),
+];
+
 fn global_edf(system: &System, tasks: &[Sporadic]) -> Scheduled {
-    let processors = u32::try_from(system.cpus()).unwrap_or(u32::MAX);
+    let processors = processors(system);
     let rta = global::rta(tasks, processors);
-    type Verdict = fn(&[Sporadic], u32) -> Result<(), Failure>;
-    let others: [(&'static str, Verdict); 6] = [
-        ("GFB", global::gfb),
-        ("BAK", global::bak),
-        ("BCL", global::bcl),
-        ("iterative BCL", global::bcl_iterative),
-        ("BAR", global::bar),
-        ("FF-DBF", global::ff_dbf),
-    ];
     let ids: Vec<TaskId> = system.task_ids().collect();
     let test = |name, failure| Test { name, cpu: None, failure, tasks: ids.clone() };
     let mut tests: Vec<Test> =
-        others.into_iter().map(|(name, verdict)| test(name, verdict(tasks, processors).err())).collect();
+        EDF_TESTS.iter().map(|(name, verdict)| test(*name, verdict(tasks, processors).err())).collect();
     tests.push(test("RTA", rta.as_ref().err().copied()));
     // One processor: exact.
     if processors == 1 {
         tests.push(test("processor demand", edf::schedulable(tasks, &[]).err()));
     }
     let schedulable = tests.iter().any(|test| test.failure.is_none());
-    let responses = rta.or_else(|_| global::g_edf(tasks, processors));
+    // Where no deadline is missed, there is no tardiness.
+    let responses = rta.or_else(|why| if schedulable { Err(why) } else { global::g_edf(tasks, processors) });
     let responses = responses.map_or_else(
         |_| vec![None; tasks.len()],
         |responses| responses.into_iter().map(|response| Some(Duration::from_ns(response))).collect(),
     );
-    Scheduled { tests, responses, schedulable }
+    Scheduled { tests, responses, proved: vec![schedulable; tasks.len()], schedulable, exact: processors == 1 }
 }
 
 fn global_fp(system: &System, tasks: &[Sporadic]) -> Result<Scheduled, Untested> {
@@ -340,12 +422,13 @@ fn global_fp(system: &System, tasks: &[Sporadic]) -> Result<Scheduled, Untested>
         return Err(Untested::EqualPriorities(pair[0], pair[1]));
     }
     let sorted: Vec<Sporadic> = order.iter().map(|id| tasks[id.index()]).collect();
-    let tested = global::guan(&sorted, u32::try_from(system.cpus()).unwrap_or(u32::MAX));
+    let tested = global::guan(&sorted, processors(system));
     let mut responses = vec![None; tasks.len()];
     for (id, &response) in order.iter().zip(tested.iter().flatten()) {
         responses[id.index()] = Some(Duration::from_ns(response));
     }
     let failure = tested.err();
     let tests = vec![Test { name: "Guan", cpu: None, failure, tasks: order }];
-    Ok(Scheduled { tests, responses, schedulable: failure.is_none() })
+    let schedulable = failure.is_none();
+    Ok(Scheduled { tests, responses, proved: vec![schedulable; tasks.len()], schedulable, exact: false })
 }

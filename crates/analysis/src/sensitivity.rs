@@ -2,7 +2,8 @@
 
 use crate::bound::Unbounded;
 use crate::response::is_schedulable;
-use crate::{analyse, charge, scheduled};
+use crate::scheduled;
+use crate::{analyse, charge};
 use lockwright_model::{
     DURATION_MAX, Duration, Overheads, Protocol, ResourceId, Scheduler, Step, System, Task, TaskId,
 };
@@ -31,7 +32,7 @@ pub struct Sensitivity {
     /// The sections on one resource, by resource id.
     pub resources: Vec<(ResourceId, Growth)>,
     /// The most time that something outside the system may block each job of one task, beside what blocks it now, with every deadline still
-    /// met; `None` where one breaks without it. By task id.
+    /// met; `None` where one breaks without it. It counts as execution of the job: less urgent tasks wait for it, too. By task id.
     pub tolerated: Vec<(TaskId, Option<Duration>)>,
 }
 
@@ -43,15 +44,14 @@ struct Subject<'a> {
 }
 
 impl Subject<'_> {
-    /// Whether every deadline holds, of this form of it, where the jobs of one task may be blocked so many nanoseconds longer. Where blocking has no place
-    /// of its own in a test, it counts as execution.
-    fn holds(&self, system: &System, extra: Option<(TaskId, u64)>) -> bool {
+    /// Whether every deadline holds, of this form of it.
+    fn holds(&self, system: &System) -> bool {
         if system.scheduler() == Scheduler::PFp {
+            // Of the system's tasks: interrupts stand behind them.
             let charged = charge(system, self.overheads);
-            return charged.is_ok_and(|charged| is_schedulable(&charged, self.protocol, extra));
+            return charged.is_ok_and(|charged| is_schedulable(&charged, self.protocol, system.tasks().len()));
         }
-        let longer = extra.map_or_else(|| Some(system.clone()), |(task, extra)| lengthened(system, task, extra));
-        longer.is_some_and(|longer| scheduled(&longer, self.overheads).is_ok_and(|found| found.schedulable))
+        scheduled::is_schedulable(system, self.overheads)
     }
 }
 
@@ -104,7 +104,8 @@ pub fn sensitivity(
 
 /// The most time a job of `task` can be blocked beside what blocks it now. The outer `None` where it was interrupted.
 fn tolerance(subject: &Subject<'_>, task: TaskId, mut go_on: impl FnMut() -> bool) -> Option<Option<Duration>> {
-    let mut holds = |extra| go_on().then(|| subject.holds(subject.system, Some((task, extra))));
+    let mut holds =
+        |extra| go_on().then(|| lengthened(subject.system, task, extra).is_some_and(|longer| subject.holds(&longer)));
     if !holds(0)? {
         return Some(None);
     }
@@ -132,8 +133,7 @@ fn growth(subject: &Subject<'_>, part: Part, mut go_on: impl FnMut() -> bool) ->
     if matches!(part, Part::Sections(resource) if system.users(resource).is_empty()) {
         return Some(Growth::Unlimited);
     }
-    let is_scaled_schedulable =
-        |permille| scaled(system, part, permille).is_some_and(|scaled| subject.holds(&scaled, None));
+    let is_scaled_schedulable = |permille| scaled(system, part, permille).is_some_and(|scaled| subject.holds(&scaled));
     let mut holds = |permille| go_on().then(|| is_scaled_schedulable(permille));
     // Every task of the last system that held, and the first that did not.
     let (mut holding, mut breaking) = if holds(1000)? {

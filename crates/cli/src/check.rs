@@ -76,21 +76,20 @@ pub fn check(arguments: &Check, console: &Console) -> Result<Exit, Exit> {
     } else {
         answers.iter().map(|answer| one(&input, answer, console)).collect()
     };
-    let charged = match &arguments.overheads {
-        Some(path) if !arguments.subject.json => {
-            let path = tame(&path.display().to_string());
-            format!(
-                "\nThe overheads of {path} are charged: C has them, and interrupts count as tasks above all others.\n"
-            )
-        }
-        _ => String::new(),
-    };
-    console.print(&(text + &charged))?;
+    let text = if arguments.subject.json { text } else { text + &charged_note(arguments) };
+    console.print(&text)?;
     if interrupt::requested() {
         console.note("interrupted: the sensitivity is not complete");
         return Ok(Exit::Interrupted);
     }
     Ok(Exit::from_holds(answers.iter().all(|answer| answer.report.holds())))
+}
+
+/// Below the tables: what C holds.
+pub(crate) fn charged_note(arguments: &Check) -> String {
+    let Some(path) = &arguments.overheads else { return String::new() };
+    let path = tame(&path.display().to_string());
+    format!("\nThe overheads of {path} are charged; see docs/overheads.md.\n")
 }
 
 /// Under the scheduler, and on the CPUs, that were asked for.
@@ -116,7 +115,7 @@ fn placed(arguments: &Check, input: Input, console: &Console) -> Result<Input, E
                     format!("{task} fits on no CPU: {} are not enough so", system.cpus()),
                     "try another fit, or more CPUs",
                 );
-                Exit::Misses
+                Exit::BadInput
             })?;
         }
         None if from.is_global() && !scheduler.is_global() && system.cpus() > 1 => {

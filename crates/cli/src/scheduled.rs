@@ -1,15 +1,16 @@
 //! `lockwright check` under schedulers other than partitioned fixed priorities: what each test says.
 
-use crate::args::Check;
+use crate::args::{BoundChoice, Check, ProtocolChoice};
 use crate::check::grown_for;
 use crate::console::{Console, tame};
 use crate::exit::Exit;
 use crate::input::Input;
+use crate::interrupt;
 use crate::json::{self, Output, ProtocolResult, SensitivityResult, TestResult};
 use crate::report::{Bound, Report, Row, table_order};
 use crate::table::{self, Column};
 use lockwright_analysis::{Scheduled, Sensitivity, scheduled};
-use lockwright_model::{Overheads, System};
+use lockwright_model::{Overheads, System, TaskId};
 
 /// Tests the system under its scheduler, and prints what came out.
 ///
@@ -23,6 +24,9 @@ pub fn check(arguments: &Check, input: &Input, overheads: &Overheads, console: &
             .error(format!("there are no terms to explain under `{scheduler}`"), "leave --explain out, or use `p-fp`");
         return Err(Exit::BadInput);
     }
+    if arguments.subject.protocol != ProtocolChoice::File || arguments.bound != BoundChoice::Classic {
+        console.note("--protocol and --bound do nothing here: resources are under SRP and MSRP, or there are none");
+    }
     let found = scheduled(system, overheads).map_err(|why| {
         console.error(tame(&why.describe(system)), "use `p-fp`, or leave out of the file what is not covered");
         Exit::BadInput
@@ -34,17 +38,20 @@ pub fn check(arguments: &Check, input: &Input, overheads: &Overheads, console: &
     } else {
         as_text(input, &report, &found, sensitivity.as_ref(), console)
     };
+    let text = if arguments.subject.json { text } else { text + &crate::check::charged_note(arguments) };
     console.print(&text)?;
+    if interrupt::requested() {
+        console.note("interrupted: the sensitivity is not complete");
+        return Ok(Exit::Interrupted);
+    }
     Ok(Exit::from_holds(found.schedulable))
 }
 
 fn report(system: &System, found: &Scheduled) -> Report {
     let is_sharing = system.task_ids().any(|id| !system.requests(id).is_empty());
     let row = |task| {
-        let response = found.responses[lockwright_model::TaskId::index(task)];
-        // A test accepts all tasks or none; a response says it of one.
-        let in_time = response.is_some_and(|response| response <= system.task(task).deadline);
-        Row { task, bound: Bound { response, proved: found.schedulable || in_time, ..Bound::default() }, seen: None }
+        let (response, proved) = (found.responses[TaskId::index(task)], found.proved[TaskId::index(task)]);
+        Row { task, bound: Bound { response, proved, ..Bound::default() }, seen: None }
     };
     Report {
         protocol: if is_sharing { "msrp".into() } else { "none".into() },
@@ -91,15 +98,14 @@ fn as_text(
     ];
     text.push('\n');
     text.push_str(&table::draw(&columns));
-    let verdict = if !found.schedulable {
-        "No deadline is proved to hold for all tasks: none of these tests is exact but the processor demand."
-    } else if system.scheduler().is_global() {
-        "All deadlines hold: one test that accepts is enough."
-    } else {
-        "All deadlines hold."
+    let verdict = match (found.schedulable, found.exact) {
+        (true, _) if found.tests.len() > 1 && system.scheduler().is_global() => {
+            "All deadlines hold: one test that accepts is enough."
+        }
+        (true, _) => "All deadlines hold.",
+        (false, true) => "A deadline can be missed.",
+        (false, false) => "Not every deadline is proved to hold; none is shown to be missed.",
     };
-    let verdict =
-        if system.scheduler().is_global() || found.schedulable { verdict } else { "A deadline can be missed." };
     text.push_str(&format!("\n{verdict}\n"));
     if let Some(sensitivity) = sensitivity {
         text.push('\n');

@@ -110,7 +110,21 @@ fn schedulers_have_tests_of_their_own() {
     let more = FREE.to_owned() + "[[task]]\nname = \"d\"\nperiod = \"10 ms\"\nwcet = \"9 ms\"\n";
     let full = on(&more, "check", &[]);
     assert_eq!(full.status, 1, "{}", full.out);
-    assert!(!full.out.contains(" yes"), "{}", full.out);
+    assert!(!full.out.contains(" yes") && full.out.contains("none is shown to be missed"), "{}", full.out);
+}
+
+#[test]
+fn each_cpu_is_proved_alone() {
+    let text = "[platform]\ncpus = 2\nscheduler = \"p-edf\"\n\
+        [[task]]\nname = \"a\"\ncpu = 0\nperiod = \"10 ms\"\nwcet = \"11 ms\"\n\
+        [[task]]\nname = \"c\"\ncpu = 1\nperiod = \"10 ms\"\nwcet = \"1 ms\"\n";
+    let ended = on(text, "check", &["--json"]);
+    let tasks = &json(&ended)["results"][0]["tasks"];
+    assert_eq!(
+        (ended.status, tasks[0]["proved"].as_bool(), tasks[1]["proved"].as_bool()),
+        (1, Some(false), Some(true))
+    );
+    assert!(on(text, "check", &[]).out.contains("A deadline can be missed."));
 }
 
 #[test]
@@ -123,12 +137,16 @@ fn tasks_are_placed_on_cpus() {
         assert_eq!(placed.status, 0, "{}{}", placed.out, placed.err);
         assert!(placed.out.contains("utilization 45.0 %, 80.0 %"), "{}", placed.out);
     }
+    // The order of the file is not that of priorities.
+    let slow_first = "[[task]]\nname = \"slow\"\nperiod = \"50 ms\"\nwcet = \"1 ms\"\n\
+        [[task]]\nname = \"fast\"\nperiod = \"10 ms\"\nwcet = \"1 ms\"\n";
+    assert_eq!(on(slow_first, "check", &["--partition", "first-fit"]).status, 0);
     let full = FREE.replace("\"9 ms\"", "\"19 ms\"");
     let nowhere = on(&full, "check", &["--scheduler", "p-edf", "--partition", "best-fit"]);
     assert_eq!(nowhere.status, 0, "{}{}", nowhere.out, nowhere.err);
     let nowhere =
         on(&full.replace("\"4 ms\"", "\"7 ms\""), "check", &["--scheduler", "p-edf", "--partition", "best-fit"]);
-    assert_eq!(nowhere.status, 1);
+    assert_eq!((nowhere.status, nowhere.out.as_str()), (2, ""));
     assert!(nowhere.err.contains("fits on no CPU"), "{}", nowhere.err);
 }
 
