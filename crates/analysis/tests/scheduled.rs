@@ -5,7 +5,7 @@ use lockwright_model::format::{parse_overheads, parse_system};
 use lockwright_model::{Overheads, System};
 
 fn system(text: &str) -> System {
-    parse_system(text).unwrap()
+    parse_system(text).expect("a task set")
 }
 
 /// A section of 10 ms takes 11.1 ms under ticks, and who waits for it 1 ms besides.
