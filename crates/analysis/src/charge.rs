@@ -19,9 +19,7 @@
 //! Reference: Brandenburg, *Scheduling and Locking in Multiprocessor Real-Time Operating Systems*, 2011, for the terms. The interrupts in sections are
 //! ours.
 
-use lockwright_model::{
-    CpuId, Duration, Invalid, Overhead, Overheads, Priority, ResourceId, Step, Subject, System, Task,
-};
+use lockwright_model::{CpuId, Duration, Invalid, Overhead, Overheads, Priority, Step, Subject, System, Task};
 
 /// Most rounds until a section's interrupts are counted.
 const ROUNDS_MAX: u32 = 1_000;
@@ -32,6 +30,10 @@ const ROUNDS_MAX: u32 = 1_000;
 /// # Errors
 /// Where that is no valid system any more: too many tasks or steps, times that do not fit, interrupts that leave no time.
 pub fn charge(system: &System, overheads: &Overheads) -> Result<System, Invalid> {
+    // Nothing to charge: `sensitivity` asks so for each of its steps.
+    if *overheads == Overheads::default() {
+        return Ok(system.clone());
+    }
     let of = |overhead| overheads.cost(overhead).with(system.tasks().len());
     let sum = |parts: &[Duration]| parts.iter().try_fold(Duration::ZERO, |sum, part| sum.checked_add(*part));
     let too_long = || refuse("a time that the overheads lengthen does not fit", "look at the overheads' units");
@@ -50,26 +52,18 @@ pub fn charge(system: &System, overheads: &Overheads) -> Result<System, Invalid>
     let late = late.ok_or_else(too_long)?;
 
     let interrupts = interrupts(system, overheads);
-    let is_shared: Vec<bool> = system
-        .resource_ids()
-        .map(|resource| {
-            let mut cpus = system.users(resource).iter().map(|&task| system.task(task).cpu);
-            cpus.next().is_some_and(|first| cpus.any(|cpu| cpu != first))
-        })
-        .collect();
     let mut tasks = Vec::with_capacity(system.tasks().len() + interrupts.len());
     for task in system.tasks() {
         let mut charged = task.clone();
         charged.jitter = task.jitter.checked_add(late).ok_or_else(too_long)?;
         let body = lengthened(&task.body, job, before, inside).ok_or_else(too_long)?;
         let own: Vec<&Task> = interrupts.iter().filter(|interrupt| interrupt.cpu == task.cpu).collect();
-        charged.body = interrupted(&body, &is_shared, &own).ok_or_else(too_long)?;
+        charged.body = interrupted(system, &body, &own).ok_or_else(too_long)?;
         charged.wcet = runs(&charged.body).ok_or_else(too_long)?;
         tasks.push(charged);
     }
     tasks.extend(interrupts);
-    let (name, protocol) = (system.name().to_owned(), system.protocol());
-    Ok(System::new(name, system.cpus(), protocol, system.resources().to_vec(), tasks)?.under(system.scheduler()))
+    system.with_tasks(tasks)
 }
 
 /// One processor takes the releases of all tasks, one after the other.
@@ -158,16 +152,16 @@ fn lengthened(body: &[Step], job: Duration, before: Duration, inside: Duration) 
 }
 
 /// Sections on resources shared across processors, longer by the interrupts that come meanwhile. `None` where these leave no time.
-fn interrupted(body: &[Step], is_shared: &[bool], interrupts: &[&Task]) -> Option<Vec<Step>> {
+fn interrupted(system: &System, body: &[Step], interrupts: &[&Task]) -> Option<Vec<Step>> {
     let mut longer: Vec<Step> = Vec::with_capacity(body.len());
     // Where sections began.
-    let mut open: Vec<(ResourceId, usize)> = Vec::new();
+    let mut open: Vec<usize> = Vec::new();
     for &step in body {
         match step {
-            Step::Lock(resource) => open.push((resource, longer.len())),
+            Step::Lock(_) => open.push(longer.len()),
             Step::Unlock(resource) => {
-                let begun = open.pop().map_or(0, |(_, begun)| begun);
-                if is_shared.get(resource.index()).copied().unwrap_or(false) {
+                let begun = open.pop().unwrap_or(0);
+                if system.is_global(resource) {
                     let length = runs(&longer[begun..])?;
                     let more = stretched(length, interrupts)?.checked_sub(length)?;
                     run(&mut longer, more)?;

@@ -8,7 +8,7 @@
 
 use crate::failure::Failure;
 use crate::partition::{Fit, together_first};
-use crate::sharing::{Demand, Sharer, Sharing};
+use crate::sharing::{Sharer, Sharing, demands};
 use crate::sporadic::Sporadic;
 use crate::uniprocessor::{self, edf};
 use crate::{charge, global, overheads};
@@ -153,7 +153,7 @@ pub fn scheduled(system: &System, overheads: &Overheads) -> Result<Scheduled, Un
 
 /// As [`scheduled()`], the verdict alone.
 pub(crate) fn is_schedulable(system: &System, overheads: &Overheads) -> bool {
-    if !covers(system) {
+    if uncovered(system).is_some() {
         return false;
     }
     let Ok(sharing) = charged(system, overheads) else { return false };
@@ -171,11 +171,7 @@ pub(crate) fn is_schedulable(system: &System, overheads: &Overheads) -> bool {
     }
 }
 
-/// Whether [`scheduled()`] says anything of the system.
-fn covers(system: &System) -> bool {
-    uncovered(system).is_none()
-}
-
+/// Why [`scheduled()`] says nothing of the system, where it does not.
 fn uncovered(system: &System) -> Option<Untested> {
     let jitter = || system.task_ids().find(|&id| system.task(id).jitter != Duration::ZERO);
     let shares = system.task_ids().any(|id| !system.requests(id).is_empty());
@@ -191,14 +187,10 @@ fn uncovered(system: &System) -> Option<Untested> {
 
 /// A task that holds two resources at a time, one of them shared across processors.
 fn nested(system: &System) -> Option<TaskId> {
-    let is_shared = |resource: lockwright_model::ResourceId| {
-        let mut cpus = system.users(resource).iter().map(|&task| system.task(task).cpu);
-        cpus.next().is_some_and(|first| cpus.any(|cpu| cpu != first))
-    };
     system.task_ids().find(|&id| {
         let sections = system.sections(id);
         sections.iter().any(|section| section.parent.is_some())
-            && sections.iter().any(|section| is_shared(section.resource))
+            && sections.iter().any(|section| system.is_global(section.resource))
     })
 }
 
@@ -260,28 +252,18 @@ pub fn partitioned(system: &System, fit: Fit) -> Result<System, Failure> {
     for (task, home) in moved.iter_mut().zip(homes) {
         task.cpu = CpuId(u16::try_from(home).map_err(|_| Failure::Overflow)?);
     }
-    let (name, protocol) = (system.name().to_owned(), system.protocol());
-    let moved = System::new(name, system.cpus(), protocol, system.resources().to_vec(), moved);
-    moved.map(|moved| moved.under(system.scheduler())).map_err(|_| Failure::Overflow)
+    system.with_tasks(moved).map_err(|_| Failure::Overflow)
 }
 
 /// The system's tasks, in nanoseconds. Under EDF with overheads centred on preemptions, under fixed priorities too: a job keeps its priority there as well.
 fn charged(system: &System, model: &Overheads) -> Result<Sharing, Failure> {
-    let requests = |id: TaskId| -> Vec<Demand> {
-        let demand = |request: &lockwright_model::Request| Demand {
-            resource: request.resource.0,
-            count: request.count,
-            length: request.length.as_ns(),
-        };
-        system.requests(id).iter().map(demand).collect()
-    };
     // The deadline of a job that is released late is as far from its arrival as ever.
     let deadline = |id: TaskId| system.task(id).deadline.as_ns().saturating_sub(system.task(id).jitter.as_ns());
     let plain = |id: TaskId| overheads::Task {
         cost: system.task(id).wcet.as_ns(),
         period: system.task(id).period.as_ns(),
         deadline: deadline(id),
-        requests: requests(id),
+        requests: demands(system, id),
         ..overheads::Task::default()
     };
     let mut tasks: Vec<overheads::Task> = system.task_ids().map(plain).collect();

@@ -4,9 +4,7 @@ use crate::bound::Unbounded;
 use crate::response::is_schedulable;
 use crate::scheduled;
 use crate::{analyse, charge};
-use lockwright_model::{
-    DURATION_MAX, Duration, Overheads, Protocol, ResourceId, Scheduler, Step, System, Task, TaskId,
-};
+use lockwright_model::{DURATION_MAX, Duration, Overheads, Protocol, ResourceId, Scheduler, Step, System, TaskId};
 
 /// The largest factor a set of execution times can take with every deadline met.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -173,13 +171,7 @@ fn lengthened(system: &System, task: TaskId, extra: u64) -> Option<System> {
         longer.wcet = longer.wcet.checked_add(Duration::from_ns(extra))?;
         longer.body.push(Step::Run(Duration::from_ns(extra)));
     }
-    rebuilt(system, tasks)
-}
-
-fn rebuilt(system: &System, tasks: Vec<Task>) -> Option<System> {
-    let (name, resources) = (system.name().to_owned(), system.resources().to_vec());
-    let rebuilt = System::new(name, system.cpus(), system.protocol(), resources, tasks).ok()?;
-    Some(rebuilt.under(system.scheduler()))
+    system.with_tasks(tasks).ok()
 }
 
 /// The system with the runs of that part taken `permille` thousandths of; `None` where that is no valid system any more.
@@ -204,5 +196,5 @@ fn scaled(system: &System, part: Part, permille: u64) -> Option<System> {
         }
         task.wcet = wcet;
     }
-    rebuilt(system, tasks)
+    system.with_tasks(tasks).ok()
 }

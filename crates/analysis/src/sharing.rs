@@ -1,5 +1,7 @@
 //! Tasks that share resources, as the blocking bounds of multiprocessor protocols know them.
 
+use lockwright_model::{Request, System, TaskId};
+
 /// Tasks on clusters of processors, and what they ask of resources. Times are integers in one unit, the same for all.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Sharing {
@@ -35,4 +37,14 @@ pub struct Demand {
     pub count: u32,
     /// At most so long each time, L.
     pub length: u64,
+}
+
+/// What one job of a system's task asks for, in nanoseconds.
+pub(crate) fn demands(system: &System, task: TaskId) -> Vec<Demand> {
+    let demand = |request: &Request| Demand {
+        resource: request.resource.0,
+        count: request.count,
+        length: request.length.as_ns(),
+    };
+    system.requests(task).iter().map(demand).collect()
 }

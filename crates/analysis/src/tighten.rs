@@ -3,7 +3,7 @@
 use crate::Failure;
 use crate::bound::{Analysis, Blocking};
 use crate::linear::{self, responses};
-use crate::sharing::{Demand, Sharer, Sharing};
+use crate::sharing::{Sharer, Sharing, demands};
 use lockwright_model::{Duration, Protocol, ResourceId, Scheduler, System, TaskId};
 
 /// Why a linear program says nothing of a system.
@@ -53,11 +53,8 @@ impl Uncovered {
 /// # Errors
 /// Where the program does not cover the system: then nothing has changed.
 pub fn tighten(system: &System, analysis: &mut Analysis) -> Result<(), Uncovered> {
-    let is_shared = |resource: ResourceId| {
-        let mut cpus = system.users(resource).iter().map(|&task| system.task(task).cpu);
-        cpus.next().is_none_or(|first| cpus.any(|cpu| cpu != first))
-    };
-    let covered = |&id: &ResourceId| system.protocol_of(id, analysis.protocol) == Protocol::Mpcp && is_shared(id);
+    // Only one that is shared across processors is.
+    let covered = |&id: &ResourceId| system.protocol_of(id, analysis.protocol) == Protocol::Mpcp;
     if let Some(id) = system.resource_ids().find(|id| system.scheduler() != Scheduler::PFp || !covered(id)) {
         return Err(Uncovered::Resource(id));
     }
@@ -97,11 +94,6 @@ pub fn tighten(system: &System, analysis: &mut Analysis) -> Result<(), Uncovered
 fn sharing(system: &System) -> Sharing {
     let sharer = |id: TaskId| {
         let task = system.task(id);
-        let requests = system.requests(id).iter().map(|request| Demand {
-            resource: request.resource.0,
-            count: request.count,
-            length: request.length.as_ns(),
-        });
         Sharer {
             cost: task.wcet.as_ns(),
             period: task.period.as_ns(),
@@ -109,7 +101,7 @@ fn sharing(system: &System) -> Sharing {
             response: task.deadline.as_ns(),
             priority: task.priority.level(),
             cluster: task.cpu.0,
-            requests: requests.collect(),
+            requests: demands(system, id),
         }
     };
     Sharing { tasks: system.task_ids().map(sharer).collect() }

@@ -76,8 +76,7 @@ pub fn check(arguments: &Check, console: &Console) -> Result<Exit, Exit> {
     } else {
         answers.iter().map(|answer| one(&input, answer, console)).collect()
     };
-    let text = if arguments.subject.json { text } else { text + &charged_note(arguments) };
-    console.print(&text)?;
+    console.print(&(text + &charged_note(arguments)))?;
     if interrupt::requested() {
         console.note("interrupted: the sensitivity is not complete");
         return Ok(Exit::Interrupted);
@@ -85,9 +84,9 @@ pub fn check(arguments: &Check, console: &Console) -> Result<Exit, Exit> {
     Ok(Exit::from_holds(answers.iter().all(|answer| answer.report.holds())))
 }
 
-/// Below the tables: what C holds.
+/// Below the tables, where there are any: what C holds.
 pub(crate) fn charged_note(arguments: &Check) -> String {
-    let Some(path) = &arguments.overheads else { return String::new() };
+    let Some(path) = arguments.overheads.as_ref().filter(|_| !arguments.subject.json) else { return String::new() };
     let path = tame(&path.display().to_string());
     format!("\nThe overheads of {path} are charged; see docs/overheads.md.\n")
 }

@@ -1,7 +1,7 @@
 //! `lockwright check` under schedulers other than partitioned fixed priorities: what each test says.
 
 use crate::args::{BoundChoice, Check, ProtocolChoice};
-use crate::check::grown_for;
+use crate::check::{charged_note, grown, grown_for};
 use crate::console::{Console, tame};
 use crate::exit::Exit;
 use crate::input::Input;
@@ -38,8 +38,7 @@ pub fn check(arguments: &Check, input: &Input, overheads: &Overheads, console: &
     } else {
         as_text(input, &report, &found, sensitivity.as_ref(), console)
     };
-    let text = if arguments.subject.json { text } else { text + &crate::check::charged_note(arguments) };
-    console.print(&text)?;
+    console.print(&(text + &charged_note(arguments)))?;
     if interrupt::requested() {
         console.note("interrupted: the sensitivity is not complete");
         return Ok(Exit::Interrupted);
@@ -109,7 +108,7 @@ fn as_text(
     text.push_str(&format!("\n{verdict}\n"));
     if let Some(sensitivity) = sensitivity {
         text.push('\n');
-        text.push_str(&crate::check::grown(system, sensitivity));
+        text.push_str(&grown(system, sensitivity));
     }
     text
 }

@@ -112,9 +112,7 @@ impl<'a> Plan<'a> {
             let offset = u128::from(task.period.as_ns()) * u128::from(step) / u128::from(steps);
             task.offset = Duration::from_ns(u64::try_from(offset).unwrap_or(0));
         }
-        let (name, protocol) = (self.system.name().to_owned(), self.system.protocol());
-        System::new(name, self.system.cpus(), protocol, self.system.resources().to_vec(), moved)
-            .unwrap_or_else(|_| self.system.clone())
+        self.system.with_tasks(moved).unwrap_or_else(|_| self.system.clone())
     }
 
     fn describe(&self, played: &Played) -> String {

@@ -99,6 +99,15 @@ impl System {
         Self { scheduler, ..self }
     }
 
+    /// The same system with other tasks.
+    ///
+    /// # Errors
+    /// As [`System::new`].
+    pub fn with_tasks(&self, tasks: Vec<Task>) -> Result<Self, Invalid> {
+        let resources = self.resources.clone();
+        Ok(Self::new(self.name.clone(), self.cpus, self.protocol, resources, tasks)?.under(self.scheduler))
+    }
+
     /// The protocol of resources that name none, where the system names one.
     #[must_use]
     pub fn protocol(&self) -> Option<Protocol> {

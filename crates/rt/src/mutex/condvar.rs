@@ -381,7 +381,8 @@ impl RawCondvar {
     /// off and has not left for 1 s counts as killed.
     ///
     /// # Bound
-    /// That of a few instructions of each waiter that was woken, and of their getting to execute; 1 s since the last one left.
+    /// That of a few instructions of each waiter that was woken, and of their getting to execute; 1 s since the last one left. Of waiters that were
+    /// moved to a mutex with inheritance that another thread has: until that gives it back.
     pub fn destroy(&self) -> Destroyed {
         let _errno = KeepErrno::new();
         let scope = self.scope();
