@@ -29,9 +29,10 @@ pub struct TaskBound {
 pub struct Blocking {
     /// Sections of less urgent tasks of its own processor, on resources of that processor.
     pub local: Duration,
-    /// Sections of less urgent tasks of its own processor that execute boosted, on resources shared across processors.
+    /// Sections on resources shared across processors that execute boosted on its own processor, and requests of less urgent tasks that keep it.
     pub boosted: Duration,
-    /// Waiting for resources that tasks of any processor hold or are granted first: time suspended.
+    /// Waiting for resources that tasks of any processor hold or are granted first: time suspended, or spun. Where waiting counts as execution, that of
+    /// more urgent tasks is here, too.
     pub remote: Duration,
 }
 
@@ -77,6 +78,25 @@ pub enum Unbounded {
         /// What it requests meanwhile.
         inner: ResourceId,
     },
+    /// Two resources are under protocols that no bound here covers together.
+    Mixed {
+        /// One of them.
+        one: ResourceId,
+        /// The other.
+        other: ResourceId,
+    },
+    /// The ceiling of the resource is fixed by hand, which the bounds of its protocol do not know.
+    Ceiling {
+        /// The resource.
+        resource: ResourceId,
+    },
+    /// Two tasks of one processor have one priority, which the bounds of the protocol do not know.
+    Equals {
+        /// One of them.
+        one: TaskId,
+        /// The other.
+        other: TaskId,
+    },
     /// The bound rests on that of another task, which has none.
     DependsOn {
         /// The other task.
@@ -118,6 +138,17 @@ impl Unbounded {
                 name(*inner),
                 name(*outer)
             ),
+            Self::Mixed { one, other } => format!(
+                "`{}` and `{}` are under protocols that no bound covers together: use one for all",
+                name(*one),
+                name(*other)
+            ),
+            Self::Ceiling { resource } => {
+                format!("the ceiling of `{}` is fixed by hand: leave it out", name(*resource))
+            }
+            Self::Equals { one, other } => {
+                format!("`{}` and `{}` have one priority: give each its own", task(*one), task(*other))
+            }
             Self::DependsOn { task: on } => format!("its bound rests on that of `{}`, which has none", task(*on)),
             Self::BeyondPeriod => "its response time grows beyond its period".into(),
             Self::Unsettled => "its response time was not found within the steps an analysis may take".into(),

@@ -1,5 +1,6 @@
 //! What no bound covers, found before any bound is computed.
 
+use crate::across::waiting;
 use crate::bound::Unbounded;
 use crate::tables::Tables;
 use lockwright_model::{Protocol, ResourceId, TaskId};
@@ -8,9 +9,13 @@ use lockwright_model::{Protocol, ResourceId, TaskId};
 pub(crate) fn hazards(tables: &Tables<'_>) -> Vec<Option<Unbounded>> {
     let system = tables.system;
     let mut hazards = vec![None; system.tasks().len()];
+    if let Some(mixed) = mixed(tables) {
+        hazards.fill(Some(mixed));
+        return hazards;
+    }
     for resource in system.resource_ids() {
         let protocol = tables.protocol(resource);
-        if protocol == Protocol::Mpcp {
+        if protocol == Protocol::Mpcp || waiting(protocol).is_some() {
             continue;
         }
         if system.is_global(resource) {
@@ -25,6 +30,18 @@ pub(crate) fn hazards(tables: &Tables<'_>) -> Vec<Option<Unbounded>> {
         }
     }
     hazards
+}
+
+/// Two resources under protocols that no bound covers together: those of `across.rs`, `pcp` and `srp` each go with `icpp` alone.
+fn mixed(tables: &Tables<'_>) -> Option<Unbounded> {
+    let is_local = |id| matches!(tables.protocol(id), Protocol::Pcp | Protocol::Srp) && !tables.system.is_global(id);
+    let one = tables.system.resource_ids().find(|&id| waiting(tables.protocol(id)).is_some() || is_local(id))?;
+    let is_local_icpp = |id| tables.protocol(id) == Protocol::Icpp && !tables.system.is_global(id);
+    let goes = |id| {
+        tables.protocol(id) == tables.protocol(one) || is_local_icpp(id) && waiting(tables.protocol(one)).is_some()
+    };
+    let other = tables.system.resource_ids().find(|&id| !goes(id))?;
+    Some(Unbounded::Mixed { one, other })
 }
 
 /// A nested pair that no bound covers. What is delayed inside the inner section holds the outer one meanwhile, so
@@ -47,6 +64,7 @@ fn uncovered_nesting(tables: &Tables<'_>) -> Option<Unbounded> {
             let uncovered = match over {
                 _ if over != under => true,
                 Protocol::Mpcp | Protocol::None => true,
+                _ if waiting(over).is_some() => true,
                 Protocol::Icpp => ties && can_suspend(tables, task),
                 _ => false,
             };

@@ -12,6 +12,7 @@
 //! suspended.
 #![forbid(unsafe_code)]
 
+mod across;
 mod blocking;
 mod bound;
 mod charge;

@@ -30,12 +30,14 @@ pub enum Omit {
     ReleaseJitter,
     /// Interference of tasks of equal priority.
     Equals,
+    /// Whatever requests wait for, under the protocols of `blocking/across.rs`.
+    Waiting,
 }
 
 #[cfg(feature = "twins")]
 impl Omit {
     /// Every twin.
-    pub const ALL: [Self; 13] = [
+    pub const ALL: [Self; 14] = [
         Self::LocalIcpp,
         Self::LocalPip,
         Self::LocalPipRest,
@@ -49,5 +51,6 @@ impl Omit {
         Self::SuspensionJitter,
         Self::ReleaseJitter,
         Self::Equals,
+        Self::Waiting,
     ];
 }

@@ -12,6 +12,7 @@
 //! changes. A response time above the period would let jobs of one task overlap; that task has no bound then, nor
 //! has any whose bound rests on it. Deadlines play no part but in the verdict.
 
+use crate::across;
 use crate::blocking::mpcp::Remote;
 use crate::blocking::{icpp, pip};
 use crate::bound::{Analysis, Blocking, TaskBound, Unbounded};
@@ -122,6 +123,9 @@ pub(crate) fn static_blocking(tables: &Tables<'_>, task: TaskId) -> Option<Stati
 
 /// Where only the verdict on the first so many tasks is wanted, nothing but that is meant.
 fn solve(tables: &Tables<'_>, protocol: Protocol, judged: Option<usize>) -> Analysis {
+    if let Some(ruling) = across::ruling(tables) {
+        return across::solve(tables, protocol, ruling);
+    }
     let system = tables.system;
     let tasks = system.tasks();
     let mut reasons = hazards(tables);

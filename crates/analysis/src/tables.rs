@@ -6,7 +6,7 @@ use lockwright_model::{NestedCeilings, Protocol, ResourceId, System, TaskId};
 
 pub(crate) struct Tables<'s> {
     pub(crate) system: &'s System,
-    /// By resource: the protocol that rules it.
+    /// By resource: the protocol that rules it; `icpp` for those of one processor that delay jobs alike.
     pub(crate) protocols: Vec<Protocol>,
     /// By resource.
     pub(crate) ceilings: NestedCeilings,
@@ -22,8 +22,17 @@ pub(crate) struct Tables<'s> {
 
 impl<'s> Tables<'s> {
     pub(crate) fn new(system: &'s System, protocol: Protocol, omit: Option<Omit>) -> Self {
-        let protocols: Vec<Protocol> =
+        let mut protocols: Vec<Protocol> =
             system.resource_ids().map(|resource| system.protocol_of(resource, protocol)).collect();
+        // Two of them on one processor know nothing of one another's ceilings.
+        for alike in [Protocol::Pcp, Protocol::Srp] {
+            let is_icpp = |id| !system.is_global(id) && protocols[id.index()] == alike;
+            let alone = |id| is_icpp(id) || system.is_global(id);
+            if system.resource_ids().all(alone) {
+                let local: Vec<_> = system.resource_ids().filter(|&id| is_icpp(id)).collect();
+                local.into_iter().for_each(|id| protocols[id.index()] = Protocol::Icpp);
+            }
+        }
         let mut cpus = vec![Vec::new(); system.cpus()];
         for id in system.task_ids() {
             cpus[system.task(id).cpu.index()].push(id);

@@ -75,8 +75,8 @@ impl NestedCeilings {
     #[must_use]
     pub fn of(system: &System, protocol: Protocol) -> Self {
         let ceiling = |resource| match system.protocol_of(resource, protocol) {
-            Protocol::None | Protocol::Pip => system.highest_user(resource),
-            Protocol::Icpp | Protocol::Mpcp => system.ceiling(resource),
+            Protocol::Icpp | Protocol::Mpcp | Protocol::MpcpVs => system.ceiling(resource),
+            _ => system.highest_user(resource),
         };
         let mut ceilings: Vec<Priority> = system.resource_ids().map(ceiling).collect();
         // BOUND: ceilings only rise, and each round but the last raises one to another's value.

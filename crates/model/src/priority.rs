@@ -3,6 +3,7 @@
 //! ```text
 //!   0 ........ 65 535   base band: what a task-set file may say
 //!   65 536 .. 131 071   boosted band: base + 65 536, above every base priority
+//!   above               what nothing preempts
 //! ```
 
 use crate::{Duration, Task};
@@ -10,17 +11,24 @@ use alloc::vec::Vec;
 use core::fmt;
 
 /// How urgent something is: **greater is more urgent**, everywhere in Lockwright.
+///
+/// In twos: the odd one is just above a level.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Priority(u32);
 
+/// Levels of a band.
+const LEVELS: u32 = 1 << 16;
 /// Distance of the boosted band from the base band.
-const BOOST: u32 = 1 << 16;
+const BOOST: u32 = 2 * LEVELS;
 
 impl Priority {
     /// The least urgent priority.
     pub const MIN: Self = Self(0);
     /// The most urgent base priority a task may have.
-    pub const BASE_MAX: Self = Self(BOOST - 1);
+    pub const BASE_MAX: Self = Self(BOOST - 2);
+
+    /// Above the boosted band: whoever has it is not preempted.
+    pub const NON_PREEMPTIVE: Self = Self(2 * BOOST);
 
     /// A base priority.
     ///
@@ -28,8 +36,8 @@ impl Priority {
     /// Above [`Priority::BASE_MAX`].
     #[must_use]
     pub const fn base(level: u32) -> Self {
-        assert!(level < BOOST, "a base priority has 16 bits");
-        Self(level)
+        assert!(level < LEVELS, "a base priority has 16 bits");
+        Self(2 * level)
     }
 
     /// The same urgency in the boosted band: above every base priority, ordered as the base priorities are.
@@ -41,22 +49,32 @@ impl Priority {
     /// Whether this lies in the boosted band.
     #[must_use]
     pub const fn is_boosted(self) -> bool {
-        self.0 >= BOOST
+        self.0 >= BOOST && self.0 < 2 * BOOST
     }
 
     /// The level inside its band, as a task-set file writes it.
     #[must_use]
     pub const fn level(self) -> u32 {
-        self.0 & (BOOST - 1)
+        (self.0 & (BOOST - 1)) / 2
+    }
+
+    /// Just above this, and below the next level.
+    #[must_use]
+    pub const fn raised(self) -> Self {
+        Self(self.0 | 1)
     }
 }
 
 impl fmt::Display for Priority {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if *self == Self::NON_PREEMPTIVE {
+            return f.write_str("not preempted");
+        }
         if self.is_boosted() {
             f.write_str("boosted ")?;
         }
-        write!(f, "{}", self.level())
+        write!(f, "{}", self.level())?;
+        if self.0 % 2 == 1 { f.write_str("+") } else { Ok(()) }
     }
 }
 
@@ -90,10 +108,20 @@ mod tests {
     use super::*;
 
     #[test]
+    fn raised_is_between_levels() {
+        let raised = Priority::base(7).raised();
+        assert!(Priority::base(7) < raised && raised < Priority::base(8));
+        assert_eq!((raised.level(), raised.raised()), (7, raised));
+        assert_eq!(alloc::format!("{raised}"), "7+");
+    }
+
+    #[test]
     fn every_boosted_priority_is_above_every_base_priority() {
         assert!(Priority::base(0).boosted() > Priority::BASE_MAX);
         assert!(Priority::base(3).boosted() > Priority::base(2).boosted());
         assert_eq!(Priority::base(7).boosted().boosted(), Priority::base(7).boosted());
         assert_eq!(Priority::base(7).boosted().level(), 7);
+        assert!(Priority::NON_PREEMPTIVE > Priority::BASE_MAX.boosted().raised());
+        assert!(Priority::BASE_MAX.raised() < Priority::MIN.boosted());
     }
 }

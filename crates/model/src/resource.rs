@@ -1,6 +1,6 @@
 //! Resources, and the ways of locking them.
 
-use crate::Priority;
+use crate::{CpuId, Priority};
 use alloc::string::String;
 use core::fmt;
 
@@ -14,13 +14,51 @@ pub enum Protocol {
     Pip,
     /// Immediate priority ceiling, the POSIX "protect" protocol.
     Icpp,
+    /// The classic priority ceiling, for resources of one processor.
+    Pcp,
+    /// The stack resource policy, for resources of one processor: jobs start only above the ceiling.
+    Srp,
     /// Multiprocessor priority ceiling for resources shared across processors, `icpp` for the others.
     Mpcp,
+    /// As `Mpcp`, and of each processor's tasks one less urgent asks only while none more urgent has a request: waiting counts as execution.
+    MpcpVs,
+    /// Distributed priority ceiling: sections on a global resource execute on its home processor.
+    Dpcp,
+    /// As `Dpcp`, first come, first served.
+    Dflp,
+    /// Long FMLP: first come, first served, the owner inherits from who waits.
+    FmlpLong,
+    /// FMLP+: first come, first served, owners boosted in the order of their requests.
+    FmlpPlus,
+    /// Short FMLP: first come, first served, spinning and holding without preemption.
+    FmlpShort,
+    /// As `FmlpShort` for resources shared across processors, `icpp` for the others.
+    Msrp,
+    /// Spinning at the ceiling of one's processor; who waits lends its processor to a preempted owner.
+    Mrsp,
+    /// First come, first served, one request a processor at a time, its owner boosted.
+    Omlp,
 }
 
 impl Protocol {
     /// Every protocol, in the order in which they are compared.
-    pub const ALL: [Self; 4] = [Self::None, Self::Pip, Self::Icpp, Self::Mpcp];
+    pub const ALL: [Self; 15] = [
+        Self::None,
+        Self::Pip,
+        Self::Icpp,
+        Self::Pcp,
+        Self::Srp,
+        Self::Mpcp,
+        Self::MpcpVs,
+        Self::Dpcp,
+        Self::Dflp,
+        Self::FmlpLong,
+        Self::FmlpPlus,
+        Self::FmlpShort,
+        Self::Msrp,
+        Self::Mrsp,
+        Self::Omlp,
+    ];
 
     /// The name, as files and arguments spell it.
     #[must_use]
@@ -29,8 +67,25 @@ impl Protocol {
             Self::None => "none",
             Self::Pip => "pip",
             Self::Icpp => "icpp",
+            Self::Pcp => "pcp",
+            Self::Srp => "srp",
             Self::Mpcp => "mpcp",
+            Self::MpcpVs => "mpcp_vs",
+            Self::Dpcp => "dpcp",
+            Self::Dflp => "dflp",
+            Self::FmlpLong => "fmlp_long",
+            Self::FmlpPlus => "fmlp_plus",
+            Self::FmlpShort => "fmlp_short",
+            Self::Msrp => "msrp",
+            Self::Mrsp => "mrsp",
+            Self::Omlp => "omlp",
         }
+    }
+
+    /// Whether sections execute on a home processor.
+    #[must_use]
+    pub const fn has_homes(self) -> bool {
+        matches!(self, Self::Dpcp | Self::Dflp)
     }
 
     /// The protocol of that name.
@@ -53,6 +108,8 @@ pub struct Resource {
     pub name: String,
     /// The protocol of this resource, whatever the system's is.
     pub protocol: Option<Protocol>,
+    /// Where its sections execute under `dpcp` and `dflp`; `None`: see [`System::home`](crate::System::home).
+    pub home: Option<CpuId>,
     /// A ceiling fixed by hand: at least the highest priority of the users.
     pub ceiling: Option<Priority>,
 }

@@ -1,7 +1,7 @@
 //! A whole system, validated once.
 
 use crate::validate::{Invalid, Subject, check_body, check_counts, check_name, check_times};
-use crate::{Protocol, Request, Resource, ResourceId, Scheduler, Section, Task, TaskId, section};
+use crate::{CpuId, Protocol, Request, Resource, ResourceId, Scheduler, Section, Task, TaskId, section};
 use alloc::collections::BTreeSet;
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -70,7 +70,7 @@ impl System {
         }
         let scheduler = Scheduler::default();
         let system = Self { name, cpus, scheduler, protocol, resources, tasks, sections, requests, users };
-        system.check_ceilings()?;
+        system.check_resources()?;
         system.check_order()?;
         Ok(system)
     }
@@ -174,13 +174,43 @@ impl System {
     }
 
     /// The protocol that rules `resource` where the system is under `protocol`: its own if it names one. A
-    /// resource of one processor is under `icpp` where `mpcp` would rule it.
+    /// resource of one processor is under `icpp` where a protocol for several would rule it, but for `fmlp_short`.
     #[must_use]
     pub fn protocol_of(&self, resource: ResourceId, protocol: Protocol) -> Protocol {
         match self.resource(resource).protocol.unwrap_or(protocol) {
-            Protocol::Mpcp if !self.is_global(resource) => Protocol::Icpp,
-            named => named,
+            Protocol::None => Protocol::None,
+            Protocol::Pip => Protocol::Pip,
+            Protocol::Icpp => Protocol::Icpp,
+            Protocol::Pcp => Protocol::Pcp,
+            Protocol::Srp => Protocol::Srp,
+            Protocol::FmlpShort => Protocol::FmlpShort,
+            named if self.is_global(resource) => named,
+            named if named.has_homes() && self.is_away(resource) => named,
+            _ => Protocol::Icpp,
         }
+    }
+
+    /// Whether the resource was given a home on another processor than its users'.
+    fn is_away(&self, resource: ResourceId) -> bool {
+        let home = self.resource(resource).home;
+        home.is_some_and(|home| self.users(resource).iter().any(|&user| self.task(user).cpu != home))
+    }
+
+    /// The processor where sections on `resource` execute under `dpcp` and `dflp`: what the file says, else the one whose tasks
+    /// use it least; of several, the first.
+    #[must_use]
+    pub fn home(&self, resource: ResourceId) -> CpuId {
+        self.resource(resource).home.unwrap_or_else(|| self.least_used())
+    }
+
+    fn least_used(&self) -> CpuId {
+        // In 2^-32 of a processor: no verdict hangs on it.
+        let mut used = alloc::vec![0_u128; self.cpus];
+        for task in &self.tasks {
+            used[task.cpu.index()] += (u128::from(task.wcet.as_ns()) << 32) / u128::from(task.period.as_ns());
+        }
+        let least = (0..self.cpus).min_by_key(|&cpu| used[cpu]);
+        CpuId::new(least.unwrap_or(0))
     }
 
     /// The protocol the file asks for; without one, `mpcp` where a resource is shared across processors and `icpp` otherwise.

@@ -1,6 +1,6 @@
 //! What happened: the records that the simulator and the runtime both write, and what is read off them.
 
-use crate::{Duration, Instant, Priority, ResourceId, TaskId};
+use crate::{CpuId, Duration, Instant, Priority, ResourceId, TaskId};
 
 /// One thing that happened to one task.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -30,6 +30,8 @@ pub enum Event {
     Release(ResourceId),
     /// The task's effective priority is now this.
     Priority(Priority),
+    /// The task executes on this processor from now on.
+    Migrate(CpuId),
     /// The oldest job of the task is complete.
     Finish,
 }
@@ -44,7 +46,7 @@ pub struct Observation {
     /// Longest response: from arrival to finish. `None` where no job finished.
     pub response: Option<Duration>,
     /// Longest blocking of one job: time during which it had been released and was not finished, and its CPU
-    /// executed neither it nor a task of at least its base priority.
+    /// executed neither it nor a task of at least its base priority; and what it spun. Executing elsewhere is no blocking.
     pub blocking: Option<Duration>,
     /// Longest time one job spent between its requests and their grants.
     pub lock_wait: Option<Duration>,

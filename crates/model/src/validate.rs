@@ -54,10 +54,18 @@ fn invalid_key<T>(subject: Subject, key: &'static str, message: String, help: im
 }
 
 impl System {
-    pub(crate) fn check_ceilings(&self) -> Result<(), Invalid> {
+    pub(crate) fn check_resources(&self) -> Result<(), Invalid> {
         for id in self.resource_ids() {
+            if let Some(home) = self.resource(id).home.filter(|home| home.index() >= self.cpus()) {
+                return invalid_key(
+                    Subject::Resource(id),
+                    "home",
+                    format!("resource `{}` is at home on CPU {}, which does not exist", self.resource(id).name, home.0),
+                    format!("the platform has CPUs 0 to {}", self.cpus() - 1),
+                );
+            }
             let Some(ceiling) = self.resource(id).ceiling else { continue };
-            if ceiling.is_boosted() {
+            if ceiling > Priority::BASE_MAX {
                 return invalid_key(
                     Subject::Resource(id),
                     "ceiling",

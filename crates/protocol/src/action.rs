@@ -1,7 +1,7 @@
 //! What a machine answers.
 
 use core::fmt;
-use lockwright_model::{Priority, ResourceId, TaskId};
+use lockwright_model::{CpuId, Priority, ResourceId, TaskId};
 
 /// Something to be done, in the order given.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -19,6 +19,27 @@ pub enum Action {
         task: TaskId,
         /// For what.
         resource: ResourceId,
+    },
+    /// The task must wait: it spins, at its effective priority, until a [`Grant`](Action::Grant).
+    Spin {
+        /// Who waits.
+        task: TaskId,
+        /// For what.
+        resource: ResourceId,
+    },
+    /// The job just released must not start: suspend it until a [`Wake`](Action::Wake).
+    Hold {
+        /// Whose.
+        task: TaskId,
+    },
+    /// The task executes on this processor from now on. If it was not granted what it asked for, it calls `woken` when it runs there.
+    Migrate {
+        /// Who.
+        task: TaskId,
+        /// Where.
+        cpu: CpuId,
+        /// As with [`SetPriority`](Action::SetPriority), and counted with it.
+        epoch: u32,
     },
     /// The task may run again. If it was not granted what it waited for, it calls `woken` when it runs.
     Wake {
@@ -54,6 +75,10 @@ pub enum Refusal {
     NotWaiting,
     /// The task's base priority is above the ceiling of the resource (POSIX: `EINVAL`).
     AboveCeiling,
+    /// The task holds or asks for another resource: the protocol has no nested requests.
+    Nested,
+    /// The task has a job already, or none.
+    Job,
     /// The task holds [`MAX_NESTING`](lockwright_model::MAX_NESTING) resources already.
     TooDeep,
     /// Waiting would close a cycle: the task would wait for itself.
@@ -78,6 +103,8 @@ impl fmt::Display for Refusal {
             Self::Waiting => "the task is waiting",
             Self::NotWaiting => "the task is not waiting",
             Self::AboveCeiling => "the task's priority is above the ceiling of the resource",
+            Self::Nested => "the task holds another resource already, and requests are not nested here",
+            Self::Job => "the task has a job already, or none",
             Self::TooDeep => "the task holds too many resources already",
             Self::Deadlock => "the task would wait for itself",
             Self::ChainTooLong => "too many tasks would wait for one another",

@@ -15,9 +15,21 @@
 //! | [`Plain`] | suspended | as a futex: priority at the time of waiting | the lock is free; one waiter is woken and tries again | base |
 //! | [`Pip`] | suspended | priority | the lock is free; the first waiter is woken, and only a more urgent task may take the lock before it | highest of own and of all who wait for what it holds, along the chain |
 //! | [`Icpp`] | suspended (never on one processor) | priority | handed to the first waiter | highest of own and of the ceilings of what it holds or waits for |
+//! | [`Pcp`] | suspended | priority | the lock is free; who may go on is woken and tries again | highest of own and of all whom it keeps waiting |
+//! | [`Srp`] | before its start | - | those that may start are woken | base |
 //! | [`Mpcp`] | suspended | priority | handed to the first waiter | as `Icpp`, with ceilings above every base priority |
+//! | [`MpcpVs`] | suspended, at home first | priority | handed to the first waiter | as `Mpcp`, once admitted |
+//! | [`Dpcp`] | at the resource's home, ready | priority | the next of the home executes | base in the boosted band, then the ceiling there |
+//! | [`Dflp`] | at the resource's home, ready | arrival | the next of the home executes | boosted, by the order of requests |
+//! | [`FmlpLong`] | suspended | arrival | handed to the first waiter | highest of own and of those that wait |
+//! | [`FmlpPlus`] | suspended | arrival | handed to the first waiter | boosted, by the order of requests |
+//! | [`FmlpShort`] | spins | arrival | handed to the first waiter | above everything |
+//! | [`Mrsp`] | spins | arrival | handed to the first waiter | the ceiling of the processor where it is |
+//! | [`Omlp`] | suspended, at home first | arrival | handed to the first waiter | boosted, once admitted |
 //! | [`Fulock`] | suspended | priority | handed to the first waiter, or free and that one woken, as the releaser says | highest of own, of the ceilings of what it holds and of all who wait for it, along the chain; each lock says what counts |
 //! | [`Fuqueue`] | suspended | priority | nobody owns anything: the first waiters are woken | - |
+//!
+//! Protocols for several processors, but `Mpcp`, have no nested requests: those in a group go through one lock.
 //!
 //! Machines are total: every event in every state gives actions or a [`Refusal`] that says why, and a refused
 //! event changes nothing. All have fixed capacity, `TASKS` and `RESOURCES`.
@@ -26,25 +38,50 @@
 
 mod action;
 mod cycle;
+mod dflp;
+mod distributed;
+mod dpcp;
+mod fmlp_long;
+mod fmlp_plus;
+mod fmlp_short;
 pub mod fulock;
 mod handoff;
 mod icpp;
+mod machine;
 mod mpcp;
+mod mpcp_vs;
+mod mrsp;
 mod none;
+mod omlp;
+mod pcp;
 mod pip;
 mod queue;
 #[cfg(test)]
 mod reach;
+mod single;
+mod slots;
+mod srp;
 #[cfg(test)]
 mod walk;
 
 pub use action::{Action, Refusal};
+pub use dflp::Dflp;
+pub use dpcp::Dpcp;
+pub use fmlp_long::FmlpLong;
+pub use fmlp_plus::FmlpPlus;
+pub use fmlp_short::FmlpShort;
 pub use fulock::{Fulock, Fuqueue};
 pub use icpp::Icpp;
+pub use machine::Machine;
 pub use mpcp::Mpcp;
+pub use mpcp_vs::MpcpVs;
+pub use mrsp::Mrsp;
 pub use none::Plain;
+pub use omlp::Omlp;
+pub use pcp::Pcp;
 pub use pip::Pip;
 pub use queue::{Order, WAITING_MAX, Waiting};
+pub use srp::Srp;
 
 use lockwright_model::{MAX_RESOURCES, MAX_TASKS};
 

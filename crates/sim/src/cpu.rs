@@ -39,8 +39,18 @@ impl Cpu {
         self.ready.first().copied()
     }
 
+    /// Who is ready, most urgent first.
+    pub(crate) fn ready(&self) -> impl Iterator<Item = usize> {
+        self.ready.iter().map(|&(_, task)| task)
+    }
+
     pub(crate) fn pop_first(&mut self) {
         self.ready.remove(0);
+    }
+
+    /// The time since the last call of [`Cpu::account`].
+    pub(crate) fn unaccounted(&self, now: u64) -> u64 {
+        now - self.accounted_until
     }
 
     /// Books the time since the last call on the rank of the running task.

@@ -1,172 +1,147 @@
 //! The machines of all protocols in use, side by side: each resource is ruled by one of them.
 
-use lockwright_model::{CpuId, MAX_RESOURCES, MAX_TASKS, Priority, Protocol, ResourceId, System, TaskId};
+use lockwright_model::{MAX_RESOURCES, MAX_TASKS, Priority, Protocol, ResourceId, System, TaskId};
 use lockwright_protocol::fulock::{Class, Protection, Unlock};
-use lockwright_protocol::{Action, Fulock, Icpp, Mpcp, Pip, Plain, Refusal};
+use lockwright_protocol::{
+    Action, Dflp, Dpcp, FmlpLong, FmlpPlus, FmlpShort, Fulock, Icpp, Machine, Mpcp, MpcpVs, Mrsp, Omlp, Pcp, Pip,
+    Plain, Refusal, Srp,
+};
 
 /// Which machine an action or a priority comes from.
 pub(crate) type Source = usize;
-pub(crate) const SOURCES: usize = 5;
-const FULOCK: Source = 4;
+
+/// Those that rule a resource of the system.
+pub(crate) struct Machines {
+    list: Vec<Box<dyn Machine>>,
+    /// By resource.
+    sources: Vec<Source>,
+    /// Those that want to hear of jobs.
+    counting: Vec<Source>,
+}
+
+/// One machine for all resources that it knows a protection for, in place of those of their protocols.
+struct OneFulock<const TASKS: usize, const RESOURCES: usize> {
+    unlock: Unlock,
+    /// A chain of waiting has each resource at most once, so none is too long.
+    machine: Fulock<TASKS, RESOURCES, RESOURCES>,
+}
 
 const SMALL_TASKS: usize = 32;
 const SMALL_RESOURCES: usize = 16;
 
-/// The machines, in the size the system needs: creating the large ones costs more than simulating a small system.
-pub(crate) enum Machines {
-    Small(Set<SMALL_TASKS, SMALL_RESOURCES>),
-    Large(Set<MAX_TASKS, MAX_RESOURCES>),
-}
-
-/// Only those that rule a resource of the system.
-pub(crate) struct Set<const TASKS: usize, const RESOURCES: usize> {
-    plain: Option<Box<Plain<TASKS, RESOURCES>>>,
-    pip: Option<Box<Pip<TASKS, RESOURCES>>>,
-    icpp: Option<Box<Icpp<TASKS, RESOURCES>>>,
-    mpcp: Option<Box<Mpcp<TASKS, RESOURCES>>>,
-    /// A chain of waiting has each resource at most once, so none is too long.
-    fulock: Option<(Unlock, Box<Fulock<TASKS, RESOURCES, RESOURCES>>)>,
-}
-
-/// Something a task does to a resource.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Call {
-    Request,
-    Release,
-    /// The task was woken without a grant.
-    Woken,
-}
-
-/// `fulock`: whether one machine has all resources that it knows a protection for.
-pub(crate) const fn source_of(protocol: Protocol, fulock: bool) -> Source {
-    match protocol {
-        Protocol::Mpcp => 3,
-        _ if fulock => FULOCK,
-        Protocol::Pip => 1,
-        Protocol::Icpp => 2,
-        _ => 0,
-    }
-}
-
 impl Machines {
+    /// `protocols` by resource. Machines are of the size the system needs: creating large ones costs more than simulating a small system.
     pub(crate) fn new(system: &System, protocols: &[Protocol], fulock: Option<Unlock>) -> Self {
-        if system.tasks().len() <= SMALL_TASKS && system.resources().len() <= SMALL_RESOURCES {
-            Self::Small(Set::new(system, protocols, fulock))
-        } else {
-            Self::Large(Set::new(system, protocols, fulock))
+        let is_small = system.tasks().len() <= SMALL_TASKS && system.resources().len() <= SMALL_RESOURCES;
+        let mut list: Vec<Box<dyn Machine>> = Vec::new();
+        let mut known: Vec<Protocol> = Vec::new();
+        let mut sources = Vec::with_capacity(protocols.len());
+        for &protocol in protocols {
+            let is_fulock = |protocol| matches!(protocol, Protocol::None | Protocol::Pip | Protocol::Icpp);
+            let fulock = fulock.filter(|_| is_fulock(protocol));
+            let same = |&other: &Protocol| other == protocol || fulock.is_some() && is_fulock(other);
+            let source = known.iter().position(same).unwrap_or_else(|| {
+                known.push(protocol);
+                list.push(match fulock {
+                    None if is_small => machine::<SMALL_TASKS, SMALL_RESOURCES>(system, protocol),
+                    None => machine::<MAX_TASKS, MAX_RESOURCES>(system, protocol),
+                    Some(unlock) if is_small => one_fulock::<SMALL_TASKS, SMALL_RESOURCES>(system, protocols, unlock),
+                    Some(unlock) => one_fulock::<MAX_TASKS, MAX_RESOURCES>(system, protocols, unlock),
+                });
+                list.len() - 1
+            });
+            sources.push(source);
         }
+        let counting = (0..list.len()).filter(|&source| list[source].counts_jobs()).collect();
+        Self { list, sources, counting }
     }
 
-    pub(crate) fn call(
-        &mut self,
-        source: Source,
-        call: Call,
-        task: TaskId,
-        resource: ResourceId,
-        act: &mut impl FnMut(Action),
-    ) -> Result<(), Refusal> {
-        match self {
-            Self::Small(set) => set.call(source, call, task, resource, act),
-            Self::Large(set) => set.call(source, call, task, resource, act),
-        }
+    pub(crate) fn count(&self) -> usize {
+        self.list.len()
     }
 
-    /// `None` where no resource of the system is ruled by that machine.
-    pub(crate) fn set_base(
-        &mut self,
-        source: Source,
-        task: TaskId,
-        base: Priority,
-        act: &mut impl FnMut(Action),
-    ) -> Option<Result<(), Refusal>> {
-        match self {
-            Self::Small(set) => set.set_base(source, task, base, act),
-            Self::Large(set) => set.set_base(source, task, base, act),
-        }
+    pub(crate) fn counting(&self) -> &[Source] {
+        &self.counting
+    }
+
+    /// Who rules a resource.
+    pub(crate) fn source(&self, resource: ResourceId) -> Source {
+        self.sources[resource.index()]
+    }
+
+    pub(crate) fn machine(&mut self, source: Source) -> &mut dyn Machine {
+        &mut *self.list[source]
     }
 }
 
-impl<const TASKS: usize, const RESOURCES: usize> Set<TASKS, RESOURCES> {
-    fn new(system: &System, protocols: &[Protocol], fulock: Option<Unlock>) -> Self {
-        let priorities: Vec<Priority> = system.tasks().iter().map(|task| task.priority).collect();
-        let sources: Vec<Source> = protocols.iter().map(|&protocol| source_of(protocol, fulock.is_some())).collect();
-        let has = |protocol| sources.contains(&source_of(protocol, false));
-        Self {
-            plain: has(Protocol::None).then(|| Box::new(Plain::new(&priorities))),
-            pip: has(Protocol::Pip).then(|| Box::new(Pip::new(&priorities))),
-            icpp: has(Protocol::Icpp).then(|| {
-                let ceilings: Vec<Priority> = system.resource_ids().map(|resource| system.ceiling(resource)).collect();
-                Box::new(Icpp::new(&priorities, &ceilings))
-            }),
-            mpcp: has(Protocol::Mpcp).then(|| {
-                let tasks: Vec<(Priority, CpuId)> =
-                    system.tasks().iter().map(|task| (task.priority, task.cpu)).collect();
-                let ceilings: Vec<_> = system.resource_ids().map(|resource| system.mpcp_ceiling(resource)).collect();
-                Box::new(Mpcp::new(&tasks, &ceilings))
-            }),
-            fulock: fulock.filter(|_| sources.contains(&FULOCK)).map(|unlock| {
-                let tasks: Vec<_> = priorities.iter().map(|&priority| (priority, Class::RealTime)).collect();
-                let protection = |(resource, protocol): (ResourceId, &Protocol)| match protocol {
-                    Protocol::Pip => Protection::Inherit,
-                    Protocol::Icpp => Protection::Protect(system.ceiling(resource)),
-                    _ => Protection::None,
-                };
-                let protections: Vec<_> = system.resource_ids().zip(protocols).map(protection).collect();
-                (unlock, Box::new(Fulock::new(&tasks, &protections)))
-            }),
+/// The machine of a protocol, for all resources of the system.
+fn machine<const TASKS: usize, const RESOURCES: usize>(system: &System, protocol: Protocol) -> Box<dyn Machine> {
+    let priorities = || -> Vec<Priority> { system.tasks().iter().map(|task| task.priority).collect() };
+    let tasks = || -> Vec<_> { system.tasks().iter().map(|task| (task.priority, task.cpu)).collect() };
+    let ceilings = || -> Vec<Priority> { system.resource_ids().map(|resource| system.ceiling(resource)).collect() };
+    let mpcp_ceilings = || -> Vec<_> { system.resource_ids().map(|resource| system.mpcp_ceiling(resource)).collect() };
+    let homes = || -> Vec<_> {
+        let home = |resource| (system.home(resource), system.highest_user(resource));
+        system.resource_ids().map(home).collect()
+    };
+    let resources = system.resources().len();
+    match protocol {
+        Protocol::Pip => Box::new(Pip::<TASKS, RESOURCES>::new(&priorities())),
+        Protocol::Icpp => Box::new(Icpp::<TASKS, RESOURCES>::new(&priorities(), &ceilings())),
+        Protocol::Pcp => Box::new(Pcp::<TASKS, RESOURCES>::new(&tasks(), &ceilings())),
+        Protocol::Srp => Box::new(Srp::<TASKS, RESOURCES>::new(&tasks(), &ceilings())),
+        Protocol::Mpcp => Box::new(Mpcp::<TASKS, RESOURCES>::new(&tasks(), &mpcp_ceilings())),
+        Protocol::MpcpVs => Box::new(MpcpVs::<TASKS, RESOURCES>::new(&tasks(), &mpcp_ceilings())),
+        Protocol::Dpcp => Box::new(Dpcp::<TASKS, RESOURCES>::new(&tasks(), &homes())),
+        Protocol::Dflp => {
+            let homes: Vec<_> = homes().into_iter().map(|(home, _)| home).collect();
+            Box::new(Dflp::<TASKS, RESOURCES>::new(&tasks(), &homes))
         }
+        Protocol::FmlpLong => Box::new(FmlpLong::<TASKS, RESOURCES>::new(&tasks(), resources)),
+        Protocol::FmlpPlus => Box::new(FmlpPlus::<TASKS, RESOURCES>::new(&tasks(), resources)),
+        Protocol::FmlpShort | Protocol::Msrp => Box::new(FmlpShort::<TASKS, RESOURCES>::new(&tasks(), resources)),
+        Protocol::Mrsp => {
+            let users = system.resource_ids().map(|resource| system.users(resource));
+            Box::new(Mrsp::<TASKS, RESOURCES>::new(&tasks(), users))
+        }
+        Protocol::Omlp => Box::new(Omlp::<TASKS, RESOURCES>::new(&tasks(), resources)),
+        _ => Box::new(Plain::<TASKS, RESOURCES>::new(&priorities())),
+    }
+}
+
+fn one_fulock<const TASKS: usize, const RESOURCES: usize>(
+    system: &System,
+    protocols: &[Protocol],
+    unlock: Unlock,
+) -> Box<dyn Machine> {
+    let tasks: Vec<_> = system.tasks().iter().map(|task| (task.priority, Class::RealTime)).collect();
+    let protection = |(resource, protocol): (ResourceId, &Protocol)| match protocol {
+        Protocol::Pip => Protection::Inherit,
+        Protocol::Icpp => Protection::Protect(system.ceiling(resource)),
+        _ => Protection::None,
+    };
+    let protections: Vec<_> = system.resource_ids().zip(protocols).map(protection).collect();
+    Box::new(OneFulock::<TASKS, RESOURCES> { unlock, machine: Fulock::new(&tasks, &protections) })
+}
+
+impl<const TASKS: usize, const RESOURCES: usize> Machine for OneFulock<TASKS, RESOURCES> {
+    fn request(&mut self, task: TaskId, on: ResourceId, mut act: &mut dyn FnMut(Action)) -> Result<(), Refusal> {
+        self.machine.request(task, on, &mut act)
     }
 
-    fn call(
-        &mut self,
-        source: Source,
-        call: Call,
-        task: TaskId,
-        resource: ResourceId,
-        act: &mut impl FnMut(Action),
-    ) -> Result<(), Refusal> {
-        macro_rules! on {
-            ($machine:expr) => {
-                match (&mut $machine, call) {
-                    (None, _) => Err(Refusal::UnknownResource),
-                    (Some(machine), Call::Request) => machine.request(task, resource, act),
-                    (Some(machine), Call::Release) => machine.release(task, resource, act),
-                    // Handed-off resources are granted before the task is woken.
-                    (Some(_), Call::Woken) => Err(Refusal::NotWaiting),
-                }
-            };
-        }
-        if source == FULOCK {
-            let (unlock, machine) = self.fulock.as_mut().ok_or(Refusal::UnknownResource)?;
-            return match call {
-                Call::Request => machine.request(task, resource, act),
-                Call::Release => machine.release(task, resource, *unlock, act),
-                Call::Woken => machine.woken(task, act),
-            };
-        }
-        match (source, call) {
-            (0, Call::Woken) => self.plain.as_mut().ok_or(Refusal::NotWaiting)?.woken(task, act),
-            (1, Call::Woken) => self.pip.as_mut().ok_or(Refusal::NotWaiting)?.woken(task, act),
-            (0, _) => on!(self.plain),
-            (1, _) => on!(self.pip),
-            (2, _) => on!(self.icpp),
-            _ => on!(self.mpcp),
-        }
+    fn release(&mut self, task: TaskId, on: ResourceId, mut act: &mut dyn FnMut(Action)) -> Result<(), Refusal> {
+        self.machine.release(task, on, self.unlock, &mut act)
     }
 
-    fn set_base(
-        &mut self,
-        source: Source,
-        task: TaskId,
-        base: Priority,
-        act: &mut impl FnMut(Action),
-    ) -> Option<Result<(), Refusal>> {
-        match source {
-            0 => Some(self.plain.as_mut()?.set_base(task, base, act)),
-            1 => Some(self.pip.as_mut()?.set_base(task, base, act)),
-            2 => Some(self.icpp.as_mut()?.set_base(task, base, act)),
-            FULOCK => Some(self.fulock.as_mut()?.1.set_base(task, base, act)),
-            _ => Some(self.mpcp.as_mut()?.set_base(task, base, act)),
-        }
+    fn woken(&mut self, task: TaskId, mut act: &mut dyn FnMut(Action)) -> Result<(), Refusal> {
+        self.machine.woken(task, &mut act)
+    }
+
+    fn cancel(&mut self, task: TaskId, mut act: &mut dyn FnMut(Action)) -> Result<(), Refusal> {
+        self.machine.cancel(task, &mut act)
+    }
+
+    fn set_base(&mut self, task: TaskId, base: Priority, mut act: &mut dyn FnMut(Action)) -> Result<(), Refusal> {
+        self.machine.set_base(task, base, &mut act)
     }
 }

@@ -2,14 +2,14 @@
 
 use crate::config::{Arrivals, Change, Config, Execution, Offsets};
 use crate::cpu::Cpu;
-use crate::machines::{Call, Machines, SOURCES, Source, source_of};
+use crate::machines::{Machines, Source};
 use crate::task::{Asked, Job, State, TaskState};
 use crate::tracer::Tracer;
 use lockwright_model::{
-    Duration, Event, Instant, Observation, Priority, Protocol, Record, ResourceId, Step, System, TaskId,
+    CpuId, Duration, Event, Instant, Observation, Priority, Protocol, Record, ResourceId, Step, System, TaskId,
 };
-use lockwright_protocol::Action;
 use lockwright_protocol::fulock::Unlock;
+use lockwright_protocol::{Action, Machine, Refusal};
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 
@@ -17,10 +17,10 @@ use std::collections::{BinaryHeap, VecDeque};
 pub struct Simulation<'s, T: Tracer = ()> {
     system: &'s System,
     config: Config,
-    /// By resource: the machine that rules it.
-    sources: Vec<Source>,
     machines: Machines,
     tasks: Vec<TaskState>,
+    /// By task: its base priority, and what each machine says.
+    views: Vec<Priority>,
     cpus: Vec<Cpu>,
     /// Processors that have something to decide now, a bit each.
     unsettled: u64,
@@ -68,16 +68,18 @@ impl<'s, T: Tracer> Simulation<'s, T> {
             .enumerate()
             .map(|(index, task)| TaskState {
                 cpu: task.cpu.index(),
+                own_cpu: task.cpu.index(),
                 rank: ranks[task.cpu.index()].partition_point(|&other| other > task.priority),
                 state: State::Idle,
                 priority: task.priority,
-                views: [task.priority; SOURCES],
                 job: None,
                 backlog: VecDeque::new(),
                 step: 0,
                 left: None,
                 asked: Asked::Not,
                 waited: 0,
+                spun: 0,
+                away: 0,
                 next_arrival: match &config.offsets {
                     Offsets::File => task.offset.as_ns(),
                     Offsets::Synchronous => 0,
@@ -87,14 +89,19 @@ impl<'s, T: Tracer> Simulation<'s, T> {
                 seen: Observation::default(),
             })
             .collect();
+        let machines = Machines::new(system, &protocols, fulock);
+        let mut views = vec![Priority::MIN; tasks.len() * (1 + machines.count())];
+        for (views, task) in views.chunks_exact_mut(1 + machines.count()).zip(system.tasks()) {
+            views[0] = task.priority;
+        }
         let mut changes = config.changes.clone();
         changes.sort_by_key(|change| Reverse(change.at));
         let mut simulation = Self {
             system,
             config: config.clone(),
-            sources: protocols.iter().map(|&protocol| source_of(protocol, fulock.is_some())).collect(),
-            machines: Machines::new(system, &protocols, fulock),
+            machines,
             tasks,
+            views,
             cpus: ranks.iter().map(|ranks| Cpu::new(ranks.len())).collect(),
             unsettled: 0,
             releases: BinaryHeap::new(),
@@ -213,21 +220,31 @@ impl<'s, T: Tracer> Simulation<'s, T> {
             }
             self.released += 1;
             self.record(arrival, task, Event::Arrive);
-            let (cpu, rank) = (self.tasks[task].cpu, self.tasks[task].rank);
+            let (cpu, rank) = (self.tasks[task].own_cpu, self.tasks[task].rank);
             self.account(cpu);
             let job = Job { arrival, release: at, executed: self.cpus[cpu].executed_at_least(rank) };
             if self.tasks[task].job.is_some() {
                 self.tasks[task].backlog.push_back(job);
             } else {
-                self.start_job(task, job);
                 self.make_ready(task);
+                self.start_job(task, job);
             }
         }
     }
 
     fn start_job(&mut self, task: usize, job: Job) {
         let state = &mut self.tasks[task];
-        (state.job, state.step, state.left, state.asked, state.waited) = (Some(job), 0, None, Asked::Not, 0);
+        (state.job, state.step, state.left, state.asked) = (Some(job), 0, None, Asked::Not);
+        (state.waited, state.spun, state.away) = (0, 0, 0);
+        self.tell(|machine, act| machine.arrive(TaskId::new(task), act));
+    }
+
+    /// Tells the machines that count jobs.
+    fn tell(&mut self, event: impl Fn(&mut dyn Machine, &mut dyn FnMut(Action)) -> Result<(), Refusal>) {
+        for place in 0..self.machines.counting().len() {
+            let source = self.machines.counting()[place];
+            self.call(source, &event);
+        }
     }
 
     fn make_ready(&mut self, task: usize) {
@@ -240,18 +257,9 @@ impl<'s, T: Tracer> Simulation<'s, T> {
     fn change_priorities(&mut self) {
         while let Some(change) = self.changes.pop_if(|change| change.at.as_ns() == self.now) {
             let index = change.task.index();
-            for source in 0..SOURCES {
-                let mut actions = std::mem::take(&mut self.actions);
-                let answer =
-                    self.machines.set_base(source, change.task, change.priority, &mut |action| actions.push(action));
-                self.actions = actions;
-                match answer {
-                    None => self.set_view(index, source, change.priority),
-                    Some(answer) => {
-                        answer.expect("every task of the system is known to every machine");
-                        self.carry_out(source);
-                    }
-                }
+            self.set_view(index, 0, change.priority);
+            for source in 0..self.machines.count() {
+                self.call(source, |machine, act| machine.set_base(change.task, change.priority, act));
             }
         }
     }
@@ -329,8 +337,29 @@ impl<'s, T: Tracer> Simulation<'s, T> {
         self.record(self.now, task, Event::Stop);
     }
 
+    fn spins_at_home(&self, task: usize, cpu: usize) -> bool {
+        self.tasks[task].own_cpu == cpu && matches!(self.tasks[task].asked, Asked::Spinning(_))
+    }
+
     fn account(&mut self, cpu: usize) {
-        let rank = self.cpus[cpu].running.map(|task| self.tasks[task].rank);
+        let mut rank = None;
+        if let Some(task) = self.cpus[cpu].running {
+            let (state, elapsed) = (&mut self.tasks[task], self.cpus[cpu].unaccounted(self.now));
+            if state.own_cpu == cpu {
+                rank = Some(state.rank);
+            } else {
+                state.away += elapsed;
+                // In the place of one that spins there: its time.
+                if let Some(host) = self.cpus[cpu].ready().find(|&host| self.spins_at_home(host, cpu)) {
+                    self.tasks[host].spun += elapsed;
+                    rank = Some(self.tasks[host].rank);
+                }
+            }
+            let state = &mut self.tasks[task];
+            if matches!(state.asked, Asked::Spinning(_)) {
+                state.spun += elapsed;
+            }
+        }
         self.cpus[cpu].account(self.now, rank);
     }
 
@@ -351,6 +380,7 @@ impl<'s, T: Tracer> Simulation<'s, T> {
                 // Past the end of 64-bit time it never ends.
                 self.cpus[cpu].run_ends = self.now.saturating_add(left);
             }
+            Some(Step::Lock(_)) if matches!(state.asked, Asked::Spinning(_)) => {}
             Some(Step::Lock(resource)) => {
                 self.unsettled |= 1 << cpu;
                 self.lock(task, resource);
@@ -359,20 +389,22 @@ impl<'s, T: Tracer> Simulation<'s, T> {
                 self.unsettled |= 1 << cpu;
                 self.record(self.now, task, Event::Release(resource));
                 self.tasks[task].step += 1;
-                self.call(Call::Release, task, resource);
+                let source = self.machines.source(resource);
+                self.call(source, |machine, act| machine.release(TaskId::new(task), resource, act));
             }
         }
     }
 
     fn lock(&mut self, task: usize, resource: ResourceId) {
+        let (id, source) = (TaskId::new(task), self.machines.source(resource));
         match self.tasks[task].asked {
             Asked::Not => {
                 self.record(self.now, task, Event::Request(resource));
                 self.tasks[task].asked = Asked::Since(self.now);
-                self.call(Call::Request, task, resource);
+                self.call(source, |machine, act| machine.request(id, resource, act));
             }
-            Asked::Since(_) => self.call(Call::Woken, task, resource),
-            Asked::Granted(_) => {}
+            Asked::Since(_) => self.call(source, |machine, act| machine.woken(id, act)),
+            Asked::Spinning(_) | Asked::Granted(_) => {}
         }
         if let Asked::Granted(since) = self.tasks[task].asked
             && self.tasks[task].state == State::Running
@@ -388,11 +420,14 @@ impl<'s, T: Tracer> Simulation<'s, T> {
     fn finish(&mut self, cpu: usize, task: usize) {
         self.record(self.now, task, Event::Finish);
         self.account(cpu);
+        debug_assert_eq!(cpu, self.tasks[task].own_cpu, "a job ends where it belongs");
         let executed = self.cpus[cpu].executed_at_least(self.tasks[task].rank);
         let state = &mut self.tasks[task];
         if let Some(job) = state.job.take() {
             let response = self.now - job.arrival;
-            let blocking = (self.now - job.release) - (executed - job.executed);
+            // Spinning is execution to others, and blocking to the job itself.
+            let delayed = (self.now - job.release + state.spun).saturating_sub(executed - job.executed);
+            let blocking = delayed.saturating_sub(state.away);
             let seen = &mut state.seen;
             seen.jobs += 1;
             seen.misses += u64::from(response > self.system.tasks()[task].deadline.as_ns());
@@ -400,10 +435,11 @@ impl<'s, T: Tracer> Simulation<'s, T> {
             seen.blocking = seen.blocking.max(Some(Duration::from_ns(blocking)));
             seen.lock_wait = seen.lock_wait.max(Some(Duration::from_ns(state.waited)));
         }
-        match state.backlog.pop_front() {
+        self.tell(|machine, act| machine.finish(TaskId::new(task), act));
+        match self.tasks[task].backlog.pop_front() {
             Some(job) => {
-                self.start_job(task, job);
                 self.unsettled |= 1 << cpu;
+                self.start_job(task, job);
             }
             None => {
                 self.leave(cpu, task);
@@ -412,11 +448,13 @@ impl<'s, T: Tracer> Simulation<'s, T> {
         }
     }
 
-    fn call(&mut self, call: Call, task: usize, resource: ResourceId) {
-        let source = self.sources[resource.index()];
+    fn call(
+        &mut self,
+        source: Source,
+        event: impl FnOnce(&mut dyn Machine, &mut dyn FnMut(Action)) -> Result<(), Refusal>,
+    ) {
         let mut actions = std::mem::take(&mut self.actions);
-        self.machines
-            .call(source, call, TaskId::new(task), resource, &mut |action| actions.push(action))
+        event(self.machines.machine(source), &mut |action| actions.push(action))
             .expect("a valid system asks a machine for nothing it refuses");
         self.actions = actions;
         self.carry_out(source);
@@ -428,33 +466,75 @@ impl<'s, T: Tracer> Simulation<'s, T> {
         for action in actions.drain(..) {
             match action {
                 Action::Grant { task, .. } => {
+                    let cpu = self.tasks[task.index()].cpu;
+                    self.account(cpu);
+                    let asked = &mut self.tasks[task.index()].asked;
+                    if let Asked::Since(since) | Asked::Spinning(since) = *asked {
+                        *asked = Asked::Granted(since);
+                        self.unsettled |= 1 << cpu;
+                    }
+                }
+                Action::Spin { task, .. } => {
+                    self.account(self.tasks[task.index()].cpu);
                     let asked = &mut self.tasks[task.index()].asked;
                     if let Asked::Since(since) = *asked {
-                        *asked = Asked::Granted(since);
+                        *asked = Asked::Spinning(since);
                     }
                 }
-                Action::Block { task, .. } => {
-                    let index = task.index();
-                    if self.tasks[index].state == State::Running {
-                        self.leave(self.tasks[index].cpu, index);
-                    }
-                    self.tasks[index].state = State::Waiting;
+                Action::Block { task, .. } | Action::Hold { task } => {
+                    self.withdraw(task.index());
+                    self.tasks[task.index()].state = State::Waiting;
                 }
+                Action::Migrate { task, cpu, .. } => self.migrate(task.index(), cpu.index()),
                 Action::Wake { task } => {
                     if self.tasks[task.index()].state == State::Waiting {
                         self.make_ready(task.index());
                     }
                 }
-                Action::SetPriority { task, priority, .. } => self.set_view(task.index(), source, priority),
+                Action::SetPriority { task, priority, .. } => self.set_view(task.index(), 1 + source, priority),
             }
         }
         self.actions = actions;
     }
 
-    fn set_view(&mut self, task: usize, source: Source, priority: Priority) {
+    /// Takes a task off its processor, whether it executes there or not.
+    fn withdraw(&mut self, task: usize) {
+        let cpu = self.tasks[task].cpu;
+        match self.tasks[task].state {
+            State::Running => self.leave(cpu, task),
+            State::Ready => self.cpus[cpu].remove(task),
+            State::Idle | State::Waiting => {}
+        }
+    }
+
+    fn migrate(&mut self, task: usize, cpu: usize) {
+        if self.tasks[task].cpu == cpu {
+            return;
+        }
+        let was = self.tasks[task].state;
+        self.withdraw(task);
+        self.tasks[task].cpu = cpu;
+        self.tasks[task].priority = self.effective(task);
+        self.record(self.now, task, Event::Migrate(CpuId::new(cpu)));
+        if matches!(was, State::Running | State::Ready) {
+            self.make_ready(task);
+        }
+    }
+
+    /// The highest of what its base and the machines say. The base counts on its own processor only: it says nothing about tasks of another.
+    fn effective(&self, task: usize) -> Priority {
+        let width = 1 + self.machines.count();
+        let views = &self.views[task * width..][..width];
+        let state = &self.tasks[task];
+        let first = usize::from(state.cpu != state.own_cpu);
+        views[first..].iter().copied().fold(Priority::MIN, Priority::max)
+    }
+
+    /// The first view is the base priority, and the machines follow.
+    fn set_view(&mut self, task: usize, view: usize, priority: Priority) {
+        self.views[task * (1 + self.machines.count()) + view] = priority;
+        let effective = self.effective(task);
         let state = &mut self.tasks[task];
-        state.views[source] = priority;
-        let effective = state.views.iter().copied().fold(Priority::MIN, Priority::max);
         let before = std::mem::replace(&mut state.priority, effective);
         if effective == before {
             return;

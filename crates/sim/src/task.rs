@@ -1,6 +1,5 @@
 //! One task's state in a simulation.
 
-use crate::machines::SOURCES;
 use lockwright_model::{Observation, Priority};
 use std::collections::VecDeque;
 
@@ -10,7 +9,7 @@ pub(crate) enum State {
     Idle,
     Ready,
     Running,
-    /// For a resource.
+    /// For a resource, or to start.
     Waiting,
 }
 
@@ -20,6 +19,8 @@ pub(crate) enum Asked {
     Not,
     /// Asked, and not yet granted.
     Since(u64),
+    /// As before, and spins.
+    Spinning(u64),
     /// Granted; the job has not executed since.
     Granted(u64),
 }
@@ -34,14 +35,15 @@ pub(crate) struct Job {
 }
 
 pub(crate) struct TaskState {
+    /// Where it is.
     pub(crate) cpu: usize,
+    /// Where it belongs.
+    pub(crate) own_cpu: usize,
     /// Of its base priority on its processor, the most urgent first.
     pub(crate) rank: usize,
     pub(crate) state: State,
-    /// The highest of `views`.
+    /// The highest of what its base and the machines say.
     pub(crate) priority: Priority,
-    /// The priority each machine gives it.
-    pub(crate) views: [Priority; SOURCES],
     pub(crate) job: Option<Job>,
     /// Jobs released while an earlier one is not finished.
     pub(crate) backlog: VecDeque<Job>,
@@ -52,6 +54,10 @@ pub(crate) struct TaskState {
     pub(crate) asked: Asked,
     /// The job's time between requests and grants so far.
     pub(crate) waited: u64,
+    /// How long the job has spun.
+    pub(crate) spun: u64,
+    /// How long it has executed on other processors than its own.
+    pub(crate) away: u64,
     pub(crate) next_arrival: u64,
     pub(crate) seen: Observation,
 }

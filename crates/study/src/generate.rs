@@ -88,7 +88,7 @@ pub fn generate(random: &mut Rng, shape: &Shape) -> System {
             let protocol = own.then(|| shape.own_protocol.1[random.usize(0..shape.own_protocol.1.len())]);
             // Above every task: the highest ceiling that changes anything.
             let ceiling = (random.u8(0..100) < shape.own_ceiling).then(|| Priority::base(count as u32 + 1));
-            Resource { name: format!("r{index}"), protocol, ceiling }
+            Resource { name: format!("r{index}"), protocol, ceiling, ..Resource::default() }
         })
         .collect();
     // A resource is used by tasks of one processor, or by all.

@@ -1,7 +1,17 @@
-//! Blocking bounds, one file a protocol, named as in `lockwright-protocol`.
+//! Blocking bounds of a system, one file a protocol, named as in `lockwright-protocol`. `pcp` and `srp` have none: they delay jobs as `icpp` does.
 
+pub(crate) mod across;
+pub(crate) mod dflp;
+pub(crate) mod dpcp;
+pub(crate) mod fmlp_long;
+pub(crate) mod fmlp_plus;
+pub(crate) mod fmlp_short;
 pub(crate) mod icpp;
 pub(crate) mod mpcp;
+pub(crate) mod mpcp_vs;
+pub(crate) mod mrsp;
+pub(crate) mod msrp;
+pub(crate) mod omlp;
 pub(crate) mod pip;
 
 use lockwright_model::{ResourceId, TaskId};

@@ -29,6 +29,9 @@ fn write_to(out: &mut String, system: &System) -> core::fmt::Result {
         if let Some(protocol) = resource.protocol {
             writeln!(out, "protocol = \"{protocol}\"")?;
         }
+        if let Some(home) = resource.home {
+            writeln!(out, "home = {}", home.0)?;
+        }
         if let Some(ceiling) = resource.ceiling {
             writeln!(out, "ceiling = {}", ceiling.level())?;
         }
@@ -85,10 +88,10 @@ mod tests {
             ["a", "\"", "'''\"\"\"", "\\", "two\nlines\r\n", "\u{0}\u{1b}\u{7f}", "µ\u{feff}\u{2028}", " ", "#[[task]]"]
         {
             let ns = Duration::from_ns;
-            let resource = |name: String, protocol, ceiling| Resource { name, protocol, ceiling };
+            let resource = |name: String, protocol, ceiling, home| Resource { name, protocol, ceiling, home };
             let resources = vec![
-                resource(name.into(), Some(Protocol::Mpcp), Some(Priority::BASE_MAX)),
-                resource(format!("{name}2"), None, None),
+                resource(name.into(), Some(Protocol::Mpcp), Some(Priority::BASE_MAX), Some(CpuId(1))),
+                resource(format!("{name}2"), None, None, None),
             ];
             let [outer, inner] = [0, 1].map(ResourceId);
             let body = vec![

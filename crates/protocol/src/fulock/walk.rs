@@ -311,6 +311,9 @@ impl Shadow {
                     assert!(!fell || task.index() == caller, "woken after the caller fell");
                     self.woken(event, task.index(), &actions[..place]);
                 }
+                Action::Spin { .. } | Action::Hold { .. } | Action::Migrate { .. } => {
+                    panic!("a fulock does none of these")
+                }
                 Action::SetPriority { task, priority, epoch } => {
                     let task = task.index();
                     assert_ne!(event, Event::Die(task), "told of the dead");

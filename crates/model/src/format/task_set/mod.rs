@@ -16,7 +16,7 @@ mod value;
 
 use super::diagnostic::{Diagnostic, Faults, check_length, named, shown};
 use crate::{
-    Invalid, MAX_CPUS, MAX_RESOURCES, MAX_TASKS, Priority, Protocol, Resource, Scheduler, Subject, System, Task,
+    CpuId, Invalid, MAX_CPUS, MAX_RESOURCES, MAX_TASKS, Priority, Protocol, Resource, Scheduler, Subject, System, Task,
     validate,
 };
 use core::ops::Range;
@@ -235,13 +235,18 @@ fn read_resource(found: &Found, faults: &mut Faults) -> (Resource, Places) {
     let mut places = Places::at(found.span());
     let mut resource = Resource::default();
     let Some(table) = found.table("a resource", "write [[resource]]", faults) else { return (resource, places) };
-    let fields = Fields::of(table, "a resource", found.span(), &["name", "protocol", "ceiling"], faults);
+    let fields = Fields::of(table, "a resource", found.span(), &["name", "protocol", "ceiling", "home"], faults);
     resource.name = fields.name("resource", faults);
     let owner = named("resource", &resource.name);
     resource.protocol = read_protocol(fields.get("protocol"), &format!("the protocol of {owner}"), faults).flatten();
     resource.ceiling =
         fields.get("ceiling").and_then(|ceiling| ceiling.priority(&format!("the ceiling of {owner}"), faults));
     places.note("name", fields.get("name").as_ref());
+    resource.home = fields.get("home").and_then(|home| {
+        let cpu = home.integer(&format!("the home of {owner}"), 0, MAX_CPUS as u64 - 1, faults);
+        cpu.map(|cpu| CpuId::new(cpu as usize))
+    });
+    places.note("home", fields.get("home").as_ref());
     places.note("ceiling", fields.get("ceiling").as_ref());
     (resource, places)
 }

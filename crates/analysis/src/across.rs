@@ -1,0 +1,278 @@
+//! Response times under the protocols for several processors that [`multiprocessor`](crate::multiprocessor) bounds.
+//!
+//! ```text
+//!   w = C_i + I_i + S_i + B_i + n L_i + sum over h at least as urgent on the processor of ceil((w + J_h) / T_h) * (C_h + I_h)
+//!   R_i = w + J_i
+//! ```
+//! I, S and B are the protocol's bounds on what a job spins (or counts as execution), suspends, and is delayed by boosted sections of less urgent tasks, all for
+//! the response times of all tasks; L the longest section of a less urgent task under `icpp`, n one, or one more than its requests where the job does not keep
+//! its processor while it waits. J_h is `R_h - C_h` where h suspends (or executes elsewhere), else its release jitter. C_h is without sections that execute on other
+//! processors.
+//!
+//! All start at `C + J` and rise together. Where one task with requests has no bound, none that its requests can delay has one.
+
+use crate::blocking::{across, icpp};
+use crate::bound::{Analysis, Blocking, TaskBound, Unbounded};
+use crate::hazard::hazards;
+use crate::multiprocessor::{Delay, Protocol as Bounds};
+use crate::omit::Omit;
+use crate::sharing::{Demand, Sharer, Sharing, demands};
+use crate::tables::Tables;
+use lockwright_model::{Duration, Protocol, TaskId};
+
+/// Most rounds over all tasks; more is taken for divergence, which is safe: it only loses bounds.
+const ROUNDS_MAX: u32 = 10_000;
+
+/// How a protocol's delays are charged.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Waiting {
+    /// The job suspends, and what is urgent below it executes.
+    Suspends,
+    /// It suspends, or executes elsewhere; that counts as execution.
+    Oblivious,
+    /// It executes its sections on another processor.
+    Away,
+    /// It spins.
+    Spins,
+}
+
+/// The protocol that rules resources of the system and has its bounds here, if there is one.
+pub(crate) fn ruling(tables: &Tables<'_>) -> Option<Protocol> {
+    tables.protocols.iter().copied().find(|&protocol| waiting(protocol).is_some())
+}
+
+/// `None` for protocols whose bounds are elsewhere.
+pub(crate) fn waiting(protocol: Protocol) -> Option<Waiting> {
+    Some(match protocol {
+        Protocol::FmlpLong | Protocol::FmlpPlus => Waiting::Suspends,
+        Protocol::Omlp | Protocol::MpcpVs => Waiting::Oblivious,
+        Protocol::Dpcp | Protocol::Dflp => Waiting::Away,
+        Protocol::FmlpShort | Protocol::Msrp | Protocol::Mrsp => Waiting::Spins,
+        _ => return None,
+    })
+}
+
+/// What one task's equation needs, in nanoseconds.
+struct Row {
+    task: TaskId,
+    cost: u64,
+    /// Of that, on its own processor.
+    here: u64,
+    period: u64,
+    jitter: u64,
+    /// Sections under `icpp`.
+    local: u64,
+    /// Whether its work can be deferred by waiting.
+    defers: bool,
+    urgent: Vec<usize>,
+    // Of this round.
+    suspended: u64,
+    executed: u64,
+    blocked: u64,
+}
+
+/// Bounds for a system under `ruling`, and `icpp` on each processor.
+pub(crate) fn solve(tables: &Tables<'_>, protocol: Protocol, ruling: Protocol) -> Analysis {
+    let system = tables.system;
+    let count = system.tasks().len();
+    let mut reasons = hazards(tables);
+    let mut responses = vec![0; count];
+    let mut delays = vec![Delay::default(); count];
+    let mut rows: Vec<Row> = Vec::new();
+    if reasons.iter().all(Option::is_none) {
+        match across::Bounds::new(tables, ruling, sharing(tables, ruling)) {
+            Ok(mut bounds) => {
+                rows = system.task_ids().map(|id| row(tables, ruling, id)).collect();
+                responses = rows.iter().map(|row| row.cost.saturating_add(row.jitter)).collect();
+                rise(tables, ruling, &mut bounds, &mut rows, &mut responses, &mut delays, &mut reasons);
+            }
+            Err(reason) => reasons.fill(Some(reason)),
+        }
+    }
+    let bounds = system.task_ids().map(|id| {
+        let index = id.index();
+        let unbounded = reasons[index].take();
+        let response = unbounded.is_none().then(|| Duration::from_ns(responses[index]));
+        let blocking = response.is_some().then(|| Blocking {
+            local: Duration::from_ns(rows[index].local),
+            boosted: Duration::from_ns(rows[index].blocked),
+            remote: Duration::from_ns(waits(ruling, &rows, index, &responses)),
+        });
+        let schedulable = response.is_some_and(|response| response <= system.task(id).deadline);
+        TaskBound { blocking, response, schedulable, unbounded }
+    });
+    Analysis { protocol, tasks: bounds.collect() }
+}
+
+/// What a job waits for at its requests; where waiting counts as execution, that of more urgent tasks, too: they keep it from executing.
+fn waits(ruling: Protocol, rows: &[Row], index: usize, responses: &[u64]) -> u64 {
+    let row = &rows[index];
+    let own = row.suspended.saturating_add(row.executed);
+    if waiting(ruling) != Some(Waiting::Oblivious) {
+        return own;
+    }
+    row.urgent.iter().fold(own, |sum, &h| {
+        let jobs = jobs(rows, h, responses[index] - row.jitter, responses);
+        sum.saturating_add(jobs.unwrap_or(u64::MAX).saturating_mul(rows[h].executed))
+    })
+}
+
+/// The requests that the protocol's bounds are of.
+fn sharing(tables: &Tables<'_>, ruling: Protocol) -> Sharing {
+    let system = tables.system;
+    let is_covered = |demand: &Demand| {
+        let protocol = tables.protocols[usize::from(demand.resource)];
+        protocol == ruling || (ruling == Protocol::Msrp && protocol == Protocol::Icpp)
+    };
+    let sharer = |id: TaskId| {
+        let task = system.task(id);
+        Sharer {
+            cost: task.wcet.as_ns(),
+            period: task.period.as_ns(),
+            deadline: task.deadline.as_ns(),
+            response: task.deadline.as_ns(),
+            priority: task.priority.level(),
+            cluster: task.cpu.0,
+            requests: demands(system, id).into_iter().filter(is_covered).collect(),
+        }
+    };
+    Sharing { tasks: system.task_ids().map(sharer).collect() }
+}
+
+fn row(tables: &Tables<'_>, ruling: Protocol, id: TaskId) -> Row {
+    let (system, task) = (tables.system, tables.system.task(id));
+    let waiting = waiting(ruling);
+    let ruled = || system.requests(id).iter().filter(|request| tables.protocol(request.resource) == ruling);
+    let requests: u64 = ruled().map(|request| u64::from(request.count)).sum();
+    let mut here = task.wcet.as_ns();
+    if waiting == Some(Waiting::Away) {
+        let away = system
+            .sections(id)
+            .iter()
+            .filter(|section| tables.protocol(section.resource) == ruling && system.home(section.resource) != task.cpu);
+        here = away.fold(here, |here, section| here.saturating_sub(section.length.as_ns()));
+    }
+    // `msrp` has them among its own, of which one delays a job.
+    let longest = icpp::longest(tables, id).filter(|_| ruling != Protocol::Msrp && !tables.omits(Omit::LocalIcpp));
+    let occasions = match waiting {
+        Some(Waiting::Spins) => 1,
+        _ if tables.omits(Omit::Repeats) => 1,
+        _ => 1 + requests,
+    };
+    Row {
+        task: id,
+        cost: task.wcet.as_ns(),
+        here,
+        period: task.period.as_ns(),
+        jitter: task.jitter.as_ns(),
+        local: longest.map_or(0, |section| section.length.saturating_mul(occasions)),
+        defers: requests > 0
+            && matches!(waiting, Some(Waiting::Suspends | Waiting::Away))
+            && !tables.omits(Omit::SuspensionJitter),
+        urgent: tables.urgent(id).map(TaskId::index).collect(),
+        suspended: 0,
+        executed: 0,
+        blocked: 0,
+    }
+}
+
+/// Raises all response times to their joint least fixed point.
+///
+/// BOUND: [`ROUNDS_MAX`] rounds, and the budget of all fixed points together.
+fn rise(
+    tables: &Tables<'_>,
+    ruling: Protocol,
+    bounds: &mut across::Bounds,
+    rows: &mut [Row],
+    responses: &mut [u64],
+    delays: &mut [Delay],
+    reasons: &mut [Option<Unbounded>],
+) {
+    for round in 0..=ROUNDS_MAX {
+        if let Err(failure) = bounds.set_responses(responses).and_then(|()| bounds.delays(delays)) {
+            // Nothing but numbers that do not fit.
+            debug_assert_eq!(failure, crate::Failure::Overflow);
+            return reasons.fill(Some(Unbounded::BeyondPeriod));
+        }
+        for row in rows.iter_mut() {
+            let index = row.task.index();
+            let Some(charge) = bounds.charge(&delays[index]).filter(|_| round < ROUNDS_MAX) else {
+                let reason = if round < ROUNDS_MAX { Unbounded::BeyondPeriod } else { Unbounded::Unsettled };
+                reasons[index].get_or_insert(reason);
+                continue;
+            };
+            (row.suspended, row.executed, row.blocked) = (charge.suspended, charge.executed, charge.blocked);
+            if tables.omits(Omit::Waiting) {
+                (row.suspended, row.executed) = (0, 0);
+            }
+            if tables.omits(Omit::Boosted) {
+                row.blocked = 0;
+            }
+        }
+        depend(tables, ruling, rows, delays, reasons);
+        let mut changed = false;
+        for &id in tables.cpus.iter().flatten() {
+            let index = id.index();
+            if reasons[index].is_some() {
+                continue;
+            }
+            match respond(tables, rows, index, responses) {
+                Ok(response) => {
+                    changed |= response != responses[index];
+                    responses[index] = response;
+                }
+                Err(reason) => {
+                    changed = true;
+                    reasons[index] = Some(reason);
+                }
+            }
+        }
+        if !changed {
+            return;
+        }
+    }
+}
+
+/// Takes the bounds of those that rest on one that is not there.
+fn depend(tables: &Tables<'_>, ruling: Protocol, rows: &[Row], delays: &[Delay], reasons: &mut [Option<Unbounded>]) {
+    let asks = |index: usize| {
+        let requests = tables.system.requests(rows[index].task);
+        requests.iter().any(|request| tables.protocol(request.resource) == ruling)
+    };
+    // BOUND: each round but the last takes one.
+    loop {
+        let lost = (0..rows.len()).find(|&index| reasons[index].is_some() && asks(index));
+        let next = rows.iter().position(|row| {
+            let index = row.task.index();
+            let is_delayed = delays[index] != Delay::default();
+            let urgent = row.urgent.iter().any(|&h| reasons[h].is_some() && rows[h].defers);
+            reasons[index].is_none() && (lost.is_some() && is_delayed || urgent)
+        });
+        let Some(index) = next else { return };
+        let urgent = rows[index].urgent.iter().copied().find(|&h| reasons[h].is_some() && rows[h].defers);
+        let Some(on) = urgent.or(lost) else { return };
+        reasons[index] = Some(Unbounded::DependsOn { task: rows[on].task });
+    }
+}
+
+/// Jobs of `h` that a window of `window` meets on its processor.
+fn jobs(rows: &[Row], h: usize, window: u64, responses: &[u64]) -> Option<u64> {
+    let row = &rows[h];
+    let jitter = if row.defers { responses[h].saturating_sub(row.here) } else { row.jitter };
+    Some(window.checked_add(jitter)?.div_ceil(row.period))
+}
+
+fn respond(tables: &Tables<'_>, rows: &[Row], index: usize, responses: &[u64]) -> Result<u64, Unbounded> {
+    let row = &rows[index];
+    let own = [row.executed, row.suspended, row.blocked, row.local].into_iter().try_fold(row.cost, u64::checked_add);
+    let own = own.ok_or(Unbounded::BeyondPeriod)?;
+    let start = own.max(responses[index] - row.jitter);
+    let terms = 1 + row.urgent.len() as u64;
+    let window = tables.budget.least(start, row.period - row.jitter, terms, |window| {
+        row.urgent.iter().try_fold(own, |sum, &h| {
+            let each = rows[h].here.checked_add(rows[h].executed)?;
+            sum.checked_add(jobs(rows, h, window, responses)?.checked_mul(each)?)
+        })
+    });
+    Ok(window? + row.jitter)
+}

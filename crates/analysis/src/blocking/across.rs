@@ -1,0 +1,49 @@
+//! The bounds of all protocols for several processors, as one.
+
+use super::{dflp, dpcp, fmlp_long, fmlp_plus, fmlp_short, mpcp_vs, mrsp, msrp, omlp};
+use crate::bound::Unbounded;
+use crate::multiprocessor::{Charge, Delay, Protocol};
+use crate::tables::Tables;
+use crate::{Failure, Sharing};
+use lockwright_model::Protocol as Name;
+
+/// Those of one protocol.
+pub(crate) struct Bounds(Box<dyn Protocol>);
+
+impl Bounds {
+    /// Why there are none for this system.
+    pub(crate) fn new(tables: &Tables<'_>, protocol: Name, sharing: Sharing) -> Result<Self, Unbounded> {
+        let bounds: Result<Box<dyn Protocol>, Failure> = match protocol {
+            Name::MpcpVs => mpcp_vs::bounds(tables, &sharing)?,
+            Name::Dpcp => dpcp::bounds(tables, &sharing),
+            Name::Dflp => dflp::bounds(tables, &sharing),
+            Name::FmlpLong => fmlp_long::bounds(tables, &sharing),
+            Name::FmlpPlus => fmlp_plus::bounds(&sharing),
+            Name::FmlpShort => fmlp_short::bounds(&sharing),
+            Name::Msrp => msrp::bounds(&sharing),
+            Name::Mrsp => mrsp::bounds(tables, sharing)?,
+            _ => omlp::bounds(&sharing),
+        };
+        // Rows of a valid system, whose numbers may not fit.
+        bounds.map(Self).map_err(|_| Unbounded::BeyondPeriod)
+    }
+}
+
+impl Protocol for Bounds {
+    fn set_responses(&mut self, responses: &[u64]) -> Result<(), Failure> {
+        self.0.set_responses(responses)
+    }
+
+    fn delays(&mut self, delays: &mut [Delay]) -> Result<(), Failure> {
+        self.0.delays(delays)
+    }
+
+    fn charge(&self, delay: &Delay) -> Option<Charge> {
+        self.0.charge(delay)
+    }
+}
+
+/// A protocol's bounds in a box.
+pub(crate) fn boxed<P: Protocol + 'static>(bounds: Result<P, Failure>) -> Result<Box<dyn Protocol>, Failure> {
+    bounds.map(|bounds| Box::new(bounds) as Box<dyn Protocol>)
+}

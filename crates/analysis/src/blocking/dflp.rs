@@ -1,0 +1,11 @@
+//! `dflp`: as `dpcp`, with the requests of each other task that come first; see [`multiprocessor::dflp`](crate::multiprocessor::dflp).
+
+use super::across::boxed;
+use super::dpcp::homes;
+use crate::multiprocessor::{Protocol, dflp::Dflp};
+use crate::tables::Tables;
+use crate::{Failure, Sharing};
+
+pub(crate) fn bounds(tables: &Tables<'_>, sharing: &Sharing) -> Result<Box<dyn Protocol>, Failure> {
+    boxed(Dflp::new(sharing, &homes(tables)))
+}

@@ -1,0 +1,16 @@
+//! `dpcp`: all sections on one's own processor, and at each request those that go first at the resource's home; see
+//! [`multiprocessor::dpcp`](crate::multiprocessor::dpcp).
+
+use super::across::boxed;
+use crate::multiprocessor::{Protocol, dpcp::Dpcp};
+use crate::tables::Tables;
+use crate::{Failure, Sharing};
+
+pub(crate) fn bounds(tables: &Tables<'_>, sharing: &Sharing) -> Result<Box<dyn Protocol>, Failure> {
+    boxed(Dpcp::new(sharing, &homes(tables)))
+}
+
+/// By resource.
+pub(crate) fn homes(tables: &Tables<'_>) -> Vec<u16> {
+    tables.system.resource_ids().map(|resource| tables.system.home(resource).0).collect()
+}

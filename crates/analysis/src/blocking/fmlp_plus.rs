@@ -1,0 +1,10 @@
+//! `fmlp_plus`: see [`multiprocessor::fmlp`](crate::multiprocessor::fmlp). A holder is preempted by one that asked before it.
+
+use super::across::boxed;
+use crate::multiprocessor::Protocol;
+use crate::multiprocessor::fmlp::{FmlpPlus, Sections};
+use crate::{Failure, Sharing};
+
+pub(crate) fn bounds(sharing: &Sharing) -> Result<Box<dyn Protocol>, Failure> {
+    boxed(FmlpPlus::new(sharing, Sections::Preemptive))
+}

@@ -1,0 +1,16 @@
+//! `fmlp_short`: a FIFO spinlock for every resource, those of one processor, too; see [`multiprocessor::spin`](crate::multiprocessor::spin).
+
+use super::across::boxed;
+use crate::multiprocessor::spin::Fifo;
+use crate::multiprocessor::{Platform, Protocol};
+use crate::{Failure, Sharing};
+
+pub(crate) fn bounds(sharing: &Sharing) -> Result<Box<dyn Protocol>, Failure> {
+    boxed(Fifo::new(sharing, platform(sharing)))
+}
+
+/// Clusters of one processor.
+pub(crate) fn platform(sharing: &Sharing) -> Platform {
+    let clusters = sharing.tasks.iter().map(|task| task.cluster.saturating_add(1)).max().unwrap_or(0);
+    Platform { clusters, processors: 1, interrupts: None }
+}

@@ -1,0 +1,65 @@
+//! `dflp`: the distributed FMLP: sections execute on the home processor of their resource, in the order of the requests.
+//!
+//! A job that asks goes to the home of the resource, boosted below all earlier requests there, and goes back afterwards.
+
+use crate::distributed::{Distributed, Order};
+use crate::slots::Slots;
+use crate::{Action, DEFAULT_RESOURCES, DEFAULT_TASKS, Machine, Refusal};
+use lockwright_model::{CpuId, Priority, ResourceId, TaskId};
+
+/// Mutexes whose sections execute on a processor of the resource's own, first come, first served.
+///
+/// # Bound
+/// Of each other task at most as many sections on a home as the job has requests there; jobs of a home are delayed by all sections
+/// that execute on it.
+///
+/// # Reference
+/// B. Brandenburg, "Improved analysis and evaluation of real-time semaphore protocols for P-FP scheduling", RTAS 2013.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub struct Dflp<const TASKS: usize = DEFAULT_TASKS, const RESOURCES: usize = DEFAULT_RESOURCES> {
+    distributed: Distributed<TASKS, RESOURCES>,
+}
+
+impl<const TASKS: usize, const RESOURCES: usize> Dflp<TASKS, RESOURCES> {
+    /// All resources free; `tasks[t]` is the base priority and the processor of task `t`, `homes[r]` the home of resource `r`. What lies beyond is
+    /// refused.
+    #[must_use]
+    pub fn new(tasks: &[(Priority, CpuId)], homes: &[CpuId]) -> Self {
+        let homes = homes.iter().map(|&home| (home, Priority::MIN));
+        Self { distributed: Distributed::new(tasks, homes, Order::Arrival(Slots::new())) }
+    }
+
+    /// The owner of a resource.
+    #[must_use]
+    pub fn owner(&self, resource: ResourceId) -> Option<TaskId> {
+        self.distributed.owner(resource)
+    }
+
+    /// For the exhaustive walk: states that differ only in epochs and in gaps between levels are one.
+    #[cfg(test)]
+    pub(crate) fn forget_epochs(&mut self) {
+        self.distributed.forget_epochs();
+    }
+}
+
+impl<const TASKS: usize, const RESOURCES: usize> Machine for Dflp<TASKS, RESOURCES> {
+    fn request(&mut self, task: TaskId, resource: ResourceId, act: &mut dyn FnMut(Action)) -> Result<(), Refusal> {
+        self.distributed.request(task, resource, act)
+    }
+
+    fn release(&mut self, task: TaskId, resource: ResourceId, act: &mut dyn FnMut(Action)) -> Result<(), Refusal> {
+        self.distributed.release(task, resource, act)
+    }
+
+    fn woken(&mut self, task: TaskId, act: &mut dyn FnMut(Action)) -> Result<(), Refusal> {
+        self.distributed.woken(task, act)
+    }
+
+    fn cancel(&mut self, task: TaskId, act: &mut dyn FnMut(Action)) -> Result<(), Refusal> {
+        self.distributed.cancel(task, act)
+    }
+
+    fn set_base(&mut self, task: TaskId, base: Priority, act: &mut dyn FnMut(Action)) -> Result<(), Refusal> {
+        self.distributed.set_base(task, base, act)
+    }
+}

@@ -1,0 +1,165 @@
+//! What `dpcp` and `dflp` share: sections execute on the home processor of their resource, above all jobs there.
+//!
+//! ```text
+//!   task      request                        woken, at home                                release
+//!   idle      boosted, sent home: on its way -                                             refused
+//!   on way    refused                        ceiling; free: -> task, grant; else: wait     refused
+//!   holds     refused                        refused                                       first waiter w: -> w, grant w, wake w; sent back, falls
+//! ```
+//!
+//! A task that is at home already takes the resource at once. Tasks of a home that do not suspend inside their sections never find it taken: they execute
+//! one after the other there. Where a resource is taken all the same, they wait for it in order.
+
+use crate::single::{Single, Stand};
+use crate::slots::Slots;
+use crate::{Action, Refusal};
+use lockwright_model::{CpuId, Priority, ResourceId, TaskId};
+
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub(crate) struct Distributed<const TASKS: usize, const RESOURCES: usize> {
+    single: Single<TASKS, RESOURCES>,
+    /// By resource: its home, and what its holder rises to.
+    homes: [(CpuId, Priority); RESOURCES],
+    order: Order<TASKS>,
+}
+
+/// Who goes first at home.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub(crate) enum Order<const TASKS: usize> {
+    /// The most urgent; its section executes at the ceiling.
+    Priority,
+    /// Who asked first.
+    Arrival(Slots<TASKS>),
+}
+
+impl<const TASKS: usize, const RESOURCES: usize> Distributed<TASKS, RESOURCES> {
+    pub(crate) fn new(
+        tasks: &[(Priority, CpuId)],
+        homes: impl Iterator<Item = (CpuId, Priority)>,
+        order: Order<TASKS>,
+    ) -> Self {
+        let mut all = [(CpuId(0), Priority::MIN); RESOURCES];
+        let mut count = 0;
+        for (slot, home) in all.iter_mut().zip(homes) {
+            *slot = home;
+            count += 1;
+        }
+        Self { single: Single::new(tasks, count), homes: all, order }
+    }
+
+    pub(crate) fn owner(&self, resource: ResourceId) -> Option<TaskId> {
+        self.single.owner(resource)
+    }
+
+    /// What counts for a task now.
+    fn settle(&mut self, task: TaskId, act: &mut dyn FnMut(Action)) {
+        let base = self.single.base(task);
+        let priority = match (&self.order, self.single.stand(task)) {
+            (_, Stand::Idle) => base,
+            (Order::Arrival(slots), _) => slots.priority(task).unwrap_or(base),
+            (Order::Priority, Stand::Sent(_)) => base.boosted(),
+            (Order::Priority, Stand::Waits(resource) | Stand::Holds(resource)) => {
+                base.boosted().max(self.homes[resource.index()].1)
+            }
+        };
+        self.single.tell(task, priority, act);
+    }
+
+    pub(crate) fn request(
+        &mut self,
+        task: TaskId,
+        resource: ResourceId,
+        act: &mut dyn FnMut(Action),
+    ) -> Result<(), Refusal> {
+        self.single.may_ask(task, resource)?;
+        let home = self.homes[resource.index()].0;
+        self.single.send_off(task, resource);
+        if let Order::Arrival(slots) = &mut self.order
+            && slots.take(task, home)
+        {
+            self.single.tasks().filter(|&other| other != task).for_each(|other| self.settle(other, act));
+        }
+        if self.single.cpu(task) == home {
+            self.arrive(task, resource, act);
+        } else {
+            self.settle(task, act);
+            self.single.send(task, home, act);
+        }
+        Ok(())
+    }
+
+    pub(crate) fn woken(&mut self, task: TaskId, act: &mut dyn FnMut(Action)) -> Result<(), Refusal> {
+        self.single.known(task)?;
+        let Stand::Sent(resource) = self.single.stand(task) else { return Err(Refusal::NotWaiting) };
+        self.arrive(task, resource, act);
+        Ok(())
+    }
+
+    /// The task executes at home.
+    fn arrive(&mut self, task: TaskId, resource: ResourceId, act: &mut dyn FnMut(Action)) {
+        let key = match self.order {
+            Order::Priority => self.single.base(task),
+            Order::Arrival(_) => Priority::MIN,
+        };
+        let owns = self.single.enter(task, resource, key);
+        self.settle(task, act);
+        act(if owns { Action::Grant { task, resource } } else { Action::Block { task, resource } });
+    }
+
+    pub(crate) fn release(
+        &mut self,
+        task: TaskId,
+        resource: ResourceId,
+        act: &mut dyn FnMut(Action),
+    ) -> Result<(), Refusal> {
+        if let Some(next) = self.single.exit(task, resource)? {
+            act(Action::Grant { task: next, resource });
+            act(Action::Wake { task: next });
+        }
+        self.go_back(task, act);
+        Ok(())
+    }
+
+    pub(crate) fn cancel(&mut self, task: TaskId, act: &mut dyn FnMut(Action)) -> Result<(), Refusal> {
+        if let Stand::Waits(_) = self.single.give_up(task)? {
+            act(Action::Wake { task });
+        }
+        self.go_back(task, act);
+        Ok(())
+    }
+
+    /// First back, then down: at its base priority the task might not execute at home for long.
+    fn go_back(&mut self, task: TaskId, act: &mut dyn FnMut(Action)) {
+        if let Order::Arrival(slots) = &mut self.order {
+            slots.give(task);
+        }
+        self.single.send(task, self.single.own_cpu(task), act);
+        self.settle(task, act);
+    }
+
+    pub(crate) fn set_base(
+        &mut self,
+        task: TaskId,
+        base: Priority,
+        act: &mut dyn FnMut(Action),
+    ) -> Result<(), Refusal> {
+        self.single.set_base(task, base)?;
+        if self.order == Order::Priority {
+            self.single.reorder(task, base);
+        }
+        self.settle(task, act);
+        Ok(())
+    }
+
+    /// For the exhaustive walk: states that differ only in epochs and in gaps between levels are one.
+    #[cfg(test)]
+    pub(crate) fn forget_epochs(&mut self) {
+        if let Order::Arrival(slots) = &mut self.order {
+            slots.forget_gaps();
+        }
+        for task in self.single.tasks() {
+            self.settle(task, &mut |_| ());
+        }
+        self.single.forget_epochs();
+    }
+}

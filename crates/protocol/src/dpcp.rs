@@ -1,0 +1,65 @@
+//! `dpcp`: the distributed priority ceiling protocol: sections execute on the home processor of their resource.
+//!
+//! A job that asks goes to the home of the resource, with its base priority in the boosted band, and when it executes there
+//! rises to the ceiling: the highest boosted priority of any user. Then it goes back.
+
+use crate::distributed::{Distributed, Order};
+use crate::{Action, DEFAULT_RESOURCES, DEFAULT_TASKS, Machine, Refusal};
+use lockwright_model::{CpuId, Priority, ResourceId, TaskId};
+
+/// Mutexes whose sections execute on a processor of the resource's own.
+///
+/// # Bound
+/// A request waits for one section of a less urgent task on the same home, and for those of more urgent ones there; jobs of a home
+/// are delayed by all sections that execute on it.
+///
+/// # Reference
+/// R. Rajkumar, L. Sha, J. P. Lehoczky, "Real-time synchronization protocols for multiprocessors", RTSS 1988.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub struct Dpcp<const TASKS: usize = DEFAULT_TASKS, const RESOURCES: usize = DEFAULT_RESOURCES> {
+    distributed: Distributed<TASKS, RESOURCES>,
+}
+
+impl<const TASKS: usize, const RESOURCES: usize> Dpcp<TASKS, RESOURCES> {
+    /// All resources free; `tasks[t]` is the base priority and the processor of task `t`, `homes[r]` the home of resource `r` and the highest
+    /// base priority of its users. What lies beyond is refused.
+    #[must_use]
+    pub fn new(tasks: &[(Priority, CpuId)], homes: &[(CpuId, Priority)]) -> Self {
+        let homes = homes.iter().map(|&(home, highest)| (home, highest.boosted()));
+        Self { distributed: Distributed::new(tasks, homes, Order::Priority) }
+    }
+
+    /// The owner of a resource.
+    #[must_use]
+    pub fn owner(&self, resource: ResourceId) -> Option<TaskId> {
+        self.distributed.owner(resource)
+    }
+
+    /// For the exhaustive walk: states that differ only in epochs are one.
+    #[cfg(test)]
+    pub(crate) fn forget_epochs(&mut self) {
+        self.distributed.forget_epochs();
+    }
+}
+
+impl<const TASKS: usize, const RESOURCES: usize> Machine for Dpcp<TASKS, RESOURCES> {
+    fn request(&mut self, task: TaskId, resource: ResourceId, act: &mut dyn FnMut(Action)) -> Result<(), Refusal> {
+        self.distributed.request(task, resource, act)
+    }
+
+    fn release(&mut self, task: TaskId, resource: ResourceId, act: &mut dyn FnMut(Action)) -> Result<(), Refusal> {
+        self.distributed.release(task, resource, act)
+    }
+
+    fn woken(&mut self, task: TaskId, act: &mut dyn FnMut(Action)) -> Result<(), Refusal> {
+        self.distributed.woken(task, act)
+    }
+
+    fn cancel(&mut self, task: TaskId, act: &mut dyn FnMut(Action)) -> Result<(), Refusal> {
+        self.distributed.cancel(task, act)
+    }
+
+    fn set_base(&mut self, task: TaskId, base: Priority, act: &mut dyn FnMut(Action)) -> Result<(), Refusal> {
+        self.distributed.set_base(task, base, act)
+    }
+}

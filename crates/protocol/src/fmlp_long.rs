@@ -1,0 +1,102 @@
+//! `fmlp_long`: first come, first served, and the owner is as urgent as the most urgent task that waits.
+//!
+//! ```text
+//!   request   free: -> task, grant;  else: queue, owner inherits, wait
+//!   release   first waiter w: -> w, w inherits from the rest, grant w, wake w;  else: -> none;  fall
+//! ```
+
+use crate::single::{Single, Stand};
+use crate::{Action, DEFAULT_RESOURCES, DEFAULT_TASKS, Machine, Refusal};
+use lockwright_model::{CpuId, Priority, ResourceId, TaskId};
+
+/// Mutexes for long sections.
+///
+/// # Bound
+/// One section of each other user, each delayed by all that is as urgent on its processor as the one that waits. That is much, across
+/// processors, where inherited priorities say little: `fmlp_plus` bounds more.
+///
+/// # Reference
+/// A. Block, H. Leontyev, B. Brandenburg, J. Anderson, "A flexible real-time locking protocol for multiprocessors", RTCSA 2007; the
+/// owner's priority is that of RTEMS' form.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub struct FmlpLong<const TASKS: usize = DEFAULT_TASKS, const RESOURCES: usize = DEFAULT_RESOURCES> {
+    single: Single<TASKS, RESOURCES>,
+}
+
+impl<const TASKS: usize, const RESOURCES: usize> FmlpLong<TASKS, RESOURCES> {
+    /// All of so many resources free; `tasks[t]` is the base priority and the processor of task `t`. What lies beyond is refused.
+    #[must_use]
+    pub fn new(tasks: &[(Priority, CpuId)], resources: usize) -> Self {
+        Self { single: Single::new(tasks, resources) }
+    }
+
+    /// The owner of a resource.
+    #[must_use]
+    pub fn owner(&self, resource: ResourceId) -> Option<TaskId> {
+        self.single.owner(resource)
+    }
+
+    /// What counts for a task now: nobody that waits inherits, for requests are not nested.
+    ///
+    /// BOUND: a step a task.
+    fn settle(&mut self, task: TaskId, act: &mut dyn FnMut(Action)) {
+        let mut priority = self.single.base(task);
+        if let Stand::Holds(held) = self.single.stand(task) {
+            let waiters = self.single.tasks().filter(|&other| self.single.stand(other) == Stand::Waits(held));
+            priority = waiters.map(|waiter| self.single.base(waiter)).fold(priority, Priority::max);
+        }
+        self.single.tell(task, priority, act);
+    }
+
+    /// For the exhaustive walk: states that differ only in epochs are one.
+    #[cfg(test)]
+    pub(crate) fn forget_epochs(&mut self) {
+        self.single.forget_epochs();
+    }
+}
+
+impl<const TASKS: usize, const RESOURCES: usize> Machine for FmlpLong<TASKS, RESOURCES> {
+    fn request(&mut self, task: TaskId, resource: ResourceId, act: &mut dyn FnMut(Action)) -> Result<(), Refusal> {
+        self.single.may_ask(task, resource)?;
+        if self.single.enter(task, resource, Priority::MIN) {
+            act(Action::Grant { task, resource });
+        } else {
+            if let Some(owner) = self.single.owner(resource) {
+                self.settle(owner, act);
+            }
+            act(Action::Block { task, resource });
+        }
+        Ok(())
+    }
+
+    fn release(&mut self, task: TaskId, resource: ResourceId, act: &mut dyn FnMut(Action)) -> Result<(), Refusal> {
+        if let Some(next) = self.single.exit(task, resource)? {
+            self.settle(next, act);
+            act(Action::Grant { task: next, resource });
+            act(Action::Wake { task: next });
+        }
+        self.settle(task, act);
+        Ok(())
+    }
+
+    fn cancel(&mut self, task: TaskId, act: &mut dyn FnMut(Action)) -> Result<(), Refusal> {
+        if let Stand::Waits(resource) = self.single.give_up(task)?
+            && let Some(owner) = self.single.owner(resource)
+        {
+            self.settle(owner, act);
+        }
+        act(Action::Wake { task });
+        Ok(())
+    }
+
+    fn set_base(&mut self, task: TaskId, base: Priority, act: &mut dyn FnMut(Action)) -> Result<(), Refusal> {
+        self.single.set_base(task, base)?;
+        self.settle(task, act);
+        if let Stand::Waits(resource) = self.single.stand(task)
+            && let Some(owner) = self.single.owner(resource)
+        {
+            self.settle(owner, act);
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,98 @@
+//! `fmlp_plus`: first come, first served, and whoever holds is boosted in the order of the requests.
+//!
+//! ```text
+//!   request   boosted below all earlier requests of the processor; free: -> task, grant;  else: queue, wait
+//!   release   first waiter w: -> w, grant w, wake w;  else: -> none;  fall
+//! ```
+
+use crate::single::{Single, Stand};
+use crate::slots::Slots;
+use crate::{Action, DEFAULT_RESOURCES, DEFAULT_TASKS, Machine, Refusal};
+use lockwright_model::{CpuId, Priority, ResourceId, TaskId};
+
+/// Mutexes for long sections, under partitioned scheduling.
+///
+/// # Bound
+/// Of each other task at most as many sections as it has chances to get before the job, wherever the requests went; see
+/// `lockwright_analysis::multiprocessor::fmlp`. Nobody is passed by a later request, neither in a queue nor on a processor.
+///
+/// # Reference
+/// B. Brandenburg, "Scheduling and Locking in Multiprocessor Real-Time Operating Systems", dissertation, 2011, chapter 6.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub struct FmlpPlus<const TASKS: usize = DEFAULT_TASKS, const RESOURCES: usize = DEFAULT_RESOURCES> {
+    single: Single<TASKS, RESOURCES>,
+    slots: Slots<TASKS>,
+}
+
+impl<const TASKS: usize, const RESOURCES: usize> FmlpPlus<TASKS, RESOURCES> {
+    /// All of so many resources free; `tasks[t]` is the base priority and the processor of task `t`. What lies beyond is refused.
+    #[must_use]
+    pub fn new(tasks: &[(Priority, CpuId)], resources: usize) -> Self {
+        Self { single: Single::new(tasks, resources), slots: Slots::new() }
+    }
+
+    /// The owner of a resource.
+    #[must_use]
+    pub fn owner(&self, resource: ResourceId) -> Option<TaskId> {
+        self.single.owner(resource)
+    }
+
+    /// What counts for a task now.
+    fn settle(&mut self, task: TaskId, act: &mut dyn FnMut(Action)) {
+        let priority = self.slots.priority(task).unwrap_or(self.single.base(task));
+        self.single.tell(task, priority, act);
+    }
+
+    /// For the exhaustive walk: states that differ only in epochs and in gaps between levels are one.
+    #[cfg(test)]
+    pub(crate) fn forget_epochs(&mut self) {
+        self.single.forget_epochs();
+        self.slots.forget_gaps();
+        for task in self.single.tasks() {
+            self.settle(task, &mut |_| ());
+        }
+        self.single.forget_epochs();
+    }
+}
+
+impl<const TASKS: usize, const RESOURCES: usize> Machine for FmlpPlus<TASKS, RESOURCES> {
+    fn request(&mut self, task: TaskId, resource: ResourceId, act: &mut dyn FnMut(Action)) -> Result<(), Refusal> {
+        self.single.may_ask(task, resource)?;
+        if self.slots.take(task, self.single.own_cpu(task)) {
+            self.single.tasks().filter(|&other| other != task).for_each(|other| self.settle(other, act));
+        }
+        self.settle(task, act);
+        act(if self.single.enter(task, resource, Priority::MIN) {
+            Action::Grant { task, resource }
+        } else {
+            Action::Block { task, resource }
+        });
+        Ok(())
+    }
+
+    fn release(&mut self, task: TaskId, resource: ResourceId, act: &mut dyn FnMut(Action)) -> Result<(), Refusal> {
+        if let Some(next) = self.single.exit(task, resource)? {
+            act(Action::Grant { task: next, resource });
+            act(Action::Wake { task: next });
+        }
+        self.slots.give(task);
+        self.settle(task, act);
+        Ok(())
+    }
+
+    fn cancel(&mut self, task: TaskId, act: &mut dyn FnMut(Action)) -> Result<(), Refusal> {
+        self.single.give_up(task)?;
+        self.slots.give(task);
+        act(Action::Wake { task });
+        self.settle(task, act);
+        Ok(())
+    }
+
+    fn set_base(&mut self, task: TaskId, base: Priority, act: &mut dyn FnMut(Action)) -> Result<(), Refusal> {
+        self.single.set_base(task, base)?;
+        if self.single.stand(task) == Stand::Idle {
+            self.settle(task, act);
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,140 @@
+//! `mpcp_vs`: `mpcp` with virtual spinning. A job that waits counts as if it executed: of its processor's tasks, no less urgent one begins a request before it is
+//! done.
+//!
+//! ```text
+//!   request   a task of the processor that is at least as urgent has a request: wait for its end
+//!             else as mpcp: rise to the ceiling; free: -> task, grant;  else: queue by priority, wait
+//!   release   first waiter w: -> w, grant w, wake w; who waits for the end of this request is woken; fall
+//!   woken     as request: it executes again, at its base priority
+//! ```
+
+use crate::single::{Single, Stand};
+use crate::{Action, DEFAULT_RESOURCES, DEFAULT_TASKS, Machine, Refusal};
+use lockwright_model::{CpuId, MpcpCeiling, Priority, ResourceId, TaskId};
+
+/// Mutexes shared across processors, which suspend as if they spun.
+///
+/// # Bound
+/// One request waits as under [`Mpcp`](crate::Mpcp); but a job is delayed by each less urgent task of its processor at most once, not at every resumption.
+///
+/// # Reference
+/// K. Lakshmanan, D. de Niz, R. Rajkumar, "Coordinated task scheduling, allocation and synchronization on multiprocessors", RTSS 2009.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub struct MpcpVs<const TASKS: usize = DEFAULT_TASKS, const RESOURCES: usize = DEFAULT_RESOURCES> {
+    single: Single<TASKS, RESOURCES>,
+    ceilings: [Option<MpcpCeiling>; RESOURCES],
+    /// Woken, and not heard of since.
+    awake: [bool; TASKS],
+}
+
+impl<const TASKS: usize, const RESOURCES: usize> MpcpVs<TASKS, RESOURCES> {
+    /// All resources free; `tasks[t]` is the base priority and the processor of task `t`, `ceilings[r]` the
+    /// ceilings of resource `r`. What lies beyond is refused.
+    #[must_use]
+    pub fn new(tasks: &[(Priority, CpuId)], ceilings: &[MpcpCeiling]) -> Self {
+        let mut all = [None; RESOURCES];
+        for (slot, &ceiling) in all.iter_mut().zip(ceilings) {
+            *slot = Some(ceiling);
+        }
+        Self { single: Single::new(tasks, ceilings.len()), ceilings: all, awake: [false; TASKS] }
+    }
+
+    /// The owner of a resource.
+    #[must_use]
+    pub fn owner(&self, resource: ResourceId) -> Option<TaskId> {
+        self.single.owner(resource)
+    }
+
+    /// Whether no task of the processor that is at least as urgent has a request.
+    fn may_go_on(&self, task: TaskId) -> bool {
+        let (cpu, base) = (self.single.own_cpu(task), self.single.base(task));
+        !self.single.tasks().any(|other| {
+            let asked = matches!(self.single.stand(other), Stand::Waits(_) | Stand::Holds(_));
+            asked && other != task && self.single.own_cpu(other) == cpu && self.single.base(other) >= base
+        })
+    }
+
+    /// The task executes, and wants the resource.
+    fn try_once(&mut self, task: TaskId, resource: ResourceId, act: &mut dyn FnMut(Action)) {
+        if self.may_go_on(task) {
+            let owns = self.single.enter(task, resource, self.single.base(task));
+            self.settle(task, act);
+            act(if owns { Action::Grant { task, resource } } else { Action::Block { task, resource } });
+        } else {
+            self.single.send_off(task, resource);
+            act(Action::Block { task, resource });
+        }
+    }
+
+    /// What counts for a task now.
+    fn settle(&mut self, task: TaskId, act: &mut dyn FnMut(Action)) {
+        let mut priority = self.single.base(task);
+        if let Stand::Waits(resource) | Stand::Holds(resource) = self.single.stand(task)
+            && let Some(ceiling) = self.ceilings[resource.index()]
+        {
+            priority = ceiling.on(self.single.own_cpu(task)).max(priority);
+        }
+        self.single.tell(task, priority, act);
+    }
+
+    /// Wakes those that may begin now: they do when they execute, not before.
+    ///
+    /// BOUND: a step for each pair of tasks.
+    fn wake(&mut self, act: &mut dyn FnMut(Action)) {
+        for task in self.single.tasks() {
+            let is_held_back = matches!(self.single.stand(task), Stand::Sent(_)) && !self.awake[task.index()];
+            if is_held_back && self.may_go_on(task) {
+                self.awake[task.index()] = true;
+                act(Action::Wake { task });
+            }
+        }
+    }
+
+    /// For the exhaustive walk: states that differ only in epochs are one.
+    #[cfg(test)]
+    pub(crate) fn forget_epochs(&mut self) {
+        self.single.forget_epochs();
+    }
+}
+
+impl<const TASKS: usize, const RESOURCES: usize> Machine for MpcpVs<TASKS, RESOURCES> {
+    fn request(&mut self, task: TaskId, resource: ResourceId, act: &mut dyn FnMut(Action)) -> Result<(), Refusal> {
+        self.single.may_ask(task, resource)?;
+        self.try_once(task, resource, act);
+        Ok(())
+    }
+
+    fn release(&mut self, task: TaskId, resource: ResourceId, act: &mut dyn FnMut(Action)) -> Result<(), Refusal> {
+        if let Some(next) = self.single.exit(task, resource)? {
+            act(Action::Grant { task: next, resource });
+            act(Action::Wake { task: next });
+        }
+        self.wake(act);
+        self.settle(task, act);
+        Ok(())
+    }
+
+    fn woken(&mut self, task: TaskId, act: &mut dyn FnMut(Action)) -> Result<(), Refusal> {
+        let Stand::Sent(resource) = self.single.stand_known(task)? else { return Err(Refusal::NotWaiting) };
+        self.awake[task.index()] = false;
+        self.try_once(task, resource, act);
+        Ok(())
+    }
+
+    fn cancel(&mut self, task: TaskId, act: &mut dyn FnMut(Action)) -> Result<(), Refusal> {
+        self.single.give_up(task)?;
+        self.awake[task.index()] = false;
+        self.wake(act);
+        act(Action::Wake { task });
+        self.settle(task, act);
+        Ok(())
+    }
+
+    fn set_base(&mut self, task: TaskId, base: Priority, act: &mut dyn FnMut(Action)) -> Result<(), Refusal> {
+        self.single.set_base(task, base)?;
+        self.single.reorder(task, base);
+        self.wake(act);
+        self.settle(task, act);
+        Ok(())
+    }
+}

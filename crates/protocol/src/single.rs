@@ -1,0 +1,215 @@
+//! What the protocols without nested requests share: who owns what, who waits in which order, and what each task was told last.
+//!
+//! ```text
+//!   task      enter                          exit                      give_up
+//!   Idle      free: Holds;  else: Waits      -                         -
+//!   Sent      the same                       -                         -> Idle
+//!   Waits     -                              -                         -> Idle
+//!   Holds     -                              Idle;  first waiter: Holds
+//! ```
+
+use crate::queue::{Links, WaitQueue};
+use crate::{Action, Refusal};
+use lockwright_model::{CpuId, Priority, ResourceId, TaskId};
+
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub(crate) struct Single<const TASKS: usize, const RESOURCES: usize> {
+    owners: [Option<TaskId>; RESOURCES],
+    queues: [WaitQueue; RESOURCES],
+    links: Links<TaskId, TASKS>,
+    tasks: [TaskState; TASKS],
+    /// Tasks and resources that exist; others are refused.
+    counts: (usize, usize),
+}
+
+/// Where a task stands with its one request.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub(crate) enum Stand {
+    /// No request.
+    Idle,
+    /// It has asked, and does not wait in the queue yet.
+    Sent(ResourceId),
+    Waits(ResourceId),
+    Holds(ResourceId),
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+struct TaskState {
+    base: Priority,
+    told: Priority,
+    own_cpu: CpuId,
+    cpu: CpuId,
+    epoch: u32,
+    stand: Stand,
+}
+
+impl<const TASKS: usize, const RESOURCES: usize> Single<TASKS, RESOURCES> {
+    /// What is beyond the capacity does not exist.
+    pub(crate) fn new(tasks: &[(Priority, CpuId)], resources: usize) -> Self {
+        let idle = |(base, cpu)| TaskState { base, told: base, own_cpu: cpu, cpu, epoch: 0, stand: Stand::Idle };
+        let mut all = [idle((Priority::MIN, CpuId(0))); TASKS];
+        for (state, &task) in all.iter_mut().zip(tasks) {
+            *state = idle(task);
+        }
+        Self {
+            owners: [None; RESOURCES],
+            queues: [WaitQueue::EMPTY; RESOURCES],
+            links: Links::new(),
+            tasks: all,
+            counts: (tasks.len().min(TASKS), resources.min(RESOURCES)),
+        }
+    }
+
+    pub(crate) fn owner(&self, resource: ResourceId) -> Option<TaskId> {
+        *self.owners.get(resource.index())?
+    }
+
+    /// What the task was told last.
+    pub(crate) fn effective(&self, task: TaskId) -> Priority {
+        self.tasks.get(task.index()).map_or(Priority::MIN, |task| task.told)
+    }
+
+    pub(crate) fn base(&self, task: TaskId) -> Priority {
+        self.tasks[task.index()].base
+    }
+
+    /// Of a task that does not exist, any.
+    pub(crate) fn own_cpu(&self, task: TaskId) -> CpuId {
+        self.tasks.get(task.index()).map_or(CpuId(0), |task| task.own_cpu)
+    }
+
+    /// Where the task was sent last.
+    pub(crate) fn cpu(&self, task: TaskId) -> CpuId {
+        self.tasks[task.index()].cpu
+    }
+
+    pub(crate) fn stand(&self, task: TaskId) -> Stand {
+        self.tasks[task.index()].stand
+    }
+
+    pub(crate) fn tasks(&self) -> impl Iterator<Item = TaskId> + Clone + use<TASKS, RESOURCES> {
+        (0..self.counts.0).map(TaskId::new)
+    }
+
+    pub(crate) fn resources(&self) -> impl Iterator<Item = ResourceId> + Clone + use<TASKS, RESOURCES> {
+        (0..self.counts.1).map(ResourceId::new)
+    }
+
+    /// Who waits for the resource, in the order in which they will get it.
+    pub(crate) fn waiters(&self, resource: ResourceId) -> impl Iterator<Item = TaskId> {
+        self.queues[resource.index()].iter(&self.links)
+    }
+
+    /// As [`Single::stand`], of a task that may not exist.
+    pub(crate) fn stand_known(&self, task: TaskId) -> Result<Stand, Refusal> {
+        self.known(task).map(|()| self.stand(task))
+    }
+
+    pub(crate) fn known(&self, task: TaskId) -> Result<(), Refusal> {
+        if task.index() < self.counts.0 { Ok(()) } else { Err(Refusal::UnknownTask) }
+    }
+
+    /// Whether the task may ask for the resource.
+    pub(crate) fn may_ask(&self, task: TaskId, resource: ResourceId) -> Result<(), Refusal> {
+        self.known(task)?;
+        if resource.index() >= self.counts.1 {
+            return Err(Refusal::UnknownResource);
+        }
+        match self.stand(task) {
+            Stand::Idle => Ok(()),
+            Stand::Holds(held) if held == resource => Err(Refusal::AlreadyHeld),
+            Stand::Holds(_) => Err(Refusal::Nested),
+            Stand::Sent(_) | Stand::Waits(_) => Err(Refusal::Waiting),
+        }
+    }
+
+    /// The task has asked, and does not wait in the queue yet.
+    pub(crate) fn send_off(&mut self, task: TaskId, resource: ResourceId) {
+        self.tasks[task.index()].stand = Stand::Sent(resource);
+    }
+
+    /// The task takes the resource, or waits for it behind all of at least its `key`. Says whether it owns it.
+    pub(crate) fn enter(&mut self, task: TaskId, resource: ResourceId, key: Priority) -> bool {
+        let owner = &mut self.owners[resource.index()];
+        let is_free = owner.is_none();
+        if is_free {
+            *owner = Some(task);
+        } else {
+            self.queues[resource.index()].insert(&mut self.links, task, key);
+        }
+        self.tasks[task.index()].stand = if is_free { Stand::Holds(resource) } else { Stand::Waits(resource) };
+        is_free
+    }
+
+    /// The task gives the resource back. Says who owns it now.
+    pub(crate) fn exit(&mut self, task: TaskId, resource: ResourceId) -> Result<Option<TaskId>, Refusal> {
+        self.known(task)?;
+        if resource.index() >= self.counts.1 {
+            return Err(Refusal::UnknownResource);
+        }
+        if self.stand(task) != Stand::Holds(resource) {
+            return Err(Refusal::NotHeld);
+        }
+        self.tasks[task.index()].stand = Stand::Idle;
+        let next = self.queues[resource.index()].pop(&mut self.links);
+        self.owners[resource.index()] = next;
+        if let Some(next) = next {
+            self.tasks[next.index()].stand = Stand::Holds(resource);
+        }
+        Ok(next)
+    }
+
+    /// The task does not want any more what it asked for and does not hold. Says where it stood.
+    pub(crate) fn give_up(&mut self, task: TaskId) -> Result<Stand, Refusal> {
+        self.known(task)?;
+        let stand = self.stand(task);
+        match stand {
+            Stand::Idle | Stand::Holds(_) => return Err(Refusal::NotWaiting),
+            Stand::Sent(_) => {}
+            Stand::Waits(resource) => {
+                self.queues[resource.index()].remove(&mut self.links, task);
+            }
+        }
+        self.tasks[task.index()].stand = Stand::Idle;
+        Ok(stand)
+    }
+
+    pub(crate) fn set_base(&mut self, task: TaskId, base: Priority) -> Result<(), Refusal> {
+        self.known(task)?;
+        self.tasks[task.index()].base = base;
+        Ok(())
+    }
+
+    /// The task's place among those that wait follows a new key.
+    pub(crate) fn reorder(&mut self, task: TaskId, key: Priority) {
+        if let Stand::Waits(resource) = self.stand(task) {
+            self.queues[resource.index()].reorder(&mut self.links, task, key);
+        }
+    }
+
+    /// Tells a task its priority, where it is another than before.
+    pub(crate) fn tell(&mut self, task: TaskId, priority: Priority, act: &mut dyn FnMut(Action)) {
+        let state = &mut self.tasks[task.index()];
+        if state.told != priority {
+            state.told = priority;
+            state.epoch = state.epoch.wrapping_add(1);
+            act(Action::SetPriority { task, priority, epoch: state.epoch });
+        }
+    }
+
+    /// Tells a task where to execute, where that is elsewhere than before.
+    pub(crate) fn send(&mut self, task: TaskId, cpu: CpuId, act: &mut dyn FnMut(Action)) {
+        let state = &mut self.tasks[task.index()];
+        if state.cpu != cpu {
+            state.cpu = cpu;
+            state.epoch = state.epoch.wrapping_add(1);
+            act(Action::Migrate { task, cpu, epoch: state.epoch });
+        }
+    }
+
+    /// For the exhaustive walk: states that differ only in epochs are one.
+    #[cfg(test)]
+    pub(crate) fn forget_epochs(&mut self) {
+        self.tasks.iter_mut().for_each(|task| task.epoch = 0);
+    }
+}

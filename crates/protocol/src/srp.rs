@@ -1,0 +1,238 @@
+//! `srp`: the stack resource policy, for the resources of one processor: a job starts only above the ceilings of what others hold, and then never waits.
+//!
+//! ```text
+//!   arrive    more urgent than the ceilings of all that others of the processor hold: it starts;  else: held
+//!   request   -> task, grant
+//!   release   -> none; those held that are above the ceilings now are woken
+//! ```
+//!
+//! Priorities do not change. A job that suspends by itself may make another find a resource taken: that one waits, the most urgent first. A change of base
+//! priority takes effect with the next job.
+
+use crate::cycle::waits_for_itself;
+use crate::queue::{Links, WaitQueue};
+use crate::{Action, DEFAULT_RESOURCES, DEFAULT_TASKS, Machine, Refusal};
+use lockwright_model::{CpuId, MAX_NESTING, Priority, ResourceId, TaskId};
+
+/// Resources of jobs that share a stack: who has started never waits.
+///
+/// # Bound
+/// On one processor, with jobs that do not suspend, a job is delayed by at most one section of a less urgent task, before it starts.
+///
+/// # Reference
+/// T. P. Baker, "Stack-based scheduling of realtime processes", Real-Time Systems 3(1), 1991.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub struct Srp<const TASKS: usize = DEFAULT_TASKS, const RESOURCES: usize = DEFAULT_RESOURCES> {
+    owners: [Option<TaskId>; RESOURCES],
+    ceilings: [Priority; RESOURCES],
+    queues: [WaitQueue; RESOURCES],
+    links: Links<TaskId, TASKS>,
+    tasks: [TaskState; TASKS],
+    counts: (usize, usize),
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+struct TaskState {
+    /// With the next job.
+    base: Priority,
+    /// The preemption level, and what it was told.
+    level: Priority,
+    cpu: CpuId,
+    epoch: u32,
+    job: Job,
+    held: u8,
+    waits_for: Option<ResourceId>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+enum Job {
+    None,
+    /// Released, and not started.
+    Held,
+    Started,
+}
+
+impl<const TASKS: usize, const RESOURCES: usize> Srp<TASKS, RESOURCES> {
+    /// No jobs, and all resources free; `tasks[t]` is the base priority and the processor of task `t`, `ceilings[r]` the ceiling of resource `r`. What
+    /// lies beyond is refused.
+    #[must_use]
+    pub fn new(tasks: &[(Priority, CpuId)], ceilings: &[Priority]) -> Self {
+        let idle =
+            |(base, cpu)| TaskState { base, level: base, cpu, epoch: 0, job: Job::None, held: 0, waits_for: None };
+        let mut all = [idle((Priority::MIN, CpuId(0))); TASKS];
+        for (state, &task) in all.iter_mut().zip(tasks) {
+            *state = idle(task);
+        }
+        let mut all_ceilings = [Priority::MIN; RESOURCES];
+        for (slot, &ceiling) in all_ceilings.iter_mut().zip(ceilings) {
+            *slot = ceiling;
+        }
+        Self {
+            owners: [None; RESOURCES],
+            ceilings: all_ceilings,
+            queues: [WaitQueue::EMPTY; RESOURCES],
+            links: Links::new(),
+            tasks: all,
+            counts: (tasks.len().min(TASKS), ceilings.len().min(RESOURCES)),
+        }
+    }
+
+    /// The owner of a resource.
+    #[must_use]
+    pub fn owner(&self, resource: ResourceId) -> Option<TaskId> {
+        *self.owners.get(resource.index())?
+    }
+
+    fn known(&self, task: TaskId) -> Result<TaskState, Refusal> {
+        self.tasks[..self.counts.0].get(task.index()).copied().ok_or(Refusal::UnknownTask)
+    }
+
+    /// Whether a job of the task may start now.
+    fn may_start(&self, task: TaskId) -> bool {
+        let own = self.tasks[task.index()];
+        let mut owned = self.owners.iter().zip(&self.ceilings);
+        !owned.any(|(owner, &ceiling)| {
+            let other = owner.filter(|&owner| owner != task && self.tasks[owner.index()].cpu == own.cpu);
+            other.is_some() && ceiling >= own.level
+        })
+    }
+
+    /// Lets those start that are above the ceilings.
+    fn start(&mut self, act: &mut dyn FnMut(Action)) {
+        for task in (0..self.counts.0).map(TaskId::new) {
+            if self.tasks[task.index()].job == Job::Held && self.may_start(task) {
+                self.tasks[task.index()].job = Job::Started;
+                act(Action::Wake { task });
+            }
+        }
+    }
+
+    /// Without a job: what was changed takes effect.
+    fn settle(&mut self, task: TaskId, act: &mut dyn FnMut(Action)) {
+        let state = &mut self.tasks[task.index()];
+        if state.job == Job::None && state.level != state.base {
+            state.level = state.base;
+            state.epoch = state.epoch.wrapping_add(1);
+            act(Action::SetPriority { task, priority: state.base, epoch: state.epoch });
+        }
+    }
+
+    /// For the exhaustive walk: states that differ only in epochs are one.
+    #[cfg(test)]
+    pub(crate) fn forget_epochs(&mut self) {
+        self.tasks.iter_mut().for_each(|task| task.epoch = 0);
+    }
+}
+
+impl<const TASKS: usize, const RESOURCES: usize> Machine for Srp<TASKS, RESOURCES> {
+    fn counts_jobs(&self) -> bool {
+        true
+    }
+
+    fn arrive(&mut self, task: TaskId, act: &mut dyn FnMut(Action)) -> Result<(), Refusal> {
+        if self.known(task)?.job != Job::None {
+            return Err(Refusal::Job);
+        }
+        if self.may_start(task) {
+            self.tasks[task.index()].job = Job::Started;
+        } else {
+            self.tasks[task.index()].job = Job::Held;
+            act(Action::Hold { task });
+        }
+        Ok(())
+    }
+
+    fn finish(&mut self, task: TaskId, act: &mut dyn FnMut(Action)) -> Result<(), Refusal> {
+        let state = self.known(task)?;
+        if state.job != Job::Started || state.held > 0 || state.waits_for.is_some() {
+            return Err(Refusal::Job);
+        }
+        self.tasks[task.index()].job = Job::None;
+        self.settle(task, act);
+        Ok(())
+    }
+
+    fn request(&mut self, task: TaskId, resource: ResourceId, act: &mut dyn FnMut(Action)) -> Result<(), Refusal> {
+        let state = self.known(task)?;
+        if resource.index() >= self.counts.1 {
+            return Err(Refusal::UnknownResource);
+        }
+        if state.job != Job::Started {
+            return Err(Refusal::Job);
+        }
+        if state.waits_for.is_some() {
+            return Err(Refusal::Waiting);
+        }
+        if self.owner(resource) == Some(task) {
+            return Err(Refusal::AlreadyHeld);
+        }
+        if usize::from(state.held) == MAX_NESTING {
+            return Err(Refusal::TooDeep);
+        }
+        if state.level > self.ceilings[resource.index()] {
+            return Err(Refusal::AboveCeiling);
+        }
+        if self.owner(resource).is_none() {
+            self.owners[resource.index()] = Some(task);
+            self.tasks[task.index()].held += 1;
+            act(Action::Grant { task, resource });
+            return Ok(());
+        }
+        let waits_for = |task: TaskId| self.tasks[task.index()].waits_for;
+        if waits_for_itself(task, resource, |on| self.owner(on), waits_for) {
+            return Err(Refusal::Deadlock);
+        }
+        self.tasks[task.index()].waits_for = Some(resource);
+        self.queues[resource.index()].insert(&mut self.links, task, state.level);
+        act(Action::Block { task, resource });
+        Ok(())
+    }
+
+    fn release(&mut self, task: TaskId, resource: ResourceId, act: &mut dyn FnMut(Action)) -> Result<(), Refusal> {
+        let state = self.known(task)?;
+        if resource.index() >= self.counts.1 {
+            return Err(Refusal::UnknownResource);
+        }
+        if self.owner(resource) != Some(task) {
+            return Err(Refusal::NotHeld);
+        }
+        if state.waits_for.is_some() {
+            return Err(Refusal::Waiting);
+        }
+        self.tasks[task.index()].held -= 1;
+        let next = self.queues[resource.index()].pop(&mut self.links);
+        self.owners[resource.index()] = next;
+        if let Some(next) = next {
+            let state = &mut self.tasks[next.index()];
+            state.waits_for = None;
+            state.held += 1;
+            act(Action::Grant { task: next, resource });
+            act(Action::Wake { task: next });
+        }
+        self.start(act);
+        Ok(())
+    }
+
+    /// A job that is held gives up starting.
+    fn cancel(&mut self, task: TaskId, act: &mut dyn FnMut(Action)) -> Result<(), Refusal> {
+        let state = self.known(task)?;
+        if let Some(resource) = state.waits_for {
+            self.queues[resource.index()].remove(&mut self.links, task);
+            self.tasks[task.index()].waits_for = None;
+        } else if state.job == Job::Held {
+            self.tasks[task.index()].job = Job::None;
+        } else {
+            return Err(Refusal::NotWaiting);
+        }
+        act(Action::Wake { task });
+        self.settle(task, act);
+        Ok(())
+    }
+
+    fn set_base(&mut self, task: TaskId, base: Priority, act: &mut dyn FnMut(Action)) -> Result<(), Refusal> {
+        self.known(task)?;
+        self.tasks[task.index()].base = base;
+        self.settle(task, act);
+        Ok(())
+    }
+}
