@@ -182,6 +182,8 @@ impl Executor {
         for action in actions.list[..actions.len].iter().flatten() {
             match *action {
                 Action::Grant { .. } => {}
+                // Until their protocols have locks here.
+                Action::Spin { .. } | Action::Hold { .. } | Action::Migrate { .. } => {}
                 Action::Wake { task } => futex::wake(&self.seat(task).granted, 1),
                 Action::SetPriority { task, priority, epoch } => {
                     // A failure does not keep the others from being woken.

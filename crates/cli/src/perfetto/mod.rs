@@ -106,6 +106,7 @@ fn missed_deadlines(system: &System, records: &[Record]) -> Vec<(Instant, TaskId
         let arrivals = &mut arrivals[record.task.index()];
         match record.event {
             Event::Arrive => arrivals.push_back(record.at),
+            Event::Migrate(cpu) => self.instant(at, task, format!("on CPU {}", cpu.0)),
             Event::Finish => {
                 let deadline = arrivals.pop_front().and_then(|arrival| deadline_of(record.task, arrival));
                 missed.extend(deadline.filter(|&deadline| deadline < record.at).map(|at| (at, record.task)));
@@ -242,6 +243,7 @@ impl<'s, W: Write> Writer<'s, W> {
             Event::Acquire(resource) => self.acquire(at, task, resource),
             Event::Release(resource) => self.release(at, task, resource),
             Event::Priority(priority) => self.instant(at, task, format!("priority {priority}")),
+            Event::Migrate(cpu) => self.instant(at, task, format!("on CPU {}", cpu.0)),
             Event::Finish => {
                 self.tasks[task.index()].finished += 1;
                 self.instant(at, task, "finish".into())
