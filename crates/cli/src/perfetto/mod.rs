@@ -106,7 +106,6 @@ fn missed_deadlines(system: &System, records: &[Record]) -> Vec<(Instant, TaskId
         let arrivals = &mut arrivals[record.task.index()];
         match record.event {
             Event::Arrive => arrivals.push_back(record.at),
-            Event::Migrate(cpu) => self.instant(at, task, format!("on CPU {}", cpu.0)),
             Event::Finish => {
                 let deadline = arrivals.pop_front().and_then(|arrival| deadline_of(record.task, arrival));
                 missed.extend(deadline.filter(|&deadline| deadline < record.at).map(|at| (at, record.task)));
