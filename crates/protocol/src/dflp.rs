@@ -26,7 +26,7 @@ impl<const TASKS: usize, const RESOURCES: usize> Dflp<TASKS, RESOURCES> {
     #[must_use]
     pub fn new(tasks: &[(Priority, CpuId)], homes: &[CpuId]) -> Self {
         let homes = homes.iter().map(|&home| (home, Priority::MIN));
-        Self { distributed: Distributed::new(tasks, homes, Order::Arrival(Slots::new())) }
+        Self { distributed: Distributed::new(tasks, homes, Order::Arrival(Slots::new(tasks.len()))) }
     }
 
     /// The owner of a resource.

@@ -28,7 +28,9 @@ impl<const TASKS: usize, const RESOURCES: usize> FmlpPlus<TASKS, RESOURCES> {
     /// All of so many resources free; `tasks[t]` is the base priority and the processor of task `t`. What lies beyond is refused.
     #[must_use]
     pub fn new(tasks: &[(Priority, CpuId)], resources: usize) -> Self {
-        Self { single: Single::new(tasks, resources), slots: Slots::new() }
+        let on = |cpu| tasks.iter().filter(|task| task.1 == cpu).count();
+        let most = tasks.iter().map(|task| on(task.1)).max().unwrap_or(0);
+        Self { single: Single::new(tasks, resources), slots: Slots::new(most) }
     }
 
     /// The owner of a resource.

@@ -37,6 +37,8 @@
 #![forbid(unsafe_code)]
 
 mod action;
+#[cfg(feature = "boxed")]
+mod boxed;
 mod cycle;
 mod dflp;
 mod distributed;
@@ -65,6 +67,8 @@ mod srp;
 mod walk;
 
 pub use action::{Action, Refusal};
+#[cfg(feature = "boxed")]
+pub use boxed::boxed;
 pub use dflp::Dflp;
 pub use dpcp::Dpcp;
 pub use fmlp_long::FmlpLong;
@@ -81,6 +85,7 @@ pub use omlp::Omlp;
 pub use pcp::Pcp;
 pub use pip::Pip;
 pub use queue::{Order, WAITING_MAX, Waiting};
+pub use slots::request_priorities;
 pub use srp::Srp;
 
 use lockwright_model::{MAX_RESOURCES, MAX_TASKS};

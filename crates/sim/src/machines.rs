@@ -2,10 +2,7 @@
 
 use lockwright_model::{MAX_RESOURCES, MAX_TASKS, Priority, Protocol, ResourceId, System, TaskId};
 use lockwright_protocol::fulock::{Class, Protection, Unlock};
-use lockwright_protocol::{
-    Action, Dflp, Dpcp, FmlpLong, FmlpPlus, FmlpShort, Fulock, Icpp, Machine, Mpcp, MpcpVs, Mrsp, Omlp, Pcp, Pip,
-    Plain, Refusal, Srp,
-};
+use lockwright_protocol::{Action, Fulock, Machine, Refusal, boxed};
 
 /// Which machine an action or a priority comes from.
 pub(crate) type Source = usize;
@@ -43,8 +40,8 @@ impl Machines {
             let source = known.iter().position(same).unwrap_or_else(|| {
                 known.push(protocol);
                 list.push(match fulock {
-                    None if is_small => machine::<SMALL_TASKS, SMALL_RESOURCES>(system, protocol),
-                    None => machine::<MAX_TASKS, MAX_RESOURCES>(system, protocol),
+                    None if is_small => boxed::<SMALL_TASKS, SMALL_RESOURCES>(system, protocol),
+                    None => boxed::<MAX_TASKS, MAX_RESOURCES>(system, protocol),
                     Some(unlock) if is_small => one_fulock::<SMALL_TASKS, SMALL_RESOURCES>(system, protocols, unlock),
                     Some(unlock) => one_fulock::<MAX_TASKS, MAX_RESOURCES>(system, protocols, unlock),
                 });
@@ -71,41 +68,6 @@ impl Machines {
 
     pub(crate) fn machine(&mut self, source: Source) -> &mut dyn Machine {
         &mut *self.list[source]
-    }
-}
-
-/// The machine of a protocol, for all resources of the system.
-fn machine<const TASKS: usize, const RESOURCES: usize>(system: &System, protocol: Protocol) -> Box<dyn Machine> {
-    let priorities = || -> Vec<Priority> { system.tasks().iter().map(|task| task.priority).collect() };
-    let tasks = || -> Vec<_> { system.tasks().iter().map(|task| (task.priority, task.cpu)).collect() };
-    let ceilings = || -> Vec<Priority> { system.resource_ids().map(|resource| system.ceiling(resource)).collect() };
-    let mpcp_ceilings = || -> Vec<_> { system.resource_ids().map(|resource| system.mpcp_ceiling(resource)).collect() };
-    let homes = || -> Vec<_> {
-        let home = |resource| (system.home(resource), system.highest_user(resource));
-        system.resource_ids().map(home).collect()
-    };
-    let resources = system.resources().len();
-    match protocol {
-        Protocol::Pip => Box::new(Pip::<TASKS, RESOURCES>::new(&priorities())),
-        Protocol::Icpp => Box::new(Icpp::<TASKS, RESOURCES>::new(&priorities(), &ceilings())),
-        Protocol::Pcp => Box::new(Pcp::<TASKS, RESOURCES>::new(&tasks(), &ceilings())),
-        Protocol::Srp => Box::new(Srp::<TASKS, RESOURCES>::new(&tasks(), &ceilings())),
-        Protocol::Mpcp => Box::new(Mpcp::<TASKS, RESOURCES>::new(&tasks(), &mpcp_ceilings())),
-        Protocol::MpcpVs => Box::new(MpcpVs::<TASKS, RESOURCES>::new(&tasks(), &mpcp_ceilings())),
-        Protocol::Dpcp => Box::new(Dpcp::<TASKS, RESOURCES>::new(&tasks(), &homes())),
-        Protocol::Dflp => {
-            let homes: Vec<_> = homes().into_iter().map(|(home, _)| home).collect();
-            Box::new(Dflp::<TASKS, RESOURCES>::new(&tasks(), &homes))
-        }
-        Protocol::FmlpLong => Box::new(FmlpLong::<TASKS, RESOURCES>::new(&tasks(), resources)),
-        Protocol::FmlpPlus => Box::new(FmlpPlus::<TASKS, RESOURCES>::new(&tasks(), resources)),
-        Protocol::FmlpShort | Protocol::Msrp => Box::new(FmlpShort::<TASKS, RESOURCES>::new(&tasks(), resources)),
-        Protocol::Mrsp => {
-            let users = system.resource_ids().map(|resource| system.users(resource));
-            Box::new(Mrsp::<TASKS, RESOURCES>::new(&tasks(), users))
-        }
-        Protocol::Omlp => Box::new(Omlp::<TASKS, RESOURCES>::new(&tasks(), resources)),
-        _ => Box::new(Plain::<TASKS, RESOURCES>::new(&priorities())),
     }
 }
 
