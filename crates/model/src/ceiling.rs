@@ -41,6 +41,13 @@ impl System {
         self.users(resource).iter().map(|&user| self.task(user).priority).max().unwrap_or(Priority::MIN)
     }
 
+    /// The highest priority of the users of a resource on one processor; the least priority where there are none.
+    #[must_use]
+    pub fn local_ceiling(&self, resource: ResourceId, cpu: CpuId) -> Priority {
+        let users = self.users(resource).iter().map(|&user| self.task(user));
+        users.filter(|user| user.cpu == cpu).map(|user| user.priority).max().unwrap_or(Priority::MIN)
+    }
+
     /// The ceilings of a resource under MPCP.
     #[must_use]
     pub fn mpcp_ceiling(&self, resource: ResourceId) -> MpcpCeiling {

@@ -213,6 +213,21 @@ impl System {
         CpuId::new(least.unwrap_or(0))
     }
 
+    /// A nested request that a protocol in use refuses, where the system is under `protocol`: who makes it, what it holds, and what it asks for.
+    #[must_use]
+    pub fn refused_nesting(&self, protocol: Protocol) -> Option<(TaskId, ResourceId, ResourceId)> {
+        self.task_ids().find_map(|task| {
+            let sections = self.sections(task);
+            sections.iter().find_map(|section| {
+                let (outer, inner) = (sections[section.parent?].resource, section.resource);
+                // Each knows of its own requests only.
+                let ruling = self.protocol_of(outer, protocol);
+                let refused = !ruling.nests() && ruling == self.protocol_of(inner, protocol);
+                refused.then_some((task, outer, inner))
+            })
+        })
+    }
+
     /// The protocol the file asks for; without one, `mpcp` where a resource is shared across processors and `icpp` otherwise.
     #[must_use]
     pub fn protocol_or_default(&self) -> Protocol {

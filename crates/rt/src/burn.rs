@@ -8,11 +8,14 @@ use crate::calibrate::Calibration;
 use crate::log::Log;
 use crate::run::Control;
 use crate::sys::clock;
-use lockwright_model::Event;
+use lockwright_model::{CpuId, Event};
+use std::sync::atomic::{AtomicU32, Ordering};
 
 /// The execution of one thread.
 #[derive(Debug)]
-pub(crate) struct Burner {
+pub(crate) struct Burner<'a> {
+    /// Where the thread was sent last, and where it was when the log was told last.
+    places: Option<(&'a AtomicU32, u32)>,
     gap_ns: u64,
     call_gap_ns: u64,
     /// The last reading of the clock while executing.
@@ -22,10 +25,26 @@ pub(crate) struct Burner {
     pub(crate) log: Log,
 }
 
-impl Burner {
+impl<'a> Burner<'a> {
     pub(crate) fn new(calibration: &Calibration, log: Log) -> Self {
         let (gap_ns, call_gap_ns) = (calibration.gap.as_ns(), calibration.call_gap.as_ns());
-        Self { gap_ns, call_gap_ns, last_ns: 0, ahead_ns: 0, log }
+        Self { places: None, gap_ns, call_gap_ns, last_ns: 0, ahead_ns: 0, log }
+    }
+
+    /// The log is told, too, when the thread executes on another processor.
+    pub(crate) fn at(self, places: &'a AtomicU32) -> Self {
+        // ORDERING: Relaxed, here and in `note_place`: for the log.
+        Self { places: Some((places, places.load(Ordering::Relaxed))), ..self }
+    }
+
+    fn note_place(&mut self, at_ns: u64) {
+        if let Some((places, known)) = &mut self.places {
+            let now = places.load(Ordering::Relaxed);
+            if now != *known {
+                *known = now;
+                self.log.push(at_ns, Event::Migrate(CpuId::new(now as usize)));
+            }
+        }
     }
 
     /// The thread goes on after a wait that was meant. Returns the time.
@@ -50,6 +69,15 @@ impl Burner {
     /// The time after a lock operation; `waited` where it is known that the thread left its CPU.
     pub(crate) fn after_call(&mut self, waited: bool) -> u64 {
         self.step(if waited { 0 } else { self.call_gap_ns });
+        // A move within a call leaves no gap.
+        self.note_place(self.last_ns);
+        self.last_ns
+    }
+
+    /// The time after a wait that was execution.
+    pub(crate) fn after_spinning(&mut self) -> u64 {
+        self.last_ns = clock::now_ns();
+        self.note_place(self.last_ns);
         self.last_ns
     }
 
@@ -77,6 +105,7 @@ impl Burner {
         let step = now - self.last_ns;
         let executed = if step > gap_ns {
             self.log.push(self.last_ns, Event::Stop);
+            self.note_place(now);
             self.log.push(now, Event::Run);
             0
         } else {
@@ -92,7 +121,7 @@ mod tests {
     use super::*;
     use lockwright_model::{Duration, Instant, TaskId};
 
-    fn burner() -> Burner {
+    fn burner() -> Burner<'static> {
         let calibration = Calibration {
             clock_read: Duration::from_ns(30),
             priority_change: Duration::from_ns(900),

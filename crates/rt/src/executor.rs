@@ -1,72 +1,102 @@
-//! Carries out what the machines decide: wakes, waits, and changes priorities, on real threads.
+//! Carries out what the machines decide: wakes, waits, moves, and changes priorities, on real threads.
 //!
 //! Decisions are made under a machine's guard and carried out after it, in the machine's order: others first,
 //! the caller last, so that the next owner is awake before the caller lowers itself.
 //!
 //! | action | under the guard | after it |
 //! |---|---|---|
-//! | Grant to another | its flag is set (Release) | - |
-//! | Wake | - | futex wake on its flag |
-//! | SetPriority | - | see [`Claims`] |
-//! | Block | - | the caller waits on its own flag (Acquire) |
+//! | Grant to another | its flag says so (Release) | - |
+//! | Wake | its flag says so, if nothing else | futex wake on its flag |
+//! | SetPriority, Migrate | - | see [`Claims`] |
+//! | Block, Hold | - | the caller waits on its own flag (Acquire) |
+//! | Spin | - | the caller reads its own flag, again and again |
 //!
-//! A task rises to the ceiling *before* it asks ([`Executor::rise`]): were it to ask first, it could be preempted
-//! between the machine's grant and its rise, and would hold the resource at its base priority for as long as others run.
+//! A task rises *before* it asks ([`Executor::rise`]): were it to ask first, it could be preempted
+//! between the machine's grant and its rise, and would hold the resource at its base priority for as long as others run. Before it waits, only what the machine
+//! said counts.
+//!
+//! A move and the priority that goes with it are two system calls: between them a task has the priority of one processor on the other, for about as long as a
+//! system call takes.
 
 use crate::guard::Guarded;
 use crate::priorities::Levels;
-use crate::sys::{SysError, futex, sched};
-use lockwright_model::{Priority, TaskId};
-use lockwright_protocol::Action;
+use crate::sys::{SysError, clock, futex, sched};
+use lockwright_model::{CpuId, Priority, TaskId};
+use lockwright_protocol::{Action, Machine, Refusal};
+use std::cell::Cell;
+use std::hint::spin_loop;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
-/// Most actions noted for one event: a release wakes and lowers; grants take effect at once.
-const ACTIONS_MAX: usize = 2;
+/// Which machine: its place among those of the run.
+pub(crate) type Source = usize;
 
-/// The machines, each with its own epochs.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Source {
-    /// `icpp` for the resources of one CPU: one machine a CPU, and a task knows only its own.
-    Local = 0,
-    /// `icpp` for resources shared across CPUs.
-    Shared = 1,
-    Mpcp = 2,
-}
-
-const SOURCES: usize = 3;
-
-/// Everything that has a say in the priority of one task. What counts is the highest.
+/// Everything that has a say in the priority and the place of one task. Of priorities the highest counts, but that the base counts on the task's own
+/// processor only.
 #[derive(Debug)]
 pub(crate) struct Claims {
     base: Priority,
-    /// By source: the last value and its epoch.
-    machines: [(Priority, u32); SOURCES],
+    /// By source.
+    machines: Box<[Said]>,
     /// The ceiling of what the task is about to ask for.
     asking: Option<Priority>,
+    /// It must not be preempted.
+    is_exclusive: bool,
+    is_away: bool,
     /// What the kernel was told last.
     level: u8,
 }
 
+/// What a machine said last, and when.
+#[derive(Clone, Copy, Debug)]
+struct Said {
+    priority: Priority,
+    priority_epoch: u32,
+    place_epoch: u32,
+}
+
+/// Whether an epoch is later: they wrap, and the later one is less than half the circle ahead.
+fn is_later(epoch: u32, than: u32) -> bool {
+    epoch.wrapping_sub(than) as i32 > 0
+}
+
 impl Claims {
-    fn new(base: Priority, level: u8) -> Self {
-        // A machine says nothing before its first change, and one that does not exist never does.
-        Self { base, machines: [(Priority::MIN, 0); SOURCES], asking: None, level }
+    fn new(base: Priority, level: u8, machines: usize) -> Self {
+        // A machine says nothing before its first change.
+        let silent = Said { priority: Priority::MIN, priority_epoch: 0, place_epoch: 0 };
+        Self { base, machines: vec![silent; machines].into(), asking: None, is_exclusive: false, is_away: false, level }
     }
 
     /// Takes a machine's value, unless a later one was taken already.
     fn set(&mut self, source: Source, priority: Priority, epoch: u32) {
-        let last = &mut self.machines[source as usize];
-        // Epochs wrap: the later one is less than half the circle ahead.
-        if epoch.wrapping_sub(last.1) as i32 > 0 {
-            *last = (priority, epoch);
+        let last = &mut self.machines[source];
+        if is_later(epoch, last.priority_epoch) {
+            (last.priority, last.priority_epoch) = (priority, epoch);
         }
     }
 
     fn effective(&self) -> Priority {
-        let machines = self.machines.iter().map(|machine| machine.0);
-        machines.fold(self.base, Priority::max).max(self.asking.unwrap_or(Priority::MIN))
+        if self.is_exclusive {
+            return Priority::NON_PREEMPTIVE;
+        }
+        let base = if self.is_away { Priority::MIN } else { self.base };
+        let machines = self.machines.iter().map(|said| said.priority);
+        machines.fold(base, Priority::max).max(self.asking.unwrap_or(Priority::MIN))
     }
 }
+
+/// Nothing has happened to a task that waits.
+const NOTHING: u32 = 0;
+/// What it waits for is its own.
+const GRANTED: u32 = 1;
+/// It was woken, and tries again, or starts.
+const WOKEN: u32 = 2;
+
+/// After so much spinning a task sleeps in between: its owner has met something that no protocol knows of.
+const SPIN_NS: u64 = 20_000_000;
+/// For so long.
+const NAP_NS: u64 = 1_000_000;
+/// Between two looks at the clock.
+const SPINS: u32 = 1 << 12;
 
 /// What the runtime keeps for the thread of one task. One cache line and more each, so that neighbours do not meet.
 #[derive(Debug)]
@@ -74,10 +104,13 @@ impl Claims {
 pub(crate) struct Seat {
     /// The thread; 0 before it exists.
     tid: AtomicU32,
-    /// 0: nothing, 1: what the task waits for is its own.
-    granted: AtomicU32,
+    /// What the task was told while it waits.
+    flag: AtomicU32,
+    /// The processor of the system where it was sent last.
+    place: AtomicU32,
     /// The thread is under the ordinary policy for good: levels mean nothing to it any more.
     is_ordinary: AtomicBool,
+    own_cpu: CpuId,
     claims: Guarded<Claims>,
 }
 
@@ -93,6 +126,11 @@ impl Seat {
         self.tid.store(sched::gettid().0, Ordering::Release);
     }
 
+    /// The processor of the system where the task was sent last.
+    pub(crate) fn places(&self) -> &AtomicU32 {
+        &self.place
+    }
+
     /// Puts the thread under the ordinary policy, for good.
     pub(crate) fn demote(&self) -> Result<(), SysError> {
         // ORDERING: Release pairs with the Acquire in `Executor::change`: who meets the ordinary policy knows why.
@@ -101,16 +139,24 @@ impl Seat {
     }
 }
 
-/// A decision that waits to be carried out.
-pub(crate) struct Actions {
-    list: [Option<Action>; ACTIONS_MAX],
-    len: usize,
+thread_local! {
+    /// Where the caller's decisions are noted; its memory is there before the first.
+    static NOTES: Cell<Vec<Action>> = const { Cell::new(Vec::new()) };
 }
 
-impl Actions {
-    pub(crate) const fn new() -> Self {
-        Self { list: [None; ACTIONS_MAX], len: 0 }
-    }
+/// A decision that waits to be carried out.
+pub(crate) struct Decision {
+    list: Vec<Action>,
+    /// The caller owns what it asked for.
+    is_granted: bool,
+}
+
+/// What has become of the caller's request when its decision was carried out.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Outcome {
+    /// It owns what it asked for; else it tries again, or starts.
+    pub(crate) is_granted: bool,
+    pub(crate) waited: bool,
 }
 
 /// The seats of all tasks, and the levels of one run.
@@ -118,18 +164,35 @@ impl Actions {
 pub(crate) struct Executor {
     seats: Box<[Seat]>,
     levels: Levels,
+    /// By processor of the system: its Linux number.
+    cpus: Box<[usize]>,
 }
 
 impl Executor {
-    /// `priorities[t]` is the base priority of task `t`.
-    pub(crate) fn new(priorities: impl Iterator<Item = Priority>, levels: Levels) -> Self {
-        let seat = |base| Seat {
+    /// `tasks[t]` is the base priority and the processor of task `t`, `cpus` the Linux numbers of processors; with so many machines.
+    pub(crate) fn new(
+        tasks: impl Iterator<Item = (Priority, CpuId)>,
+        levels: Levels,
+        cpus: &[usize],
+        machines: usize,
+    ) -> Self {
+        let seat = |(base, own_cpu): (Priority, CpuId)| Seat {
             tid: AtomicU32::new(0),
-            granted: AtomicU32::new(0),
+            flag: AtomicU32::new(NOTHING),
+            place: AtomicU32::new(u32::from(own_cpu.0)),
             is_ordinary: AtomicBool::new(false),
-            claims: Guarded::new(Claims::new(base, levels.get(base))),
+            own_cpu,
+            claims: Guarded::new(Claims::new(base, levels.get(base), machines)),
         };
-        Self { seats: priorities.map(seat).collect(), levels }
+        Self { seats: tasks.map(seat).collect(), levels, cpus: cpus.into() }
+    }
+
+    /// Memory for the decisions of the calling thread, as much as any takes.
+    pub(crate) fn prepare(&self) {
+        let mut notes = NOTES.take();
+        // Each task is told a priority and a place and is woken, at most twice.
+        notes.reserve(8 + 6 * self.seats.len());
+        NOTES.set(notes);
     }
 
     pub(crate) fn seat(&self, task: TaskId) -> &Seat {
@@ -146,9 +209,14 @@ impl Executor {
         self.change(task, |claims| claims.asking = Some(ceiling))
     }
 
-    /// The answer is carried out: from here on only the machines' values count.
+    /// The answer is there: from here on only the machines' values count.
     pub(crate) fn asked(&self, task: TaskId) -> Result<(), SysError> {
         self.change(task, |claims| claims.asking = None)
+    }
+
+    /// From now on no task preempts `task`, the caller; or they do again.
+    pub(crate) fn set_exclusive(&self, task: TaskId, is_exclusive: bool) -> Result<(), SysError> {
+        self.change(task, |claims| claims.is_exclusive = is_exclusive)
     }
 
     /// The base priority of a task changes. The machines are told apart.
@@ -161,52 +229,110 @@ impl Executor {
         self.seat(task).claims.lock().effective()
     }
 
-    /// Notes an action. Called under the machine's guard: a grant takes effect here.
-    pub(crate) fn note(&self, me: TaskId, actions: &mut Actions, action: Action) {
-        if let Action::Grant { task, .. } = action {
-            if task != me {
-                // ORDERING: Release pairs with the Acquire in `wait_for_grant`: the new owner sees the section before.
-                self.seat(task).granted.store(1, Ordering::Release);
+    /// Lets a machine decide on an event of `me`. A grant to another, and that it may go on, take effect here, under the guard.
+    pub(crate) fn decide(
+        &self,
+        machine: &Guarded<Box<dyn Machine + Send>>,
+        me: TaskId,
+        event: impl FnOnce(&mut dyn Machine, &mut dyn FnMut(Action)) -> Result<(), Refusal>,
+    ) -> Result<Decision, Refusal> {
+        let mut decision = Decision { list: NOTES.take(), is_granted: false };
+        decision.list.clear();
+        let answer = event(&mut **machine.lock(), &mut |action| self.note(me, &mut decision, action));
+        match answer {
+            Ok(()) => Ok(decision),
+            Err(refusal) => {
+                NOTES.set(decision.list);
+                Err(refusal)
             }
-            return;
         }
-        assert!(actions.len < ACTIONS_MAX, "an event answers at most {ACTIONS_MAX} actions");
-        actions.list[actions.len] = Some(action);
-        actions.len += 1;
     }
 
-    /// Carries out what was noted, without the guard. Says whether the caller had to wait.
-    pub(crate) fn carry_out(&self, source: Source, actions: &Actions) -> Result<bool, SysError> {
-        let mut waited = false;
+    fn note(&self, me: TaskId, decision: &mut Decision, action: Action) {
+        match action {
+            Action::Grant { task, .. } if task == me => decision.is_granted = true,
+            // ORDERING: Release pairs with the Acquire in `told`: the new owner sees the section before.
+            Action::Grant { task, .. } => self.seat(task).flag.store(GRANTED, Ordering::Release),
+            Action::Wake { task } => {
+                // ORDERING: Release, as above. It fails where the grant was told before.
+                let flag = &self.seat(task).flag;
+                let _ = flag.compare_exchange(NOTHING, WOKEN, Ordering::Release, Ordering::Relaxed);
+                decision.list.push(action);
+            }
+            _ => decision.list.push(action),
+        }
+    }
+
+    /// Carries a decision out, without the guard. An error does not keep the rest from being carried out.
+    ///
+    /// BOUND: the waits of the protocol.
+    pub(crate) fn carry_out(&self, source: Source, me: TaskId, decision: Decision) -> (Outcome, Result<(), SysError>) {
+        let mut outcome = Outcome { is_granted: decision.is_granted, waited: false };
         let mut result = Ok(());
-        for action in actions.list[..actions.len].iter().flatten() {
+        for action in &decision.list {
             match *action {
                 Action::Grant { .. } => {}
-                // Until their protocols have locks here.
-                Action::Spin { .. } | Action::Hold { .. } | Action::Migrate { .. } => {}
-                Action::Wake { task } => futex::wake(&self.seat(task).granted, 1),
+                Action::Wake { task } => futex::wake(&self.seat(task).flag, 1),
                 Action::SetPriority { task, priority, epoch } => {
-                    // A failure does not keep the others from being woken.
                     result = result.and(self.change(task, |claims| claims.set(source, priority, epoch)));
                 }
-                Action::Block { task, .. } => {
-                    self.wait_for_grant(task);
-                    waited = true;
+                Action::Migrate { task, cpu, epoch } => result = result.and(self.migrate(source, task, cpu, epoch)),
+                Action::Block { .. } | Action::Hold { .. } => {
+                    // What it asked with counts no more: the machine has said what it waits with.
+                    result = result.and(self.asked(me));
+                    outcome = Outcome { is_granted: self.wait(me) == GRANTED, waited: true };
+                }
+                Action::Spin { .. } => {
+                    result = result.and(self.asked(me));
+                    outcome = Outcome { is_granted: self.spin(me) == GRANTED, waited: true };
                 }
             }
         }
-        result.map(|()| waited)
+        NOTES.set(decision.list);
+        (outcome, result)
     }
 
-    /// BOUND: the sections of those who come before; every holder runs at the ceiling, and gives back when the run ends.
-    fn wait_for_grant(&self, task: TaskId) {
-        let granted = &self.seat(task).granted;
+    /// What the task was told, once.
+    fn told(flag: &AtomicU32) -> Option<u32> {
         // ORDERING: Acquire pairs with the Release in `note`.
-        while granted.load(Ordering::Acquire) == 0 {
-            futex::wait(granted, 0, None);
+        let told = flag.load(Ordering::Acquire);
+        if told == NOTHING {
+            return None;
         }
-        // ORDERING: Relaxed: the next grant comes after this task's next request, under the same guard.
-        granted.store(0, Ordering::Relaxed);
+        // ORDERING: Relaxed: what comes next comes after this task's next event, under the same guard. A grant may have come since the wake.
+        let told = if told == WOKEN { flag.swap(NOTHING, Ordering::Acquire) } else { told };
+        flag.store(NOTHING, Ordering::Relaxed);
+        Some(told)
+    }
+
+    /// BOUND: the sections of those who come before; every holder gives back when the run ends.
+    fn wait(&self, task: TaskId) -> u32 {
+        let flag = &self.seat(task).flag;
+        loop {
+            if let Some(told) = Self::told(flag) {
+                return told;
+            }
+            futex::wait(flag, NOTHING, None);
+        }
+    }
+
+    /// BOUND: as in `wait`. It never spins for one that it keeps from executing: owners go before those that spin for them; and after [`SPIN_NS`] it sleeps in
+    /// between, for whatever comes that no protocol knows of.
+    fn spin(&self, task: TaskId) -> u32 {
+        let flag = &self.seat(task).flag;
+        let start = clock::now_ns();
+        loop {
+            for _ in 0..SPINS {
+                if let Some(told) = Self::told(flag) {
+                    return told;
+                }
+                spin_loop();
+            }
+            let now = clock::now_ns();
+            if now.saturating_sub(start) > SPIN_NS {
+                futex::wait(flag, NOTHING, Some(now + NAP_NS));
+            }
+        }
     }
 
     /// Changes a claim and tells the kernel, if the outcome is another level. Both under the seat's guard, so that
@@ -215,6 +341,10 @@ impl Executor {
         let seat = self.seat(task);
         let mut claims = seat.claims.lock();
         change(&mut claims);
+        self.tell_level(seat, &mut claims)
+    }
+
+    fn tell_level(&self, seat: &Seat, claims: &mut Claims) -> Result<(), SysError> {
         let level = self.levels.get(claims.effective());
         if level == claims.level {
             return Ok(());
@@ -229,6 +359,22 @@ impl Executor {
             }
         }
     }
+
+    /// As [`Executor::change`], for the place. A task that comes back has its base priority again, and one that leaves has not.
+    fn migrate(&self, source: Source, task: TaskId, cpu: CpuId, epoch: u32) -> Result<(), SysError> {
+        let seat = self.seat(task);
+        let mut claims = seat.claims.lock();
+        let last = &mut claims.machines[source].place_epoch;
+        if !is_later(epoch, *last) {
+            return Ok(());
+        }
+        *last = epoch;
+        sched::set_affinity(seat.tid(), &[self.cpus[cpu.index()]])?;
+        // ORDERING: Relaxed: for the log.
+        seat.place.store(u32::from(cpu.0), Ordering::Relaxed);
+        claims.is_away = cpu != seat.own_cpu;
+        self.tell_level(seat, &mut claims)
+    }
 }
 
 #[cfg(test)]
@@ -238,41 +384,59 @@ mod tests {
     #[test]
     fn a_stale_priority_is_dropped() {
         let [low, high, top] = [1, 2, 3].map(Priority::base);
-        let mut claims = Claims::new(low, 1);
-        claims.set(Source::Local, top, 2);
-        claims.set(Source::Local, high, 1);
+        let mut claims = Claims::new(low, 1, 1);
+        claims.set(0, top, 2);
+        claims.set(0, high, 1);
         assert_eq!(claims.effective(), top, "epoch 1 arrived after epoch 2");
-        claims.set(Source::Local, low, 3);
+        claims.set(0, low, 3);
         assert_eq!(claims.effective(), low);
     }
 
     #[test]
     fn epochs_are_compared_across_their_wrap() {
         let [low, high, top] = [1, 2, 3].map(Priority::base);
-        let mut claims = Claims::new(low, 1);
-        claims.machines[0].1 = u32::MAX;
-        claims.set(Source::Local, top, 0);
+        let mut claims = Claims::new(low, 1, 1);
+        claims.machines[0].priority_epoch = u32::MAX;
+        claims.set(0, top, 0);
         assert_eq!(claims.effective(), top);
-        claims.set(Source::Local, high, u32::MAX);
+        claims.set(0, high, u32::MAX);
         assert_eq!(claims.effective(), top);
     }
 
     #[test]
     fn a_base_priority_falls_where_no_machine_holds_it_up() {
-        let mut claims = Claims::new(Priority::base(5), 1);
+        let mut claims = Claims::new(Priority::base(5), 1, 1);
         claims.base = Priority::base(0);
         assert_eq!(claims.effective(), Priority::base(0));
     }
 
     #[test]
     fn the_highest_claim_counts() {
-        let mut claims = Claims::new(Priority::base(1), 1);
-        claims.set(Source::Local, Priority::base(5), 1);
-        claims.set(Source::Mpcp, Priority::base(2).boosted(), 1);
+        let mut claims = Claims::new(Priority::base(1), 1, 2);
+        claims.set(0, Priority::base(5), 1);
+        claims.set(1, Priority::base(2).boosted(), 1);
         assert_eq!(claims.effective(), Priority::base(2).boosted());
-        claims.set(Source::Mpcp, Priority::base(1), 2);
+        claims.set(1, Priority::base(1), 2);
         assert_eq!(claims.effective(), Priority::base(5));
         claims.asking = Some(Priority::base(9));
         assert_eq!(claims.effective(), Priority::base(9));
+    }
+
+    #[test]
+    fn a_base_priority_counts_at_home_only() {
+        let mut claims = Claims::new(Priority::base(9), 1, 1);
+        claims.set(0, Priority::base(5), 1);
+        claims.is_away = true;
+        assert_eq!(claims.effective(), Priority::base(5));
+    }
+
+    #[test]
+    fn a_grant_that_comes_after_a_wake_is_not_lost() {
+        let flag = AtomicU32::new(WOKEN);
+        assert_eq!(Executor::told(&flag), Some(WOKEN));
+        assert_eq!(Executor::told(&flag), None);
+        flag.store(GRANTED, Ordering::Relaxed);
+        assert_eq!(Executor::told(&flag), Some(GRANTED));
+        assert_eq!(flag.load(Ordering::Relaxed), NOTHING);
     }
 }

@@ -7,7 +7,7 @@
 //! In a simulation that is the blocking of the theory. On a machine it includes what the theory leaves out:
 //! wake-up latency, the kernel, interrupts, the host; for then no task executes.
 
-use lockwright_model::{CpuId, Duration, Event, Instant, Observation, Priority, Record, System, TaskId};
+use lockwright_model::{CpuId, Duration, Event, Instant, Observation, Record, System, Task, TaskId};
 
 /// A stretch of time in which the same task executes on a CPU, or none.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -43,8 +43,15 @@ pub fn observe(system: &System, records: &[Record]) -> Vec<Observation> {
     let end = records.last().map_or(Instant::ZERO, |record| record.at);
     let jobs = jobs(system, records);
     let mut observations = vec![Observation::default(); system.tasks().len()];
+    let all: Vec<Vec<Stretch>> = (0..system.cpus()).map(|cpu| stretches(system, records, CpuId::new(cpu))).collect();
+    let moves = records.iter().any(|record| matches!(record.event, Event::Migrate(_)));
     for cpu in (0..system.cpus()).map(CpuId::new) {
-        let stretches = stretches(system, records, cpu);
+        let stretches = &all[cpu.index()];
+        let others: Vec<&[Stretch]> = if moves {
+            all.iter().enumerate().filter(|(other, _)| *other != cpu.index()).map(|(_, one)| &one[..]).collect()
+        } else {
+            Vec::new()
+        };
         for id in system.task_ids().filter(|&id| system.task(id).cpu == cpu) {
             let task = system.task(id);
             let seen = &mut observations[id.index()];
@@ -58,7 +65,9 @@ pub fn observe(system: &System, records: &[Record]) -> Vec<Observation> {
                 seen.misses += u64::from(response > task.deadline);
                 seen.response = seen.response.max(Some(response));
                 seen.lock_wait = seen.lock_wait.max(Some(job.lock_wait));
-                let blocked = blocking(system, &stretches, task.priority, job.arrival, finish);
+                let blocked = blocking(system, stretches, task, job.arrival, finish);
+                // To execute elsewhere is no blocking.
+                let blocked = blocked.saturating_sub(away(&others, id, job.arrival, finish));
                 seen.blocking = seen.blocking.max(Some(blocked));
             }
         }
@@ -83,11 +92,18 @@ pub fn timeline(system: &System, records: &[Record], task: TaskId, arrival: Inst
     Timeline { executed, unaccounted }
 }
 
-/// Time in [`arrival`, `finish`) in which nothing of at least `base` executed.
-fn blocking(system: &System, stretches: &[Stretch], base: Priority, arrival: Instant, finish: Instant) -> Duration {
-    let serves = |stretch: &Stretch| stretch.task.is_some_and(|task| system.task(task).priority >= base);
+/// Time in [`arrival`, `finish`) in which none of the CPU's own tasks of at least `base` executed on it.
+fn blocking(system: &System, stretches: &[Stretch], own: &Task, arrival: Instant, finish: Instant) -> Duration {
+    let is_own = |task: &Task| task.cpu == own.cpu && task.priority >= own.priority;
+    let serves = |stretch: &Stretch| stretch.task.is_some_and(|task| is_own(system.task(task)));
     let served = within(stretches, arrival, finish).filter(|(stretch, _)| serves(stretch)).map(|(_, time)| time);
     finish.since(arrival).saturating_sub(served.sum())
+}
+
+/// Time in [`arrival`, `finish`) in which the task executed on one of these CPUs.
+fn away(others: &[&[Stretch]], task: TaskId, arrival: Instant, finish: Instant) -> Duration {
+    let stretches = others.iter().flat_map(|stretches| within(stretches, arrival, finish));
+    stretches.filter(|(stretch, _)| stretch.task == Some(task)).map(|(_, time)| time).sum()
 }
 
 /// The stretches that meet [`from`, `until`), each with how long it does.
@@ -114,18 +130,24 @@ fn stretches(system: &System, records: &[Record], cpu: CpuId) -> Vec<Stretch> {
         }
         *since = at;
     };
-    for record in records.iter().filter(|record| system.task(record.task).cpu == cpu) {
+    // By task: where it is, and whether it executes.
+    let mut places: Vec<(CpuId, bool)> = system.tasks().iter().map(|task| (task.cpu, false)).collect();
+    for record in records {
+        let (place, executes) = &mut places[record.task.index()];
+        let was_here = *place == cpu;
         match record.event {
-            Event::Run => {
-                close(&mut since, record.at, running.last().copied());
-                running.retain(|&task| task != record.task);
+            Event::Run => *executes = true,
+            Event::Stop => *executes = false,
+            Event::Migrate(to) => *place = to,
+            _ => continue,
+        }
+        let (is_here, executes) = (*place == cpu, *executes);
+        if was_here || is_here {
+            close(&mut since, record.at, running.last().copied());
+            running.retain(|&task| task != record.task);
+            if is_here && executes {
                 running.push(record.task);
             }
-            Event::Stop => {
-                close(&mut since, record.at, running.last().copied());
-                running.retain(|&task| task != record.task);
-            }
-            _ => {}
         }
     }
     if let Some(last) = records.last() {
@@ -165,7 +187,7 @@ fn jobs(system: &System, records: &[Record]) -> Vec<Vec<Seen>> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use lockwright_model::{Resource, ResourceId, Step, Task};
+    use lockwright_model::{Priority, Resource, ResourceId, Step};
 
     const R: ResourceId = ResourceId(0);
     const HIGH: TaskId = TaskId(0);

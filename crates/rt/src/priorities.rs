@@ -10,6 +10,7 @@
 
 use crate::run::PriorityChange;
 use lockwright_model::{Priority, Protocol, System};
+use lockwright_protocol::request_priorities;
 
 /// Level of the watchdog.
 pub(crate) const WATCHDOG_LEVEL: u8 = 99;
@@ -35,12 +36,24 @@ impl Levels {
         let mut all: Vec<Priority> = system.tasks().iter().map(|task| task.priority).collect();
         all.extend(changes.iter().map(|change| change.priority));
         for resource in system.resource_ids() {
+            let users = || system.users(resource).iter().map(|&user| system.task(user));
             match system.protocol_of(resource, protocol) {
                 Protocol::Icpp => all.push(system.ceiling(resource)),
-                Protocol::Mpcp => {
+                Protocol::Mpcp | Protocol::MpcpVs => {
                     let ceiling = system.mpcp_ceiling(resource);
-                    all.extend(system.users(resource).iter().map(|&user| ceiling.on(system.task(user).cpu)));
+                    all.extend(users().map(|user| ceiling.on(user.cpu)));
                 }
+                Protocol::Dpcp => all.extend(users().map(|user| user.priority.boosted())),
+                Protocol::Dflp => all.extend(request_priorities(system.tasks().len())),
+                Protocol::FmlpPlus => {
+                    let on = |cpu| system.tasks().iter().filter(|task| task.cpu == cpu).count();
+                    let most = system.tasks().iter().map(|task| on(task.cpu)).max().unwrap_or(0);
+                    all.extend(request_priorities(most));
+                }
+                Protocol::FmlpShort | Protocol::Msrp => all.push(Priority::NON_PREEMPTIVE),
+                Protocol::Mrsp => all.extend(users().flat_map(|user| [user.priority, user.priority.raised()])),
+                Protocol::Omlp => all.push(Priority::BASE_MAX.boosted()),
+                // Those of tasks.
                 _ => {}
             }
         }

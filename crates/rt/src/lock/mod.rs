@@ -4,24 +4,28 @@
 //! |---|---|---|
 //! | `none` | [`Protocol::None`] | suspended on a futex; woken one at a time, tries again |
 //! | `pip` | [`Protocol::Pip`] | suspended in the kernel, which lends the owner the waiters' priority |
-//! | `ceiling` | [`Protocol::Icpp`], [`Protocol::Mpcp`] | suspended on the task's own flag, at the ceiling, until it is handed over |
+//! | `spin` | [`Protocol::FmlpShort`], [`Protocol::Msrp`] | spins, above all tasks |
+//! | `managed` | all others | as the protocol's machine says: suspended on the task's own flag, ready on another processor, or spinning |
 //!
-//! One machine rules all resources of its protocol that the same tasks can reach: `mpcp` has one, `icpp` one for each CPU and
-//! one for what is shared across CPUs. Its guard is taken at the ceilings of its own resources only: were the local
+//! One machine rules all resources of its protocol that the same tasks can reach: protocols for one processor have one for each CPU, and `icpp` one more for what
+//! is shared across CPUs; the others have one. A guard is taken by tasks that can reach its own resources only: were the local
 //! resources of two CPUs under one guard, a decision on one CPU could wait for unrelated jobs of the other, which preempt
 //! the guard's holder there above anything it inherits.
 
-mod ceiling;
+mod managed;
 mod none;
 mod pip;
+mod spin;
 
-use crate::executor::{Executor, Source};
+use crate::executor::Executor;
+use crate::priorities::Levels;
 use crate::sys::SysError;
-use ceiling::Ceiling;
-use lockwright_model::{CpuId, MpcpCeiling, Priority, Protocol, ResourceId, System, TaskId};
-use lockwright_protocol::{Icpp, Mpcp, Refusal};
+use lockwright_model::{CpuId, MAX_RESOURCES, MAX_TASKS, Priority, Protocol, ResourceId, System, TaskId};
+use lockwright_protocol::{Refusal, boxed};
+use managed::{Asker, Managed, Rise};
 use none::PlainLock;
 use pip::PipLock;
+use spin::SpinLock;
 use std::fmt;
 
 /// Why a lock or an unlock failed.
@@ -66,14 +70,14 @@ impl From<Refusal> for LockError {
     }
 }
 
-/// A resource under its protocol. For ceilings: what to rise to, which may be read without the guard.
+/// A resource under its protocol.
 #[derive(Debug)]
 enum Lock {
     None(PlainLock),
     Pip(PipLock),
-    Local(Priority),
-    Shared(Priority),
-    Mpcp(MpcpCeiling),
+    Spin(SpinLock),
+    /// Ruled by that machine.
+    Managed(usize, Rise),
 }
 
 /// All resources of a system.
@@ -81,44 +85,38 @@ enum Lock {
 pub(crate) struct Locks {
     pub(crate) executor: Executor,
     locks: Box<[Lock]>,
-    cpus: Box<[CpuId]>,
-    /// By CPU, where a resource of it needs one.
-    local: Box<[Option<Ceiling<Icpp>>]>,
-    shared: Option<Ceiling<Icpp>>,
-    mpcp: Option<Ceiling<Mpcp>>,
+    tasks: Box<[Asker]>,
+    machines: Box<[Managed]>,
 }
 
 impl Locks {
-    /// All resources of `system` free, where `protocol` is the system's.
-    pub(crate) fn new(system: &System, protocol: Protocol, executor: Executor) -> Self {
-        let lock = |resource| match system.protocol_of(resource, protocol) {
-            Protocol::Pip => Lock::Pip(PipLock::new()),
-            Protocol::Icpp if system.is_global(resource) => Lock::Shared(system.ceiling(resource)),
-            Protocol::Icpp => Lock::Local(system.ceiling(resource)),
-            Protocol::Mpcp => Lock::Mpcp(system.mpcp_ceiling(resource)),
+    /// All resources of `system` free, where `protocol` is the system's. `cpus` are the Linux numbers of its processors.
+    pub(crate) fn new(system: &System, protocol: Protocol, levels: Levels, cpus: &[usize]) -> Self {
+        let mut known: Vec<(Protocol, Option<CpuId>)> = Vec::new();
+        let mut lock = |resource| match system.protocol_of(resource, protocol) {
             Protocol::None => Lock::None(PlainLock::new()),
-            other => unreachable!("{other} has no lock here"),
+            Protocol::Pip => Lock::Pip(PipLock::new()),
+            Protocol::FmlpShort | Protocol::Msrp => Lock::Spin(SpinLock::new()),
+            ruling => {
+                let user = system.users(resource).first().map(|&user| system.task(user).cpu);
+                let is_local =
+                    matches!(ruling, Protocol::Icpp | Protocol::Pcp | Protocol::Srp) && !system.is_global(resource);
+                let machine = (ruling, user.filter(|_| is_local));
+                let place = known.iter().position(|other| *other == machine).unwrap_or_else(|| {
+                    known.push(machine);
+                    known.len() - 1
+                });
+                Lock::Managed(place, rise(system, resource, ruling))
+            }
         };
-        let locks: Box<[Lock]> = system.resource_ids().map(lock).collect();
-        let icpp = |source| {
-            let priorities: Vec<Priority> = system.tasks().iter().map(|task| task.priority).collect();
-            let ceilings: Vec<Priority> = system.resource_ids().map(|resource| system.ceiling(resource)).collect();
-            Ceiling::new(source, Icpp::new(&priorities, &ceilings))
-        };
-        let has_local = |cpu| {
-            let here = |user: &TaskId| system.task(*user).cpu == cpu;
-            let mut rows = system.resource_ids().zip(&locks);
-            rows.any(|(id, lock)| matches!(lock, Lock::Local(_)) && system.users(id).iter().any(here))
-        };
-        let local = (0..system.cpus()).map(|cpu| has_local(CpuId::new(cpu)).then(|| icpp(Source::Local))).collect();
-        let shared = locks.iter().any(|lock| matches!(lock, Lock::Shared(_))).then(|| icpp(Source::Shared));
-        let mpcp = locks.iter().any(|lock| matches!(lock, Lock::Mpcp(_))).then(|| {
-            let tasks: Vec<_> = system.tasks().iter().map(|task| (task.priority, task.cpu)).collect();
-            let ceilings: Vec<_> = system.resource_ids().map(|resource| system.mpcp_ceiling(resource)).collect();
-            Ceiling::new(Source::Mpcp, Mpcp::new(&tasks, &ceilings))
-        });
-        let cpus = system.tasks().iter().map(|task| task.cpu).collect();
-        Self { executor, locks, cpus, local, shared, mpcp }
+        let locks: Box<[Lock]> = system.resource_ids().map(&mut lock).collect();
+        let machine = |(source, (ruling, cpu))| Managed::new(source, cpu, small_or_large(system, ruling));
+        let machines: Box<[Managed]> = known.into_iter().enumerate().map(machine).collect();
+        let asker = |task| Asker { task, base: system.task(task).priority, cpu: system.task(task).cpu };
+        let tasks: Box<[Asker]> = system.task_ids().map(asker).collect();
+        let seats = tasks.iter().map(|asker| (asker.base, asker.cpu));
+        let executor = Executor::new(seats, levels, cpus, machines.len());
+        Self { executor, locks, tasks, machines }
     }
 
     /// `task`, the calling thread, takes `resource`. Says whether it found it taken.
@@ -128,10 +126,9 @@ impl Locks {
         match &self.locks[resource.index()] {
             Lock::None(lock) => Ok(lock.lock()),
             Lock::Pip(lock) => lock.lock(),
-            Lock::Local(ceiling) => of(self.local(task)).request(&self.executor, task, resource, *ceiling),
-            Lock::Shared(ceiling) => of(&self.shared).request(&self.executor, task, resource, *ceiling),
-            Lock::Mpcp(ceiling) => {
-                of(&self.mpcp).request(&self.executor, task, resource, ceiling.on(self.cpus[task.index()]))
+            Lock::Spin(lock) => lock.lock(&self.executor, task),
+            Lock::Managed(machine, rise) => {
+                self.machines[*machine].request(&self.executor, self.tasks[task.index()], resource, rise)
             }
         }
     }
@@ -144,38 +141,72 @@ impl Locks {
                 Ok(())
             }
             Lock::Pip(lock) => lock.unlock(),
-            Lock::Local(_) => of(self.local(task)).release(&self.executor, task, resource),
-            Lock::Shared(_) => of(&self.shared).release(&self.executor, task, resource),
-            Lock::Mpcp(_) => of(&self.mpcp).release(&self.executor, task, resource),
+            Lock::Spin(lock) => lock.unlock(&self.executor, task),
+            Lock::Managed(machine, _) => self.machines[*machine].release(&self.executor, task, resource),
         }
+    }
+
+    /// A job of `task`, the calling thread, is released. Returns when its protocols let it start.
+    pub(crate) fn arrive(&self, task: TaskId) -> Result<(), LockError> {
+        let cpu = self.tasks[task.index()].cpu;
+        let mut counting = self.machines.iter().filter(|machine| machine.counts_jobs_of(cpu));
+        counting.try_for_each(|machine| machine.arrive(&self.executor, task))
+    }
+
+    /// The job of `task`, the calling thread, is done; it holds nothing.
+    pub(crate) fn finish(&self, task: TaskId) -> Result<(), LockError> {
+        let cpu = self.tasks[task.index()].cpu;
+        let mut counting = self.machines.iter().filter(|machine| machine.counts_jobs_of(cpu));
+        counting.try_for_each(|machine| machine.finish(&self.executor, task))
     }
 
     /// The base priority of `task` changes, whatever it does at the moment.
     pub(crate) fn set_base(&self, task: TaskId, base: Priority) -> Result<(), LockError> {
         self.executor.set_base(task, base)?;
-        for icpp in self.local(task).iter().chain(&self.shared) {
-            icpp.set_base(&self.executor, task, base)?;
-        }
-        if let Some(mpcp) = &self.mpcp {
-            mpcp.set_base(&self.executor, task, base)?;
-        }
-        Ok(())
+        let cpu = self.tasks[task.index()].cpu;
+        let mut knowing = self.machines.iter().filter(|machine| machine.knows(cpu));
+        knowing.try_for_each(|machine| machine.set_base(&self.executor, task, base))
     }
 
-    /// Whether taking `resource` changes the priority at once.
+    /// Whether taking `resource` may change the priority or the place at once.
     pub(crate) fn has_ceiling(&self, resource: ResourceId) -> bool {
-        matches!(self.locks[resource.index()], Lock::Local(_) | Lock::Shared(_) | Lock::Mpcp(_))
+        matches!(self.locks[resource.index()], Lock::Managed(..) | Lock::Spin(_))
     }
 
-    /// The machine for the resources of the task's CPU.
-    fn local(&self, task: TaskId) -> &Option<Ceiling<Icpp>> {
-        &self.local[self.cpus[task.index()].index()]
+    /// Whether a task that waits for `resource` executes meanwhile.
+    pub(crate) fn spins(&self, resource: ResourceId) -> bool {
+        match &self.locks[resource.index()] {
+            Lock::Spin(_) => true,
+            Lock::Managed(_, rise) => matches!(rise, Rise::Local(_)),
+            Lock::None(_) | Lock::Pip(_) => false,
+        }
     }
 }
 
-fn of<M>(machine: &Option<M>) -> &M {
-    let Some(machine) = machine else { panic!("a protocol that rules a resource has its machine") };
-    machine
+fn rise(system: &System, resource: ResourceId, ruling: Protocol) -> Rise {
+    match ruling {
+        Protocol::Icpp => Rise::To(system.ceiling(resource)),
+        Protocol::Mpcp | Protocol::MpcpVs => Rise::Mpcp(system.mpcp_ceiling(resource)),
+        Protocol::Dpcp => Rise::Home(system.highest_user(resource).boosted()),
+        Protocol::Dflp | Protocol::FmlpPlus | Protocol::Omlp => Rise::To(Priority::BASE_MAX.boosted()),
+        Protocol::Mrsp => {
+            let cpus = (0..system.cpus()).map(CpuId::new);
+            Rise::Local(cpus.map(|cpu| system.local_ceiling(resource, cpu)).collect())
+        }
+        _ => Rise::Nothing,
+    }
+}
+
+const SMALL_TASKS: usize = 64;
+const SMALL_RESOURCES: usize = 32;
+
+/// A machine of the size the system needs.
+fn small_or_large(system: &System, ruling: Protocol) -> Box<dyn lockwright_protocol::Machine + Send> {
+    if system.tasks().len() <= SMALL_TASKS && system.resources().len() <= SMALL_RESOURCES {
+        boxed::<SMALL_TASKS, SMALL_RESOURCES>(system, ruling)
+    } else {
+        boxed::<MAX_TASKS, MAX_RESOURCES>(system, ruling)
+    }
 }
 
 #[cfg(test)]

@@ -33,8 +33,9 @@ fn locks(protocol: Protocol) -> Locks {
     let resource = |name: &str| Resource { name: name.into(), ..Resource::default() };
     let system = System::new("s".into(), 2, None, vec![resource("l"), resource("g")], tasks).expect("valid");
     let levels = Levels::of(&system, protocol, &[]).expect("few levels");
-    let executor = Executor::new(system.tasks().iter().map(|task| task.priority), levels);
-    Locks::new(&system, protocol, executor)
+    let cpus = sched::affinity().expect("a CPU set");
+    let cpus = [cpus[0], cpus[1 % cpus.len()]];
+    Locks::new(&system, protocol, levels, &cpus)
 }
 
 /// Runs `body` on a SCHED_FIFO thread that sits on the seat of `ME`.
@@ -42,6 +43,8 @@ fn as_me(protocol: Protocol, body: impl FnOnce(&Locks) + Send + 'static) {
     let thread = std::thread::spawn(move || {
         let locks = locks(protocol);
         locks.executor.seat(ME).sit();
+        locks.executor.prepare();
+        sched::set_affinity(sched::gettid(), &[sched::affinity().expect("a CPU set")[0]]).expect("one of them");
         let level = locks.executor.level(Priority::base(1));
         sched::set_fifo(sched::gettid(), level).expect("permission was checked");
         body(&locks);
@@ -125,6 +128,7 @@ fn costs() {
     let Some(_machine) = require_realtime() else { return };
     for protocol in Protocol::ALL {
         as_me(protocol, move |locks| {
+            locks.arrive(ME).expect("its first job");
             let start = crate::sys::clock::now_ns();
             for _ in 0..ROUNDS {
                 let _ = locks.lock(ME, GLOBAL);
@@ -148,9 +152,10 @@ fn costs() {
 fn a_decision_waits_only_for_those_who_share_its_resources() {
     let Some(_machine) = require_realtime() else { return };
     as_me(Protocol::Icpp, |locks| {
-        assert!(locks.local[0].is_some() && locks.local[1].is_none(), "one machine for each CPU that needs one");
+        assert_eq!(locks.machines.len(), 2, "one for what is shared, and one for each CPU that needs one");
         // The guard of what is shared across CPUs is taken: were it the same one, asking would be a deadlock.
-        let _held = of(&locks.shared).hold();
+        let Lock::Managed(shared, _) = &locks.locks[GLOBAL.index()] else { panic!("icpp has a machine") };
+        let _held = locks.machines[*shared].hold();
         assert_eq!(locks.lock(ME, LOCAL), Ok(false));
         assert_eq!(locks.unlock(ME, LOCAL), Ok(()));
     });

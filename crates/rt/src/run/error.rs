@@ -30,7 +30,7 @@ pub enum RunError {
     AboveCeiling {
         /// The task.
         task: TaskId,
-        /// The resource, which is under `icpp`.
+        /// The resource, whose protocol has ceilings.
         resource: ResourceId,
     },
     /// The duration and the longest deadline do not fit the clock.
@@ -47,6 +47,22 @@ pub enum RunError {
         task: TaskId,
         /// Which.
         resource: ResourceId,
+        /// Why.
+        error: LockError,
+    },
+    /// A task holds two resources at a time, whose protocols have no nested requests.
+    Nested {
+        /// Whose.
+        task: TaskId,
+        /// What it holds.
+        outer: ResourceId,
+        /// What it requests meanwhile.
+        inner: ResourceId,
+    },
+    /// A job could not begin or end.
+    Job {
+        /// Whose.
+        task: TaskId,
         /// Why.
         error: LockError,
     },
@@ -101,6 +117,13 @@ impl fmt::Display for RunError {
             Self::Lock { task, resource, error } => {
                 write!(f, "task {} failed at resource {}: {error}", task.0, resource.0)
             }
+            Self::Nested { task, outer, inner } => write!(
+                f,
+                "task {} requests resource {} while it holds resource {}, and their protocols have no nested requests; give both \
+                 resources one `group`",
+                task.0, inner.0, outer.0
+            ),
+            Self::Job { task, error } => write!(f, "a job of task {} could not begin or end: {error}", task.0),
             Self::Change { task, error } => write!(f, "the priority of task {} could not be changed: {error}", task.0),
             Self::Panicked(task) => {
                 write!(f, "the thread of task {} panicked; this is a fault, please report it", task.0)

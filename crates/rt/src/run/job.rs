@@ -40,7 +40,7 @@ pub(super) struct TaskThread<'a> {
     id: TaskId,
     task: &'a Task,
     start_ns: u64,
-    burner: Burner,
+    burner: Burner<'a>,
     /// What the current job holds, the last one last.
     held: Vec<ResourceId>,
     outcome: TaskOutcome,
@@ -54,7 +54,7 @@ impl<'a> TaskThread<'a> {
             id,
             task,
             start_ns: 0,
-            burner: Burner::new(&shared.calibration, log),
+            burner: Burner::new(&shared.calibration, log).at(shared.locks.executor.seat(id).places()),
             held: Vec::with_capacity(MAX_NESTING),
             outcome: TaskOutcome {
                 observation: Observation::default(),
@@ -95,11 +95,19 @@ impl<'a> TaskThread<'a> {
             }
             self.burner.log.push(self.start_ns + arrival, Event::Arrive);
             self.burner.begin();
+            self.shared.locks.arrive(self.id).map_err(|error| self.job_failure(error))?;
+            // It may have been kept from starting.
+            self.burner.after_call(false);
             let ended = self.job()?;
             match ended {
-                Ended::Finished(at) => self.finished(arrival, at - self.start_ns),
+                Ended::Finished(at) => {
+                    self.finished(arrival, at - self.start_ns);
+                    self.shared.locks.finish(self.id).map_err(|error| self.job_failure(error))?;
+                    self.burner.after_call(false);
+                }
                 Ended::Stopped => {
                     self.release_all()?;
+                    self.shared.locks.finish(self.id).map_err(|error| self.job_failure(error))?;
                     self.burner.end();
                     self.abandon(index, true);
                     return Ok(());
@@ -148,7 +156,8 @@ impl<'a> TaskThread<'a> {
         #[cfg(test)]
         super::fault::strike();
         self.log_priority(asked, resource, before);
-        let got = self.burner.after_call(waited);
+        let spun = waited && self.shared.locks.spins(resource);
+        let got = if spun { self.burner.after_spinning() } else { self.burner.after_call(waited) };
         self.burner.log.push(got, Event::Acquire(resource));
         self.outcome.lock_waits.saturating_record(got - asked);
         Ok(got - asked)
@@ -218,6 +227,10 @@ impl<'a> TaskThread<'a> {
             self.burner.log.push(self.start_ns + offset + index * period, Event::Arrive);
         }
         self.burner.log.drop_unseen(arrived.saturating_sub(logged.max(unlogged)));
+    }
+
+    fn job_failure(&self, error: LockError) -> Failure {
+        Failure::Job { task: self.id, error }
     }
 
     fn failure(&self, resource: ResourceId, error: LockError) -> Failure {

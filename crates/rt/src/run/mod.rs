@@ -135,6 +135,7 @@ pub enum Ended {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Failure {
     Lock { task: TaskId, resource: ResourceId, error: LockError },
+    Job { task: TaskId, error: LockError },
     Change { task: TaskId, error: LockError },
     Panicked(TaskId),
 }
@@ -143,6 +144,7 @@ impl From<Failure> for RunError {
     fn from(failure: Failure) -> Self {
         match failure {
             Failure::Lock { task, resource, error } => Self::Lock { task, resource, error },
+            Failure::Job { task, error } => Self::Job { task, error },
             Failure::Change { task, error } => Self::Change { task, error },
             Failure::Panicked(task) => Self::Panicked(task),
         }

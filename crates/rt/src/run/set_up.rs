@@ -7,7 +7,6 @@ use super::{
     Control, Ended, Failure, Outcome, PriorityChange, RunConfig, RunError, TaskOutcome, Throttling, script, watchdog,
 };
 use crate::calibrate::{Calibration, calibrate};
-use crate::executor::Executor;
 use crate::lock::Locks;
 use crate::log::Log;
 use crate::observe::observe;
@@ -47,6 +46,9 @@ const START_DELAY_NS: u64 = 50_000_000;
 /// ```
 pub fn run(system: &System, config: &RunConfig, control: &Control) -> Result<Outcome, RunError> {
     check_changes(system, config)?;
+    if let Some((task, outer, inner)) = system.refused_nesting(config.protocol) {
+        return Err(RunError::Nested { task, outer, inner });
+    }
     let allowed = sched::affinity()?;
     if allowed.len() < system.cpus() {
         return Err(RunError::TooFewCpus { needed: system.cpus(), have: allowed.len() });
@@ -59,10 +61,9 @@ pub fn run(system: &System, config: &RunConfig, control: &Control) -> Result<Out
     let cut = cut.ok_or(RunError::TooLong)?;
     let calibration = calibrate_on(cpus[0])?;
 
-    let executor = Executor::new(system.tasks().iter().map(|task| task.priority), levels);
     let shared = Arc::new(Shared {
         system: system.clone(),
-        locks: Locks::new(system, config.protocol, executor),
+        locks: Locks::new(system, config.protocol, levels, cpus),
         control: control.clone(),
         calibration,
         duration: config.duration,
@@ -134,8 +135,12 @@ fn check_changes(system: &System, config: &RunConfig) -> Result<(), RunError> {
         }
         for request in system.requests(change.task) {
             let resource = request.resource;
-            let is_icpp = system.protocol_of(resource, config.protocol) == Protocol::Icpp;
-            if is_icpp && change.priority > system.ceiling(resource) {
+            let has_ceiling = match system.protocol_of(resource, config.protocol) {
+                Protocol::Icpp | Protocol::Pcp | Protocol::Srp => change.priority > system.ceiling(resource),
+                Protocol::Mrsp => change.priority > system.local_ceiling(resource, system.task(change.task).cpu),
+                _ => false,
+            };
+            if has_ceiling {
                 return Err(RunError::AboveCeiling { task: change.task, resource });
             }
         }
@@ -197,6 +202,7 @@ impl<'a> Crew<'a> {
         let body = move || {
             let executor = &shared.locks.executor;
             executor.seat(task).sit();
+            executor.prepare();
             let thread = TaskThread::new(&shared, task, Log::new(log_capacity));
             let level = executor.level(shared.system.task(task).priority);
             let set_up = become_realtime(level, &[cpu]);
@@ -219,6 +225,7 @@ impl<'a> Crew<'a> {
         let (shared, place) = (Arc::clone(self.shared), Place::new(&self.shared.muster));
         let body = move || {
             let mut log = Vec::with_capacity(changes.len());
+            shared.locks.executor.prepare();
             place.answer(become_realtime(SCRIPT_LEVEL, &cpus).map_err(RunError::from));
             if !shared.start.pass() {
                 return (log, None);

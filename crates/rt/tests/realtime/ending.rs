@@ -146,6 +146,7 @@ fn changes_under_contention_lose_nothing() {
             name: protocol.name().into(),
             protocol: Some(protocol),
             ceiling: (protocol == Protocol::Icpp).then_some(Priority::base(20)),
+            ..Resource::default()
         })
         .collect();
     let tasks: Vec<Task> = (0..6)
