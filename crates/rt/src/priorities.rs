@@ -50,7 +50,6 @@ impl Levels {
                     let most = system.tasks().iter().map(|task| on(task.cpu)).max().unwrap_or(0);
                     all.extend(request_priorities(most));
                 }
-                Protocol::FmlpShort | Protocol::Msrp => all.push(Priority::NON_PREEMPTIVE),
                 Protocol::Mrsp => all.extend(users().flat_map(|user| [user.priority, user.priority.raised()])),
                 Protocol::Omlp => all.push(Priority::BASE_MAX.boosted()),
                 // Those of tasks.
@@ -64,6 +63,9 @@ impl Levels {
 
     /// The level of a priority. One that was not foreseen gets the level of the next lower one.
     pub(crate) fn get(&self, priority: Priority) -> u8 {
+        if priority == Priority::NON_PREEMPTIVE {
+            return SECTION_LEVEL;
+        }
         let place = self.0.partition_point(|&known| known <= priority);
         place.max(1) as u8
     }

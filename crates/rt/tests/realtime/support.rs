@@ -50,6 +50,29 @@ pub fn system(cpus: usize, resources: usize, tasks: Vec<Task>) -> System {
     System::new("test".into(), cpus, None, (0..resources).map(resource).collect(), tasks).expect("a valid system")
 }
 
+/// The same, with inner sections outside where the protocol has no nested requests: each before the one it was in.
+pub fn as_nested_as(protocol: Protocol, system: &System) -> System {
+    if protocol.nests() {
+        return system.clone();
+    }
+    let mut tasks = system.tasks().to_vec();
+    for task in &mut tasks {
+        let (mut flat, mut inner, mut depth) = (Vec::new(), Vec::new(), 0);
+        for &step in &task.body {
+            let is_inner = depth > 1 || depth == 1 && matches!(step, Step::Lock(_));
+            depth += i32::from(matches!(step, Step::Lock(_))) - i32::from(matches!(step, Step::Unlock(_)));
+            if is_inner {
+                inner.push(step);
+            } else {
+                flat.push(step);
+            }
+        }
+        inner.extend(flat);
+        task.body = inner;
+    }
+    system.with_tasks(tasks).expect("as valid as before")
+}
+
 pub fn run_ms(system: &System, protocol: Protocol, ms: u64) -> Outcome {
     let config = RunConfig::new(protocol, Duration::from_ms(ms));
     lockwright::run(system, &config, &Control::new()).unwrap_or_else(|error: RunError| panic!("{error}"))
