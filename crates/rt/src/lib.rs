@@ -42,6 +42,7 @@ mod run;
 pub mod section;
 #[allow(unsafe_code)] // System calls.
 mod sys;
+pub mod tasks;
 mod team;
 
 pub use calibrate::Calibration;

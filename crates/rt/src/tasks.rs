@@ -1,0 +1,497 @@
+//! The locks of a task set, for a program's own threads.
+//!
+//! Protocols such as `dpcp` or `mpcp` are no property of one mutex: what a lock does follows from who uses it, where, and how urgently. So the program says what tasks
+//! and resources there are, in a task-set file or by a [`Builder`]; each of its threads joins as one task, begins and ends its jobs, and locks in them.
+//! [`check`](https://docs.rs/lockwright-cli) bounds the same file.
+//!
+//! ```no_run
+//! use lockwright::tasks::TaskSet;
+//! use lockwright_model::Protocol;
+//!
+//! let mut builder = TaskSet::builder(Protocol::Dpcp);
+//! let bus = builder.resource("bus");
+//! let control = builder.task("control", 0, 20, &[bus]);
+//! let logging = builder.task("logging", 1, 10, &[bus]);
+//! let set = builder.build()?;
+//!
+//! std::thread::scope(|scope| {
+//!     for task in [control, logging] {
+//!         let set = &set;
+//!         scope.spawn(move || {
+//!             let me = set.join(task)?;
+//!             for _ in 0..100 {
+//!                 let job = me.begin()?;
+//!                 {
+//!                     let _bus = job.lock(bus)?;
+//!                     // On the bus, executing on its home CPU.
+//!                 }
+//!             }
+//!             Ok::<(), lockwright::tasks::TaskError>(())
+//!         });
+//!     }
+//! });
+//! # Ok::<(), lockwright::tasks::TaskError>(())
+//! ```
+//!
+//! # What a program keeps to
+//!
+//! - One thread a task; it is under SCHED_FIFO, bound to its CPU, from joining to leaving. Nothing else changes its policy, priority or CPUs meanwhile.
+//! - A task locks what it was said to use, and nothing else.
+//! - It begins a job when it goes on after a sleep, and ends it before the next.
+//! - Under protocols without nested requests it holds one resource at a time; a lock for several is one resource.
+
+use crate::lock::{LockError, Locks};
+use crate::priorities::Levels;
+use crate::run::RunError;
+use crate::sys::sched::{self, ME, Scheduling};
+use lockwright_model::{
+    CpuId, Duration, Invalid, MAX_NESTING, Priority, Protocol, Resource, ResourceId, Step, System, Task, TaskId,
+};
+use std::cell::{Cell, RefCell};
+use std::fmt;
+use std::marker::PhantomData;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// Why a task set cannot be, or a thread cannot do what it wants.
+#[derive(Clone, PartialEq, Eq, Debug)]
+#[non_exhaustive]
+pub enum TaskError {
+    /// The tasks and resources break a rule.
+    Invalid(Invalid),
+    /// The machine cannot have them: too few CPUs or levels, no permission; or a system call failed.
+    Machine(RunError),
+    /// The task does not exist.
+    NoTask,
+    /// Another thread is that task, or this thread is another.
+    Taken,
+    /// A job of the task has begun already.
+    Begun,
+    /// The task was not said to use the resource, or there is none such.
+    NotAUser,
+    /// A lock failed.
+    Lock(LockError),
+}
+
+impl fmt::Display for TaskError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Invalid(invalid) => invalid.fmt(f),
+            Self::Machine(error) => error.fmt(f),
+            Self::NoTask => f.write_str("there is no such task"),
+            Self::Taken => f.write_str("another thread is that task already, or this thread is another one"),
+            Self::Begun => f.write_str("a job of the task has begun already; end it before"),
+            Self::NotAUser => {
+                f.write_str("the task was not said to use that resource; say so where the task set is made, for ceilings follow from it")
+            }
+            Self::Lock(error) => error.fmt(f),
+        }
+    }
+}
+
+impl std::error::Error for TaskError {}
+
+impl From<LockError> for TaskError {
+    fn from(error: LockError) -> Self {
+        Self::Lock(error)
+    }
+}
+
+impl From<RunError> for TaskError {
+    fn from(error: RunError) -> Self {
+        Self::Machine(error)
+    }
+}
+
+impl From<crate::SysError> for TaskError {
+    fn from(error: crate::SysError) -> Self {
+        Self::Machine(error.into())
+    }
+}
+
+impl From<Invalid> for TaskError {
+    fn from(invalid: Invalid) -> Self {
+        Self::Invalid(invalid)
+    }
+}
+
+/// Tasks and resources under one protocol. Cloning it makes another handle to the same.
+#[derive(Clone, Debug)]
+pub struct TaskSet(Arc<Shared>);
+
+#[derive(Debug)]
+struct Shared {
+    system: System,
+    locks: Locks,
+    /// By CPU of the system: its Linux number.
+    cpus: Vec<usize>,
+    /// By task: whether a thread is it.
+    taken: Box<[AtomicBool]>,
+}
+
+thread_local! {
+    static IS_MEMBER: Cell<bool> = const { Cell::new(false) };
+}
+
+impl TaskSet {
+    /// The tasks and resources of `system`; `protocol` rules those that name none. Times mean nothing here. CPU k of the system is the k-th CPU of the
+    /// set the calling thread may use.
+    ///
+    /// # Errors
+    /// [`TaskError::Machine`] where the machine has too few CPUs, or its 97 levels are too few, and where tasks hold two resources at a time whose protocol has no nested
+    /// requests.
+    pub fn new(system: &System, protocol: Protocol) -> Result<Self, TaskError> {
+        if let Some((task, outer, inner)) = system.refused_nesting(protocol) {
+            return Err(RunError::Nested { task, outer, inner }.into());
+        }
+        let allowed = sched::affinity()?;
+        if allowed.len() < system.cpus() {
+            return Err(RunError::TooFewCpus { needed: system.cpus(), have: allowed.len() }.into());
+        }
+        let cpus = allowed[..system.cpus()].to_vec();
+        let levels = Levels::of(system, protocol, &[]);
+        let levels = levels.map_err(|too_many| RunError::TooManyPriorities { needed: too_many.0 })?;
+        let locks = Locks::new(system, protocol, levels, &cpus);
+        let taken = system.tasks().iter().map(|_| AtomicBool::new(false)).collect();
+        Ok(Self(Arc::new(Shared { system: system.clone(), locks, cpus, taken })))
+    }
+
+    /// Tasks and resources to be said one by one.
+    #[must_use]
+    pub fn builder(protocol: Protocol) -> Builder {
+        Builder { protocol, resources: Vec::new(), tasks: Vec::new() }
+    }
+
+    /// The tasks and resources.
+    #[must_use]
+    pub fn system(&self) -> &System {
+        &self.0.system
+    }
+
+    /// The task of that name.
+    #[must_use]
+    pub fn task(&self, name: &str) -> Option<TaskId> {
+        self.0.system.task_ids().find(|&id| self.0.system.task(id).name == name)
+    }
+
+    /// The resource of that name.
+    #[must_use]
+    pub fn resource(&self, name: &str) -> Option<ResourceId> {
+        self.0.system.resource_ids().find(|&id| self.0.system.resource(id).name == name)
+    }
+
+    /// The calling thread becomes a task, until it drops what it gets: under SCHED_FIFO, on the task's CPU. Then it has its policy and CPUs again.
+    ///
+    /// # Errors
+    /// [`TaskError::NoTask`], [`TaskError::Taken`]; [`TaskError::Machine`] where the kernel refuses.
+    pub fn join(&self, task: TaskId) -> Result<Member, TaskError> {
+        let shared = &self.0;
+        let taken = shared.taken.get(task.index()).ok_or(TaskError::NoTask)?;
+        let before = (sched::scheduling(ME)?, sched::affinity()?);
+        // ORDERING: Acquire and Release: who takes the seat next sees what the last one left there.
+        if IS_MEMBER.get() || taken.compare_exchange(false, true, Ordering::Acquire, Ordering::Relaxed).is_err() {
+            return Err(TaskError::Taken);
+        }
+        IS_MEMBER.set(true);
+        // From here on its drop gives all back.
+        let held = RefCell::new(Vec::with_capacity(MAX_NESTING));
+        let member =
+            Member { shared: Arc::clone(shared), task, before, held, begun: Cell::new(false), here: PhantomData };
+        let executor = &shared.locks.executor;
+        executor.seat(task).sit();
+        executor.prepare();
+        let own = shared.system.task(task);
+        sched::set_fifo(ME, executor.level(own.priority))?;
+        sched::set_affinity(ME, &[shared.cpus[own.cpu.index()]])?;
+        Ok(member)
+    }
+}
+
+/// A thread that is a task.
+#[derive(Debug)]
+pub struct Member {
+    shared: Arc<Shared>,
+    task: TaskId,
+    before: (Scheduling, Vec<usize>),
+    /// What the job holds, the last one last.
+    held: RefCell<Vec<ResourceId>>,
+    begun: Cell<bool>,
+    /// Neither `Send` nor `Sync`: it is this thread.
+    here: PhantomData<*mut ()>,
+}
+
+impl Member {
+    /// Which task.
+    #[must_use]
+    pub fn task(&self) -> TaskId {
+        self.task
+    }
+
+    /// A job begins; under `srp`, when it may start.
+    ///
+    /// # Errors
+    /// [`TaskError::Begun`] while another job of the task has not ended; [`TaskError::Lock`].
+    ///
+    /// # Bound
+    /// Under `srp` one section of a less urgent task; under the others a decision.
+    pub fn begin(&self) -> Result<Job<'_>, TaskError> {
+        if self.begun.get() {
+            return Err(TaskError::Begun);
+        }
+        self.shared.locks.arrive(self.task)?;
+        self.begun.set(true);
+        Ok(Job { member: self })
+    }
+
+    fn give_back(&self, resource: ResourceId) -> Result<(), LockError> {
+        self.held.borrow_mut().retain(|&held| held != resource);
+        self.shared.locks.unlock(self.task, resource)
+    }
+
+    /// Sections that were forgotten end, the last one first; then the job.
+    fn end(&self) -> Result<(), LockError> {
+        let mut result = Ok(());
+        // BOUND: what is held, at most MAX_NESTING.
+        loop {
+            let Some(resource) = self.held.borrow().last().copied() else { break };
+            result = result.and(self.give_back(resource));
+        }
+        if self.begun.replace(false) {
+            result = result.and(self.shared.locks.finish(self.task));
+        }
+        result
+    }
+}
+
+impl Drop for Member {
+    /// The task has no thread any more. A refusal of the kernel leaves the thread where it was.
+    fn drop(&mut self) {
+        let _ = self.end();
+        let (scheduling, cpus) = &self.before;
+        let _ = sched::set_affinity(ME, cpus);
+        let _ = sched::set_scheduling(ME, *scheduling);
+        IS_MEMBER.set(false);
+        // ORDERING: Release pairs with the Acquire in `TaskSet::join`.
+        self.shared.taken[self.task.index()].store(false, Ordering::Release);
+    }
+}
+
+/// A job, until dropped; in a panic too.
+#[derive(Debug)]
+#[must_use = "the job ends when this is dropped"]
+pub struct Job<'a> {
+    member: &'a Member,
+}
+
+impl Job<'_> {
+    /// Takes a resource, and gives it back when what it returns is dropped.
+    ///
+    /// # Errors
+    /// [`TaskError::NotAUser`]; [`TaskError::Lock`] where the protocol refuses, or a system call failed: nothing is held then.
+    ///
+    /// # Bound
+    /// The protocol's; see its page in `docs/`.
+    pub fn lock(&self, resource: ResourceId) -> Result<Section<'_>, TaskError> {
+        let member = self.member;
+        let system = &member.shared.system;
+        if resource.index() >= system.resources().len() || !system.users(resource).contains(&member.task) {
+            return Err(TaskError::NotAUser);
+        }
+        let waited = member.shared.locks.lock(member.task, resource)?;
+        member.held.borrow_mut().push(resource);
+        Ok(Section { member, resource, waited })
+    }
+
+    /// As dropping it, and says whether it succeeded.
+    ///
+    /// # Errors
+    /// [`TaskError::Lock`] where a system call failed.
+    pub fn end(self) -> Result<(), TaskError> {
+        let member = self.member;
+        std::mem::forget(self);
+        Ok(member.end()?)
+    }
+}
+
+impl Drop for Job<'_> {
+    fn drop(&mut self) {
+        // What could not be told is told with the next change of the task.
+        let _ = self.member.end();
+    }
+}
+
+/// A critical section, until dropped; in a panic too. One that is forgotten (`std::mem::forget`) ends with its job.
+#[derive(Debug)]
+#[must_use = "the section ends when this is dropped"]
+pub struct Section<'a> {
+    member: &'a Member,
+    resource: ResourceId,
+    waited: bool,
+}
+
+impl Section<'_> {
+    /// Whether the resource was found taken.
+    #[must_use]
+    pub fn waited(&self) -> bool {
+        self.waited
+    }
+
+    /// As dropping it, and says whether it succeeded.
+    ///
+    /// # Errors
+    /// [`TaskError::Lock`] where a system call failed; the resource is given back all the same.
+    pub fn end(self) -> Result<(), TaskError> {
+        let (member, resource) = (self.member, self.resource);
+        std::mem::forget(self);
+        Ok(member.give_back(resource)?)
+    }
+}
+
+impl Drop for Section<'_> {
+    fn drop(&mut self) {
+        let _ = self.member.give_back(self.resource);
+    }
+}
+
+/// Tasks and resources, said one by one.
+#[derive(Clone, Debug)]
+pub struct Builder {
+    protocol: Protocol,
+    resources: Vec<Resource>,
+    tasks: Vec<Task>,
+}
+
+impl Builder {
+    /// A resource. Names are unique.
+    pub fn resource(&mut self, name: &str) -> ResourceId {
+        self.resources.push(Resource { name: name.into(), ..Resource::default() });
+        ResourceId::new(self.resources.len() - 1)
+    }
+
+    /// A resource whose sections execute on `cpu` under `dpcp` and `dflp`.
+    pub fn resource_at(&mut self, name: &str, cpu: u16) -> ResourceId {
+        let resource = self.resource(name);
+        self.resources[resource.index()].home = Some(CpuId(cpu));
+        resource
+    }
+
+    /// A task on a CPU, counted from 0 among those the process may use; a greater priority (up to 65,535) is more urgent. `uses` is all that it ever locks.
+    pub fn task(&mut self, name: &str, cpu: u16, priority: u16, uses: &[ResourceId]) -> TaskId {
+        // Times mean nothing: a section of a nanosecond for each.
+        let run = Duration::from_ns(1);
+        let section = |&resource| [Step::Lock(resource), Step::Run(run), Step::Unlock(resource)];
+        let body: Vec<Step> = std::iter::once(Step::Run(run)).chain(uses.iter().flat_map(section)).collect();
+        let period = Duration::from_ms(1_000);
+        self.tasks.push(Task {
+            name: name.into(),
+            cpu: CpuId(cpu),
+            priority: Priority::base(u32::from(priority)),
+            period,
+            deadline: period,
+            jitter: Duration::ZERO,
+            offset: Duration::ZERO,
+            wcet: Duration::from_ns(1 + uses.len() as u64),
+            body,
+        });
+        TaskId::new(self.tasks.len() - 1)
+    }
+
+    /// The task set.
+    ///
+    /// # Errors
+    /// [`TaskError::Invalid`] where names are not unique, or a resource does not exist; those of [`TaskSet::new`].
+    pub fn build(self) -> Result<TaskSet, TaskError> {
+        let cpus = self.tasks.iter().map(|task| task.cpu.index() + 1);
+        let homes = self.resources.iter().filter_map(|resource| Some(resource.home?.index() + 1));
+        let cpus = cpus.chain(homes).max().unwrap_or(1);
+        let system = System::new("tasks".into(), cpus, Some(self.protocol), self.resources, self.tasks)?;
+        TaskSet::new(&system, self.protocol)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::machine::require_realtime;
+    use std::sync::atomic::AtomicU64;
+
+    /// Two tasks on each of as many CPUs as there are, up to two, one counter.
+    fn set(protocol: Protocol) -> (TaskSet, ResourceId) {
+        let cpus = sched::affinity().expect("a CPU set").len().min(2) as u16;
+        let mut builder = TaskSet::builder(protocol);
+        let counter = builder.resource_at("counter", cpus - 1);
+        for index in 0..4 {
+            builder.task(&format!("t{index}"), index % cpus, 10 + index, &[counter]);
+        }
+        (builder.build().expect("a task set"), counter)
+    }
+
+    #[test]
+    fn one_holder_at_a_time_under_every_protocol() {
+        const JOBS: u64 = 300;
+        let Some(_machine) = require_realtime() else { return };
+        for protocol in Protocol::ALL {
+            let (set, counter) = set(protocol);
+            let (count, inside) = (AtomicU64::new(0), AtomicU64::new(0));
+            std::thread::scope(|scope| {
+                for task in set.system().task_ids() {
+                    let (set, count, inside) = (&set, &count, &inside);
+                    scope.spawn(move || {
+                        let me = set.join(task).expect("permission was checked");
+                        for _ in 0..JOBS {
+                            // No thread has a CPU for itself: throttled threads would stop the others.
+                            crate::sys::clock::sleep_until(crate::sys::clock::now_ns() + 20_000).expect("a sleep");
+                            let job = me.begin().expect("the last one has ended");
+                            let section = job.lock(counter).expect("a user");
+                            assert_eq!(inside.fetch_add(1, Ordering::Relaxed), 0, "{protocol}: two are inside");
+                            let seen = count.load(Ordering::Relaxed);
+                            std::hint::spin_loop();
+                            count.store(seen + 1, Ordering::Relaxed);
+                            inside.fetch_sub(1, Ordering::Relaxed);
+                            section.end().expect("it was held");
+                            job.end().expect("it had begun");
+                        }
+                    });
+                }
+            });
+            assert_eq!(count.load(Ordering::Relaxed), 4 * JOBS, "{protocol}");
+        }
+    }
+
+    #[test]
+    fn what_is_forgotten_ends_with_its_job_and_the_thread_is_as_before() {
+        let Some(_machine) = require_realtime() else { return };
+        let (set, counter) = set(Protocol::Dpcp);
+        let before = (sched::scheduling(ME).expect("it has one"), sched::affinity().expect("a CPU set"));
+        let me = set.join(TaskId(0)).expect("permission was checked");
+        assert_eq!(set.join(TaskId(1)).err(), Some(TaskError::Taken), "this thread is a task already");
+        let job = me.begin().expect("the first");
+        assert_eq!(me.begin().err(), Some(TaskError::Begun));
+        std::mem::forget(job.lock(counter).expect("a user"));
+        assert_eq!(job.lock(ResourceId(7)).err(), Some(TaskError::NotAUser));
+        drop(job);
+        let job = me.begin().expect("the first has ended");
+        assert!(!job.lock(counter).expect("it was given back").waited());
+        std::mem::forget(job);
+        drop(me);
+        let after = (sched::scheduling(ME).expect("it has one"), sched::affinity().expect("a CPU set"));
+        assert_eq!(before, after);
+        assert!(set.join(TaskId(0)).is_ok(), "the task is free again");
+    }
+
+    #[test]
+    fn what_cannot_be_is_refused() {
+        let mut builder = TaskSet::builder(Protocol::Mpcp);
+        builder.task("a", 0, 1, &[ResourceId(3)]);
+        assert!(matches!(builder.build(), Err(TaskError::Invalid(_))));
+        let mut builder = TaskSet::builder(Protocol::Mpcp);
+        builder.task("a", 4_000, 1, &[]);
+        assert!(matches!(builder.build(), Err(TaskError::Invalid(_))));
+        let (set, _) = set(Protocol::Mpcp);
+        assert_eq!(set.join(TaskId(9)).err(), Some(TaskError::NoTask));
+        assert_eq!(
+            (set.task("t3"), set.resource("counter"), set.task("x")),
+            (Some(TaskId(3)), Some(ResourceId(0)), None)
+        );
+    }
+}
