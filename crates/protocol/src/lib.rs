@@ -60,6 +60,8 @@ mod pip;
 mod queue;
 #[cfg(test)]
 mod reach;
+#[cfg(test)]
+mod rules_walk;
 mod single;
 mod slots;
 mod srp;

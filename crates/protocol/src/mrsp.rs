@@ -70,31 +70,57 @@ impl<const TASKS: usize, const RESOURCES: usize> Mrsp<TASKS, RESOURCES> {
         Ok(())
     }
 
-    /// Whether no job on a processor but its own would go before the owner of a resource.
-    fn executes(&self, owner: TaskId, resource: ResourceId, cpu: CpuId) -> bool {
-        let priority = self.ceiling(resource, cpu).raised();
-        !self.single.tasks().any(|task| {
-            let is_here = task != owner && self.jobs[task.index()] && self.single.cpu(task) == cpu;
-            is_here && self.single.effective(task) > priority
-        })
-    }
-
-    /// Where the owner of a resource executes: on its own processor if it may be, else where it is, else in the place of a waiter.
-    fn place(&self, owner: TaskId, resource: ResourceId) -> Option<CpuId> {
-        let waiters = self.single.waiters(resource).map(|waiter| self.single.own_cpu(waiter));
-        let mut places = [self.single.own_cpu(owner), self.single.cpu(owner)].into_iter().chain(waiters);
-        places.find(|&cpu| self.executes(owner, resource, cpu))
-    }
-
-    /// Moves every owner to where it executes.
+    /// Priorities and places anew, and whatever is another than before is told: to others first, then `granted`, then to `last`.
     ///
-    /// BOUND: a step for each resource, and each of its waiters, and each task.
-    fn help(&mut self, act: &mut dyn FnMut(Action)) {
+    /// BOUND: a step for each resource, each of its waiters and places, and each task.
+    fn settle(&mut self, last: TaskId, granted: Option<Action>, act: &mut dyn FnMut(Action)) {
+        let mut goals = [(Priority::MIN, CpuId(0)); TASKS];
+        for task in self.single.tasks() {
+            let cpu = self.single.own_cpu(task);
+            goals[task.index()] = match self.single.stand(task) {
+                Stand::Waits(resource) => (self.ceiling(resource, cpu), cpu),
+                Stand::Holds(resource) => {
+                    let cpu = self.stays(task, resource);
+                    (self.ceiling(resource, cpu).raised(), cpu)
+                }
+                Stand::Idle | Stand::Sent(_) => (self.single.base(task), cpu),
+            };
+        }
+        self.help(&mut goals);
+        for task in self.single.tasks().filter(|&task| task != last) {
+            let (priority, cpu) = goals[task.index()];
+            self.single.tell(task, priority, act);
+            self.single.send(task, cpu, act);
+        }
+        granted.into_iter().for_each(&mut *act);
+        let (priority, cpu) = goals[last.index()];
+        self.single.send(last, cpu, act);
+        self.single.tell(last, priority, act);
+    }
+
+    /// Where an owner is without further help: where it was, if that is its own processor or one that a waiter lends.
+    fn stays(&self, owner: TaskId, resource: ResourceId) -> CpuId {
+        let (own, cpu) = (self.single.own_cpu(owner), self.single.cpu(owner));
+        let is_lent = self.single.waiters(resource).any(|waiter| self.single.own_cpu(waiter) == cpu);
+        if is_lent { cpu } else { own }
+    }
+
+    /// Moves every owner to where it executes. Once for each is enough: who is helped is in nobody's way whom the helper is not, and who goes home is in
+    /// nobody's way who executed there before.
+    fn help(&self, goals: &mut [(Priority, CpuId); TASKS]) {
         for resource in self.single.resources() {
             let Some(owner) = self.single.owner(resource) else { continue };
-            if let Some(cpu) = self.place(owner, resource) {
-                self.single.tell(owner, self.ceiling(resource, cpu).raised(), act);
-                self.single.send(owner, cpu, act);
+            let executes = |&cpu: &CpuId| {
+                let priority = self.ceiling(resource, cpu).raised();
+                !self.single.tasks().any(|task| {
+                    let (other, place) = goals[task.index()];
+                    task != owner && self.jobs[task.index()] && place == cpu && other > priority
+                })
+            };
+            let waiters = self.single.waiters(resource).map(|waiter| self.single.own_cpu(waiter));
+            let first = [self.single.own_cpu(owner), self.stays(owner, resource)];
+            if let Some(cpu) = first.into_iter().chain(waiters).find(executes) {
+                goals[owner.index()] = (self.ceiling(resource, cpu).raised(), cpu);
             }
         }
     }
@@ -113,13 +139,13 @@ impl<const TASKS: usize, const RESOURCES: usize> Machine for Mrsp<TASKS, RESOURC
 
     fn arrive(&mut self, task: TaskId, act: &mut dyn FnMut(Action)) -> Result<(), Refusal> {
         self.set_job(task, true)?;
-        self.help(act);
+        self.settle(task, None, act);
         Ok(())
     }
 
     fn finish(&mut self, task: TaskId, act: &mut dyn FnMut(Action)) -> Result<(), Refusal> {
         self.set_job(task, false)?;
-        self.help(act);
+        self.settle(task, None, act);
         Ok(())
     }
 
@@ -128,51 +154,31 @@ impl<const TASKS: usize, const RESOURCES: usize> Machine for Mrsp<TASKS, RESOURC
         if !self.jobs[task.index()] {
             return Err(Refusal::Job);
         }
-        let ceiling = self.ceiling(resource, self.single.own_cpu(task));
-        if self.single.base(task) > ceiling {
+        if self.single.base(task) > self.ceiling(resource, self.single.own_cpu(task)) {
             return Err(Refusal::AboveCeiling);
         }
         let owns = self.single.enter(task, resource, Priority::MIN);
-        self.single.tell(task, if owns { ceiling.raised() } else { ceiling }, act);
+        self.settle(task, None, act);
         act(if owns { Action::Grant { task, resource } } else { Action::Spin { task, resource } });
-        self.help(act);
         Ok(())
     }
 
     fn release(&mut self, task: TaskId, resource: ResourceId, act: &mut dyn FnMut(Action)) -> Result<(), Refusal> {
-        if let Some(next) = self.single.exit(task, resource)? {
-            self.single.tell(next, self.ceiling(resource, self.single.own_cpu(next)).raised(), act);
-            act(Action::Grant { task: next, resource });
-        }
-        self.single.send(task, self.single.own_cpu(task), act);
-        self.single.tell(task, self.single.base(task), act);
-        self.help(act);
+        let next = self.single.exit(task, resource)?;
+        self.settle(task, next.map(|task| Action::Grant { task, resource }), act);
         Ok(())
     }
 
     fn cancel(&mut self, task: TaskId, act: &mut dyn FnMut(Action)) -> Result<(), Refusal> {
-        let Stand::Waits(resource) = self.single.stand_known(task)? else { return Err(Refusal::NotWaiting) };
         self.single.give_up(task)?;
-        if let Some(owner) = self.single.owner(resource)
-            && self.single.cpu(owner) == self.single.own_cpu(task)
-        {
-            // It may have been there in this one's place.
-            let own = self.single.own_cpu(owner);
-            self.single.tell(owner, self.ceiling(resource, own).raised(), act);
-            self.single.send(owner, own, act);
-        }
-        self.single.tell(task, self.single.base(task), act);
-        self.help(act);
+        self.settle(task, None, act);
         Ok(())
     }
 
     /// While the task asks or holds, the change waits until it has given back.
     fn set_base(&mut self, task: TaskId, base: Priority, act: &mut dyn FnMut(Action)) -> Result<(), Refusal> {
         self.single.set_base(task, base)?;
-        if self.single.stand(task) == Stand::Idle {
-            self.single.tell(task, base, act);
-        }
-        self.help(act);
+        self.settle(task, None, act);
         Ok(())
     }
 }

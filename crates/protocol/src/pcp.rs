@@ -236,8 +236,8 @@ impl<const TASKS: usize, const RESOURCES: usize> Machine for Pcp<TASKS, RESOURCE
         self.known(task)?.waits_for.ok_or(Refusal::NotWaiting)?;
         let state = &mut self.tasks[task.index()];
         (state.waits_for, state.is_awake) = (None, false);
-        act(Action::Wake { task });
         self.settle(task, act);
+        act(Action::Wake { task });
         Ok(())
     }
 

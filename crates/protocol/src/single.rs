@@ -64,11 +64,6 @@ impl<const TASKS: usize, const RESOURCES: usize> Single<TASKS, RESOURCES> {
         *self.owners.get(resource.index())?
     }
 
-    /// What the task was told last.
-    pub(crate) fn effective(&self, task: TaskId) -> Priority {
-        self.tasks.get(task.index()).map_or(Priority::MIN, |task| task.told)
-    }
-
     pub(crate) fn base(&self, task: TaskId) -> Priority {
         self.tasks[task.index()].base
     }

@@ -1,0 +1,364 @@
+//! Every order of events, for a few tasks and 2 resources, under each protocol whose jobs are counted, held back, sent elsewhere or served in the order
+//! of their requests: an exhaustive walk over all reachable states of each machine. As `walk.rs`, which has the others.
+//!
+//! Beside the machine walks a [`Shadow`], which decides from the protocol's rules alone what must come of an event. After every event it is held
+//! against what the actions said:
+//! - *exclusion*: a resource is granted only while nobody owns it, and to whom the rules say;
+//! - *nobody lost*: whoever sleeps has somebody to wait for, or was woken; and from every state everybody can finish;
+//! - *priorities and places*: what was told is what a computation from scratch gives, told once, with rising epochs;
+//! - *order of actions*: others first, the caller last; a task rises before it waits or goes on, and goes back before it falls;
+//! - *totality*: every event without meaning is refused for a right reason, and changes nothing.
+
+extern crate std;
+
+mod rules;
+mod twins;
+
+use crate::reach::reach;
+use crate::{Action, Dflp, Dpcp, FmlpLong, FmlpPlus, FmlpShort, Machine, MpcpVs, Mrsp, Omlp, Pcp, Refusal, Srp};
+use core::hash::Hash;
+use lockwright_model::{CpuId, Priority, ResourceId, TaskId};
+use rules::{Event, Job, MPCP_CEILINGS, Mode, RESOURCES, Rule, Setting, Shadow, TASKS};
+use std::vec::Vec;
+
+type Actions = Vec<Action>;
+
+/// A machine that is walked.
+trait Walked: Machine + Clone + Eq + Hash {
+    fn owner_of(&self, resource: usize) -> Option<usize>;
+    fn forget(&mut self);
+}
+
+macro_rules! walked {
+    ($($machine:ident),*) => {$(
+        impl Walked for $machine<TASKS, RESOURCES> {
+            fn owner_of(&self, resource: usize) -> Option<usize> {
+                self.owner(ResourceId::new(resource)).map(TaskId::index)
+            }
+
+            fn forget(&mut self) {
+                self.forget_epochs();
+            }
+        }
+    )*};
+}
+
+walked!(Pcp, Srp, MpcpVs, Dpcp, Dflp, FmlpLong, FmlpPlus, FmlpShort, Mrsp, Omlp);
+
+fn apply(machine: &mut impl Walked, shadow: &Shadow, setting: &Setting, event: Event) -> Result<Actions, Refusal> {
+    let mut actions = Vec::new();
+    let act = &mut |action| actions.push(action);
+    let task = TaskId::new(event.task());
+    match event {
+        Event::Arrive(_) => machine.arrive(task, act),
+        Event::Finish(_) => machine.finish(task, act),
+        Event::Request(_, resource) => machine.request(task, ResourceId::new(resource), act),
+        Event::Release(_, resource) => machine.release(task, ResourceId::new(resource), act),
+        Event::Woken(_) => machine.woken(task, act),
+        Event::Cancel(_) => machine.cancel(task, act),
+        Event::Rebase(task_index, changes) => {
+            machine.set_base(task, Priority::base(shadow.new_base(setting, task_index, changes)), act)
+        }
+    }?;
+    Ok(actions)
+}
+
+/// What the actions of one event say, one by one.
+struct Told {
+    owners: [Option<usize>; RESOURCES],
+    /// Of each task: granted, woken, told a priority, told a place.
+    granted: [bool; TASKS],
+    woken: [bool; TASKS],
+    ranked: [bool; TASKS],
+    moved: [bool; TASKS],
+    /// The caller waits, fell, went back or was woken: the rest is for nobody else.
+    is_last: bool,
+    fell: bool,
+}
+
+/// Carries the event out on the shadow, by the rules and by the actions, and compares.
+fn follow(machine: &impl Walked, shadow: &mut Shadow, setting: &Setting, event: Event, actions: &[Action]) {
+    let before = shadow.clone();
+    shadow.foretell(setting, event);
+    let caller = event.task();
+    let ends = matches!(event, Event::Release(..) | Event::Cancel(_));
+    let mut told = Told {
+        owners: before.owners,
+        granted: [false; TASKS],
+        woken: [false; TASKS],
+        ranked: [false; TASKS],
+        moved: [false; TASKS],
+        is_last: false,
+        fell: false,
+    };
+    if let Event::Release(_, resource) = event {
+        told.owners[resource] = None;
+    }
+    for (place, action) in actions.iter().enumerate() {
+        let (Action::Grant { task, .. }
+        | Action::Block { task, .. }
+        | Action::Spin { task, .. }
+        | Action::Hold { task }
+        | Action::Migrate { task, .. }
+        | Action::Wake { task }
+        | Action::SetPriority { task, .. }) = *action;
+        let task = task.index();
+        assert!(task == caller || !told.is_last, "others come after the caller, {event:?}: {actions:?}");
+        match *action {
+            Action::Grant { resource, .. } => {
+                let resource = resource.index();
+                assert_eq!(told.owners[resource], None, "granted while owned");
+                assert_eq!(shadow.owners[resource], Some(task), "granted to another than the next, {event:?}");
+                told.owners[resource] = Some(task);
+                told.granted[task] = true;
+                if shadow.mode[task] == Mode::Spins {
+                    shadow.mode[task] = Mode::Runs;
+                }
+            }
+            Action::Block { .. } | Action::Spin { .. } | Action::Hold { .. } => {
+                assert_eq!((task, place), (caller, actions.len() - 1), "only the caller waits, and does it last");
+                let how = match *action {
+                    Action::Hold { .. } => {
+                        assert_eq!(shadow.jobs[task], Job::Held, "held for nothing");
+                        Mode::Sleeps
+                    }
+                    Action::Block { resource, .. } | Action::Spin { resource, .. } => {
+                        assert_eq!(shadow.wants(task), Some(resource.index()), "waits for nothing, {event:?}");
+                        if matches!(action, Action::Spin { .. }) { Mode::Spins } else { Mode::Sleeps }
+                    }
+                    _ => unreachable!("matched above"),
+                };
+                shadow.mode[task] = how;
+            }
+            Action::Wake { .. } => {
+                let cancels = task == caller && matches!(event, Event::Cancel(_));
+                assert!(shadow.mode[task] == Mode::Sleeps || cancels, "woken for nothing, {event:?}: {actions:?}");
+                let is_early = before.wants(task).is_some() && shadow.wants(task).is_none() && !told.granted[task];
+                assert!(cancels || !is_early, "woken before the grant");
+                let goes_on = shadow.wants(task).is_none() || shadow.may_go(setting, task);
+                assert!(goes_on, "woken too soon, {event:?}: {actions:?}");
+                shadow.mode[task] = if shadow.wants(task).is_some() { Mode::Awake } else { Mode::Runs };
+                told.woken[task] = true;
+                told.is_last |= cancels;
+            }
+            Action::Migrate { cpu, epoch, .. } => {
+                assert!(!told.moved[task] && shadow.cpus[task] != cpu.index(), "sent twice, {event:?}: {actions:?}");
+                assert!(!told.fell || task != caller, "fell before it went back");
+                assert_eq!(epoch, shadow.epochs[task].wrapping_add(1), "an epoch was skipped");
+                assert!(task == caller || !told.woken[task], "moved after it was woken");
+                (shadow.cpus[task], shadow.epochs[task], told.moved[task]) = (cpu.index(), epoch, true);
+                told.is_last |= ends && task == caller;
+            }
+            Action::SetPriority { priority, epoch, .. } => {
+                let is_new = !told.ranked[task] && shadow.told[task] != priority;
+                assert!(is_new, "told twice, {event:?}: {actions:?}");
+                assert_eq!(epoch, shadow.epochs[task].wrapping_add(1), "an epoch was skipped");
+                let rises = priority > shadow.told[task];
+                assert!(
+                    !rises || !told.moved[task] || ends && task == caller,
+                    "went before it rose, {event:?}: {actions:?}"
+                );
+                assert!(task == caller || !(told.woken[task] || told.granted[task]), "told after it was woken");
+                (shadow.told[task], shadow.epochs[task], told.ranked[task]) = (priority, epoch, true);
+                if ends && task == caller && !rises {
+                    (told.is_last, told.fell) = (true, true);
+                }
+            }
+        }
+    }
+    let machine_owners: [_; RESOURCES] = core::array::from_fn(|resource| machine.owner_of(resource));
+    assert_eq!(told.owners, shadow.owners, "owners as told, and by the rules, after {event:?}: {actions:?}");
+    assert_eq!(machine_owners, shadow.owners, "owners the machine knows, and by the rules, after {event:?}");
+    shadow.check(setting, &before, event);
+}
+
+/// From any state everybody finishes: those that run release what they hold, those that are awake try again, then the jobs end.
+fn drain<M: Walked>(mut machine: M, mut shadow: Shadow, setting: &Setting) {
+    let tasks = 0..setting.tasks();
+    for _ in 0..100 {
+        let release = (0..RESOURCES).find_map(|resource| {
+            let owner = shadow.owners[resource]?;
+            shadow.wants(owner).is_none().then_some(Event::Release(owner, resource))
+        });
+        let goes_on =
+            |&task: &usize| shadow.wants(task).is_some() && matches!(shadow.mode[task], Mode::Awake | Mode::Runs);
+        let finish = |&task: &usize| {
+            shadow.jobs[task] == Job::Started && shadow.wants(task).is_none() && !shadow.owners.contains(&Some(task))
+        };
+        let next = release
+            .or_else(|| tasks.clone().find(goes_on).map(Event::Woken))
+            .or_else(|| tasks.clone().find(finish).map(Event::Finish));
+        let Some(event) = next else { break };
+        let actions = apply(&mut machine, &shadow, setting, event).unwrap();
+        follow(&machine, &mut shadow, setting, event, &actions);
+    }
+    assert!(shadow.is_over(), "somebody never finishes");
+}
+
+fn events(setting: &Setting) -> Vec<Event> {
+    let mut events = Vec::new();
+    // One more than there are, of tasks and of resources.
+    for task in 0..=setting.tasks() {
+        for resource in 0..=RESOURCES {
+            events.extend([Event::Request(task, resource), Event::Release(task, resource)]);
+        }
+        if setting.rule.counts_jobs() {
+            events.extend([Event::Arrive(task), Event::Finish(task)]);
+        }
+        events.extend([Event::Woken(task), Event::Cancel(task)]);
+        events.extend([Event::Rebase(task, true), Event::Rebase(task, false)]);
+    }
+    events
+}
+
+/// What makes a twin of a machine: spoils an answer, given the event, the machine before and after it.
+type Fault<M> = fn(Event, &M, &mut M, &mut Result<Actions, Refusal>);
+
+/// Walks all reachable states; returns how many there are.
+fn walk<M: Walked>(first: M, setting: &Setting, spoil: Fault<M>) -> usize {
+    assert_eq!(first.counts_jobs(), setting.rule.counts_jobs());
+    let events = events(setting);
+    reach((first, Shadow::initial(setting)), |(machine, shadow), next_states| {
+        drain(machine.clone(), shadow.clone(), setting);
+        for &event in &events {
+            let mut next = machine.clone();
+            let mut answer = apply(&mut next, shadow, setting, event);
+            spoil(event, machine, &mut next, &mut answer);
+            let refusals = shadow.refusals(setting, event);
+            if !refusals.is_empty() {
+                let refused = answer.expect_err("an event without meaning was taken");
+                assert!(refusals.contains(&refused), "{event:?} refused as {refused:?}, not {refusals:?}");
+                assert!(next == *machine, "a refused event changed something");
+                continue;
+            }
+            let actions = answer.unwrap_or_else(|refused| panic!("{event:?} refused: {refused:?}"));
+            let mut told = shadow.clone();
+            follow(&next, &mut told, setting, event, &actions);
+            next.forget();
+            told.forget(setting);
+            next_states.push((next, told));
+        }
+    })
+}
+
+fn tasks(setting: &Setting) -> Vec<(Priority, CpuId)> {
+    let tasks = setting.bases.iter().zip(setting.cpus);
+    tasks.map(|(bases, &cpu)| (Priority::base(bases[0]), CpuId::new(cpu))).collect()
+}
+
+fn pcp(setting: &Setting) -> Pcp<TASKS, RESOURCES> {
+    Pcp::new(&tasks(setting), &setting.ceilings.map(Priority::base))
+}
+
+fn srp(setting: &Setting) -> Srp<TASKS, RESOURCES> {
+    Srp::new(&tasks(setting), &setting.ceilings.map(Priority::base))
+}
+
+fn mpcp_vs(setting: &Setting) -> MpcpVs<TASKS, RESOURCES> {
+    MpcpVs::new(&tasks(setting), &MPCP_CEILINGS)
+}
+
+fn dpcp(setting: &Setting) -> Dpcp<TASKS, RESOURCES> {
+    let homes: [_; RESOURCES] = core::array::from_fn(|resource| {
+        (CpuId::new(setting.homes[resource]), Priority::base(setting.ceilings[resource]))
+    });
+    Dpcp::new(&tasks(setting), &homes)
+}
+
+fn dflp(setting: &Setting) -> Dflp<TASKS, RESOURCES> {
+    Dflp::new(&tasks(setting), &setting.homes.map(CpuId::new))
+}
+
+fn fmlp_long(setting: &Setting) -> FmlpLong<TASKS, RESOURCES> {
+    FmlpLong::new(&tasks(setting), RESOURCES)
+}
+
+fn fmlp_plus(setting: &Setting) -> FmlpPlus<TASKS, RESOURCES> {
+    FmlpPlus::new(&tasks(setting), RESOURCES)
+}
+
+fn fmlp_short(setting: &Setting) -> FmlpShort<TASKS, RESOURCES> {
+    FmlpShort::new(&tasks(setting), RESOURCES)
+}
+
+fn mrsp(setting: &Setting) -> Mrsp<TASKS, RESOURCES> {
+    let users = setting.users.map(|users| users.iter().map(|&user| TaskId::new(user)).collect::<Vec<_>>());
+    Mrsp::new(&tasks(setting), users.iter().map(Vec::as_slice))
+}
+
+fn omlp(setting: &Setting) -> Omlp<TASKS, RESOURCES> {
+    Omlp::new(&tasks(setting), RESOURCES)
+}
+
+/// Every machine has at least this many states; fewer would mean that the walk did not leave the start.
+const STATES_LEAST: usize = 1_000;
+
+macro_rules! walks {
+    ($($name:ident: $machine:ident, $setting:expr;)*) => {$(
+        #[test]
+        fn $name() {
+            let setting = $setting;
+            let states = walk($machine(&setting), &setting, |_, _, _, _| ());
+            std::println!("{}: {states} states", stringify!($name));
+            assert!(states > STATES_LEAST);
+        }
+    )*};
+}
+
+/// The settings: two tasks share each processor, or all one.
+const fn two(rule: Rule) -> Setting {
+    Setting {
+        rule,
+        cpus: &[0, 0, 1, 1],
+        bases: &[[2, 4], [2, 1], [3, 1], [2, 2]],
+        ceilings: [3, 2],
+        homes: [0, 1],
+        users: [&[], &[]],
+    }
+}
+
+const fn one(rule: Rule) -> Setting {
+    Setting { cpus: &[0, 0, 0], bases: &[[2, 4], [2, 1], [3, 1]], ceilings: [2, 4], ..two(rule) }
+}
+
+/// A task of another processor, which should not be there, uses the same resources.
+const fn one_and_another(rule: Rule) -> Setting {
+    Setting { cpus: &[0, 0, 0, 1], bases: &[[2, 4], [2, 1], [3, 3], [2, 2]], ..one(rule) }
+}
+
+/// Of the second resource nobody is above the ceiling; an owner of the first is preempted.
+const fn ceilings(rule: Rule) -> Setting {
+    Setting { bases: &[[4, 2], [2, 1], [3, 1], [4, 2]], users: [&[1, 2], &[0, 1, 2]], ..two(rule) }
+}
+
+/// Two tasks on each of two processors: who helps may be one of two.
+const fn helped(rule: Rule) -> Setting {
+    Setting {
+        cpus: &[0, 0, 1, 1],
+        bases: &[[2, 4], [2, 1], [2, 3], [4, 1]],
+        users: [&[0, 1, 2], &[0, 1, 2, 3]],
+        ..two(rule)
+    }
+}
+
+/// On each processor another resource has the higher ceiling.
+const fn crossed(rule: Rule) -> Setting {
+    Setting { bases: &[[2, 3], [4, 1], [2, 3], [4, 2]], users: [&[0, 2, 3], &[0, 1, 2]], ..helped(rule) }
+}
+
+walks! {
+    pcp_walks: pcp, one(Rule::Pcp);
+    pcp_with_another_processor: pcp, one_and_another(Rule::Pcp);
+    srp_walks: srp, one(Rule::Srp);
+    srp_with_another_processor: srp, one_and_another(Rule::Srp);
+    mpcp_vs_walks: mpcp_vs, two(Rule::MpcpVs);
+    dpcp_walks: dpcp, two(Rule::Dpcp);
+    dflp_walks: dflp, two(Rule::Dflp);
+    fmlp_long_walks: fmlp_long, two(Rule::FmlpLong);
+    fmlp_plus_walks: fmlp_plus, two(Rule::FmlpPlus);
+    fmlp_short_walks: fmlp_short, two(Rule::FmlpShort);
+    mrsp_walks: mrsp, ceilings(Rule::Mrsp);
+    mrsp_with_two_helpers: mrsp, helped(Rule::Mrsp);
+    mrsp_with_crossed_ceilings: mrsp, crossed(Rule::Mrsp);
+    omlp_walks: omlp, two(Rule::Omlp);
+}
