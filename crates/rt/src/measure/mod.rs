@@ -4,12 +4,14 @@ mod contention;
 mod cost;
 mod mutex;
 mod pace;
+mod protocols;
 mod squad;
 mod subject;
 
 pub use contention::{Arrivals, Contended, ContentionConfig, OverFifo, contention};
 pub use cost::{Cost, Costs, cost};
 pub use mutex::{HandOver, hand_over, mutex_cost};
+pub use protocols::{ProtocolCost, Protocols, Readings, Work, protocols};
 pub use subject::lock_names;
 
 /// Above everything that is not this measurement, but for the thread that watches it.

@@ -53,6 +53,18 @@ pub(crate) fn is_ours(tid: Tid) -> bool {
     unsafe { libc::syscall(libc::SYS_tgkill, libc::getpid(), tid.0, 0) == 0 }
 }
 
+/// A system call that does nothing.
+pub(crate) fn null_call() {
+    // SAFETY: takes nothing and cannot fail.
+    unsafe { libc::syscall(libc::SYS_getppid) };
+}
+
+/// Lets another thread of the same level execute, if one is ready.
+pub(crate) fn yield_now() {
+    // SAFETY: takes nothing and cannot fail.
+    unsafe { libc::syscall(libc::SYS_sched_yield) };
+}
+
 /// Puts a thread under SCHED_FIFO.
 pub(crate) fn set_fifo(tid: Tid, level: u8) -> Result<(), SysError> {
     set_scheduler(tid, libc::SCHED_FIFO, level)

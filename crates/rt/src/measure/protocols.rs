@@ -1,0 +1,802 @@
+//! Protocols for several processors: what locking and unlocking takes, alone and under the workload of a published measurement on RTEMS, and what of it is this
+//! machine's and its kernel's.
+//!
+//! *The workload.* Five tasks of five priorities on each of three application processors, three resources, one request a job, a fourth processor for
+//! synchronisation. Where the machine has fewer, there are as many application processors as it has, up to three, and the last of them is that of
+//! synchronisation, too.
+
+use super::LEVEL;
+use crate::lock::LockError;
+use crate::mutex::{Limit, Mutex, Protocol as MutexProtocol};
+use crate::run::{Control, RunError};
+use crate::section::{Lazy, SectionError};
+use crate::sys::sched::{self, ME};
+use crate::sys::{SysError, clock, futex, signal};
+use crate::tasks::{Member, TaskError, TaskSet};
+use crate::team::{become_realtime, spawn};
+use lockwright_locks::{SpinLock, Ticket};
+use lockwright_model::{Protocol, ResourceId, TaskId};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use std::sync::mpsc::{self, RecvTimeoutError};
+use std::sync::{Arc, Barrier};
+use std::time::Duration as Wait;
+
+/// Readings in nanoseconds, ascending, not empty.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Readings(Vec<u64>);
+
+impl Readings {
+    fn new(mut ns: Vec<u64>) -> Option<Self> {
+        ns.sort_unstable();
+        (!ns.is_empty()).then_some(Self(ns))
+    }
+
+    /// How many.
+    #[must_use]
+    pub fn count(&self) -> usize {
+        self.0.len()
+    }
+
+    /// The reading that a share of all does not exceed: 0 is the least, 1 the greatest.
+    #[must_use]
+    pub fn quantile(&self, share: f64) -> u64 {
+        let last = self.0.len() - 1;
+        self.0[((share * last as f64).round() as usize).min(last)]
+    }
+
+    /// The mean, rounded up.
+    #[must_use]
+    pub fn mean(&self) -> u64 {
+        mean(&self.0)
+    }
+
+    /// Mean and greatest of all but the top 1 %, which interrupts and the host have come into.
+    #[must_use]
+    pub fn usual(&self) -> (u64, u64) {
+        let kept = &self.0[..(self.0.len() * 99).div_ceil(100).max(1)];
+        (mean(kept), kept[kept.len() - 1])
+    }
+}
+
+/// Of a list that is not empty; rounded up.
+fn mean(ns: &[u64]) -> u64 {
+    let sum: u128 = ns.iter().map(|&ns| u128::from(ns)).sum();
+    u64::try_from(sum.div_ceil(ns.len() as u128)).unwrap_or(u64::MAX)
+}
+
+/// Something the machine and its kernel do.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[non_exhaustive]
+pub enum Work {
+    /// A system call that does nothing, there and back.
+    SystemCall,
+    /// A change of one's own priority.
+    PriorityChange,
+    /// Giving the processor away, with nobody to take it.
+    Yield,
+    /// Giving the processor to another thread of the same level.
+    ContextSwitch,
+    /// From waking a more urgent thread of the same processor until it executes.
+    WakeHere,
+    /// From waking a thread of another, idle processor until it executes.
+    WakeThere,
+    /// From the instant a thread wanted to sleep until, to its execution.
+    ReleaseLatency,
+    /// What the release of a more urgent thread takes from the one that executes, beside that thread's execution and two switches.
+    Release,
+    /// What the kernel takes from a thread now and then, a tick of its timer among others.
+    Tick,
+    /// To another processor.
+    MigrationTo,
+    /// And back.
+    MigrationBack,
+    /// A non-preemptive section by two priority changes, in and out.
+    EagerSection,
+    /// One by the lazy word, in and out.
+    LazySection,
+}
+
+impl Work {
+    /// Each of them.
+    pub const ALL: [Self; 13] = [
+        Self::SystemCall,
+        Self::PriorityChange,
+        Self::Yield,
+        Self::ContextSwitch,
+        Self::WakeHere,
+        Self::WakeThere,
+        Self::ReleaseLatency,
+        Self::Release,
+        Self::Tick,
+        Self::MigrationTo,
+        Self::MigrationBack,
+        Self::EagerSection,
+        Self::LazySection,
+    ];
+
+    /// In a few words.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::SystemCall => "system call",
+            Self::PriorityChange => "priority change",
+            Self::Yield => "yield to nobody",
+            Self::ContextSwitch => "yield to another",
+            Self::WakeHere => "wake, same CPU",
+            Self::WakeThere => "wake, other CPU",
+            Self::ReleaseLatency => "release, lateness",
+            Self::Release => "release, of another",
+            Self::Tick => "tick",
+            Self::MigrationTo => "migrate to",
+            Self::MigrationBack => "migrate back",
+            Self::EagerSection => "section, eager",
+            Self::LazySection => "section, lazy",
+        }
+    }
+}
+
+/// One protocol.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct ProtocolCost {
+    /// Its name, and how it was implemented where it has two ways.
+    pub name: &'static str,
+    /// Lock and unlock that nobody else wants, together.
+    pub alone: Readings,
+    /// The same of each.
+    pub alone_each: Option<(Readings, Readings)>,
+    /// What that should not exceed, in nanoseconds, from what was measured of the machine in the same run.
+    pub target_ns: Option<u64>,
+    /// Lock and unlock under the workload; none of those that are measured alone.
+    pub contended: Option<(Readings, Readings)>,
+}
+
+/// What was measured.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Protocols {
+    /// The machine and its kernel; what cannot be measured here is not there.
+    pub machine: Vec<(Work, Readings)>,
+    /// From one tick to the next, where there are any, in nanoseconds.
+    pub tick_period_ns: Option<u64>,
+    /// Every protocol.
+    pub costs: Vec<ProtocolCost>,
+    /// Application processors of the workload.
+    pub applications: usize,
+    /// Whether synchronisation has a processor of its own.
+    pub has_synchronisation: bool,
+    /// Whether it was ended early.
+    pub interrupted: bool,
+}
+
+impl Protocols {
+    /// Of the machine.
+    #[must_use]
+    pub fn work(&self, work: Work) -> Option<&Readings> {
+        self.machine.iter().find(|(known, _)| *known == work).map(|(_, readings)| readings)
+    }
+}
+
+/// Those that are measured as task sets.
+const PROTOCOLS: [Protocol; 13] = [
+    Protocol::Icpp,
+    Protocol::Pcp,
+    Protocol::Srp,
+    Protocol::Mpcp,
+    Protocol::MpcpVs,
+    Protocol::Dpcp,
+    Protocol::Dflp,
+    Protocol::FmlpLong,
+    Protocol::FmlpPlus,
+    Protocol::FmlpShort,
+    Protocol::Msrp,
+    Protocol::Mrsp,
+    Protocol::Omlp,
+];
+
+/// Readings a turn: protocols take turns, so that what happens to the machine happens to all.
+const TURN: usize = 50;
+/// Lazy sections are too short for one reading.
+const BATCH: u64 = 100;
+/// The resource of each task, by priority and application processor: every processor uses every resource.
+const TABLE: [[usize; 3]; 5] = [[0, 1, 2], [1, 2, 0], [2, 0, 1], [1, 2, 0], [2, 0, 1]];
+/// A job every so often, and a little more for each task, so that they do not keep step.
+const PERIOD_NS: u64 = 2_000_000;
+const STAGGER_NS: u64 = 37_000;
+/// How long a job holds its resource.
+const HELD_NS: u64 = 10_000;
+/// How much later than planned the workload may end.
+const PATIENCE: Wait = Wait::from_secs(20);
+
+type Tell<'a> = &'a mut dyn FnMut(usize, usize);
+
+/// Takes `readings` readings (at least 100) of everything alone, and then locks and unlocks at least `pairs` times under the workload with each protocol; not at all if it
+/// is 0. Where `control` is stopped, what was not measured to its end is left out.
+///
+/// # Errors
+/// Without the right to real-time priorities; where threads cannot be started, or do not come back.
+pub fn protocols(readings: usize, pairs: usize, control: &Control, progress: Tell<'_>) -> Result<Protocols, RunError> {
+    let cpus = sched::affinity()?;
+    let readings = readings.max(100);
+    let parts = 2 + if pairs > 0 { PROTOCOLS.len() } else { 0 };
+    let own = control.clone();
+    let on = cpus.clone();
+    let measured = measuring(move || alone(readings, &on, &own))?;
+    let (machine, mut costs, tick_period_ns) = measured;
+    progress(2, parts);
+    let applications = cpus.len().min(3);
+    let mut done = 2;
+    if pairs > 0 {
+        for (place, protocol) in PROTOCOLS.into_iter().enumerate() {
+            if control.is_stopped() {
+                break;
+            }
+            if let Some(cost) = costs.get_mut(place) {
+                cost.contended = workload(protocol, applications, cpus.len() > applications, pairs, control)?;
+            }
+            done += 1;
+            progress(done, parts);
+        }
+    }
+    Ok(Protocols {
+        machine,
+        tick_period_ns,
+        costs,
+        applications,
+        has_synchronisation: cpus.len() > applications,
+        interrupted: control.is_stopped(),
+    })
+}
+
+/// On a thread of its own, which no signal disturbs.
+fn measuring<T: Send + 'static>(body: impl FnOnce() -> Result<T, RunError> + Send + 'static) -> Result<T, RunError> {
+    let thread = signal::with_all_blocked(|| spawn("measure", body))?;
+    thread.join().map_err(|_| RunError::SetUp)?
+}
+
+fn run_error(error: TaskError) -> RunError {
+    match error {
+        TaskError::Machine(error) => error,
+        TaskError::Lock(LockError::Sys(error)) => error.into(),
+        _ => RunError::SetUp,
+    }
+}
+
+fn section_error(error: SectionError) -> RunError {
+    match error {
+        SectionError::Sys(error) | SectionError::NoCpu { error, .. } | SectionError::NoPermission { error, .. } => {
+            error.into()
+        }
+        _ => RunError::SetUp,
+    }
+}
+
+type Alone = (Vec<(Work, Readings)>, Vec<ProtocolCost>, Option<u64>);
+
+/// One task that uses the resource, and one on another processor where there is one: so the resource is shared, and nobody else wants it.
+fn lonely(protocol: Protocol, cpus: usize) -> Result<TaskSet, TaskError> {
+    let mut builder = TaskSet::builder(protocol);
+    let is_local = matches!(protocol, Protocol::Icpp | Protocol::Pcp | Protocol::Srp);
+    let there = if is_local || cpus < 2 { 0 } else { 1 };
+    let resource = builder.resource_at("r", there);
+    builder.task("me", 0, 10, &[resource]);
+    builder.task("other", there, 20, &[resource]);
+    builder.build()
+}
+
+fn alone(readings: usize, cpus: &[usize], control: &Control) -> Result<Alone, RunError> {
+    become_realtime(LEVEL, cpus)?;
+    let mut works = Works::new(cpus);
+    let mut pairs: Vec<(Vec<u64>, Vec<u64>)> =
+        vec![(Vec::with_capacity(readings), Vec::with_capacity(readings)); PROTOCOLS.len()];
+    let sets: Vec<TaskSet> =
+        PROTOCOLS.iter().map(|&protocol| lonely(protocol, cpus.len())).collect::<Result<_, _>>().map_err(run_error)?;
+    let mut lazy: [Vec<u64>; 2] = Default::default();
+    let clock_ns = clock_cost();
+    for _ in 0..readings.div_ceil(TURN) {
+        if control.is_stopped() {
+            break;
+        }
+        works.turn(clock_ns)?;
+        for (set, pair) in sets.iter().zip(&mut pairs) {
+            let me = set.join(TaskId(0)).map_err(run_error)?;
+            read_pairs(&me, pair, clock_ns).map_err(run_error)?;
+        }
+        sched::set_affinity(ME, &[cpus[0]])?;
+        read_lazy(cpus[0], &mut lazy)?;
+        // The rest of the machine has its turn.
+        let _ = clock::sleep_until(clock::now_ns() + 3_000_000);
+    }
+    sched::set_affinity(ME, cpus)?;
+    let (machine, tick_period_ns) = works.end();
+    let median = |work| {
+        let found = machine.iter().find(|(known, _)| *known == work);
+        found.map(|(_, readings): &(Work, Readings)| readings.quantile(0.5))
+    };
+    let changes = median(Work::PriorityChange).map(|ns| 2 * ns);
+    let moves = median(Work::MigrationTo).zip(median(Work::MigrationBack)).map(|(to, back)| to + back);
+    let target = |protocol| match protocol {
+        Protocol::Icpp | Protocol::Pcp | Protocol::Srp => None,
+        Protocol::FmlpShort | Protocol::Msrp => changes.map(|changes| changes + 500),
+        Protocol::Dpcp | Protocol::Dflp => moves.map(|moves| moves + 2_000),
+        _ => changes.map(|changes| changes + 1_000),
+    };
+    let mut costs = Vec::new();
+    for (protocol, (lock, unlock)) in PROTOCOLS.into_iter().zip(pairs) {
+        let both: Vec<u64> = lock.iter().zip(&unlock).map(|(lock, unlock)| lock + unlock).collect();
+        let each = Readings::new(lock).zip(Readings::new(unlock));
+        if let Some(alone) = Readings::new(both) {
+            let target_ns = target(protocol);
+            costs.push(ProtocolCost { name: protocol.name(), alone, alone_each: each, target_ns, contended: None });
+        }
+    }
+    for (name, target_ns, ns) in [("fmlp_short, msrp: lazy section", 100, 0), ("srp, icpp: lazy ceiling", 30, 1)] {
+        if let Some(alone) = Readings::new(std::mem::take(&mut lazy[ns])) {
+            costs.push(ProtocolCost { name, alone, alone_each: None, target_ns: Some(target_ns), contended: None });
+        }
+    }
+    Ok((machine, costs, tick_period_ns))
+}
+
+/// Of one reading of the clock, the median.
+fn clock_cost() -> u64 {
+    let mut reads = [0; 1_001];
+    let mut last = clock::now_ns();
+    for read in &mut reads {
+        let now = clock::now_ns();
+        *read = now - last;
+        last = now;
+    }
+    reads.sort_unstable();
+    reads[reads.len() / 2]
+}
+
+const R: ResourceId = ResourceId(0);
+
+fn read_pairs(me: &Member, (lock, unlock): &mut (Vec<u64>, Vec<u64>), clock_ns: u64) -> Result<(), TaskError> {
+    let job = me.begin()?;
+    // The first finds cold caches.
+    for round in 0..=TURN {
+        let before = clock::now_ns();
+        let section = job.lock(R)?;
+        let locked = clock::now_ns();
+        section.end()?;
+        let after = clock::now_ns();
+        if round > 0 {
+            lock.push((locked - before).saturating_sub(clock_ns));
+            unlock.push((after - locked).saturating_sub(clock_ns));
+        }
+    }
+    job.end()
+}
+
+/// A ticket lock in a lazy section, and a mutex with a lazy ceiling: each reading is the mean of a batch.
+fn read_lazy(cpu: usize, [section, ceiling]: &mut [Vec<u64>; 2]) -> Result<(), RunError> {
+    let managed = Lazy::manage(cpu).map_err(section_error)?;
+    let spinlock = SpinLock::<Ticket, ()>::new(());
+    let mutex = Mutex::<()>::builder().protocol(MutexProtocol::Protect(LEVEL + 5)).build_raw();
+    for _ in 0..4 {
+        let before = clock::now_ns();
+        for _ in 0..BATCH {
+            let _section = managed.enter().map_err(section_error)?;
+            let _guard = spinlock.lock();
+        }
+        let between = clock::now_ns();
+        for _ in 0..BATCH {
+            if mutex.lock(Limit::Never).is_ok() {
+                let _ = mutex.unlock();
+            }
+        }
+        let after = clock::now_ns();
+        section.push((between - before) / BATCH);
+        ceiling.push((after - between) / BATCH);
+    }
+    Ok(())
+}
+
+/// What the machine and its kernel do, measured from one thread and a helper on its own or another processor.
+struct Works {
+    cpus: Vec<usize>,
+    readings: Vec<Vec<u64>>,
+    /// Between what the kernel took: when it was seen last.
+    tick_gaps: Vec<u64>,
+}
+
+/// Gaps shorter than this are the clock's own.
+const GAP_NS: u64 = 1_000;
+/// How long the thread looks for ticks in a turn.
+const LOOK_NS: u64 = 10_000_000;
+
+impl Works {
+    fn new(cpus: &[usize]) -> Self {
+        Self { cpus: cpus.to_vec(), readings: vec![Vec::new(); Work::ALL.len()], tick_gaps: Vec::new() }
+    }
+
+    fn note(&mut self, work: Work, ns: u64) {
+        self.readings[work as usize].push(ns);
+    }
+
+    /// Takes TURN readings of each thing. The thread is on the first processor afterwards.
+    fn turn(&mut self, clock_ns: u64) -> Result<(), SysError> {
+        sched::set_affinity(ME, &[self.cpus[0]])?;
+        for index in 0..TURN {
+            let mut last = clock::now_ns();
+            let mut since = |clock_ns: u64| {
+                let now = clock::now_ns();
+                let took = (now - last).saturating_sub(clock_ns);
+                last = now;
+                took
+            };
+            sched::null_call();
+            self.note(Work::SystemCall, since(clock_ns));
+            sched::set_level(ME, LEVEL + (index % 2) as u8)?;
+            self.note(Work::PriorityChange, since(clock_ns));
+            sched::yield_now();
+            self.note(Work::Yield, since(clock_ns));
+        }
+        sched::set_level(ME, LEVEL)?;
+        if let [first, second, ..] = self.cpus[..] {
+            for _ in 0..TURN / 5 {
+                let before = clock::now_ns();
+                sched::set_affinity(ME, &[second])?;
+                let there = clock::now_ns();
+                sched::set_affinity(ME, &[first])?;
+                let back = clock::now_ns();
+                self.note(Work::MigrationTo, (there - before).saturating_sub(clock_ns));
+                self.note(Work::MigrationBack, (back - there).saturating_sub(clock_ns));
+            }
+        }
+        for _ in 0..TURN / 5 {
+            let at = clock::now_ns() + 50_000;
+            clock::sleep_until(at)?;
+            self.note(Work::ReleaseLatency, clock::now_ns().saturating_sub(at));
+        }
+        self.sections(clock_ns);
+        self.ticks(clock_ns);
+        self.helped(clock_ns)
+    }
+
+    fn sections(&mut self, clock_ns: u64) {
+        if let Ok(eager) = crate::section::Eager::new() {
+            for _ in 0..TURN {
+                let before = clock::now_ns();
+                drop(eager.enter());
+                let after = clock::now_ns();
+                self.note(Work::EagerSection, (after - before).saturating_sub(clock_ns));
+            }
+        }
+        if let Ok(lazy) = Lazy::manage(self.cpus[0]) {
+            for _ in 0..4 {
+                let before = clock::now_ns();
+                for _ in 0..BATCH {
+                    drop(lazy.enter());
+                }
+                let after = clock::now_ns();
+                self.note(Work::LazySection, (after - before) / BATCH);
+            }
+        }
+    }
+
+    fn ticks(&mut self, clock_ns: u64) {
+        let start = clock::now_ns();
+        let (mut last, mut tick) = (start, None);
+        while last - start < LOOK_NS {
+            let now = clock::now_ns();
+            if now - last > GAP_NS {
+                self.note(Work::Tick, (now - last).saturating_sub(clock_ns));
+                self.tick_gaps.extend(tick.map(|before| now - before));
+                tick = Some(now);
+            }
+            last = now;
+        }
+    }
+
+    /// What takes another thread.
+    fn helped(&mut self, clock_ns: u64) -> Result<(), SysError> {
+        let here = self.cpus[0];
+        let switches = self.against(Partner::Yields, here, LEVEL)?;
+        self.readings[Work::ContextSwitch as usize].extend(switches.iter().map(|ns| ns.saturating_sub(clock_ns)));
+        let wakes = self.against(Partner::Sleeps, here, LEVEL + 1)?;
+        self.readings[Work::WakeHere as usize].extend(wakes.iter().map(|ns| ns.saturating_sub(clock_ns)));
+        if let Some(&there) = self.cpus.get(1) {
+            let wakes = self.against(Partner::Sleeps, there, LEVEL + 1)?;
+            self.readings[Work::WakeThere as usize].extend(wakes.iter().map(|ns| ns.saturating_sub(clock_ns)));
+        }
+        let switch = self.readings[Work::ContextSwitch as usize].clone();
+        let switch = Readings::new(switch).map_or(0, |readings| readings.quantile(0.5));
+        let taken = self.against(Partner::Released, here, LEVEL + 1)?;
+        // Two switches are charged apart.
+        self.readings[Work::Release as usize].extend(taken.iter().map(|ns| ns.saturating_sub(2 * switch)));
+        Ok(())
+    }
+
+    /// A thread of this level on that processor, and what it and the caller see of each other.
+    fn against(&self, partner: Partner, cpu: usize, level: u8) -> Result<Vec<u64>, SysError> {
+        let shared = Arc::new(Shared::default());
+        let theirs = Arc::clone(&shared);
+        let body = move || {
+            let ready = become_realtime(level, &[cpu]);
+            theirs.begin.wait();
+            if ready.is_ok() { partner.serve(&theirs) } else { Vec::new() }
+        };
+        let Ok(thread) = spawn("measure-partner", body) else {
+            return Err(SysError { call: "starting a thread", errno: libc::EAGAIN });
+        };
+        shared.begin.wait();
+        let own = partner.meet(&shared);
+        let theirs = thread.join().unwrap_or_default();
+        Ok(if own.is_empty() { theirs } else { own })
+    }
+
+    fn end(self) -> (Vec<(Work, Readings)>, Option<u64>) {
+        let readings = Work::ALL.into_iter().zip(self.readings);
+        let readings = readings.filter_map(|(work, ns)| Some((work, Readings::new(ns)?))).collect();
+        (readings, Readings::new(self.tick_gaps).map(|gaps| gaps.quantile(0.5)))
+    }
+}
+
+/// What a helper does.
+#[derive(Clone, Copy)]
+enum Partner {
+    /// Takes turns with the caller.
+    Yields,
+    /// Sleeps until the caller wakes it.
+    Sleeps,
+    /// Sleeps until times of its own, and preempts the caller.
+    Released,
+}
+
+struct Shared {
+    begin: Barrier,
+    /// What the caller did last, and when.
+    at_ns: AtomicU64,
+    round: AtomicU32,
+    answered: AtomicU32,
+    done: AtomicBool,
+}
+
+impl Default for Shared {
+    fn default() -> Self {
+        Self {
+            begin: Barrier::new(2),
+            at_ns: AtomicU64::new(0),
+            round: AtomicU32::new(0),
+            answered: AtomicU32::new(0),
+            done: AtomicBool::new(false),
+        }
+    }
+}
+
+/// Rounds against a helper in a turn.
+const ROUNDS: u32 = 10;
+/// A helper does not wait longer than this.
+const ROUND_NS: u64 = 100_000_000;
+
+impl Partner {
+    /// ORDERING: SeqCst throughout: the two take turns, and nothing here is on anybody's way.
+    fn serve(self, shared: &Shared) -> Vec<u64> {
+        let mut seen = Vec::with_capacity(ROUNDS as usize);
+        for round in 1..=ROUNDS {
+            match self {
+                Self::Yields => {
+                    // BOUND: the caller's rounds, or its end.
+                    while shared.round.load(Ordering::SeqCst) < round && !shared.done.load(Ordering::SeqCst) {
+                        sched::yield_now();
+                    }
+                    seen.push(clock::now_ns().saturating_sub(shared.at_ns.load(Ordering::SeqCst)));
+                }
+                Self::Sleeps => {
+                    let until = clock::now_ns() + ROUND_NS;
+                    while shared.round.load(Ordering::SeqCst) < round && clock::now_ns() < until {
+                        futex::wait(&shared.round, round - 1, Some(until));
+                    }
+                    seen.push(clock::now_ns().saturating_sub(shared.at_ns.load(Ordering::SeqCst)));
+                }
+                Self::Released => {
+                    let _ = clock::sleep_until(clock::now_ns() + 200_000);
+                }
+            }
+            shared.answered.store(round, Ordering::SeqCst);
+        }
+        shared.done.store(true, Ordering::SeqCst);
+        if matches!(self, Self::Released) { Vec::new() } else { seen }
+    }
+
+    fn meet(self, shared: &Shared) -> Vec<u64> {
+        let end = clock::now_ns() + ROUND_NS;
+        let mut gaps = Vec::new();
+        match self {
+            Self::Released => {
+                let mut last = clock::now_ns();
+                // BOUND: `end`.
+                while !shared.done.load(Ordering::SeqCst) && last < end {
+                    let now = clock::now_ns();
+                    if now - last > GAP_NS {
+                        gaps.push(now - last);
+                    }
+                    last = now;
+                }
+            }
+            Self::Yields | Self::Sleeps => {
+                for round in 1..=ROUNDS {
+                    // A sleeper on another processor has to be asleep.
+                    let _ = clock::sleep_until(clock::now_ns() + if matches!(self, Self::Sleeps) { 30_000 } else { 0 });
+                    shared.at_ns.store(clock::now_ns(), Ordering::SeqCst);
+                    shared.round.store(round, Ordering::SeqCst);
+                    match self {
+                        Self::Yields => sched::yield_now(),
+                        _ => futex::wake(&shared.round, 1),
+                    }
+                    // BOUND: `end`.
+                    while shared.answered.load(Ordering::SeqCst) < round && clock::now_ns() < end {
+                        sched::yield_now();
+                    }
+                }
+                shared.done.store(true, Ordering::SeqCst);
+            }
+        }
+        gaps
+    }
+}
+
+/// Lock and unlock under the workload. `None` where it was stopped before anything was seen.
+fn workload(
+    protocol: Protocol,
+    applications: usize,
+    has_synchronisation: bool,
+    pairs: usize,
+    control: &Control,
+) -> Result<Option<(Readings, Readings)>, RunError> {
+    let mut builder = TaskSet::builder(protocol);
+    let home = applications - usize::from(!has_synchronisation);
+    let cpu = |index: usize| u16::try_from(index).unwrap_or(u16::MAX);
+    let resources = ["r1", "r2", "r3"].map(|name| builder.resource_at(name, cpu(home)));
+    let mut jobs = Vec::new();
+    for (level, row) in TABLE.iter().enumerate() {
+        for (application, &resource) in row.iter().enumerate().take(applications) {
+            let name = format!("{level}-{application}");
+            let task = builder.task(&name, cpu(application), 10 + 10 * level as u16, &[resources[resource]]);
+            jobs.push((task, resources[resource]));
+        }
+    }
+    let set = builder.build().map_err(run_error)?;
+    let rounds = pairs.div_ceil(jobs.len());
+    let stop = Arc::new(AtomicBool::new(false));
+    let begin = clock::now_ns() + 20_000_000;
+    let (sender, receiver) = mpsc::channel();
+    let mut threads = Vec::new();
+    for (index, &(task, resource)) in jobs.iter().enumerate() {
+        let (set, stop, sender) = (set.clone(), Arc::clone(&stop), sender.clone());
+        let body = move || {
+            let seen = work(&set, task, resource, rounds, begin + index as u64 * STAGGER_NS, &stop);
+            let _ = sender.send(seen);
+        };
+        threads.push(signal::with_all_blocked(|| spawn("measure-task", body))?);
+    }
+    drop(sender);
+    let planned = Wait::from_nanos(rounds as u64 * (PERIOD_NS + jobs.len() as u64 * 1_000));
+    let mut left = jobs.len();
+    let (mut locks, mut unlocks) = (Vec::new(), Vec::new());
+    let mut failure = None;
+    let started = std::time::Instant::now();
+    // BOUND: the plan and the patience.
+    while left > 0 {
+        match receiver.recv_timeout(Wait::from_millis(100)) {
+            Ok(Ok((lock, unlock))) => {
+                locks.extend(lock);
+                unlocks.extend(unlock);
+                left -= 1;
+            }
+            Ok(Err(error)) => {
+                // The others end with it.
+                // ORDERING: Relaxed, here and where it is read: it publishes nothing.
+                stop.store(true, Ordering::Relaxed);
+                failure = failure.or(Some(run_error(error)));
+                left -= 1;
+            }
+            Err(RecvTimeoutError::Timeout) => {
+                if control.is_stopped() {
+                    stop.store(true, Ordering::Relaxed);
+                }
+                if started.elapsed() > planned + PATIENCE {
+                    stop.store(true, Ordering::Relaxed);
+                    return Err(RunError::Stuck { tasks: jobs.iter().map(|job| job.0).collect() });
+                }
+            }
+            Err(RecvTimeoutError::Disconnected) => return Err(RunError::SetUp),
+        }
+    }
+    for thread in threads {
+        thread.join().map_err(|_| RunError::SetUp)?;
+    }
+    match failure {
+        Some(failure) => Err(failure),
+        None if control.is_stopped() => Ok(None),
+        None => Ok(Readings::new(locks).zip(Readings::new(unlocks))),
+    }
+}
+
+/// The jobs of one task: how long each lock and unlock took.
+fn work(
+    set: &TaskSet,
+    task: TaskId,
+    resource: ResourceId,
+    rounds: usize,
+    begin: u64,
+    stop: &AtomicBool,
+) -> Result<(Vec<u64>, Vec<u64>), TaskError> {
+    let (mut locks, mut unlocks) = (Vec::with_capacity(rounds), Vec::with_capacity(rounds));
+    let me = set.join(task)?;
+    let period = PERIOD_NS + u64::from(task.0) * 1_000;
+    for round in 0..rounds as u64 {
+        if stop.load(Ordering::Relaxed) {
+            break;
+        }
+        clock::sleep_until(begin + round * period)?;
+        let job = me.begin()?;
+        let before = clock::now_ns();
+        let section = job.lock(resource)?;
+        let locked = clock::now_ns();
+        // BOUND: HELD_NS.
+        while clock::now_ns() - locked < HELD_NS {}
+        let held = clock::now_ns();
+        section.end()?;
+        let after = clock::now_ns();
+        job.end()?;
+        locks.push(locked - before);
+        unlocks.push(after - held);
+    }
+    Ok((locks, unlocks))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::machine::require_realtime;
+
+    #[test]
+    fn the_top_percent_is_left_out() {
+        let readings = Readings::new((1..=200).rev().collect()).expect("not empty");
+        assert_eq!(
+            (readings.count(), readings.quantile(0.0), readings.quantile(1.0), readings.mean()),
+            (200, 1, 200, 101)
+        );
+        assert_eq!(readings.usual(), (100, 198));
+        assert_eq!(Readings::new(vec![7]).map(|one| one.usual()), Some((7, 7)));
+        assert_eq!(Readings::new(Vec::new()), None);
+    }
+
+    #[test]
+    fn every_processor_uses_every_resource_and_every_priority_one_of_each() {
+        for cpu in 0..3 {
+            let mut used: Vec<usize> = TABLE.iter().map(|row| row[cpu]).collect();
+            used.sort_unstable();
+            used.dedup();
+            assert_eq!(used, [0, 1, 2]);
+        }
+    }
+
+    #[test]
+    fn everything_is_measured() {
+        let Some(_machine) = require_realtime() else { return };
+        let mut parts = Vec::new();
+            let seen = protocols(100, 60, &Control::new(), &mut |done, whole| parts.push((done, whole)));
+        let seen = seen.expect("permission was checked");
+        assert_eq!(parts.last(), Some(&(15, 15)));
+        assert_eq!(seen.costs.len(), PROTOCOLS.len() + 2);
+        for cost in &seen.costs {
+            let contended = cost.contended.as_ref().map(|(lock, unlock)| (lock.count() >= 60, unlock.count() >= 60));
+            let is_lazy = cost.alone_each.is_none();
+            assert_eq!(contended, (!is_lazy).then_some((true, true)), "{}", cost.name);
+            assert!(cost.alone.count() >= 8, "{}", cost.name);
+        }
+        assert!(seen.work(Work::SystemCall).is_some_and(|readings| readings.quantile(0.5) > 0));
+    }
+
+    #[test]
+    fn what_was_stopped_is_left_out() {
+        let Some(_machine) = require_realtime() else { return };
+        let control = Control::new();
+        control.stop();
+            let seen = protocols(100, 60, &control, &mut |_, _| ()).expect("permission was checked");
+        assert!(seen.interrupted && seen.machine.is_empty() && seen.costs.is_empty());
+    }
+}
