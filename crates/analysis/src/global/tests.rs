@@ -322,6 +322,60 @@ fn edges() {
 }
 
 #[test]
+fn all_that_a_file_can_hold_fits() {
+    use lockwright_model::{DURATION_MAX, MAX_CPUS, MAX_TASKS};
+    let longest = DURATION_MAX.as_ns();
+    let cpus = MAX_CPUS as u32;
+    let far = Sporadic { cost: longest / 2000, period: longest, deadline: longest };
+    for (name, test) in TESTS {
+        assert_eq!(test(&vec![far; MAX_TASKS], cpus), Ok(()), "{name}");
+        // Next to a short one.
+        let mut tasks = vec![far; 40];
+        tasks.push(Sporadic { cost: 1_000, period: 1_000_000, deadline: 1_000_000 });
+        assert_ne!(test(&tasks, 4), Err(Failure::Overflow), "{name}");
+    }
+    // One more bit, and the answer is that it does not fit.
+    let tasks = vec![Sporadic { cost: 1, period: 2 * longest, deadline: 2 * longest }; MAX_TASKS];
+    for (name, test) in TESTS {
+        assert_eq!(test(&tasks, cpus), Err(Failure::Overflow), "{name}");
+    }
+}
+
+#[test]
+fn a_unit_of_time_changes_no_verdict() {
+    // Periods of 1 to 1000 ms, given in us, ns and ps. Utilizations and demand scale exactly; the "+ 1" of the tests for whole numbers is a
+    // thousandth of the least period at most, and could tell units apart only where a set holds or fails by so little: none of these does.
+    let mut random = Rng::with_seed(23);
+    let mut seen = [[0; 2]; TESTS.len()];
+    for _ in 0..300 {
+        let m = random.u32(2..=8);
+        let share = 0.2 + 0.5 * random.f64();
+        let in_ms = random_set(&mut random, m, 1000, share, true);
+        if in_ms.is_empty() {
+            continue;
+        }
+        let in_units_of = |times: u64| -> Vec<Sporadic> {
+            let scaled = |it: &Sporadic| Sporadic {
+                cost: it.cost * times,
+                period: it.period * times,
+                deadline: it.deadline * times,
+            };
+            in_ms.iter().map(scaled).collect()
+        };
+        for ((name, test), seen) in TESTS.iter().zip(&mut seen) {
+            let found = test(&in_units_of(1_000), m);
+            seen[usize::from(found.is_ok())] += 1;
+            for times in [1_000_000, 1_000_000_000] {
+                let other = test(&in_units_of(times), m);
+                assert_eq!(found.is_ok(), other.is_ok(), "{name}: {found:?} {other:?} {in_ms:?} on {m}");
+                assert_ne!(other, Err(Failure::Overflow), "{name}: {in_ms:?} on {m}");
+            }
+        }
+    }
+    assert!(seen.iter().flatten().all(|&count| count > 20), "{seen:?}");
+}
+
+#[test]
 fn far_deadlines_do_not_take_from_others() {
     // Three of 6/10 on two processors miss; a fourth task, whose deadline is far, changes nothing of that.
     let three = Sporadic { cost: 6, period: 10, deadline: 10 };
