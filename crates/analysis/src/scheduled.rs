@@ -10,7 +10,7 @@ use crate::failure::Failure;
 use crate::partition::{Fit, together_first};
 use crate::sharing::{Sharer, Sharing, demands};
 use crate::sporadic::Sporadic;
-use crate::uniprocessor::{self, edf};
+use crate::uniprocessor::{self, Effort, edf};
 use crate::{charge, global, overheads};
 use lockwright_model::{CpuId, Duration, Overhead, Overheads, Scheduler, System, TaskId};
 use std::fmt;
@@ -151,28 +151,86 @@ pub fn scheduled(system: &System, overheads: &Overheads) -> Result<Scheduled, Un
     Ok(result)
 }
 
-/// As [`scheduled()`], the verdict alone.
-pub(crate) fn is_schedulable(system: &System, overheads: &Overheads) -> bool {
+/// A deadline that a partitioned system under EDF cannot meet, or could not with greater execution times.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Refutation {
+    cpu: u16,
+    interval: u64,
+}
+
+/// As [`scheduled()`], the verdict alone, with limited effort; with what refutes the system, where that is known.
+///
+/// # Errors
+/// It was interrupted.
+pub(crate) fn verdict(
+    system: &System,
+    overheads: &Overheads,
+    effort: Effort<'_>,
+) -> Result<Result<(), Option<Refutation>>, Interrupted> {
+    let go_on = effort.go_on;
     if uncovered(system).is_some() {
-        return false;
+        return Ok(Err(None));
     }
-    let Ok(sharing) = charged(system, overheads) else { return false };
-    match system.scheduler() {
+    let Ok(sharing) = charged(system, overheads) else { return Ok(Err(None)) };
+    let holds = match system.scheduler() {
         Scheduler::GEdf => {
             let (tasks, m) = (sporadic(&sharing), processors(system));
-            EDF_TESTS.iter().any(|(_, test)| test(&tasks, m).is_ok())
-                || global::rta(&tasks, m).is_ok()
-                || m == 1 && edf::schedulable(&tasks, &[]).is_ok()
+            EDF_TESTS.iter().any(|(_, test)| go_on() && test(&tasks, m).is_ok())
+                || go_on() && global::rta(&tasks, m).is_ok()
+                || m == 1 && edf::schedulable_within(&tasks, &[], effort).is_ok()
         }
         Scheduler::GFp => global_fp(system, &sporadic(&sharing)).is_ok_and(|result| result.schedulable),
-        _ => (0..system.cpus()).filter_map(|cpu| u16::try_from(cpu).ok()).all(|cpu| {
-            edf::msrp(&sharing, cpu).is_ok_and(|(tasks, blocking)| edf::schedulable(&tasks, &blocking).is_ok())
-        }),
+        _ => {
+            for cpu in processors_with_tasks(system) {
+                let Ok((tasks, blocking)) = edf::msrp(&sharing, cpu) else { return Ok(Err(None)) };
+                // The search from the longest interval down comes late to a short one.
+                if let Some(interval) = edf::refuted_early(&tasks, &blocking) {
+                    return Ok(Err(Some(Refutation { cpu, interval })));
+                }
+                match edf::schedulable_within(&tasks, &blocking, effort) {
+                    Ok(()) => {}
+                    Err(Failure::Interrupted) => return Err(Interrupted),
+                    Err(Failure::Demand { interval, .. }) => return Ok(Err(Some(Refutation { cpu, interval }))),
+                    Err(_) => return Ok(Err(None)),
+                }
+            }
+            true
+        }
+    };
+    // A test that was not asked has not said no.
+    if holds {
+        Ok(Ok(()))
+    } else if go_on() {
+        Ok(Err(None))
+    } else {
+        Err(Interrupted)
     }
 }
 
+/// Nobody waits for the answer any more.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Interrupted;
+
+/// Whether one of these, or a number that does not fit, refutes the system under partitioned EDF. With greater execution times it then is so, too.
+pub(crate) fn is_refuted(system: &System, overheads: &Overheads, by: &[Refutation]) -> bool {
+    let Ok(sharing) = charged(system, overheads) else { return true };
+    processors_with_tasks(system).any(|cpu| match edf::msrp(&sharing, cpu) {
+        Ok((tasks, blocking)) => {
+            // In an interval of no length, but for an overload nothing refutes.
+            let known = by.iter().filter(|known| known.cpu == cpu).map(|known| known.interval);
+            known.chain([0]).any(|interval| edf::is_refuted_at(&tasks, &blocking, interval))
+        }
+        Err(_) => true,
+    })
+}
+
+fn processors_with_tasks(system: &System) -> impl Iterator<Item = u16> {
+    let has_tasks = |&cpu: &u16| system.tasks().iter().any(|task| task.cpu == CpuId(cpu));
+    (0..system.cpus()).filter_map(|cpu| u16::try_from(cpu).ok()).filter(has_tasks)
+}
+
 /// Why [`scheduled()`] says nothing of the system, where it does not.
-fn uncovered(system: &System) -> Option<Untested> {
+pub(crate) fn uncovered(system: &System) -> Option<Untested> {
     let jitter = || system.task_ids().find(|&id| system.task(id).jitter != Duration::ZERO);
     let shares = system.task_ids().any(|id| !system.requests(id).is_empty());
     match system.scheduler() {

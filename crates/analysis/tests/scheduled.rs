@@ -1,8 +1,8 @@
 //! Systems under other schedulers: what was accepted once, though a schedule misses a deadline.
 
-use lockwright_analysis::{Untested, scheduled};
+use lockwright_analysis::{Growth, Untested, scheduled, sensitivity};
 use lockwright_model::format::{parse_overheads, parse_system};
-use lockwright_model::{Overheads, System};
+use lockwright_model::{Duration, Overheads, Protocol, Step, System};
 
 fn system(text: &str) -> System {
     parse_system(text).expect("a task set")
@@ -53,4 +53,140 @@ fn what_does_not_fit_is_a_verdict() {
     let found = scheduled(&one, &heavy).unwrap();
     assert!(!found.schedulable && !found.exact);
     assert_eq!(found.tests[0].name, "overheads");
+}
+
+/// Under `p-edf`: tasks of (period, deadline, runs before, in and behind a section on one of two resources, CPU), with execution times in thousandths.
+fn edf_text(tasks: &[[u64; 6]], permille: impl Fn(usize, bool) -> u64, extra: impl Fn(usize) -> u64) -> String {
+    let mut text = "[platform]\ncpus = 2\nscheduler = \"p-edf\"\n[[resource]]\nname = \"r\"\n".to_owned();
+    for (index, &[period, deadline, before, inside, cpu, behind]) in tasks.iter().enumerate() {
+        let run = |time: u64, inside| {
+            let time = (time * permille(index, inside)).div_ceil(1000);
+            if time > 0 { format!("{{ run = \"{time} ns\" }}, ") } else { String::new() }
+        };
+        let section = if inside > 0 {
+            format!("{{ lock = \"r\" }}, {}{{ unlock = \"r\" }}, ", run(inside, true))
+        } else {
+            String::new()
+        };
+        let longer = if extra(index) > 0 { format!("{{ run = \"{} ns\" }}", extra(index)) } else { String::new() };
+        text += &format!(
+            "[[task]]\nname = \"t{index}\"\nperiod = \"{period} ns\"\ndeadline = \"{deadline} ns\"\ncpu = {cpu}\nbody = [{}{section}{}{longer}]\n",
+            run(before, false),
+            run(behind, false),
+        );
+    }
+    text
+}
+
+fn holds(text: &str) -> bool {
+    parse_system(text).is_ok_and(|system| scheduled(&system, &Overheads::default()).unwrap().schedulable)
+}
+
+/// The factors are those that trying each amount finds.
+#[test]
+fn sensitivity_under_edf_is_the_largest_that_holds() {
+    let mut random = fastrand::Rng::with_seed(4);
+    let (mut broken, mut permille_seen, mut tolerant) = (0, 0, 0);
+    for _ in 0..60 {
+        let mut sum = 0.0;
+        let tasks: Vec<[u64; 6]> = (0..random.u64(2..=5))
+            .map(|_| {
+                let period = random.u64(20..200);
+                let parts = [random.u64(1..8), if random.bool() { random.u64(1..8) } else { 0 }, random.u64(0..4)];
+                let cost: u64 = parts.iter().sum();
+                sum += cost as f64 / period as f64;
+                [period, random.u64(cost.max(period / 2)..=period), parts[0], parts[1], random.u64(0..2), parts[2]]
+            })
+            .collect();
+        let system_of = |permille: &dyn Fn(usize, bool) -> u64| edf_text(&tasks, permille, |_| 0);
+        let base = system(&system_of(&|_, _| 1000));
+        let found = sensitivity(&base, &Overheads::default(), Protocol::Icpp, |_, _| true).unwrap();
+        let mut check = |growth: Growth, form: &dyn Fn(u64) -> String| {
+            if let Growth::Permille(most) = growth {
+                assert!(holds(&form(most)) && !holds(&form(most + 1)), "{most}: {}", form(most));
+                // Amounts in between tell the same.
+                assert!(!holds(&form(most + random.u64(1..5000))), "{most}");
+                assert!(holds(&form(random.u64(1..=most))), "{most}");
+                permille_seen += 1;
+            } else {
+                assert!(growth == Growth::Unlimited || !holds(&form(1)));
+                broken += u32::from(growth == Growth::Broken);
+            }
+        };
+        check(found.all, &|permille| system_of(&|_, _| permille));
+        for (id, growth) in &found.tasks {
+            check(*growth, &|permille| system_of(&|index, _| if index == id.index() { permille } else { 1000 }));
+        }
+        for (_, growth) in &found.resources {
+            check(*growth, &|permille| system_of(&|_, inside| if inside { permille } else { 1000 }));
+        }
+        for (id, most) in &found.tolerated {
+            let form = |more: u64| edf_text(&tasks, |_, _| 1000, |index| if index == id.index() { more } else { 0 });
+            let first = (0..).find(|&more| !holds(&form(more))).unwrap();
+            assert_eq!(most.map(Duration::as_ns), first.checked_sub(1), "{}", form(0));
+            tolerant += u32::from(first > 1);
+        }
+    }
+    assert!(permille_seen > 200 && tolerant > 100, "{permille_seen} {tolerant} {broken}");
+}
+
+/// Ten tasks that use all but a twenty-thousandth of a processor.
+fn nearly_full() -> System {
+    let mut random = fastrand::Rng::with_seed(1);
+    let shares: Vec<f64> = (0..10).map(|_| random.f64() + 0.1).collect();
+    let sum: f64 = shares.iter().sum();
+    let tasks: Vec<[u64; 6]> = shares
+        .iter()
+        .enumerate()
+        .map(|(index, share)| {
+            let period = random.u64(10_000_000..100_000_000);
+            let cost = (share / sum * 0.99995 * period as f64) as u64;
+            let inside = if index % 3 == 0 { 20_000 } else { 0 };
+            [period, period - period / 50, cost - inside, inside, 0, 0]
+        })
+        .collect();
+    system(&edf_text(&tasks, |_, _| 1000, |_| 0).replace("cpus = 2", "cpus = 1"))
+}
+
+#[test]
+fn sensitivity_near_full_use_ends_and_is_safe() {
+    let system = nearly_full();
+    assert!(scheduled(&system, &Overheads::default()).unwrap().schedulable);
+    let found = sensitivity(&system, &Overheads::default(), Protocol::Icpp, |_, _| true).unwrap();
+    assert_eq!(found.all, Growth::Permille(1000));
+    for (id, most) in &found.tolerated {
+        let longer = |more: u64| {
+            let mut tasks = system.tasks().to_vec();
+            let task = &mut tasks[id.index()];
+            let more = Duration::from_ns(more);
+            task.wcet = task.wcet.checked_add(more).unwrap();
+            task.body.push(Step::Run(more));
+            scheduled(&system.with_tasks(tasks).unwrap(), &Overheads::default()).unwrap().schedulable
+        };
+        let most = most.unwrap().as_ns();
+        assert!(most > 0 && longer(most), "{id:?}");
+        // Within a hundredth of what full effort finds.
+        assert!(!longer(most + most / 100 + 2), "{id:?} {most}");
+    }
+}
+
+#[test]
+fn sensitivity_is_given_up_within_one_of_its_tests() {
+    // It is asked while one form is tested: far more often than there are forms.
+    let system = nearly_full();
+    let asked = std::cell::Cell::new(0);
+    let whole = sensitivity(&system, &Overheads::default(), Protocol::Icpp, |_, _| {
+        asked.set(asked.get() + 1);
+        true
+    });
+    assert!(whole.is_some());
+    for stop in [1, 2, asked.get() / 2, asked.get()] {
+        let left = std::cell::Cell::new(stop);
+        let found = sensitivity(&system, &Overheads::default(), Protocol::Icpp, |_, _| {
+            left.set(left.get() - 1);
+            assert!(left.get() >= 0, "asked on after a no");
+            left.get() > 0
+        });
+        assert!(found.is_none(), "{stop}");
+    }
 }

@@ -64,7 +64,7 @@ struct Level<'a> {
     arrivals: Vec<Arrivals>,
     /// The first task that suspends itself for a time that is not known.
     unknown: Option<usize>,
-    terms: Terms,
+    terms: Terms<'static>,
 }
 
 impl<'a> Level<'a> {
