@@ -6,13 +6,14 @@
 //! | `g-edf` | all of [`global`]; no resources, no jitter | of the test that bounds them, else by the tardiness of deadlines that equal periods |
 //! | `g-fp` | Guan's; no resources, no jitter, no equal priorities | that test's |
 
+use crate::explain::{Cause, Term};
 use crate::failure::Failure;
 use crate::partition::{Fit, together_first};
 use crate::sharing::{Sharer, Sharing, demands};
 use crate::sporadic::Sporadic;
 use crate::uniprocessor::{self, Effort, edf};
 use crate::{charge, global, overheads};
-use lockwright_model::{CpuId, Duration, Overhead, Overheads, Scheduler, System, TaskId};
+use lockwright_model::{CpuId, Duration, Overhead, Overheads, ResourceId, Scheduler, System, TaskId};
 use std::fmt;
 
 /// What is known of a system under its scheduler.
@@ -26,6 +27,8 @@ pub struct Scheduled {
     pub proved: Vec<bool>,
     /// Whether all are.
     pub schedulable: bool,
+    /// Under partitioned EDF, the section that can keep a job of the task waiting longest when it arrives, by task id.
+    pub blocked: Vec<Option<Blocker>>,
     /// Whether the tests say no only where a deadline can be missed.
     pub exact: bool,
 }
@@ -41,6 +44,56 @@ pub struct Test {
     pub failure: Option<Failure>,
     /// What the test numbers its tasks by.
     pub tasks: Vec<TaskId>,
+    /// The interval in which more is due than fits, under partitioned EDF.
+    pub point: Option<Point>,
+}
+
+/// A section that keeps jobs with earlier deadlines waiting.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Blocker {
+    /// Whose.
+    pub task: TaskId,
+    /// On which resource.
+    pub resource: ResourceId,
+    /// How long it is.
+    pub length: Duration,
+    /// How long it is waited for, spinning, before it begins: on a resource shared across processors.
+    pub spin: Duration,
+}
+
+impl Blocker {
+    /// How long it blocks.
+    #[must_use]
+    pub fn total(&self) -> Duration {
+        Duration::from_ns(self.length.as_ns().saturating_add(self.spin.as_ns()))
+    }
+
+    /// Whose section on what it is, in words.
+    fn describe(&self, system: &System) -> String {
+        let (task, resource) = (&system.task(self.task).name, &system.resource(self.resource).name);
+        let spins = if self.spin > Duration::ZERO { ", with its spinning" } else { "" };
+        format!("the section of `{task}` on `{resource}`{spins}")
+    }
+
+    fn of(held: &edf::Held) -> Self {
+        Self {
+            task: TaskId::new(held.task),
+            resource: ResourceId(held.resource),
+            length: Duration::from_ns(held.length),
+            spin: Duration::from_ns(held.spin),
+        }
+    }
+}
+
+/// What a test of the processor demand looks at.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Point {
+    /// The length of the interval, t.
+    pub interval: Duration,
+    /// The work that has its deadline in it, spinning included, h(t).
+    pub due: Duration,
+    /// What blocks it, B(t).
+    pub blocker: Option<Blocker>,
 }
 
 /// Why nothing can be said of a system under its scheduler.
@@ -49,6 +102,8 @@ pub struct Test {
 pub enum Untested {
     /// [`analyse`](crate::analyse) is for that.
     FixedPriorities,
+    /// Jobs execute on any processor: there is no demand of one.
+    Global,
     /// Its tasks share resources.
     Resources,
     /// A task holds two resources at a time, and one of them is shared across processors.
@@ -69,6 +124,7 @@ impl Untested {
         let scheduler = system.scheduler();
         match self {
             Self::FixedPriorities => format!("`{scheduler}` has bounds of its own"),
+            Self::Global => format!("there are no terms to explain under `{scheduler}`"),
             Self::Resources => format!("its tasks share resources, which no test here covers under `{scheduler}`"),
             Self::Nested(task) => {
                 format!("`{}` holds two resources at a time, one of them shared across CPUs", name(task))
@@ -110,7 +166,13 @@ impl Test {
             Failure::Late { task: index, response } => {
                 format!("the response time of {} is at least {}, beyond its deadline", task(index), time(response))
             }
-            Failure::Demand { interval, demand } => format!("in {} work of {} is due", time(interval), time(demand)),
+            Failure::Demand { interval, demand } => {
+                let due = format!("in {} work of {} is due", time(interval), time(demand));
+                match self.point.and_then(|point| point.blocker) {
+                    Some(blocker) => format!("{due}, {} of it {}", blocker.total(), blocker.describe(system)),
+                    None => due,
+                }
+            }
             Failure::Diverged { task: index, limit } => {
                 format!("no fixed point was found for {} within {} {}", task(index), limit.most, limit.name)
             }
@@ -255,11 +317,13 @@ fn nested(system: &System) -> Option<TaskId> {
 /// What the machine takes leaves no time.
 fn overwhelmed(system: &System, failure: Failure) -> Scheduled {
     let count = system.tasks().len();
-    let test = Test { name: "overheads", cpu: None, failure: Some(failure), tasks: system.task_ids().collect() };
+    let test =
+        Test { name: "overheads", cpu: None, failure: Some(failure), tasks: system.task_ids().collect(), point: None };
     Scheduled {
         tests: vec![test],
         responses: vec![None; count],
         proved: vec![false; count],
+        blocked: vec![None; count],
         schedulable: false,
         exact: false,
     }
@@ -392,6 +456,7 @@ fn partitioned_edf(system: &System, sharing: &Sharing) -> Scheduled {
         tests: Vec::new(),
         responses: vec![None; count],
         proved: vec![false; count],
+        blocked: vec![None; count],
         schedulable: true,
         exact: system.task_ids().all(|id| system.requests(id).is_empty()),
     };
@@ -416,9 +481,88 @@ fn partitioned_edf(system: &System, sharing: &Sharing) -> Scheduled {
                     .for_each(|(id, response)| result.responses[id.index()] = Some(Duration::from_ns(response)));
             }
         }
-        result.tests.push(Test { name: "processor demand", cpu: Some(cpu), failure, tasks });
+        let held = edf::held(sharing, cpu.0).unwrap_or_default();
+        for id in &tasks {
+            let deadline = sharing.tasks[id.index()].deadline;
+            result.blocked[id.index()] = edf::blocker(&held, deadline).map(Blocker::of);
+        }
+        let point = failure.and_then(|failure| point(failure, &held));
+        result.tests.push(Test { name: "processor demand", cpu: Some(cpu), failure, tasks, point });
     }
     result
+}
+
+/// Where the demand of a processor with these sections was found too great.
+fn point(failure: Failure, held: &[edf::Held]) -> Option<Point> {
+    let Failure::Demand { interval, demand } = failure else { return None };
+    let blocker = edf::blocker(held, interval).map(Blocker::of);
+    let blocking = blocker.map_or(0, |blocker| blocker.total().as_ns());
+    let due = Duration::from_ns(demand.saturating_sub(blocking));
+    Some(Point { interval: Duration::from_ns(interval), due, blocker })
+}
+
+/// The processor demand of one interval, taken apart.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Demanded {
+    /// Its length.
+    pub interval: Duration,
+    /// They sum to what is due in it and what blocks that.
+    pub terms: Vec<Term>,
+}
+
+/// Every term of the demand on the processor of `task` under partitioned EDF: in the interval in which it is too great, or else in one as long as
+/// the task's deadline.
+///
+/// # Errors
+/// As [`scheduled()`]; [`Untested::FixedPriorities`] and [`Untested::Global`] under other schedulers.
+pub fn explain_demand(system: &System, overheads: &Overheads, task: TaskId) -> Result<Demanded, Untested> {
+    match system.scheduler() {
+        Scheduler::PEdf => {}
+        Scheduler::PFp => return Err(Untested::FixedPriorities),
+        _ => return Err(Untested::Global),
+    }
+    if let Some(why) = uncovered(system) {
+        return Err(why);
+    }
+    let sharing = charged(system, overheads).map_err(Untested::Overheads)?;
+    let cpu = system.task(task).cpu.0;
+    let (tasks, blocking) = edf::msrp(&sharing, cpu).map_err(Untested::Overheads)?;
+    let held = edf::held(&sharing, cpu).map_err(Untested::Overheads)?;
+    let interval = match edf::schedulable(&tasks, &blocking) {
+        Err(Failure::Demand { interval, .. }) => interval,
+        _ => sharing.tasks[task.index()].deadline,
+    };
+    let mut terms = Vec::new();
+    let mut add = |cause, by, resource, count: u64, each: u64, why: String| {
+        let total = Duration::from_ns(each.saturating_mul(count));
+        terms.push(Term { cause, by, resource, count, each: Duration::from_ns(each), total, why });
+    };
+    let others = system.task_ids().filter(|&id| id != task && system.task(id).cpu.0 == cpu);
+    for id in std::iter::once(task).chain(others) {
+        let it = &sharing.tasks[id.index()];
+        let Some(room) = interval.checked_sub(it.deadline) else { continue };
+        let jobs = room / it.period + 1;
+        let (cause, by) = if id == task { (Cause::Execution, None) } else { (Cause::Interference, Some(id)) };
+        add(cause, by, None, jobs, it.cost, "jobs with a deadline in it".into());
+        for one in held.iter().filter(|one| one.task == id.index() && one.spin > 0) {
+            let resource = ResourceId(one.resource);
+            let why = "spins for the longest section of each other CPU".into();
+            add(Cause::Urgent, by, Some(resource), jobs.saturating_mul(u64::from(one.count)), one.spin, why);
+        }
+    }
+    if let Some(one) = edf::blocker(&held, interval) {
+        let why = if one.spin > 0 {
+            format!(
+                "has begun its section, or spins for it: {}, then {}",
+                Duration::from_ns(one.spin),
+                Duration::from_ns(one.length)
+            )
+        } else {
+            "has begun its section, and has a later deadline".into()
+        };
+        add(Cause::Local, Some(TaskId::new(one.task)), Some(ResourceId(one.resource)), 1, one.span, why);
+    }
+    Ok(Demanded { interval: Duration::from_ns(interval), terms })
 }
 
 type Verdict = fn(&[Sporadic], u32) -> Result<(), Failure>;
@@ -437,7 +581,7 @@ fn global_edf(system: &System, tasks: &[Sporadic]) -> Scheduled {
     let processors = processors(system);
     let rta = global::rta(tasks, processors);
     let ids: Vec<TaskId> = system.task_ids().collect();
-    let test = |name, failure| Test { name, cpu: None, failure, tasks: ids.clone() };
+    let test = |name, failure| Test { name, cpu: None, failure, tasks: ids.clone(), point: None };
     let mut tests: Vec<Test> =
         EDF_TESTS.iter().map(|(name, verdict)| test(*name, verdict(tasks, processors).err())).collect();
     tests.push(test("RTA", rta.as_ref().err().copied()));
@@ -452,7 +596,8 @@ fn global_edf(system: &System, tasks: &[Sporadic]) -> Scheduled {
         |_| vec![None; tasks.len()],
         |responses| responses.into_iter().map(|response| Some(Duration::from_ns(response))).collect(),
     );
-    Scheduled { tests, responses, proved: vec![schedulable; tasks.len()], schedulable, exact: processors == 1 }
+    let (proved, blocked) = (vec![schedulable; tasks.len()], vec![None; tasks.len()]);
+    Scheduled { tests, responses, proved, blocked, schedulable, exact: processors == 1 }
 }
 
 fn global_fp(system: &System, tasks: &[Sporadic]) -> Result<Scheduled, Untested> {
@@ -468,7 +613,8 @@ fn global_fp(system: &System, tasks: &[Sporadic]) -> Result<Scheduled, Untested>
         responses[id.index()] = Some(Duration::from_ns(response));
     }
     let failure = tested.err();
-    let tests = vec![Test { name: "Guan", cpu: None, failure, tasks: order }];
+    let tests = vec![Test { name: "Guan", cpu: None, failure, tasks: order, point: None }];
     let schedulable = failure.is_none();
-    Ok(Scheduled { tests, responses, proved: vec![schedulable; tasks.len()], schedulable, exact: false })
+    let (proved, blocked) = (vec![schedulable; tasks.len()], vec![None; tasks.len()]);
+    Ok(Scheduled { tests, responses, proved, blocked, schedulable, exact: false })
 }

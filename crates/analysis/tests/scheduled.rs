@@ -1,6 +1,6 @@
 //! Systems under other schedulers: what was accepted once, though a schedule misses a deadline.
 
-use lockwright_analysis::{Growth, Untested, scheduled, sensitivity};
+use lockwright_analysis::{Failure, Growth, Untested, explain_demand, scheduled, sensitivity};
 use lockwright_model::format::{parse_overheads, parse_system};
 use lockwright_model::{Duration, Overheads, Protocol, Step, System};
 
@@ -189,4 +189,52 @@ fn sensitivity_is_given_up_within_one_of_its_tests() {
         });
         assert!(found.is_none(), "{stop}");
     }
+}
+
+/// What blocks is what the definition says, and terms sum to the demand that was found too great.
+#[test]
+fn the_terms_of_a_demand_sum_to_it() {
+    let mut random = fastrand::Rng::with_seed(9);
+    let (mut failed, mut blocked) = (0, 0);
+    for _ in 0..400 {
+        let tasks: Vec<[u64; 6]> = (0..random.u64(2..=6))
+            .map(|_| {
+                let period = random.u64(20..120);
+                let parts = [random.u64(1..8), if random.bool() { random.u64(1..12) } else { 0 }, random.u64(0..4)];
+                let cost: u64 = parts.iter().sum();
+                [period, random.u64(cost.max(period / 2)..=period), parts[0], parts[1], random.u64(0..2), parts[2]]
+            })
+            .collect();
+        let system = system(&edf_text(&tasks, |_, _| 1000, |_| 0));
+        let found = scheduled(&system, &Overheads::default()).unwrap();
+        for id in system.task_ids() {
+            let own = &tasks[id.index()];
+            let test = found.tests.iter().find(|test| test.cpu == Some(system.task(id).cpu)).unwrap();
+            let demanded = explain_demand(&system, &Overheads::default(), id).unwrap();
+            let sum: u64 = demanded.terms.iter().map(|term| term.total.as_ns()).sum();
+            match (test.failure, test.point) {
+                (Some(Failure::Demand { interval, demand }), Some(point)) => {
+                    assert_eq!((demanded.interval.as_ns(), sum), (interval, demand), "{tasks:?}");
+                    let blocking = point.blocker.map_or(0, |blocker| blocker.total().as_ns());
+                    assert_eq!((point.interval.as_ns(), point.due.as_ns() + blocking), (interval, demand));
+                    assert!(sum > demanded.interval.as_ns());
+                    failed += 1;
+                }
+                (None, None) => assert!(sum <= demanded.interval.as_ns(), "{tasks:?}"),
+                (other, point) => assert!(point.is_none() && other != None, "{other:?}"),
+            }
+            // All tasks share the one resource: those of this CPU with later deadlines block, if one of this CPU with none longer uses it, or
+            // one of the other does.
+            let users = |cpu: u64| tasks.iter().filter(move |other| other[4] == cpu && other[3] > 0);
+            let spin = users(1 - own[4]).map(|other| other[3]).max();
+            let reaches = spin.is_some() || users(own[4]).any(|other| other[1] <= own[1]);
+            let longest = users(own[4]).filter(|other| reaches && other[1] > own[1]).map(|other| other[3]).max();
+            let expected = longest.map(|longest| longest + spin.unwrap_or(0));
+            let says = found.blocked[id.index()];
+            assert_eq!(says.map(|blocker| blocker.total().as_ns()), expected, "{id:?} of {tasks:?}");
+            assert!(says.is_none_or(|blocker| system.task(blocker.task).deadline > system.task(id).deadline));
+            blocked += u32::from(says.is_some());
+        }
+    }
+    assert!(failed > 100 && blocked > 300, "{failed} {blocked}");
 }

@@ -24,7 +24,7 @@ use crate::divisor::Divisor;
 use crate::exact::compare_sum;
 use crate::failure::Failure;
 use crate::fixed_point::TERMS_MAX;
-use crate::sharing::Sharing;
+use crate::sharing::{self, Sharing};
 use crate::sporadic::Sporadic;
 use std::cmp::Ordering;
 
@@ -128,6 +128,46 @@ pub fn blocking_of_sections(tasks: &[(Sporadic, u64)]) -> Vec<Step> {
 /// # Errors
 /// Overflow.
 pub fn msrp(sharing: &Sharing, cluster: u16) -> Result<(Vec<Sporadic>, Vec<Step>), Failure> {
+    let held = held(sharing, cluster)?;
+    let mut inflated = Vec::new();
+    let mut its = held.iter().peekable();
+    for (index, task) in sharing.tasks.iter().enumerate().filter(|(_, task)| task.cluster == cluster) {
+        let mut cost = task.cost;
+        while let Some(one) = its.next_if(|one| one.task == index) {
+            let spins = one.spin.checked_mul(u64::from(one.count));
+            cost = spins.and_then(|spins| cost.checked_add(spins)).ok_or(Failure::Overflow)?;
+        }
+        inflated.push(Sporadic { cost, period: task.period, deadline: task.deadline });
+    }
+    let blocking = steps(inflated.iter().map(|task| task.deadline), |t| blocker(&held, t).map(|one| one.span));
+    Ok((inflated, blocking))
+}
+
+/// The sections of one task on one resource.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Held {
+    /// Its place in the sharing.
+    pub(crate) task: usize,
+    pub(crate) resource: u16,
+    /// How many a job has.
+    pub(crate) count: u32,
+    /// Of the task.
+    pub(crate) deadline: u64,
+    /// The shortest deadline of those it can block; 0 for all.
+    pub(crate) ceiling: u64,
+    /// L.
+    pub(crate) length: u64,
+    /// w.
+    pub(crate) spin: u64,
+    /// L + w.
+    pub(crate) span: u64,
+}
+
+/// The sections of a processor's tasks, with their spinning, in the order of the tasks.
+///
+/// # Errors
+/// Overflow.
+pub(crate) fn held(sharing: &Sharing, cluster: u16) -> Result<Vec<Held>, Failure> {
     let local = || sharing.tasks.iter().filter(|task| task.cluster == cluster);
     // The longest section of each resource on each other processor.
     let mut longest: Vec<(u16, u16, u64)> = Vec::new();
@@ -145,9 +185,8 @@ pub fn msrp(sharing: &Sharing, cluster: u16) -> Result<(Vec<Sporadic>, Vec<Step>
         remote.peek()?;
         Some(remote.try_fold(0_u64, u64::checked_add))
     };
-    let (mut inflated, mut sections) = (Vec::new(), Vec::new());
-    for task in local() {
-        let mut cost = task.cost;
+    let mut held = Vec::new();
+    for (index, task) in sharing.tasks.iter().enumerate().filter(|(_, task)| task.cluster == cluster) {
         for request in &task.requests {
             let (ceiling, spin) = match spin(request.resource) {
                 Some(spin) => (0, spin.ok_or(Failure::Overflow)?),
@@ -156,19 +195,18 @@ pub fn msrp(sharing: &Sharing, cluster: u16) -> Result<(Vec<Sporadic>, Vec<Step>
                     (users.map(|user| user.deadline).min().unwrap_or(0), 0)
                 }
             };
-            let spins = spin.checked_mul(u64::from(request.count));
-            cost = spins.and_then(|spins| cost.checked_add(spins)).ok_or(Failure::Overflow)?;
-            if request.count > 0 {
-                let span = request.length.checked_add(spin).ok_or(Failure::Overflow)?;
-                sections.push((task.deadline, ceiling, span));
-            }
+            let span = request.length.checked_add(spin).ok_or(Failure::Overflow)?;
+            let sharing::Demand { resource, count, length } = *request;
+            held.push(Held { task: index, resource, count, deadline: task.deadline, ceiling, length, spin, span });
         }
-        inflated.push(Sporadic { cost, period: task.period, deadline: task.deadline });
     }
-    let blocking = steps(local().map(|task| task.deadline), |t| {
-        sections.iter().filter(|&&(deadline, ceiling, _)| deadline > t && ceiling <= t).map(|&(.., span)| span).max()
-    });
-    Ok((inflated, blocking))
+    Ok(held)
+}
+
+/// The section that can block longest in an interval of that length: B(t).
+pub(crate) fn blocker(held: &[Held], interval: u64) -> Option<&Held> {
+    let blocks = |one: &&Held| one.count > 0 && one.deadline > interval && one.ceiling <= interval;
+    held.iter().filter(blocks).max_by_key(|one| one.span)
 }
 
 /// Steps at the deadlines.
