@@ -386,11 +386,16 @@ fn charged(system: &System, model: &Overheads) -> Result<Sharing, Failure> {
         period: system.task(id).period.as_ns(),
         deadline: deadline(id),
         requests: demands(system, id),
+        working_set: u64::from(charge::working_set(system, model, id)),
         ..overheads::Task::default()
     };
+    if let Some(task) = charge::unmeasured(system, model) {
+        let what = "its working set is beyond the last point of `cache_delay`";
+        return Err(Failure::Unsupported { task: task.index(), what });
+    }
     let mut tasks: Vec<overheads::Task> = system.task_ids().map(plain).collect();
     if *model != Overheads::default() {
-        let mut costs = costs(model, tasks.len());
+        let mut costs = costs(model, tasks.len())?;
         if model.dedicated_interrupts {
             let queued = charge::queued_releases(system, model).ok_or(Failure::Overflow)?;
             costs.release = overheads::Curve::constant(queued.as_ns());
@@ -425,9 +430,21 @@ fn charged(system: &System, model: &Overheads) -> Result<Sharing, Failure> {
 }
 
 /// With so many tasks.
-fn costs(model: &Overheads, tasks: usize) -> overheads::Overheads {
+fn costs(model: &Overheads, tasks: usize) -> Result<overheads::Overheads, Failure> {
+    // Filling the caches again, over the working set: level before the first point.
+    let refill = model.cost(Overhead::CacheRefill).with(tasks).as_ns();
+    let points = model.cache_delay.points();
+    let first = points.first().filter(|(kib, _)| *kib > 0).map(|&(_, delay)| (0, delay));
+    let rising: Option<Vec<(u64, u64)>> = first
+        .iter()
+        .chain(points)
+        .map(|&(kib, delay)| Some((u64::from(kib), delay.as_ns().checked_add(refill)?)))
+        .collect();
+    let rising = rising.ok_or(Failure::Overflow)?;
+    let cache =
+        if rising.is_empty() { overheads::Curve::constant(refill) } else { overheads::Curve::through(&rising)? };
     let of = |overhead| overheads::Curve::constant(model.cost(overhead).with(tasks).as_ns());
-    overheads::Overheads {
+    Ok(overheads::Overheads {
         quantum: model.tick_period.as_ns(),
         tick: of(Overhead::Tick),
         release: of(Overhead::Release),
@@ -439,9 +456,9 @@ fn costs(model: &Overheads, tasks: usize) -> overheads::Overheads {
         unlock: of(Overhead::Unlock),
         syscall_in: of(Overhead::SyscallIn),
         syscall_out: of(Overhead::SyscallOut),
-        cache: overheads::CacheDelay { levels: vec![of(Overhead::CacheRefill)] },
+        cache: overheads::CacheDelay { levels: vec![cache] },
         ..overheads::Overheads::default()
-    }
+    })
 }
 
 fn sporadic(sharing: &Sharing) -> Vec<Sporadic> {

@@ -238,3 +238,29 @@ fn the_terms_of_a_demand_sum_to_it() {
     }
     assert!(failed > 100 && blocked > 300, "{failed} {blocked}");
 }
+
+/// A preemption costs what the largest working set of the others does.
+#[test]
+fn working_sets_lengthen_jobs_under_edf() {
+    let with = |kib: &str, a: u64, b: u64| {
+        format!(
+            "[platform]\nscheduler = \"p-edf\"\n[[task]]\nname = \"a\"\nperiod = \"10 ms\"\nwcet = \"{a} us\"\n\
+             [[task]]\nname = \"b\"\nperiod = \"20 ms\"\nwcet = \"{b} us\"\n{kib}\n"
+        )
+    };
+    let text = |kib| with(kib, 4_000, 8_000);
+    let curve = "cache_refill = \"1 us\"\ncache_delay = [[64, \"10 us\"], [128, \"30 us\"]]";
+    let overheads = parse_overheads(curve).unwrap();
+    // What a preempts is b's. Level before the first point; who does not say has the largest, as a does not.
+    for (kib, more) in [("working_set_kib = 96", 21), ("working_set_kib = 1", 11), ("", 31)] {
+        let charged = scheduled(&system(&text(kib)), &overheads).unwrap();
+        let lengthened = scheduled(&system(&with("", 4_000 + more, 8_031)), &Overheads::default()).unwrap();
+        assert!(charged.responses[0].is_some());
+        assert_eq!(charged.responses, lengthened.responses, "{kib}");
+    }
+    let beyond = scheduled(&system(&text("working_set_kib = 129")), &overheads);
+    assert!(matches!(beyond, Err(Untested::Overheads(Failure::Unsupported { task: 1, .. }))), "{beyond:?}");
+    let one =
+        scheduled(&system(&text("working_set_kib = 65")), &parse_overheads("cache_delay = [[64, \"1 us\"]]").unwrap());
+    assert!(matches!(one, Err(Untested::Overheads(_))), "one point says nothing beyond it");
+}
