@@ -408,3 +408,66 @@ fn who_asks_for_less_stays_accepted() {
     }
     assert!(held > 2_000, "{held}");
 }
+
+/// The same set with one task that asks for less: a lower cost, or a longer period with the same deadline.
+fn relaxed(random: &mut Rng, tasks: &[Sporadic], costs: bool) -> Vec<Sporadic> {
+    let mut relaxed = tasks.to_vec();
+    let task = &mut relaxed[random.usize(..tasks.len())];
+    if costs {
+        task.cost -= random.u64(0..=task.cost);
+    } else {
+        task.period += random.u64(0..=task.period);
+    }
+    relaxed
+}
+
+#[test]
+fn tests_are_sustainable_in_costs_and_periods() {
+    // Work in a window, demand, density and fixed points of them never grow as a cost falls or a period grows, and a smaller cost of the task itself
+    // leaves at least as much room. So it is promised for uniprocessor response times and processor demand, GFB, BCL in both forms, and the response
+    // times of fixed priorities. Not promised: BAK and BAR, whose windows are chosen by the task's own density or cost; FF-DBF, whose speeds begin at
+    // the greatest density and are a grid; RTA, which gives up after so many rounds; and `edf`, made of these.
+    type Test = fn(&[Sporadic], u32) -> bool;
+    let uniprocessor_fp: Test = |tasks, _| {
+        let tasks: Vec<crate::uniprocessor::Task> = tasks.iter().map(|&task| task.into()).collect();
+        let by_order = |(index, task)| crate::uniprocessor::Task { priority: 100 - index as u32, ..task };
+        let tasks: Vec<_> = tasks.into_iter().enumerate().map(by_order).collect();
+        crate::uniprocessor::fp::response_times(&tasks).is_ok()
+    };
+    let promised: [(&str, Test); 7] = [
+        ("response times, fixed priorities", uniprocessor_fp),
+        ("processor demand", |tasks, _| crate::uniprocessor::edf::schedulable(tasks, &[]).is_ok()),
+        ("gfb", |tasks, m| gfb(tasks, m).is_ok()),
+        ("bcl", |tasks, m| bcl(tasks, m).is_ok()),
+        ("bcl_iterative", |tasks, m| bcl_iterative(tasks, m).is_ok()),
+        ("bertogna_cirinei", |tasks, m| bertogna_cirinei(tasks, &[], m, CarryIn::Responses).is_ok()),
+        ("guan", |tasks, m| guan(tasks, m).is_ok()),
+    ];
+    let mut random = Rng::with_seed(31);
+    for (place, (name, test)) in promised.into_iter().enumerate() {
+        for costs in [true, false] {
+            let mut held = 0;
+            for _ in 0..4_000 {
+                let m = if place < 2 { 1 } else { random.u32(2..=4) };
+                let share = 0.3 + 0.6 * random.f64();
+                let tasks = random_set(&mut random, m, 60, share, true);
+                if tasks.is_empty() || !test(&tasks, m) {
+                    continue;
+                }
+                held += 1;
+                let relaxed = relaxed(&mut random, &tasks, costs);
+                assert!(test(&relaxed, m), "{name}, costs {costs}: {tasks:?} {relaxed:?} on {m}");
+            }
+            assert!(held > 200, "{name}: {held}");
+        }
+    }
+    // What is not promised does happen, and would be seen.
+    for costs in [true, false] {
+        let loses = (0..4_000).any(|_| {
+            let m = random.u32(2..=4);
+            let tasks = random_set(&mut random, m, 60, 0.5, true);
+            !tasks.is_empty() && bak(&tasks, m).is_ok() && bak(&relaxed(&mut random, &tasks, costs), m).is_err()
+        });
+        assert!(loses, "BAK, costs {costs}");
+    }
+}
