@@ -79,7 +79,8 @@ fn edf_text(tasks: &[[u64; 6]], permille: impl Fn(usize, bool) -> u64, extra: im
 }
 
 fn holds(text: &str) -> bool {
-    parse_system(text).is_ok_and(|system| scheduled(&system, &Overheads::default()).unwrap().schedulable)
+    parse_system(text)
+        .is_ok_and(|system| scheduled(&system, &Overheads::default()).is_ok_and(|found| found.schedulable))
 }
 
 /// The factors are those that trying each amount finds.
@@ -221,7 +222,7 @@ fn the_terms_of_a_demand_sum_to_it() {
                     failed += 1;
                 }
                 (None, None) => assert!(sum <= demanded.interval.as_ns(), "{tasks:?}"),
-                (other, point) => assert!(point.is_none() && other != None, "{other:?}"),
+                (other, point) => assert!(point.is_none() && other.is_some(), "{other:?}"),
             }
             // All tasks share the one resource: those of this CPU with later deadlines block, if one of this CPU with none longer uses it, or
             // one of the other does.
