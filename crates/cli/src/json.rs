@@ -1,7 +1,7 @@
 //! The object that `--json` prints. Its schema is generated from these types into `docs/output.schema.json`.
 
 use crate::report::{Report, Row};
-use lockwright_analysis::{Growth, Sensitivity, Term};
+use lockwright_analysis::{Blocker, Growth, Sensitivity, Term};
 use lockwright_model::{Duration, System, TaskId};
 use schemars::{JsonSchema, Schema, generate::SchemaSettings};
 use serde::Serialize;
@@ -94,6 +94,34 @@ pub struct TestResult {
     pub accepts: bool,
     /// Why it does not.
     pub reason: Option<String>,
+    /// Where the demand is more than fits; null where that is not why.
+    pub point: Option<PointResult>,
+}
+
+/// An interval in which more is due than fits: `due_ns` and `blocking_ns` together exceed `interval_ns`.
+#[derive(Serialize, JsonSchema)]
+pub struct PointResult {
+    /// Its length.
+    pub interval_ns: u64,
+    /// The work whose deadlines lie in it, with its spinning.
+    pub due_ns: u64,
+    /// What blocks that; 0 where nothing does.
+    pub blocking_ns: u64,
+    /// Which section that is.
+    pub blocked_by: Option<BlockedBy>,
+}
+
+/// A section that keeps tasks with shorter deadlines waiting.
+#[derive(Serialize, JsonSchema)]
+pub struct BlockedBy {
+    /// Whose it is.
+    pub task: String,
+    /// On which resource.
+    pub resource: String,
+    /// How long it is.
+    pub length_ns: u64,
+    /// How long its task spins before it.
+    pub spin_ns: u64,
 }
 
 /// One task: what it is, what is promised, what was seen.
@@ -133,6 +161,9 @@ pub struct TaskResult {
     pub reason: Option<String>,
     /// The parts of `blocking_ns`.
     pub blocking: Option<BlockingParts>,
+    /// Under p-edf, the section that can keep a job waiting longest when it arrives.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub blocked_by: Option<BlockedBy>,
     /// Whether a response was longer than `response_ns`; null where nothing was promised or seen.
     pub above_bound: Option<bool>,
     /// The response that 99.9 % of the jobs did not exceed; `run` only.
@@ -184,7 +215,10 @@ pub struct BlockingParts {
 pub struct Explain {
     /// Whose bound.
     pub task: String,
-    /// They sum to `response_ns` where there is a bound.
+    /// Under p-edf: the length of the interval whose demand is taken apart, that which is too short or else the task's deadline.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub interval_ns: Option<u64>,
+    /// They sum to `response_ns` where there is a bound; under p-edf to what is due in the interval and what blocks it.
     pub terms: Vec<TermResult>,
 }
 
@@ -317,6 +351,7 @@ impl TaskResult {
                 boosted_ns: blocking.boosted.as_ns(),
                 remote_ns: blocking.remote.as_ns(),
             }),
+            blocked_by: row.bound.blocker.map(|blocker| BlockedBy::new(system, &blocker)),
             above_bound: row.above_bound(),
             observed_p999_ns: ns(row.seen.and_then(|seen| seen.p999)),
             lock_wait_ns: ns(observation.and_then(|seen| seen.lock_wait)),
@@ -338,7 +373,20 @@ impl Explain {
             total_ns: term.total.as_ns(),
             why: term.why.clone(),
         };
-        Self { task: system.task(task).name.clone(), terms: terms.iter().map(term).collect() }
+        Self { task: system.task(task).name.clone(), interval_ns: None, terms: terms.iter().map(term).collect() }
+    }
+}
+
+impl BlockedBy {
+    /// The JSON view of a section that blocks.
+    #[must_use]
+    pub fn new(system: &System, blocker: &Blocker) -> Self {
+        Self {
+            task: system.task(blocker.task).name.clone(),
+            resource: system.resource(blocker.resource).name.clone(),
+            length_ns: blocker.length.as_ns(),
+            spin_ns: blocker.spin.as_ns(),
+        }
     }
 }
 
