@@ -2,15 +2,18 @@
 //!
 //! *Jobs.* A job brings two scheduling decisions and two context switches (it comes, it goes), and whom it preempts fills the caches again:
 //! ```text
-//!   C += 2 (schedule + context_switch) + cache_refill        J += release_latency + release
+//!   C += 2 (schedule + context_switch) + cache_refill + cache_delay        J += release_latency + release
 //! ```
+//! The cache delay is that of the largest working set among the other tasks of the processor, which the job can preempt; at a request, of all of them.
+//! A task that does not say how large its working set is counts with the largest that was measured.
+//!
 //! Where one processor takes all releases, J += release_latency + n release + ipi_latency: those of n tasks may come at one time.
 //! *Interrupts* are tasks above all others: on each processor one for its ticks and, unless a processor of its own takes them, one for the releases
 //! of each of its tasks. Both come late by up to the release latency.
 //!
 //! *Sections.* A request can suspend and resume: with s = schedule + context_switch,
 //! ```text
-//!   before the section   s + syscall_in + syscall_out + lock + 2 cache_refill
+//!   before the section   s + syscall_in + syscall_out + lock + 2 (cache_refill + cache_delay)
 //!   in it                2 s + ipi_latency + syscall_in + syscall_out + unlock
 //! ```
 //! A section on a resource shared across processors is besides longer by the interrupts of its processor while it lasts: nothing is above it there
@@ -19,7 +22,7 @@
 //! Reference: Brandenburg, *Scheduling and Locking in Multiprocessor Real-Time Operating Systems*, 2011, for the terms. The interrupts in sections are
 //! ours.
 
-use lockwright_model::{CpuId, Duration, Invalid, Overhead, Overheads, Priority, Step, Subject, System, Task};
+use lockwright_model::{CpuId, Duration, Invalid, Overhead, Overheads, Priority, Step, Subject, System, Task, TaskId};
 
 /// Most rounds until a section's interrupts are counted.
 const ROUNDS_MAX: u32 = 1_000;
@@ -41,8 +44,6 @@ pub fn charge(system: &System, overheads: &Overheads) -> Result<System, Invalid>
     let system_call = sum(&[of(Overhead::SyscallIn), of(Overhead::SyscallOut)]).ok_or_else(too_long)?;
     let refill = of(Overhead::CacheRefill);
     let ipi = of(Overhead::IpiLatency);
-    let job = sum(&[switch, switch, refill]).ok_or_else(too_long)?;
-    let before = sum(&[switch, system_call, of(Overhead::Lock), refill, refill]).ok_or_else(too_long)?;
     let inside = sum(&[switch, switch, ipi, system_call, of(Overhead::Unlock)]).ok_or_else(too_long)?;
     let late = if overheads.dedicated_interrupts {
         sum(&[of(Overhead::ReleaseLatency), queued_releases(system, overheads).ok_or_else(too_long)?, ipi])
@@ -52,8 +53,28 @@ pub fn charge(system: &System, overheads: &Overheads) -> Result<System, Invalid>
     let late = late.ok_or_else(too_long)?;
 
     let interrupts = interrupts(system, overheads);
+    let largest = |cpu: CpuId, besides: Option<TaskId>| {
+        let there = system.task_ids().filter(|&id| system.task(id).cpu == cpu && Some(id) != besides);
+        there.map(|id| working_set(system, overheads, id)).max()
+    };
+    let delay = |largest: Option<u32>| largest.map_or(Duration::ZERO, |kib| overheads.cache_delay.with(kib as usize));
+    if let Some(id) = unmeasured(system, overheads) {
+        return Err(Invalid {
+            subject: Subject::Task(id),
+            key: None,
+            message: format!(
+                "the working set of task `{}` is beyond the last point of `cache_delay`",
+                system.task(id).name
+            ),
+            help: "measure that of the largest working set, too".into(),
+        });
+    }
     let mut tasks = Vec::with_capacity(system.tasks().len() + interrupts.len());
-    for task in system.tasks() {
+    for (id, task) in system.task_ids().zip(system.tasks()) {
+        let others = delay(largest(task.cpu, Some(id)));
+        let all = refill.checked_add(delay(largest(task.cpu, None))).ok_or_else(too_long)?;
+        let job = sum(&[switch, switch, refill, others]).ok_or_else(too_long)?;
+        let before = sum(&[switch, system_call, of(Overhead::Lock), all, all]).ok_or_else(too_long)?;
         let mut charged = task.clone();
         charged.jitter = task.jitter.checked_add(late).ok_or_else(too_long)?;
         let body = lengthened(&task.body, job, before, inside).ok_or_else(too_long)?;
@@ -64,6 +85,17 @@ pub fn charge(system: &System, overheads: &Overheads) -> Result<System, Invalid>
     }
     tasks.extend(interrupts);
     system.with_tasks(tasks)
+}
+
+/// What the cache delay counts for a task, in KiB: its working set, or the largest there is a point for.
+pub(crate) fn working_set(system: &System, overheads: &Overheads, task: TaskId) -> u32 {
+    let largest = || overheads.cache_delay.points().last().map_or(0, |&(kib, _)| kib);
+    system.working_set(task).unwrap_or_else(largest)
+}
+
+/// A task whose working set is larger than all for which the cache delay is known.
+pub(crate) fn unmeasured(system: &System, overheads: &Overheads) -> Option<TaskId> {
+    system.task_ids().find(|&id| !overheads.cache_delay.covers(working_set(system, overheads, id)))
 }
 
 /// One processor takes the releases of all tasks, one after the other.
@@ -194,8 +226,8 @@ pub(crate) fn stretched(length: Duration, interrupts: &[&Task]) -> Option<Durati
 mod tests {
     use super::*;
     use crate::analyse;
+    use lockwright_model::Protocol;
     use lockwright_model::format::{parse_overheads, parse_system};
-    use lockwright_model::{Protocol, TaskId};
 
     fn ns(time: u64) -> Duration {
         Duration::from_ns(time)
@@ -245,6 +277,30 @@ mod tests {
         assert_eq!((charged.tasks()[2].wcet, charged.tasks()[2].jitter), (ns(4), ns(2)));
         // Nothing costs nothing.
         assert_eq!(charge(&system, &Overheads::default()).unwrap(), system);
+    }
+
+    #[test]
+    fn working_sets_of_others_are_filled_again() {
+        let with = |a: &str, b: &str| {
+            let text = TWO.replace("period = \"1000 ns\"", &format!("period = \"1000 ns\"\n{a}"));
+            parse_system(&text.replace("period = \"5000 ns\"", &format!("period = \"5000 ns\"\n{b}"))).unwrap()
+        };
+        let curve = parse_overheads("cache_delay = [[0, \"0 ns\"], [10, \"10 ns\"], [20, \"40 ns\"]]").unwrap();
+        let costs = |system: &System| {
+            let charged = charge(system, &curve).unwrap();
+            [0, 1].map(|task| charged.task(TaskId(task)).wcet.as_ns() - system.task(TaskId(task)).wcet.as_ns())
+        };
+        // The job: what it preempts. The request: twice the largest of all.
+        assert_eq!(costs(&with("working_set_kib = 5", "working_set_kib = 15")), [25 + 50, 5 + 50]);
+        assert_eq!(costs(&with("working_set_kib = 5", "working_set_kib = 0")), [10, 5 + 10]);
+        // Who does not say has the largest.
+        assert_eq!(costs(&with("", "working_set_kib = 10")), [10 + 80, 40 + 80]);
+        let beyond = charge(&with("working_set_kib = 21", ""), &curve).unwrap_err();
+        assert!(beyond.message.contains("`a` is beyond the last point"), "{}", beyond.message);
+        // The same for all, however large.
+        let flat = parse_overheads("cache_delay = \"7 ns\"").unwrap();
+        let all = charge(&with("working_set_kib = 5000", ""), &flat).unwrap();
+        assert_eq!(all.task(TaskId(0)).wcet.as_ns(), 30 + 7 + 14);
     }
 
     #[test]

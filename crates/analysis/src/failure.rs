@@ -43,6 +43,8 @@ pub enum Failure {
     },
     /// A number does not fit.
     Overflow,
+    /// Whoever asked did not want to wait longer.
+    Interrupted,
 }
 
 /// A limit that keeps a test from going on for ever.
@@ -68,6 +70,7 @@ impl fmt::Display for Failure {
             }
             Self::Unsupported { task, what } => write!(f, "task {task}: {what}"),
             Self::Overflow => write!(f, "a number does not fit 64 bits"),
+            Self::Interrupted => write!(f, "it was interrupted"),
         }
     }
 }

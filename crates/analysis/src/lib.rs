@@ -51,7 +51,7 @@ pub use partition::{Fit, partition, together_first};
 pub use response::analyse;
 #[cfg(feature = "twins")]
 pub use response::analyse_omitting;
-pub use scheduled::{Scheduled, Test, Untested, partitioned, scheduled};
+pub use scheduled::{Blocker, Demanded, Point, Scheduled, Test, Untested, explain_demand, partitioned, scheduled};
 pub use sensitivity::{FACTOR_MAX, Growth, Sensitivity, sensitivity};
 pub use sharing::{Demand, Sharer, Sharing};
 pub use sporadic::Sporadic;

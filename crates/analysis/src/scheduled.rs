@@ -6,13 +6,14 @@
 //! | `g-edf` | all of [`global`]; no resources, no jitter | of the test that bounds them, else by the tardiness of deadlines that equal periods |
 //! | `g-fp` | Guan's; no resources, no jitter, no equal priorities | that test's |
 
+use crate::explain::{Cause, Term};
 use crate::failure::Failure;
 use crate::partition::{Fit, together_first};
 use crate::sharing::{Sharer, Sharing, demands};
 use crate::sporadic::Sporadic;
-use crate::uniprocessor::{self, edf};
+use crate::uniprocessor::{self, Effort, edf};
 use crate::{charge, global, overheads};
-use lockwright_model::{CpuId, Duration, Overhead, Overheads, Scheduler, System, TaskId};
+use lockwright_model::{CpuId, Duration, Overhead, Overheads, ResourceId, Scheduler, System, TaskId};
 use std::fmt;
 
 /// What is known of a system under its scheduler.
@@ -26,6 +27,8 @@ pub struct Scheduled {
     pub proved: Vec<bool>,
     /// Whether all are.
     pub schedulable: bool,
+    /// Under partitioned EDF, the section that can keep a job of the task waiting longest when it arrives, by task id.
+    pub blocked: Vec<Option<Blocker>>,
     /// Whether the tests say no only where a deadline can be missed.
     pub exact: bool,
 }
@@ -41,6 +44,56 @@ pub struct Test {
     pub failure: Option<Failure>,
     /// What the test numbers its tasks by.
     pub tasks: Vec<TaskId>,
+    /// The interval in which more is due than fits, under partitioned EDF.
+    pub point: Option<Point>,
+}
+
+/// A section that keeps jobs with earlier deadlines waiting.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Blocker {
+    /// Whose.
+    pub task: TaskId,
+    /// On which resource.
+    pub resource: ResourceId,
+    /// How long it is.
+    pub length: Duration,
+    /// How long it is waited for, spinning, before it begins: on a resource shared across processors.
+    pub spin: Duration,
+}
+
+impl Blocker {
+    /// How long it blocks.
+    #[must_use]
+    pub fn total(&self) -> Duration {
+        Duration::from_ns(self.length.as_ns().saturating_add(self.spin.as_ns()))
+    }
+
+    /// Whose section on what it is, in words.
+    fn describe(&self, system: &System) -> String {
+        let (task, resource) = (&system.task(self.task).name, &system.resource(self.resource).name);
+        let spins = if self.spin > Duration::ZERO { ", with its spinning" } else { "" };
+        format!("the section of `{task}` on `{resource}`{spins}")
+    }
+
+    fn of(held: &edf::Held) -> Self {
+        Self {
+            task: TaskId::new(held.task),
+            resource: ResourceId(held.resource),
+            length: Duration::from_ns(held.length),
+            spin: Duration::from_ns(held.spin),
+        }
+    }
+}
+
+/// What a test of the processor demand looks at.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Point {
+    /// The length of the interval, t.
+    pub interval: Duration,
+    /// The work that has its deadline in it, spinning included, h(t).
+    pub due: Duration,
+    /// What blocks it, B(t).
+    pub blocker: Option<Blocker>,
 }
 
 /// Why nothing can be said of a system under its scheduler.
@@ -49,6 +102,8 @@ pub struct Test {
 pub enum Untested {
     /// [`analyse`](crate::analyse) is for that.
     FixedPriorities,
+    /// Jobs execute on any processor: there is no demand of one.
+    Global,
     /// Its tasks share resources.
     Resources,
     /// A task holds two resources at a time, and one of them is shared across processors.
@@ -69,6 +124,7 @@ impl Untested {
         let scheduler = system.scheduler();
         match self {
             Self::FixedPriorities => format!("`{scheduler}` has bounds of its own"),
+            Self::Global => format!("there are no terms to explain under `{scheduler}`"),
             Self::Resources => format!("its tasks share resources, which no test here covers under `{scheduler}`"),
             Self::Nested(task) => {
                 format!("`{}` holds two resources at a time, one of them shared across CPUs", name(task))
@@ -110,7 +166,13 @@ impl Test {
             Failure::Late { task: index, response } => {
                 format!("the response time of {} is at least {}, beyond its deadline", task(index), time(response))
             }
-            Failure::Demand { interval, demand } => format!("in {} work of {} is due", time(interval), time(demand)),
+            Failure::Demand { interval, demand } => {
+                let due = format!("in {} work of {} is due", time(interval), time(demand));
+                match self.point.and_then(|point| point.blocker) {
+                    Some(blocker) => format!("{due}, {} of it {}", blocker.total(), blocker.describe(system)),
+                    None => due,
+                }
+            }
             Failure::Diverged { task: index, limit } => {
                 format!("no fixed point was found for {} within {} {}", task(index), limit.most, limit.name)
             }
@@ -151,28 +213,86 @@ pub fn scheduled(system: &System, overheads: &Overheads) -> Result<Scheduled, Un
     Ok(result)
 }
 
-/// As [`scheduled()`], the verdict alone.
-pub(crate) fn is_schedulable(system: &System, overheads: &Overheads) -> bool {
+/// A deadline that a partitioned system under EDF cannot meet, or could not with greater execution times.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Refutation {
+    cpu: u16,
+    interval: u64,
+}
+
+/// As [`scheduled()`], the verdict alone, with limited effort; with what refutes the system, where that is known.
+///
+/// # Errors
+/// It was interrupted.
+pub(crate) fn verdict(
+    system: &System,
+    overheads: &Overheads,
+    effort: Effort<'_>,
+) -> Result<Result<(), Option<Refutation>>, Interrupted> {
+    let go_on = effort.go_on;
     if uncovered(system).is_some() {
-        return false;
+        return Ok(Err(None));
     }
-    let Ok(sharing) = charged(system, overheads) else { return false };
-    match system.scheduler() {
+    let Ok(sharing) = charged(system, overheads) else { return Ok(Err(None)) };
+    let holds = match system.scheduler() {
         Scheduler::GEdf => {
             let (tasks, m) = (sporadic(&sharing), processors(system));
-            EDF_TESTS.iter().any(|(_, test)| test(&tasks, m).is_ok())
-                || global::rta(&tasks, m).is_ok()
-                || m == 1 && edf::schedulable(&tasks, &[]).is_ok()
+            EDF_TESTS.iter().any(|(_, test)| go_on() && test(&tasks, m).is_ok())
+                || go_on() && global::rta(&tasks, m).is_ok()
+                || m == 1 && edf::schedulable_within(&tasks, &[], effort).is_ok()
         }
         Scheduler::GFp => global_fp(system, &sporadic(&sharing)).is_ok_and(|result| result.schedulable),
-        _ => (0..system.cpus()).filter_map(|cpu| u16::try_from(cpu).ok()).all(|cpu| {
-            edf::msrp(&sharing, cpu).is_ok_and(|(tasks, blocking)| edf::schedulable(&tasks, &blocking).is_ok())
-        }),
+        _ => {
+            for cpu in processors_with_tasks(system) {
+                let Ok((tasks, blocking)) = edf::msrp(&sharing, cpu) else { return Ok(Err(None)) };
+                // The search from the longest interval down comes late to a short one.
+                if let Some(interval) = edf::refuted_early(&tasks, &blocking) {
+                    return Ok(Err(Some(Refutation { cpu, interval })));
+                }
+                match edf::schedulable_within(&tasks, &blocking, effort) {
+                    Ok(()) => {}
+                    Err(Failure::Interrupted) => return Err(Interrupted),
+                    Err(Failure::Demand { interval, .. }) => return Ok(Err(Some(Refutation { cpu, interval }))),
+                    Err(_) => return Ok(Err(None)),
+                }
+            }
+            true
+        }
+    };
+    // A test that was not asked has not said no.
+    if holds {
+        Ok(Ok(()))
+    } else if go_on() {
+        Ok(Err(None))
+    } else {
+        Err(Interrupted)
     }
 }
 
+/// Nobody waits for the answer any more.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Interrupted;
+
+/// Whether one of these, or a number that does not fit, refutes the system under partitioned EDF. With greater execution times it then is so, too.
+pub(crate) fn is_refuted(system: &System, overheads: &Overheads, by: &[Refutation]) -> bool {
+    let Ok(sharing) = charged(system, overheads) else { return true };
+    processors_with_tasks(system).any(|cpu| match edf::msrp(&sharing, cpu) {
+        Ok((tasks, blocking)) => {
+            // In an interval of no length, but for an overload nothing refutes.
+            let known = by.iter().filter(|known| known.cpu == cpu).map(|known| known.interval);
+            known.chain([0]).any(|interval| edf::is_refuted_at(&tasks, &blocking, interval))
+        }
+        Err(_) => true,
+    })
+}
+
+fn processors_with_tasks(system: &System) -> impl Iterator<Item = u16> {
+    let has_tasks = |&cpu: &u16| system.tasks().iter().any(|task| task.cpu == CpuId(cpu));
+    (0..system.cpus()).filter_map(|cpu| u16::try_from(cpu).ok()).filter(has_tasks)
+}
+
 /// Why [`scheduled()`] says nothing of the system, where it does not.
-fn uncovered(system: &System) -> Option<Untested> {
+pub(crate) fn uncovered(system: &System) -> Option<Untested> {
     let jitter = || system.task_ids().find(|&id| system.task(id).jitter != Duration::ZERO);
     let shares = system.task_ids().any(|id| !system.requests(id).is_empty());
     match system.scheduler() {
@@ -197,11 +317,13 @@ fn nested(system: &System) -> Option<TaskId> {
 /// What the machine takes leaves no time.
 fn overwhelmed(system: &System, failure: Failure) -> Scheduled {
     let count = system.tasks().len();
-    let test = Test { name: "overheads", cpu: None, failure: Some(failure), tasks: system.task_ids().collect() };
+    let test =
+        Test { name: "overheads", cpu: None, failure: Some(failure), tasks: system.task_ids().collect(), point: None };
     Scheduled {
         tests: vec![test],
         responses: vec![None; count],
         proved: vec![false; count],
+        blocked: vec![None; count],
         schedulable: false,
         exact: false,
     }
@@ -264,11 +386,16 @@ fn charged(system: &System, model: &Overheads) -> Result<Sharing, Failure> {
         period: system.task(id).period.as_ns(),
         deadline: deadline(id),
         requests: demands(system, id),
+        working_set: u64::from(charge::working_set(system, model, id)),
         ..overheads::Task::default()
     };
+    if let Some(task) = charge::unmeasured(system, model) {
+        let what = "its working set is beyond the last point of `cache_delay`";
+        return Err(Failure::Unsupported { task: task.index(), what });
+    }
     let mut tasks: Vec<overheads::Task> = system.task_ids().map(plain).collect();
     if *model != Overheads::default() {
-        let mut costs = costs(model, tasks.len());
+        let mut costs = costs(model, tasks.len())?;
         if model.dedicated_interrupts {
             let queued = charge::queued_releases(system, model).ok_or(Failure::Overflow)?;
             costs.release = overheads::Curve::constant(queued.as_ns());
@@ -303,9 +430,21 @@ fn charged(system: &System, model: &Overheads) -> Result<Sharing, Failure> {
 }
 
 /// With so many tasks.
-fn costs(model: &Overheads, tasks: usize) -> overheads::Overheads {
+fn costs(model: &Overheads, tasks: usize) -> Result<overheads::Overheads, Failure> {
+    // Filling the caches again, over the working set: level before the first point.
+    let refill = model.cost(Overhead::CacheRefill).with(tasks).as_ns();
+    let points = model.cache_delay.points();
+    let first = points.first().filter(|(kib, _)| *kib > 0).map(|&(_, delay)| (0, delay));
+    let rising: Option<Vec<(u64, u64)>> = first
+        .iter()
+        .chain(points)
+        .map(|&(kib, delay)| Some((u64::from(kib), delay.as_ns().checked_add(refill)?)))
+        .collect();
+    let rising = rising.ok_or(Failure::Overflow)?;
+    let cache =
+        if rising.is_empty() { overheads::Curve::constant(refill) } else { overheads::Curve::through(&rising)? };
     let of = |overhead| overheads::Curve::constant(model.cost(overhead).with(tasks).as_ns());
-    overheads::Overheads {
+    Ok(overheads::Overheads {
         quantum: model.tick_period.as_ns(),
         tick: of(Overhead::Tick),
         release: of(Overhead::Release),
@@ -317,9 +456,9 @@ fn costs(model: &Overheads, tasks: usize) -> overheads::Overheads {
         unlock: of(Overhead::Unlock),
         syscall_in: of(Overhead::SyscallIn),
         syscall_out: of(Overhead::SyscallOut),
-        cache: overheads::CacheDelay { levels: vec![of(Overhead::CacheRefill)] },
+        cache: overheads::CacheDelay { levels: vec![cache] },
         ..overheads::Overheads::default()
-    }
+    })
 }
 
 fn sporadic(sharing: &Sharing) -> Vec<Sporadic> {
@@ -334,6 +473,7 @@ fn partitioned_edf(system: &System, sharing: &Sharing) -> Scheduled {
         tests: Vec::new(),
         responses: vec![None; count],
         proved: vec![false; count],
+        blocked: vec![None; count],
         schedulable: true,
         exact: system.task_ids().all(|id| system.requests(id).is_empty()),
     };
@@ -358,9 +498,88 @@ fn partitioned_edf(system: &System, sharing: &Sharing) -> Scheduled {
                     .for_each(|(id, response)| result.responses[id.index()] = Some(Duration::from_ns(response)));
             }
         }
-        result.tests.push(Test { name: "processor demand", cpu: Some(cpu), failure, tasks });
+        let held = edf::held(sharing, cpu.0).unwrap_or_default();
+        for id in &tasks {
+            let deadline = sharing.tasks[id.index()].deadline;
+            result.blocked[id.index()] = edf::blocker(&held, deadline).map(Blocker::of);
+        }
+        let point = failure.and_then(|failure| point(failure, &held));
+        result.tests.push(Test { name: "processor demand", cpu: Some(cpu), failure, tasks, point });
     }
     result
+}
+
+/// Where the demand of a processor with these sections was found too great.
+fn point(failure: Failure, held: &[edf::Held]) -> Option<Point> {
+    let Failure::Demand { interval, demand } = failure else { return None };
+    let blocker = edf::blocker(held, interval).map(Blocker::of);
+    let blocking = blocker.map_or(0, |blocker| blocker.total().as_ns());
+    let due = Duration::from_ns(demand.saturating_sub(blocking));
+    Some(Point { interval: Duration::from_ns(interval), due, blocker })
+}
+
+/// The processor demand of one interval, taken apart.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Demanded {
+    /// Its length.
+    pub interval: Duration,
+    /// They sum to what is due in it and what blocks that.
+    pub terms: Vec<Term>,
+}
+
+/// Every term of the demand on the processor of `task` under partitioned EDF: in the interval in which it is too great, or else in one as long as
+/// the task's deadline.
+///
+/// # Errors
+/// As [`scheduled()`]; [`Untested::FixedPriorities`] and [`Untested::Global`] under other schedulers.
+pub fn explain_demand(system: &System, overheads: &Overheads, task: TaskId) -> Result<Demanded, Untested> {
+    match system.scheduler() {
+        Scheduler::PEdf => {}
+        Scheduler::PFp => return Err(Untested::FixedPriorities),
+        _ => return Err(Untested::Global),
+    }
+    if let Some(why) = uncovered(system) {
+        return Err(why);
+    }
+    let sharing = charged(system, overheads).map_err(Untested::Overheads)?;
+    let cpu = system.task(task).cpu.0;
+    let (tasks, blocking) = edf::msrp(&sharing, cpu).map_err(Untested::Overheads)?;
+    let held = edf::held(&sharing, cpu).map_err(Untested::Overheads)?;
+    let interval = match edf::schedulable(&tasks, &blocking) {
+        Err(Failure::Demand { interval, .. }) => interval,
+        _ => sharing.tasks[task.index()].deadline,
+    };
+    let mut terms = Vec::new();
+    let mut add = |cause, by, resource, count: u64, each: u64, why: String| {
+        let total = Duration::from_ns(each.saturating_mul(count));
+        terms.push(Term { cause, by, resource, count, each: Duration::from_ns(each), total, why });
+    };
+    let others = system.task_ids().filter(|&id| id != task && system.task(id).cpu.0 == cpu);
+    for id in std::iter::once(task).chain(others) {
+        let it = &sharing.tasks[id.index()];
+        let Some(room) = interval.checked_sub(it.deadline) else { continue };
+        let jobs = room / it.period + 1;
+        let (cause, by) = if id == task { (Cause::Execution, None) } else { (Cause::Interference, Some(id)) };
+        add(cause, by, None, jobs, it.cost, "jobs with a deadline in it".into());
+        for one in held.iter().filter(|one| one.task == id.index() && one.spin > 0) {
+            let resource = ResourceId(one.resource);
+            let why = "spins for the longest section of each other CPU".into();
+            add(Cause::Urgent, by, Some(resource), jobs.saturating_mul(u64::from(one.count)), one.spin, why);
+        }
+    }
+    if let Some(one) = edf::blocker(&held, interval) {
+        let why = if one.spin > 0 {
+            format!(
+                "has begun its section, or spins for it: {}, then {}",
+                Duration::from_ns(one.spin),
+                Duration::from_ns(one.length)
+            )
+        } else {
+            "has begun its section, and has a later deadline".into()
+        };
+        add(Cause::Local, Some(TaskId::new(one.task)), Some(ResourceId(one.resource)), 1, one.span, why);
+    }
+    Ok(Demanded { interval: Duration::from_ns(interval), terms })
 }
 
 type Verdict = fn(&[Sporadic], u32) -> Result<(), Failure>;
@@ -379,7 +598,7 @@ fn global_edf(system: &System, tasks: &[Sporadic]) -> Scheduled {
     let processors = processors(system);
     let rta = global::rta(tasks, processors);
     let ids: Vec<TaskId> = system.task_ids().collect();
-    let test = |name, failure| Test { name, cpu: None, failure, tasks: ids.clone() };
+    let test = |name, failure| Test { name, cpu: None, failure, tasks: ids.clone(), point: None };
     let mut tests: Vec<Test> =
         EDF_TESTS.iter().map(|(name, verdict)| test(*name, verdict(tasks, processors).err())).collect();
     tests.push(test("RTA", rta.as_ref().err().copied()));
@@ -394,7 +613,8 @@ fn global_edf(system: &System, tasks: &[Sporadic]) -> Scheduled {
         |_| vec![None; tasks.len()],
         |responses| responses.into_iter().map(|response| Some(Duration::from_ns(response))).collect(),
     );
-    Scheduled { tests, responses, proved: vec![schedulable; tasks.len()], schedulable, exact: processors == 1 }
+    let (proved, blocked) = (vec![schedulable; tasks.len()], vec![None; tasks.len()]);
+    Scheduled { tests, responses, proved, blocked, schedulable, exact: processors == 1 }
 }
 
 fn global_fp(system: &System, tasks: &[Sporadic]) -> Result<Scheduled, Untested> {
@@ -410,7 +630,8 @@ fn global_fp(system: &System, tasks: &[Sporadic]) -> Result<Scheduled, Untested>
         responses[id.index()] = Some(Duration::from_ns(response));
     }
     let failure = tested.err();
-    let tests = vec![Test { name: "Guan", cpu: None, failure, tasks: order }];
+    let tests = vec![Test { name: "Guan", cpu: None, failure, tasks: order, point: None }];
     let schedulable = failure.is_none();
-    Ok(Scheduled { tests, responses, proved: vec![schedulable; tasks.len()], schedulable, exact: false })
+    let (proved, blocked) = (vec![schedulable; tasks.len()], vec![None; tasks.len()]);
+    Ok(Scheduled { tests, responses, proved, blocked, schedulable, exact: false })
 }

@@ -1,10 +1,13 @@
 //! How far execution times and blocking can grow before a deadline breaks.
 
 use crate::bound::Unbounded;
+use crate::fixed_point::TERMS_MAX;
 use crate::response::is_schedulable;
-use crate::scheduled;
+use crate::scheduled::{self, Refutation};
+use crate::uniprocessor::Effort;
 use crate::{analyse, charge};
 use lockwright_model::{DURATION_MAX, Duration, Overheads, Protocol, ResourceId, Scheduler, Step, System, TaskId};
+use std::cell::{Cell, RefCell};
 
 /// The largest factor a set of execution times can take with every deadline met.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -34,23 +37,119 @@ pub struct Sensitivity {
     pub tolerated: Vec<(TaskId, Option<Duration>)>,
 }
 
+/// Most terms to tell whether a form of a system with other execution times holds under partitioned EDF. Where the processor is in use but for the
+/// millionth part or so, the largest factor may need more: then what is found is less.
+const FORM_TERMS_MAX: u64 = TERMS_MAX / 16;
+
 /// Whose growth is looked for.
 struct Subject<'a> {
     system: &'a System,
     overheads: &'a Overheads,
     protocol: Protocol,
+    /// What refuted forms of it, under partitioned EDF.
+    refutations: RefCell<Vec<Refutation>>,
+    /// Whether it holds as it is, once that is known.
+    unchanged: Cell<Option<bool>>,
 }
 
 impl Subject<'_> {
-    /// Whether every deadline holds, of this form of it.
-    fn holds(&self, system: &System) -> bool {
+    /// Whether every deadline holds, as it is. With full effort: the verdict is that of the test itself.
+    fn holds_unchanged(&self, go_on: &dyn Fn() -> bool) -> Option<bool> {
+        if self.unchanged.get().is_none() {
+            self.unchanged.set(Some(self.holds_within(self.system, Effort { go_on, ..Effort::FULL })?));
+        }
+        self.unchanged.get()
+    }
+
+    /// Whether every deadline holds, of this form of it; `None` where `go_on` did not wait for that.
+    fn holds(&self, system: &System, go_on: &dyn Fn() -> bool) -> Option<bool> {
+        self.holds_within(system, Effort { terms: FORM_TERMS_MAX, go_on })
+    }
+
+    fn holds_within(&self, system: &System, effort: Effort<'_>) -> Option<bool> {
+        let go_on = effort.go_on;
+        if !go_on() {
+            return None;
+        }
         if system.scheduler() == Scheduler::PFp {
             // Of the system's tasks: interrupts stand behind them.
             let charged = charge(system, self.overheads);
-            return charged.is_ok_and(|charged| is_schedulable(&charged, self.protocol, system.tasks().len()));
+            return Some(charged.is_ok_and(|charged| is_schedulable(&charged, self.protocol, system.tasks().len())));
         }
-        scheduled::is_schedulable(system, self.overheads)
+        let verdict = scheduled::verdict(system, self.overheads, effort).ok()?;
+        if let Err(Some(refutation)) = verdict {
+            let mut known = self.refutations.borrow_mut();
+            if !known.contains(&refutation) {
+                known.push(refutation);
+            }
+        }
+        Some(verdict.is_ok())
     }
+
+    /// Whether a form of it is refuted at once, by what refuted others.
+    fn is_refuted(&self, system: &System) -> bool {
+        scheduled::is_refuted(system, self.overheads, &self.refutations.borrow())
+    }
+
+    /// The greatest amount for which the system's form holds; it holds for `holding`, and not for `breaking`. `None` where it was interrupted.
+    ///
+    /// Under partitioned EDF the verdict is expensive near full use of a processor, and what refutes one form is cheap to look at in another.
+    /// So the greatest amount that nothing known refutes is tried first: where it holds, it is the one.
+    fn bisect(
+        &self,
+        (mut holding, mut breaking): (u64, u64),
+        form: impl Fn(u64) -> Option<System>,
+        go_on: &dyn Fn() -> bool,
+    ) -> Option<u64> {
+        let mut knows = self.system.scheduler() == Scheduler::PEdf;
+        // BOUND: each turn but the last halves the distance, or knows one more interval of those in which the work that is due grows.
+        while breaking - holding > 1 {
+            let mut tried = holding + (breaking - holding) / 2;
+            if knows {
+                let unrefuted = halve((holding, breaking), |amount| {
+                    go_on().then(|| form(amount).is_some_and(|system| !self.is_refuted(&system)))
+                })?;
+                if unrefuted == holding {
+                    break;
+                }
+                let known = self.refutations.borrow().len();
+                if form(unrefuted).map_or(Some(false), |system| self.holds(&system, go_on))? {
+                    return Some(unrefuted);
+                }
+                breaking = unrefuted;
+                if self.refutations.borrow().len() > known {
+                    continue;
+                }
+                // Too much effort: what is less takes less.
+                knows = false;
+                tried = holding + (breaking - holding) / 2;
+                if tried == holding {
+                    break;
+                }
+            }
+            if form(tried).map_or(Some(false), |system| self.holds(&system, go_on))? {
+                holding = tried;
+            } else {
+                breaking = tried;
+            }
+        }
+        Some(holding)
+    }
+}
+
+/// The greatest amount for which `holds`, by bisection: it does for the first, and not for the second.
+///
+/// BOUND: sixty-four halvings.
+fn halve((mut holding, mut breaking): (u64, u64), mut holds: impl FnMut(u64) -> Option<bool>) -> Option<u64> {
+    while breaking - holding > 1 {
+        let middle = holding + (breaking - holding) / 2;
+        if holds(middle)? {
+            holding = middle;
+        } else {
+            breaking = middle;
+        }
+    }
+    Some(holding)
 }
 
 /// What is scaled.
@@ -61,8 +160,8 @@ enum Part {
     Sections(ResourceId),
 }
 
-/// Finds the factors by bisection over [`analyse`], whose verdict only worsens as execution times grow. Scaled times
-/// are rounded up, so a factor is never too large.
+/// Finds the factors by bisection over [`analyse`], whose verdict only worsens as execution times grow; under other schedulers over the verdict of
+/// [`scheduled()`](scheduled::scheduled()) alone. Scaled times are rounded up, so a factor is never too large.
 ///
 /// Overheads are charged anew to each scaled system: they stay as they are.
 ///
@@ -71,29 +170,32 @@ pub fn sensitivity(
     system: &System,
     overheads: &Overheads,
     protocol: Protocol,
-    mut go_on: impl FnMut(usize, usize) -> bool,
+    go_on: impl FnMut(usize, usize) -> bool,
 ) -> Option<Sensitivity> {
     let whole = 1 + 2 * system.tasks().len() + system.resources().len();
     // A task that has no bound, whatever the times are, has none with others.
-    let subject = Subject { system, overheads, protocol };
+    let subject =
+        Subject { system, overheads, protocol, refutations: RefCell::new(Vec::new()), unchanged: Cell::new(None) };
     let has_hazard = match system.scheduler() {
         Scheduler::PFp => {
             analyse(system, protocol).tasks.iter().any(|task| task.unbounded.as_ref().is_some_and(is_hazard))
         }
-        _ => scheduled(system, overheads).is_err(),
+        _ => scheduled::uncovered(system).is_some(),
     };
-    let mut done = 0;
-    let mut find = |part| {
-        done += 1;
-        if has_hazard { Some(Growth::Broken) } else { growth(&subject, part, || go_on(done - 1, whole)) }
+    let (found, go_on) = (Cell::new(0), RefCell::new(go_on));
+    let asked = || (go_on.borrow_mut())(found.get(), whole);
+    let find = |part| {
+        let growth = if has_hazard { Growth::Broken } else { growth(&subject, part, &asked)? };
+        found.set(found.get() + 1);
+        Some(growth)
     };
     let all = find(Part::All)?;
     let tasks = system.task_ids().map(|task| Some((task, find(Part::Task(task))?))).collect::<Option<_>>()?;
     let resources = system.resource_ids().map(|resource| Some((resource, find(Part::Sections(resource))?)));
     let resources = resources.collect::<Option<_>>()?;
     let tolerated = system.task_ids().map(|task| {
-        done += 1;
-        let most = if has_hazard { None } else { tolerance(&subject, task, || go_on(done - 1, whole))? };
+        let most = if has_hazard { None } else { tolerance(&subject, task, &asked)? };
+        found.set(found.get() + 1);
         Some((task, most))
     });
     let tolerated = tolerated.collect::<Option<_>>()?;
@@ -101,24 +203,14 @@ pub fn sensitivity(
 }
 
 /// The most time a job of `task` can be blocked beside what blocks it now. The outer `None` where it was interrupted.
-fn tolerance(subject: &Subject<'_>, task: TaskId, mut go_on: impl FnMut() -> bool) -> Option<Option<Duration>> {
-    let mut holds =
-        |extra| go_on().then(|| lengthened(subject.system, task, extra).is_some_and(|longer| subject.holds(&longer)));
-    if !holds(0)? {
+fn tolerance(subject: &Subject<'_>, task: TaskId, go_on: &dyn Fn() -> bool) -> Option<Option<Duration>> {
+    if !subject.holds_unchanged(go_on)? {
         return Some(None);
     }
     // No response within the deadline has room for more than that.
-    let (mut holding, mut breaking) = (0, subject.system.task(task).deadline.as_ns().min(DURATION_MAX.as_ns()) + 1);
-    // BOUND: fifty halvings.
-    while breaking - holding > 1 {
-        let middle = holding + (breaking - holding) / 2;
-        if holds(middle)? {
-            holding = middle;
-        } else {
-            breaking = middle;
-        }
-    }
-    Some(Some(Duration::from_ns(holding)))
+    let breaking = subject.system.task(task).deadline.as_ns().min(DURATION_MAX.as_ns()) + 1;
+    let most = subject.bisect((0, breaking), |extra| lengthened(subject.system, task, extra), go_on)?;
+    Some(Some(Duration::from_ns(most)))
 }
 
 /// Whether the reason has nothing to do with execution times.
@@ -126,15 +218,15 @@ fn is_hazard(reason: &Unbounded) -> bool {
     !matches!(reason, Unbounded::BeyondPeriod | Unbounded::DependsOn { .. } | Unbounded::Unsettled)
 }
 
-fn growth(subject: &Subject<'_>, part: Part, mut go_on: impl FnMut() -> bool) -> Option<Growth> {
+fn growth(subject: &Subject<'_>, part: Part, go_on: &dyn Fn() -> bool) -> Option<Growth> {
     let system = subject.system;
     if matches!(part, Part::Sections(resource) if system.users(resource).is_empty()) {
         return Some(Growth::Unlimited);
     }
-    let is_scaled_schedulable = |permille| scaled(system, part, permille).is_some_and(|scaled| subject.holds(&scaled));
-    let mut holds = |permille| go_on().then(|| is_scaled_schedulable(permille));
+    let form = |permille| scaled(system, part, permille);
+    let holds = |permille| form(permille).map_or(Some(false), |scaled| subject.holds(&scaled, go_on));
     // Every task of the last system that held, and the first that did not.
-    let (mut holding, mut breaking) = if holds(1000)? {
+    let between = if subject.holds_unchanged(go_on)? {
         let mut factor = 1000;
         loop {
             if factor == FACTOR_MAX {
@@ -151,16 +243,7 @@ fn growth(subject: &Subject<'_>, part: Part, mut go_on: impl FnMut() -> bool) ->
     } else {
         return Some(Growth::Broken);
     };
-    // BOUND: thirty halvings.
-    while breaking - holding > 1 {
-        let middle = holding + (breaking - holding) / 2;
-        if holds(middle)? {
-            holding = middle;
-        } else {
-            breaking = middle;
-        }
-    }
-    Some(Growth::Permille(holding))
+    subject.bisect(between, form, go_on).map(Growth::Permille)
 }
 
 /// The system with jobs of one task that execute so many nanoseconds longer.

@@ -1,8 +1,8 @@
 //! Systems under other schedulers: what was accepted once, though a schedule misses a deadline.
 
-use lockwright_analysis::{Untested, scheduled};
+use lockwright_analysis::{Failure, Growth, Untested, explain_demand, scheduled, sensitivity};
 use lockwright_model::format::{parse_overheads, parse_system};
-use lockwright_model::{Overheads, System};
+use lockwright_model::{Duration, Overheads, Protocol, Step, System};
 
 fn system(text: &str) -> System {
     parse_system(text).expect("a task set")
@@ -53,4 +53,215 @@ fn what_does_not_fit_is_a_verdict() {
     let found = scheduled(&one, &heavy).unwrap();
     assert!(!found.schedulable && !found.exact);
     assert_eq!(found.tests[0].name, "overheads");
+}
+
+/// Under `p-edf`: tasks of (period, deadline, runs before, in and behind a section on one of two resources, CPU), with execution times in thousandths.
+fn edf_text(tasks: &[[u64; 6]], permille: impl Fn(usize, bool) -> u64, extra: impl Fn(usize) -> u64) -> String {
+    let mut text = "[platform]\ncpus = 2\nscheduler = \"p-edf\"\n[[resource]]\nname = \"r\"\n".to_owned();
+    for (index, &[period, deadline, before, inside, cpu, behind]) in tasks.iter().enumerate() {
+        let run = |time: u64, inside| {
+            let time = (time * permille(index, inside)).div_ceil(1000);
+            if time > 0 { format!("{{ run = \"{time} ns\" }}, ") } else { String::new() }
+        };
+        let section = if inside > 0 {
+            format!("{{ lock = \"r\" }}, {}{{ unlock = \"r\" }}, ", run(inside, true))
+        } else {
+            String::new()
+        };
+        let longer = if extra(index) > 0 { format!("{{ run = \"{} ns\" }}", extra(index)) } else { String::new() };
+        text += &format!(
+            "[[task]]\nname = \"t{index}\"\nperiod = \"{period} ns\"\ndeadline = \"{deadline} ns\"\ncpu = {cpu}\nbody = [{}{section}{}{longer}]\n",
+            run(before, false),
+            run(behind, false),
+        );
+    }
+    text
+}
+
+fn holds(text: &str) -> bool {
+    parse_system(text)
+        .is_ok_and(|system| scheduled(&system, &Overheads::default()).is_ok_and(|found| found.schedulable))
+}
+
+/// The factors are those that trying each amount finds.
+#[test]
+fn sensitivity_under_edf_is_the_largest_that_holds() {
+    let mut random = fastrand::Rng::with_seed(4);
+    let (mut broken, mut permille_seen, mut tolerant) = (0, 0, 0);
+    for _ in 0..60 {
+        let mut sum = 0.0;
+        let tasks: Vec<[u64; 6]> = (0..random.u64(2..=5))
+            .map(|_| {
+                let period = random.u64(20..200);
+                let parts = [random.u64(1..8), if random.bool() { random.u64(1..8) } else { 0 }, random.u64(0..4)];
+                let cost: u64 = parts.iter().sum();
+                sum += cost as f64 / period as f64;
+                [period, random.u64(cost.max(period / 2)..=period), parts[0], parts[1], random.u64(0..2), parts[2]]
+            })
+            .collect();
+        let system_of = |permille: &dyn Fn(usize, bool) -> u64| edf_text(&tasks, permille, |_| 0);
+        let base = system(&system_of(&|_, _| 1000));
+        let found = sensitivity(&base, &Overheads::default(), Protocol::Icpp, |_, _| true).unwrap();
+        let mut check = |growth: Growth, form: &dyn Fn(u64) -> String| {
+            if let Growth::Permille(most) = growth {
+                assert!(holds(&form(most)) && !holds(&form(most + 1)), "{most}: {}", form(most));
+                // Amounts in between tell the same.
+                assert!(!holds(&form(most + random.u64(1..5000))), "{most}");
+                assert!(holds(&form(random.u64(1..=most))), "{most}");
+                permille_seen += 1;
+            } else {
+                assert!(growth == Growth::Unlimited || !holds(&form(1)));
+                broken += u32::from(growth == Growth::Broken);
+            }
+        };
+        check(found.all, &|permille| system_of(&|_, _| permille));
+        for (id, growth) in &found.tasks {
+            check(*growth, &|permille| system_of(&|index, _| if index == id.index() { permille } else { 1000 }));
+        }
+        for (_, growth) in &found.resources {
+            check(*growth, &|permille| system_of(&|_, inside| if inside { permille } else { 1000 }));
+        }
+        for (id, most) in &found.tolerated {
+            let form = |more: u64| edf_text(&tasks, |_, _| 1000, |index| if index == id.index() { more } else { 0 });
+            let first = (0..).find(|&more| !holds(&form(more))).unwrap();
+            assert_eq!(most.map(Duration::as_ns), first.checked_sub(1), "{}", form(0));
+            tolerant += u32::from(first > 1);
+        }
+    }
+    assert!(permille_seen > 200 && tolerant > 100, "{permille_seen} {tolerant} {broken}");
+}
+
+/// Ten tasks that use all but a twenty-thousandth of a processor.
+fn nearly_full() -> System {
+    let mut random = fastrand::Rng::with_seed(1);
+    let shares: Vec<f64> = (0..10).map(|_| random.f64() + 0.1).collect();
+    let sum: f64 = shares.iter().sum();
+    let tasks: Vec<[u64; 6]> = shares
+        .iter()
+        .enumerate()
+        .map(|(index, share)| {
+            let period = random.u64(10_000_000..100_000_000);
+            let cost = (share / sum * 0.99995 * period as f64) as u64;
+            let inside = if index % 3 == 0 { 20_000 } else { 0 };
+            [period, period - period / 50, cost - inside, inside, 0, 0]
+        })
+        .collect();
+    system(&edf_text(&tasks, |_, _| 1000, |_| 0).replace("cpus = 2", "cpus = 1"))
+}
+
+#[test]
+fn sensitivity_near_full_use_ends_and_is_safe() {
+    let system = nearly_full();
+    assert!(scheduled(&system, &Overheads::default()).unwrap().schedulable);
+    let found = sensitivity(&system, &Overheads::default(), Protocol::Icpp, |_, _| true).unwrap();
+    assert_eq!(found.all, Growth::Permille(1000));
+    for (id, most) in &found.tolerated {
+        let longer = |more: u64| {
+            let mut tasks = system.tasks().to_vec();
+            let task = &mut tasks[id.index()];
+            let more = Duration::from_ns(more);
+            task.wcet = task.wcet.checked_add(more).unwrap();
+            task.body.push(Step::Run(more));
+            scheduled(&system.with_tasks(tasks).unwrap(), &Overheads::default()).unwrap().schedulable
+        };
+        let most = most.unwrap().as_ns();
+        assert!(most > 0 && longer(most), "{id:?}");
+        // Within a hundredth of what full effort finds.
+        assert!(!longer(most + most / 100 + 2), "{id:?} {most}");
+    }
+}
+
+#[test]
+fn sensitivity_is_given_up_within_one_of_its_tests() {
+    // It is asked while one form is tested: far more often than there are forms.
+    let system = nearly_full();
+    let asked = std::cell::Cell::new(0);
+    let whole = sensitivity(&system, &Overheads::default(), Protocol::Icpp, |_, _| {
+        asked.set(asked.get() + 1);
+        true
+    });
+    assert!(whole.is_some());
+    for stop in [1, 2, asked.get() / 2, asked.get()] {
+        let left = std::cell::Cell::new(stop);
+        let found = sensitivity(&system, &Overheads::default(), Protocol::Icpp, |_, _| {
+            left.set(left.get() - 1);
+            assert!(left.get() >= 0, "asked on after a no");
+            left.get() > 0
+        });
+        assert!(found.is_none(), "{stop}");
+    }
+}
+
+/// What blocks is what the definition says, and terms sum to the demand that was found too great.
+#[test]
+fn the_terms_of_a_demand_sum_to_it() {
+    let mut random = fastrand::Rng::with_seed(9);
+    let (mut failed, mut blocked) = (0, 0);
+    for _ in 0..400 {
+        let tasks: Vec<[u64; 6]> = (0..random.u64(2..=6))
+            .map(|_| {
+                let period = random.u64(20..120);
+                let parts = [random.u64(1..8), if random.bool() { random.u64(1..12) } else { 0 }, random.u64(0..4)];
+                let cost: u64 = parts.iter().sum();
+                [period, random.u64(cost.max(period / 2)..=period), parts[0], parts[1], random.u64(0..2), parts[2]]
+            })
+            .collect();
+        let system = system(&edf_text(&tasks, |_, _| 1000, |_| 0));
+        let found = scheduled(&system, &Overheads::default()).unwrap();
+        for id in system.task_ids() {
+            let own = &tasks[id.index()];
+            let test = found.tests.iter().find(|test| test.cpu == Some(system.task(id).cpu)).unwrap();
+            let demanded = explain_demand(&system, &Overheads::default(), id).unwrap();
+            let sum: u64 = demanded.terms.iter().map(|term| term.total.as_ns()).sum();
+            match (test.failure, test.point) {
+                (Some(Failure::Demand { interval, demand }), Some(point)) => {
+                    assert_eq!((demanded.interval.as_ns(), sum), (interval, demand), "{tasks:?}");
+                    let blocking = point.blocker.map_or(0, |blocker| blocker.total().as_ns());
+                    assert_eq!((point.interval.as_ns(), point.due.as_ns() + blocking), (interval, demand));
+                    assert!(sum > demanded.interval.as_ns());
+                    failed += 1;
+                }
+                (None, None) => assert!(sum <= demanded.interval.as_ns(), "{tasks:?}"),
+                (other, point) => assert!(point.is_none() && other.is_some(), "{other:?}"),
+            }
+            // All tasks share the one resource: those of this CPU with later deadlines block, if one of this CPU with none longer uses it, or
+            // one of the other does.
+            let users = |cpu: u64| tasks.iter().filter(move |other| other[4] == cpu && other[3] > 0);
+            let spin = users(1 - own[4]).map(|other| other[3]).max();
+            let reaches = spin.is_some() || users(own[4]).any(|other| other[1] <= own[1]);
+            let longest = users(own[4]).filter(|other| reaches && other[1] > own[1]).map(|other| other[3]).max();
+            let expected = longest.map(|longest| longest + spin.unwrap_or(0));
+            let says = found.blocked[id.index()];
+            assert_eq!(says.map(|blocker| blocker.total().as_ns()), expected, "{id:?} of {tasks:?}");
+            assert!(says.is_none_or(|blocker| system.task(blocker.task).deadline > system.task(id).deadline));
+            blocked += u32::from(says.is_some());
+        }
+    }
+    assert!(failed > 100 && blocked > 300, "{failed} {blocked}");
+}
+
+/// A preemption costs what the largest working set of the others does.
+#[test]
+fn working_sets_lengthen_jobs_under_edf() {
+    let with = |kib: &str, a: u64, b: u64| {
+        format!(
+            "[platform]\nscheduler = \"p-edf\"\n[[task]]\nname = \"a\"\nperiod = \"10 ms\"\nwcet = \"{a} us\"\n\
+             [[task]]\nname = \"b\"\nperiod = \"20 ms\"\nwcet = \"{b} us\"\n{kib}\n"
+        )
+    };
+    let text = |kib| with(kib, 4_000, 8_000);
+    let curve = "cache_refill = \"1 us\"\ncache_delay = [[64, \"10 us\"], [128, \"30 us\"]]";
+    let overheads = parse_overheads(curve).unwrap();
+    // What a preempts is b's. Level before the first point; who does not say has the largest, as a does not.
+    for (kib, more) in [("working_set_kib = 96", 21), ("working_set_kib = 1", 11), ("", 31)] {
+        let charged = scheduled(&system(&text(kib)), &overheads).unwrap();
+        let lengthened = scheduled(&system(&with("", 4_000 + more, 8_031)), &Overheads::default()).unwrap();
+        assert!(charged.responses[0].is_some());
+        assert_eq!(charged.responses, lengthened.responses, "{kib}");
+    }
+    let beyond = scheduled(&system(&text("working_set_kib = 129")), &overheads);
+    assert!(matches!(beyond, Err(Untested::Overheads(Failure::Unsupported { task: 1, .. }))), "{beyond:?}");
+    let one =
+        scheduled(&system(&text("working_set_kib = 65")), &parse_overheads("cache_delay = [[64, \"1 us\"]]").unwrap());
+    assert!(matches!(one, Err(Untested::Overheads(_))), "one point says nothing beyond it");
 }

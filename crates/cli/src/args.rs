@@ -96,6 +96,12 @@ const MUTEX_EXAMPLES: &str = "Examples:
   lockwright measure mutex --alone
   lockwright measure mutex --waiters 1,10,100,1000 --rounds 1000 --csv results --svg figures";
 
+const PROTOCOL_EXAMPLES: &str = "Examples:
+  lockwright measure protocols
+  lockwright measure protocols --alone --json
+  lockwright measure protocols --csv results --svg figures --overheads overheads
+  lockwright check system.toml --protocol mpcp --overheads overheads/worst-mpcp.toml";
+
 const BPL_EXAMPLES: &str = "Examples:
   lockwright study bpl
   lockwright study bpl --cores 64 --burst 8,32 --svg figures --csv figures.csv
@@ -227,6 +233,12 @@ pub enum Measure {
     /// `--alone` does without.
     #[command(after_help = with(MUTEX_EXAMPLES, STATUSES))]
     Mutex(Mutexes),
+    /// Protocols for several processors: lock and unlock alone and under load, and what of it is the machine's; writes overheads files
+    ///
+    /// The load is five tasks of five priorities on each of up to three CPUs, three resources and a CPU for synchronisation, which is the last of
+    /// those where the machine has no other. It needs the right to real-time priorities.
+    #[command(after_help = with(PROTOCOL_EXAMPLES, STATUSES))]
+    Protocols(MeasuredProtocols),
 }
 
 /// Where results go: what all of `measure` share. Each says which files it writes.
@@ -260,6 +272,28 @@ pub struct Mutexes {
     /// How many hand-overs for each number of waiters, with warm caches and with cold ones
     #[arg(long, value_name = "N", default_value_t = 101, value_parser = up_to(100_000))]
     pub rounds: usize,
+    #[command(flatten)]
+    #[allow(missing_docs)]
+    pub results: Results,
+}
+
+/// `measure protocols`.
+#[derive(Args, Debug)]
+#[command(mut_arg("csv", |csv| csv.help("Write the results as CSV into this folder, too: machine.csv and protocols.csv")))]
+#[command(mut_arg("svg", |svg| svg.help("Draw figures into this folder: lock and unlock of each protocol alone and under load, and the machine's costs")))]
+pub struct MeasuredProtocols {
+    /// How many readings of everything alone
+    #[arg(long, value_name = "N", default_value_t = 2_000, value_parser = up_to(1_000_000))]
+    pub readings: usize,
+    /// How many locks and unlocks under load, of all tasks together, with each protocol
+    #[arg(long, value_name = "N", default_value_t = 9_000, value_parser = up_to(1_000_000))]
+    pub pairs: usize,
+    /// Only alone, without the load
+    #[arg(long, conflicts_with = "pairs")]
+    pub alone: bool,
+    /// Write what `check --overheads` charges into this folder: worst-PROTOCOL.toml and average-PROTOCOL.toml
+    #[arg(long, value_name = "FOLDER", value_hint = ValueHint::DirPath)]
+    pub overheads: Option<PathBuf>,
     #[command(flatten)]
     #[allow(missing_docs)]
     pub results: Results,

@@ -143,7 +143,7 @@ fn grow(system: &System, overheads: &Overheads, protocol: Protocol, console: &Co
     })
 }
 
-fn find_task(system: &System, name: &str, console: &Console) -> Result<TaskId, Exit> {
+pub(crate) fn find_task(system: &System, name: &str, console: &Console) -> Result<TaskId, Exit> {
     if let Some(task) = system.task_ids().find(|&task| system.task(task).name == name) {
         return Ok(task);
     }
@@ -249,6 +249,12 @@ fn explained(system: &System, report: &Report, task: TaskId, terms: &[Term]) -> 
         Some(response) => format!("{name}: every term of its response bound R = {}\n", units::text(response)),
         None => format!("{name}: no response bound; the terms known without one\n"),
     };
+    let sum = terms.iter().try_fold(Duration::ZERO, |sum, term| sum.checked_add(term.total));
+    tame(&title) + "\n" + &terms_table(system, terms, bound.and(sum).map(|sum| ("R", sum)))
+}
+
+/// A row a term; with the name of the sum, and the sum, where there is one.
+pub(crate) fn terms_table(system: &System, terms: &[Term], sum: Option<(&str, Duration)>) -> String {
     let by = |term: &Term| term.by.map_or_else(String::new, |by| system.task(by).name.clone());
     let resource = |term: &Term| term.resource.map_or_else(String::new, |id| system.resource(id).name.clone());
     let times = |term: &Term| if term.count == 0 { "any".into() } else { term.count.to_string() };
@@ -262,18 +268,17 @@ fn explained(system: &System, report: &Report, task: TaskId, terms: &[Term]) -> 
         Column::numbers("total", terms.iter().map(total)),
         Column::words("why", terms.iter().map(|term| term.why.clone())),
     ];
-    let sum = terms.iter().try_fold(Duration::ZERO, |sum, term| sum.checked_add(term.total));
-    if let (Some(_), Some(sum)) = (bound, sum) {
+    if let Some((name, sum)) = sum {
         for column in &mut columns {
             column.cells.push(match column.title.as_str() {
-                "cause" => "R".into(),
+                "cause" => name.into(),
                 "total" => units::text(sum),
                 _ => String::new(),
             });
         }
     }
     columns.retain(|column| column.cells.iter().any(|cell| !cell.is_empty()));
-    tame(&title) + "\n" + &table::draw(&columns)
+    table::draw(&columns)
 }
 
 pub(crate) fn grown(system: &System, sensitivity: &Sensitivity) -> String {

@@ -1,7 +1,7 @@
 //! The object that `--json` prints. Its schema is generated from these types into `docs/output.schema.json`.
 
 use crate::report::{Report, Row};
-use lockwright_analysis::{Growth, Sensitivity, Term};
+use lockwright_analysis::{Blocker, Growth, Sensitivity, Term};
 use lockwright_model::{Duration, System, TaskId};
 use schemars::{JsonSchema, Schema, generate::SchemaSettings};
 use serde::Serialize;
@@ -94,6 +94,34 @@ pub struct TestResult {
     pub accepts: bool,
     /// Why it does not.
     pub reason: Option<String>,
+    /// Where the demand is more than fits; null where that is not why.
+    pub point: Option<PointResult>,
+}
+
+/// An interval in which more is due than fits: `due_ns` and `blocking_ns` together exceed `interval_ns`.
+#[derive(Serialize, JsonSchema)]
+pub struct PointResult {
+    /// Its length.
+    pub interval_ns: u64,
+    /// The work whose deadlines lie in it, with its spinning.
+    pub due_ns: u64,
+    /// What blocks that; 0 where nothing does.
+    pub blocking_ns: u64,
+    /// Which section that is.
+    pub blocked_by: Option<BlockedBy>,
+}
+
+/// A section that keeps tasks with shorter deadlines waiting.
+#[derive(Serialize, JsonSchema)]
+pub struct BlockedBy {
+    /// Whose it is.
+    pub task: String,
+    /// On which resource.
+    pub resource: String,
+    /// How long it is.
+    pub length_ns: u64,
+    /// How long its task spins before it.
+    pub spin_ns: u64,
 }
 
 /// One task: what it is, what is promised, what was seen.
@@ -133,6 +161,9 @@ pub struct TaskResult {
     pub reason: Option<String>,
     /// The parts of `blocking_ns`.
     pub blocking: Option<BlockingParts>,
+    /// Under p-edf, the section that can keep a job waiting longest when it arrives.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub blocked_by: Option<BlockedBy>,
     /// Whether a response was longer than `response_ns`; null where nothing was promised or seen.
     pub above_bound: Option<bool>,
     /// The response that 99.9 % of the jobs did not exceed; `run` only.
@@ -184,7 +215,10 @@ pub struct BlockingParts {
 pub struct Explain {
     /// Whose bound.
     pub task: String,
-    /// They sum to `response_ns` where there is a bound.
+    /// Under p-edf: the length of the interval whose demand is taken apart, that which is too short or else the task's deadline.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub interval_ns: Option<u64>,
+    /// They sum to `response_ns` where there is a bound; under p-edf to what is due in the interval and what blocks it.
     pub terms: Vec<TermResult>,
 }
 
@@ -317,6 +351,7 @@ impl TaskResult {
                 boosted_ns: blocking.boosted.as_ns(),
                 remote_ns: blocking.remote.as_ns(),
             }),
+            blocked_by: row.bound.blocker.map(|blocker| BlockedBy::new(system, &blocker)),
             above_bound: row.above_bound(),
             observed_p999_ns: ns(row.seen.and_then(|seen| seen.p999)),
             lock_wait_ns: ns(observation.and_then(|seen| seen.lock_wait)),
@@ -338,7 +373,20 @@ impl Explain {
             total_ns: term.total.as_ns(),
             why: term.why.clone(),
         };
-        Self { task: system.task(task).name.clone(), terms: terms.iter().map(term).collect() }
+        Self { task: system.task(task).name.clone(), interval_ns: None, terms: terms.iter().map(term).collect() }
+    }
+}
+
+impl BlockedBy {
+    /// The JSON view of a section that blocks.
+    #[must_use]
+    pub fn new(system: &System, blocker: &Blocker) -> Self {
+        Self {
+            task: system.task(blocker.task).name.clone(),
+            resource: system.resource(blocker.resource).name.clone(),
+            length_ns: blocker.length.as_ns(),
+            spin_ns: blocker.spin.as_ns(),
+        }
     }
 }
 
@@ -563,6 +611,85 @@ pub struct MutexHandOver {
     pub max_ns: u64,
 }
 
+/// What `measure protocols` prints. All times are nanoseconds.
+#[derive(Serialize, JsonSchema)]
+pub struct ProtocolsOutput {
+    /// "measure".
+    pub verb: MeasureVerb,
+    /// "protocols".
+    pub subject: ProtocolsSubject,
+    /// CPUs of the load's tasks.
+    pub application_cpus: usize,
+    /// Whether synchronisation had a CPU of its own; else it was the last of those.
+    pub synchronisation_cpu: bool,
+    /// Whether it was ended early by a signal.
+    pub interrupted: bool,
+    /// From one tick of the kernel to the next, where any were seen.
+    pub tick_period_ns: Option<u64>,
+    /// What the machine and its kernel do.
+    pub machine: Vec<MachineCost>,
+    /// Every protocol.
+    pub protocols: Vec<ProtocolTimes>,
+}
+
+/// The subject of [`ProtocolsOutput`].
+#[derive(Clone, Copy, Serialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum ProtocolsSubject {
+    /// Protocols for several processors.
+    Protocols,
+}
+
+/// Something the machine and its kernel do.
+#[derive(Default, Serialize, JsonSchema)]
+pub struct MachineCost {
+    /// What.
+    pub work: String,
+    /// How many readings.
+    pub readings: usize,
+    /// The least.
+    pub min_ns: u64,
+    /// The median.
+    pub median_ns: u64,
+    /// The mean of all but the top 1 %.
+    pub average_ns: u64,
+    /// The greatest of all but the top 1 %.
+    pub worst_ns: u64,
+    /// The greatest of all.
+    pub max_ns: u64,
+}
+
+/// Lock and unlock under one protocol. What was not measured is null.
+#[derive(Default, Serialize, JsonSchema)]
+pub struct ProtocolTimes {
+    /// Its name, and how where there are two ways.
+    pub protocol: String,
+    /// Lock and unlock together that nobody else wants: the median.
+    pub alone_median_ns: u64,
+    /// What one in a hundred exceeds.
+    pub alone_p99_ns: u64,
+    /// What the median should not exceed, by the machine's costs in the same run.
+    pub target_ns: Option<u64>,
+    /// Readings of each under load.
+    pub loaded_readings: usize,
+    /// Lock under load: the least.
+    pub lock_min_ns: Option<u64>,
+    /// The mean.
+    pub lock_mean_ns: Option<u64>,
+    /// What one in a hundred exceeds.
+    pub lock_p99_ns: Option<u64>,
+    /// The greatest.
+    pub lock_max_ns: Option<u64>,
+    /// Unlock under load: the least.
+    pub unlock_min_ns: Option<u64>,
+    /// The mean.
+    pub unlock_mean_ns: Option<u64>,
+    /// What one in a hundred exceeds.
+    pub unlock_p99_ns: Option<u64>,
+    /// The greatest.
+    pub unlock_max_ns: Option<u64>,
+}
+
 /// Lock and unlock of one lock that nobody else wants.
 #[derive(Default, Serialize, JsonSchema)]
 pub struct LockCost {
@@ -694,6 +821,8 @@ pub enum AnyOutput {
     Locks(LocksOutput),
     /// `measure mutex`.
     Mutex(MutexOutput),
+    /// `measure protocols`.
+    Protocols(ProtocolsOutput),
     /// `doctor`.
     Doctor(DoctorOutput),
 }

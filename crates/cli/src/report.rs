@@ -1,7 +1,7 @@
 //! What a verb found out about a system under one protocol: bounds, observations, verdicts. The table and the JSON
 //! are two views of it.
 
-use lockwright_analysis::{Analysis, Blocking, TaskBound, Unbounded};
+use lockwright_analysis::{Analysis, Blocker, Blocking, TaskBound, Unbounded};
 use lockwright_model::{Duration, Observation, Protocol, System, TaskId};
 
 /// The order of the rows: by CPU, then the more urgent first, then as the file has them.
@@ -20,6 +20,8 @@ pub fn table_order(system: &System) -> Vec<TaskId> {
 pub struct Bound {
     /// `None` where it has no bound.
     pub blocking: Option<Blocking>,
+    /// Under EDF, the section that can keep it waiting longest.
+    pub blocker: Option<Blocker>,
     /// Longest response; `None` where it has no bound.
     pub response: Option<Duration>,
     /// Whether the response is proved to be within the deadline.
@@ -176,6 +178,7 @@ pub fn interrupt_text(missing: &[Protocol]) -> String {
 
 fn bound_of(system: &System, bound: &TaskBound) -> Bound {
     Bound {
+        blocker: None,
         blocking: bound.blocking,
         response: bound.response,
         proved: bound.schedulable,

@@ -1,16 +1,17 @@
 //! `lockwright check` under schedulers other than partitioned fixed priorities: what each test says.
 
 use crate::args::{BoundChoice, Check, ProtocolChoice};
-use crate::check::{charged_note, grown, grown_for};
+use crate::check::{charged_note, find_task, grown, grown_for, terms_table};
 use crate::console::{Console, tame};
 use crate::exit::Exit;
 use crate::input::Input;
 use crate::interrupt;
-use crate::json::{self, Output, ProtocolResult, SensitivityResult, TestResult};
+use crate::json::{self, BlockedBy, Explain, Output, PointResult, ProtocolResult, SensitivityResult, TestResult};
 use crate::report::{Bound, Report, Row, table_order};
 use crate::table::{self, Column};
-use lockwright_analysis::{Scheduled, Sensitivity, scheduled};
-use lockwright_model::{Overheads, System, TaskId};
+use crate::units;
+use lockwright_analysis::{Demanded, Scheduled, Sensitivity, explain_demand, scheduled};
+use lockwright_model::{Duration, Overheads, System, TaskId};
 
 /// Tests the system under its scheduler, and prints what came out.
 ///
@@ -18,12 +19,10 @@ use lockwright_model::{Overheads, System, TaskId};
 /// Where no test covers it: that has been said on the console.
 pub fn check(arguments: &Check, input: &Input, overheads: &Overheads, console: &Console) -> Result<Exit, Exit> {
     let system = &input.system;
-    if arguments.explain.is_some() {
-        let scheduler = system.scheduler();
-        console
-            .error(format!("there are no terms to explain under `{scheduler}`"), "leave --explain out, or use `p-fp`");
-        return Err(Exit::BadInput);
-    }
+    let explained = match arguments.explain.as_deref() {
+        Some(name) => Some(explain(system, overheads, find_task(system, name, console)?, console)?),
+        None => None,
+    };
     if arguments.subject.protocol != ProtocolChoice::File || arguments.bound != BoundChoice::Classic {
         console.note("--protocol and --bound do nothing here: resources are under SRP and MSRP, or there are none");
     }
@@ -33,11 +32,26 @@ pub fn check(arguments: &Check, input: &Input, overheads: &Overheads, console: &
     })?;
     let report = report(system, &found);
     let sensitivity = if arguments.sensitivity { grown_for(system, overheads, console) } else { None };
-    let text = if arguments.subject.json {
-        json::to_text(&as_json(input, &report, &found, sensitivity.as_ref()))
+    let mut text = if arguments.subject.json {
+        let mut output = as_json(input, &report, &found, sensitivity.as_ref());
+        if let (Some((task, demanded)), Some(result)) = (&explained, output.results.first_mut()) {
+            let explain = Explain::new(system, *task, &demanded.terms);
+            result.explain = Some(Explain { interval_ns: Some(demanded.interval.as_ns()), ..explain });
+        }
+        json::to_text(&output)
     } else {
-        as_text(input, &report, &found, sensitivity.as_ref(), console)
+        as_text(input, &report, &found, console)
     };
+    if !arguments.subject.json {
+        if let Some((task, demanded)) = &explained {
+            text.push('\n');
+            text.push_str(&taken_apart(system, *task, demanded));
+        }
+        if let Some(sensitivity) = &sensitivity {
+            text.push('\n');
+            text.push_str(&grown(system, sensitivity));
+        }
+    }
     console.print(&(text + &charged_note(arguments)))?;
     if interrupt::requested() {
         console.note("interrupted: the sensitivity is not complete");
@@ -46,11 +60,37 @@ pub fn check(arguments: &Check, input: &Input, overheads: &Overheads, console: &
     Ok(Exit::from_holds(found.schedulable))
 }
 
+fn explain(
+    system: &System,
+    overheads: &Overheads,
+    task: TaskId,
+    console: &Console,
+) -> Result<(TaskId, Demanded), Exit> {
+    let demanded = explain_demand(system, overheads, task).map_err(|why| {
+        console.error(tame(&why.describe(system)), "leave --explain out, or use `p-fp` or `p-edf`");
+        Exit::BadInput
+    })?;
+    Ok((task, demanded))
+}
+
+fn taken_apart(system: &System, task: TaskId, demanded: &Demanded) -> String {
+    let sum = demanded.terms.iter().try_fold(Duration::ZERO, |sum, term| sum.checked_add(term.total));
+    let fits = match sum {
+        Some(sum) if sum <= demanded.interval => "fits",
+        _ => "does not fit",
+    };
+    let interval = units::text(demanded.interval);
+    let title =
+        format!("{}: every term of what is due on its CPU in {interval}, which {fits}\n", system.task(task).name);
+    tame(&title) + "\n" + &terms_table(system, &demanded.terms, sum.map(|sum| ("due", sum)))
+}
+
 fn report(system: &System, found: &Scheduled) -> Report {
     let is_sharing = system.task_ids().any(|id| !system.requests(id).is_empty());
     let row = |task| {
         let (response, proved) = (found.responses[TaskId::index(task)], found.proved[TaskId::index(task)]);
-        Row { task, bound: Bound { response, proved, ..Bound::default() }, seen: None }
+        let blocker = found.blocked[TaskId::index(task)];
+        Row { task, bound: Bound { response, proved, blocker, ..Bound::default() }, seen: None }
     };
     Report {
         protocol: if is_sharing { "msrp".into() } else { "none".into() },
@@ -65,6 +105,12 @@ fn as_json(input: &Input, report: &Report, found: &Scheduled, sensitivity: Optio
         cpu: test.cpu.map(|cpu| cpu.0),
         accepts: test.failure.is_none(),
         reason: test.describe(system),
+        point: test.point.map(|point| PointResult {
+            interval_ns: point.interval.as_ns(),
+            due_ns: point.due.as_ns(),
+            blocking_ns: point.blocker.map_or(0, |blocker| blocker.total().as_ns()),
+            blocked_by: point.blocker.map(|blocker| BlockedBy::new(system, &blocker)),
+        }),
     };
     let result = ProtocolResult {
         schedulable: found.schedulable,
@@ -75,13 +121,7 @@ fn as_json(input: &Input, report: &Report, found: &Scheduled, sensitivity: Optio
     Output::new(json::Verb::Check, &input.name, vec![result])
 }
 
-fn as_text(
-    input: &Input,
-    report: &Report,
-    found: &Scheduled,
-    sensitivity: Option<&Sensitivity>,
-    console: &Console,
-) -> String {
+fn as_text(input: &Input, report: &Report, found: &Scheduled, console: &Console) -> String {
     let system = &input.system;
     let sharing = if report.protocol == "none" { String::new() } else { format!(" and {}", report.protocol) };
     let mut text =
@@ -105,10 +145,24 @@ fn as_text(
         (false, true) => "A deadline can be missed.",
         (false, false) => "Not every deadline is proved to hold; none is shown to be missed.",
     };
+    text.push_str(&blocked(system, report));
     text.push_str(&format!("\n{verdict}\n"));
-    if let Some(sensitivity) = sensitivity {
-        text.push('\n');
-        text.push_str(&grown(system, sensitivity));
-    }
     text
+}
+
+/// Which section can keep each task waiting, where one can.
+fn blocked(system: &System, report: &Report) -> String {
+    let all: Vec<_> = report.rows.iter().filter_map(|row| Some((row.task, row.bound.blocker?))).collect();
+    if all.is_empty() {
+        return String::new();
+    }
+    let name = |task: TaskId| system.task(task).name.clone();
+    let columns = [
+        Column::words("task", all.iter().map(|&(task, _)| name(task))),
+        Column::words("may wait for", all.iter().map(|(_, by)| name(by.task))),
+        Column::words("on", all.iter().map(|(_, by)| system.resource(by.resource).name.clone())),
+        Column::numbers("section", all.iter().map(|(_, by)| units::text(by.length))),
+        Column::numbers("spinning before", all.iter().map(|(_, by)| units::text(by.spin))),
+    ];
+    format!("\n{}", table::draw(&columns))
 }

@@ -10,6 +10,8 @@ pub struct Overheads {
     pub tick_period: Duration,
     /// Whether a processor of its own takes the interrupts that release jobs.
     pub dedicated_interrupts: bool,
+    /// Filling the caches again, by the working set that was in them, in KiB: besides [`Overhead::CacheRefill`], whatever the number of tasks.
+    pub cache_delay: Cost,
     /// What each thing takes.
     costs: [Cost; Overhead::ALL.len()],
 }
@@ -76,7 +78,8 @@ impl Overhead {
     }
 }
 
-/// How long something takes, by the number of tasks: straight lines between points. Never falls as tasks are added.
+/// How long something takes, by a number, which is that of tasks but where something else is said: straight lines between points. Never falls as the
+/// number grows.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Cost {
     /// Numbers ascend, times do not fall; empty is nothing at all.
@@ -84,13 +87,13 @@ pub struct Cost {
 }
 
 impl Cost {
-    /// The same for any number of tasks.
+    /// The same for any number.
     #[must_use]
     pub fn constant(time: Duration) -> Self {
         Self { points: alloc::vec![(0, time)] }
     }
 
-    /// Through these points. A time below that of fewer tasks counts as that; `None` where numbers do not ascend, or there is no point.
+    /// Through these points. A time below that of a lower number counts as that; `None` where numbers do not ascend, or there is no point.
     #[must_use]
     pub fn through(mut points: Vec<(u32, Duration)>) -> Option<Self> {
         let ascends = points.windows(2).all(|pair| pair[0].0 < pair[1].0);
@@ -101,6 +104,21 @@ impl Cost {
             points[index].1 = points[index].1.max(points[index - 1].1);
         }
         Some(Self { points })
+    }
+
+    /// The points, by ascending numbers.
+    #[must_use]
+    pub fn points(&self) -> &[(u32, Duration)] {
+        &self.points
+    }
+
+    /// Whether it was said for as much as this: up to the last point, or the same for any number.
+    #[must_use]
+    pub fn covers(&self, number: u32) -> bool {
+        match *self.points {
+            [] | [(0, _)] => true,
+            [.., (last, _)] => number <= last,
+        }
     }
 
     /// With so many tasks, rounded up to a nanosecond. Before the first point what that has; beyond the last, what that has.
@@ -146,6 +164,7 @@ mod tests {
         assert_eq!(at, [5, 5, 6, 10, 15, 15, 15, 15]);
         assert_eq!(Cost::through(alloc::vec![(1, ns(0)), (4, ns(1))]).unwrap().with(2), ns(1), "rounded up");
         assert_eq!(Cost::default().with(7), ns(0));
+        assert!(cost.covers(30) && !cost.covers(31) && Cost::constant(ns(1)).covers(u32::MAX));
         assert!(Cost::through(alloc::vec![]).is_none());
         assert!(Cost::through(alloc::vec![(2, ns(1)), (2, ns(2))]).is_none());
     }

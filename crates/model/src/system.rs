@@ -22,6 +22,8 @@ pub struct System {
     protocol: Option<Protocol>,
     resources: Vec<Resource>,
     tasks: Vec<Task>,
+    /// In KiB, by task; the tasks beyond its end do not say.
+    working_sets: Vec<Option<u32>>,
     /// By task.
     sections: Vec<Vec<Section>>,
     /// By task, by first use.
@@ -69,7 +71,9 @@ impl System {
             }
         }
         let scheduler = Scheduler::default();
-        let system = Self { name, cpus, scheduler, protocol, resources, tasks, sections, requests, users };
+        let working_sets = Vec::new();
+        let system =
+            Self { name, cpus, scheduler, protocol, resources, tasks, working_sets, sections, requests, users };
         system.check_resources()?;
         system.check_order()?;
         Ok(system)
@@ -99,13 +103,25 @@ impl System {
         Self { scheduler, ..self }
     }
 
-    /// The same system with other tasks.
+    /// The same system with tasks that keep so many KiB in caches, by task id; `None` for one that does not say.
+    #[must_use]
+    pub fn with_working_sets(self, mut working_sets: Vec<Option<u32>>) -> Self {
+        // Equal systems have equal lists.
+        working_sets.truncate(self.tasks.len());
+        while working_sets.last() == Some(&None) {
+            working_sets.pop();
+        }
+        Self { working_sets, ..self }
+    }
+
+    /// The same system with other tasks. Working sets stay, by task id.
     ///
     /// # Errors
     /// As [`System::new`].
     pub fn with_tasks(&self, tasks: Vec<Task>) -> Result<Self, Invalid> {
         let resources = self.resources.clone();
-        Ok(Self::new(self.name.clone(), self.cpus, self.protocol, resources, tasks)?.under(self.scheduler))
+        let system = Self::new(self.name.clone(), self.cpus, self.protocol, resources, tasks)?;
+        Ok(system.under(self.scheduler).with_working_sets(self.working_sets.clone()))
     }
 
     /// The protocol of resources that name none, where the system names one.
@@ -130,6 +146,12 @@ impl System {
     #[must_use]
     pub fn task(&self, id: TaskId) -> &Task {
         &self.tasks[id.index()]
+    }
+
+    /// How many KiB of what a task uses should stay in caches, where it says so.
+    #[must_use]
+    pub fn working_set(&self, id: TaskId) -> Option<u32> {
+        self.working_sets.get(id.index()).copied().flatten()
     }
 
     /// One resource.

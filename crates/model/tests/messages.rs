@@ -68,7 +68,17 @@ fn names_and_words() {
         &[
             "15:1: task `motor` has no key `daedline`; did you mean `deadline`?",
             "16:1: task `motor` has no key `zebra`; the keys here are name, period, deadline, jitter, offset, wcet, \
-             priority, cpu, requests, body",
+             priority, cpu, working_set_kib, requests, body",
+        ],
+    );
+    check_task(
+        &format!("{REST}wcet = \"1 ms\"\nworking_set_kib = -1"),
+        &["15:19: the working set of task `motor`, in KiB, is `-1`; it must be from 0 to 1073741824"],
+    );
+    check_task(
+        &format!("{REST}wcet = \"1 ms\"\nworking_set_kib = \"1 MiB\""),
+        &[
+            "15:19: the working set of task `motor`, in KiB, is a text, but should be a whole number; write a number from 0 to 1073741824, without quotes",
         ],
     );
     check_task(&format!("{REST}wect = \"1 ms\""), &["14:1: task `motor` has no key `wect`; did you mean `wcet`?"]);

@@ -287,7 +287,7 @@ fn p_edf(input: &Input, edf: Edf) -> Result<Work, Malformed> {
 fn responses(input: &Input, protocol: fn(&[u16]) -> Protocol<'_>) -> Result<Work, Malformed> {
     let (sharing, sites) = (sharing(input)?, sites(input)?);
     Ok(Work::new(
-        move || linear::responses(&sharing, protocol(&sites)),
+        move || linear::responses_of_program(&sharing, protocol(&sites)),
         |result| match result {
             Ok(found) => {
                 json!({"schedulable": true, "response_times": found.responses, "outer_iterations": found.rounds})

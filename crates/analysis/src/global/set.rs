@@ -73,7 +73,14 @@ pub(super) fn check(tasks: &[Sporadic], processors: u32, deadlines: Deadlines) -
         return Err(reason(tasks, processors, deadlines));
     }
     // `greatest` has the bits of all: it is at least the greatest, and below twice it.
-    if greatest.leading_zeros() + count.leading_zeros() < 128 - SUM_BITS { Err(Failure::Overflow) } else { Ok(()) }
+    if greatest.leading_zeros() + count.leading_zeros() < 128 - SUM_BITS { narrowly(tasks, count) } else { Ok(()) }
+}
+
+/// The same, where bits alone do not tell. As many tasks as a file can have, as long as they can be there, fit.
+#[cold]
+fn narrowly(tasks: &[Sporadic], count: u64) -> Result<(), Failure> {
+    let greatest = tasks.iter().map(|task| task.period.max(task.deadline)).max().unwrap_or(0);
+    if u128::from(greatest) * u128::from(count) >= 1 << SUM_BITS { Err(Failure::Overflow) } else { Ok(()) }
 }
 
 #[cold]

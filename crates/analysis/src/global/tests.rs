@@ -322,6 +322,60 @@ fn edges() {
 }
 
 #[test]
+fn all_that_a_file_can_hold_fits() {
+    use lockwright_model::{DURATION_MAX, MAX_CPUS, MAX_TASKS};
+    let longest = DURATION_MAX.as_ns();
+    let cpus = MAX_CPUS as u32;
+    let far = Sporadic { cost: longest / 2000, period: longest, deadline: longest };
+    for (name, test) in TESTS {
+        assert_eq!(test(&vec![far; MAX_TASKS], cpus), Ok(()), "{name}");
+        // Next to a short one.
+        let mut tasks = vec![far; 40];
+        tasks.push(Sporadic { cost: 1_000, period: 1_000_000, deadline: 1_000_000 });
+        assert_ne!(test(&tasks, 4), Err(Failure::Overflow), "{name}");
+    }
+    // One more bit, and the answer is that it does not fit.
+    let tasks = vec![Sporadic { cost: 1, period: 2 * longest, deadline: 2 * longest }; MAX_TASKS];
+    for (name, test) in TESTS {
+        assert_eq!(test(&tasks, cpus), Err(Failure::Overflow), "{name}");
+    }
+}
+
+#[test]
+fn a_unit_of_time_changes_no_verdict() {
+    // Periods of 1 to 1000 ms, given in us, ns and ps. Utilizations and demand scale exactly; the "+ 1" of the tests for whole numbers is a
+    // thousandth of the least period at most, and could tell units apart only where a set holds or fails by so little: none of these does.
+    let mut random = Rng::with_seed(23);
+    let mut seen = [[0; 2]; TESTS.len()];
+    for _ in 0..300 {
+        let m = random.u32(2..=8);
+        let share = 0.2 + 0.5 * random.f64();
+        let in_ms = random_set(&mut random, m, 1000, share, true);
+        if in_ms.is_empty() {
+            continue;
+        }
+        let in_units_of = |times: u64| -> Vec<Sporadic> {
+            let scaled = |it: &Sporadic| Sporadic {
+                cost: it.cost * times,
+                period: it.period * times,
+                deadline: it.deadline * times,
+            };
+            in_ms.iter().map(scaled).collect()
+        };
+        for ((name, test), seen) in TESTS.iter().zip(&mut seen) {
+            let found = test(&in_units_of(1_000), m);
+            seen[usize::from(found.is_ok())] += 1;
+            for times in [1_000_000, 1_000_000_000] {
+                let other = test(&in_units_of(times), m);
+                assert_eq!(found.is_ok(), other.is_ok(), "{name}: {found:?} {other:?} {in_ms:?} on {m}");
+                assert_ne!(other, Err(Failure::Overflow), "{name}: {in_ms:?} on {m}");
+            }
+        }
+    }
+    assert!(seen.iter().flatten().all(|&count| count > 20), "{seen:?}");
+}
+
+#[test]
 fn far_deadlines_do_not_take_from_others() {
     // Three of 6/10 on two processors miss; a fourth task, whose deadline is far, changes nothing of that.
     let three = Sporadic { cost: 6, period: 10, deadline: 10 };
@@ -353,4 +407,67 @@ fn who_asks_for_less_stays_accepted() {
         }
     }
     assert!(held > 2_000, "{held}");
+}
+
+/// The same set with one task that asks for less: a lower cost, or a longer period with the same deadline.
+fn relaxed(random: &mut Rng, tasks: &[Sporadic], costs: bool) -> Vec<Sporadic> {
+    let mut relaxed = tasks.to_vec();
+    let task = &mut relaxed[random.usize(..tasks.len())];
+    if costs {
+        task.cost -= random.u64(0..=task.cost);
+    } else {
+        task.period += random.u64(0..=task.period);
+    }
+    relaxed
+}
+
+#[test]
+fn tests_are_sustainable_in_costs_and_periods() {
+    // Work in a window, demand, density and fixed points of them never grow as a cost falls or a period grows, and a smaller cost of the task itself
+    // leaves at least as much room. So it is promised for uniprocessor response times and processor demand, GFB, BCL in both forms, and the response
+    // times of fixed priorities. Not promised: BAK and BAR, whose windows are chosen by the task's own density or cost; FF-DBF, whose speeds begin at
+    // the greatest density and are a grid; RTA, which gives up after so many rounds; and `edf`, made of these.
+    type Test = fn(&[Sporadic], u32) -> bool;
+    let uniprocessor_fp: Test = |tasks, _| {
+        let tasks: Vec<crate::uniprocessor::Task> = tasks.iter().map(|&task| task.into()).collect();
+        let by_order = |(index, task)| crate::uniprocessor::Task { priority: 100 - index as u32, ..task };
+        let tasks: Vec<_> = tasks.into_iter().enumerate().map(by_order).collect();
+        crate::uniprocessor::fp::response_times(&tasks).is_ok()
+    };
+    let promised: [(&str, Test); 7] = [
+        ("response times, fixed priorities", uniprocessor_fp),
+        ("processor demand", |tasks, _| crate::uniprocessor::edf::schedulable(tasks, &[]).is_ok()),
+        ("gfb", |tasks, m| gfb(tasks, m).is_ok()),
+        ("bcl", |tasks, m| bcl(tasks, m).is_ok()),
+        ("bcl_iterative", |tasks, m| bcl_iterative(tasks, m).is_ok()),
+        ("bertogna_cirinei", |tasks, m| bertogna_cirinei(tasks, &[], m, CarryIn::Responses).is_ok()),
+        ("guan", |tasks, m| guan(tasks, m).is_ok()),
+    ];
+    let mut random = Rng::with_seed(31);
+    for (place, (name, test)) in promised.into_iter().enumerate() {
+        for costs in [true, false] {
+            let mut held = 0;
+            for _ in 0..4_000 {
+                let m = if place < 2 { 1 } else { random.u32(2..=4) };
+                let share = 0.3 + 0.6 * random.f64();
+                let tasks = random_set(&mut random, m, 60, share, true);
+                if tasks.is_empty() || !test(&tasks, m) {
+                    continue;
+                }
+                held += 1;
+                let relaxed = relaxed(&mut random, &tasks, costs);
+                assert!(test(&relaxed, m), "{name}, costs {costs}: {tasks:?} {relaxed:?} on {m}");
+            }
+            assert!(held > 200, "{name}: {held}");
+        }
+    }
+    // What is not promised does happen, and would be seen.
+    for costs in [true, false] {
+        let loses = (0..4_000).any(|_| {
+            let m = random.u32(2..=4);
+            let tasks = random_set(&mut random, m, 60, 0.5, true);
+            !tasks.is_empty() && bak(&tasks, m).is_ok() && bak(&relaxed(&mut random, &tasks, costs), m).is_err()
+        });
+        assert!(loses, "BAK, costs {costs}");
+    }
 }

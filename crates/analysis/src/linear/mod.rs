@@ -10,7 +10,10 @@
 //! dual, and arithmetic in whole numbers makes a bound of these that holds whatever the solver did.
 //!
 //! The bounds of MPCP, DPCP, DFLP and FMLP+ are never above the classic ones of the same protocol. Bounds on spinning
-//! are of all spinning in the response time of a job, so they compare with classic ones only as response times.
+//! are of all spinning in the response time of a job, so they compare with classic ones only as response times; and there
+//! neither is always less. The program counts each remote request once however many local jobs wait for it; but it counts
+//! all that fall into the response time of the task, where the classic bound knows that one local job can spin only for
+//! those of its own, shorter response time. Both bound the same schedules, so [`responses`] gives the lesser for each task.
 
 mod dflp;
 mod dpcp;
@@ -37,7 +40,7 @@ pub use global::{Global, global};
 pub use mpcp::mpcp;
 pub use omip::omip;
 pub use p_edf::{Edf, POINTS_MAX, p_edf};
-pub use response::{Protocol, RESPONSE_STEPS_MAX, ROUNDS_MAX, Responses, responses};
+pub use response::{Protocol, RESPONSE_STEPS_MAX, ROUNDS_MAX, Responses, responses, responses_of_program};
 pub use spin::{spin_fifo, spin_fifo_preemptable, spin_unordered, spin_unordered_preemptable};
 
 pub use spin_nested::{NESTED_RESOURCES_MAX, Section, spin_fifo_nested};

@@ -25,7 +25,7 @@
 
 use super::fmlp_plus::Waits;
 use super::network::Network;
-use super::view::{View, add, add_product, product};
+use super::view::{Entry, View, add, add_product, product};
 use super::{Blocked, wait};
 use crate::{Failure, Sharing};
 
@@ -44,12 +44,22 @@ pub fn mpcp(sharing: &Sharing) -> Result<Vec<Blocked>, Failure> {
 pub(super) struct Owners {
     /// g, by entry of the view.
     held: Vec<u64>,
-    /// The ceiling of the entry's resource on the entry's processor; none where nobody elsewhere uses it.
-    ceiling: Vec<Option<u32>>,
+    /// The ceiling of the entry's resource on the entry's processor, plus 1; 0 where nobody elsewhere uses it.
+    ceiling: Vec<u64>,
     /// Entries of each resource.
     of_resource: Vec<Vec<usize>>,
     /// The tasks on each cluster that ask for anything, and the highest ceiling at which one preempts.
-    preempting: Vec<Vec<(usize, Option<u32>)>>,
+    preempting: Vec<Vec<(usize, u64)>>,
+}
+
+/// An entry that delays directly.
+#[derive(Clone, Copy, Debug)]
+struct Delaying {
+    task: usize,
+    resource: usize,
+    ceiling: u64,
+    /// How often.
+    times: u64,
 }
 
 impl Owners {
@@ -60,11 +70,11 @@ impl Owners {
             of_resource[entry.resource].push(e);
             of_cluster[view.rows[entry.task].cluster].push(e);
         }
-        let ceiling: Vec<Option<u32>> = (view.entries.iter())
+        let ceiling: Vec<u64> = (view.entries.iter())
             .map(|entry| {
                 let users = of_resource[entry.resource].iter().map(|&e| view.entries[e].task);
                 let elsewhere = users.filter(|&x| !view.is_local(entry.task, x));
-                elsewhere.map(|x| view.rows[x].priority).max()
+                elsewhere.map(|x| u64::from(view.rows[x].priority) + 1).max().unwrap_or(0)
             })
             .collect();
         let mut held = Vec::with_capacity(view.entries.len());
@@ -82,7 +92,7 @@ impl Owners {
             }
             held.push(time);
         }
-        let mut highest: Vec<Option<Option<u32>>> = vec![None; view.tasks()];
+        let mut highest: Vec<Option<u64>> = vec![None; view.tasks()];
         for (entry, &ceiling) in view.entries.iter().zip(&ceiling) {
             highest[entry.task] = highest[entry.task].max(Some(ceiling));
         }
@@ -129,7 +139,7 @@ pub(super) fn bounds(view: &View, owners: &Owners) -> Result<Vec<Blocked>, Failu
     let mut direct = Vec::new();
     let mut network = Network::default();
     // By cluster, the entries there that delay directly.
-    let mut delaying: Vec<Vec<usize>> = vec![Vec::new(); view.clusters];
+    let mut delaying: Vec<Vec<Delaying>> = vec![Vec::new(); view.clusters];
     let mut all = Vec::with_capacity(view.tasks());
     for i in 0..view.tasks() {
         view.jobs_of_all(i, &mut jobs)?;
@@ -165,19 +175,24 @@ pub(super) fn bounds(view: &View, owners: &Owners) -> Result<Vec<Blocked>, Failu
             };
             direct.push(times);
             if times > 0 {
-                delaying[view.rows[x].cluster].push(e);
+                let (resource, ceiling) = (entry.resource, owners.ceiling[e]);
+                delaying[view.rows[x].cluster].push(Delaying { task: x, resource, ceiling, times });
             }
         }
 
         // Pools: lower priorities on each resource; each task indirectly.
-        let mut indirect = indirect_of_tasks(view, owners, i, &delaying, &direct)?;
+        let mut indirect = indirect_of_tasks(view, owners, i, &delaying)?;
         network.clear(own.iter().chain(&indirect).copied());
         for (e, entry) in view.entries.iter().enumerate() {
             let x = entry.task;
             if view.is_local(i, x) {
                 continue;
             }
-            let preempts = if indirect[x] > 0 { preemptions(view, owners, e, &delaying, &direct)? } else { 0 };
+            let preempts = if indirect[x] > 0 {
+                preemptions(entry, owners.ceiling[e], &delaying[view.rows[x].cluster])?
+            } else {
+                0
+            };
             if direct[e] == 0 && preempts == 0 {
                 continue;
             }
@@ -213,40 +228,24 @@ fn locally(view: &View, i: usize, jobs: &[u64], arrivals: u64) -> Result<u64, Fa
     Ok(delay)
 }
 
-/// How often requests like entry `e` can preempt owners that delay directly.
-fn preemptions(
-    view: &View,
-    owners: &Owners,
-    e: usize,
-    delaying: &[Vec<usize>],
-    direct: &[u64],
-) -> Result<u64, Failure> {
-    let entry = &view.entries[e];
+/// How often requests like `entry`, under this ceiling, can preempt owners on its processor that delay directly.
+fn preemptions(entry: &Entry, ceiling: u64, delaying: &[Delaying]) -> Result<u64, Failure> {
     let mut times = 0;
-    for &o in &delaying[view.rows[entry.task].cluster] {
-        let other = &view.entries[o];
-        if other.task != entry.task && other.resource != entry.resource && owners.ceiling[o] <= owners.ceiling[e] {
-            add(&mut times, direct[o])?;
-        }
+    for other in delaying {
+        let preempted = (other.task != entry.task) & (other.resource != entry.resource) & (other.ceiling <= ceiling);
+        add(&mut times, if preempted { other.times } else { 0 })?;
     }
     Ok(times)
 }
 
 /// How often all requests of each task can.
-fn indirect_of_tasks(
-    view: &View,
-    owners: &Owners,
-    i: usize,
-    delaying: &[Vec<usize>],
-    direct: &[u64],
-) -> Result<Vec<u64>, Failure> {
+fn indirect_of_tasks(view: &View, owners: &Owners, i: usize, delaying: &[Vec<Delaying>]) -> Result<Vec<u64>, Failure> {
     let mut times = vec![0; view.tasks()];
     for (preempting, delaying) in owners.preempting.iter().zip(delaying) {
         for &(x, highest) in preempting.iter().filter(|&&(x, _)| x != i) {
-            for &e in delaying {
-                if view.entries[e].task != x && highest >= owners.ceiling[e] {
-                    add(&mut times[x], direct[e])?;
-                }
+            for other in delaying {
+                let preempted = (other.task != x) & (other.ceiling <= highest);
+                add(&mut times[x], if preempted { other.times } else { 0 })?;
             }
         }
     }

@@ -13,6 +13,7 @@ use super::mpcp::Owners;
 use super::spin::Order;
 use super::view::{View, add_product};
 use super::{Blocked, dflp, dpcp, fmlp_plus, mpcp, spin, sum};
+use crate::multiprocessor::{joint, msrp};
 use crate::{Failure, Limit, Sharing};
 
 /// A locking protocol under partitioned fixed priorities.
@@ -51,13 +52,37 @@ pub const ROUNDS_MAX: u32 = 10_000;
 /// Most steps to the response time of one task in one round of [`responses`].
 pub const RESPONSE_STEPS_MAX: u32 = 1_000_000;
 
-/// Response times of the tasks of `sharing` under a protocol; `response` of the tasks is not read. Clusters are
+/// Response times of the tasks of `sharing` under a protocol, none above the classic bound of that in
+/// [`multiprocessor`](crate::multiprocessor); `response` of the tasks is not read. Clusters are
 /// processors.
 ///
 /// # Errors
 /// [`Failure::Late`] where a task may miss its deadline, [`Failure::Diverged`], [`Failure::Unsupported`] where a period
 /// is 0, a deadline beyond the period or a resource has no place, [`Failure::Overflow`].
 pub fn responses(sharing: &Sharing, protocol: Protocol<'_>) -> Result<Responses, Failure> {
+    let program = responses_of_program(sharing, protocol);
+    if protocol != Protocol::SpinFifo {
+        return program;
+    }
+    // Classic: MSRP's.
+    let classic = msrp::protocol(sharing, None).and_then(|mut protocol| joint(sharing, &mut protocol));
+    match (program, classic) {
+        (Ok(mut program), Ok(classic)) => {
+            for (response, other) in program.responses.iter_mut().zip(classic.responses) {
+                *response = other.min(*response);
+            }
+            Ok(program)
+        }
+        (Err(_), Ok(classic)) => Ok(Responses { responses: classic.responses, rounds: classic.rounds }),
+        (program, Err(_)) => program,
+    }
+}
+
+/// The same, of the program alone: under [`Protocol::SpinFifo`] now and then above the classic ones.
+///
+/// # Errors
+/// As [`responses`].
+pub fn responses_of_program(sharing: &Sharing, protocol: Protocol<'_>) -> Result<Responses, Failure> {
     if let Some(task) = sharing.tasks.iter().position(|task| task.deadline > task.period) {
         return Err(Failure::Unsupported { task, what: "its deadline is beyond its period" });
     }

@@ -753,3 +753,64 @@ fn responses_are_kept_by_shorter_costs() {
     }
     assert!(met > 500, "{met}");
 }
+
+#[test]
+fn none_is_looser_than_the_classic_bound_of_the_library() {
+    use crate::multiprocessor::{self as classic, fmlp::Sections};
+    let mut rng = fastrand::Rng::with_seed(17);
+    let (mut tighter, mut all) = ([0; 3], 0);
+    for _ in 0..600 {
+        let (sharing, sites) = random(&mut rng);
+        let classic = [
+            classic::dpcp::dpcp(&sharing, &sites).unwrap(),
+            classic::dflp::dflp(&sharing, &sites).unwrap(),
+            classic::fmlp::fmlp_plus(&sharing, Sections::Preemptive).unwrap(),
+        ];
+        let program = [dpcp(&sharing, &sites).unwrap(), dflp(&sharing, &sites).unwrap(), fmlp_plus(&sharing).unwrap()];
+        for (which, (classic, program)) in classic.iter().zip(&program).enumerate() {
+            for (task, (classic, program)) in classic.iter().zip(program).enumerate() {
+                let (whole, parts) = (classic.total().unwrap(), (classic.remote.unwrap(), classic.local));
+                let total = program.total().unwrap();
+                assert!(total <= whole, "{which}: {task} of {sharing:?} {sites:?}: {program:?} {classic:?}");
+                assert!(program.remote <= parts.0 && program.local <= parts.1, "{which}: {task} of {sharing:?}");
+                tighter[which] += u32::from(total < whole);
+            }
+        }
+        all += sharing.tasks.len() as u32;
+    }
+    assert!(tighter.iter().all(|&count| count > all / 20), "{tighter:?} of {all}");
+}
+
+#[test]
+fn spinning_is_no_looser_as_response_times() {
+    use crate::multiprocessor::{joint, msrp};
+    let mut rng = fastrand::Rng::with_seed(18);
+    let (mut both, mut more, mut tighter, mut looser) = (0, 0, 0, 0);
+    for _ in 0..12_000 {
+        let (mut sharing, _) = random(&mut rng);
+        for task in &mut sharing.tasks {
+            task.period *= 4;
+            task.deadline = task.period;
+        }
+        let classic = joint(&sharing, &mut msrp::protocol(&sharing, None).unwrap());
+        let program = responses(&sharing, Protocol::SpinFifo);
+        // The program alone is above the classic bound now and then.
+        let alone = responses_of_program(&sharing, Protocol::SpinFifo);
+        if let (Ok(alone), Ok(classic)) = (&alone, &classic) {
+            looser += u32::from(alone.responses.iter().zip(&classic.responses).any(|(alone, classic)| alone > classic));
+        }
+        match (classic, program) {
+            (Ok(classic), Ok(program)) => {
+                both += 1;
+                for (classic, program) in classic.responses.iter().zip(&program.responses) {
+                    assert!(program <= classic, "{sharing:?}: {program} {classic}");
+                    tighter += u32::from(program < classic);
+                }
+            }
+            (Ok(_), Err(why)) => panic!("{why} of {sharing:?}"),
+            (Err(_), Ok(_)) => more += 1,
+            (Err(_), Err(_)) => {}
+        }
+    }
+    assert!(both > 5_000 && more > 20 && tighter > 5_000 && looser > 0, "{both} {more} {tighter} {looser}");
+}

@@ -12,7 +12,8 @@
 //! goes behind.
 
 use super::dpcp::Homes;
-use super::tables::{Arithmetic, Asked, Entry, Fits, Grouping, Saturates, Step, Tables, Tally, longest_of_each};
+use super::lanes::Crowd;
+use super::tables::{Arithmetic, Asked, Entry, Fits, Grouping, Saturates, Tables, Tally, longest_of_each};
 use super::{Charge, Delay, Protocol, fitting, once};
 use crate::{Failure, Sharing};
 use std::cmp::Reverse;
@@ -34,7 +35,7 @@ pub struct Dflp {
     requests: Vec<Entry>,
     /// Where each home's begin; one more than there are homes.
     begins: Vec<u32>,
-    steps: Vec<Step>,
+    crowd: Crowd,
     remote: Vec<Tally>,
 }
 
@@ -65,21 +66,26 @@ impl Dflp {
             }
         }
         begins.push(requests.len() as u32);
-        let (steps, remote) = (Vec::new(), vec![Tally::default(); tasks.len()]);
-        Ok(Self { tables, homes, requests, begins, steps, remote })
+        let (crowd, remote) = (Crowd::new(tasks.len()), vec![Tally::default(); tasks.len()]);
+        Ok(Self { tables, homes, requests, begins, crowd, remote })
     }
 
     fn all<A: Arithmetic>(&mut self, delays: &mut [Delay]) {
         self.remote.fill(Tally::default());
         for (home, ends) in self.begins.windows(2).enumerate() {
+            let home = home as u32;
             let its = &self.requests[ends[0] as usize..ends[1] as usize];
-            self.steps.clear();
-            self.steps.extend(its.iter().map(|entry| Step::new(&self.tables, entry, entry.task)));
-            for agent in self.homes.agents(home as u32) {
-                let task = agent.task as usize;
-                if self.homes.local[task] != Some(home as u32) {
-                    let t = self.tables.responses[task];
-                    self.remote[task].add(longest_of_each::<A>(&self.steps, t, agent.task, agent.count));
+            let (tables, homes) = (&self.tables, &self.homes);
+            let agents = homes.agents(home).iter().filter(|agent| homes.local[agent.task as usize] != Some(home));
+            if tables.is_small() {
+                let askers = agents.map(|agent| tables.asker(agent.task, agent.task, agent.count as i16));
+                let steps = its.iter().map(|entry| tables.step(entry, entry.task));
+                self.crowd.longest_of_each(steps, askers, |task, tally| self.remote[task as usize].add(tally));
+            } else {
+                for agent in agents {
+                    let (window, task) = (tables.window(agent.task as usize), |entry: &Entry| entry.task);
+                    let remote = longest_of_each::<A>(its, task, window, agent.task, agent.count);
+                    self.remote[agent.task as usize].add(remote);
                 }
             }
         }

@@ -20,7 +20,7 @@
 //!
 //! The bound does not cover a variant that gives the holder its waiters' priority: there its rank among holders is not that of its request.
 
-use super::lanes::{self, Counts, LANES};
+use super::lanes::{self, Asker, Counts, Crowd, LANES, Short};
 use super::tables::{Arithmetic, Asked, Entry, Fits, Grouping, Saturates, Tables, Tally, Window, longest};
 use super::{Charge, Delay, Protocol, fitting, once};
 use crate::{Failure, Sharing};
@@ -33,22 +33,42 @@ use std::cmp::Reverse;
 pub fn fmlp_long(sharing: &Sharing) -> Result<Vec<Delay>, Failure> {
     let tasks = &sharing.tasks;
     let tables = Tables::new(tasks, |task| &tasks[task].requests, Grouping::Together)?;
-    let delays = if tables.fits() { of_all::<Fits>(&tables) } else { of_all::<Saturates>(&tables) };
+    let delays = of_resources(&tables, |_, issued| (None, issued));
     fitting(&delays)?;
     Ok(delays)
 }
 
-fn of_all<A: Arithmetic>(tables: &Tables) -> Vec<Delay> {
-    let bound = |task: usize| {
-        let window = tables.window(task);
-        let mut remote = Tally::default();
-        for asked in tables.asked(task) {
-            let (entries, each) = (tables.entries_of(asked.resource), u64::from(asked.count));
-            remote.add(longest::<A>(entries, task, window, A::UNLIMITED, each));
+/// What delays each task by the longest requests of others for each of its resources, all together: `most` says of how many users, and of how
+/// many requests it issues, how many there are at most, and how many of each other task, at most twice as many as it issues.
+pub(super) fn of_resources(tables: &Tables, most: impl Fn(usize, u64) -> (Option<u64>, u64)) -> Vec<Delay> {
+    let mut remote = vec![Tally::default(); tables.rows.len()];
+    let mut crowd = Crowd::new(tables.rows.len());
+    for resource in 0..tables.resource_count() as u32 {
+        let entries = tables.entries_of(resource);
+        let most = |entry: &Entry| most(entries.len(), u64::from(entry.count));
+        if tables.is_small() {
+            let steps = entries.iter().map(|entry| tables.step(entry, entry.task));
+            let askers = entries.iter().map(|entry| {
+                let (total, each) = most(entry);
+                Asker {
+                    total: total.map_or(i16::MAX, |total| total.min(i16::MAX as u64) as i16),
+                    ..tables.asker(entry.task, entry.task, each as i16)
+                }
+            });
+            crowd.longest_of_each(steps, askers, |task, tally| remote[task as usize].add(tally));
+        } else {
+            for entry in entries {
+                let (task, (total, each)) = (entry.task as usize, most(entry));
+                let window = tables.window(task);
+                remote[task].add(if tables.fits() {
+                    longest::<Fits>(entries, task, window, total.unwrap_or(Fits::UNLIMITED), each)
+                } else {
+                    longest::<Saturates>(entries, task, window, total.unwrap_or(Saturates::UNLIMITED), each)
+                });
+            }
         }
-        Delay::new(remote, Tally::default(), Tally::default())
-    };
-    (0..tables.rows.len()).map(bound).collect()
+    }
+    remote.into_iter().map(|remote| Delay::new(remote, Tally::default(), Tally::default())).collect()
 }
 
 /// Whether a section can be preempted by one that was requested earlier.
@@ -209,7 +229,9 @@ impl FmlpPlus {
             rows.jobs.clear();
             for &task in tables.cluster(cluster) {
                 let begin = rows.jobs.len();
-                lanes::jobs(tables.arrivals[task as usize], &rows.times, &mut rows.jobs);
+                let arrivals = Short::new(tables.arrivals[task as usize]);
+                rows.jobs.resize(begin + blocks, [0; LANES]);
+                arrivals.jobs(&rows.times, &mut rows.jobs[begin..]);
                 for asked in tables.asked(task as usize) {
                     let count = asked.count as i16;
                     let wanted = &rows.wanted[asked.resource as usize * blocks..][..blocks];

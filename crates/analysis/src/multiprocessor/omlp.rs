@@ -12,8 +12,9 @@
 //! ```
 //! All of it adds to execution.
 
+use super::fmlp::of_resources;
 use super::spin::{self, ReadersWriters, at_arrival, candidates, longest_limited};
-use super::tables::{Arithmetic, Fits, Grouping, Saturates, Tables, Tally, longest};
+use super::tables::{Grouping, Saturates, Tables, Tally};
 use super::{Delay, Platform, fitting};
 use crate::{Failure, Sharing};
 
@@ -28,25 +29,11 @@ pub fn global(sharing: &Sharing, processors: u16) -> Result<Vec<Delay>, Failure>
     }
     let tables = Tables::new(tasks, |task| &tasks[task].requests, Grouping::Together)?;
     let m = usize::from(processors);
-    let delays = if tables.fits() { of_all::<Fits>(&tables, m) } else { of_all::<Saturates>(&tables, m) };
+    let delays = of_resources(&tables, |users, issued| {
+        if users <= m + 1 { (None, issued) } else { (Some((2 * m as u64 - 1) * issued), 2 * issued) }
+    });
     fitting(&delays)?;
     Ok(delays)
-}
-
-fn of_all<A: Arithmetic>(tables: &Tables, m: usize) -> Vec<Delay> {
-    let mut delays = Vec::with_capacity(tables.rows.len());
-    for task in 0..tables.rows.len() {
-        let window = tables.window(task);
-        let mut remote = Tally::default();
-        for asked in tables.asked(task) {
-            let (entries, issued) = (tables.entries_of(asked.resource), u64::from(asked.count));
-            let (total, each) =
-                if entries.len() <= m + 1 { (A::UNLIMITED, issued) } else { ((2 * m as u64 - 1) * issued, 2 * issued) };
-            remote.add(longest::<A>(entries, task, window, total, each));
-        }
-        delays.push(Delay::new(remote, Tally::default(), Tally::default()));
-    }
-    delays
 }
 
 /// Under the clustered OMLP, in the order of the tasks; with clusters of one processor, the partitioned one.

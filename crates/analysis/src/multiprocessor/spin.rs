@@ -13,8 +13,9 @@
 //! Readers and writers: [`task_fair`] (order of requests; readers that are neighbours read together) and [`phase_fair`] (read and write phases
 //! alternate; Brandenburg, Anderson, Spin-based reader-writer synchronization for multiprocessor real-time systems, Real-Time Systems 46(1), 2010).
 
+use super::lanes::Crowd;
 use super::tables::{
-    Arithmetic, Entry, Fits, Group, Grouping, Saturates, Step, Tables, Tally, Window, longest, longest_of_each,
+    Arithmetic, Entry, Fits, Group, Grouping, Saturates, Tables, Tally, Window, longest, longest_of_each,
 };
 use super::{Charge, Delay, Platform, Protocol, fitting, once};
 use crate::{Demand, Failure, Sharer, Sharing};
@@ -37,7 +38,7 @@ pub struct Fifo {
     spans: Vec<Tally>,
     /// Those where each cluster has one processor.
     spans_of_each: Option<Vec<Tally>>,
-    steps: Vec<Step>,
+    crowd: Crowd,
     /// Where resources of one processor are not locked by spinning: what each task can wait for them when it arrives.
     ceilings: Option<Vec<u64>>,
 }
@@ -64,8 +65,8 @@ impl Fifo {
         let partitioned = processors.iter().all(|processors| *processors == 1);
         let spans_of_each = partitioned.then(|| spans_of_each(&tables, has_ceilings));
         let ceilings = has_ceilings.then(|| ceilings(&tables));
-        let (remote, steps) = (spans.clone(), Vec::new());
-        Ok(Self { tables, processors, remote, spans, spans_of_each, steps, ceilings })
+        let (remote, crowd) = (spans.clone(), Crowd::new(tasks.len()));
+        Ok(Self { tables, processors, remote, spans, spans_of_each, crowd, ceilings })
     }
 }
 
@@ -79,14 +80,19 @@ impl Fifo {
             }
             return;
         };
-        for resource in 0..self.tables.resource_count() as u32 {
-            let entries = self.tables.entries_of(resource);
-            self.steps.clear();
-            self.steps.extend(entries.iter().map(|entry| Step::new(&self.tables, entry, entry.cluster)));
-            for entry in entries {
-                let (task, issued) = (entry.task as usize, u64::from(entry.count));
-                let t = self.tables.responses[task];
-                self.remote[task].add(longest_of_each::<A>(&self.steps, t, entry.cluster, issued));
+        let tables = &self.tables;
+        for resource in 0..tables.resource_count() as u32 {
+            let entries = tables.entries_of(resource);
+            if tables.is_small() {
+                let askers = entries.iter().map(|entry| tables.asker(entry.task, entry.cluster, entry.count as i16));
+                let steps = entries.iter().map(|entry| tables.step(entry, entry.cluster));
+                self.crowd.longest_of_each(steps, askers, |task, tally| self.remote[task as usize].add(tally));
+            } else {
+                for entry in entries {
+                    let (task, issued) = (entry.task as usize, u64::from(entry.count));
+                    let (window, cluster) = (tables.window(task), |entry: &Entry| entry.cluster);
+                    self.remote[task].add(longest_of_each::<A>(entries, cluster, window, entry.cluster, issued));
+                }
             }
         }
         self.spans.copy_from_slice(spans);

@@ -1,6 +1,6 @@
 //! What all bounds read: tasks by processor, requests by resource, made once for a set of tasks.
 
-use super::lanes::{ISSUED_MAX, SMALL};
+use super::lanes::{Asker, ISSUED_MAX, SMALL, Short, Step};
 use crate::divisor::{Divisor, SHORT};
 use crate::{Demand, Failure, Sharer};
 use std::hint::select_unpredictable;
@@ -302,24 +302,20 @@ impl Tables {
         }
         let mut groups = Vec::with_capacity(entries.len());
         let mut resources = Vec::with_capacity(askers.len() + 1);
+        let together = grouping == Grouping::Together;
         let mut first = 0;
         for &(last, _) in &askers {
             resources.push(groups.len() as u32);
-            while first < last && !entries.is_empty() {
-                let cluster = rows[entries[first as usize].task as usize].cluster;
-                let mut end = last;
-                if grouping == Grouping::Clusters {
-                    end = first + 1;
-                    while end < last && rows[entries[end as usize].task as usize].cluster == cluster {
-                        end += 1;
-                    }
-                }
-                if end - first > 1 {
-                    longest_first(&mut entries[first as usize..end as usize]);
-                }
-                entries[first as usize].leads = true;
-                groups.push(Group { cluster, first, last: end });
-                first = end;
+            if entries.is_empty() {
+                continue;
+            }
+            let its = &mut entries[first as usize..last as usize];
+            for group in its.chunk_by_mut(|a, b| together || a.cluster == b.cluster) {
+                longest_first(group);
+                group[0].leads = true;
+                let last = first + group.len() as u32;
+                groups.push(Group { cluster: group[0].cluster, first, last });
+                first = last;
             }
         }
         resources.push(groups.len() as u32);
@@ -354,11 +350,14 @@ impl Tables {
         let most = |sum: u64| jobs.checked_mul(sum).is_some_and(|product| product < i64::MAX as u64 / TIMES);
         let short = |arrivals: &Arrivals| arrivals.period.is_short() && longest + arrivals.carry < SHORT;
         let product = |sum: u64| jobs.checked_mul(sum);
-        let small = |arrivals: &Arrivals| arrivals.period.get() < SMALL && longest + arrivals.carry < SMALL;
+        let small = |arrivals: &Arrivals| {
+            let period = arrivals.period.get();
+            period < SMALL && longest + arrivals.carry < SMALL.min(period << 15)
+        };
         self.is_small = product(self.demand.length).is_some_and(|length| length <= u64::from(u32::MAX))
             && self.arrivals.iter().all(small)
             && self.issued_most <= ISSUED_MAX
-            && self.issued_most * (self.rows.len() as u64) < 1 << 15;
+            && self.issued_most * (self.rows.len() as u64) < 1 << 14;
         self.fits = most(self.demand.length) && most(self.demand.requests) && self.arrivals.iter().all(short);
     }
 
@@ -368,7 +367,7 @@ impl Tables {
     }
 
     /// Whether sums of requests in an interval as long as any response time, each counted once, are small: lengths below 2^32; of each
-    /// task at most as many requests as one job issues, below 2^15; times, and what one job issues, as [`lanes`](super::lanes) has them.
+    /// task at most as many requests as one job issues, below 2^14; times, and what one job issues, as [`lanes`](super::lanes) has them.
     pub(crate) fn is_small(&self) -> bool {
         self.is_small
     }
@@ -458,6 +457,21 @@ impl Tables {
         Window { arrivals: &self.arrivals, t: self.responses[task] }
     }
 
+    /// A task that issues so many requests, not delayed by those of `key`, where all is small.
+    #[inline]
+    pub(crate) fn asker(&self, task: u32, key: u32, issued: i16) -> Asker {
+        let time = self.responses[task as usize] as u32;
+        Asker { task, time, key: key as i16, each: issued, total: issued }
+    }
+
+    /// `entry` as a request that delays others, where all is small.
+    #[inline]
+    pub(crate) fn step(&self, entry: &Entry, key: u32) -> Step {
+        let arrivals = Short::new(self.arrivals[entry.task as usize]);
+        let (length, count) = (entry.length as u32, entry.count as i16);
+        Step { arrivals, length, count, key: key as i16, leads: entry.leads }
+    }
+
     /// All tasks, the most urgent first.
     pub(crate) fn by_priority(&self) -> Vec<u32> {
         let mut keys: Vec<u64> = Vec::with_capacity(self.rows.len());
@@ -486,39 +500,25 @@ pub(crate) fn longest<A: Arithmetic>(entries: &[Entry], but: usize, window: Wind
     tally
 }
 
-/// An entry with what its task's jobs are counted by, to go over many times.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Step {
-    arrivals: Arrivals,
-    length: u64,
-    count: u64,
-    /// Of whom at most so many requests are issued: a cluster, or a task.
-    key: u32,
-    /// It is the first, and longest, of its key.
-    leads: bool,
-}
-
-impl Step {
-    #[inline]
-    pub(crate) fn new(tables: &Tables, entry: &Entry, key: u32) -> Self {
-        let arrivals = tables.arrivals[entry.task as usize];
-        Self { arrivals, length: entry.length, count: u64::from(entry.count), key, leads: entry.leads }
-    }
-}
-
-/// The `issued` longest requests of each key but one, in an interval of `t`.
+/// The `issued` longest requests of each key but one, of `entries` in the order of keys, the first of each of which leads.
 #[inline]
-pub(crate) fn longest_of_each<A: Arithmetic>(steps: &[Step], t: u64, but: u32, issued: u64) -> Tally {
-    let (mut length, mut requests, mut left) = (0, 0, 0);
-    for step in steps {
-        let most = issued & u64::from(step.key != but).wrapping_neg();
-        left = select_unpredictable(step.leads, most, left);
-        let taken = A::least(A::mul(A::jobs(step.arrivals, t), step.count), left);
+pub(crate) fn longest_of_each<A: Arithmetic>(
+    entries: &[Entry],
+    key: impl Fn(&Entry) -> u32,
+    window: Window,
+    but: u32,
+    issued: u64,
+) -> Tally {
+    let mut tally = Tally::default();
+    let mut left = 0;
+    for entry in entries {
+        let most = issued & u64::from(key(entry) != but).wrapping_neg();
+        left = select_unpredictable(entry.leads, most, left);
+        let taken = A::least(A::mul(window.jobs::<A>(entry.task), u64::from(entry.count)), left);
         left = left.wrapping_sub(taken);
-        length = A::add(length, A::mul(taken, step.length));
-        requests = A::add(requests, taken);
+        tally.count::<A>(taken, entry.length);
     }
-    Tally { length, requests }
+    tally
 }
 
 /// Tasks by cluster, the most urgent first; where each cluster begins; its number; the tasks' rows.

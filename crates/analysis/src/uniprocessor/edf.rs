@@ -19,11 +19,12 @@
 //! figures by another way, and the approximation `R_i <= D_i - min over t >= D_i of (t - h(t))`. Limited preemption:
 //! Bozhko, Brandenburg (ECRTS 2020).
 
-use super::{Arrivals, Preemption, Task, Terms, busy_period, least};
+use super::{Arrivals, Effort, Preemption, Task, Terms, busy_period, least};
 use crate::divisor::Divisor;
 use crate::exact::compare_sum;
 use crate::failure::Failure;
-use crate::sharing::Sharing;
+use crate::fixed_point::TERMS_MAX;
+use crate::sharing::{self, Sharing};
 use crate::sporadic::Sporadic;
 use std::cmp::Ordering;
 
@@ -41,15 +42,23 @@ pub struct Step {
 /// # Errors
 /// The interval in which more is due than fits.
 pub fn schedulable(tasks: &[Sporadic], blocking: &[Step]) -> Result<(), Failure> {
+    schedulable_within(tasks, blocking, Effort::FULL)
+}
+
+/// The same with limited effort.
+///
+/// # Errors
+/// As [`schedulable`]; [`Failure::Interrupted`].
+pub(crate) fn schedulable_within(tasks: &[Sporadic], blocking: &[Step], effort: Effort<'_>) -> Result<(), Failure> {
     let test = Demand::new(tasks)?;
     if blocking.windows(2).any(|pair| pair[0].from >= pair[1].from) {
         return Err(Failure::Unsupported { task: 0, what: "the steps of its blocking are not in order" });
     }
-    let end = match test.end(blocking)? {
+    let mut terms = Terms::of(effort);
+    let end = match test.end(blocking, &mut terms)? {
         Some(end) => end,
         None => return Ok(()),
     };
-    let mut terms = Terms::new();
     let mut high = end;
     let mut result = Ok(());
     for step in blocking.iter().rev() {
@@ -63,11 +72,40 @@ pub fn schedulable(tasks: &[Sporadic], blocking: &[Step]) -> Result<(), Failure>
     }
     let result = result.and_then(|()| test.check(0, high, 0, &mut terms));
     #[cfg(debug_assertions)]
-    if end < 10_000 {
-        let slow = test.slow(end, blocking);
+    if let Ok(Some(far)) = test.far_end(blocking, &mut Terms::new())
+        && far < 10_000
+        && !matches!(result, Err(Failure::Interrupted))
+    {
+        let slow = test.slow(far, blocking);
         debug_assert_eq!(slow.is_ok(), result.is_ok(), "{slow:?}, {result:?} of {tasks:?} {blocking:?}");
     }
     result
+}
+
+/// Whether more is due than fits in an interval of that length: what refuted one set of tasks may refute the next. Where nothing can be said, too.
+pub(crate) fn is_refuted_at(tasks: &[Sporadic], blocking: &[Step], interval: u64) -> bool {
+    let Ok(test) = Demand::new(tasks) else { return true };
+    let due = test.tasks.iter().try_fold(blocking_at(blocking, interval), |sum, task| {
+        let count = if interval >= task.deadline { task.period.floor(interval - task.deadline) + 1 } else { 0 };
+        sum.checked_add(count.checked_mul(task.cost)?)
+    });
+    due.is_none_or(|due| due > interval)
+}
+
+/// Intervals to the first few deadlines of each task, in which more is due than fits, if there are.
+pub(crate) fn refuted_early(tasks: &[Sporadic], blocking: &[Step]) -> Option<u64> {
+    let first = |task: &Sporadic| {
+        let (deadline, period) = (task.deadline, task.period);
+        (0..EARLY_JOBS).filter_map(move |job| period.checked_mul(job)?.checked_add(deadline))
+    };
+    tasks.iter().flat_map(first).find(|&interval| is_refuted_at(tasks, blocking, interval))
+}
+
+/// How many deadlines of each task count as the first few.
+const EARLY_JOBS: u64 = 4;
+
+fn blocking_at(blocking: &[Step], interval: u64) -> u64 {
+    blocking.iter().rev().find(|step| step.from <= interval).map_or(0, |step| step.blocking)
 }
 
 /// What blocks under EDF where jobs are not preempted in sections so long: the longest of a task with a deadline beyond the interval.
@@ -90,6 +128,46 @@ pub fn blocking_of_sections(tasks: &[(Sporadic, u64)]) -> Vec<Step> {
 /// # Errors
 /// Overflow.
 pub fn msrp(sharing: &Sharing, cluster: u16) -> Result<(Vec<Sporadic>, Vec<Step>), Failure> {
+    let held = held(sharing, cluster)?;
+    let mut inflated = Vec::new();
+    let mut its = held.iter().peekable();
+    for (index, task) in sharing.tasks.iter().enumerate().filter(|(_, task)| task.cluster == cluster) {
+        let mut cost = task.cost;
+        while let Some(one) = its.next_if(|one| one.task == index) {
+            let spins = one.spin.checked_mul(u64::from(one.count));
+            cost = spins.and_then(|spins| cost.checked_add(spins)).ok_or(Failure::Overflow)?;
+        }
+        inflated.push(Sporadic { cost, period: task.period, deadline: task.deadline });
+    }
+    let blocking = steps(inflated.iter().map(|task| task.deadline), |t| blocker(&held, t).map(|one| one.span));
+    Ok((inflated, blocking))
+}
+
+/// The sections of one task on one resource.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Held {
+    /// Its place in the sharing.
+    pub(crate) task: usize,
+    pub(crate) resource: u16,
+    /// How many a job has.
+    pub(crate) count: u32,
+    /// Of the task.
+    pub(crate) deadline: u64,
+    /// The shortest deadline of those it can block; 0 for all.
+    pub(crate) ceiling: u64,
+    /// L.
+    pub(crate) length: u64,
+    /// w.
+    pub(crate) spin: u64,
+    /// L + w.
+    pub(crate) span: u64,
+}
+
+/// The sections of a processor's tasks, with their spinning, in the order of the tasks.
+///
+/// # Errors
+/// Overflow.
+pub(crate) fn held(sharing: &Sharing, cluster: u16) -> Result<Vec<Held>, Failure> {
     let local = || sharing.tasks.iter().filter(|task| task.cluster == cluster);
     // The longest section of each resource on each other processor.
     let mut longest: Vec<(u16, u16, u64)> = Vec::new();
@@ -107,9 +185,8 @@ pub fn msrp(sharing: &Sharing, cluster: u16) -> Result<(Vec<Sporadic>, Vec<Step>
         remote.peek()?;
         Some(remote.try_fold(0_u64, u64::checked_add))
     };
-    let (mut inflated, mut sections) = (Vec::new(), Vec::new());
-    for task in local() {
-        let mut cost = task.cost;
+    let mut held = Vec::new();
+    for (index, task) in sharing.tasks.iter().enumerate().filter(|(_, task)| task.cluster == cluster) {
         for request in &task.requests {
             let (ceiling, spin) = match spin(request.resource) {
                 Some(spin) => (0, spin.ok_or(Failure::Overflow)?),
@@ -118,19 +195,18 @@ pub fn msrp(sharing: &Sharing, cluster: u16) -> Result<(Vec<Sporadic>, Vec<Step>
                     (users.map(|user| user.deadline).min().unwrap_or(0), 0)
                 }
             };
-            let spins = spin.checked_mul(u64::from(request.count));
-            cost = spins.and_then(|spins| cost.checked_add(spins)).ok_or(Failure::Overflow)?;
-            if request.count > 0 {
-                let span = request.length.checked_add(spin).ok_or(Failure::Overflow)?;
-                sections.push((task.deadline, ceiling, span));
-            }
+            let span = request.length.checked_add(spin).ok_or(Failure::Overflow)?;
+            let sharing::Demand { resource, count, length } = *request;
+            held.push(Held { task: index, resource, count, deadline: task.deadline, ceiling, length, spin, span });
         }
-        inflated.push(Sporadic { cost, period: task.period, deadline: task.deadline });
     }
-    let blocking = steps(local().map(|task| task.deadline), |t| {
-        sections.iter().filter(|&&(deadline, ceiling, _)| deadline > t && ceiling <= t).map(|&(.., span)| span).max()
-    });
-    Ok((inflated, blocking))
+    Ok(held)
+}
+
+/// The section that can block longest in an interval of that length: B(t).
+pub(crate) fn blocker(held: &[Held], interval: u64) -> Option<&Held> {
+    let blocks = |one: &&Held| one.count > 0 && one.deadline > interval && one.ceiling <= interval;
+    held.iter().filter(blocks).max_by_key(|one| one.span)
 }
 
 /// Steps at the deadlines.
@@ -207,22 +283,64 @@ impl Demand {
     }
 
     /// Intervals so long or longer need no test. `None` if none does.
-    fn end(&self, blocking: &[Step]) -> Result<Option<u64>, Failure> {
+    ///
+    /// That is at the latest a hyperperiod H beyond the last step of blocking and all D - T: from there on `h(t + H) = h(t) + U H`, at most H more.
+    fn end(&self, blocking: &[Step], terms: &mut Terms<'_>) -> Result<Option<u64>, Failure> {
         let last = blocking.last().copied().unwrap_or_default();
-        let most = blocking.iter().map(|step| step.blocking).max().unwrap_or(0);
         let linear = self.linear(last);
-        let end = match linear {
+        let longest = self.tasks.iter().map(|task| task.period.get()).max().unwrap_or(0);
+        if linear.is_some_and(|end| end >> 6 <= u128::from(longest)) {
+            return self.far_end(blocking, terms);
+        }
+        let repeats = self.tasks.iter().map(|task| task.deadline.saturating_sub(task.period.get())).max().unwrap_or(0);
+        let repeats = self.hyperperiod(linear.unwrap_or(DEMAND_MAX)).map(|h| h + u128::from(repeats.max(last.from)));
+        match (linear, repeats) {
+            (None, Some(end)) if self.jobs_until(end) * self.tasks.len() as u128 >= u128::from(TERMS_MAX) => {
+                self.far_end(blocking, terms)
+            }
+            (None, Some(end)) => self.fitting(end, blocking).map(Some),
+            (Some(linear), Some(end)) if end < linear => self.fitting(end, blocking).map(Some),
+            _ => self.far_end(blocking, terms),
+        }
+    }
+
+    /// The least common multiple of the periods, where it is below `limit`.
+    fn hyperperiod(&self, limit: u128) -> Option<u128> {
+        self.tasks.iter().try_fold(1_u128, |common, task| {
+            let period = u128::from(task.period.get());
+            let (mut a, mut b) = (common, period);
+            // BOUND: Euclid's.
+            while b > 0 {
+                (a, b) = (b, a % b);
+            }
+            (common / a).checked_mul(period).filter(|&common| common < limit)
+        })
+    }
+
+    /// At most so many deadlines lie before.
+    fn jobs_until(&self, end: u128) -> u128 {
+        self.tasks.iter().map(|task| end / u128::from(task.period.get()) + 1).sum()
+    }
+
+    /// As [`Demand::end`], from utilization and the busy interval alone.
+    fn far_end(&self, blocking: &[Step], terms: &mut Terms<'_>) -> Result<Option<u64>, Failure> {
+        let last = blocking.last().copied().unwrap_or_default();
+        let end = match self.linear(last) {
             Some(end) => Some(end),
             // A processor in full use, nearly.
-            None => self.busy(last.blocking)?.map(u128::from),
+            None => self.busy(last.blocking, terms)?.map(u128::from),
         };
-        let Some(end) = end else { return Ok(None) };
-        let end = end.max(u128::from(last.from));
+        end.map(|end| self.fitting(end.max(u128::from(last.from)), blocking)).transpose()
+    }
+
+    /// Demand up to there fits.
+    fn fitting(&self, end: u128, blocking: &[Step]) -> Result<u64, Failure> {
+        let most = blocking.iter().map(|step| step.blocking).max().unwrap_or(0);
         let costs: u128 = self.tasks.iter().map(|task| u128::from(task.cost)).sum();
         if end + costs + u128::from(most) >= DEMAND_MAX {
             return Err(Failure::Overflow);
         }
-        Ok(Some(end as u64))
+        Ok(end as u64)
     }
 
     /// `max(D - T, (B + sum of (T - D) U) / (1 - U))`, rounded up; `None` for U so close to 1 that 32 bits do not show the difference.
@@ -251,24 +369,23 @@ impl Demand {
     }
 
     /// The longest busy interval, with the blocking of long intervals. `None` if no deadline lies before a period.
-    fn busy(&self, blocking: u64) -> Result<Option<u64>, Failure> {
+    fn busy(&self, blocking: u64, terms: &mut Terms<'_>) -> Result<Option<u64>, Failure> {
         if blocking == 0 && self.tasks.iter().all(|task| task.deadline >= task.period.get()) {
             return Ok(None);
         }
         let all: Vec<Arrivals> =
             self.tasks.iter().map(|task| Arrivals { period: task.period, cost: task.cost, jitter: 0 }).collect();
         if blocking == 0 {
-            return busy_period(&all, u64::MAX, &mut Terms::new()).map(Some);
+            return busy_period(&all, u64::MAX, terms).map(Some);
         }
-        let mut terms = Terms::new();
         let demand = |t| super::work_of(&all, t)?.checked_add(blocking).ok_or(Failure::Overflow);
-        least(0, (1, u64::MAX), (&mut terms, all.len()), demand).map(Some)
+        least(0, (1, u64::MAX), (terms, all.len()), demand).map(Some)
     }
 
     /// Tests the intervals from `low` to below `high`, where blocking is the same.
     ///
     /// BOUND: each step goes to a shorter interval; the terms.
-    fn check(&self, low: u64, high: u64, blocking: u64, terms: &mut Terms) -> Result<(), Failure> {
+    fn check(&self, low: u64, high: u64, blocking: u64, terms: &mut Terms<'_>) -> Result<(), Failure> {
         let Some((mut t, mut task)) = self.deadline_below(high) else { return Ok(()) };
         while t >= low {
             terms.spend(task, self.tasks.len())?;
@@ -293,8 +410,7 @@ impl Demand {
     #[cfg(debug_assertions)]
     fn slow(&self, end: u64, blocking: &[Step]) -> Result<(), Failure> {
         for t in 1..end {
-            let blocking = blocking.iter().rev().find(|step| step.from <= t).map_or(0, |step| step.blocking);
-            let demand = self.at(t) + blocking;
+            let demand = self.at(t) + blocking_at(blocking, t);
             if demand > t && self.deadline_below(t + 1).is_some_and(|(at, _)| at == t) {
                 return Err(Failure::Demand { interval: t, demand });
             }
@@ -390,7 +506,7 @@ fn response(
     i: usize,
     (end, horizon): (u64, u64),
     (offsets, caps): (&mut Vec<u64>, &mut [u64]),
-    terms: &mut Terms,
+    terms: &mut Terms<'_>,
 ) -> Result<u64, Failure> {
     let (task, deadline) = (&tasks[i], tasks[i].deadline);
     offsets.clear();

@@ -64,7 +64,7 @@ struct Level<'a> {
     arrivals: Vec<Arrivals>,
     /// The first task that suspends itself for a time that is not known.
     unknown: Option<usize>,
-    terms: Terms,
+    terms: Terms<'static>,
 }
 
 impl<'a> Level<'a> {
@@ -232,7 +232,7 @@ impl<'a> Quick<'a> {
             // Task i - 1 had t' = own' + I(t'); now t >= own + C' + I(t): later by what is more, if it is.
             let mut t = if own >= before_own { once.max(before + own - before_own) } else { once }.max(1);
             // BOUND: the deadline, and the terms.
-            loop {
+            let work = loop {
                 if t > task.deadline {
                     return Err(Failure::Late { task: i, response: t + task.jitter });
                 }
@@ -242,10 +242,10 @@ impl<'a> Quick<'a> {
                     sum + more as u64 * rival.cost
                 });
                 if next <= t {
-                    break;
+                    break next;
                 }
                 t = next;
-            }
+            };
             let mut response = t + task.jitter;
             if response > task.period {
                 // The next job may be released before this one is done.
@@ -256,7 +256,8 @@ impl<'a> Quick<'a> {
             }
             responses.push(response);
             self.rivals[i].jitter = level.arrivals[i].jitter;
-            (before, before_own, costs) = (t, own - task.cost, costs + task.cost);
+            // Less than t where nothing is to be done: t is at least 1.
+            (before, before_own, costs) = (work, own - task.cost, costs + task.cost);
         }
         Ok(responses)
     }

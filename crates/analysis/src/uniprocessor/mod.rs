@@ -87,18 +87,46 @@ impl Preemption {
     }
 }
 
-/// What is left of [`TERMS_MAX`].
-struct Terms(u64);
+/// How much an answer may cost.
+#[derive(Clone, Copy)]
+pub(crate) struct Effort<'a> {
+    /// At most so many terms.
+    pub(crate) terms: u64,
+    /// Asked every few milliseconds.
+    pub(crate) go_on: &'a dyn Fn() -> bool,
+}
 
-impl Terms {
+impl Effort<'_> {
+    /// All there is.
+    pub(crate) const FULL: Self = Self { terms: TERMS_MAX, go_on: &|| true };
+}
+
+/// What is left of an effort.
+struct Terms<'a> {
+    left: u64,
+    effort: Effort<'a>,
+}
+
+/// How many terms, in bits, are evaluated until `go_on` is asked again: a few milliseconds.
+const ASKED_BITS: u32 = 20;
+
+impl Terms<'_> {
     fn new() -> Self {
-        Self(TERMS_MAX)
+        Self::of(Effort::FULL)
+    }
+}
+
+impl<'a> Terms<'a> {
+    fn of(effort: Effort<'a>) -> Self {
+        Self { left: effort.terms, effort }
     }
 
     fn spend(&mut self, task: usize, terms: usize) -> Result<(), Failure> {
-        let limit = Limit { name: "terms", most: TERMS_MAX };
-        self.0 = self.0.checked_sub(terms.max(1) as u64).ok_or(Failure::Diverged { task, limit })?;
-        Ok(())
+        let limit = Limit { name: "terms", most: self.effort.terms };
+        let left = self.left.checked_sub(terms.max(1) as u64).ok_or(Failure::Diverged { task, limit })?;
+        let asks = (left ^ self.left) >> ASKED_BITS != 0;
+        self.left = left;
+        if asks && !(self.effort.go_on)() { Err(Failure::Interrupted) } else { Ok(()) }
     }
 }
 
@@ -143,7 +171,7 @@ fn work_of<'a>(all: impl IntoIterator<Item = &'a Arrivals>, t: u64) -> Result<u6
 fn least(
     task: usize,
     (start, horizon): (u64, u64),
-    (terms, size): (&mut Terms, usize),
+    (terms, size): (&mut Terms<'_>, usize),
     mut demand: impl FnMut(u64) -> Result<u64, Failure>,
 ) -> Result<u64, Failure> {
     let mut t = start;
@@ -161,7 +189,7 @@ fn least(
 }
 
 /// The longest time a processor can be busy without a pause.
-fn busy_period(all: &[Arrivals], horizon: u64, terms: &mut Terms) -> Result<u64, Failure> {
+fn busy_period(all: &[Arrivals], horizon: u64, terms: &mut Terms<'_>) -> Result<u64, Failure> {
     let overload = crate::exact::compare_sum(all.iter().map(|one| (one.cost, one.period.get())), 1).is_gt();
     if overload {
         return Err(Failure::Overload);

@@ -1,7 +1,10 @@
 //! The figures of `measure`: costs alone, delays over the rate, and hand-overs over the waiters.
 
 use crate::figure::{BLUE, Figure, GREEN, Mark, ORANGE, Series, Vertical};
-use crate::json::{LockArrivals, LockContention, LockCost, LocksOutput, MutexHandOver, MutexOutput};
+use crate::json::{
+    LockArrivals, LockContention, LockCost, LocksOutput, MachineCost, MutexHandOver, MutexOutput, ProtocolTimes,
+    ProtocolsOutput,
+};
 
 /// What there is of costs, warm and cold, and of delays, under each kind of arrivals.
 pub fn of_locks(output: &LocksOutput) -> Vec<(String, Figure)> {
@@ -35,6 +38,45 @@ pub fn of_mutexes(output: &MutexOutput) -> Vec<(String, Figure)> {
             let caches = super::caches(cold);
             figures.push((format!("hand-over-{caches}.svg"), hand_over(&seen, caches)));
         }
+    }
+    figures
+}
+
+/// Lock and unlock of each protocol, and what of it is the machine's.
+pub fn of_protocols(output: &ProtocolsOutput) -> Vec<(String, Figure)> {
+    let rows = |names: Vec<String>, title: &str, series: Vec<Series>| Figure {
+        title: title.into(),
+        x: "ns",
+        y: Vertical::Names(names),
+        series,
+    };
+    // Nothing has no place on a logarithmic axis.
+    let place = |ns: u64, row: usize| (ns.max(1) as f64, row as f64);
+    let mut figures = Vec::new();
+    if !output.protocols.is_empty() {
+        let names = output.protocols.iter().map(|protocol| protocol.protocol.clone()).collect();
+        let series = |name: &str, mark, color, of: fn(&ProtocolTimes) -> Option<u64>| Series {
+            name: name.to_owned(),
+            mark,
+            color,
+            points: output.protocols.iter().enumerate().filter_map(|(row, seen)| Some(place(of(seen)?, row))).collect(),
+        };
+        let alone = series("alone, both (circles)", Mark::Circle, BLUE, |seen| Some(seen.alone_median_ns));
+        let lock = series("lock, mean under load (triangles)", Mark::Triangle, ORANGE, |seen| seen.lock_mean_ns);
+        let unlock = series("unlock, mean under load (crosses)", Mark::Cross, GREEN, |seen| seen.unlock_mean_ns);
+        figures.push(("protocols.svg".into(), rows(names, "lock and unlock", vec![alone, lock, unlock])));
+    }
+    if !output.machine.is_empty() {
+        let names = output.machine.iter().map(|cost| cost.work.clone()).collect();
+        let series = |name: &str, mark, color, of: fn(&MachineCost) -> u64| Series {
+            name: name.to_owned(),
+            mark,
+            color,
+            points: output.machine.iter().enumerate().map(|(row, cost)| place(of(cost), row)).collect(),
+        };
+        let average = series("average (circles)", Mark::Circle, BLUE, |cost| cost.average_ns);
+        let worst = series("worst but for 1 % (triangles)", Mark::Triangle, ORANGE, |cost| cost.worst_ns);
+        figures.push(("machine.svg".into(), rows(names, "the machine and its kernel", vec![average, worst])));
     }
     figures
 }

@@ -4,6 +4,7 @@ mod figures;
 mod frame;
 mod locks;
 mod mutex;
+mod protocols;
 
 use crate::args::Measure;
 use crate::console::Console;
@@ -20,6 +21,7 @@ pub fn measure(arguments: &Measure, console: &Console) -> Result<Exit, Exit> {
     match arguments {
         Measure::Locks(arguments) => locks::locks(arguments, console),
         Measure::Mutex(arguments) => mutex::mutex(arguments, console),
+        Measure::Protocols(arguments) => protocols::protocols(arguments, console),
     }
 }
 

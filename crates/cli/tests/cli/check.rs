@@ -314,3 +314,30 @@ fn rt_app_is_imported_and_checked() {
     let refused = end(lockwright().args(["import", "rt-app"]).arg(&broken.path));
     assert_eq!((refused.status, refused.out.as_str()), (2, ""), "{}", refused.err);
 }
+
+#[test]
+fn demand_is_taken_apart_under_edf() {
+    let text = "[platform]\ncpus = 2\nscheduler = \"p-edf\"\n[[resource]]\nname = \"r\"\n[[resource]]\nname = \"g\"\n\
+        [[task]]\nname = \"i\"\ncpu = 0\nperiod = \"10 ms\"\nwcet = \"4 ms\"\nrequests = [{ resource = \"r\", length = \"1 us\" }, { resource = \"g\", count = 2, length = \"10 us\" }]\n\
+        [[task]]\nname = \"j\"\ncpu = 0\nperiod = \"100 ms\"\nwcet = \"10 ms\"\nrequests = [{ resource = \"r\", length = \"7 ms\" }]\n\
+        [[task]]\nname = \"k\"\ncpu = 1\nperiod = \"100 ms\"\nwcet = \"10 ms\"\nrequests = [{ resource = \"g\", length = \"1 ms\" }]\n";
+    let ended = on(text, "check", &["--explain", "i", "--json"]);
+    let result = &json(&ended)["results"][0];
+    assert_eq!(ended.status, 1);
+    let point = &result["tests"][0]["point"];
+    assert_eq!((&point["interval_ns"], &point["due_ns"]), (&10_000_000.into(), &6_000_000.into()));
+    assert_eq!((&point["blocking_ns"], &point["blocked_by"]["task"]), (&7_000_000.into(), &"j".into()));
+    assert!(result["tests"][1]["point"].is_null(), "the other CPU's demand fits");
+    let blocked = &result["tasks"][0]["blocked_by"];
+    assert_eq!((&blocked["task"], &blocked["resource"]), (&"j".into(), &"r".into()));
+    assert_eq!((&blocked["length_ns"], &blocked["spin_ns"]), (&7_000_000.into(), &0.into()));
+    assert!(result["tasks"][1].get("blocked_by").is_none(), "nobody has a later deadline than j");
+    let terms = result["explain"]["terms"].as_array().expect("terms");
+    let sum: u64 = terms.iter().map(|term| term["total_ns"].as_u64().expect("a time")).sum();
+    assert_eq!((sum, &result["explain"]["interval_ns"]), (13_000_000, &10_000_000.into()));
+    let text_of = on(text, "check", &["--explain", "i"]).out;
+    assert!(text_of.contains("work of 13 ms is due, 7 ms of it the section of `j` on `r`"), "{text_of}");
+    assert!(text_of.contains("every term of what is due on its CPU in 10 ms, which does not fit"), "{text_of}");
+    let none = on(FREE, "check", &["--scheduler", "g-edf", "--explain", "a"]);
+    assert_eq!(none.status, 2, "{}", none.err);
+}

@@ -1,6 +1,6 @@
 //! Writing a system as a task-set file.
 
-use crate::{Duration, Scheduler, Step, System, Task};
+use crate::{Duration, Scheduler, Step, System, TaskId};
 use core::fmt::Write;
 
 /// The system as a TOML task set, which [`parse_system`](super::parse_system) reads back to an equal system. Bodies are
@@ -36,10 +36,11 @@ fn write_to(out: &mut String, system: &System) -> core::fmt::Result {
             writeln!(out, "ceiling = {}", ceiling.level())?;
         }
     }
-    system.tasks().iter().try_for_each(|task| write_task(out, system, task))
+    system.task_ids().try_for_each(|id| write_task(out, system, id))
 }
 
-fn write_task(out: &mut String, system: &System, task: &Task) -> core::fmt::Result {
+fn write_task(out: &mut String, system: &System, id: TaskId) -> core::fmt::Result {
+    let task = system.task(id);
     writeln!(out, "\n[[task]]\nname = {}", quoted(&task.name))?;
     writeln!(out, "period = \"{}\"", task.period)?;
     if task.deadline != task.period {
@@ -53,6 +54,9 @@ fn write_task(out: &mut String, system: &System, task: &Task) -> core::fmt::Resu
     writeln!(out, "wcet = \"{}\"\npriority = {}", task.wcet, task.priority.level())?;
     if !system.scheduler().is_global() {
         writeln!(out, "cpu = {}", task.cpu.0)?;
+    }
+    if let Some(kib) = system.working_set(id) {
+        writeln!(out, "working_set_kib = {kib}")?;
     }
     if task.body == [Step::Run(task.wcet)] {
         return Ok(());
@@ -80,7 +84,7 @@ fn quoted(text: &str) -> String {
 mod tests {
     use super::*;
     use crate::format::parse_system;
-    use crate::{CpuId, Priority, Protocol, Resource, ResourceId};
+    use crate::{CpuId, Priority, Protocol, Resource, ResourceId, Task};
 
     #[test]
     fn any_name_and_every_property_come_back() {
@@ -116,7 +120,7 @@ mod tests {
             };
             for (system_name, protocol) in [(name, None), ("", Some(Protocol::Icpp))] {
                 let system = System::new(system_name.into(), 3, protocol, resources.clone(), vec![task.clone()]);
-                let system = system.expect("valid");
+                let system = system.expect("valid").with_working_sets(vec![protocol.map(|_| u32::MAX >> 2)]);
                 assert_eq!(parse_system(&write_system(&system)).as_ref(), Ok(&system), "{name:?}");
             }
         }

@@ -778,7 +778,7 @@ mod tests {
     fn everything_is_measured() {
         let Some(_machine) = require_realtime() else { return };
         let mut parts = Vec::new();
-            let seen = protocols(100, 60, &Control::new(), &mut |done, whole| parts.push((done, whole)));
+        let seen = protocols(100, 60, &Control::new(), &mut |done, whole| parts.push((done, whole)));
         let seen = seen.expect("permission was checked");
         assert_eq!(parts.last(), Some(&(15, 15)));
         assert_eq!(seen.costs.len(), PROTOCOLS.len() + 2);
@@ -796,7 +796,7 @@ mod tests {
         let Some(_machine) = require_realtime() else { return };
         let control = Control::new();
         control.stop();
-            let seen = protocols(100, 60, &control, &mut |_, _| ()).expect("permission was checked");
+        let seen = protocols(100, 60, &control, &mut |_, _| ()).expect("permission was checked");
         assert!(seen.interrupted && seen.machine.is_empty() && seen.costs.is_empty());
     }
 }

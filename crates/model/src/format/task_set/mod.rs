@@ -108,9 +108,10 @@ fn read(source: &str, faults: &mut Faults) -> Option<System> {
     if !faults.is_empty() {
         return None;
     }
+    let working_sets = drafts.iter().map(|draft| draft.working_set).collect();
     let (tasks, places): (Vec<Task>, Vec<Places>) = drafts.into_iter().map(|draft| (draft.task, draft.places)).unzip();
     match System::new(name?, platform.cpus?, protocol?, resources, tasks) {
-        Ok(system) => Some(system.under(platform.scheduler?)),
+        Ok(system) => Some(system.under(platform.scheduler?).with_working_sets(working_sets)),
         Err(invalid) => {
             let span = match invalid.subject {
                 Subject::Task(task) => places.get(task.index()).map(|places| places.of(invalid.key)),

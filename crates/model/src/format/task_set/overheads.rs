@@ -27,7 +27,7 @@ pub fn parse_overheads(source: &str) -> Result<Overheads, Vec<Diagnostic>> {
 
 fn read(source: &str, faults: &mut Faults) -> Option<Overheads> {
     let document = syntax::parse(source, faults)?;
-    let mut keys = vec!["tick_period", "dedicated_interrupts"];
+    let mut keys = vec!["tick_period", "dedicated_interrupts", "cache_delay"];
     keys.extend(Overhead::ALL.map(Overhead::name));
     let fields = Fields::of(document.get_ref(), "an overheads file", 0..0, &keys, faults);
     let mut overheads = Overheads::default();
@@ -38,8 +38,11 @@ fn read(source: &str, faults: &mut Faults) -> Option<Overheads> {
         overheads.dedicated_interrupts = found.yes_or_no("`dedicated_interrupts`", faults).unwrap_or_default();
     }
     for of in Overhead::ALL {
-        let cost = fields.get(of.name()).and_then(|found| read_cost(&found, of, faults));
+        let cost = fields.get(of.name()).and_then(|found| read_cost(&found, of.name(), &TASKS, faults));
         overheads.set(of, cost.unwrap_or_default());
+    }
+    if let Some(found) = fields.get("cache_delay") {
+        overheads.cache_delay = read_cost(&found, "cache_delay", &KIB, faults).unwrap_or_default();
     }
     let ticks = overheads.cost(Overhead::Tick).with(MAX_TASKS) != Duration::ZERO;
     if ticks && overheads.tick_period == Duration::ZERO {
@@ -53,30 +56,49 @@ fn read(source: &str, faults: &mut Faults) -> Option<Overheads> {
     Some(overheads)
 }
 
-/// A duration, or a list of pairs: a number of tasks, and a duration.
-fn read_cost(found: &Found, of: Overhead, faults: &mut Faults) -> Option<Cost> {
-    let what = format!("`{}`", of.name());
+/// What the first part of a point is.
+struct Number {
+    what: &'static str,
+    help: &'static str,
+    order: &'static str,
+}
+
+const TASKS: Number = Number {
+    what: "the number of tasks",
+    help: "write [10, \"1 us\"]: so many tasks, so long",
+    order: "give at least one, fewer tasks first, none twice",
+};
+
+const KIB: Number = Number {
+    what: "the working set",
+    help: "write [256, \"10 us\"]: so many KiB, so long",
+    order: "give at least one, smaller working sets first, none twice",
+};
+
+/// A duration, or a list of pairs: a number, and a duration.
+fn read_cost(found: &Found, key: &str, number: &Number, faults: &mut Faults) -> Option<Cost> {
+    let what = format!("`{key}`");
     if !found.is_list() {
         return found.duration(&what, faults).map(Cost::constant);
     }
     let pairs = found.list(&what, "", faults)?;
     let mut points = Vec::with_capacity(pairs.len());
     for pair in &pairs {
-        let help = "write [10, \"1 us\"]: so many tasks, so long";
+        let help = number.help;
         let parts = pair.list(&format!("a point of {what}"), help, faults)?;
-        let [tasks, time] = parts.as_slice() else {
+        let [count, time] = parts.as_slice() else {
             faults.push(
                 Diagnostic::new(format!("a point of {what} has {} parts", parts.len())).at(pair.span()).help(help),
             );
             return None;
         };
-        let tasks = tasks.integer("the number of tasks", 0, u64::from(u32::MAX), faults)?;
-        points.push((u32::try_from(tasks).ok()?, time.duration(&what, faults)?));
+        let count = count.integer(number.what, 0, u64::from(u32::MAX), faults)?;
+        points.push((u32::try_from(count).ok()?, time.duration(&what, faults)?));
     }
     let cost = Cost::through(points);
     if cost.is_none() {
         let fault = Diagnostic::new(format!("the points of {what} are not in order")).at(found.span());
-        faults.push(fault.help("give at least one, fewer tasks first, none twice"));
+        faults.push(fault.help(number.order));
     }
     cost
 }

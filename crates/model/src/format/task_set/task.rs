@@ -21,14 +21,31 @@ pub(super) struct Draft {
     pub(super) task: Task,
     pub(super) places: Places,
     pub(super) gives_priority: bool,
+    /// In KiB.
+    pub(super) working_set: Option<u32>,
 }
 
-const KEYS: [&str; 10] =
-    ["name", "period", "deadline", "jitter", "offset", "wcet", "priority", "cpu", "requests", "body"];
+const KEYS: [&str; 11] = [
+    "name",
+    "period",
+    "deadline",
+    "jitter",
+    "offset",
+    "wcet",
+    "priority",
+    "cpu",
+    "working_set_kib",
+    "requests",
+    "body",
+];
+
+/// In KiB: a tebibyte.
+const WORKING_SET_MAX: u64 = 1 << 30;
 
 impl Draft {
     pub(super) fn read(found: &Found, surroundings: &Surroundings, faults: &mut Faults) -> Self {
-        let mut draft = Self { task: blank(), places: Places::at(found.span()), gives_priority: false };
+        let mut draft =
+            Self { task: blank(), places: Places::at(found.span()), gives_priority: false, working_set: None };
         let Some(table) = found.table("a task", "write [[task]]", faults) else { return draft };
         let owner = table.get("name").and_then(|name| name.get_ref().as_str());
         let owner = named("task", owner.unwrap_or_default());
@@ -60,6 +77,12 @@ impl Draft {
             None => Some(Priority::MIN),
         };
         let cpu = read_cpu(fields, owner, surroundings, faults);
+        let working_set = match fields.get("working_set_kib") {
+            Some(found) => {
+                found.integer(&format!("the working set of {owner}, in KiB,"), 0, WORKING_SET_MAX, faults).map(Some)
+            }
+            None => Some(None),
+        };
         let body = body::read(fields, owner, wcet, surroundings, &mut self.places, faults);
 
         let task = &mut self.task;
@@ -69,6 +92,7 @@ impl Draft {
         task.offset = offset?.unwrap_or(Duration::ZERO);
         task.priority = priority?;
         task.cpu = cpu?;
+        self.working_set = working_set?.and_then(|kib| u32::try_from(kib).ok());
         task.body = body?;
         task.wcet = match wcet? {
             Some(wcet) => wcet,
