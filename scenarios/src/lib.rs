@@ -2,7 +2,7 @@
 #![forbid(unsafe_code)]
 
 use lockwright_model::format::parse_system;
-use lockwright_model::{Duration, Event, Instant, Observation, Priority, Protocol, Record, System, TaskId};
+use lockwright_model::{CpuId, Duration, Event, Instant, Observation, Priority, Protocol, Record, System, TaskId};
 use lockwright_sim::Unlock;
 use serde::Deserialize;
 use std::path::Path;
@@ -29,6 +29,8 @@ struct Script {
     acquires: Vec<String>,
     #[serde(default)]
     executes: Vec<Executes>,
+    #[serde(default)]
+    unchanged: Vec<String>,
     misses: Option<Vec<String>>,
 }
 
@@ -44,6 +46,7 @@ struct Change {
 #[serde(deny_unknown_fields)]
 struct Executes {
     task: String,
+    cpu: Option<u16>,
     from: String,
     until: String,
     at_least: Option<String>,
@@ -148,11 +151,18 @@ impl Scenario {
         }
         for expected in &self.script.executes {
             let (from, until) = (Instant::ZERO + time(&expected.from), Instant::ZERO + time(&expected.until));
-            let executed = executed(&seen.records, self.task(&expected.task), from, until);
+            let executed = self.executed(&seen.records, expected, from, until);
             let least = expected.at_least.as_deref().map_or(Duration::ZERO, time);
             let most = expected.at_most.as_deref().map_or(until.since(from), time);
             if executed < least || executed > most {
                 faults.push(format!("`{}` executed for {executed} in {expected:?}", expected.task));
+            }
+        }
+        for name in &self.script.unchanged {
+            let task = self.task(name);
+            let change = seen.records.iter().find(|r| r.task == task && matches!(r.event, Event::Priority(_)));
+            if let Some(change) = change {
+                faults.push(format!("the priority of `{name}` changes: {change:?}"));
             }
         }
         if let Some(misses) = &self.script.misses {
@@ -175,25 +185,43 @@ impl Scenario {
         };
         records.iter().filter_map(name).collect()
     }
-}
 
-/// How long `task` executes in [`from`, `until`).
-fn executed(records: &[Record], task: TaskId, from: Instant, until: Instant) -> Duration {
-    let mut total = Duration::ZERO;
-    let mut since = None;
-    for record in records.iter().filter(|record| record.task == task) {
-        match record.event {
-            Event::Run => since = Some(record.at),
-            Event::Stop => {
-                if let Some(began) = since.take() {
-                    total += record.at.min(until).since(began.max(from));
-                }
+    /// How long the task executes in [`from`, `until`), on the CPU in question.
+    fn executed(&self, records: &[Record], expected: &Executes, from: Instant, until: Instant) -> Duration {
+        let task = self.task(&expected.task);
+        let counts = |cpu: CpuId| expected.cpu.is_none_or(|wanted| wanted == cpu.0);
+        let mut cpu = self.system.task(task).cpu;
+        let mut total = Duration::ZERO;
+        let mut since: Option<Instant> = None;
+        let mut end = |began: Instant, ends: Instant, cpu: CpuId| {
+            if counts(cpu) {
+                total += ends.min(until).since(began.max(from));
             }
-            _ => {}
+        };
+        for record in records.iter().filter(|record| record.task == task) {
+            match record.event {
+                Event::Run => since = Some(record.at),
+                Event::Stop => {
+                    if let Some(began) = since.take() {
+                        end(began, record.at, cpu);
+                    }
+                }
+                Event::Migrate(to) => {
+                    // A thread may execute on; a simulated task was stopped before.
+                    if let Some(began) = since.as_mut() {
+                        end(std::mem::replace(began, record.at), record.at, cpu);
+                    }
+                    cpu = to;
+                }
+                _ => {}
+            }
         }
+        // Still executing when the records end.
+        if let Some(began) = since {
+            end(began, until, cpu);
+        }
+        total
     }
-    // Still executing when the records end.
-    total + since.map_or(Duration::ZERO, |began| until.since(began.max(from)))
 }
 
 /// Executes a scenario in virtual time.

@@ -9,6 +9,20 @@ use lockwright_sim::Unlock;
 
 /// About the ways to unlock of a `fulock`, which no real thread executes yet.
 const SIMULATED: [&str; 2] = ["fulock-parallel", "fulock-serial"];
+/// Of protocols that have no real lock yet.
+const WITHOUT_LOCKS: [&str; 11] = [
+    "dflp-home",
+    "dpcp-home",
+    "fmlp_long-order",
+    "fmlp_plus-boost",
+    "fmlp_short-spin",
+    "mpcp_vs-admission",
+    "mrsp-help",
+    "msrp-spin",
+    "omlp-held",
+    "pcp-ceiling",
+    "srp-start",
+];
 const ALL: [&str; 6] = ["fusyn-figure-7", "icpp-ceiling", "mpcp-order", "none-inversion", "pip-chain", "pip-steal"];
 
 fn expect_none(name: &str, who: &str, faults: &[String]) {
@@ -21,14 +35,14 @@ fn every_script_is_in_the_list() {
     let mut found: Vec<String> =
         std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
     found.sort();
-    let mut listed = [&SIMULATED[..], &ALL].concat();
+    let mut listed = [&SIMULATED[..], &WITHOUT_LOCKS, &ALL].concat();
     listed.sort_unstable();
     assert_eq!(found, listed);
 }
 
 #[test]
 fn in_virtual_time() {
-    for name in SIMULATED.into_iter().chain(ALL) {
+    for name in SIMULATED.into_iter().chain(WITHOUT_LOCKS).chain(ALL) {
         let scenario = Scenario::read(name);
         expect_none(name, "simulated", &scenario.faults(&simulate(&scenario)));
     }
@@ -71,17 +85,36 @@ fn a_plain_mutex_does_not_pass_for_inheritance() {
 /// What a scenario of one protocol expects does not come under another.
 #[test]
 fn under_another_protocol_the_expectations_fail() {
-    for (name, other) in [
-        ("fusyn-figure-7", Protocol::None),
-        ("icpp-ceiling", Protocol::None),
-        ("mpcp-order", Protocol::Pip),
-        ("none-inversion", Protocol::Pip),
-        ("pip-chain", Protocol::None),
-        ("pip-steal", Protocol::Mpcp),
+    use Protocol::{
+        Dflp, Dpcp, FmlpLong, FmlpPlus, FmlpShort, Icpp, Mpcp, MpcpVs, Mrsp, Msrp, None, Omlp, Pcp, Pip, Srp,
+    };
+    let local: &[Protocol] = &[None, Pip, Icpp, Pcp, Srp];
+    let across: &[Protocol] = &[Mpcp, MpcpVs, Dpcp, Dflp, FmlpLong, FmlpPlus, FmlpShort, Msrp, Mrsp, Omlp];
+    for (name, others) in [
+        ("fusyn-figure-7", &[None][..]),
+        ("icpp-ceiling", &[None, Pip, Pcp]),
+        ("mpcp-order", &[None, Pip, FmlpLong, FmlpPlus, FmlpShort, Msrp, Mrsp, Dpcp, Dflp]),
+        ("none-inversion", &[Pip]),
+        ("pip-chain", &[None]),
+        ("pip-steal", &[Mpcp]),
+        ("pcp-ceiling", local),
+        ("srp-start", local),
+        ("dflp-home", across),
+        ("dpcp-home", across),
+        ("fmlp_long-order", across),
+        ("fmlp_plus-boost", across),
+        ("fmlp_short-spin", across),
+        ("mpcp_vs-admission", across),
+        ("mrsp-help", across),
+        ("msrp-spin", across),
+        ("omlp-held", across),
     ] {
-        let scenario = Scenario::read(name).under(other);
-        let seen = simulate(&scenario);
-        assert!(!scenario.faults(&seen).is_empty(), "{name} holds under {other} too");
+        let own = Scenario::read(name).protocol();
+        for &other in others.iter().filter(|&&other| other != own) {
+            let scenario = Scenario::read(name).under(other);
+            let seen = simulate(&scenario);
+            assert!(!scenario.faults(&seen).is_empty(), "{name} holds under {other} too");
+        }
     }
 }
 
@@ -101,6 +134,18 @@ fn a_fulock_does_what_the_protocols_do_and_unlocks_as_it_is_told() {
         let serial = unlock != Unlock::Parallel;
         assert_eq!(faults("fulock-serial", unlock).is_empty(), serial);
         assert_eq!(faults("fulock-parallel", unlock).is_empty(), !serial);
+    }
+}
+
+/// Without the records of who went where, nobody was there.
+#[test]
+fn where_a_section_executes_is_looked_at() {
+    for name in ["dpcp-home", "dflp-home", "mrsp-help"] {
+        let scenario = Scenario::read(name);
+        let mut seen = simulate(&scenario);
+        seen.records.retain(|record| !matches!(record.event, Event::Migrate(_)));
+        let faults = scenario.faults(&seen);
+        assert!(faults.iter().any(|fault| fault.contains("cpu: Some")), "{name}: {faults:?}");
     }
 }
 

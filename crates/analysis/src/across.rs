@@ -11,7 +11,7 @@
 //!
 //! All start at `C + J` and rise together. Where one task with requests has no bound, none that its requests can delay has one.
 
-use crate::blocking::{across, icpp};
+use crate::blocking::{Blocker, across, icpp};
 use crate::bound::{Analysis, Blocking, TaskBound, Unbounded};
 use crate::hazard::hazards;
 use crate::multiprocessor::{Delay, Protocol as Bounds};
@@ -69,10 +69,75 @@ struct Row {
     suspended: u64,
     executed: u64,
     blocked: u64,
+    /// Of the last one.
+    response: u64,
 }
 
 /// Bounds for a system under `ruling`, and `icpp` on each processor.
 pub(crate) fn solve(tables: &Tables<'_>, protocol: Protocol, ruling: Protocol) -> Analysis {
+    solve_in_parts(tables, protocol, ruling).0
+}
+
+/// What the response time of a task with a bound is made of, besides its execution and its jitter.
+pub(crate) struct Parts {
+    /// At its requests, suspended or executed.
+    pub(crate) waits: u64,
+    /// By boosted sections and requests of others on its processor.
+    pub(crate) blocked: u64,
+    /// How many requests of others both count; 0 where they are not made of requests.
+    pub(crate) requests: u64,
+    /// Jobs of tasks at least as urgent.
+    pub(crate) urgent: Vec<Urgent>,
+}
+
+/// Jobs of one task at least as urgent, on the same processor.
+pub(crate) struct Urgent {
+    pub(crate) task: TaskId,
+    pub(crate) jobs: u64,
+    /// What one executes there, but for its waiting.
+    pub(crate) here: u64,
+    /// What its waiting counts as execution.
+    pub(crate) executed: u64,
+}
+
+/// The parts of the bound of `task`; `None` where it has none.
+pub(crate) fn parts(tables: &Tables<'_>, protocol: Protocol, ruling: Protocol, task: TaskId) -> Option<Parts> {
+    let (analysis, rows, delays) = solve_in_parts(tables, protocol, ruling);
+    analysis.task(task).response?;
+    let row = rows.get(task.index())?;
+    let responses: Vec<u64> = rows.iter().map(|row| row.response).collect();
+    let urgent = row.urgent.iter().map(|&h| {
+        let jobs = jobs(&rows, h, row.response - row.jitter, &responses)?;
+        Some(Urgent { task: rows[h].task, jobs, here: rows[h].here, executed: rows[h].executed })
+    });
+    Some(Parts {
+        waits: row.suspended.checked_add(row.executed)?,
+        blocked: row.blocked,
+        requests: delays[task.index()].requests,
+        urgent: urgent.collect::<Option<_>>()?,
+    })
+}
+
+/// The longest section of a less urgent task under `icpp`, and how often it can delay a job of `task`.
+pub(crate) fn local(tables: &Tables<'_>, ruling: Protocol, task: TaskId) -> Option<(Blocker, u64)> {
+    // `msrp` has them among its own, of which one delays a job.
+    let longest = icpp::longest(tables, task).filter(|_| ruling != Protocol::Msrp && !tables.omits(Omit::LocalIcpp));
+    let requests = requests(tables, ruling, task);
+    let occasions = match waiting(ruling) {
+        Some(Waiting::Spins) => 1,
+        _ if tables.omits(Omit::Repeats) => 1,
+        _ => 1 + requests,
+    };
+    longest.map(|longest| (longest, occasions))
+}
+
+/// How often a job of `task` asks for what `ruling` rules.
+pub(crate) fn requests(tables: &Tables<'_>, ruling: Protocol, task: TaskId) -> u64 {
+    let ruled = tables.system.requests(task).iter().filter(|request| tables.protocol(request.resource) == ruling);
+    ruled.map(|request| u64::from(request.count)).sum()
+}
+
+fn solve_in_parts(tables: &Tables<'_>, protocol: Protocol, ruling: Protocol) -> (Analysis, Vec<Row>, Vec<Delay>) {
     let system = tables.system;
     let count = system.tasks().len();
     let mut reasons = hazards(tables);
@@ -101,7 +166,11 @@ pub(crate) fn solve(tables: &Tables<'_>, protocol: Protocol, ruling: Protocol) -
         let schedulable = response.is_some_and(|response| response <= system.task(id).deadline);
         TaskBound { blocking, response, schedulable, unbounded }
     });
-    Analysis { protocol, tasks: bounds.collect() }
+    let analysis = Analysis { protocol, tasks: bounds.collect() };
+    for (row, response) in rows.iter_mut().zip(responses) {
+        row.response = response;
+    }
+    (analysis, rows, delays)
 }
 
 /// What a job waits for at its requests; where waiting counts as execution, that of more urgent tasks, too: they keep it from executing.
@@ -142,8 +211,7 @@ fn sharing(tables: &Tables<'_>, ruling: Protocol) -> Sharing {
 fn row(tables: &Tables<'_>, ruling: Protocol, id: TaskId) -> Row {
     let (system, task) = (tables.system, tables.system.task(id));
     let waiting = waiting(ruling);
-    let ruled = || system.requests(id).iter().filter(|request| tables.protocol(request.resource) == ruling);
-    let requests: u64 = ruled().map(|request| u64::from(request.count)).sum();
+    let requests = requests(tables, ruling, id);
     let mut here = task.wcet.as_ns();
     if waiting == Some(Waiting::Away) {
         let away = system
@@ -152,20 +220,13 @@ fn row(tables: &Tables<'_>, ruling: Protocol, id: TaskId) -> Row {
             .filter(|section| tables.protocol(section.resource) == ruling && system.home(section.resource) != task.cpu);
         here = away.fold(here, |here, section| here.saturating_sub(section.length.as_ns()));
     }
-    // `msrp` has them among its own, of which one delays a job.
-    let longest = icpp::longest(tables, id).filter(|_| ruling != Protocol::Msrp && !tables.omits(Omit::LocalIcpp));
-    let occasions = match waiting {
-        Some(Waiting::Spins) => 1,
-        _ if tables.omits(Omit::Repeats) => 1,
-        _ => 1 + requests,
-    };
     Row {
         task: id,
         cost: task.wcet.as_ns(),
         here,
         period: task.period.as_ns(),
         jitter: task.jitter.as_ns(),
-        local: longest.map_or(0, |section| section.length.saturating_mul(occasions)),
+        local: local(tables, ruling, id).map_or(0, |(section, occasions)| section.length.saturating_mul(occasions)),
         defers: requests > 0
             && matches!(waiting, Some(Waiting::Suspends | Waiting::Away))
             && !tables.omits(Omit::SuspensionJitter),
@@ -173,6 +234,7 @@ fn row(tables: &Tables<'_>, ruling: Protocol, id: TaskId) -> Row {
         suspended: 0,
         executed: 0,
         blocked: 0,
+        response: 0,
     }
 }
 

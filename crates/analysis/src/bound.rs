@@ -109,6 +109,21 @@ pub enum Unbounded {
 }
 
 impl Unbounded {
+    /// Whether the protocol has no bound for such a system, whatever the times are.
+    #[must_use]
+    pub fn is_uncovered(&self) -> bool {
+        match self {
+            Self::Inversion { .. }
+            | Self::Deferred { .. }
+            | Self::Shared { .. }
+            | Self::Nested { .. }
+            | Self::Mixed { .. }
+            | Self::Ceiling { .. }
+            | Self::Equals { .. } => true,
+            Self::DependsOn { .. } | Self::BeyondPeriod | Self::Unsettled => false,
+        }
+    }
+
     /// One sentence for a person: who is delayed by whom, and what helps.
     #[must_use]
     pub fn describe(&self, system: &System) -> String {

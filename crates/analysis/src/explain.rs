@@ -1,5 +1,6 @@
 //! A bound taken apart: terms that sum to the response time.
 
+use crate::across::{self, Waiting};
 use crate::blocking::mpcp::{self, Remote};
 use crate::blocking::{Blocker, icpp, pip};
 use crate::bound::{Analysis, Unbounded};
@@ -20,6 +21,8 @@ pub enum Cause {
     Local,
     /// Boosted sections of less urgent tasks of this processor.
     Boosted,
+    /// Waiting at its requests, whoever comes first there.
+    Waiting,
     /// Waiting for a less urgent holder.
     Holder,
     /// Waiting for requests at least as urgent that are granted first.
@@ -37,7 +40,7 @@ impl fmt::Display for Cause {
             Self::Jitter => "release jitter",
             Self::Local => "local blocking",
             Self::Boosted => "boosted blocking",
-            Self::Holder | Self::Urgent => "remote blocking",
+            Self::Waiting | Self::Holder | Self::Urgent => "remote blocking",
             Self::Interference => "interference",
             Self::Unbounded => "without bound",
         })
@@ -80,6 +83,10 @@ pub fn explain(system: &System, analysis: &Analysis, task: TaskId) -> Vec<Term> 
         terms.add(Cause::Jitter, None, None, 1, own.jitter.as_ns(), "released at most this long after arrival".into());
     }
     let reason = analysis.task(task).unbounded.as_ref();
+    if let Some(ruling) = across::ruling(&tables) {
+        across_terms(&tables, analysis, ruling, task, &mut terms);
+        return terms.list;
+    }
     local_terms(&tables, task, reason.is_none(), &mut terms);
     if let Some(Unbounded::Inversion { resource, between, .. }) = reason {
         for &id in between {
@@ -158,6 +165,75 @@ fn local_terms(tables: &Tables<'_>, task: TaskId, is_bounded: bool, terms: &mut 
     for blocker in mpcp::boosted(tables, task) {
         let why = format!("executes its section on `{}` above every base priority{occasions}", name(blocker.resource));
         terms.block(Cause::Boosted, count, blocker, why);
+    }
+}
+
+/// Under a protocol of `across.rs`.
+fn across_terms(tables: &Tables<'_>, analysis: &Analysis, ruling: Protocol, task: TaskId, terms: &mut Terms<'_>) {
+    let system = terms.system;
+    if let Some((longest, occasions)) = across::local(tables, ruling, task) {
+        let ceiling = system.ceiling(longest.resource);
+        let again = if occasions > 1 { ", at its arrival and at each request" } else { "" };
+        let why = format!("holds `{}` at its ceiling {ceiling}{again}", system.resource(longest.resource).name);
+        terms.block(Cause::Local, occasions, longest, why);
+    }
+    let Some(parts) = across::parts(tables, analysis.protocol, ruling, task) else { return };
+    let counted = match parts.requests {
+        0 => String::new(),
+        1 => ", one request of another task in all".into(),
+        requests => format!(", {requests} requests of others in all"),
+    };
+    if parts.waits > 0 {
+        let (requests, how) = (across::requests(tables, ruling, task), waits(ruling));
+        let plural = if requests == 1 { "" } else { "s" };
+        let why = format!("{how} at its {requests} request{plural}{counted}");
+        terms.add(Cause::Waiting, None, None, 1, parts.waits, why);
+    }
+    if parts.blocked > 0 {
+        let counted = if parts.waits > 0 { "" } else { &counted };
+        terms.add(Cause::Boosted, None, None, 1, parts.blocked, format!("{}{counted}", boosts(ruling)));
+    }
+    let window = analysis.task(task).response.unwrap_or_default().as_ns() - system.task(task).jitter.as_ns();
+    for h in parts.urgent {
+        let waits = match h.executed {
+            0 => String::new(),
+            _ => format!(", each with {} of waiting that counts as execution", Duration::from_ns(h.executed)),
+        };
+        let away = system.task(h.task).wcet.as_ns() - h.here;
+        let away = match away {
+            0 => String::new(),
+            _ => format!(", each without {} on other CPUs", Duration::from_ns(away)),
+        };
+        let why = format!("jobs in a window of {}{away}{waits}", Duration::from_ns(window));
+        terms.add(Cause::Interference, Some(h.task), None, h.jobs, h.here.saturating_add(h.executed), why);
+    }
+}
+
+/// What a job does while others come first.
+fn waits(ruling: Protocol) -> &'static str {
+    match across::waiting(ruling) {
+        Some(Waiting::Spins) => "spins",
+        Some(Waiting::Oblivious) => "is suspended, which counts as execution,",
+        Some(Waiting::Away) => "waits for others on the resources' home CPUs",
+        Some(Waiting::Suspends) | None => "is suspended",
+    }
+}
+
+/// What delays a job on its own processor beside local resources and more urgent jobs.
+fn boosts(ruling: Protocol) -> &'static str {
+    match ruling {
+        Protocol::Dpcp | Protocol::Dflp => "sections of other tasks on resources whose home is this CPU",
+        Protocol::MpcpVs => "one boosted section of each less urgent task of this CPU",
+        Protocol::FmlpLong => {
+            "sections of less urgent tasks of this CPU that inherit, at its arrival and at each request"
+        }
+        Protocol::FmlpPlus => {
+            "boosted sections of less urgent tasks of this CPU, at its arrival and as often as it may wait"
+        }
+        Protocol::Msrp => {
+            "the longest request of a less urgent task of this CPU with its spinning, or section at a ceiling"
+        }
+        _ => "the longest request of a less urgent task of this CPU, from asking to giving back",
     }
 }
 

@@ -2,7 +2,7 @@
 
 use crate::console::Color;
 use crate::exit;
-use clap::builder::RangedU64ValueParser;
+use clap::builder::{PossibleValue, RangedU64ValueParser};
 use clap::{Args, Parser, Subcommand, ValueEnum, ValueHint};
 use lockwright_analysis::Fit;
 use lockwright_model::{Duration, Protocol, Scheduler, System};
@@ -407,20 +407,66 @@ pub enum Tool {
 }
 
 /// A protocol, several, or the file's.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum ProtocolChoice {
-    /// A plain mutex: no control of priority inversion
-    None,
-    /// Priority inheritance
-    Pip,
-    /// Immediate priority ceiling (the POSIX "protect" protocol)
-    Icpp,
-    /// Multiprocessor priority ceiling for resources shared across CPUs, icpp for the others
-    Mpcp,
-    /// Each of these in turn
+    /// That one.
+    One(Protocol),
+    /// Each in turn.
     All,
-    /// What the file says; otherwise mpcp where a resource is shared across CPUs, icpp where none is
+    /// What the file says; otherwise mpcp where a resource is shared across CPUs, icpp where none is.
     File,
+}
+
+impl ValueEnum for ProtocolChoice {
+    fn value_variants<'a>() -> &'a [Self] {
+        const CHOICES: [ProtocolChoice; Protocol::ALL.len() + 2] = {
+            let mut choices = [ProtocolChoice::File; Protocol::ALL.len() + 2];
+            let mut next = 0;
+            while next < Protocol::ALL.len() {
+                choices[next] = ProtocolChoice::One(Protocol::ALL[next]);
+                next += 1;
+            }
+            choices[next] = ProtocolChoice::All;
+            choices
+        };
+        &CHOICES
+    }
+
+    fn to_possible_value(&self) -> Option<PossibleValue> {
+        let (name, help) = match self {
+            Self::One(protocol) => (protocol.name(), in_a_line(*protocol)),
+            Self::All => ("all", "Each of these in turn; `check` ranks them"),
+            Self::File => (
+                "file",
+                "What the file says; otherwise mpcp where a resource is shared across CPUs, icpp where none is",
+            ),
+        };
+        Some(PossibleValue::new(name).help(help))
+    }
+}
+
+/// What a protocol is, for the help.
+fn in_a_line(protocol: Protocol) -> &'static str {
+    match protocol {
+        Protocol::None => "A plain mutex: no control of priority inversion",
+        Protocol::Pip => "Priority inheritance",
+        Protocol::Icpp => "Immediate priority ceiling (the POSIX \"protect\" protocol)",
+        Protocol::Pcp => "Classic priority ceiling, for resources of one CPU",
+        Protocol::Srp => "Stack resource policy, for resources of one CPU: jobs start only above the ceiling",
+        Protocol::Mpcp => "Multiprocessor priority ceiling for resources shared across CPUs, icpp for the others",
+        Protocol::MpcpVs => "As mpcp with virtual spinning: of each CPU's tasks the most urgent that asked goes first",
+        Protocol::Dpcp => "Distributed priority ceiling: sections execute on the resource's home CPU",
+        Protocol::Dflp => "As dpcp, first come, first served",
+        Protocol::FmlpLong => "First come, first served; waiting suspends, the owner inherits from who waits",
+        Protocol::FmlpPlus => {
+            "First come, first served; waiting suspends, owners are boosted in the order of their requests"
+        }
+        Protocol::FmlpShort => "First come, first served; waiting spins, without preemption",
+        Protocol::Msrp => "As fmlp_short for resources shared across CPUs, icpp for the others",
+        Protocol::Mrsp => "First come, first served; waiting spins at the CPU's ceiling, and helps a preempted owner",
+        Protocol::Omlp => "First come, first served, one request of each CPU at a time, which is boosted",
+        _ => "",
+    }
 }
 
 impl ProtocolChoice {
@@ -428,10 +474,7 @@ impl ProtocolChoice {
     #[must_use]
     pub fn protocols(self, system: &System) -> Vec<Protocol> {
         match self {
-            Self::None => vec![Protocol::None],
-            Self::Pip => vec![Protocol::Pip],
-            Self::Icpp => vec![Protocol::Icpp],
-            Self::Mpcp => vec![Protocol::Mpcp],
+            Self::One(protocol) => vec![protocol],
             Self::All => Protocol::ALL.to_vec(),
             Self::File => vec![system.protocol_or_default()],
         }
@@ -567,6 +610,17 @@ mod tests {
     #[test]
     fn the_arguments_are_consistent() {
         Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn every_protocol_can_be_chosen_by_its_name() {
+        for protocol in Protocol::ALL {
+            assert_eq!(ProtocolChoice::from_str(protocol.name(), false), Ok(ProtocolChoice::One(protocol)));
+            assert!(!in_a_line(protocol).is_empty(), "{protocol}");
+        }
+        assert_eq!(ProtocolChoice::from_str("all", false), Ok(ProtocolChoice::All));
+        assert_eq!(ProtocolChoice::from_str("file", false), Ok(ProtocolChoice::File));
+        assert!(ProtocolChoice::from_str("fmlp-plus", false).is_err());
     }
 
     #[test]

@@ -7,7 +7,7 @@ use crate::input::{self, Input};
 use crate::interrupt;
 use crate::json::{self, Explain, Output, ProtocolResult, SensitivityResult};
 use crate::progress::Progress;
-use crate::report::Report;
+use crate::report::{Rank, Report};
 use crate::scheduled;
 use crate::table::{self, Column};
 use crate::units;
@@ -67,7 +67,8 @@ pub fn check(arguments: &Check, console: &Console) -> Result<Exit, Exit> {
             sensitivity: if arguments.sensitivity { grow(system, &overheads, protocol, console) } else { None },
         }
     };
-    let answers: Vec<Answer> = arguments.subject.protocol.protocols(system).into_iter().map(answer).collect();
+    let mut answers: Vec<Answer> = arguments.subject.protocol.protocols(system).into_iter().map(answer).collect();
+    answers.sort_by_key(|answer| Rank::of(&charged, &answer.report));
     let input = Input { system: charged, name: input.name.clone() };
     let text = if arguments.subject.json {
         json::to_text(&as_json(&input, &answers))
@@ -190,7 +191,11 @@ fn extras(system: &System, answer: &Answer) -> String {
     text
 }
 
-/// A row a protocol.
+/// Below the comparison: what makes its order.
+const ORDER: &str = "The best first: all deadlines proved, then all tasks bounded, each by worst slack; then who has tasks without a bound, \
+    last where the protocol\nsays nothing of such a system. Equals stand as in the help.\n";
+
+/// A row a protocol, the best first.
 fn compare(input: &Input, answers: &[Answer]) -> String {
     let system = &input.system;
     let reports = || answers.iter().map(|answer| &answer.report);
@@ -207,6 +212,7 @@ fn compare(input: &Input, answers: &[Answer]) -> String {
     let mut text = table::system_line(&input.name, system);
     text.push('\n');
     text.push_str(&table::draw(&columns));
+    text.push_str(ORDER);
     text.push_str(&first_reasons(system, answers));
     for answer in answers {
         let more = extras(system, answer);

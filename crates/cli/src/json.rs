@@ -14,7 +14,7 @@ pub struct Output {
     pub verb: Verb,
     /// The name of the system, or of its file where it has none.
     pub system: String,
-    /// One for each protocol looked at.
+    /// One for each protocol looked at; of `check` the best first.
     pub results: Vec<ProtocolResult>,
     /// Where the first releases came from; `simulate` only.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -52,7 +52,7 @@ pub enum Verb {
 pub struct ProtocolResult {
     /// How processors are given to jobs: p-fp, p-edf, g-fp or g-edf.
     pub scheduler: String,
-    /// The protocol of resources that name none: none, pip, icpp or mpcp; msrp under p-edf.
+    /// The protocol of resources that name none, as task-set files spell it; msrp under p-edf.
     pub protocol: String,
     /// The verdict of the verb, which its exit status follows. `check`: every deadline is proved to hold. `simulate` and `run`: no
     /// job was seen to miss its deadline, which says nothing about tasks that finished no job (`jobs` is 0): they are warned of.

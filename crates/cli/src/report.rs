@@ -3,6 +3,7 @@
 
 use lockwright_analysis::{Analysis, Blocker, Blocking, TaskBound, Unbounded};
 use lockwright_model::{Duration, Observation, Protocol, System, TaskId};
+use std::cmp::Reverse;
 
 /// The order of the rows: by CPU, then the more urgent first, then as the file has them.
 #[must_use]
@@ -10,7 +11,7 @@ pub fn table_order(system: &System) -> Vec<TaskId> {
     let mut order: Vec<TaskId> = system.task_ids().collect();
     order.sort_by_key(|&id| {
         let task = system.task(id);
-        (task.cpu, std::cmp::Reverse(task.priority), id)
+        (task.cpu, Reverse(task.priority), id)
     });
     order
 }
@@ -30,6 +31,8 @@ pub struct Bound {
     pub reason: Option<String>,
     /// There is no bound because the response grows beyond the period, and so beyond the deadline.
     pub beyond_period: bool,
+    /// There is no bound because the protocol has none for such a system, whatever the times are.
+    pub uncovered: bool,
 }
 
 /// What was seen of one task.
@@ -168,6 +171,33 @@ impl Report {
     }
 }
 
+/// How protocols compare on one system: less is better.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub enum Rank {
+    /// All deadlines are proved to hold; the more slack, the better.
+    Holds(Reverse<i64>),
+    /// All tasks have bounds, of which some are beyond their deadlines; the less, the better.
+    Late(Reverse<i64>),
+    /// A response grows beyond its period; the fewer deadlines that are not proved, the better.
+    Beyond(usize),
+    /// The protocol has no bounds for such a system; likewise.
+    Uncovered(usize),
+}
+
+impl Rank {
+    /// The rank of what was promised.
+    #[must_use]
+    pub fn of(system: &System, report: &Report) -> Self {
+        let lost = report.rows.iter().filter(|row| !row.bound.proved).count();
+        match report.worst_slack(system) {
+            Some((slack, _)) if lost == 0 => Self::Holds(Reverse(slack)),
+            Some((slack, _)) => Self::Late(Reverse(slack)),
+            None if report.rows.iter().any(|row| row.bound.uncovered) => Self::Uncovered(lost),
+            None => Self::Beyond(lost),
+        }
+    }
+}
+
 /// What to say after an interruption, with the protocols it kept from being looked at.
 #[must_use]
 pub fn interrupt_text(missing: &[Protocol]) -> String {
@@ -184,6 +214,7 @@ fn bound_of(system: &System, bound: &TaskBound) -> Bound {
         proved: bound.schedulable,
         reason: bound.unbounded.as_ref().map(|unbounded| unbounded.describe(system)),
         beyond_period: matches!(bound.unbounded, Some(Unbounded::BeyondPeriod)),
+        uncovered: bound.unbounded.as_ref().is_some_and(Unbounded::is_uncovered),
     }
 }
 

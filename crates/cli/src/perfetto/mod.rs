@@ -4,7 +4,7 @@
 //! <system>
 //!   CPU 0          slices: the task that executes there
 //!   ...
-//!   <task>         slices: running; instants: arrival, finish, deadline missed, priority changes
+//!   <task>         slices: running; instants: arrival, finish, deadline missed, priority changes, migrations
 //!     locks        slices: waiting for R, holding R; what is nested in the task is nested here
 //! ```
 //!
@@ -128,6 +128,8 @@ struct Open {
     running: bool,
     waiting: bool,
     holding: Vec<ResourceId>,
+    /// Where it executes, if not on its own CPU.
+    away: Option<usize>,
     /// Jobs finished so far: the number of the oldest unfinished job.
     finished: u64,
 }
@@ -242,7 +244,7 @@ impl<'s, W: Write> Writer<'s, W> {
             Event::Acquire(resource) => self.acquire(at, task, resource),
             Event::Release(resource) => self.release(at, task, resource),
             Event::Priority(priority) => self.instant(at, task, format!("priority {priority}")),
-            Event::Migrate(cpu) => self.instant(at, task, format!("on CPU {}", cpu.0)),
+            Event::Migrate(cpu) => self.migrate(at, task, cpu.index()),
             Event::Finish => {
                 self.tasks[task.index()].finished += 1;
                 self.instant(at, task, "finish".into())
@@ -250,11 +252,27 @@ impl<'s, W: Write> Writer<'s, W> {
         }
     }
 
+    fn cpu_of(&self, task: TaskId) -> usize {
+        self.tasks[task.index()].away.unwrap_or_else(|| self.system.task(task).cpu.index())
+    }
+
+    /// Its slices are on the other CPU's track from now on; one that is open ends here, and goes on there.
+    fn migrate(&mut self, at: Instant, task: TaskId, cpu: usize) -> io::Result<()> {
+        self.instant(at, task, format!("on CPU {cpu}"))?;
+        if cpu >= self.cpus.len() || cpu == self.cpu_of(task) {
+            return Ok(());
+        }
+        let running = self.tasks[task.index()].running;
+        self.stop(at, task)?;
+        self.tasks[task.index()].away = Some(cpu);
+        if running { self.run(at, task) } else { Ok(()) }
+    }
+
     fn run(&mut self, at: Instant, task: TaskId) -> io::Result<()> {
         if std::mem::replace(&mut self.tasks[task.index()].running, true) {
             return Ok(());
         }
-        let cpu = self.system.task(task).cpu.index();
+        let cpu = self.cpu_of(task);
         if !self.cpus[cpu].is_empty() {
             self.end(at, self.tracks.cpu(cpu))?;
         }
@@ -268,7 +286,7 @@ impl<'s, W: Write> Writer<'s, W> {
         if !std::mem::take(&mut self.tasks[task.index()].running) {
             return Ok(());
         }
-        let cpu = self.system.task(task).cpu.index();
+        let cpu = self.cpu_of(task);
         let was_shown = self.cpus[cpu].last() == Some(&task);
         self.cpus[cpu].retain(|&other| other != task);
         if was_shown {
@@ -282,8 +300,8 @@ impl<'s, W: Write> Writer<'s, W> {
 
     /// Begins the slice of `task` on its CPU.
     fn occupy(&mut self, at: Instant, task: TaskId) -> io::Result<()> {
-        let (owner, job) = (self.system.task(task), self.job(task));
-        self.begin(at, self.tracks.cpu(owner.cpu.index()), owner.name.clone(), job)
+        let (track, job) = (self.tracks.cpu(self.cpu_of(task)), self.job(task));
+        self.begin(at, track, self.system.task(task).name.clone(), job)
     }
 
     /// The number of the oldest unfinished job, from 1.

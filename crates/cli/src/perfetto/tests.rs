@@ -160,6 +160,36 @@ fn a_job_that_is_still_open_at_the_end_misses_its_deadline_too() {
     );
 }
 
+/// A section elsewhere: by a simulator, which stops a task before it sends it, and by a thread, which executes on.
+#[test]
+fn slices_follow_a_task_to_another_cpu() {
+    let away = |stops: bool| {
+        let mut records = vec![
+            at(0, LOW, Event::Run),
+            at(2, LOW, Event::Stop),
+            at(2, LOW, Event::Migrate(CpuId(1))),
+            at(2, LOW, Event::Run),
+            at(3, URGENT, Event::Run),
+            at(6, URGENT, Event::Stop),
+            at(7, LOW, Event::Stop),
+            at(7, LOW, Event::Migrate(CpuId(0))),
+            at(7, LOW, Event::Run),
+            at(9, LOW, Event::Stop),
+        ];
+        let keeps = |record: &Record| {
+            stops || ![2, 7].contains(&record.at.as_ns()) || matches!(record.event, Event::Migrate(_))
+        };
+        records.retain(keeps);
+        view(&written(&records)).expect("a viewer can read it")
+    };
+    for tracks in [away(true), away(false)] {
+        assert_eq!(tracks["two/CPU 0"].slices, [slice(0, 2, "low"), slice(3, 6, "urgent"), slice(7, 9, "low")]);
+        assert_eq!(tracks["two/CPU 1"].slices, [slice(2, 7, "low")]);
+        assert_eq!(tracks["two/low"].slices, [slice(0, 2, "running"), slice(2, 7, "running"), slice(7, 9, "running")]);
+        assert_eq!(tracks["two/low"].instants, [instant(2, "on CPU 1"), instant(7, "on CPU 0")]);
+    }
+}
+
 #[test]
 fn the_viewer_refuses_what_is_wrong() {
     let good = written(&records());
@@ -192,6 +222,9 @@ fn any_records_give_a_readable_trace() {
             Event::Acquire(BUS),
             Event::Release(BUS),
             Event::Priority(Priority::base(1).boosted()),
+            Event::Migrate(CpuId(0)),
+            Event::Migrate(CpuId(1)),
+            Event::Migrate(CpuId(7)),
             Event::Finish,
         ];
         let any = |next: &mut dyn FnMut(u64) -> u64| {

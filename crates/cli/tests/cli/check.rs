@@ -1,6 +1,7 @@
 //! `check` and `import`.
 
 use crate::support::{File, GLOBAL, HOLDS, INVERSION, LATE, end, json, lockwright, on};
+use lockwright_model::Protocol;
 
 #[test]
 fn statuses_follow_the_deadlines() {
@@ -45,13 +46,54 @@ fn without_a_bound_it_says_who_delays_whom() {
     assert!(pointed.out.contains("mpcp"), "{}", pointed.out);
 }
 
+/// The first words of the rows of a comparison, and the second.
+fn rows(text: &str) -> Vec<(&str, &str)> {
+    let table = text.lines().skip_while(|line| !line.starts_with('─')).skip(1);
+    let rows = table.take_while(|line| line.contains(" yes ") || line.contains(" no "));
+    rows.filter_map(|line| line.split_whitespace().next().zip(line.split_whitespace().nth(1))).collect()
+}
+
 #[test]
 fn protocols_are_compared() {
     let ended = on(INVERSION, "check", &["--protocol", "all"]);
-    for row in ["none       no", "pip        yes", "icpp       yes", "mpcp       yes"] {
-        assert!(ended.out.contains(row), "{row} is missing in {}", ended.out);
+    let rows = rows(&ended.out);
+    assert_eq!(rows.len(), Protocol::ALL.len(), "{}", ended.out);
+    // On one CPU only a plain mutex says nothing.
+    let (last, others) = rows.split_last().expect("rows");
+    assert_eq!(*last, ("none", "no"), "{}", ended.out);
+    assert!(others.iter().all(|row| row.1 == "yes"), "{}", ended.out);
+    assert!(ended.out.contains("8 ms (high)") && ended.out.contains("The best first"), "{}", ended.out);
+}
+
+#[test]
+fn protocols_are_ranked_for_the_system() {
+    let ended = on(GLOBAL, "check", &["--protocol", "all", "--json"]);
+    let value = json(&ended);
+    let results = value["results"].as_array().expect("results");
+    let rank = |result: &serde_json::Value| {
+        let held = result["schedulable"].as_bool().expect("a verdict");
+        (!held, result["worst_slack_ns"].as_i64().map_or(i64::MAX, |slack| -slack))
+    };
+    assert!(results.is_sorted_by_key(rank), "{}", ended.out);
+    // Of a resource shared across CPUs these say nothing, and why.
+    let names: Vec<&str> = results.iter().filter_map(|result| result["protocol"].as_str()).collect();
+    assert_eq!(names[names.len() - 5..], ["none", "pip", "icpp", "pcp", "srp"]);
+    let text = on(GLOBAL, "check", &["--protocol", "all"]).out;
+    for protocol in ["none", "pip", "icpp", "pcp", "srp"] {
+        let reason = format!("where `{protocol}` gives no useful bound");
+        assert!(text.contains(&reason), "{reason} is missing in {text}");
     }
-    assert!(ended.out.contains("8 ms (high)"), "{}", ended.out);
+    assert_eq!(rows(&text).iter().map(|row| row.0).collect::<Vec<_>>(), names);
+}
+
+#[test]
+fn every_protocol_can_be_asked_for() {
+    for protocol in Protocol::ALL {
+        let ended = on(HOLDS, "check", &["--protocol", protocol.name(), "--sensitivity"]);
+        assert_eq!((ended.status, ended.err.as_str()), (0, ""), "{protocol}: {}", ended.out);
+        assert!(ended.out.starts_with(&format!("holds under {protocol}: ")), "{}", ended.out);
+        assert!(ended.out.contains("all execution times"), "{}", ended.out);
+    }
 }
 
 #[test]

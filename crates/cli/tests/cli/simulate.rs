@@ -1,6 +1,7 @@
 //! `simulate`.
 
 use crate::support::{File, GLOBAL, HOLDS, INVERSION, LATE, end, json, lockwright, on};
+use lockwright_model::Protocol;
 
 #[test]
 fn statuses_follow_the_observed_deadlines() {
@@ -74,7 +75,7 @@ fn a_trace_is_written_for_each_protocol() {
     assert!(ended.err.contains("ui.perfetto.dev"), "{}", ended.err);
     assert!(std::fs::metadata(&trace).expect("is there").len() > 1000);
     end(lockwright().arg("simulate").arg(&file.path).args(["--protocol", "all", "--trace"]).arg(&trace));
-    for protocol in ["none", "pip", "icpp", "mpcp"] {
+    for protocol in Protocol::ALL {
         assert!(file.beside(&format!("out-{protocol}.pftrace")).exists(), "{protocol}");
     }
     let nowhere = end(lockwright().arg("simulate").arg(&file.path).arg("--trace").arg(file.beside("no/out")));

@@ -137,7 +137,11 @@ fn an_interrupted_simulation_prints_what_it_saw() {
         "--json",
     ]));
     assert_eq!(ended.status, 130, "{}", ended.err);
-    assert!(ended.err.contains("interrupted") && ended.err.contains("not reached: pip, icpp, mpcp"), "{}", ended.err);
+    assert!(
+        ended.err.contains("interrupted") && ended.err.contains("not reached: pip, icpp, pcp, srp, mpcp"),
+        "{}",
+        ended.err
+    );
     let value = json(&ended);
     assert_eq!((&value["interrupted"], value["results"].as_array().map(Vec::len)), (&true.into(), Some(1)));
     let (runs, asked) = (value["runs"].as_u64().expect("is given"), 270 * 60 * 1_000_000_000);

@@ -82,7 +82,7 @@ pub enum Work {
     WakeThere,
     /// From the instant a thread wanted to sleep until, to its execution.
     ReleaseLatency,
-    /// What the release of a more urgent thread takes from the one that executes, beside that thread's execution and two switches.
+    /// What the release of a more urgent thread takes from the one that executes, beside two switches; with what that thread does to sleep again.
     Release,
     /// What the kernel takes from a thread now and then, a tick of its timer among others.
     Tick,

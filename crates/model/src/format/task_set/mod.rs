@@ -8,6 +8,7 @@
 
 mod body;
 mod fields;
+mod groups;
 mod overheads;
 mod priorities;
 mod syntax;
@@ -21,6 +22,7 @@ use crate::{
 };
 use core::ops::Range;
 use fields::{Fields, Found};
+use groups::{Groups, Member};
 use std::collections::HashMap;
 use task::{Draft, Surroundings};
 
@@ -81,14 +83,12 @@ fn read(source: &str, faults: &mut Faults) -> Option<System> {
     let platform = Platform::read(fields.get("platform"), faults);
 
     let resource_tables = tables(fields.get("resource"), "resource", MAX_RESOURCES, faults);
-    let mut resources = Vec::new();
-    let mut resource_places = Vec::new();
-    for found in resource_tables.iter().flatten() {
-        let (resource, place) = read_resource(found, faults);
-        resources.push(resource);
-        resource_places.push(place);
-    }
-    refuse_namesakes("resource", resources.iter().zip(&resource_places).map(|(r, p)| (&*r.name, p)), faults);
+    let members: Vec<Member> = resource_tables.iter().flatten().map(|found| read_resource(found, faults)).collect();
+    let namesakes = members.iter().map(|member| (&*member.resource.name, &member.places));
+    refuse_namesakes("resource", namesakes, faults);
+    // Of the file; the system has one for each group.
+    let resources: Vec<Resource> = members.iter().map(|member| member.resource.clone()).collect();
+    let groups = Groups::new(members, faults);
 
     let surroundings = Surroundings { cpus: platform.cpus, scheduler: platform.scheduler, resources: &resources };
     let task_tables = tables(fields.get("task"), "task", MAX_TASKS, faults);
@@ -109,7 +109,11 @@ fn read(source: &str, faults: &mut Faults) -> Option<System> {
         return None;
     }
     let working_sets = drafts.iter().map(|draft| draft.working_set).collect();
+    for draft in &mut drafts {
+        groups.rewrite(&mut draft.task.body, &mut draft.places.steps);
+    }
     let (tasks, places): (Vec<Task>, Vec<Places>) = drafts.into_iter().map(|draft| (draft.task, draft.places)).unzip();
+    let Groups { resources, places: resource_places, .. } = groups;
     match System::new(name?, platform.cpus?, protocol?, resources, tasks) {
         Ok(system) => Some(system.under(platform.scheduler?).with_working_sets(working_sets)),
         Err(invalid) => {
@@ -232,24 +236,28 @@ fn read_protocol(found: Option<Found>, what: &str, faults: &mut Faults) -> Optio
     found.one_of("protocol", what, &names, faults).map(Some)
 }
 
-fn read_resource(found: &Found, faults: &mut Faults) -> (Resource, Places) {
+fn read_resource(found: &Found, faults: &mut Faults) -> Member {
     let mut places = Places::at(found.span());
     let mut resource = Resource::default();
-    let Some(table) = found.table("a resource", "write [[resource]]", faults) else { return (resource, places) };
-    let fields = Fields::of(table, "a resource", found.span(), &["name", "protocol", "ceiling", "home"], faults);
+    let Some(table) = found.table("a resource", "write [[resource]]", faults) else {
+        return Member { resource, places, group: None };
+    };
+    let keys = ["name", "protocol", "ceiling", "home", "group"];
+    let fields = Fields::of(table, "a resource", found.span(), &keys, faults);
+    for key in keys {
+        places.note(key, fields.get(key).as_ref());
+    }
     resource.name = fields.name("resource", faults);
     let owner = named("resource", &resource.name);
     resource.protocol = read_protocol(fields.get("protocol"), &format!("the protocol of {owner}"), faults).flatten();
     resource.ceiling =
         fields.get("ceiling").and_then(|ceiling| ceiling.priority(&format!("the ceiling of {owner}"), faults));
-    places.note("name", fields.get("name").as_ref());
     resource.home = fields.get("home").and_then(|home| {
         let cpu = home.integer(&format!("the home of {owner}"), 0, MAX_CPUS as u64 - 1, faults);
         cpu.map(|cpu| CpuId::new(cpu as usize))
     });
-    places.note("home", fields.get("home").as_ref());
-    places.note("ceiling", fields.get("ceiling").as_ref());
-    (resource, places)
+    let group = fields.get("group").and_then(|group| groups::name(&group, &owner, faults));
+    Member { resource, places, group }
 }
 
 fn refuse_namesakes<'a>(kind: &str, named: impl Iterator<Item = (&'a str, &'a Places)>, faults: &mut Faults) {
