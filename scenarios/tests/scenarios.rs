@@ -9,21 +9,25 @@ use lockwright_sim::Unlock;
 
 /// About the ways to unlock of a `fulock`, which no real thread executes yet.
 const SIMULATED: [&str; 2] = ["fulock-parallel", "fulock-serial"];
-/// Of protocols that have no real lock yet.
-const WITHOUT_LOCKS: [&str; 11] = [
+const ALL: [&str; 17] = [
     "dflp-home",
     "dpcp-home",
     "fmlp_long-order",
     "fmlp_plus-boost",
     "fmlp_short-spin",
+    "fusyn-figure-7",
+    "icpp-ceiling",
+    "mpcp-order",
     "mpcp_vs-admission",
     "mrsp-help",
     "msrp-spin",
+    "none-inversion",
     "omlp-held",
     "pcp-ceiling",
+    "pip-chain",
+    "pip-steal",
     "srp-start",
 ];
-const ALL: [&str; 6] = ["fusyn-figure-7", "icpp-ceiling", "mpcp-order", "none-inversion", "pip-chain", "pip-steal"];
 
 fn expect_none(name: &str, who: &str, faults: &[String]) {
     assert!(faults.is_empty(), "{name}, {who}:\n{}", faults.join("\n"));
@@ -35,14 +39,14 @@ fn every_script_is_in_the_list() {
     let mut found: Vec<String> =
         std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
     found.sort();
-    let mut listed = [&SIMULATED[..], &WITHOUT_LOCKS, &ALL].concat();
+    let mut listed = [&SIMULATED[..], &ALL].concat();
     listed.sort_unstable();
     assert_eq!(found, listed);
 }
 
 #[test]
 fn in_virtual_time() {
-    for name in SIMULATED.into_iter().chain(WITHOUT_LOCKS).chain(ALL) {
+    for name in SIMULATED.into_iter().chain(ALL) {
         let scenario = Scenario::read(name);
         expect_none(name, "simulated", &scenario.faults(&simulate(&scenario)));
     }
