@@ -84,8 +84,6 @@ pub(crate) struct Parts {
     pub(crate) waits: u64,
     /// By boosted sections and requests of others on its processor.
     pub(crate) blocked: u64,
-    /// How many requests of others both count; 0 where they are not made of requests.
-    pub(crate) requests: u64,
     /// Jobs of tasks at least as urgent.
     pub(crate) urgent: Vec<Urgent>,
 }
@@ -102,7 +100,7 @@ pub(crate) struct Urgent {
 
 /// The parts of the bound of `task`; `None` where it has none.
 pub(crate) fn parts(tables: &Tables<'_>, protocol: Protocol, ruling: Protocol, task: TaskId) -> Option<Parts> {
-    let (analysis, rows, delays) = solve_in_parts(tables, protocol, ruling);
+    let (analysis, rows) = solve_in_parts(tables, protocol, ruling);
     analysis.task(task).response?;
     let row = rows.get(task.index())?;
     let responses: Vec<u64> = rows.iter().map(|row| row.response).collect();
@@ -113,7 +111,6 @@ pub(crate) fn parts(tables: &Tables<'_>, protocol: Protocol, ruling: Protocol, t
     Some(Parts {
         waits: row.suspended.checked_add(row.executed)?,
         blocked: row.blocked,
-        requests: delays[task.index()].requests,
         urgent: urgent.collect::<Option<_>>()?,
     })
 }
@@ -137,7 +134,7 @@ pub(crate) fn requests(tables: &Tables<'_>, ruling: Protocol, task: TaskId) -> u
     ruled.map(|request| u64::from(request.count)).sum()
 }
 
-fn solve_in_parts(tables: &Tables<'_>, protocol: Protocol, ruling: Protocol) -> (Analysis, Vec<Row>, Vec<Delay>) {
+fn solve_in_parts(tables: &Tables<'_>, protocol: Protocol, ruling: Protocol) -> (Analysis, Vec<Row>) {
     let system = tables.system;
     let count = system.tasks().len();
     let mut reasons = hazards(tables);
@@ -170,7 +167,7 @@ fn solve_in_parts(tables: &Tables<'_>, protocol: Protocol, ruling: Protocol) -> 
     for (row, response) in rows.iter_mut().zip(responses) {
         row.response = response;
     }
-    (analysis, rows, delays)
+    (analysis, rows)
 }
 
 /// What a job waits for at its requests; where waiting counts as execution, that of more urgent tasks, too: they keep it from executing.
