@@ -88,6 +88,12 @@ impl Protocol {
         matches!(self, Self::Dpcp | Self::Dflp)
     }
 
+    /// Whether a task may request a resource while it holds another one of this protocol.
+    #[must_use]
+    pub const fn has_nesting(self) -> bool {
+        matches!(self, Self::None | Self::Pip | Self::Icpp | Self::Pcp | Self::Srp | Self::Mpcp)
+    }
+
     /// The protocol of that name.
     #[must_use]
     pub fn from_name(name: &str) -> Option<Self> {

@@ -190,6 +190,28 @@ impl System {
         }
     }
 
+    /// A task that requests a resource (the last) while it holds another one, where both are ruled by one protocol that has no nested requests, and
+    /// the system is under `protocol`: nobody can execute it.
+    #[must_use]
+    pub fn refused_nesting(&self, protocol: Protocol) -> Option<(TaskId, ResourceId, ResourceId)> {
+        self.task_ids().find_map(|task| {
+            let sections = self.sections(task);
+            sections.iter().find_map(|section| {
+                let inner = self.protocol_of(section.resource, protocol);
+                // BOUND: the depth of nesting.
+                let mut outer = section.parent;
+                while let Some(place) = outer {
+                    let held = &sections[place];
+                    if !inner.has_nesting() && self.protocol_of(held.resource, protocol) == inner {
+                        return Some((task, held.resource, section.resource));
+                    }
+                    outer = held.parent;
+                }
+                None
+            })
+        })
+    }
+
     /// Whether the resource was given a home on another processor than its users'.
     fn is_away(&self, resource: ResourceId) -> bool {
         let home = self.resource(resource).home;
