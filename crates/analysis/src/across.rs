@@ -73,6 +73,13 @@ struct Row {
     response: u64,
 }
 
+impl Row {
+    /// Whether its own waiting delays those below it: deferred, or as execution.
+    fn is_felt(&self) -> bool {
+        self.defers || self.executed > 0
+    }
+}
+
 /// Bounds for a system under `ruling`, and `icpp` on each processor.
 pub(crate) fn solve(tables: &Tables<'_>, protocol: Protocol, ruling: Protocol) -> Analysis {
     solve_in_parts(tables, protocol, ruling).0
@@ -84,8 +91,6 @@ pub(crate) struct Parts {
     pub(crate) waits: u64,
     /// By boosted sections and requests of others on its processor.
     pub(crate) blocked: u64,
-    /// How many requests of others both count; 0 where they are not made of requests.
-    pub(crate) requests: u64,
     /// Jobs of tasks at least as urgent.
     pub(crate) urgent: Vec<Urgent>,
 }
@@ -102,7 +107,7 @@ pub(crate) struct Urgent {
 
 /// The parts of the bound of `task`; `None` where it has none.
 pub(crate) fn parts(tables: &Tables<'_>, protocol: Protocol, ruling: Protocol, task: TaskId) -> Option<Parts> {
-    let (analysis, rows, delays) = solve_in_parts(tables, protocol, ruling);
+    let (analysis, rows) = solve_in_parts(tables, protocol, ruling);
     analysis.task(task).response?;
     let row = rows.get(task.index())?;
     let responses: Vec<u64> = rows.iter().map(|row| row.response).collect();
@@ -113,7 +118,6 @@ pub(crate) fn parts(tables: &Tables<'_>, protocol: Protocol, ruling: Protocol, t
     Some(Parts {
         waits: row.suspended.checked_add(row.executed)?,
         blocked: row.blocked,
-        requests: delays[task.index()].requests,
         urgent: urgent.collect::<Option<_>>()?,
     })
 }
@@ -137,7 +141,7 @@ pub(crate) fn requests(tables: &Tables<'_>, ruling: Protocol, task: TaskId) -> u
     ruled.map(|request| u64::from(request.count)).sum()
 }
 
-fn solve_in_parts(tables: &Tables<'_>, protocol: Protocol, ruling: Protocol) -> (Analysis, Vec<Row>, Vec<Delay>) {
+fn solve_in_parts(tables: &Tables<'_>, protocol: Protocol, ruling: Protocol) -> (Analysis, Vec<Row>) {
     let system = tables.system;
     let count = system.tasks().len();
     let mut reasons = hazards(tables);
@@ -170,7 +174,7 @@ fn solve_in_parts(tables: &Tables<'_>, protocol: Protocol, ruling: Protocol) -> 
     for (row, response) in rows.iter_mut().zip(responses) {
         row.response = response;
     }
-    (analysis, rows, delays)
+    (analysis, rows)
 }
 
 /// What a job waits for at its requests; where waiting counts as execution, that of more urgent tasks, too: they keep it from executing.
@@ -307,11 +311,11 @@ fn depend(tables: &Tables<'_>, ruling: Protocol, rows: &[Row], delays: &[Delay],
         let next = rows.iter().position(|row| {
             let index = row.task.index();
             let is_delayed = delays[index] != Delay::default();
-            let urgent = row.urgent.iter().any(|&h| reasons[h].is_some() && rows[h].defers);
+            let urgent = row.urgent.iter().any(|&h| reasons[h].is_some() && rows[h].is_felt());
             reasons[index].is_none() && (lost.is_some() && is_delayed || urgent)
         });
         let Some(index) = next else { return };
-        let urgent = rows[index].urgent.iter().copied().find(|&h| reasons[h].is_some() && rows[h].defers);
+        let urgent = rows[index].urgent.iter().copied().find(|&h| reasons[h].is_some() && rows[h].is_felt());
         let Some(on) = urgent.or(lost) else { return };
         reasons[index] = Some(Unbounded::DependsOn { task: rows[on].task });
     }

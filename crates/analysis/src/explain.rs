@@ -1,5 +1,7 @@
 //! A bound taken apart: terms that sum to the response time.
 
+mod counted;
+
 use crate::across::{self, Waiting};
 use crate::blocking::mpcp::{self, Remote};
 use crate::blocking::{Blocker, icpp, pip};
@@ -7,6 +9,7 @@ use crate::bound::{Analysis, Unbounded};
 use crate::response::occasions;
 use crate::tables::Tables;
 use core::fmt;
+use counted::Counted;
 use lockwright_model::{Duration, Protocol, ResourceId, System, TaskId};
 
 /// What a term is charged for.
@@ -178,20 +181,31 @@ fn across_terms(tables: &Tables<'_>, analysis: &Analysis, ruling: Protocol, task
         terms.block(Cause::Local, occasions, longest, why);
     }
     let Some(parts) = across::parts(tables, analysis.protocol, ruling, task) else { return };
-    let counted = match parts.requests {
-        0 => String::new(),
-        1 => ", one request of another task in all".into(),
-        requests => format!(", {requests} requests of others in all"),
-    };
-    if parts.waits > 0 {
-        let (requests, how) = (across::requests(tables, ruling, task), waits(ruling));
-        let plural = if requests == 1 { "" } else { "s" };
-        let why = format!("{how} at its {requests} request{plural}{counted}");
-        terms.add(Cause::Waiting, None, None, 1, parts.waits, why);
+    let counted = Counted::new(tables, analysis, ruling, task);
+    match counted.waits(parts.waits) {
+        Some(sections) => {
+            for (count, section) in sections {
+                terms.block(Cause::Waiting, count, section, goes_first(ruling).into());
+            }
+        }
+        None if parts.waits > 0 => {
+            let requests = across::requests(tables, ruling, task);
+            let plural = if requests == 1 { "" } else { "s" };
+            let why = format!("{} at its {requests} request{plural}", waits(ruling));
+            terms.add(Cause::Waiting, None, None, 1, parts.waits, why);
+        }
+        None => {}
     }
-    if parts.blocked > 0 {
-        let counted = if parts.waits > 0 { "" } else { &counted };
-        terms.add(Cause::Boosted, None, None, 1, parts.blocked, format!("{}{counted}", boosts(ruling)));
+    match counted.blockers(parts.blocked) {
+        Some(sections) => {
+            for (count, section) in sections {
+                terms.block(Cause::Boosted, count, section, blocks(ruling).into());
+            }
+        }
+        None if parts.blocked > 0 => {
+            terms.add(Cause::Boosted, None, None, 1, parts.blocked, boosts(ruling).into());
+        }
+        None => {}
     }
     let window = analysis.task(task).response.unwrap_or_default().as_ns() - system.task(task).jitter.as_ns();
     for h in parts.urgent {
@@ -209,6 +223,16 @@ fn across_terms(tables: &Tables<'_>, analysis: &Analysis, ruling: Protocol, task
     }
 }
 
+/// Why the section of another task is waited for.
+fn goes_first(ruling: Protocol) -> &'static str {
+    match ruling {
+        Protocol::Dpcp => "goes first on the resource's home CPU",
+        Protocol::Dflp => "asked before, on the resource's home CPU",
+        Protocol::FmlpPlus => "asked before, or executes before one that did",
+        _ => "asked before: one of its CPU at each request",
+    }
+}
+
 /// What a job does while others come first.
 fn waits(ruling: Protocol) -> &'static str {
     match across::waiting(ruling) {
@@ -219,21 +243,25 @@ fn waits(ruling: Protocol) -> &'static str {
     }
 }
 
-/// What delays a job on its own processor beside local resources and more urgent jobs.
+/// Why the section of another task delays a job on its own processor.
+fn blocks(ruling: Protocol) -> &'static str {
+    match ruling {
+        Protocol::Dpcp | Protocol::Dflp => "executes its section here, the resource's home, above all jobs",
+        Protocol::MpcpVs => "executes its section above every base priority",
+        Protocol::FmlpLong => "inherits from who waits for it, at the job's arrival and at each request",
+        Protocol::FmlpPlus => "executes its section above all jobs, at the job's arrival and as often as it may wait",
+        _ => "had asked when the job arrived: its section, and what it waits for",
+    }
+}
+
+/// All that delays a job so, together.
 fn boosts(ruling: Protocol) -> &'static str {
     match ruling {
         Protocol::Dpcp | Protocol::Dflp => "sections of other tasks on resources whose home is this CPU",
-        Protocol::MpcpVs => "one boosted section of each less urgent task of this CPU",
-        Protocol::FmlpLong => {
-            "sections of less urgent tasks of this CPU that inherit, at its arrival and at each request"
-        }
-        Protocol::FmlpPlus => {
-            "boosted sections of less urgent tasks of this CPU, at its arrival and as often as it may wait"
-        }
-        Protocol::Msrp => {
-            "the longest request of a less urgent task of this CPU with its spinning, or section at a ceiling"
-        }
-        _ => "the longest request of a less urgent task of this CPU, from asking to giving back",
+        Protocol::MpcpVs => "one boosted section of each task of this CPU that is no more urgent",
+        Protocol::FmlpLong => "sections of less urgent tasks of this CPU that inherit",
+        Protocol::FmlpPlus => "boosted sections of tasks of this CPU that are no more urgent",
+        _ => "the longest request of a task of this CPU that is no more urgent, from asking to giving back",
     }
 }
 

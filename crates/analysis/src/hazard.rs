@@ -32,15 +32,23 @@ pub(crate) fn hazards(tables: &Tables<'_>) -> Vec<Option<Unbounded>> {
     hazards
 }
 
-/// Two resources under protocols that no bound covers together: those of `across.rs`, `pcp` and `srp` each go with `icpp` alone.
+/// Two resources under protocols that no bound covers together: those of `across.rs` go with `icpp` for the resources of one processor, `pcp` and `srp` with nothing. (Where
+/// all are under one of those two, on one processor each, they are taken for `icpp` before.)
 fn mixed(tables: &Tables<'_>) -> Option<Unbounded> {
-    let is_local = |id| matches!(tables.protocol(id), Protocol::Pcp | Protocol::Srp) && !tables.system.is_global(id);
-    let one = tables.system.resource_ids().find(|&id| waiting(tables.protocol(id)).is_some() || is_local(id))?;
-    let is_local_icpp = |id| tables.protocol(id) == Protocol::Icpp && !tables.system.is_global(id);
-    let goes = |id| {
-        tables.protocol(id) == tables.protocol(one) || is_local_icpp(id) && waiting(tables.protocol(one)).is_some()
-    };
-    let other = tables.system.resource_ids().find(|&id| !goes(id))?;
+    let system = tables.system;
+    let mut resources = system.resource_ids();
+    let is_alone = |id: ResourceId| matches!(tables.protocol(id), Protocol::Pcp | Protocol::Srp);
+    if let Some(one) = resources.clone().find(|&id| is_alone(id)) {
+        let protocol = tables.protocol(one);
+        let other = resources.clone().find(|&id| tables.protocol(id) != protocol);
+        let shared = || {
+            resources.clone().find(|&id| system.is_global(id)).map(|resource| Unbounded::Shared { resource, protocol })
+        };
+        return other.map(|other| Unbounded::Mixed { one, other }).or_else(shared);
+    }
+    let one = resources.clone().find(|&id| waiting(tables.protocol(id)).is_some())?;
+    let is_local_icpp = |id| tables.protocol(id) == Protocol::Icpp && !system.is_global(id);
+    let other = resources.find(|&id| tables.protocol(id) != tables.protocol(one) && !is_local_icpp(id))?;
     Some(Unbounded::Mixed { one, other })
 }
 

@@ -24,13 +24,10 @@ impl<'s> Tables<'s> {
     pub(crate) fn new(system: &'s System, protocol: Protocol, omit: Option<Omit>) -> Self {
         let mut protocols: Vec<Protocol> =
             system.resource_ids().map(|resource| system.protocol_of(resource, protocol)).collect();
-        // Two of them on one processor know nothing of one another's ceilings.
+        // They delay jobs as `icpp` does where nothing else rules a resource: beside suspensions for others, jobs held under `srp` start later than that counts.
         for alike in [Protocol::Pcp, Protocol::Srp] {
-            let is_icpp = |id| !system.is_global(id) && protocols[id.index()] == alike;
-            let alone = |id| is_icpp(id) || system.is_global(id);
-            if system.resource_ids().all(alone) {
-                let local: Vec<_> = system.resource_ids().filter(|&id| is_icpp(id)).collect();
-                local.into_iter().for_each(|id| protocols[id.index()] = Protocol::Icpp);
+            if system.resource_ids().all(|id| protocols[id.index()] == alike && !system.is_global(id)) {
+                protocols.fill(Protocol::Icpp);
             }
         }
         let mut cpus = vec![Vec::new(); system.cpus()];

@@ -1,10 +1,11 @@
 //! Reading the file a verb was given, or standard input.
 
+use crate::args::Subject;
 use crate::console::{Console, tame};
 use crate::diagnose::{self, Severity};
 use crate::exit::Exit;
 use lockwright_model::format::{self, Diagnostic, MAX_DIAGNOSTICS, MAX_SOURCE_BYTES};
-use lockwright_model::{Overheads, Scheduler, System};
+use lockwright_model::{Overheads, Protocol, Scheduler, System};
 use std::fs::File;
 use std::io::{self, Read};
 use std::path::Path;
@@ -154,4 +155,30 @@ pub fn read_overheads(path: &Path, console: &Console) -> Result<Overheads, Exit>
 /// Says what is wrong with it on the console.
 pub fn read_system(path: &Path, console: &Console) -> Result<Input, Exit> {
     Source::read(path, console)?.system(console)
+}
+
+/// The protocols asked for under which the system can execute: some have no nested requests.
+///
+/// # Errors
+/// One was asked for, and cannot; it has been said on the console.
+pub fn executable(subject: &Subject, system: &System, console: &Console) -> Result<Vec<Protocol>, Exit> {
+    const HELP: &str = "put both into one group (docs/task-set.md), or use another protocol";
+    let mut protocols = subject.protocol.protocols(system);
+    let mut refused = Vec::new();
+    protocols.retain(|&protocol| {
+        let nested = system.refused_nesting(protocol);
+        refused.extend(nested.map(|nested| (protocol, nested)));
+        nested.is_none()
+    });
+    let Some(&(protocol, (task, outer, inner))) = refused.first() else { return Ok(protocols) };
+    let name = |id| tame(&system.resource(id).name);
+    let nests =
+        format!("`{}` requests `{}` while it holds `{}`", tame(&system.task(task).name), name(inner), name(outer));
+    if protocols.is_empty() {
+        console.error(format!("{nests}, and `{protocol}` has no nested requests"), HELP);
+        return Err(Exit::BadInput);
+    }
+    let names: Vec<&str> = refused.iter().map(|(protocol, _)| protocol.name()).collect();
+    console.note(format!("left out, for they have no nested requests: {}; {nests}", names.join(", ")));
+    Ok(protocols)
 }

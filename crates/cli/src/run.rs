@@ -51,7 +51,7 @@ struct Above {
 pub fn run(arguments: &Run, console: &Console) -> Result<Exit, Exit> {
     let input = input::read_fixed_priorities(&arguments.subject.file, console)?;
     let system = &input.system;
-    let protocols = arguments.subject.protocol.protocols(system);
+    let protocols = input::executable(&arguments.subject, system, console)?;
     let duration = arguments.duration.unwrap_or_else(|| default_duration(system));
     // One control serves one run; a signal stops the run that goes on.
     let current = Arc::new(Mutex::new(Control::new()));

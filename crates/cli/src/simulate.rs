@@ -210,7 +210,7 @@ fn has_jitter(system: &System) -> bool {
 pub fn simulate(arguments: &Simulate, console: &Console) -> Result<Exit, Exit> {
     let input = input::read_fixed_priorities(&arguments.subject.file, console)?;
     let system = &input.system;
-    let protocols = arguments.subject.protocol.protocols(system);
+    let protocols = input::executable(&arguments.subject, system, console)?;
     let plan = Plan::new(arguments, system, console);
     interrupt::listen(|| {}, console);
     if let (Some(seed), None) = (plan.seed, arguments.seed) {

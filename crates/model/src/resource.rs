@@ -88,9 +88,9 @@ impl Protocol {
         matches!(self, Self::Dpcp | Self::Dflp)
     }
 
-    /// Whether a task that holds a resource may ask for another.
+    /// Whether a task may request a resource while it holds another one of this protocol.
     #[must_use]
-    pub const fn nests(self) -> bool {
+    pub const fn has_nesting(self) -> bool {
         matches!(self, Self::None | Self::Pip | Self::Icpp | Self::Pcp | Self::Srp | Self::Mpcp)
     }
 

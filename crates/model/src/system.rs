@@ -212,6 +212,28 @@ impl System {
         }
     }
 
+    /// A task that requests a resource (the last) while it holds another one, where both are ruled by one protocol that has no nested requests, and
+    /// the system is under `protocol`: nobody can execute it.
+    #[must_use]
+    pub fn refused_nesting(&self, protocol: Protocol) -> Option<(TaskId, ResourceId, ResourceId)> {
+        self.task_ids().find_map(|task| {
+            let sections = self.sections(task);
+            sections.iter().find_map(|section| {
+                let inner = self.protocol_of(section.resource, protocol);
+                // BOUND: the depth of nesting.
+                let mut outer = section.parent;
+                while let Some(place) = outer {
+                    let held = &sections[place];
+                    if !inner.has_nesting() && self.protocol_of(held.resource, protocol) == inner {
+                        return Some((task, held.resource, section.resource));
+                    }
+                    outer = held.parent;
+                }
+                None
+            })
+        })
+    }
+
     /// Whether the resource was given a home on another processor than its users'.
     fn is_away(&self, resource: ResourceId) -> bool {
         let home = self.resource(resource).home;
@@ -233,21 +255,6 @@ impl System {
         }
         let least = (0..self.cpus).min_by_key(|&cpu| used[cpu]);
         CpuId::new(least.unwrap_or(0))
-    }
-
-    /// A nested request that a protocol in use refuses, where the system is under `protocol`: who makes it, what it holds, and what it asks for.
-    #[must_use]
-    pub fn refused_nesting(&self, protocol: Protocol) -> Option<(TaskId, ResourceId, ResourceId)> {
-        self.task_ids().find_map(|task| {
-            let sections = self.sections(task);
-            sections.iter().find_map(|section| {
-                let (outer, inner) = (sections[section.parent?].resource, section.resource);
-                // Each knows of its own requests only.
-                let ruling = self.protocol_of(outer, protocol);
-                let refused = !ruling.nests() && ruling == self.protocol_of(inner, protocol);
-                refused.then_some((task, outer, inner))
-            })
-        })
     }
 
     /// The protocol the file asks for; without one, `mpcp` where a resource is shared across processors and `icpp` otherwise.

@@ -99,3 +99,33 @@ fn what_is_random_is_said() {
     assert!(jitter.out.contains("offsets file, release jitter is random, seed 5"), "{}", jitter.out);
     assert_eq!(jitter.err, "");
 }
+
+#[test]
+fn nested_requests_are_refused_where_a_protocol_has_none() {
+    let task = |name: &str, cpu: u32| {
+        format!(
+            "[[task]]\nname = \"{name}\"\ncpu = {cpu}\nperiod = \"10 ms\"\nbody = [{{ lock = \"a\" }}, {{ run = \"1 ms\" }}, {{ lock = \"b\" }}, \
+             {{ run = \"1 ms\" }}, {{ unlock = \"b\" }}, {{ unlock = \"a\" }}]\n"
+        )
+    };
+    let resources = "[[resource]]\nname = \"a\"\n[[resource]]\nname = \"b\"\n";
+    let nested = format!("[platform]\ncpus = 2\n{resources}{}{}", task("one", 0), task("two", 1));
+    // The twin: in one group nothing is nested.
+    let grouped = nested.replace("[[resource]]\n", "[[resource]]\ngroup = \"g\"\n");
+    for protocol in Protocol::ALL {
+        let arguments = ["--protocol", protocol.name(), "--for", "50 ms"];
+        let ended = on(&nested, "simulate", &arguments);
+        if protocol.has_nesting() {
+            assert_eq!(ended.status, 0, "{protocol}: {}", ended.err);
+        } else {
+            assert_eq!((ended.status, ended.out.as_str()), (2, ""), "{protocol}: {}", ended.err);
+            assert!(ended.err.contains("`one` requests `b` while it holds `a`"), "{}", ended.err);
+            assert!(ended.err.contains("group"), "{}", ended.err);
+        }
+        assert_eq!(on(&grouped, "simulate", &arguments).status, 0, "{protocol}");
+    }
+    let all = on(&nested, "simulate", &["--protocol", "all", "--for", "50 ms", "--json"]);
+    assert!(all.err.contains("left out") && all.err.contains("fmlp_plus"), "{}", all.err);
+    let results = json(&all)["results"].as_array().map(Vec::len);
+    assert_eq!(results, Some(Protocol::ALL.iter().filter(|protocol| protocol.has_nesting()).count()));
+}

@@ -52,7 +52,7 @@ pub fn system(cpus: usize, resources: usize, tasks: Vec<Task>) -> System {
 
 /// The same, with inner sections outside where the protocol has no nested requests: each before the one it was in.
 pub fn as_nested_as(protocol: Protocol, system: &System) -> System {
-    if protocol.nests() {
+    if protocol.has_nesting() {
         return system.clone();
     }
     let mut tasks = system.tasks().to_vec();
