@@ -48,11 +48,6 @@ impl Divisor {
         ((u128::from(x) * u128::from(self.inverse.wrapping_add(1))) >> 64) as u64
     }
 
-    /// Whether [`Divisor::floor_short`] does for dividends below [`SHORT`].
-    pub(crate) fn is_short(self) -> bool {
-        self.value > 1 && self.value < SHORT
-    }
-
     /// `x / value`, rounded up.
     #[inline]
     pub(crate) fn ceil(self, x: u64) -> u64 {
@@ -80,7 +75,7 @@ mod tests {
             let divisor = Divisor::new(value).unwrap();
             for x in [x, x.wrapping_add(1), x.wrapping_mul(value), x.wrapping_mul(value).wrapping_sub(1), 0] {
                 assert_eq!(divisor.floor(x), x / value, "{x} / {value}");
-                if divisor.is_short() {
+                if value > 1 && value < SHORT {
                     assert_eq!(divisor.floor_short(x % SHORT), x % SHORT / value, "{x} / {value}");
                 }
                 assert_eq!(divisor.ceil(x), x.div_ceil(value), "{x} / {value}");

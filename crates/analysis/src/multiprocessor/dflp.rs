@@ -11,9 +11,8 @@
 //! a(i,p) is how many requests of i go to p. Each waits for at most one of each other task: those are issued one after another, and a later one
 //! goes behind.
 
-use super::dpcp::Homes;
-use super::lanes::Crowd;
-use super::tables::{Arithmetic, Asked, Entry, Fits, Grouping, Saturates, Tables, Tally, longest_of_each};
+use super::lanes::{Crowd, Fair, Turns};
+use super::tables::{Arithmetic, Asked, Entry, Fits, Grouping, Saturates, Tables, Tally, Window, longest_of_each};
 use super::{Charge, Delay, Protocol, fitting, once};
 use crate::{Failure, Sharing};
 use std::cmp::Reverse;
@@ -35,7 +34,7 @@ pub struct Dflp {
     requests: Vec<Entry>,
     /// Where each home's begin; one more than there are homes.
     begins: Vec<u32>,
-    crowd: Crowd,
+    crowd: Crowd<Fair>,
     remote: Vec<Tally>,
 }
 
@@ -76,16 +75,24 @@ impl Dflp {
             let home = home as u32;
             let its = &self.requests[ends[0] as usize..ends[1] as usize];
             let (tables, homes) = (&self.tables, &self.homes);
-            let agents = homes.agents(home).iter().filter(|agent| homes.local[agent.task as usize] != Some(home));
+            let agents = homes.agents(home);
+            let mut add = |place: usize, tally: Tally| {
+                let task = agents[place].task as usize;
+                if homes.local[task] != Some(home) {
+                    self.remote[task].add(tally);
+                }
+            };
             if tables.is_small() {
-                let askers = agents.map(|agent| tables.asker(agent.task, agent.task, agent.count as i16));
-                let steps = its.iter().map(|entry| tables.step(entry, entry.task));
-                self.crowd.longest_of_each(steps, askers, |task, tally| self.remote[task as usize].add(tally));
+                let askers = agents.iter().map(|agent| {
+                    let (key, issued) = (agent.task as i16, agent.count as i16);
+                    tables.asker(agent.task, Turns { key, each: issued, total: issued })
+                });
+                let steps = its.iter().map(|entry| tables.turn(entry, entry.task));
+                self.crowd.delays(steps, askers, add);
             } else {
-                for agent in agents {
+                for (place, agent) in agents.iter().enumerate() {
                     let (window, task) = (tables.window(agent.task as usize), |entry: &Entry| entry.task);
-                    let remote = longest_of_each::<A>(its, task, window, agent.task, agent.count);
-                    self.remote[agent.task as usize].add(remote);
+                    add(place, longest_of_each::<A>(its, task, window, agent.task, agent.count));
                 }
             }
         }
@@ -112,5 +119,99 @@ impl Protocol for Dflp {
 
     fn charge(&self, delay: &Delay) -> Option<Charge> {
         Some(Charge { suspended: delay.remote?, blocked: delay.local, executed: 0 })
+    }
+}
+
+/// Who asks for sections where.
+#[derive(Debug)]
+struct Homes {
+    /// Where each home's agents, and its requests, begin, and where its agents end.
+    ranges: Vec<(u32, u32)>,
+    /// By home, in the order of the tasks.
+    agents: Vec<Agent>,
+    /// For each task's processor, its place as a home, if it is one.
+    local: Vec<Option<u32>>,
+}
+
+/// All requests of one task on one home.
+#[derive(Clone, Copy, Debug, Default)]
+struct Agent {
+    /// The sum of N L.
+    demand: u64,
+    /// The sum of N.
+    count: u64,
+    task: u32,
+}
+
+impl Homes {
+    /// Where the tasks of `tables` ask, and each request's home, in the order of the tables.
+    fn new(sharing: &Sharing, tables: &Tables, homes: &[u16]) -> Result<(Self, Vec<u32>), Failure> {
+        let highest = homes.iter().map(|home| usize::from(*home) + 1).max().unwrap_or(0);
+        let mut places = vec![u32::MAX; highest];
+        let mut ranges: Vec<(u32, u32)> = Vec::with_capacity(highest);
+        let mut of_requests = Vec::with_capacity(tables.all_asked().len());
+        for (task, sharer) in sharing.tasks.iter().enumerate() {
+            for demand in sharer.requests.iter().filter(|demand| demand.count > 0) {
+                let home = homes.get(usize::from(demand.resource));
+                let home = home.ok_or(Failure::Unsupported { task, what: "it asks for a resource without a home" })?;
+                let place = &mut places[usize::from(*home)];
+                if *place == u32::MAX {
+                    *place = ranges.len() as u32;
+                    ranges.push((0, 0));
+                }
+                ranges[*place as usize].1 += 1;
+                of_requests.push(*place);
+            }
+        }
+        let mut next = 0;
+        for (first, last) in &mut ranges {
+            (*first, next) = (next, next + *last);
+            *last = *first;
+        }
+        let mut agents = vec![Agent::default(); of_requests.len()];
+        for task in 0..tables.rows.len() {
+            for place in tables.asked_range(task) {
+                let request = tables.all_asked()[place];
+                let (first, last) = &mut ranges[of_requests[place] as usize];
+                if first == last || agents[*last as usize - 1].task != task as u32 {
+                    agents[*last as usize] = Agent { demand: 0, count: 0, task: task as u32 };
+                    *last += 1;
+                }
+                let agent = &mut agents[*last as usize - 1];
+                let demand = request.length.saturating_mul(u64::from(request.count));
+                agent.demand = agent.demand.saturating_add(demand);
+                agent.count += u64::from(request.count);
+            }
+        }
+        let local = sharing
+            .tasks
+            .iter()
+            .map(|task| places.get(usize::from(task.cluster)).copied().filter(|place| *place != u32::MAX));
+        let local = local.collect();
+        Ok((Self { ranges, agents, local }, of_requests))
+    }
+
+    fn agents(&self, home: u32) -> &[Agent] {
+        let (first, last) = self.ranges[home as usize];
+        &self.agents[first as usize..last as usize]
+    }
+
+    /// All requests of others on `task`'s own processor, in `window`.
+    fn local<A: Arithmetic>(&self, window: Window, task: usize) -> Tally {
+        let mut local = Tally::default();
+        if let Some(home) = self.local[task] {
+            all_of::<A>(window, self.agents(home), task, &mut local);
+        }
+        local
+    }
+}
+
+/// All requests of `agents` but `task`'s own.
+#[inline]
+fn all_of<A: Arithmetic>(window: Window, agents: &[Agent], task: usize, tally: &mut Tally) {
+    for agent in agents {
+        let jobs = window.jobs::<A>(agent.task) & u64::from(agent.task as usize != task).wrapping_neg();
+        tally.length = A::add(tally.length, A::mul(jobs, agent.demand));
+        tally.requests = A::add(tally.requests, A::mul(jobs, agent.count));
     }
 }

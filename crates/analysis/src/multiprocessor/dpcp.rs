@@ -11,10 +11,13 @@
 //! ```
 //! Both within R_i. Of two tasks of equal priority each counts as more urgent than the other.
 
-use super::tables::{Arithmetic, Entry, Fits, Grouping, Saturates, Tables, Tally, Window};
+use super::lanes::{self, Ceilings, Crowd};
+use super::tables::{Arithmetic, Asked, Fits, Grouping, Saturates, Tables, Tally, Window};
 use super::{Charge, Delay, Protocol, fitting, once};
-use crate::{Failure, Sharing};
+use crate::{Failure, Sharer, Sharing};
 use std::cmp::Reverse;
+use std::hint::select_unpredictable;
+use std::ops::Range;
 
 /// The bounds on each task's blocking, in the order of the tasks. `homes` has each resource's processor.
 ///
@@ -28,9 +31,26 @@ pub fn dpcp(sharing: &Sharing, homes: &[u16]) -> Result<Vec<Delay>, Failure> {
 #[derive(Debug)]
 pub struct Dpcp {
     tables: Tables,
-    homes: Homes,
+    homes: Vec<Home>,
     /// By home, the longest first.
     requests: Vec<Request>,
+    /// By home, its residents first.
+    waiters: Vec<Waiter>,
+    remote: Vec<Tally>,
+    local: Vec<Tally>,
+    crowd: Crowd<Ceilings>,
+}
+
+/// A processor where sections execute.
+#[derive(Clone, Debug)]
+struct Home {
+    id: u16,
+    requests: Range<u32>,
+    /// Tasks that are its residents, or ask there.
+    waiters: Range<u32>,
+    residents: u32,
+    /// How many requests one job of each task issues, in sum.
+    issued: u64,
 }
 
 /// A task's requests for one resource.
@@ -44,109 +64,14 @@ struct Request {
     ceiling: u32,
 }
 
-/// Who asks for sections where.
-#[derive(Debug)]
-pub(crate) struct Homes {
-    /// Where each home's agents, and its requests, begin, and where its agents end.
-    pub(crate) ranges: Vec<(u32, u32)>,
-    /// By home, the most urgent first.
-    pub(crate) agents: Vec<Agent>,
-    /// For each task, by home, the place of its own agent.
-    pub(crate) own: Vec<(u32, u32)>,
-    /// Where each task's part of that is.
-    pub(crate) owns: Vec<(u32, u32)>,
-    /// For each task's processor, its place as a home, if it is one.
-    pub(crate) local: Vec<Option<u32>>,
-}
-
-/// All requests of one task on one home.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Agent {
-    /// The sum of N L.
-    pub(crate) demand: u64,
-    /// The sum of N.
-    pub(crate) count: u64,
-    pub(crate) task: u32,
-    pub(crate) priority: u32,
-}
-
-impl Homes {
-    /// Where the tasks of `tables` ask, and each request's home, in the order of the tables.
-    pub(crate) fn new(sharing: &Sharing, tables: &Tables, homes: &[u16]) -> Result<(Self, Vec<u32>), Failure> {
-        let highest = homes.iter().map(|home| usize::from(*home) + 1).max().unwrap_or(0);
-        let mut places = vec![u32::MAX; highest];
-        let mut ranges: Vec<(u32, u32)> = Vec::with_capacity(highest);
-        let mut of_requests = Vec::with_capacity(tables.all_asked().len());
-        for (task, sharer) in sharing.tasks.iter().enumerate() {
-            for demand in sharer.requests.iter().filter(|demand| demand.count > 0) {
-                let home = homes.get(usize::from(demand.resource));
-                let home = home.ok_or(Failure::Unsupported { task, what: "it asks for a resource without a home" })?;
-                let place = &mut places[usize::from(*home)];
-                if *place == u32::MAX {
-                    *place = ranges.len() as u32;
-                    ranges.push((0, 0));
-                }
-                ranges[*place as usize].1 += 1;
-                of_requests.push(*place);
-            }
-        }
-        let mut next = 0;
-        for (first, last) in &mut ranges {
-            (*first, next) = (next, next + *last);
-            *last = *first;
-        }
-        let mut agents = vec![Agent::default(); of_requests.len()];
-        let mut own = Vec::with_capacity(of_requests.len());
-        let mut owns = vec![(0, 0); tables.rows.len()];
-        for task in tables.by_priority() {
-            let begin = own.len() as u32;
-            for place in tables.asked_range(task as usize) {
-                let request = tables.all_asked()[place];
-                let (first, last) = &mut ranges[of_requests[place] as usize];
-                if first == last || agents[*last as usize - 1].task != task {
-                    own.push((of_requests[place], *last));
-                    let priority = tables.rows[task as usize].priority;
-                    agents[*last as usize] = Agent { demand: 0, count: 0, task, priority };
-                    *last += 1;
-                }
-                let agent = &mut agents[*last as usize - 1];
-                let demand = request.length.saturating_mul(u64::from(request.count));
-                agent.demand = agent.demand.saturating_add(demand);
-                agent.count += u64::from(request.count);
-            }
-            owns[task as usize] = (begin, own.len() as u32);
-        }
-        let local = sharing
-            .tasks
-            .iter()
-            .map(|task| places.get(usize::from(task.cluster)).copied().filter(|place| *place != u32::MAX));
-        let local = local.collect();
-        Ok((Self { ranges, agents, own, owns, local }, of_requests))
-    }
-
-    pub(crate) fn agents(&self, home: u32) -> &[Agent] {
-        let (first, last) = self.ranges[home as usize];
-        &self.agents[first as usize..last as usize]
-    }
-
-    /// All requests of others on `task`'s own processor, in `window`.
-    pub(crate) fn local<A: Arithmetic>(&self, window: Window, task: usize) -> Tally {
-        let mut local = Tally::default();
-        if let Some(home) = self.local[task] {
-            all_of::<A>(window, self.agents(home), task, &mut local);
-        }
-        local
-    }
-}
-
-/// All requests of `agents` but `task`'s own.
-#[inline]
-fn all_of<A: Arithmetic>(window: Window, agents: &[Agent], task: usize, tally: &mut Tally) {
-    for agent in agents {
-        let jobs = window.jobs::<A>(agent.task) & u64::from(agent.task as usize != task).wrapping_neg();
-        tally.length = A::add(tally.length, A::mul(jobs, agent.demand));
-        tally.requests = A::add(tally.requests, A::mul(jobs, agent.count));
-    }
+/// A resident of one home, or who asks there.
+#[derive(Clone, Copy, Debug)]
+struct Waiter {
+    task: u32,
+    /// Requests of at least this priority all delay it.
+    priority: u32,
+    /// How many of the others do.
+    issued: u64,
 }
 
 impl Dpcp {
@@ -154,80 +79,154 @@ impl Dpcp {
     /// As [`dpcp`].
     pub fn new(sharing: &Sharing, homes: &[u16]) -> Result<Self, Failure> {
         let tasks = &sharing.tasks;
-        let tables = Tables::new(tasks, |task| &tasks[task].requests, Grouping::Together)?;
-        let (homes, of_requests) = Homes::new(sharing, &tables, homes)?;
-        let mut ceilings = vec![0; tables.resource_count()];
+        let tables = Tables::new(tasks, |task| &tasks[task].requests, Grouping::Apart)?;
+        // For each resource: the place of its home, and its ceiling.
+        let mut resources = vec![(0_u32, 0_u32); tables.resource_count()];
+        let mut places = vec![u32::MAX; homes.iter().map(|home| usize::from(*home) + 1).max().unwrap_or(0)];
+        let mut all: Vec<Home> = Vec::with_capacity(places.len().min(resources.len()));
+        for (resource, id) in tables.resource_ids() {
+            let home = *homes.get(usize::from(id)).ok_or_else(|| homeless(sharing, homes))?;
+            let place = &mut places[usize::from(home)];
+            if *place == u32::MAX {
+                *place = all.len() as u32;
+                all.push(Home { id: home, requests: 0..0, waiters: 0..0, residents: 0, issued: 0 });
+            }
+            resources[resource as usize].0 = *place;
+        }
         for (task, row) in tables.rows.iter().enumerate() {
-            for request in tables.asked(task) {
-                let ceiling = &mut ceilings[request.resource as usize];
-                *ceiling = row.priority.max(*ceiling);
+            for asked in tables.asked(task) {
+                let (home, ceiling) = &mut resources[asked.resource as usize];
+                *ceiling = select_unpredictable(row.priority > *ceiling, row.priority, *ceiling);
+                all[*home as usize].requests.end += 1;
             }
         }
-        let mut requests = vec![Request::default(); of_requests.len()];
-        let mut free: Vec<u32> = homes.ranges.iter().map(|(first, _)| *first).collect();
-        let mut of_resources = vec![0; ceilings.len()];
-        for (asked, home) in tables.all_asked().iter().zip(&of_requests) {
-            of_resources[asked.resource as usize] = *home;
+        let mut next = 0;
+        for Home { requests, .. } in &mut all {
+            (requests.start, next) = (next, next + requests.end);
+            requests.end = requests.start;
         }
-        // Those of one resource are sorted.
-        for (resource, home) in of_resources.iter().enumerate() {
-            let free = &mut free[*home as usize];
-            for &Entry { length, count, task, .. } in tables.entries_of(resource as u32) {
-                let (priority, ceiling) = (tables.rows[task as usize].priority, ceilings[resource]);
-                requests[*free as usize] = Request { length, count, task, priority, ceiling };
+        let mut requests = vec![Request::default(); tables.all_asked().len()];
+        for (task, row) in tables.rows.iter().enumerate() {
+            for &Asked { length, resource, count } in tables.asked(task) {
+                let (home, ceiling) = resources[resource as usize];
+                let free = &mut all[home as usize].requests.end;
+                requests[*free as usize] =
+                    Request { length, count, task: task as u32, priority: row.priority, ceiling };
                 *free += 1;
             }
         }
-        for ((first, _), last) in homes.ranges.iter().zip(free) {
-            let its = &mut requests[*first as usize..last as usize];
-            if !its.is_sorted_by(|a, b| a.length >= b.length) {
-                its.sort_unstable_by_key(|request| Reverse(request.length));
+        let mut waiters: Vec<Waiter> = Vec::with_capacity(requests.len() + tasks.len());
+        for home in &mut all {
+            home.waiters.start = waiters.len() as u32;
+            let residents = tables.cluster_of(home.id);
+            waiters.extend(residents.iter().map(|task| Waiter { task: *task, priority: 0, issued: 0 }));
+            home.residents = residents.len() as u32;
+            // A task's requests stand together.
+            let its = &mut requests[home.range()];
+            for its in its.chunk_by(|a, b| a.task == b.task) {
+                let issued = its.iter().map(|request| u64::from(request.count)).sum();
+                home.issued += issued;
+                let Request { task, priority, .. } = its[0];
+                if sharing.tasks[task as usize].cluster != home.id {
+                    waiters.push(Waiter { task, priority, issued });
+                }
             }
+            home.waiters.end = waiters.len() as u32;
+            longest_first(its);
         }
-        Ok(Self { tables, homes, requests })
+        let none = vec![Tally::default(); tasks.len()];
+        let crowd = Crowd::new(tasks.len());
+        Ok(Self { tables, homes: all, requests, waiters, local: none.clone(), remote: none, crowd })
     }
 
-    fn all<A: Arithmetic>(&self, delays: &mut [Delay]) {
-        for (task, delay) in delays.iter_mut().enumerate() {
-            let window = self.tables.window(task);
-            let (remote, local) = (self.remote::<A>(window, task), self.homes.local::<A>(window, task));
-            *delay = Delay::new(remote, local, Tally::default());
-        }
-    }
-
-    fn remote<A: Arithmetic>(&self, window: Window, task: usize) -> Tally {
-        let mut remote = Tally::default();
-        let priority = self.tables.rows[task].priority;
-        let (begin, end) = self.homes.owns[task];
-        for &(home, own) in &self.homes.own[begin as usize..end as usize] {
-            if self.homes.local[task] == Some(home) {
-                continue;
-            }
-            let (first, last) = self.homes.ranges[home as usize];
-            let mut higher = own + 1;
-            while higher < last && self.homes.agents[higher as usize].priority == priority {
-                higher += 1;
-            }
-            all_of::<A>(window, &self.homes.agents[first as usize..higher as usize], task, &mut remote);
-            if higher == last {
-                continue;
-            }
-            let mut left = self.homes.agents[own as usize].count;
-            let requests_end =
-                self.homes.ranges.get(home as usize + 1).map_or(self.requests.len(), |next| next.0 as usize);
-            for request in &self.requests[first as usize..requests_end] {
-                if request.priority < priority && request.ceiling >= priority {
-                    let requests = A::least(A::mul(window.jobs::<A>(request.task), u64::from(request.count)), left);
-                    remote.count::<A>(requests, request.length);
-                    left -= requests;
-                    if left == 0 {
-                        break;
-                    }
+    fn all<A: Arithmetic>(&mut self, delays: &mut [Delay]) {
+        let Self { tables, homes, requests, waiters, remote, local, crowd } = self;
+        remote.fill(Tally::default());
+        local.fill(Tally::default());
+        for home in homes {
+            let requests = &requests[home.range()];
+            let waiters = &waiters[home.waiters.start as usize..home.waiters.end as usize];
+            let mut delays = |place: usize, tally: Tally| {
+                let task = waiters[place].task as usize;
+                if place < home.residents as usize {
+                    local[task] = tally;
+                } else {
+                    remote[task].add(tally);
+                }
+            };
+            if tables.counts_all(home.issued) {
+                let steps = requests.iter().map(|request| {
+                    let Request { length, count, task, priority, ceiling } = *request;
+                    tables.step(task, length, count, lanes::Ceiling::new(task, priority, ceiling))
+                });
+                let askers = waiters.iter().map(|waiter| {
+                    let Waiter { task, priority, issued } = *waiter;
+                    tables.asker(task, lanes::Waiter::new(task, priority, issued))
+                });
+                crowd.delays(steps, askers, delays);
+            } else {
+                for (place, waiter) in waiters.iter().enumerate() {
+                    delays(place, waiter.delay::<A>(tables.window(waiter.task as usize), requests));
                 }
             }
         }
-        remote
+        for ((delay, remote), local) in delays.iter_mut().zip(remote).zip(local) {
+            *delay = Delay::new(*remote, *local, Tally::default());
+        }
     }
+}
+
+impl Home {
+    fn range(&self) -> Range<usize> {
+        self.requests.start as usize..self.requests.end as usize
+    }
+}
+
+impl Waiter {
+    /// By `requests`, the longest first.
+    fn delay<A: Arithmetic>(&self, window: Window, requests: &[Request]) -> Tally {
+        let mut tally = Tally::default();
+        let mut left = self.issued;
+        for request in requests.iter().filter(|request| request.task != self.task) {
+            let all = A::mul(window.jobs::<A>(request.task), u64::from(request.count));
+            if request.priority >= self.priority {
+                tally.count::<A>(all, request.length);
+            } else if request.ceiling >= self.priority {
+                let taken = A::least(all, left);
+                left -= taken;
+                tally.count::<A>(taken, request.length);
+            }
+        }
+        tally
+    }
+}
+
+fn longest_first(requests: &mut [Request]) {
+    // Few are put in their places without a branch.
+    const FEW: usize = 16;
+    let count = requests.len();
+    if count > FEW {
+        requests.sort_unstable_by_key(|request| Reverse(request.length));
+        return;
+    }
+    let mut copies = [Request::default(); FEW];
+    let copies = &mut copies[..count];
+    copies.copy_from_slice(requests);
+    for (index, request) in copies.iter().enumerate() {
+        let (before, after) = copies.split_at(index);
+        let equal_before = before.iter().map(|other| usize::from(other.length >= request.length)).sum::<usize>();
+        let longer_after = after.iter().map(|other| usize::from(other.length > request.length)).sum::<usize>();
+        requests[equal_before + longer_after] = *request;
+    }
+}
+
+/// The first task that asks for a resource without a home.
+fn homeless(sharing: &Sharing, homes: &[u16]) -> Failure {
+    let asks = |task: &Sharer| {
+        task.requests.iter().any(|demand| demand.count > 0 && usize::from(demand.resource) >= homes.len())
+    };
+    let task = sharing.tasks.iter().position(asks).unwrap_or(0);
+    Failure::Unsupported { task, what: "it asks for a resource without a home" }
 }
 
 impl Protocol for Dpcp {
@@ -246,5 +245,49 @@ impl Protocol for Dpcp {
 
     fn charge(&self, delay: &Delay) -> Option<Charge> {
         Some(Charge { suspended: delay.remote?, blocked: delay.local, executed: 0 })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::multiprocessor::random;
+
+    #[test]
+    fn many_at_once_are_as_one_by_one() {
+        let mut random = fastrand::Rng::with_seed(6);
+        for round in 0..400 {
+            let mut sharing = random::sharing(&mut random, 4, if round % 2 == 0 { 8 } else { 40 }, 6);
+            for task in &mut sharing.tasks {
+                if random.u8(..8) == 0 {
+                    task.response = 0;
+                }
+                if round % 3 == 0 {
+                    task.priority /= 3;
+                }
+            }
+            let homes: Vec<u16> = (0..6).map(|_| random.u16(..5)).collect();
+            let mut protocol = Dpcp::new(&sharing, &homes).unwrap();
+            let mut delays = vec![Delay::default(); sharing.tasks.len()];
+            protocol.delays(&mut delays).unwrap();
+            let mut expected = vec![(Tally::default(), Tally::default()); sharing.tasks.len()];
+            for home in &protocol.homes {
+                assert!(protocol.tables.counts_all(home.issued));
+                let requests = &protocol.requests[home.range()];
+                assert!(requests.is_sorted_by(|a, b| a.length >= b.length));
+                let waiters = home.waiters.start as usize..home.waiters.end as usize;
+                for (place, waiter) in protocol.waiters[waiters].iter().enumerate() {
+                    let task = waiter.task as usize;
+                    let window = protocol.tables.window(task);
+                    let delay = waiter.delay::<Saturates>(window, requests);
+                    assert_eq!(waiter.delay::<Fits>(window, requests), delay);
+                    let (remote, local) = &mut expected[task];
+                    if place < home.residents as usize { local.add(delay) } else { remote.add(delay) }
+                }
+            }
+            for ((remote, local), delay) in expected.into_iter().zip(delays) {
+                assert_eq!(Delay::new(remote, local, Tally::default()), delay);
+            }
+        }
     }
 }

@@ -20,11 +20,12 @@
 //!
 //! The bound does not cover a variant that gives the holder its waiters' priority: there its rank among holders is not that of its request.
 
-use super::lanes::{self, Asker, Counts, Crowd, LANES, Short};
+use super::lanes::{self, Counts, Crowd, Fair, LANES, Short, Turns};
 use super::tables::{Arithmetic, Asked, Entry, Fits, Grouping, Saturates, Tables, Tally, Window, longest};
 use super::{Charge, Delay, Protocol, fitting, once};
 use crate::{Failure, Sharing};
 use std::cmp::Reverse;
+use std::ops::Range;
 
 /// Under the global FMLP for long resources: in the order of the tasks, a bound that adds to execution. Processors and priorities do not matter.
 ///
@@ -42,20 +43,18 @@ pub fn fmlp_long(sharing: &Sharing) -> Result<Vec<Delay>, Failure> {
 /// many requests it issues, how many there are at most, and how many of each other task, at most twice as many as it issues.
 pub(super) fn of_resources(tables: &Tables, most: impl Fn(usize, u64) -> (Option<u64>, u64)) -> Vec<Delay> {
     let mut remote = vec![Tally::default(); tables.rows.len()];
-    let mut crowd = Crowd::new(tables.rows.len());
+    let mut crowd = Crowd::<Fair>::new(tables.rows.len());
     for resource in 0..tables.resource_count() as u32 {
         let entries = tables.entries_of(resource);
         let most = |entry: &Entry| most(entries.len(), u64::from(entry.count));
         if tables.is_small() {
-            let steps = entries.iter().map(|entry| tables.step(entry, entry.task));
+            let steps = entries.iter().map(|entry| tables.turn(entry, entry.task));
             let askers = entries.iter().map(|entry| {
                 let (total, each) = most(entry);
-                Asker {
-                    total: total.map_or(i16::MAX, |total| total.min(i16::MAX as u64) as i16),
-                    ..tables.asker(entry.task, entry.task, each as i16)
-                }
+                let total = total.map_or(i16::MAX, |total| total.min(i16::MAX as u64) as i16);
+                tables.asker(entry.task, Turns { key: entry.task as i16, each: each as i16, total })
             });
-            crowd.longest_of_each(steps, askers, |task, tally| remote[task as usize].add(tally));
+            crowd.delays(steps, askers, |place, tally| remote[entries[place].task as usize].add(tally));
         } else {
             for entry in entries {
                 let (task, (total, each)) = (entry.task as usize, most(entry));
@@ -96,8 +95,10 @@ pub struct FmlpPlus {
     by_length: Vec<Entry>,
     /// Where sections are not preempted: each cluster's requests, the longest first.
     clusters: Vec<Vec<Entry>>,
-    /// d and e of each cluster, for the task at hand.
+    /// For the task at hand, d and e of each cluster.
     blocked: Vec<(u64, u64)>,
+    /// For each resource how many requests for it the task at hand issues, and the last cluster seen that uses it.
+    wanted: Vec<(u64, u32)>,
     sections: Sections,
     rows: Rows,
 }
@@ -105,7 +106,7 @@ pub struct FmlpPlus {
 /// Most blocks of tasks whose bounds are found together.
 const BLOCKS: usize = 16;
 
-/// Of several tasks, in blocks.
+/// Of several tasks, in blocks: their places are those in the tables' order.
 #[derive(Debug, Default)]
 struct Rows {
     /// Their response times.
@@ -120,34 +121,63 @@ struct Rows {
     seen: Vec<u32>,
     /// The sum of d.
     direct: Vec<Counts>,
-    /// How long the remote requests take, and how many there are.
-    lengths: Vec<[u32; LANES]>,
+    /// How many requests delay it, and how long the remote ones, and the local ones, take.
     requests: Vec<Counts>,
+    remote: Vec<[u32; LANES]>,
+    local: Vec<[u32; LANES]>,
 }
 
 impl Rows {
-    /// For `count` tasks from `first` on.
-    fn begin(&mut self, tables: &Tables, first: usize, count: usize) {
-        let blocks = count.div_ceil(LANES);
+    /// For `tasks`.
+    fn begin(&mut self, tables: &Tables, tasks: &[u32]) {
+        let blocks = tasks.len().div_ceil(LANES);
         fn zero<T: Copy>(rows: &mut Vec<T>, count: usize, zero: T) {
             rows.clear();
             rows.resize(count, zero);
         }
         zero(&mut self.times, blocks, [0; LANES]);
-        zero(&mut self.issued, count, 0);
+        zero(&mut self.issued, tasks.len(), 0);
         zero(&mut self.wanted, blocks * tables.resource_count(), [0; LANES]);
+        let longest = (0..tables.cluster_count()).map(|cluster| tables.cluster(cluster).len()).max();
+        zero(&mut self.jobs, blocks * longest.unwrap_or(0), [0; LANES]);
         zero(&mut self.seen, tables.resource_count(), u32::MAX);
         zero(&mut self.direct, blocks, [0; LANES]);
-        zero(&mut self.lengths, blocks, [0; LANES]);
         zero(&mut self.requests, blocks, [0; LANES]);
-        for (place, issued) in self.issued.iter_mut().enumerate() {
+        zero(&mut self.remote, blocks, [0; LANES]);
+        zero(&mut self.local, blocks, [0; LANES]);
+        for (place, (issued, task)) in self.issued.iter_mut().zip(tasks).enumerate() {
             let (block, lane) = (place / LANES, place % LANES);
-            self.times[block][lane] = tables.responses[first + place] as u32;
-            for asked in tables.asked(first + place) {
+            self.times[block][lane] = tables.responses[*task as usize] as u32;
+            for asked in tables.asked(*task as usize) {
                 *issued += asked.count as i16;
                 self.wanted[asked.resource as usize * blocks + block][lane] = asked.count as i16;
             }
         }
+    }
+}
+
+/// Adds the `most` longest of a task's `requests`, which are sorted.
+///
+/// The m longest are the sum over k of (L_k - L_{k+1}) min(m, jobs (N_1 + .. + N_k)).
+#[inline]
+fn add_longest(
+    requests: &[Entry],
+    jobs: &[Counts],
+    most: &[Counts],
+    lengths: &mut [[u32; LANES]],
+    counts: &mut [Counts],
+) {
+    let mut count = 0;
+    for (k, entry) in requests.iter().enumerate() {
+        count += entry.count as i16;
+        let next = requests.get(k + 1);
+        let more = (entry.length - next.map_or(0, |next| next.length)) as u32;
+        for ((jobs, most), lengths) in jobs.iter().zip(most).zip(lengths.iter_mut()) {
+            lanes::add_lengths(lengths, lanes::taken(*jobs, count, *most), more);
+        }
+    }
+    for ((jobs, most), counts) in jobs.iter().zip(most).zip(counts) {
+        *counts = lanes::sum(*counts, lanes::taken(*jobs, count, *most));
     }
 }
 
@@ -156,7 +186,7 @@ impl FmlpPlus {
     /// As [`fmlp_plus`].
     pub fn new(sharing: &Sharing, sections: Sections) -> Result<Self, Failure> {
         let tasks = &sharing.tasks;
-        let tables = Tables::new(tasks, |task| &tasks[task].requests, Grouping::Clusters)?;
+        let tables = Tables::new(tasks, |task| &tasks[task].requests, Grouping::Apart)?;
         let mut by_length = Vec::with_capacity(tables.all_asked().len());
         for task in 0..tasks.len() {
             let begin = by_length.len();
@@ -176,13 +206,13 @@ impl FmlpPlus {
                 clusters.push(all);
             }
         }
-        let blocked = vec![(0, 0); tables.cluster_count()];
-        Ok(Self { tables, by_length, clusters, blocked, sections, rows: Rows::default() })
+        let (blocked, wanted) = (vec![(0, 0); tables.cluster_count()], vec![(0, 0); tables.resource_count()]);
+        Ok(Self { tables, by_length, clusters, blocked, wanted, sections, rows: Rows::default() })
     }
 
     fn delay<A: Arithmetic>(&mut self, task: usize) -> Delay {
+        let issued = self.directly::<A>(task);
         let (cluster, window) = (self.tables.rows[task].cluster as usize, self.tables.window(task));
-        let issued = directly::<A>(&self.tables, task, &mut self.blocked);
         let mut direct = 0;
         let mut remote = Tally::default();
         for (other, &(d, e)) in self.blocked.iter().enumerate() {
@@ -201,6 +231,38 @@ impl FmlpPlus {
         Delay::new(remote, self.local::<A>(task, issued.min(direct) + 1), Tally::default())
     }
 
+    /// Sets d and e of each cluster for `task`; how many requests it issues.
+    fn directly<A: Arithmetic>(&mut self, task: usize) -> u64 {
+        let Self { tables, blocked, wanted, .. } = self;
+        let window = tables.window(task);
+        let mut issued = 0;
+        for asked in tables.asked(task) {
+            wanted[asked.resource as usize] = (u64::from(asked.count), u32::MAX);
+            issued += u64::from(asked.count);
+        }
+        for (cluster, blocked) in blocked.iter_mut().enumerate() {
+            let (mut d, mut e) = (0_u64, 0_u64);
+            for &other in tables.cluster(cluster) {
+                for asked in tables.asked(other as usize) {
+                    let (wanted, seen) = &mut wanted[asked.resource as usize];
+                    if *wanted > 0 {
+                        d += A::least(A::mul(window.jobs::<A>(other), u64::from(asked.count)), *wanted);
+                        e += if *seen == cluster as u32 { 0 } else { *wanted };
+                        *seen = cluster as u32;
+                    }
+                }
+            }
+            *blocked = (d, e);
+        }
+        for asked in tables.asked(task) {
+            wanted[asked.resource as usize].0 = 0;
+        }
+        // Its own were all counted, where it has a job then.
+        let (d, _) = &mut blocked[tables.rows[task].cluster as usize];
+        *d -= if tables.responses[task] > 0 { issued } else { 0 };
+        issued
+    }
+
     /// What delays `task` on its own processor, where it arrives, or resumes, so often.
     fn local<A: Arithmetic>(&self, task: usize, arrivals: u64) -> Tally {
         let row = self.tables.rows[task];
@@ -216,26 +278,21 @@ impl FmlpPlus {
         local
     }
 
-    /// The bounds of the tasks from `first` on, many at once: numbers are small, and sections can be preempted.
-    ///
-    /// Of a task's requests, the longest first, the m longest are the sum over k of (L_k - L_{k+1}) min(m, jobs (N_1 + .. + N_k)).
-    fn together(&mut self, first: usize, delays: &mut [Delay]) {
+    /// The bounds of the tasks at `places` of the order, many at once: numbers are small, and sections can be preempted.
+    fn together(&mut self, places: Range<usize>, delays: &mut [Delay]) {
         let Self { tables, by_length, rows, .. } = self;
-        let blocks = delays.len().div_ceil(LANES);
-        rows.begin(tables, first, delays.len());
+        let (first, tasks) = (places.start, &tables.order[places.clone()]);
+        let blocks = tasks.len().div_ceil(LANES);
+        rows.begin(tables, tasks);
         for cluster in 0..tables.cluster_count() {
             let (mut d, mut e) = ([[0_i16; LANES]; BLOCKS], [[0_i16; LANES]; BLOCKS]);
             let (d, e) = (&mut d[..blocks], &mut e[..blocks]);
-            rows.jobs.clear();
-            for &task in tables.cluster(cluster) {
-                let begin = rows.jobs.len();
-                let arrivals = Short::new(tables.arrivals[task as usize]);
-                rows.jobs.resize(begin + blocks, [0; LANES]);
-                arrivals.jobs(&rows.times, &mut rows.jobs[begin..]);
+            for (jobs, &task) in rows.jobs.chunks_exact_mut(blocks).zip(tables.cluster(cluster)) {
+                Short::new(tables.arrivals[task as usize]).jobs(&rows.times, jobs);
                 for asked in tables.asked(task as usize) {
                     let count = asked.count as i16;
                     let wanted = &rows.wanted[asked.resource as usize * blocks..][..blocks];
-                    for ((d, wanted), jobs) in d.iter_mut().zip(wanted).zip(&rows.jobs[begin..]) {
+                    for ((d, wanted), jobs) in d.iter_mut().zip(wanted).zip(&*jobs) {
                         *d = lanes::sum(*d, lanes::taken(*jobs, count, *wanted));
                     }
                     let seen = &mut rows.seen[asked.resource as usize];
@@ -248,14 +305,11 @@ impl FmlpPlus {
                 }
             }
             // Of the cluster's own tasks their own requests were counted, and none are remote.
-            for &task in tables.cluster(cluster) {
-                let place = (task as usize).wrapping_sub(first);
-                if place < delays.len() {
-                    let (block, lane) = (place / LANES, place % LANES);
-                    let own = if tables.responses[task as usize] > 0 { rows.issued[place] } else { 0 };
-                    d[block][lane] = d[block][lane].wrapping_sub(own);
-                    e[block][lane] = 0;
-                }
+            for place in within(tables.cluster_range(cluster), &places) {
+                let (block, lane) = (place / LANES, place % LANES);
+                let own = if rows.times[block][lane] > 0 { rows.issued[place] } else { 0 };
+                d[block][lane] = d[block][lane].wrapping_sub(own);
+                e[block][lane] = 0;
             }
             for ((d, e), direct) in d.iter().zip(e.iter_mut()).zip(&mut rows.direct) {
                 *e = lanes::least(*e, *d);
@@ -263,26 +317,46 @@ impl FmlpPlus {
             }
             for (jobs, &task) in rows.jobs.chunks_exact(blocks).zip(tables.cluster(cluster)) {
                 let its = &by_length[tables.asked_range(task as usize)];
-                let mut count = 0;
-                for (k, entry) in its.iter().enumerate() {
-                    count += entry.count as i16;
-                    let next = its.get(k + 1);
-                    let more = (entry.length - next.map_or(0, |next| next.length)) as u32;
-                    for ((jobs, most), lengths) in jobs.iter().zip(e.iter()).zip(&mut rows.lengths) {
-                        lanes::add_lengths(lengths, lanes::taken(*jobs, count, *most), more);
-                    }
+                add_longest(its, jobs, e, &mut rows.remote, &mut rows.requests);
+            }
+        }
+        for cluster in 0..tables.cluster_count() {
+            let here = within(tables.cluster_range(cluster), &places);
+            if here.is_empty() {
+                continue;
+            }
+            // Those blocks where its tasks are; of each of these, that are no less urgent, how often it arrives or resumes.
+            let touched = here.start / LANES..here.end.div_ceil(LANES);
+            let mut most = [[0; LANES]; BLOCKS];
+            let priority = |task: u32| tables.rows[task as usize].priority;
+            let mut next = here.start;
+            for (place, &task) in tables.cluster_range(cluster).zip(tables.cluster(cluster)) {
+                while next < here.end && priority(tasks[next]) >= priority(task) {
+                    let (block, lane) = (next / LANES, next % LANES);
+                    most[block][lane] = rows.issued[next].min(rows.direct[block][lane]) + 1;
+                    next += 1;
                 }
-                for ((jobs, most), requests) in jobs.iter().zip(e.iter()).zip(&mut rows.requests) {
-                    *requests = lanes::sum(*requests, lanes::taken(*jobs, count, *most));
+                let own = place.wrapping_sub(first);
+                let of_own = if here.contains(&own) { most[own / LANES][own % LANES] } else { 0 };
+                if of_own > 0 {
+                    most[own / LANES][own % LANES] = 0;
+                }
+                let jobs = &mut rows.jobs[..touched.len()];
+                Short::new(tables.arrivals[task as usize]).jobs(&rows.times[touched.clone()], jobs);
+                let its = &by_length[tables.asked_range(task as usize)];
+                let (local, requests) = (&mut rows.local[touched.clone()], &mut rows.requests[touched.clone()]);
+                add_longest(its, jobs, &most[touched.clone()], local, requests);
+                if of_own > 0 {
+                    most[own / LANES][own % LANES] = of_own;
                 }
             }
         }
-        for (place, delay) in delays.iter_mut().enumerate() {
+        for (place, &task) in tasks.iter().enumerate() {
             let (block, lane) = (place / LANES, place % LANES);
-            let (length, requests) = (self.rows.lengths[block][lane], self.rows.requests[block][lane]);
-            let remote = Tally { length: u64::from(length), requests: requests as u64 };
-            let arrivals = self.rows.issued[place].min(self.rows.direct[block][lane]) as u64 + 1;
-            *delay = Delay::new(remote, self.local::<Fits>(first + place, arrivals), Tally::default());
+            let length = |lengths: &[[u32; LANES]]| u64::from(lengths[block][lane]);
+            let remote = Tally { length: length(&rows.remote), requests: rows.requests[block][lane] as u64 };
+            let local = Tally { length: length(&rows.local), requests: 0 };
+            delays[task as usize] = Delay::new(remote, local, Tally::default());
         }
     }
 
@@ -302,24 +376,10 @@ impl FmlpPlus {
     }
 }
 
-/// Sets d and e of each cluster, in `blocked`, for `task`; how many requests it issues.
-fn directly<A: Arithmetic>(tables: &Tables, task: usize, blocked: &mut [(u64, u64)]) -> u64 {
-    let window = tables.window(task);
-    blocked.fill((0, 0));
-    let mut issued = 0;
-    for asked in tables.asked(task) {
-        let count = u64::from(asked.count);
-        issued += count;
-        for entry in tables.entries_of(asked.resource) {
-            let (d, e) = &mut blocked[entry.cluster as usize];
-            *d = d.wrapping_add(A::least(A::mul(window.jobs::<A>(entry.task), u64::from(entry.count)), count));
-            *e = e.wrapping_add(count & u64::from(entry.leads).wrapping_neg());
-        }
-    }
-    // Its own were all counted, where it has a job then.
-    let (d, _) = &mut blocked[tables.rows[task].cluster as usize];
-    *d = d.wrapping_sub(if tables.responses[task] > 0 { issued } else { 0 });
-    issued
+/// Those of `cluster` that are among `places`, from the first of these on.
+fn within(cluster: Range<usize>, places: &Range<usize>) -> Range<usize> {
+    let (start, end) = (cluster.start.max(places.start), cluster.end.min(places.end));
+    start.saturating_sub(places.start)..end.saturating_sub(places.start)
 }
 
 impl Protocol for FmlpPlus {
@@ -330,8 +390,8 @@ impl Protocol for FmlpPlus {
     fn delays(&mut self, delays: &mut [Delay]) -> Result<(), Failure> {
         let fits = self.tables.fits();
         if fits && self.tables.is_small() && self.sections == Sections::Preemptive {
-            for (chunk, delays) in delays.chunks_mut(LANES * BLOCKS).enumerate() {
-                self.together(chunk * LANES * BLOCKS, delays);
+            for first in (0..delays.len()).step_by(LANES * BLOCKS) {
+                self.together(first..delays.len().min(first + LANES * BLOCKS), delays);
             }
         } else {
             for (task, delay) in delays.iter_mut().enumerate() {

@@ -50,13 +50,13 @@ impl Short {
 pub(crate) type Counts = [i16; LANES];
 
 /// Adds them up.
-#[inline]
+#[inline(always)]
 pub(crate) fn sum(a: Counts, b: Counts) -> Counts {
     each(|lane| a[lane].wrapping_add(b[lane]))
 }
 
 /// The lesser of each two.
-#[inline]
+#[inline(always)]
 pub(crate) fn least(a: Counts, b: Counts) -> Counts {
     each(|lane| a[lane].min(b[lane]))
 }
@@ -68,7 +68,7 @@ pub(crate) fn taken(jobs: Counts, count: i16, most: Counts) -> Counts {
 }
 
 /// Adds `length` for each of `taken`, none of which are negative.
-#[inline]
+#[inline(always)]
 pub(crate) fn add_lengths(lengths: &mut [u32; LANES], taken: Counts, length: u32) {
     let mut sums = *lengths;
     for (sum, taken) in sums.iter_mut().zip(taken) {
@@ -79,116 +79,232 @@ pub(crate) fn add_lengths(lengths: &mut [u32; LANES], taken: Counts, length: u32
 
 /// A task that asks at some place.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Asker {
-    pub(crate) task: u32,
+pub(crate) struct Asker<R> {
     /// Its response time.
     pub(crate) time: u32,
-    /// Requests of this key do not delay it.
-    pub(crate) key: i16,
-    /// Of each request at most so many do; of each key in all.
-    pub(crate) each: i16,
-    pub(crate) total: i16,
+    pub(crate) rule: R,
 }
 
 /// A task's request there.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Step {
+pub(crate) struct Step<R> {
     pub(crate) arrivals: Short,
     pub(crate) length: u32,
     pub(crate) count: i16,
+    pub(crate) rule: R,
+}
+
+impl<S> Step<S> {
+    /// Adds what of it delays, where so many `jobs` can be.
+    ///
+    /// By itself, for the same reason as [`Short::jobs`].
+    #[inline(never)]
+    fn take<R: Rule<Step = S>>(&self, jobs: &[Counts], blocks: &mut [Block<R>]) {
+        for (block, jobs) in blocks.iter_mut().zip(jobs) {
+            let taken = block.rule.take(&self.rule, each(|lane| jobs[lane].wrapping_mul(self.count)));
+            block.requests = sum(block.requests, taken);
+            add_lengths(&mut block.lengths, taken, self.length);
+        }
+    }
+}
+
+/// How many requests delay each asker of a block.
+pub(crate) trait Rule: Clone + Default {
+    /// What it reads of an asker, and of a request.
+    type Asker;
+    type Step;
+
+    fn enter(&mut self, lane: usize, asker: Self::Asker);
+
+    /// Of those that a step is, which are `all` in number, those that delay.
+    fn take(&mut self, step: &Self::Step, all: Counts) -> Counts;
+}
+
+/// Under [`Fair`] an asker: requests of `key` do not delay it; of each other request at most `each` do, and of each key `total`.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Turns {
+    pub(crate) key: i16,
+    pub(crate) each: i16,
+    pub(crate) total: i16,
+}
+
+/// Under [`Fair`] a request.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Turn {
     pub(crate) key: i16,
     /// It is the first of its key, and the longest.
     pub(crate) leads: bool,
 }
 
-/// What delays the askers at one place, in blocks.
-#[derive(Debug)]
-pub(crate) struct Crowd {
-    tasks: Vec<u32>,
-    times: Vec<[u32; LANES]>,
-    jobs: Vec<Counts>,
-    blocks: Vec<Block>,
-}
-
-#[derive(Clone, Copy, Debug, Default)]
-struct Block {
+/// So many of each key, whose requests stand together.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Fair {
     keys: Counts,
     each: Counts,
     total: Counts,
     left: Counts,
+}
+
+impl Rule for Fair {
+    type Asker = Turns;
+    type Step = Turn;
+
+    #[inline]
+    fn enter(&mut self, lane: usize, asker: Turns) {
+        self.keys[lane] = asker.key;
+        self.each[lane] = asker.each;
+        self.total[lane] = asker.total;
+    }
+
+    #[inline(always)]
+    fn take(&mut self, step: &Turn, all: Counts) -> Counts {
+        let (keys, limits) = (self.keys, self.each);
+        let first = i16::from(step.leads).wrapping_neg();
+        let left = each(|lane| (self.total[lane] & first) | (self.left[lane] & !first));
+        let other = each(|lane| i16::from(keys[lane] != step.key).wrapping_neg());
+        let most = least(limits, left);
+        let most = each(|lane| most[lane] & other[lane]);
+        let taken = least(all, most);
+        self.left = each(|lane| left[lane].wrapping_sub(taken[lane]));
+        taken
+    }
+}
+
+/// Under [`Ceilings`] an asker, and how many less urgent requests delay it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Waiter {
+    task: i16,
+    left: i16,
+    priority: i32,
+}
+
+impl Waiter {
+    #[inline]
+    pub(crate) fn new(task: u32, priority: u32, left: u64) -> Self {
+        Self { task: task as i16, left: left as i16, priority: signed(priority) }
+    }
+}
+
+/// Under [`Ceilings`] a request.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Ceiling {
+    task: i16,
+    priority: i32,
+    ceiling: i32,
+}
+
+impl Ceiling {
+    #[inline]
+    pub(crate) fn new(task: u32, priority: u32, ceiling: u32) -> Self {
+        Self { task: task as i16, priority: signed(priority), ceiling: signed(ceiling) }
+    }
+}
+
+/// All requests no less urgent, and so many of the others under ceilings that are not.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Ceilings {
+    tasks: Counts,
+    left: Counts,
+    priorities: [i32; LANES],
+}
+
+impl Rule for Ceilings {
+    type Asker = Waiter;
+    type Step = Ceiling;
+
+    #[inline]
+    fn enter(&mut self, lane: usize, asker: Waiter) {
+        self.tasks[lane] = asker.task;
+        self.left[lane] = asker.left;
+        self.priorities[lane] = asker.priority;
+    }
+
+    #[inline(always)]
+    fn take(&mut self, step: &Ceiling, all: Counts) -> Counts {
+        let (tasks, left) = (self.tasks, self.left);
+        let (first, may) = (at_most(&self.priorities, step.priority), at_most(&self.priorities, step.ceiling));
+        let other = each(|lane| all[lane] & i16::from(tasks[lane] != step.task).wrapping_neg());
+        let less = least(other, left);
+        let less = each(|lane| less[lane] & may[lane] & !first[lane]);
+        self.left = each(|lane| left[lane].wrapping_sub(less[lane]));
+        each(|lane| (other[lane] & first[lane]) | less[lane])
+    }
+}
+
+/// All bits set where a number is at most `limit`.
+#[inline(always)]
+fn at_most(numbers: &[i32; LANES], limit: i32) -> Counts {
+    let mut all = [0; LANES];
+    for (mask, number) in all.iter_mut().zip(numbers) {
+        *mask = i16::from(*number <= limit).wrapping_neg();
+    }
+    all
+}
+
+/// In the same order.
+#[inline]
+fn signed(priority: u32) -> i32 {
+    (priority ^ 1 << 31) as i32
+}
+
+/// What delays the askers at one place, in blocks.
+#[derive(Debug)]
+pub(crate) struct Crowd<R> {
+    times: Vec<[u32; LANES]>,
+    jobs: Vec<Counts>,
+    blocks: Vec<Block<R>>,
+}
+
+#[derive(Clone, Debug, Default)]
+struct Block<R> {
+    rule: R,
     requests: Counts,
     lengths: [u32; LANES],
 }
 
-impl Block {
-    /// Adds what of the requests of `step` delays, where so many `jobs` can be.
-    #[inline]
-    fn add(&mut self, step: &Step, jobs: &Counts) {
-        let first = i16::from(step.leads).wrapping_neg();
-        self.left = each(|lane| (self.total[lane] & first) | (self.left[lane] & !first));
-        let most = each(|lane| {
-            let other = i16::from(self.keys[lane] != step.key).wrapping_neg();
-            self.each[lane].min(self.left[lane]) & other
-        });
-        let taken = taken(*jobs, step.count, most);
-        self.left = each(|lane| self.left[lane].wrapping_sub(taken[lane]));
-        self.requests = sum(self.requests, taken);
-        add_lengths(&mut self.lengths, taken, step.length);
-    }
-}
-
-impl Crowd {
+impl<R: Rule> Crowd<R> {
     /// With room for so many askers at one place.
     pub(crate) fn new(askers: usize) -> Self {
         let blocks = askers.div_ceil(LANES);
-        Self {
-            tasks: Vec::with_capacity(askers),
-            times: Vec::with_capacity(blocks),
-            jobs: Vec::with_capacity(blocks),
-            blocks: Vec::with_capacity(blocks),
-        }
+        Self { times: Vec::with_capacity(blocks), jobs: Vec::with_capacity(blocks), blocks: Vec::with_capacity(blocks) }
     }
 
-    /// The longest requests that delay each of `askers`, by `steps` in the order of keys.
+    /// The requests of `steps`, in their order, that delay each of `askers`: `add` takes who it is, by its place there.
     #[inline]
-    pub(crate) fn longest_of_each(
+    pub(crate) fn delays(
         &mut self,
-        steps: impl Iterator<Item = Step>,
-        askers: impl Iterator<Item = Asker>,
-        mut add: impl FnMut(u32, Tally),
+        steps: impl Iterator<Item = Step<R::Step>>,
+        askers: impl Iterator<Item = Asker<R::Asker>>,
+        mut add: impl FnMut(usize, Tally),
     ) {
-        self.tasks.clear();
         self.times.clear();
         self.blocks.clear();
+        let mut count = 0;
         for asker in askers {
-            let lane = self.tasks.len() % LANES;
+            let lane = count % LANES;
             if lane == 0 {
                 self.times.push([0; LANES]);
                 self.blocks.push(Block::default());
             }
-            self.tasks.push(asker.task);
+            count += 1;
             if let (Some(times), Some(block)) = (self.times.last_mut(), self.blocks.last_mut()) {
                 times[lane] = asker.time;
-                block.keys[lane] = asker.key;
-                block.each[lane] = asker.each;
-                block.total[lane] = asker.total;
+                block.rule.enter(lane, asker.rule);
             }
         }
         self.jobs.resize(self.blocks.len(), [0; LANES]);
         for step in steps {
             step.arrivals.jobs(&self.times, &mut self.jobs);
-            for (block, jobs) in self.blocks.iter_mut().zip(&self.jobs) {
-                block.add(&step, jobs);
-            }
+            step.take(&self.jobs, &mut self.blocks);
         }
-        for (place, task) in self.tasks.iter().enumerate() {
+        for place in 0..count {
             let (block, lane) = (&self.blocks[place / LANES], place % LANES);
-            add(*task, Tally { length: u64::from(block.lengths[lane]), requests: block.requests[lane] as u64 });
+            add(place, Tally { length: u64::from(block.lengths[lane]), requests: block.requests[lane] as u64 });
         }
     }
 }
 
-#[inline]
+#[inline(always)]
 fn each(of: impl Fn(usize) -> i16) -> Counts {
     let mut all = [0; LANES];
     for (lane, number) in all.iter_mut().enumerate() {
@@ -233,7 +349,7 @@ mod tests {
     #[test]
     fn many_askers_at_once_are_as_one_by_one() {
         let mut random = fastrand::Rng::with_seed(3);
-        let mut crowd = Crowd::new(0);
+        let mut crowd = Crowd::<Fair>::new(0);
         for round in 0..400 {
             let count = if round % 20 == 0 { 200 } else { 20 };
             let mut sharing = random::sharing(&mut random, 4, count, 5);
@@ -248,20 +364,26 @@ mod tests {
             let mut at = 0;
             for resource in 0..together.resource_count() as u32 {
                 let entries = together.entries_of(resource);
-                let askers: Vec<Asker> = (entries.iter())
-                    .map(|entry| Asker { total, ..together.asker(entry.task, entry.task, each) })
-                    .collect();
-                let steps = entries.iter().map(|entry| together.step(entry, entry.task));
-                crowd.longest_of_each(steps, askers.into_iter(), |task, tally| {
-                    let (task, window) = (task as usize, together.window(task as usize));
+                let askers = entries.iter().map(|entry| {
+                    let key = entry.task as i16;
+                    together.asker(entry.task, Turns { key, each, total })
+                });
+                let steps = entries.iter().map(|entry| together.turn(entry, entry.task));
+                crowd.delays(steps, askers, |place, tally| {
+                    let task = entries[place].task as usize;
+                    let window = together.window(task);
                     assert_eq!(tally, longest::<Saturates>(entries, task, window, total as u64, each as u64));
                     at += 1;
                 });
                 let entries = clusters.entries_of(resource);
-                let askers = entries.iter().map(|entry| clusters.asker(entry.task, entry.cluster, each));
-                let steps = entries.iter().map(|entry| clusters.step(entry, entry.cluster));
-                crowd.longest_of_each(steps, askers, |task, tally| {
-                    let (window, own) = (clusters.window(task as usize), clusters.rows[task as usize].cluster);
+                let askers = entries.iter().map(|entry| {
+                    let key = entry.cluster as i16;
+                    clusters.asker(entry.task, Turns { key, each, total: each })
+                });
+                let steps = entries.iter().map(|entry| clusters.turn(entry, entry.cluster));
+                crowd.delays(steps, askers, |place, tally| {
+                    let task = entries[place].task as usize;
+                    let (window, own) = (clusters.window(task), clusters.rows[task].cluster);
                     let cluster = |entry: &Entry| entry.cluster;
                     assert_eq!(tally, longest_of_each::<Saturates>(entries, cluster, window, own, each as u64));
                     at += 1;

@@ -13,7 +13,7 @@
 //! Readers and writers: [`task_fair`] (order of requests; readers that are neighbours read together) and [`phase_fair`] (read and write phases
 //! alternate; Brandenburg, Anderson, Spin-based reader-writer synchronization for multiprocessor real-time systems, Real-Time Systems 46(1), 2010).
 
-use super::lanes::Crowd;
+use super::lanes::{Crowd, Fair, Turns};
 use super::tables::{
     Arithmetic, Entry, Fits, Group, Grouping, Saturates, Tables, Tally, Window, longest, longest_of_each,
 };
@@ -38,7 +38,7 @@ pub struct Fifo {
     spans: Vec<Tally>,
     /// Those where each cluster has one processor.
     spans_of_each: Option<Vec<Tally>>,
-    crowd: Crowd,
+    crowd: Crowd<Fair>,
     /// Where resources of one processor are not locked by spinning: what each task can wait for them when it arrives.
     ceilings: Option<Vec<u64>>,
 }
@@ -84,9 +84,14 @@ impl Fifo {
         for resource in 0..tables.resource_count() as u32 {
             let entries = tables.entries_of(resource);
             if tables.is_small() {
-                let askers = entries.iter().map(|entry| tables.asker(entry.task, entry.cluster, entry.count as i16));
-                let steps = entries.iter().map(|entry| tables.step(entry, entry.cluster));
-                self.crowd.longest_of_each(steps, askers, |task, tally| self.remote[task as usize].add(tally));
+                let askers = entries.iter().map(|entry| {
+                    let (key, issued) = (entry.cluster as i16, entry.count as i16);
+                    tables.asker(entry.task, Turns { key, each: issued, total: issued })
+                });
+                let steps = entries.iter().map(|entry| tables.turn(entry, entry.cluster));
+                self.crowd.delays(steps, askers, |place, tally| {
+                    self.remote[entries[place].task as usize].add(tally);
+                });
             } else {
                 for entry in entries {
                     let (task, issued) = (entry.task as usize, u64::from(entry.count));

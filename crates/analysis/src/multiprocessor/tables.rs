@@ -1,6 +1,6 @@
 //! What all bounds read: tasks by processor, requests by resource, made once for a set of tasks.
 
-use super::lanes::{Asker, ISSUED_MAX, SMALL, Short, Step};
+use super::lanes::{Asker, ISSUED_MAX, JOBS_MAX, SMALL, Short, Step, Turn};
 use crate::divisor::{Divisor, SHORT};
 use crate::{Demand, Failure, Sharer};
 use std::hint::select_unpredictable;
@@ -214,6 +214,8 @@ pub(crate) struct Tables {
     fits: bool,
     /// See [`Tables::is_small`].
     is_small: bool,
+    /// The most jobs of one task in an interval as long as any response time.
+    jobs_most: u64,
 }
 
 const NOWHERE: u32 = u32::MAX;
@@ -335,6 +337,7 @@ impl Tables {
             issued_most,
             fits: false,
             is_small: false,
+            jobs_most: 0,
         };
         tables.look();
         Ok(tables)
@@ -342,23 +345,23 @@ impl Tables {
 
     /// Sees whether sums of what all requests take, in an interval as long as any response time, can be added up without looking.
     fn look(&mut self) {
-        let longest = self.responses.iter().copied().max().unwrap_or(0);
-        let shortest = self.arrivals.iter().map(|arrivals| arrivals.period.get()).min().unwrap_or(1);
-        let jobs = 2 * longest / shortest + 2;
+        let longest = self.responses.iter().copied().fold(0, u64::max);
+        let (shortest_period, longest_period) = (self.arrivals.iter().map(|arrivals| arrivals.period.get()))
+            .fold((u64::MAX, 1), |(shortest, longest), period| (shortest.min(period), longest.max(period)));
+        // What is divided by a period is below it.
+        let dividend = 2 * longest + longest_period;
+        let jobs = 2 * longest / shortest_period + 2;
         // A bound counts no request more often than this, nor one for each of its own.
         const TIMES: u64 = 16;
-        let most = |sum: u64| jobs.checked_mul(sum).is_some_and(|product| product < i64::MAX as u64 / TIMES);
-        let short = |arrivals: &Arrivals| arrivals.period.is_short() && longest + arrivals.carry < SHORT;
         let product = |sum: u64| jobs.checked_mul(sum);
-        let small = |arrivals: &Arrivals| {
-            let period = arrivals.period.get();
-            period < SMALL && longest + arrivals.carry < SMALL.min(period << 15)
-        };
+        let most = |sum: u64| product(sum).is_some_and(|product| product < i64::MAX as u64 / TIMES);
+        self.jobs_most = jobs;
         self.is_small = product(self.demand.length).is_some_and(|length| length <= u64::from(u32::MAX))
-            && self.arrivals.iter().all(small)
+            && dividend < SMALL
+            && jobs < 1 << 15
             && self.issued_most <= ISSUED_MAX
             && self.issued_most * (self.rows.len() as u64) < 1 << 14;
-        self.fits = most(self.demand.length) && most(self.demand.requests) && self.arrivals.iter().all(short);
+        self.fits = most(self.demand.length) && most(self.demand.requests) && shortest_period > 1 && dividend < SHORT;
     }
 
     /// See [`Fits`].
@@ -370,6 +373,11 @@ impl Tables {
     /// task at most as many requests as one job issues, below 2^14; times, and what one job issues, as [`lanes`](super::lanes) has them.
     pub(crate) fn is_small(&self) -> bool {
         self.is_small
+    }
+
+    /// Whether all is small, and all jobs of tasks that issue so many `requests` in sum can be counted too.
+    pub(crate) fn counts_all(&self, requests: u64) -> bool {
+        self.is_small && self.jobs_most <= JOBS_MAX as u64 && self.jobs_most.saturating_mul(requests) <= i16::MAX as u64
     }
 
     /// Puts other response times in the place of those the tasks came with.
@@ -451,25 +459,39 @@ impl Tables {
         self.resource_places.get(usize::from(id)).copied().filter(|place| *place != NOWHERE)
     }
 
+    /// The resources that are asked for, and the caller's number of each.
+    pub(crate) fn resource_ids(&self) -> impl Iterator<Item = (u32, u16)> {
+        (self.resource_places.iter().zip(0..)).filter(|(place, _)| **place != NOWHERE).map(|(place, id)| (*place, id))
+    }
+
+    /// The tasks of the caller's cluster, the most urgent first.
+    pub(crate) fn cluster_of(&self, id: u16) -> &[u32] {
+        self.cluster_ids.binary_search(&id).map_or(&[], |cluster| self.cluster(cluster))
+    }
+
     /// While `task` is pending.
     #[inline]
     pub(crate) fn window(&self, task: usize) -> Window<'_> {
         Window { arrivals: &self.arrivals, t: self.responses[task] }
     }
 
-    /// A task that issues so many requests, not delayed by those of `key`, where all is small.
+    /// `task` as one that asks, where all is small.
     #[inline]
-    pub(crate) fn asker(&self, task: u32, key: u32, issued: i16) -> Asker {
-        let time = self.responses[task as usize] as u32;
-        Asker { task, time, key: key as i16, each: issued, total: issued }
+    pub(crate) fn asker<R>(&self, task: u32, rule: R) -> Asker<R> {
+        Asker { time: self.responses[task as usize] as u32, rule }
     }
 
-    /// `entry` as a request that delays others, where all is small.
+    /// A task's requests as such that delay others, where all is small.
     #[inline]
-    pub(crate) fn step(&self, entry: &Entry, key: u32) -> Step {
-        let arrivals = Short::new(self.arrivals[entry.task as usize]);
-        let (length, count) = (entry.length as u32, entry.count as i16);
-        Step { arrivals, length, count, key: key as i16, leads: entry.leads }
+    pub(crate) fn step<R>(&self, task: u32, length: u64, count: u32, rule: R) -> Step<R> {
+        let arrivals = Short::new(self.arrivals[task as usize]);
+        Step { arrivals, length: length as u32, count: count as i16, rule }
+    }
+
+    /// Those of `entry`, in the order of keys.
+    #[inline]
+    pub(crate) fn turn(&self, entry: &Entry, key: u32) -> Step<Turn> {
+        self.step(entry.task, entry.length, entry.count, Turn { key: key as i16, leads: entry.leads })
     }
 
     /// All tasks, the most urgent first.
