@@ -365,7 +365,7 @@ int lw_task_begin(void);
 // kernel's error. The job does not hold it then.
 int lw_task_lock(uint32_t resource);
 
-// Gives a resource back. Those taken later go first.
+// Gives a resource back. Sections are nested: what was taken last goes first. Nothing looks at that.
 //
 // EPERM: the thread is no task, or its job does not hold the resource. Otherwise the kernel's error: it is given back all the same.
 int lw_task_unlock(uint32_t resource);
@@ -380,8 +380,8 @@ int lw_task_end(void);
 // EPERM: the thread is no task.
 int lw_task_leave(void);
 
-// Says in words, what was wrong and what to do, why the calling thread's last `lw_taskset_…` or `lw_task_…` that failed did: UTF-8 and a 0 behind it into the
-// `capacity` bytes at `text`. Faults of a file have a line each, with its path, line and column. There are no words (an empty text) where nothing failed since `lw_task_begin`.
+// Says why the calling thread's last `lw_taskset_…` or `lw_task_…` that failed did, and what to do: UTF-8 and a 0 behind it, into the `capacity` bytes at `text`. Faults of a file
+// have a line each, with its path, line and column. The text is empty where nothing has failed since `lw_task_join` and `lw_task_begin`, which forget what did.
 //
 // ERANGE: there is not room for all; the rest is cut. EINVAL: no room at all. Neither changes what is said.
 int lw_task_error(char *text,

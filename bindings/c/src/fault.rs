@@ -3,9 +3,8 @@
 use crate::argument;
 use crate::errno::of_sys;
 use libc::{c_char, c_int, size_t};
-use lockwright::LockError;
-use lockwright::RunError;
 use lockwright::tasks::TaskError;
+use lockwright::{LockError, RunError};
 use lockwright_protocol::Refusal;
 use std::cell::RefCell;
 use std::fmt::{self, Write};
@@ -117,8 +116,8 @@ impl Write for Buffer<'_> {
     }
 }
 
-/// Says in words, what was wrong and what to do, why the calling thread's last `lw_taskset_…` or `lw_task_…` that failed did: UTF-8 and a 0 behind it into the
-/// `capacity` bytes at `text`. Faults of a file have a line each, with its path, line and column. There are no words (an empty text) where nothing failed since `lw_task_begin`.
+/// Says why the calling thread's last `lw_taskset_…` or `lw_task_…` that failed did, and what to do: UTF-8 and a 0 behind it, into the `capacity` bytes at `text`. Faults of a file
+/// have a line each, with its path, line and column. The text is empty where nothing has failed since `lw_task_join` and `lw_task_begin`, which forget what did.
 ///
 /// ERANGE: there is not room for all; the rest is cut. EINVAL: no room at all. Neither changes what is said.
 #[unsafe(no_mangle)]

@@ -6,16 +6,27 @@ use libc::c_int;
 use lockwright::tasks::{Member, TaskError};
 use lockwright_model::{ResourceId, TaskId};
 use std::cell::{Cell, RefCell};
+use std::mem::ManuallyDrop;
 
 /// The thread's membership; it ends with the thread.
-struct Joined(Option<Box<Member>>);
+struct Joined(Option<ManuallyDrop<Box<Member>>>);
+
+impl Joined {
+    /// Nobody's, if there is none or it is a copy of another thread's, in a child process.
+    fn member(&self) -> Option<&Member> {
+        self.0.as_deref().map(|member| &**member).filter(|member| member.is_here())
+    }
+
+    fn end(&mut self) -> Result<(), Fault> {
+        self.member().ok_or(NOBODY)?;
+        self.0.take().map(ManuallyDrop::into_inner).map(drop).ok_or(NOBODY)
+    }
+}
 
 impl Drop for Joined {
     fn drop(&mut self) {
-        // In a child process it is a copy of another thread's: that goes on.
-        if let Some(member) = self.0.take_if(|member| !member.is_here()) {
-            std::mem::forget(member);
-        }
+        // A copy stays where it is: what it was made of goes on in the other process.
+        let _ = self.end();
     }
 }
 
@@ -29,20 +40,18 @@ thread_local! {
 const NOBODY: Fault = Fault::Plain(libc::EPERM, "this thread is no task: lw_task_join makes it one");
 
 /// Lets `body` at the membership, if it is at hand: not in a signal handler that came in the middle, nor at the end of the thread.
-fn with_joined<T>(body: impl FnOnce(&mut Option<Box<Member>>) -> Result<T, Fault>) -> Result<T, Fault> {
-    let busy = || Fault::Plain(libc::EBUSY, "another call of the thread is in the middle: no signal handler may call this");
-    let done = JOINED.try_with(|joined| body(&mut joined.try_borrow_mut().map_err(|_| busy())?.0));
+fn with_joined(body: impl FnOnce(&mut Joined) -> Result<(), Fault>) -> Result<(), Fault> {
+    if !HAS_JOINED.get() {
+        return Err(NOBODY);
+    }
+    let busy =
+        || Fault::Plain(libc::EBUSY, "another call of the thread is in the middle: no signal handler may call this");
+    let done = JOINED.try_with(|joined| body(&mut *joined.try_borrow_mut().map_err(|_| busy())?));
     done.unwrap_or(Err(NOBODY))
 }
 
 fn with_member(body: impl FnOnce(&Member) -> Result<(), TaskError>) -> Result<(), Fault> {
-    if !HAS_JOINED.get() {
-        return Err(NOBODY);
-    }
-    with_joined(|joined| match joined {
-        Some(member) if member.is_here() => Ok(body(member)?),
-        _ => Err(NOBODY),
-    })
+    with_joined(|joined| Ok(body(joined.member().ok_or(NOBODY)?)?))
 }
 
 /// No task or resource has the number where it does not fit: `MAX` is none.
@@ -65,7 +74,7 @@ pub unsafe extern "C" fn lw_task_join(set: *const lw_taskset_t, task: u32) -> c_
         // What is kept of faults is there before the first job: the C library allocates where a thread-local is used at first that ends with its thread.
         fault::forget();
         with_joined(|joined| {
-            *joined = Some(member);
+            joined.0 = Some(ManuallyDrop::new(member));
             Ok(())
         })
     })
@@ -93,7 +102,7 @@ pub unsafe extern "C" fn lw_task_lock(resource: u32) -> c_int {
     told(|| with_member(|member| member.lock(ResourceId(id(resource))).map(drop)))
 }
 
-/// Gives a resource back. Those taken later go first.
+/// Gives a resource back. Sections are nested: what was taken last goes first. Nothing looks at that.
 ///
 /// EPERM: the thread is no task, or its job does not hold the resource. Otherwise the kernel's error: it is given back all the same.
 #[unsafe(no_mangle)]
@@ -114,10 +123,5 @@ pub unsafe extern "C" fn lw_task_end() -> c_int {
 /// EPERM: the thread is no task.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn lw_task_leave() -> c_int {
-    told(|| {
-        with_member(|_| Ok(()))?;
-        let member = with_joined(|joined| Ok(joined.take()))?;
-        drop(member);
-        Ok(())
-    })
+    told(|| with_joined(Joined::end))
 }

@@ -39,7 +39,8 @@ struct Draft {
     tasks: usize,
 }
 
-const NO_SET: Fault = Fault::Plain(libc::EINVAL, "the pointer is not to a task set: lw_taskset_init or lw_taskset_read makes one");
+const NO_SET: Fault =
+    Fault::Plain(libc::EINVAL, "the pointer is not to a task set: lw_taskset_init or lw_taskset_read makes one");
 const NO_PLACE: Fault = Fault::Plain(libc::EINVAL, "there is no place for the result: give the address of a variable");
 const BUILT: Fault = Fault::Plain(libc::EBUSY, "the task set is built, and changes no more; make another");
 
@@ -155,12 +156,30 @@ pub unsafe extern "C" fn lw_taskset_read(
         let path = Path::new(OsStr::from_bytes(unsafe { CStr::from_ptr(path) }.to_bytes()));
         // SAFETY: as above.
         let named = if protocol.is_null() { None } else { Some(protocol_named(unsafe { text(protocol) }?)?) };
-        let read = read(path, named)?;
+        let read = uncancelled(|| read(path, named))?;
         let building = Draft { builder: TaskSet::builder(Protocol::None), resources: 0, tasks: 0 };
         // SAFETY: looked at just now; the header's head asks for the rest.
         unsafe { make(set, Kept { building: Mutex::new(building), set: OnceLock::from(read) }) };
         Ok(())
     })
+}
+
+/// To open and to read a file are points of cancellation of the C library.
+fn uncancelled<T>(body: impl FnOnce() -> T) -> T {
+    unsafe extern "C" {
+        fn pthread_setcancelstate(state: c_int, before: *mut c_int) -> c_int;
+    }
+    const DISABLE: c_int = 1;
+    let mut before = 0;
+    // SAFETY: `before` is valid for writing.
+    let is_changed = unsafe { pthread_setcancelstate(DISABLE, &raw mut before) } == 0;
+    let done = body();
+    if is_changed {
+        let mut ours = 0;
+        // SAFETY: as above.
+        unsafe { pthread_setcancelstate(before, &raw mut ours) };
+    }
+    done
 }
 
 fn read(path: &Path, protocol: Option<Protocol>) -> Result<TaskSet, Fault> {
@@ -277,7 +296,9 @@ pub unsafe extern "C" fn lw_taskset_task(
         let id = draft(kept, |draft| {
             let id = |&number: &u32| {
                 let known = usize::try_from(number).ok().filter(|number| *number < draft.resources);
-                let none = || Fault::Told(libc::EINVAL, format!("there is no resource {number}; lw_taskset_resource makes them"));
+                let none = || {
+                    Fault::Told(libc::EINVAL, format!("there is no resource {number}; lw_taskset_resource makes them"))
+                };
                 known.map(ResourceId::new).ok_or_else(none)
             };
             let uses = numbers.iter().map(id).collect::<Result<Vec<_>, _>>()?;

@@ -1,5 +1,7 @@
 /* Task sets: what is none, what cannot be, and what is said of it. In C and in C++. */
+#ifndef _GNU_SOURCE
 #define _GNU_SOURCE
+#endif
 #include "lockwright.h"
 
 #include "check.h"
@@ -213,6 +215,23 @@ static void out_of_a_file(void) {
     refuse(&set);
 }
 
+static int is_read;
+
+static void *is_cancelled(void *unused) {
+    lw_taskset_t set;
+    CHECK(pthread_cancel(pthread_self()) == 0);
+    EXPECT(EINVAL, lw_taskset_read(&set, "/dev/null", NULL));
+    is_read = 1;
+    pthread_testcancel();
+    CHECK(0);
+    return unused;
+}
+
+static void not_a_point_of_cancellation(void) {
+    join(start(is_cancelled, NULL));
+    CHECK(is_read);
+}
+
 static void who_has_not_joined(void) {
     EXPECT(EPERM, lw_task_begin());
     EXPECT(EPERM, lw_task_lock(0));
@@ -231,6 +250,7 @@ int main(void) {
     built_one_by_one();
     what_cannot_be_built();
     out_of_a_file();
+    not_a_point_of_cancellation();
     who_has_not_joined();
     return 0;
 }
