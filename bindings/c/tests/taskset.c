@@ -168,6 +168,10 @@ static void put(const char *content) {
     "[[resource]]\nname = \"bus\"\n"                                                                                   \
     "[[task]]\nname = \"camera\"\nperiod = \"10 ms\"\nwcet = \"2 ms\"\nrequests = [{ resource = \"bus\", length = \"15 us\" }]\n"
 
+#define NESTING(name, cpu)                                                                                             \
+    "[[task]]\nname = \"" name "\"\ncpu = " cpu "\nperiod = \"10 ms\"\nbody = [{ lock = \"outer\" }, { run = \"1 us\" }, "     \
+    "{ lock = \"inner\" }, { run = \"1 us\" }, { unlock = \"inner\" }, { unlock = \"outer\" }]\n"
+
 static void out_of_a_file(void) {
     lw_taskset_t set;
     uint32_t number = 9;
@@ -203,6 +207,10 @@ static void out_of_a_file(void) {
     put("[platform]\nscheduler = \"g-edf\"\n" TASKS);
     EXPECT(ENOTSUP, lw_taskset_read(&set, path, NULL));
     said("g-edf", "p-fp");
+    put("[platform]\ncpus = 2\n[[resource]]\nname = \"outer\"\n[[resource]]\nname = \"inner\"\n" NESTING("a", "0")
+            NESTING("b", "1"));
+    EXPECT(ENOTSUP, lw_taskset_read(&set, path, "dpcp"));
+    said("no nested requests", "while it holds");
     put("name = \"\xff\"\n");
     EXPECT(EINVAL, lw_taskset_read(&set, path, NULL));
     said(":1:9: ", "UTF-8");
