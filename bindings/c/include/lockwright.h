@@ -108,8 +108,8 @@ typedef struct lw_deadlock_link_t {
     uint32_t reserved;
 } lw_deadlock_link_t;
 
-// Tasks, and the resources they share, under a locking protocol: 32 bytes, aligned to 8. Make it by `lw_taskset_init` or `lw_taskset_read`, and never move or copy it.
-// Its fields are nobody's business.
+// Tasks, and the resources they share, under a locking protocol: 32 bytes, aligned to 8. Make it by `lw_taskset_init` or `lw_taskset_read`, and never
+// move or copy it. Its fields are nobody's business.
 typedef struct lw_taskset_t {
     size_t lw_set;
     uint32_t lw_check;
@@ -286,20 +286,21 @@ int lw_section_lazy_sleep_until(const struct timespec *release);
 // Ends what `lw_section_lazy_open` began, and the section the thread is in. So does the end of the thread. EPERM: not open.
 int lw_section_lazy_close(void);
 
-// Makes a task set in `*set`, whatever was there, without tasks and resources yet: `lw_taskset_resource` and `lw_taskset_task` add them, `lw_taskset_build` is the end of that.
-// `protocol` is one of `none`, `pip`, `icpp`, `pcp`, `srp`, `mpcp`, `mpcp_vs`, `dpcp`, `dflp`, `fmlp_long`, `fmlp_plus`, `fmlp_short`, `msrp`, `mrsp`, `omlp`.
-// A resource of one CPU's tasks is under `icpp` where a protocol for several CPUs would rule it, but for `fmlp_short` and resources with a home elsewhere.
+// Makes a task set in `*set`, whatever was there, without tasks and resources yet: `lw_taskset_resource` and `lw_taskset_task` add them,
+// `lw_taskset_build` is the end of that. `protocol` is one of `none`, `pip`, `icpp`, `pcp`, `srp`, `mpcp`, `mpcp_vs`, `dpcp`, `dflp`, `fmlp_long`,
+// `fmlp_plus`, `fmlp_short`, `msrp`, `mrsp`, `omlp`. A resource of one CPU's tasks is under `icpp` where a protocol for several CPUs would rule it, but
+// for `fmlp_short` and resources with a home elsewhere.
 //
 // EINVAL: an argument is not one; there is no such protocol.
 int lw_taskset_init(struct lw_taskset_t *set,
                     const char *protocol);
 
-// Makes a task set in `*set`, whatever was there, out of a task-set file, the one that `lockwright check` bounds. `protocol` rules what names none in the file; NULL stands for the file's own.
-// CPUs count from 0 among those the calling thread may use. Nothing is to be built any more.
+// Makes a task set in `*set`, whatever was there, out of a task-set file, the one that `lockwright check` bounds. `protocol` rules what names none in
+// the file; NULL stands for the file's own. CPUs count from 0 among those the calling thread may use. Nothing is to be built any more.
 //
-// EINVAL: an argument is not one, there is no such protocol, or the file has faults (`lw_task_error` says which, where, and what would be right). ERANGE: the machine has
-// too few CPUs, or too few levels. ENOTSUP: tasks hold two resources at a time, and their protocol has no nested requests; or the file's scheduler is not `p-fp`. Otherwise
-// why the file cannot be read (ENOENT, say). `*set` is as it was then.
+// EINVAL: an argument is not one, there is no such protocol, or the file has faults (`lw_task_error` says which, where, and what would be right).
+// ERANGE: the machine has too few CPUs, or too few levels. ENOTSUP: tasks hold two resources at a time, and their protocol has no nested requests; or
+// the file's scheduler is not `p-fp`. Otherwise why the file cannot be read (ENOENT, say). `*set` is as it was then.
 int lw_taskset_read(struct lw_taskset_t *set,
                     const char *path,
                     const char *protocol);
@@ -309,17 +310,19 @@ int lw_taskset_read(struct lw_taskset_t *set,
 // EINVAL: it is not a task set.
 int lw_taskset_destroy(struct lw_taskset_t *set);
 
-// Adds a resource, by a name of its own; its number into `*resource`, which `lw_taskset_task` and `lw_task_lock` want. Under `dpcp` and `dflp` its sections execute on the CPU `home`;
-// -1 leaves that to the library.
+// Adds a resource, by a name of its own; its number into `*resource`, which `lw_taskset_task` and `lw_task_lock` want. Under `dpcp` and `dflp` its
+// sections execute on the CPU `home`; -1 leaves that to the library.
 //
-// EINVAL: an argument is not one. EBUSY: the set is built. ERANGE: there are 256 already. Nothing is added then. (That a name is taken, or a CPU does not exist, `lw_taskset_build` says.)
+// EINVAL: an argument is not one. EBUSY: the set is built. ERANGE: there are 256 already. Nothing is added then. (That a name is taken, or a CPU does
+// not exist, `lw_taskset_build` says.)
 int lw_taskset_resource(struct lw_taskset_t *set,
                         const char *name,
                         int home,
                         uint32_t *resource);
 
-// Adds a task, by a name of its own; its number into `*task`, which `lw_task_join` wants. Its CPU counts from 0 among those the thread that builds may use; a greater `priority`
-// (0 to 65535) is more urgent. `resources` are the `count` resources that it ever locks (NULL where that is 0): ceilings follow from them.
+// Adds a task, by a name of its own; its number into `*task`, which `lw_task_join` wants. Its CPU counts from 0 among those the thread that builds may
+// use; a greater `priority` (0 to 65535) is more urgent. `resources` are the `count` resources that it ever locks (NULL where that is 0): ceilings
+// follow from them.
 //
 // EINVAL: an argument is not one, or there is no such resource. EBUSY: the set is built. ERANGE: there are 1024 already. Nothing is added then.
 int lw_taskset_task(struct lw_taskset_t *set,
@@ -332,7 +335,8 @@ int lw_taskset_task(struct lw_taskset_t *set,
 
 // All has been said: from now on threads may join.
 //
-// EINVAL: it is not a task set, or its tasks and resources break a rule. EBUSY: it is built. ERANGE: the machine has too few CPUs, or too few levels. The set is as it was then.
+// EINVAL: it is not a task set, or its tasks and resources break a rule. EBUSY: it is built. ERANGE: the machine has too few CPUs, or too few levels.
+// The set is as it was then.
 int lw_taskset_build(struct lw_taskset_t *set);
 
 // The number of the task of that name, into `*task`.
@@ -345,11 +349,11 @@ int lw_taskset_find_task(const struct lw_taskset_t *set, const char *name, uint3
 // ENOENT: there is none. EINVAL: an argument is not one, or the set is not built.
 int lw_taskset_find_resource(const struct lw_taskset_t *set, const char *name, uint32_t *resource);
 
-// The calling thread becomes a task of the set: under SCHED_FIFO, on the task's CPU, until `lw_task_leave` or its end. One thread a task, and one task a thread. Nothing else
-// changes the thread's policy, priority or CPUs meanwhile.
+// The calling thread becomes a task of the set: under SCHED_FIFO, on the task's CPU, until `lw_task_leave` or its end. One thread a task, and one task a
+// thread. Nothing else changes the thread's policy, priority or CPUs meanwhile.
 //
-// EINVAL: it is not a task set that is built, or has no such task. EBUSY: another thread is that task, or this thread is one already. EPERM: no permission for SCHED_FIFO
-// (CAP_SYS_NICE, or an rtprio limit of 99). Otherwise the kernel's error.
+// EINVAL: it is not a task set that is built, or has no such task. EBUSY: another thread is that task, or this thread is one already. EPERM: no
+// permission for SCHED_FIFO (CAP_SYS_NICE, or an rtprio limit of 99). Otherwise the kernel's error.
 int lw_task_join(const struct lw_taskset_t *set,
                  uint32_t task);
 
@@ -360,9 +364,9 @@ int lw_task_begin(void);
 
 // Takes a resource, under the protocol of the set; waits until it can. From `lw_task_begin` on until `lw_task_end` nothing allocates memory.
 //
-// EPERM: the thread is no task, or no job has begun. EACCES: the task was not said to use the resource. EDEADLK: the job holds it, or would wait for itself. ENOTSUP: the job holds another
-// one, and the protocol has no nested requests. EAGAIN: it holds 8 already. ESRCH: its owner has ended. EINVAL: the task is more urgent than a ceiling fixed by hand. Otherwise the
-// kernel's error. The job does not hold it then.
+// EPERM: the thread is no task, or no job has begun. EACCES: the task was not said to use the resource. EDEADLK: the job holds it, or would wait for
+// itself. ENOTSUP: the job holds another one, and the protocol has no nested requests. EAGAIN: it holds 8 already. ESRCH: its owner has ended. EINVAL:
+// the task is more urgent than a ceiling fixed by hand. Otherwise the kernel's error. The job does not hold it then.
 int lw_task_lock(uint32_t resource);
 
 // Gives a resource back. Sections are nested: what was taken last goes first. Nothing looks at that.
@@ -380,8 +384,9 @@ int lw_task_end(void);
 // EPERM: the thread is no task.
 int lw_task_leave(void);
 
-// Says why the calling thread's last `lw_taskset_…` or `lw_task_…` that failed did, and what to do: UTF-8 and a 0 behind it, into the `capacity` bytes at `text`. Faults of a file
-// have a line each, with its path, line and column. The text is empty where nothing has failed since `lw_task_join` and `lw_task_begin`, which forget what did.
+// Says why the calling thread's last `lw_taskset_…` or `lw_task_…` that failed did, and what to do: UTF-8 and a 0 behind it, into the `capacity` bytes
+// at `text`. Faults of a file have a line each, with its path, line and column. The text is empty where nothing has failed since `lw_task_join` and
+// `lw_task_begin`, which forget what did.
 //
 // ERANGE: there is not room for all; the rest is cut. EINVAL: no room at all. Neither changes what is said.
 int lw_task_error(char *text,

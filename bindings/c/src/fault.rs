@@ -116,8 +116,9 @@ impl Write for Buffer<'_> {
     }
 }
 
-/// Says why the calling thread's last `lw_taskset_…` or `lw_task_…` that failed did, and what to do: UTF-8 and a 0 behind it, into the `capacity` bytes at `text`. Faults of a file
-/// have a line each, with its path, line and column. The text is empty where nothing has failed since `lw_task_join` and `lw_task_begin`, which forget what did.
+/// Says why the calling thread's last `lw_taskset_…` or `lw_task_…` that failed did, and what to do: UTF-8 and a 0 behind it, into the `capacity` bytes
+/// at `text`. Faults of a file have a line each, with its path, line and column. The text is empty where nothing has failed since `lw_task_join` and
+/// `lw_task_begin`, which forget what did.
 ///
 /// ERANGE: there is not room for all; the rest is cut. EINVAL: no room at all. Neither changes what is said.
 #[unsafe(no_mangle)]

@@ -59,11 +59,11 @@ fn id(number: u32) -> u16 {
     u16::try_from(number).unwrap_or(u16::MAX)
 }
 
-/// The calling thread becomes a task of the set: under SCHED_FIFO, on the task's CPU, until `lw_task_leave` or its end. One thread a task, and one task a thread. Nothing else
-/// changes the thread's policy, priority or CPUs meanwhile.
+/// The calling thread becomes a task of the set: under SCHED_FIFO, on the task's CPU, until `lw_task_leave` or its end. One thread a task, and one task a
+/// thread. Nothing else changes the thread's policy, priority or CPUs meanwhile.
 ///
-/// EINVAL: it is not a task set that is built, or has no such task. EBUSY: another thread is that task, or this thread is one already. EPERM: no permission for SCHED_FIFO
-/// (CAP_SYS_NICE, or an rtprio limit of 99). Otherwise the kernel's error.
+/// EINVAL: it is not a task set that is built, or has no such task. EBUSY: another thread is that task, or this thread is one already. EPERM: no
+/// permission for SCHED_FIFO (CAP_SYS_NICE, or an rtprio limit of 99). Otherwise the kernel's error.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn lw_task_join(set: *const lw_taskset_t, task: u32) -> c_int {
     told(|| {
@@ -94,9 +94,9 @@ pub unsafe extern "C" fn lw_task_begin() -> c_int {
 
 /// Takes a resource, under the protocol of the set; waits until it can. From `lw_task_begin` on until `lw_task_end` nothing allocates memory.
 ///
-/// EPERM: the thread is no task, or no job has begun. EACCES: the task was not said to use the resource. EDEADLK: the job holds it, or would wait for itself. ENOTSUP: the job holds another
-/// one, and the protocol has no nested requests. EAGAIN: it holds 8 already. ESRCH: its owner has ended. EINVAL: the task is more urgent than a ceiling fixed by hand. Otherwise the
-/// kernel's error. The job does not hold it then.
+/// EPERM: the thread is no task, or no job has begun. EACCES: the task was not said to use the resource. EDEADLK: the job holds it, or would wait for
+/// itself. ENOTSUP: the job holds another one, and the protocol has no nested requests. EAGAIN: it holds 8 already. ESRCH: its owner has ended. EINVAL:
+/// the task is more urgent than a ceiling fixed by hand. Otherwise the kernel's error. The job does not hold it then.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn lw_task_lock(resource: u32) -> c_int {
     told(|| with_member(|member| member.lock(ResourceId(id(resource))).map(drop)))

@@ -16,8 +16,8 @@ use std::sync::{Mutex, OnceLock, PoisonError};
 /// Mixed into the check value of a task set.
 const TASKSET_CHECK: u32 = 0x4c57_7473;
 
-/// Tasks, and the resources they share, under a locking protocol: 32 bytes, aligned to 8. Make it by `lw_taskset_init` or `lw_taskset_read`, and never move or copy it.
-/// Its fields are nobody's business.
+/// Tasks, and the resources they share, under a locking protocol: 32 bytes, aligned to 8. Make it by `lw_taskset_init` or `lw_taskset_read`, and never
+/// move or copy it. Its fields are nobody's business.
 #[repr(C)]
 pub struct lw_taskset_t {
     lw_set: usize,
@@ -117,9 +117,10 @@ fn too_many(what: &str, most: usize) -> Fault {
     Fault::Told(libc::ERANGE, format!("too many {what}s; at most {most} are supported"))
 }
 
-/// Makes a task set in `*set`, whatever was there, without tasks and resources yet: `lw_taskset_resource` and `lw_taskset_task` add them, `lw_taskset_build` is the end of that.
-/// `protocol` is one of `none`, `pip`, `icpp`, `pcp`, `srp`, `mpcp`, `mpcp_vs`, `dpcp`, `dflp`, `fmlp_long`, `fmlp_plus`, `fmlp_short`, `msrp`, `mrsp`, `omlp`.
-/// A resource of one CPU's tasks is under `icpp` where a protocol for several CPUs would rule it, but for `fmlp_short` and resources with a home elsewhere.
+/// Makes a task set in `*set`, whatever was there, without tasks and resources yet: `lw_taskset_resource` and `lw_taskset_task` add them,
+/// `lw_taskset_build` is the end of that. `protocol` is one of `none`, `pip`, `icpp`, `pcp`, `srp`, `mpcp`, `mpcp_vs`, `dpcp`, `dflp`, `fmlp_long`,
+/// `fmlp_plus`, `fmlp_short`, `msrp`, `mrsp`, `omlp`. A resource of one CPU's tasks is under `icpp` where a protocol for several CPUs would rule it, but
+/// for `fmlp_short` and resources with a home elsewhere.
 ///
 /// EINVAL: an argument is not one; there is no such protocol.
 #[unsafe(no_mangle)]
@@ -135,12 +136,12 @@ pub unsafe extern "C" fn lw_taskset_init(set: *mut lw_taskset_t, protocol: *cons
     })
 }
 
-/// Makes a task set in `*set`, whatever was there, out of a task-set file, the one that `lockwright check` bounds. `protocol` rules what names none in the file; NULL stands for the file's own.
-/// CPUs count from 0 among those the calling thread may use. Nothing is to be built any more.
+/// Makes a task set in `*set`, whatever was there, out of a task-set file, the one that `lockwright check` bounds. `protocol` rules what names none in
+/// the file; NULL stands for the file's own. CPUs count from 0 among those the calling thread may use. Nothing is to be built any more.
 ///
-/// EINVAL: an argument is not one, there is no such protocol, or the file has faults (`lw_task_error` says which, where, and what would be right). ERANGE: the machine has
-/// too few CPUs, or too few levels. ENOTSUP: tasks hold two resources at a time, and their protocol has no nested requests; or the file's scheduler is not `p-fp`. Otherwise
-/// why the file cannot be read (ENOENT, say). `*set` is as it was then.
+/// EINVAL: an argument is not one, there is no such protocol, or the file has faults (`lw_task_error` says which, where, and what would be right).
+/// ERANGE: the machine has too few CPUs, or too few levels. ENOTSUP: tasks hold two resources at a time, and their protocol has no nested requests; or
+/// the file's scheduler is not `p-fp`. Otherwise why the file cannot be read (ENOENT, say). `*set` is as it was then.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn lw_taskset_read(
     set: *mut lw_taskset_t,
@@ -236,10 +237,11 @@ fn draft<T>(kept: &Kept, body: impl FnOnce(&mut Draft) -> Result<T, Fault>) -> R
     if kept.set.get().is_some() { Err(BUILT) } else { body(&mut draft) }
 }
 
-/// Adds a resource, by a name of its own; its number into `*resource`, which `lw_taskset_task` and `lw_task_lock` want. Under `dpcp` and `dflp` its sections execute on the CPU `home`;
-/// -1 leaves that to the library.
+/// Adds a resource, by a name of its own; its number into `*resource`, which `lw_taskset_task` and `lw_task_lock` want. Under `dpcp` and `dflp` its
+/// sections execute on the CPU `home`; -1 leaves that to the library.
 ///
-/// EINVAL: an argument is not one. EBUSY: the set is built. ERANGE: there are 256 already. Nothing is added then. (That a name is taken, or a CPU does not exist, `lw_taskset_build` says.)
+/// EINVAL: an argument is not one. EBUSY: the set is built. ERANGE: there are 256 already. Nothing is added then. (That a name is taken, or a CPU does
+/// not exist, `lw_taskset_build` says.)
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn lw_taskset_resource(
     set: *mut lw_taskset_t,
@@ -268,8 +270,9 @@ pub unsafe extern "C" fn lw_taskset_resource(
     })
 }
 
-/// Adds a task, by a name of its own; its number into `*task`, which `lw_task_join` wants. Its CPU counts from 0 among those the thread that builds may use; a greater `priority`
-/// (0 to 65535) is more urgent. `resources` are the `count` resources that it ever locks (NULL where that is 0): ceilings follow from them.
+/// Adds a task, by a name of its own; its number into `*task`, which `lw_task_join` wants. Its CPU counts from 0 among those the thread that builds may
+/// use; a greater `priority` (0 to 65535) is more urgent. `resources` are the `count` resources that it ever locks (NULL where that is 0): ceilings
+/// follow from them.
 ///
 /// EINVAL: an argument is not one, or there is no such resource. EBUSY: the set is built. ERANGE: there are 1024 already. Nothing is added then.
 #[unsafe(no_mangle)]
@@ -316,7 +319,8 @@ pub unsafe extern "C" fn lw_taskset_task(
 
 /// All has been said: from now on threads may join.
 ///
-/// EINVAL: it is not a task set, or its tasks and resources break a rule. EBUSY: it is built. ERANGE: the machine has too few CPUs, or too few levels. The set is as it was then.
+/// EINVAL: it is not a task set, or its tasks and resources break a rule. EBUSY: it is built. ERANGE: the machine has too few CPUs, or too few levels.
+/// The set is as it was then.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn lw_taskset_build(set: *mut lw_taskset_t) -> c_int {
     told(|| {
