@@ -6,6 +6,9 @@
 //! | `cond` | `lw_cond_*` |
 //! | `deadlock` | the last deadlock of each thread |
 //! | `section` | `lw_section_*` |
+//! | `taskset` | `lw_taskset_*`: tasks and resources |
+//! | `task` | `lw_task_*`: the calling thread as one of the tasks |
+//! | `fault` | what went wrong with task sets, as a number and in words |
 //! | `argument` | whether what C gave is what it should be |
 //! | `errno` | errors as numbers |
 //!
@@ -19,8 +22,11 @@ mod argument;
 mod cond;
 mod deadlock;
 mod errno;
+mod fault;
 mod mutex;
 mod section;
+mod task;
+mod taskset;
 
 #[cfg(not(all(target_os = "linux", target_pointer_width = "64")))]
 compile_error!("the layout of lw_mutex_t is that of 64 bits Linux, whose kernel walks lists through it");

@@ -142,9 +142,9 @@ fn programs() -> Vec<PathBuf> {
     [files("tests", "c"), files("tests", "cpp")].concat()
 }
 
-/// Runs a test, with the machine to itself where it needs real-time priorities. `None` where the machine does not allow it.
+/// Runs a test or an example, with the machine to itself where it needs real-time priorities. `None` where the machine does not allow it.
 fn perform(file: &Path, linking: Linking, options: &[&str]) -> Option<Output> {
-    let is_realtime = file.file_stem().is_some_and(|name| name == "realtime");
+    let is_realtime = file.file_stem().is_some_and(|name| name == "realtime" || name == "tasks");
     let _machine = if is_realtime { Some(machine::require_realtime()?) } else { None };
     let output = run(&mut Command::new(compile(file, linking, options)));
     assert!(output.status.code() != Some(SKIPPED), "the machine allowed it: {}", said(&output));
@@ -212,8 +212,9 @@ fn the_examples_do_what_they_say() {
         return;
     }
     for file in [files("examples", "c"), files("examples", "cpp")].concat() {
-        let output = run(&mut Command::new(compile(&file, Linking::Shared, &[])));
-        assert!(output.status.success(), "{}: {}", file.display(), said(&output));
+        if let Some(output) = perform(&file, Linking::Shared, &[]) {
+            assert!(output.status.success(), "{}: {}", file.display(), said(&output));
+        }
     }
 }
 
@@ -230,7 +231,7 @@ fn the_headers_compile_alone() {
         let file = library().join(format!("alone-{header}.{extension}"));
         let text = format!(
             "#include \"{header}\"\n#include \"{header}\"\nlw_mutex_t m[] = {{LW_MUTEX_INITIALIZER, \
-             LW_MUTEX_PROTECT_INITIALIZER(7)}};\nlw_cond_t c = LW_COND_INITIALIZER;\n"
+             LW_MUTEX_PROTECT_INITIALIZER(7)}};\nlw_cond_t c = LW_COND_INITIALIZER;\nlw_taskset_t t;\n"
         );
         std::fs::write(&file, text).expect("can be written");
         for language in languages {

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 /// In the header's order.
-const SOURCES: [&str; 4] = ["mutex.rs", "cond.rs", "deadlock.rs", "section.rs"];
+const SOURCES: [&str; 7] = ["mutex.rs", "cond.rs", "deadlock.rs", "section.rs", "taskset.rs", "task.rs", "fault.rs"];
 
 fn here() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))

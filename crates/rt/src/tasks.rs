@@ -47,6 +47,7 @@ use crate::sys::sched::{self, ME, Scheduling};
 use lockwright_model::{
     CpuId, Duration, Invalid, MAX_NESTING, Priority, Protocol, Resource, ResourceId, Step, System, Task, TaskId,
 };
+use lockwright_protocol::Refusal;
 use std::cell::{Cell, RefCell};
 use std::fmt;
 use std::marker::PhantomData;
@@ -67,6 +68,8 @@ pub enum TaskError {
     Taken,
     /// A job of the task has begun already.
     Begun,
+    /// No job of the task has begun.
+    NotBegun,
     /// The task was not said to use the resource, or there is none such.
     NotAUser,
     /// A lock failed.
@@ -81,6 +84,7 @@ impl fmt::Display for TaskError {
             Self::NoTask => f.write_str("there is no such task"),
             Self::Taken => f.write_str("another thread is that task already, or this thread is another one"),
             Self::Begun => f.write_str("a job of the task has begun already; end it before"),
+            Self::NotBegun => f.write_str("no job of the task has begun; begin one before"),
             Self::NotAUser => {
                 f.write_str("the task was not said to use that resource; say so where the task set is made, for ceilings follow from it")
             }
@@ -122,6 +126,7 @@ pub struct TaskSet(Arc<Shared>);
 #[derive(Debug)]
 struct Shared {
     system: System,
+    protocol: Protocol,
     locks: Locks,
     /// By CPU of the system: its Linux number.
     cpus: Vec<usize>,
@@ -153,7 +158,7 @@ impl TaskSet {
         let levels = levels.map_err(|too_many| RunError::TooManyPriorities { needed: too_many.0 })?;
         let locks = Locks::new(system, protocol, levels, &cpus);
         let taken = system.tasks().iter().map(|_| AtomicBool::new(false)).collect();
-        Ok(Self(Arc::new(Shared { system: system.clone(), locks, cpus, taken })))
+        Ok(Self(Arc::new(Shared { system: system.clone(), protocol, locks, cpus, taken })))
     }
 
     /// Tasks and resources to be said one by one.
@@ -235,17 +240,8 @@ impl Member {
     /// # Bound
     /// Under `srp` one section of a less urgent task; under the others a decision.
     pub fn begin(&self) -> Result<Job<'_>, TaskError> {
-        if self.begun.get() {
-            return Err(TaskError::Begun);
-        }
-        self.shared.locks.arrive(self.task)?;
-        self.begun.set(true);
+        self.begin_job()?;
         Ok(Job { member: self })
-    }
-
-    fn give_back(&self, resource: ResourceId) -> Result<(), LockError> {
-        self.held.borrow_mut().retain(|&held| held != resource);
-        self.shared.locks.unlock(self.task, resource)
     }
 
     /// Sections that were forgotten end, the last one first; then the job.
@@ -260,6 +256,80 @@ impl Member {
             result = result.and(self.shared.locks.finish(self.task));
         }
         result
+    }
+
+    fn give_back(&self, resource: ResourceId) -> Result<(), LockError> {
+        self.held.borrow_mut().retain(|&held| held != resource);
+        self.shared.locks.unlock(self.task, resource)
+    }
+
+    /// What the protocols of one resource do not look at, or cannot: one of its own held twice, two at a time where there are no nested requests, too many.
+    fn admit(&self, resource: ResourceId) -> Result<(), Refusal> {
+        let held = self.held.borrow();
+        if held.contains(&resource) {
+            return Err(Refusal::AlreadyHeld);
+        }
+        let ruling = |resource| self.shared.system.protocol_of(resource, self.shared.protocol);
+        // As `System::refused_nesting` has it: each protocol knows of its own requests only.
+        if held.iter().any(|&outer| !ruling(outer).nests() && ruling(outer) == ruling(resource)) {
+            return Err(Refusal::Nested);
+        }
+        if held.len() == MAX_NESTING { Err(Refusal::TooDeep) } else { Ok(()) }
+    }
+}
+
+/// What [`Job`] and [`Section`] are made of, for languages without guards; their documentation has the rest.
+#[doc(hidden)]
+impl Member {
+    /// Whether the caller is the thread that joined. A child process has a copy of that thread's memory, but is another.
+    #[must_use]
+    pub fn is_here(&self) -> bool {
+        self.shared.locks.executor.seat(self.task).tid() == sched::gettid()
+    }
+
+    /// # Errors
+    /// As [`Member::begin`].
+    pub fn begin_job(&self) -> Result<(), TaskError> {
+        if self.begun.get() {
+            return Err(TaskError::Begun);
+        }
+        self.shared.locks.arrive(self.task)?;
+        self.begun.set(true);
+        Ok(())
+    }
+
+    /// # Errors
+    /// [`TaskError::NotBegun`]; as [`Job::end`].
+    pub fn end_job(&self) -> Result<(), TaskError> {
+        if self.begun.get() { Ok(self.end()?) } else { Err(TaskError::NotBegun) }
+    }
+
+    /// Says whether the resource was found taken.
+    ///
+    /// # Errors
+    /// [`TaskError::NotBegun`]; as [`Job::lock`].
+    pub fn lock(&self, resource: ResourceId) -> Result<bool, TaskError> {
+        if !self.begun.get() {
+            return Err(TaskError::NotBegun);
+        }
+        let system = &self.shared.system;
+        if resource.index() >= system.resources().len() || !system.users(resource).contains(&self.task) {
+            return Err(TaskError::NotAUser);
+        }
+        self.admit(resource).map_err(LockError::from)?;
+        let waited = self.shared.locks.lock(self.task, resource)?;
+        // It was made with room for MAX_NESTING.
+        self.held.borrow_mut().push(resource);
+        Ok(waited)
+    }
+
+    /// # Errors
+    /// [`TaskError::Lock`] where the job does not hold the resource; as [`Section::end`].
+    pub fn unlock(&self, resource: ResourceId) -> Result<(), TaskError> {
+        if !self.held.borrow().contains(&resource) {
+            return Err(LockError::from(Refusal::NotHeld).into());
+        }
+        Ok(self.give_back(resource)?)
     }
 }
 
@@ -292,14 +362,8 @@ impl Job<'_> {
     /// # Bound
     /// The protocol's; see its page in `docs/`.
     pub fn lock(&self, resource: ResourceId) -> Result<Section<'_>, TaskError> {
-        let member = self.member;
-        let system = &member.shared.system;
-        if resource.index() >= system.resources().len() || !system.users(resource).contains(&member.task) {
-            return Err(TaskError::NotAUser);
-        }
-        let waited = member.shared.locks.lock(member.task, resource)?;
-        member.held.borrow_mut().push(resource);
-        Ok(Section { member, resource, waited })
+        let waited = self.member.lock(resource)?;
+        Ok(Section { member: self.member, resource, waited })
     }
 
     /// As dropping it, and says whether it succeeded.
@@ -343,13 +407,13 @@ impl Section<'_> {
     pub fn end(self) -> Result<(), TaskError> {
         let (member, resource) = (self.member, self.resource);
         std::mem::forget(self);
-        Ok(member.give_back(resource)?)
+        member.unlock(resource)
     }
 }
 
 impl Drop for Section<'_> {
     fn drop(&mut self) {
-        let _ = self.member.give_back(self.resource);
+        let _ = self.member.unlock(self.resource);
     }
 }
 
@@ -477,6 +541,42 @@ mod tests {
         let after = (sched::scheduling(ME).expect("it has one"), sched::affinity().expect("a CPU set"));
         assert_eq!(before, after);
         assert!(set.join(TaskId(0)).is_ok(), "the task is free again");
+    }
+
+    /// Some of them are such that the lock alone would wait for ever.
+    #[test]
+    fn no_protocol_lets_a_job_take_what_it_holds_or_cannot_hold() {
+        let Some(_machine) = require_realtime() else { return };
+        let refused = |refusal| Some(TaskError::Lock(LockError::from(refusal)));
+        let cpus = sched::affinity().expect("a CPU set").len().min(2) as u16;
+        for protocol in Protocol::ALL {
+            let mut builder = TaskSet::builder(protocol);
+            let ids: Vec<_> = (0..=MAX_NESTING).map(|index| builder.resource(&format!("r{index}"))).collect();
+            let task = builder.task("a", 0, 10, &ids);
+            // On another CPU, if there is one: otherwise all are under `icpp` where the protocol is for several.
+            builder.task("b", cpus - 1, 20, &ids);
+            let set = builder.build().expect("a task set");
+            let nests = set.system().protocol_of(ids[0], protocol).nests();
+            let me = set.join(task).expect("permission was checked");
+            assert_eq!(me.lock(ids[0]).err(), Some(TaskError::NotBegun), "{protocol}");
+            assert_eq!(me.end_job().err(), Some(TaskError::NotBegun), "{protocol}");
+            let job = me.begin().expect("the first");
+            assert_eq!(me.unlock(ids[0]).err(), refused(Refusal::NotHeld), "{protocol}");
+            let first = job.lock(ids[0]).expect("a user");
+            assert_eq!(job.lock(ids[0]).err(), refused(Refusal::AlreadyHeld), "{protocol}");
+            if nests {
+                let sections: Vec<_> = ids[1..MAX_NESTING].iter().map(|&id| job.lock(id)).collect();
+                assert!(sections.iter().all(Result::is_ok), "{protocol}: {sections:?}");
+                assert_eq!(job.lock(ids[MAX_NESTING]).err(), refused(Refusal::TooDeep), "{protocol}");
+                // The last one first.
+                sections.into_iter().rev().for_each(drop);
+            } else {
+                assert_eq!(job.lock(ids[1]).err(), refused(Refusal::Nested), "{protocol}");
+            }
+            first.end().expect("it was held");
+            job.lock(ids[1]).expect("nothing is held").end().expect("it was held");
+            job.end().expect("it had begun");
+        }
     }
 
     #[test]

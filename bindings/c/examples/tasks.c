@@ -1,0 +1,96 @@
+/* Two threads as the tasks of a set under DPCP: what they do on the bus executes on the bus's CPU. Needs permission for SCHED_FIFO.
+ *
+ *     cc tasks.c $(pkg-config --cflags --libs lockwright) -pthread && ./a.out
+ */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <lockwright.h>
+#include <pthread.h>
+#include <sched.h>
+#include <stdio.h>
+#include <time.h>
+
+enum { JOBS = 100, NO_RIGHT = 77 };
+
+static lw_taskset_t set;
+static uint32_t bus;
+static long messages;
+
+struct thread {
+    uint32_t task;
+    long period_ns;
+    int error;
+};
+
+/* Says why the last call failed. */
+static int fail(int error) {
+    char text[1024];
+    lw_task_error(text, sizeof text);
+    fprintf(stderr, "%s\n", text);
+    return error;
+}
+
+static int job(void) {
+    int error = lw_task_begin();
+    if (error == 0) {
+        error = lw_task_lock(bus);
+        if (error == 0) {
+            messages++; /* On the bus. */
+            error = lw_task_unlock(bus);
+        }
+        lw_task_end();
+    }
+    return error;
+}
+
+static void *work(void *argument) {
+    struct thread *thread = argument;
+    thread->error = lw_task_join(&set, thread->task);
+    if (thread->error != 0) {
+        fail(thread->error);
+        return NULL;
+    }
+    struct timespec release;
+    clock_gettime(CLOCK_MONOTONIC, &release);
+    for (int i = 0; i < JOBS && thread->error == 0; i++) {
+        release.tv_nsec += thread->period_ns;
+        if (release.tv_nsec >= 1000000000) {
+            release.tv_nsec -= 1000000000;
+            release.tv_sec++;
+        }
+        clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &release, NULL);
+        thread->error = job();
+    }
+    if (thread->error != 0) {
+        fail(thread->error);
+    }
+    lw_task_leave();
+    return NULL;
+}
+
+int main(void) {
+    cpu_set_t cpus;
+    if (sched_getaffinity(0, sizeof cpus, &cpus) != 0) {
+        return 1;
+    }
+    int last = CPU_COUNT(&cpus) < 2 ? 0 : 1;
+    struct thread control = {.period_ns = 1000000}, logging = {.period_ns = 1500000};
+    if (lw_taskset_init(&set, "dpcp") != 0 || lw_taskset_resource(&set, "bus", last, &bus) != 0 ||
+        lw_taskset_task(&set, "control", 0, 20, &bus, 1, &control.task) != 0 ||
+        lw_taskset_task(&set, "logging", last, 10, &bus, 1, &logging.task) != 0 || lw_taskset_build(&set) != 0) {
+        return fail(1);
+    }
+    pthread_t threads[2];
+    if (pthread_create(&threads[0], NULL, work, &control) != 0 ||
+        pthread_create(&threads[1], NULL, work, &logging) != 0) {
+        return 1;
+    }
+    pthread_join(threads[0], NULL);
+    pthread_join(threads[1], NULL);
+    lw_taskset_destroy(&set);
+    if (control.error == EPERM || logging.error == EPERM) {
+        return NO_RIGHT;
+    }
+    printf("messages %ld\n", messages);
+    return messages == 2 * JOBS ? 0 : 1;
+}

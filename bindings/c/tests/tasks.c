@@ -1,0 +1,253 @@
+/* Threads as the tasks of a set. Needs permission for SCHED_FIFO. */
+#define _GNU_SOURCE
+#include "lockwright.h"
+
+#include "check.h"
+#include <sched.h>
+#include <stdatomic.h>
+#include <sys/wait.h>
+
+#ifdef TWIN
+/* Nobody takes anything. */
+#define lw_task_lock(resource) 0
+#endif
+
+/* How often the thread has allocated memory. A sanitizer has an allocator of its own. */
+static _Thread_local long allocations;
+#if defined(__SANITIZE_ADDRESS__)
+enum { IS_COUNTED = 0 };
+#else
+enum { IS_COUNTED = 1 };
+extern void *__libc_malloc(size_t);
+extern void *__libc_calloc(size_t, size_t);
+extern void *__libc_realloc(void *, size_t);
+void *malloc(size_t size) {
+    allocations++;
+    return __libc_malloc(size);
+}
+void *calloc(size_t count, size_t size) {
+    allocations++;
+    return __libc_calloc(count, size);
+}
+void *realloc(void *old, size_t size) {
+    allocations++;
+    return __libc_realloc(old, size);
+}
+#endif
+
+enum { TASKS = 4, JOBS = 200 };
+
+static lw_taskset_t set;
+static uint32_t counter, spare, tasks[TASKS];
+static int cpus;
+
+/* Two tasks on each of as many CPUs as there are, up to two; `spare` is nobody's but the first's and second's. */
+static void make(const char *protocol) {
+    long before = allocations;
+    EXPECT(0, lw_taskset_init(&set, protocol));
+    CHECK(!IS_COUNTED || allocations > before);
+    EXPECT(0, lw_taskset_resource(&set, "counter", cpus - 1, &counter));
+    EXPECT(0, lw_taskset_resource(&set, "spare", cpus - 1, &spare));
+    const uint32_t both[] = {counter, spare};
+    for (int i = 0; i < TASKS; i++) {
+        char name[] = {'t', (char)('0' + i), 0};
+        EXPECT(0, lw_taskset_task(&set, name, i % cpus, 10 + i, both, i < 2 ? 2 : 1, &tasks[i]));
+    }
+    EXPECT(0, lw_taskset_build(&set));
+}
+
+static atomic_int inside;
+static volatile long count;
+
+static void *works(void *task) {
+    EXPECT(0, lw_task_join(&set, *(uint32_t *)task));
+    const struct timespec nap = {.tv_sec = 0, .tv_nsec = 20000};
+    for (int i = 0; i < JOBS; i++) {
+        /* No thread has a CPU for itself: throttled threads would stop the others. */
+        nanosleep(&nap, NULL);
+        long before = allocations;
+        EXPECT(0, lw_task_begin());
+        EXPECT(0, lw_task_lock(counter));
+        CHECK(atomic_fetch_add(&inside, 1) == 0);
+        count = count + 1;
+        CHECK(atomic_fetch_sub(&inside, 1) == 1);
+        EXPECT(0, lw_task_unlock(counter));
+        EXPECT(EPERM, lw_task_unlock(counter));
+        EXPECT(0, lw_task_end());
+        CHECK(allocations == before);
+    }
+    EXPECT(0, lw_task_leave());
+    return NULL;
+}
+
+static void one_holder_at_a_time(void) {
+    static const char *const protocols[] = {"none",      "pip",       "icpp",       "pcp",  "srp",  "mpcp", "mpcp_vs", "dpcp", "dflp",
+                                            "fmlp_long", "fmlp_plus", "fmlp_short", "msrp", "mrsp", "omlp"};
+    for (size_t i = 0; i < sizeof protocols / sizeof *protocols; i++) {
+        make(protocols[i]);
+        count = 0;
+        pthread_t threads[TASKS];
+        for (int task = 0; task < TASKS; task++) {
+            threads[task] = start(works, &tasks[task]);
+        }
+        for (int task = 0; task < TASKS; task++) {
+            join(threads[task]);
+        }
+        CHECK(count == (long)TASKS * JOBS);
+        EXPECT(0, lw_taskset_destroy(&set));
+    }
+}
+
+static int policy(void) {
+    return sched_getscheduler(0) & ~SCHED_RESET_ON_FORK;
+}
+
+static void *is_another(void *unused) {
+    EXPECT(EPERM, lw_task_begin());
+    EXPECT(EPERM, lw_task_lock(counter));
+    EXPECT(EPERM, lw_task_unlock(counter));
+    EXPECT(EPERM, lw_task_end());
+    EXPECT(EPERM, lw_task_leave());
+    EXPECT(EBUSY, lw_task_join(&set, tasks[0]));
+    EXPECT(EPERM, lw_task_leave());
+    return unused;
+}
+
+static void what_is_refused(const char *protocol, int nests) {
+    cpu_set_t before, after;
+    CHECK(sched_getaffinity(0, sizeof before, &before) == 0);
+    make(protocol);
+    EXPECT(0, lw_task_join(&set, tasks[0]));
+    CHECK(policy() == SCHED_FIFO);
+    EXPECT(EBUSY, lw_task_join(&set, tasks[0]));
+    EXPECT(EBUSY, lw_task_join(&set, tasks[1]));
+    EXPECT(EPERM, lw_task_lock(counter));
+    EXPECT(EPERM, lw_task_unlock(counter));
+    EXPECT(EPERM, lw_task_end());
+    EXPECT(0, lw_task_begin());
+    EXPECT(EBUSY, lw_task_begin());
+    EXPECT(EPERM, lw_task_unlock(counter));
+    EXPECT(EACCES, lw_task_lock(2));
+    EXPECT(EACCES, lw_task_lock(65536 + counter));
+    EXPECT(EPERM, lw_task_unlock(65536 + counter));
+    EXPECT(0, lw_task_lock(counter));
+    join(start(is_another, NULL));
+    EXPECT(EDEADLK, lw_task_lock(counter));
+    EXPECT(nests ? 0 : ENOTSUP, lw_task_lock(spare));
+    if (nests) {
+        /* Not nested, and nobody minds. */
+        EXPECT(0, lw_task_unlock(counter));
+        EXPECT(0, lw_task_unlock(spare));
+        EXPECT(0, lw_task_lock(spare));
+        EXPECT(0, lw_task_lock(counter));
+    }
+    /* What is held ends with the job. */
+    EXPECT(0, lw_task_end());
+    EXPECT(EPERM, lw_task_unlock(counter));
+    EXPECT(0, lw_task_begin());
+    EXPECT(0, lw_task_lock(counter));
+    /* And with the thread as a task; the set may have gone before. */
+    lw_taskset_t gone = set;
+    EXPECT(0, lw_taskset_destroy(&set));
+    EXPECT(EINVAL, lw_task_join(&gone, tasks[1]));
+    EXPECT(0, lw_task_unlock(counter));
+    EXPECT(0, lw_task_leave());
+    EXPECT(EPERM, lw_task_leave());
+    EXPECT(EPERM, lw_task_begin());
+    CHECK(policy() == SCHED_OTHER);
+    CHECK(sched_getaffinity(0, sizeof after, &after) == 0 && CPU_EQUAL(&before, &after));
+}
+
+static void what_was_not_said(void) {
+    char text[256];
+    make("dpcp");
+    EXPECT(0, lw_task_join(&set, tasks[3]));
+    EXPECT(0, lw_task_begin());
+    EXPECT(0, lw_task_error(text, sizeof text));
+    CHECK(text[0] == 0);
+    EXPECT(EACCES, lw_task_lock(spare));
+    EXPECT(0, lw_task_error(text, sizeof text));
+    CHECK(strstr(text, "not said to use"));
+    EXPECT(0, lw_task_leave());
+    EXPECT(0, lw_taskset_destroy(&set));
+}
+
+/* It was refused before it joined, and ends inside. */
+static void *ends_inside(void *unused) {
+    EXPECT(EPERM, lw_task_begin());
+    EXPECT(0, lw_task_join(&set, tasks[0]));
+    EXPECT(0, lw_task_begin());
+    EXPECT(0, lw_task_lock(counter));
+    return unused;
+}
+
+static void *comes_after(void *unused) {
+    for (int i = 0; i < 2; i++) {
+        EXPECT(0, lw_task_join(&set, tasks[i]));
+        EXPECT(0, lw_task_begin());
+        EXPECT(0, lw_task_lock(counter));
+        EXPECT(0, lw_task_leave());
+    }
+    return unused;
+}
+
+static void a_thread_ends_inside(const char *protocol) {
+    make(protocol);
+    join(start(ends_inside, NULL));
+    join(start(comes_after, NULL));
+    EXPECT(0, lw_taskset_destroy(&set));
+}
+
+/* A child has a copy of what its parent is, and is nobody; its end changes nothing. */
+static void a_child_is_no_task(void) {
+    make("dpcp");
+    EXPECT(0, lw_task_join(&set, tasks[0]));
+    EXPECT(0, lw_task_begin());
+    EXPECT(0, lw_task_lock(counter));
+    pid_t child = fork();
+    CHECK(child >= 0);
+    if (child == 0) {
+        EXPECT(EPERM, lw_task_begin());
+        EXPECT(EPERM, lw_task_lock(spare));
+        EXPECT(EPERM, lw_task_unlock(counter));
+        EXPECT(EPERM, lw_task_leave());
+        exit(0);
+    }
+    int status;
+    CHECK(waitpid(child, &status, 0) == child && WIFEXITED(status) && WEXITSTATUS(status) == 0);
+    CHECK(policy() == SCHED_FIFO);
+    EXPECT(EDEADLK, lw_task_lock(counter));
+    EXPECT(0, lw_task_unlock(counter));
+    EXPECT(0, lw_task_end());
+    EXPECT(0, lw_task_leave());
+    EXPECT(0, lw_taskset_destroy(&set));
+}
+
+int main(void) {
+    begin_test();
+    struct sched_param param = {.sched_priority = 98};
+    if (sched_setscheduler(0, SCHED_FIFO, &param) != 0) {
+        fprintf(stderr, "no permission for SCHED_FIFO\n");
+        return SKIPPED;
+    }
+    param.sched_priority = 0;
+    CHECK(sched_setscheduler(0, SCHED_OTHER, &param) == 0);
+    cpu_set_t mine;
+    CHECK(sched_getaffinity(0, sizeof mine, &mine) == 0);
+    cpus = CPU_COUNT(&mine) < 2 ? 1 : 2;
+    one_holder_at_a_time();
+    const char *nesting[] = {"none", "pip", "icpp", "pcp", "srp", "mpcp"};
+    for (size_t i = 0; i < sizeof nesting / sizeof *nesting; i++) {
+        what_is_refused(nesting[i], 1);
+        a_thread_ends_inside(nesting[i]);
+    }
+    const char *flat[] = {"mpcp_vs", "dpcp", "dflp", "fmlp_long", "fmlp_plus", "fmlp_short", "msrp", "mrsp", "omlp"};
+    for (size_t i = 0; i < sizeof flat / sizeof *flat; i++) {
+        /* On one CPU `icpp` rules what is shared there, but for `fmlp_short`. */
+        what_is_refused(flat[i], cpus == 1 && strcmp(flat[i], "fmlp_short") != 0);
+        a_thread_ends_inside(flat[i]);
+    }
+    what_was_not_said();
+    a_child_is_no_task();
+    return 0;
+}
