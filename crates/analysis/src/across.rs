@@ -8,6 +8,8 @@
 //! the response times of all tasks; L the longest section of a less urgent task under `icpp`, n one, or one more than its requests where the job does not keep
 //! its processor while it waits. J_h is `R_h - C_h` where h suspends (or executes elsewhere), else its release jitter. C_h is without sections that execute on other
 //! processors.
+//! Where waiting counts as execution, a job with requests can be held back, suspended, while a more urgent one of its processor has a request: whatever `icpp`
+//! section delays that one then (n of its own for each job of h) delays both.
 //!
 //! All start at `C + J` and rise together. Where one task with requests has no bound, none that its requests can delay has one.
 
@@ -62,6 +64,10 @@ struct Row {
     jitter: u64,
     /// Sections under `icpp`.
     local: u64,
+    /// How often those of one less urgent task can delay it: at its arrival, and at each request.
+    occasions: u64,
+    /// The longest of them, where a more urgent task can keep this one waiting before it has asked: what delays that one then delays this one, too.
+    kept: u64,
     /// Whether its work can be deferred by waiting.
     defers: bool,
     urgent: Vec<usize>,
@@ -103,6 +109,8 @@ pub(crate) struct Urgent {
     pub(crate) here: u64,
     /// What its waiting counts as execution.
     pub(crate) executed: u64,
+    /// How often sections under `icpp` can delay its jobs, and with them one of the task that they keep waiting.
+    pub(crate) delayed: u64,
 }
 
 /// The parts of the bound of `task`; `None` where it has none.
@@ -113,7 +121,8 @@ pub(crate) fn parts(tables: &Tables<'_>, protocol: Protocol, ruling: Protocol, t
     let responses: Vec<u64> = rows.iter().map(|row| row.response).collect();
     let urgent = row.urgent.iter().map(|&h| {
         let jobs = jobs(&rows, h, row.response - row.jitter, &responses)?;
-        Some(Urgent { task: rows[h].task, jobs, here: rows[h].here, executed: rows[h].executed })
+        let delayed = if row.kept > 0 { jobs.checked_mul(rows[h].occasions)? } else { 0 };
+        Some(Urgent { task: rows[h].task, jobs, here: rows[h].here, executed: rows[h].executed, delayed })
     });
     Some(Parts {
         waits: row.suspended.checked_add(row.executed)?,
@@ -163,7 +172,7 @@ fn solve_in_parts(tables: &Tables<'_>, protocol: Protocol, ruling: Protocol) -> 
         let unbounded = reasons[index].take();
         let response = unbounded.is_none().then(|| Duration::from_ns(responses[index]));
         let blocking = response.is_some().then(|| Blocking {
-            local: Duration::from_ns(rows[index].local),
+            local: Duration::from_ns(rows[index].local.saturating_add(delayed(&rows, index, &responses))),
             boosted: Duration::from_ns(rows[index].blocked),
             remote: Duration::from_ns(waits(ruling, &rows, index, &responses)),
         });
@@ -187,6 +196,15 @@ fn waits(ruling: Protocol, rows: &[Row], index: usize, responses: &[u64]) -> u64
     row.urgent.iter().fold(own, |sum, &h| {
         let jobs = jobs(rows, h, responses[index] - row.jitter, responses);
         sum.saturating_add(jobs.unwrap_or(u64::MAX).saturating_mul(rows[h].executed))
+    })
+}
+
+/// What sections under `icpp` take from more urgent jobs while these keep one waiting, which is suspended then.
+fn delayed(rows: &[Row], index: usize, responses: &[u64]) -> u64 {
+    let row = &rows[index];
+    row.urgent.iter().filter(|_| row.kept > 0).fold(0, |sum: u64, &h| {
+        let jobs = jobs(rows, h, responses[index] - row.jitter, responses).unwrap_or(u64::MAX);
+        sum.saturating_add(jobs.saturating_mul(rows[h].occasions).saturating_mul(row.kept))
     })
 }
 
@@ -216,6 +234,8 @@ fn row(tables: &Tables<'_>, ruling: Protocol, id: TaskId) -> Row {
     let (system, task) = (tables.system, tables.system.task(id));
     let waiting = waiting(ruling);
     let requests = requests(tables, ruling, id);
+    let local = local(tables, ruling, id);
+    let is_kept = waiting == Some(Waiting::Oblivious) && requests > 0 && !tables.omits(Omit::Repeats);
     let mut here = task.wcet.as_ns();
     if waiting == Some(Waiting::Away) {
         let away = system
@@ -230,7 +250,9 @@ fn row(tables: &Tables<'_>, ruling: Protocol, id: TaskId) -> Row {
         here,
         period: task.period.as_ns(),
         jitter: task.jitter.as_ns(),
-        local: local(tables, ruling, id).map_or(0, |(section, occasions)| section.length.saturating_mul(occasions)),
+        local: local.as_ref().map_or(0, |(section, occasions)| section.length.saturating_mul(*occasions)),
+        occasions: 1 + requests,
+        kept: local.filter(|_| is_kept).map_or(0, |(section, _)| section.length),
         defers: requests > 0
             && matches!(waiting, Some(Waiting::Suspends | Waiting::Away))
             && !tables.omits(Omit::SuspensionJitter),
@@ -336,7 +358,8 @@ fn respond(tables: &Tables<'_>, rows: &[Row], index: usize, responses: &[u64]) -
     let terms = 1 + row.urgent.len() as u64;
     let window = tables.budget.least(start, row.period - row.jitter, terms, |window| {
         row.urgent.iter().try_fold(own, |sum, &h| {
-            let each = rows[h].here.checked_add(rows[h].executed)?;
+            let kept = row.kept.checked_mul(rows[h].occasions)?;
+            let each = rows[h].here.checked_add(rows[h].executed)?.checked_add(kept)?;
             sum.checked_add(jobs(rows, h, window, responses)?.checked_mul(each)?)
         })
     });

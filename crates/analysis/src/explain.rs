@@ -218,6 +218,11 @@ fn across_terms(tables: &Tables<'_>, analysis: &Analysis, ruling: Protocol, task
             0 => String::new(),
             _ => format!(", each without {} on other CPUs", Duration::from_ns(away)),
         };
+        if let Some((longest, _)) = across::local(tables, ruling, task).filter(|_| h.delayed > 0) {
+            let (name, urgent) = (&system.resource(longest.resource).name, &system.task(h.task).name);
+            let why = format!("holds `{name}` when `{urgent}` arrives or goes on, which keeps this one waiting");
+            terms.block(Cause::Local, h.delayed, longest, why);
+        }
         let why = format!("jobs in a window of {}{away}{waits}", Duration::from_ns(window));
         terms.add(Cause::Interference, Some(h.task), None, h.jobs, h.here.saturating_add(h.executed), why);
     }

@@ -82,7 +82,9 @@ impl NestedCeilings {
     #[must_use]
     pub fn of(system: &System, protocol: Protocol) -> Self {
         let ceiling = |resource| match system.protocol_of(resource, protocol) {
-            Protocol::Icpp | Protocol::Mpcp | Protocol::MpcpVs => system.ceiling(resource),
+            Protocol::Icpp | Protocol::Pcp | Protocol::Srp | Protocol::Mpcp | Protocol::MpcpVs => {
+                system.ceiling(resource)
+            }
             _ => system.highest_user(resource),
         };
         let mut ceilings: Vec<Priority> = system.resource_ids().map(ceiling).collect();

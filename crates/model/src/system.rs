@@ -212,7 +212,7 @@ impl System {
         }
     }
 
-    /// A task that requests a resource (the last) while it holds another one, where both are ruled by one protocol that has no nested requests, and
+    /// A task that requests a resource (the last) while it holds another one, where one of the two is ruled by a protocol that has no nested requests, and
     /// the system is under `protocol`: nobody can execute it.
     #[must_use]
     pub fn refused_nesting(&self, protocol: Protocol) -> Option<(TaskId, ResourceId, ResourceId)> {
@@ -224,7 +224,7 @@ impl System {
                 let mut outer = section.parent;
                 while let Some(place) = outer {
                     let held = &sections[place];
-                    if !inner.has_nesting() && self.protocol_of(held.resource, protocol) == inner {
+                    if !(inner.has_nesting() && self.protocol_of(held.resource, protocol).has_nesting()) {
                         return Some((task, held.resource, section.resource));
                     }
                     outer = held.parent;

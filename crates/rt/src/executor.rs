@@ -30,8 +30,8 @@ use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 /// Which machine: its place among those of the run.
 pub(crate) type Source = usize;
 
-/// Everything that has a say in the priority and the place of one task. Of priorities the highest counts, but that the base counts on the task's own
-/// processor only.
+/// Everything that has a say in the priority and the place of one task. On the task's own processor the highest priority counts; elsewhere that of the machine which sent
+/// it there, for the others know nothing of that processor's tasks.
 #[derive(Debug)]
 pub(crate) struct Claims {
     base: Priority,
@@ -39,9 +39,10 @@ pub(crate) struct Claims {
     machines: Box<[Said]>,
     /// The ceiling of what the task is about to ask for.
     asking: Option<Priority>,
-    /// It must not be preempted.
-    is_exclusive: bool,
-    is_away: bool,
+    /// How many reasons there are that no task may preempt it.
+    exclusive: u8,
+    /// The machine that sent it to another processor.
+    sent_by: Option<Source>,
     /// What the kernel was told last.
     level: u8,
 }
@@ -59,11 +60,17 @@ fn is_later(epoch: u32, than: u32) -> bool {
     epoch.wrapping_sub(than) as i32 > 0
 }
 
+/// Priorities and places are counted together: what has not changed for long must not seem to lie ahead.
+fn not_far_behind(epoch: u32, latest: u32) -> u32 {
+    const FAR: u32 = 1 << 30;
+    if latest.wrapping_sub(epoch) > FAR && is_later(latest, epoch) { latest.wrapping_sub(FAR) } else { epoch }
+}
+
 impl Claims {
     fn new(base: Priority, level: u8, machines: usize) -> Self {
         // A machine says nothing before its first change.
         let silent = Said { priority: Priority::MIN, priority_epoch: 0, place_epoch: 0 };
-        Self { base, machines: vec![silent; machines].into(), asking: None, is_exclusive: false, is_away: false, level }
+        Self { base, machines: vec![silent; machines].into(), asking: None, exclusive: 0, sent_by: None, level }
     }
 
     /// Takes a machine's value, unless a later one was taken already.
@@ -71,16 +78,30 @@ impl Claims {
         let last = &mut self.machines[source];
         if is_later(epoch, last.priority_epoch) {
             (last.priority, last.priority_epoch) = (priority, epoch);
+            last.place_epoch = not_far_behind(last.place_epoch, epoch);
         }
     }
 
+    /// Whether a machine's move is later than all before it.
+    fn moves(&mut self, source: Source, epoch: u32) -> bool {
+        let last = &mut self.machines[source];
+        let moves = is_later(epoch, last.place_epoch);
+        if moves {
+            last.place_epoch = epoch;
+            last.priority_epoch = not_far_behind(last.priority_epoch, epoch);
+        }
+        moves
+    }
+
     fn effective(&self) -> Priority {
-        if self.is_exclusive {
+        if self.exclusive > 0 {
             return Priority::NON_PREEMPTIVE;
         }
-        let base = if self.is_away { Priority::MIN } else { self.base };
-        let machines = self.machines.iter().map(|said| said.priority);
-        machines.fold(base, Priority::max).max(self.asking.unwrap_or(Priority::MIN))
+        let said = match self.sent_by {
+            Some(source) => self.machines[source].priority,
+            None => self.machines.iter().map(|said| said.priority).fold(self.base, Priority::max),
+        };
+        said.max(self.asking.unwrap_or(Priority::MIN))
     }
 }
 
@@ -144,11 +165,44 @@ thread_local! {
     static NOTES: Cell<Vec<Action>> = const { Cell::new(Vec::new()) };
 }
 
+/// At the end of a thread, when its thread-locals are gone, there is other memory.
+fn take_notes() -> Vec<Action> {
+    NOTES.try_with(Cell::take).unwrap_or_default()
+}
+
+fn put_notes(notes: Vec<Action>) {
+    // Where it is gone, so is the need.
+    let _ = NOTES.try_with(|place| place.set(notes));
+}
+
 /// A decision that waits to be carried out.
 pub(crate) struct Decision {
     list: Vec<Action>,
     /// The caller owns what it asked for.
     is_granted: bool,
+}
+
+/// Whom an action is about.
+fn subject(action: &Action) -> TaskId {
+    match *action {
+        Action::Grant { task, .. }
+        | Action::Block { task, .. }
+        | Action::Spin { task, .. }
+        | Action::Hold { task }
+        | Action::Wake { task }
+        | Action::SetPriority { task, .. }
+        | Action::Migrate { task, .. } => task,
+    }
+}
+
+impl Decision {
+    /// Whether more than one other task is told something, or one is moved.
+    fn is_about_several(&self, me: TaskId) -> bool {
+        let mut others = self.list.iter().filter(|action| subject(action) != me);
+        let Some(first) = others.next() else { return false };
+        let moves = |action: &Action| matches!(action, Action::Migrate { .. });
+        moves(first) || others.any(|action| moves(action) || subject(action) != subject(first))
+    }
 }
 
 /// What has become of the caller's request when its decision was carried out.
@@ -189,10 +243,10 @@ impl Executor {
 
     /// Memory for the decisions of the calling thread, as much as any takes.
     pub(crate) fn prepare(&self) {
-        let mut notes = NOTES.take();
+        let mut notes = take_notes();
         // Each task is told a priority and a place and is woken, at most twice.
         notes.reserve(8 + 6 * self.seats.len());
-        NOTES.set(notes);
+        put_notes(notes);
     }
 
     pub(crate) fn seat(&self, task: TaskId) -> &Seat {
@@ -214,9 +268,14 @@ impl Executor {
         self.change(task, |claims| claims.asking = None)
     }
 
-    /// From now on no task preempts `task`, the caller; or they do again.
-    pub(crate) fn set_exclusive(&self, task: TaskId, is_exclusive: bool) -> Result<(), SysError> {
-        self.change(task, |claims| claims.is_exclusive = is_exclusive)
+    /// From now on no task preempts `task`, the caller, until [`Executor::include`]; after an error, too.
+    pub(crate) fn exclude(&self, task: TaskId) -> Result<(), SysError> {
+        self.change(task, |claims| claims.exclusive = claims.exclusive.saturating_add(1))
+    }
+
+    /// As often as [`Executor::exclude`].
+    pub(crate) fn include(&self, task: TaskId) -> Result<(), SysError> {
+        self.change(task, |claims| claims.exclusive = claims.exclusive.saturating_sub(1))
     }
 
     /// The base priority of a task changes. The machines are told apart.
@@ -229,28 +288,30 @@ impl Executor {
         self.seat(task).claims.lock().effective()
     }
 
-    /// Lets a machine decide on an event of `me`. A grant to another, and that it may go on, take effect here, under the guard.
+    /// Lets a machine decide on an event of `me`, the caller; `None` where the event is of another. A grant to another, and that it may go on, take effect here, under the guard.
     pub(crate) fn decide(
         &self,
         machine: &Guarded<Box<dyn Machine + Send>>,
-        me: TaskId,
+        me: Option<TaskId>,
         event: impl FnOnce(&mut dyn Machine, &mut dyn FnMut(Action)) -> Result<(), Refusal>,
     ) -> Result<Decision, Refusal> {
-        let mut decision = Decision { list: NOTES.take(), is_granted: false };
+        let mut decision = Decision { list: take_notes(), is_granted: false };
         decision.list.clear();
         let answer = event(&mut **machine.lock(), &mut |action| self.note(me, &mut decision, action));
         match answer {
             Ok(()) => Ok(decision),
             Err(refusal) => {
-                NOTES.set(decision.list);
+                put_notes(decision.list);
                 Err(refusal)
             }
         }
     }
 
-    fn note(&self, me: TaskId, decision: &mut Decision, action: Action) {
+    fn note(&self, me: Option<TaskId>, decision: &mut Decision, action: Action) {
         match action {
-            Action::Grant { task, .. } if task == me => decision.is_granted = true,
+            Action::Grant { task, .. } if Some(task) == me => decision.is_granted = true,
+            // It is awake.
+            Action::Wake { task } if Some(task) == me => {}
             // ORDERING: Release pairs with the Acquire in `told`: the new owner sees the section before.
             Action::Grant { task, .. } => self.seat(task).flag.store(GRANTED, Ordering::Release),
             Action::Wake { task } => {
@@ -266,10 +327,28 @@ impl Executor {
     /// Carries a decision out, without the guard. An error does not keep the rest from being carried out.
     ///
     /// BOUND: the waits of the protocol.
-    pub(crate) fn carry_out(&self, source: Source, me: TaskId, decision: Decision) -> (Outcome, Result<(), SysError>) {
+    ///
+    /// Where it is about several others, none of them preempts the caller meanwhile: of two that it wakes the first would keep it from waking the second, however
+    /// urgent that is. `is_excluded`: it is not preempted already.
+    pub(crate) fn carry_out(
+        &self,
+        source: Source,
+        me: Option<TaskId>,
+        is_excluded: bool,
+        decision: Decision,
+    ) -> (Outcome, Result<(), SysError>) {
         let mut outcome = Outcome { is_granted: decision.is_granted, waited: false };
         let mut result = Ok(());
+        // Who is not a task is above all tasks.
+        let mut exclusive = me.filter(|&me| is_excluded || decision.is_about_several(me));
+        if let Some(me) = exclusive.filter(|_| !is_excluded) {
+            result = self.exclude(me);
+        }
         for action in &decision.list {
+            // The caller's own come last.
+            if let Some(me) = exclusive.take_if(|me| subject(action) == *me) {
+                result = result.and(self.include(me));
+            }
             match *action {
                 Action::Grant { .. } => {}
                 Action::Wake { task } => futex::wake(&self.seat(task).flag, 1),
@@ -277,18 +356,21 @@ impl Executor {
                     result = result.and(self.change(task, |claims| claims.set(source, priority, epoch)));
                 }
                 Action::Migrate { task, cpu, epoch } => result = result.and(self.migrate(source, task, cpu, epoch)),
-                Action::Block { .. } | Action::Hold { .. } => {
-                    // What it asked with counts no more: the machine has said what it waits with.
-                    result = result.and(self.asked(me));
-                    outcome = Outcome { is_granted: self.wait(me) == GRANTED, waited: true };
+                // Machines tell nobody but the caller to wait. What it asked with counts no more: the machine has said what it waits with.
+                Action::Block { task, .. } | Action::Hold { task } => {
+                    result = result.and(self.asked(task));
+                    outcome = Outcome { is_granted: self.wait(task) == GRANTED, waited: true };
                 }
-                Action::Spin { .. } => {
-                    result = result.and(self.asked(me));
-                    outcome = Outcome { is_granted: self.spin(me) == GRANTED, waited: true };
+                Action::Spin { task, .. } => {
+                    result = result.and(self.asked(task));
+                    outcome = Outcome { is_granted: self.spin(task) == GRANTED, waited: true };
                 }
             }
         }
-        NOTES.set(decision.list);
+        if let Some(me) = exclusive {
+            result = result.and(self.include(me));
+        }
+        put_notes(decision.list);
         (outcome, result)
     }
 
@@ -299,9 +381,8 @@ impl Executor {
         if told == NOTHING {
             return None;
         }
-        // ORDERING: Relaxed: what comes next comes after this task's next event, under the same guard. A grant may have come since the wake.
-        let told = if told == WOKEN { flag.swap(NOTHING, Ordering::Acquire) } else { told };
-        flag.store(NOTHING, Ordering::Relaxed);
+        // ORDERING: as above: a grant may have come since the wake, and what comes after this comes after the task's next event, under the same guard.
+        let told = flag.swap(NOTHING, Ordering::Acquire);
         Some(told)
     }
 
@@ -364,15 +445,13 @@ impl Executor {
     fn migrate(&self, source: Source, task: TaskId, cpu: CpuId, epoch: u32) -> Result<(), SysError> {
         let seat = self.seat(task);
         let mut claims = seat.claims.lock();
-        let last = &mut claims.machines[source].place_epoch;
-        if !is_later(epoch, *last) {
+        if !claims.moves(source, epoch) {
             return Ok(());
         }
-        *last = epoch;
         sched::set_affinity(seat.tid(), &[self.cpus[cpu.index()]])?;
         // ORDERING: Relaxed: for the log.
         seat.place.store(u32::from(cpu.0), Ordering::Relaxed);
-        claims.is_away = cpu != seat.own_cpu;
+        claims.sent_by = Some(source).filter(|_| cpu != seat.own_cpu);
         self.tell_level(seat, &mut claims)
     }
 }
@@ -423,11 +502,45 @@ mod tests {
     }
 
     #[test]
+    fn a_decision_about_several_others_is_noticed() {
+        let [me, one, other] = [0, 1, 2].map(TaskId);
+        let wake = |task| Action::Wake { task };
+        let rise = |task| Action::SetPriority { task, priority: Priority::MIN, epoch: 1 };
+        let about = |list: &[Action]| Decision { list: list.to_vec(), is_granted: false }.is_about_several(me);
+        assert!(!about(&[]) && !about(&[rise(me)]) && !about(&[rise(one), wake(one), rise(me)]));
+        assert!(about(&[wake(one), wake(other)]));
+        assert!(about(&[rise(one), Action::Migrate { task: one, cpu: CpuId(1), epoch: 2 }]));
+    }
+
+    #[test]
+    fn exclusions_nest() {
+        let mut claims = Claims::new(Priority::base(1), 1, 0);
+        claims.exclusive = 2;
+        assert_eq!(claims.effective(), Priority::NON_PREEMPTIVE);
+        claims.exclusive -= 1;
+        assert_eq!(claims.effective(), Priority::NON_PREEMPTIVE);
+        claims.exclusive -= 1;
+        assert_eq!(claims.effective(), Priority::base(1));
+    }
+
+    #[test]
     fn a_base_priority_counts_at_home_only() {
-        let mut claims = Claims::new(Priority::base(9), 1, 1);
+        let mut claims = Claims::new(Priority::base(9), 1, 2);
         claims.set(0, Priority::base(5), 1);
-        claims.is_away = true;
+        claims.set(1, Priority::base(9), 1);
+        assert_eq!(claims.effective(), Priority::base(9));
+        claims.sent_by = Some(0);
         assert_eq!(claims.effective(), Priority::base(5));
+    }
+
+    #[test]
+    fn what_has_not_changed_for_long_is_not_taken_for_stale() {
+        let mut claims = Claims::new(Priority::base(1), 1, 1);
+        for epoch in (0..u32::MAX).step_by(1 << 29).skip(1) {
+            claims.set(0, Priority::base(5), epoch);
+        }
+        assert!(claims.moves(0, u32::MAX), "the first move after four thousand million changes of priority");
+        assert!(!claims.moves(0, u32::MAX - 1));
     }
 
     #[test]

@@ -32,6 +32,8 @@ struct Seen {
     arrival: Instant,
     finish: Option<Instant>,
     lock_wait: Duration,
+    /// Of that, executing.
+    spun: Duration,
 }
 
 /// What was seen of every task, by id. `records` must be in order of time.
@@ -67,7 +69,7 @@ pub fn observe(system: &System, records: &[Record]) -> Vec<Observation> {
                 seen.lock_wait = seen.lock_wait.max(Some(job.lock_wait));
                 let blocked = blocking(system, stretches, task, job.arrival, finish);
                 // To execute elsewhere is no blocking.
-                let blocked = blocked.saturating_sub(away(&others, id, job.arrival, finish));
+                let blocked = (blocked + job.spun).saturating_sub(away(&others, id, job.arrival, finish));
                 seen.blocking = seen.blocking.max(Some(blocked));
             }
         }
@@ -158,14 +160,28 @@ fn stretches(system: &System, records: &[Record], cpu: CpuId) -> Vec<Stretch> {
 
 /// The jobs of every task in order of arrival.
 fn jobs(system: &System, records: &[Record]) -> Vec<Vec<Seen>> {
-    let mut jobs: Vec<Vec<Seen>> = vec![Vec::new(); system.tasks().len()];
-    // By task: how many jobs have finished, and when the current one asked.
-    let mut finished = vec![0; system.tasks().len()];
-    let mut asked: Vec<Option<Instant>> = vec![None; system.tasks().len()];
+    let count = system.tasks().len();
+    let mut jobs: Vec<Vec<Seen>> = vec![Vec::new(); count];
+    // By task: how many jobs have finished, when the current one asked, and since when it executes.
+    let mut finished = vec![0; count];
+    let mut asked: Vec<Option<Instant>> = vec![None; count];
+    let mut executes: Vec<Option<Instant>> = vec![None; count];
     for record in records {
         let task = record.task.index();
+        // Between a request and its grant only those execute that spin.
+        if let (Some(asked), Some(since)) = (asked[task], executes[task])
+            && let Some(job) = jobs[task].get_mut(finished[task])
+        {
+            job.spun += record.at.since(since.max(asked));
+            executes[task] = Some(record.at);
+        }
         match record.event {
-            Event::Arrive => jobs[task].push(Seen { arrival: record.at, finish: None, lock_wait: Duration::ZERO }),
+            Event::Arrive => {
+                let none = Duration::ZERO;
+                jobs[task].push(Seen { arrival: record.at, finish: None, lock_wait: none, spun: none });
+            }
+            Event::Run => executes[task] = Some(record.at),
+            Event::Stop => executes[task] = None,
             Event::Request(_) => asked[task] = Some(record.at),
             Event::Acquire(_) => {
                 if let (Some(asked), Some(job)) = (asked[task].take(), jobs[task].get_mut(finished[task])) {

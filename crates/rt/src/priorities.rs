@@ -43,7 +43,10 @@ impl Levels {
                     let ceiling = system.mpcp_ceiling(resource);
                     all.extend(users().map(|user| ceiling.on(user.cpu)));
                 }
-                Protocol::Dpcp => all.extend(users().map(|user| user.priority.boosted())),
+                Protocol::Dpcp => {
+                    all.extend(users().map(|user| user.priority.boosted()));
+                    all.extend(changes.iter().map(|change| change.priority.boosted()));
+                }
                 Protocol::Dflp => all.extend(request_priorities(system.tasks().len())),
                 Protocol::FmlpPlus => {
                     let on = |cpu| system.tasks().iter().filter(|task| task.cpu == cpu).count();

@@ -270,8 +270,8 @@ impl Member {
             return Err(Refusal::AlreadyHeld);
         }
         let ruling = |resource| self.shared.system.protocol_of(resource, self.shared.protocol);
-        // As `System::refused_nesting` has it: each protocol knows of its own requests only.
-        if held.iter().any(|&outer| !ruling(outer).nests() && ruling(outer) == ruling(resource)) {
+        // As `System::refused_nesting` has it.
+        if held.iter().any(|&outer| !(ruling(outer).has_nesting() && ruling(resource).has_nesting())) {
             return Err(Refusal::Nested);
         }
         if held.len() == MAX_NESTING { Err(Refusal::TooDeep) } else { Ok(()) }
@@ -293,8 +293,10 @@ impl Member {
         if self.begun.get() {
             return Err(TaskError::Begun);
         }
-        self.shared.locks.arrive(self.task)?;
+        // Some of its protocols may know of the job when another fails.
         self.begun.set(true);
+        let arrived = self.shared.locks.arrive(self.task);
+        arrived.or_else(|error| self.end().and(Err(error)))?;
         Ok(())
     }
 
@@ -429,7 +431,8 @@ impl Builder {
     /// A resource. Names are unique.
     pub fn resource(&mut self, name: &str) -> ResourceId {
         self.resources.push(Resource { name: name.into(), ..Resource::default() });
-        ResourceId::new(self.resources.len() - 1)
+        // One beyond what an id can say is beyond what a task set can have, too.
+        ResourceId::new((self.resources.len() - 1).min(usize::from(u16::MAX)))
     }
 
     /// A resource whose sections execute on `cpu` under `dpcp` and `dflp`.
@@ -457,7 +460,7 @@ impl Builder {
             wcet: Duration::from_ns(1 + uses.len() as u64),
             body,
         });
-        TaskId::new(self.tasks.len() - 1)
+        TaskId::new((self.tasks.len() - 1).min(usize::from(u16::MAX)))
     }
 
     /// The task set.
@@ -556,7 +559,7 @@ mod tests {
             // On another CPU, if there is one: otherwise all are under `icpp` where the protocol is for several.
             builder.task("b", cpus - 1, 20, &ids);
             let set = builder.build().expect("a task set");
-            let nests = set.system().protocol_of(ids[0], protocol).nests();
+            let nests = set.system().protocol_of(ids[0], protocol).has_nesting();
             let me = set.join(task).expect("permission was checked");
             assert_eq!(me.lock(ids[0]).err(), Some(TaskError::NotBegun), "{protocol}");
             assert_eq!(me.end_job().err(), Some(TaskError::NotBegun), "{protocol}");

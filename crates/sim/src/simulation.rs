@@ -69,6 +69,7 @@ impl<'s, T: Tracer> Simulation<'s, T> {
             .map(|(index, task)| TaskState {
                 cpu: task.cpu.index(),
                 own_cpu: task.cpu.index(),
+                sent_by: None,
                 rank: ranks[task.cpu.index()].partition_point(|&other| other > task.priority),
                 state: State::Idle,
                 priority: task.priority,
@@ -485,7 +486,7 @@ impl<'s, T: Tracer> Simulation<'s, T> {
                     self.withdraw(task.index());
                     self.tasks[task.index()].state = State::Waiting;
                 }
-                Action::Migrate { task, cpu, .. } => self.migrate(task.index(), cpu.index()),
+                Action::Migrate { task, cpu, .. } => self.migrate(source, task.index(), cpu.index()),
                 Action::Wake { task } => {
                     if self.tasks[task.index()].state == State::Waiting {
                         self.make_ready(task.index());
@@ -507,13 +508,14 @@ impl<'s, T: Tracer> Simulation<'s, T> {
         }
     }
 
-    fn migrate(&mut self, task: usize, cpu: usize) {
+    fn migrate(&mut self, source: Source, task: usize, cpu: usize) {
         if self.tasks[task].cpu == cpu {
             return;
         }
         let was = self.tasks[task].state;
         self.withdraw(task);
         self.tasks[task].cpu = cpu;
+        self.tasks[task].sent_by = Some(source).filter(|_| cpu != self.tasks[task].own_cpu);
         self.tasks[task].priority = self.effective(task);
         self.record(self.now, task, Event::Migrate(CpuId::new(cpu)));
         if matches!(was, State::Running | State::Ready) {
@@ -521,13 +523,14 @@ impl<'s, T: Tracer> Simulation<'s, T> {
         }
     }
 
-    /// The highest of what its base and the machines say. The base counts on its own processor only: it says nothing about tasks of another.
+    /// The highest of what its base and the machines say; elsewhere only what the machine says that sent it there: the others know nothing of that processor's tasks.
     fn effective(&self, task: usize) -> Priority {
         let width = 1 + self.machines.count();
         let views = &self.views[task * width..][..width];
-        let state = &self.tasks[task];
-        let first = usize::from(state.cpu != state.own_cpu);
-        views[first..].iter().copied().fold(Priority::MIN, Priority::max)
+        match self.tasks[task].sent_by {
+            Some(source) => views[1 + source],
+            None => views.iter().copied().fold(Priority::MIN, Priority::max),
+        }
     }
 
     /// The first view is the base priority, and the machines follow.

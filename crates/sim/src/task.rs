@@ -39,6 +39,8 @@ pub(crate) struct TaskState {
     pub(crate) cpu: usize,
     /// Where it belongs.
     pub(crate) own_cpu: usize,
+    /// Which machine sent it elsewhere.
+    pub(crate) sent_by: Option<usize>,
     /// Of its base priority on its processor, the most urgent first.
     pub(crate) rank: usize,
     pub(crate) state: State,

@@ -3,9 +3,10 @@
 
 use fastrand::Rng;
 use lockwright_analysis::{Omit, analyse, analyse_omitting};
-use lockwright_model::format::write_system;
-use lockwright_model::{Protocol, System};
-use lockwright_study::{Shape, attack, generate};
+use lockwright_model::format::{parse_system, write_system};
+use lockwright_model::{Duration, Instant, Protocol, System};
+use lockwright_sim::{Config, Simulation};
+use lockwright_study::{Excess, Shape, attack, generate, hold};
 
 const SETS: u64 = 10_000;
 /// Schedules of each set, and their length in longest periods.
@@ -57,7 +58,7 @@ fn one() -> Shape {
 }
 
 fn several() -> Shape {
-    Shape { cpus: (2, 3), nested: 0, own_ceiling: 0, utilization: (10, 60), ..Shape::small() }
+    Shape { cpus: (2, 3), nested: 0, utilization: (10, 60), ..Shape::small() }
 }
 
 /// More tasks, longer periods, short sections: many requests of many tasks within one response.
@@ -71,6 +72,74 @@ fn shapes(protocol: Protocol) -> [Shape; 2] {
         // Each task of a processor has its own priority.
         Protocol::Mrsp => [several(), crowded()].map(|shape| Shape { shuffled: 0, ..shape }),
         _ => [several(), crowded()],
+    }
+}
+
+/// What was seen of the task `name` under `protocol` in the schedule of the file, and what exceeds the bounds `analysis` has.
+fn seen(
+    system: &System,
+    protocol: Protocol,
+    name: &str,
+    analysis: &lockwright_analysis::Analysis,
+) -> (Duration, Option<Excess>) {
+    let config = Config { protocol: Some(protocol), ..Config::default() };
+    let mut simulation = Simulation::new(system, &config, ());
+    simulation.run_until(Instant::from_ns(990_000_000));
+    let task = system.task_ids().find(|&id| system.task(id).name == name).expect("a task of that name");
+    let observations = simulation.observations();
+    let response = observations[task.index()].response.expect("it finishes");
+    (response, hold(analysis, &observations, &simulation.ages()))
+}
+
+/// Who is held back waits for a more urgent task, which local sections delay again and again. Chance does not find it.
+#[test]
+fn held_back_while_sections_delay_the_one_it_waits_for() {
+    let section = |resource: &str, run: &str| {
+        format!("{{ lock = \"{resource}\" }}, {{ run = \"{run}\" }}, {{ unlock = \"{resource}\" }}, ")
+    };
+    let task = |name: &str, cpu: u8, priority: u8, offset: &str, body: &str| {
+        format!(
+            "[[task]]\nname = \"{name}\"\ncpu = {cpu}\npriority = {priority}\nperiod = \"1 s\"\noffset = \"{offset}\"\nbody = [{body}]\n"
+        )
+    };
+    let resources = ["q", "r", "s"].map(|name| format!("[[resource]]\nname = \"{name}\"\n")).concat();
+    let run = "{ run = \"1 ms\" }, ";
+    let text = format!("[platform]\ncpus = 2\npriorities = \"explicit\"\n{resources}")
+        + &task("top", 0, 9, "900 ms", &section("r", "1 ms"))
+        + &task("high", 0, 8, "1 ms", &(section("q", "1 ms") + run).repeat(4))
+        + &task("victim", 0, 7, "1 ms", &(section("s", "1 ms") + run))
+        + &task("low", 0, 1, "0 ms", &(run.to_owned() + &section("r", "30 ms").repeat(5)))
+        + &task("far", 1, 5, "0 ms", &section("q", "3 ms").repeat(100))
+        + &task("far2", 1, 4, "950 ms", &section("s", "1 ms"));
+    let system = parse_system(&text).expect("a valid system");
+    for protocol in [Protocol::Omlp, Protocol::MpcpVs] {
+        let analysis = analyse(&system, protocol);
+        let (response, excess) = seen(&system, protocol, "victim", &analysis);
+        assert_eq!(excess, None, "{protocol}: {analysis:#?}");
+        assert!(response >= Duration::from_ms(150), "{protocol}: {response}");
+        assert!(analysis.tasks[2].response.is_some(), "{protocol}: it has a bound");
+        let broken = analyse_omitting(&system, protocol, Omit::Repeats);
+        assert!(seen(&system, protocol, "victim", &broken).1.is_some(), "{protocol}: the term is needed");
+    }
+}
+
+#[test]
+fn what_broke_a_bound_once_does_not_now() {
+    for (text, protocol, name, at_most) in [
+        // The owner's base priority counted on its helper's processor.
+        (include_str!("counterexamples/mrsp-helped-with-base.toml"), Protocol::Mrsp, "victim", 6),
+        (include_str!("counterexamples/msrp-fixed-ceiling.toml"), Protocol::Msrp, "urgent", 30),
+        (include_str!("counterexamples/srp-global.toml"), Protocol::Srp, "urgent", 60),
+        (include_str!("counterexamples/pcp-fixed-ceiling.toml"), Protocol::Pcp, "urgent", 20),
+    ] {
+        let system = parse_system(text).expect("a counterexample is valid");
+        let analysis = analyse(&system, protocol);
+        let (response, excess) = seen(&system, protocol, name, &analysis);
+        assert_eq!(excess, None, "{protocol}: {analysis:#?}");
+        assert!(response <= Duration::from_ms(at_most), "{protocol}: {response}");
+        // Where there is a bound, it is of use; where there is none, a schedule shows why.
+        let bounded = analysis.tasks.iter().all(|task| task.response.is_some());
+        assert_eq!(bounded, protocol == Protocol::Mrsp, "{protocol}");
     }
 }
 

@@ -20,7 +20,7 @@ impl Bounds {
             Name::FmlpLong => fmlp_long::bounds(tables, &sharing),
             Name::FmlpPlus => fmlp_plus::bounds(&sharing),
             Name::FmlpShort => fmlp_short::bounds(&sharing),
-            Name::Msrp => msrp::bounds(&sharing),
+            Name::Msrp => msrp::bounds(tables, &sharing)?,
             Name::Mrsp => mrsp::bounds(tables, sharing)?,
             _ => omlp::bounds(&sharing),
         };

@@ -168,14 +168,14 @@ fn as_text(output: &ProtocolsOutput) -> String {
         |of: fn(&ProtocolTimes) -> Option<u64>| loaded.iter().map(move |seen| known(of(seen))).collect::<Vec<_>>();
     text.push_str(&table::draw(&[
         Column::words("protocol", loaded.iter().map(|seen| seen.protocol.clone())),
-        Column::numbers("lock min", some(|seen| seen.lock_min_ns).into_iter()),
-        Column::numbers("mean", some(|seen| seen.lock_mean_ns).into_iter()),
-        Column::numbers("p99", some(|seen| seen.lock_p99_ns).into_iter()),
-        Column::numbers("max", some(|seen| seen.lock_max_ns).into_iter()),
-        Column::numbers("unlock min", some(|seen| seen.unlock_min_ns).into_iter()),
-        Column::numbers("mean", some(|seen| seen.unlock_mean_ns).into_iter()),
-        Column::numbers("p99", some(|seen| seen.unlock_p99_ns).into_iter()),
-        Column::numbers("max", some(|seen| seen.unlock_max_ns).into_iter()),
+        Column::numbers("lock min", some(|seen| seen.lock_min_ns)),
+        Column::numbers("mean", some(|seen| seen.lock_mean_ns)),
+        Column::numbers("p99", some(|seen| seen.lock_p99_ns)),
+        Column::numbers("max", some(|seen| seen.lock_max_ns)),
+        Column::numbers("unlock min", some(|seen| seen.unlock_min_ns)),
+        Column::numbers("mean", some(|seen| seen.unlock_mean_ns)),
+        Column::numbers("p99", some(|seen| seen.unlock_p99_ns)),
+        Column::numbers("max", some(|seen| seen.unlock_max_ns)),
     ]));
     text
 }

@@ -33,7 +33,7 @@ pub(super) enum Rise {
     To(Priority),
     Mpcp(MpcpCeiling),
     /// Its own priority in the boosted band; at the resource's home, the ceiling.
-    Home(Priority),
+    Home(CpuId, Priority),
     /// By processor.
     Local(Box<[Priority]>),
 }
@@ -45,8 +45,8 @@ impl Rise {
             Self::Nothing => None,
             Self::To(priority) => Some(*priority),
             Self::Mpcp(ceiling) => Some(ceiling.on(cpu)),
-            Self::Home(_) if is_first => Some(base.boosted()),
-            Self::Home(ceiling) => Some(base.boosted().max(*ceiling)),
+            Self::Home(home, _) if is_first && *home != cpu => Some(base.boosted()),
+            Self::Home(_, ceiling) => Some(base.boosted().max(*ceiling)),
             Self::Local(ceilings) => ceilings.get(cpu.index()).map(|ceiling| ceiling.raised()),
         }
     }
@@ -98,9 +98,9 @@ impl Managed {
             let risen = rises.map_or(Ok(()), |priority| executor.rise(task, priority));
             let decision = match risen {
                 Ok(()) if is_first => {
-                    executor.decide(&self.machine, task, |machine, act| machine.request(task, resource, act))
+                    executor.decide(&self.machine, Some(task), |machine, act| machine.request(task, resource, act))
                 }
-                Ok(()) => executor.decide(&self.machine, task, |machine, act| machine.woken(task, act)),
+                Ok(()) => executor.decide(&self.machine, Some(task), |machine, act| machine.woken(task, act)),
                 Err(error) => {
                     let settled = executor.asked(task);
                     // What was asked before is taken back.
@@ -110,9 +110,14 @@ impl Managed {
             };
             let decision = match decision {
                 Ok(decision) => decision,
-                Err(refusal) => return executor.asked(task).map_err(LockError::from).and(Err(refusal.into())),
+                Err(refusal) => {
+                    let settled = executor.asked(task).map_err(LockError::from);
+                    // A machine that refuses one it has woken has it no more, or it is taken back.
+                    let taken_back = if is_first { Ok(()) } else { self.cancel(executor, task) };
+                    return taken_back.and(settled).and(Err(refusal.into()));
+                }
             };
-            let (outcome, result) = executor.carry_out(self.source, task, decision);
+            let (outcome, result) = executor.carry_out(self.source, Some(task), false, decision);
             // Only what the machine said counts from here.
             let result: Result<(), SysError> = result.and(if rises.is_some() { executor.asked(task) } else { Ok(()) });
             waited |= outcome.waited;
@@ -128,26 +133,26 @@ impl Managed {
 
     /// `task`, the caller, gives back.
     pub(super) fn release(&self, executor: &Executor, task: TaskId, resource: ResourceId) -> Result<(), LockError> {
-        self.tell(executor, task, |machine, act| machine.release(task, resource, act))
+        self.tell(executor, Some(task), |machine, act| machine.release(task, resource, act))
     }
 
     /// A job of `task`, the caller, is released. Returns when it may start.
     pub(super) fn arrive(&self, executor: &Executor, task: TaskId) -> Result<(), LockError> {
-        self.tell(executor, task, |machine, act| machine.arrive(task, act))
+        self.tell_of_job(executor, task, |machine, act| machine.arrive(task, act))
     }
 
     /// The job of `task`, the caller, is done.
     pub(super) fn finish(&self, executor: &Executor, task: TaskId) -> Result<(), LockError> {
-        self.tell(executor, task, |machine, act| machine.finish(task, act))
+        self.tell_of_job(executor, task, |machine, act| machine.finish(task, act))
     }
 
     /// The base priority of `task` changes; the caller is another thread.
     pub(super) fn set_base(&self, executor: &Executor, task: TaskId, base: Priority) -> Result<(), LockError> {
-        self.tell(executor, task, |machine, act| machine.set_base(task, base, act))
+        self.tell(executor, None, |machine, act| machine.set_base(task, base, act))
     }
 
     fn cancel(&self, executor: &Executor, task: TaskId) -> Result<(), LockError> {
-        self.tell(executor, task, |machine, act| machine.cancel(task, act))
+        self.tell(executor, Some(task), |machine, act| machine.cancel(task, act))
     }
 
     /// Keeps everybody from deciding.
@@ -156,14 +161,35 @@ impl Managed {
         self.machine.lock()
     }
 
+    /// Jobs begin and end at priorities that say nothing on other processors: where those have the same guard, the caller is not preempted until all is carried
+    /// out.
+    fn tell_of_job(
+        &self,
+        executor: &Executor,
+        task: TaskId,
+        event: impl FnOnce(&mut dyn Machine, &mut dyn FnMut(Action)) -> Result<(), Refusal>,
+    ) -> Result<(), LockError> {
+        if self.cpu.is_some() {
+            return self.tell(executor, Some(task), event);
+        }
+        let excluded = executor.exclude(task);
+        match executor.decide(&self.machine, Some(task), event) {
+            Ok(decision) => {
+                let (_, result) = executor.carry_out(self.source, Some(task), true, decision);
+                Ok(excluded.and(result)?)
+            }
+            Err(refusal) => executor.include(task).map_err(LockError::from).and(Err(refusal.into())),
+        }
+    }
+
     fn tell(
         &self,
         executor: &Executor,
-        me: TaskId,
+        me: Option<TaskId>,
         event: impl FnOnce(&mut dyn Machine, &mut dyn FnMut(Action)) -> Result<(), Refusal>,
     ) -> Result<(), LockError> {
         let decision = executor.decide(&self.machine, me, event)?;
-        let (_, result) = executor.carry_out(self.source, me, decision);
+        let (_, result) = executor.carry_out(self.source, me, false, decision);
         Ok(result?)
     }
 }

@@ -187,7 +187,7 @@ fn rise(system: &System, resource: ResourceId, ruling: Protocol) -> Rise {
     match ruling {
         Protocol::Icpp => Rise::To(system.ceiling(resource)),
         Protocol::Mpcp | Protocol::MpcpVs => Rise::Mpcp(system.mpcp_ceiling(resource)),
-        Protocol::Dpcp => Rise::Home(system.highest_user(resource).boosted()),
+        Protocol::Dpcp => Rise::Home(system.home(resource), system.highest_user(resource).boosted()),
         Protocol::Dflp | Protocol::FmlpPlus | Protocol::Omlp => Rise::To(Priority::BASE_MAX.boosted()),
         Protocol::Mrsp => {
             let cpus = (0..system.cpus()).map(CpuId::new);

@@ -34,8 +34,8 @@ impl SpinLock {
 
     /// `task`, the caller, takes the lock. Says whether it found it taken.
     pub(super) fn lock(&self, executor: &Executor, task: TaskId) -> Result<bool, LockError> {
-        if let Err(error) = executor.set_exclusive(task, true) {
-            return executor.set_exclusive(task, false).and(Err(error)).map_err(LockError::from);
+        if let Err(error) = executor.exclude(task) {
+            return executor.include(task).and(Err(error)).map_err(LockError::from);
         }
         // ORDERING: Relaxed: the ticket orders nothing but tickets; `served` orders the sections.
         let ticket = self.next.fetch_add(1, Ordering::Relaxed);
@@ -64,6 +64,6 @@ impl SpinLock {
         // ORDERING: Relaxed: only the owner writes. Release pairs with the Acquire in `lock`.
         let served = self.served.load(Ordering::Relaxed);
         self.served.store(served.wrapping_add(1), Ordering::Release);
-        executor.set_exclusive(task, false).map_err(LockError::from)
+        executor.include(task).map_err(LockError::from)
     }
 }

@@ -43,6 +43,8 @@ pub(super) struct TaskThread<'a> {
     burner: Burner<'a>,
     /// What the current job holds, the last one last.
     held: Vec<ResourceId>,
+    /// The protocols know of a job that has not ended.
+    has_job: bool,
     outcome: TaskOutcome,
 }
 
@@ -56,6 +58,7 @@ impl<'a> TaskThread<'a> {
             start_ns: 0,
             burner: Burner::new(&shared.calibration, log).at(shared.locks.executor.seat(id).places()),
             held: Vec::with_capacity(MAX_NESTING),
+            has_job: false,
             outcome: TaskOutcome {
                 observation: Observation::default(),
                 responses: histogram(shared),
@@ -65,7 +68,7 @@ impl<'a> TaskThread<'a> {
         }
     }
 
-    /// Executes all jobs of the run. Whatever happens, nothing is held afterwards.
+    /// Executes all jobs of the run. Whatever happens, nothing is held afterwards, and no protocol waits for its job.
     pub(super) fn execute(mut self) -> Report {
         self.start_ns = self.shared.start_ns();
         let mut failure = match catch_unwind(AssertUnwindSafe(|| self.jobs())) {
@@ -73,7 +76,7 @@ impl<'a> TaskThread<'a> {
             Ok(Err(failure)) => Some(failure),
             Err(_) => Some(Failure::Panicked(self.id)),
         };
-        match catch_unwind(AssertUnwindSafe(|| self.release_all())) {
+        match catch_unwind(AssertUnwindSafe(|| self.release_all().and(self.end_job()))) {
             Ok(Ok(())) => {}
             Ok(Err(error)) => failure = failure.or(Some(error)),
             Err(_) => failure = failure.or(Some(Failure::Panicked(self.id))),
@@ -95,6 +98,7 @@ impl<'a> TaskThread<'a> {
             }
             self.burner.log.push(self.start_ns + arrival, Event::Arrive);
             self.burner.begin();
+            self.has_job = true;
             self.shared.locks.arrive(self.id).map_err(|error| self.job_failure(error))?;
             // It may have been kept from starting.
             self.burner.after_call(false);
@@ -102,12 +106,11 @@ impl<'a> TaskThread<'a> {
             match ended {
                 Ended::Finished(at) => {
                     self.finished(arrival, at - self.start_ns);
-                    self.shared.locks.finish(self.id).map_err(|error| self.job_failure(error))?;
+                    self.end_job()?;
                     self.burner.after_call(false);
                 }
                 Ended::Stopped => {
-                    self.release_all()?;
-                    self.shared.locks.finish(self.id).map_err(|error| self.job_failure(error))?;
+                    self.release_all().and(self.end_job())?;
                     self.burner.end();
                     self.abandon(index, true);
                     return Ok(());
@@ -182,6 +185,14 @@ impl<'a> TaskThread<'a> {
             result = result.and(self.unlock(resource));
         }
         result
+    }
+
+    /// The protocols hear of the end of the job, once.
+    fn end_job(&mut self) -> Result<(), Failure> {
+        if !std::mem::take(&mut self.has_job) {
+            return Ok(());
+        }
+        self.shared.locks.finish(self.id).map_err(|error| self.job_failure(error))
     }
 
     /// What counts for this task, where taking `resource` changes it. The kernel keeps inheritance to itself.
