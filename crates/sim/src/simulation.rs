@@ -223,7 +223,9 @@ impl<'s, T: Tracer> Simulation<'s, T> {
             self.record(arrival, task, Event::Arrive);
             let (cpu, rank) = (self.tasks[task].own_cpu, self.tasks[task].rank);
             self.account(cpu);
-            let job = Job { arrival, release: at, executed: self.cpus[cpu].executed_at_least(rank) };
+            self.account(self.tasks[task].cpu);
+            let executed = self.cpus[cpu].executed_at_least(rank);
+            let job = Job { arrival, release: at, executed, away: self.tasks[task].away };
             if self.tasks[task].job.is_some() {
                 self.tasks[task].backlog.push_back(job);
             } else {
@@ -236,7 +238,7 @@ impl<'s, T: Tracer> Simulation<'s, T> {
     fn start_job(&mut self, task: usize, job: Job) {
         let state = &mut self.tasks[task];
         (state.job, state.step, state.left, state.asked) = (Some(job), 0, None, Asked::Not);
-        (state.waited, state.spun, state.away) = (0, 0, 0);
+        (state.waited, state.spun) = (0, 0);
         self.tell(|machine, act| machine.arrive(TaskId::new(task), act));
     }
 
@@ -428,7 +430,7 @@ impl<'s, T: Tracer> Simulation<'s, T> {
             let response = self.now - job.arrival;
             // Spinning is execution to others, and blocking to the job itself.
             let delayed = (self.now - job.release + state.spun).saturating_sub(executed - job.executed);
-            let blocking = delayed.saturating_sub(state.away);
+            let blocking = delayed.saturating_sub(state.away - job.away);
             let seen = &mut state.seen;
             seen.jobs += 1;
             seen.misses += u64::from(response > self.system.tasks()[task].deadline.as_ns());

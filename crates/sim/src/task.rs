@@ -32,6 +32,8 @@ pub(crate) struct Job {
     pub(crate) release: u64,
     /// What its processor had executed at its rank or above when it was released.
     pub(crate) executed: u64,
+    /// How long its task had executed elsewhere by then.
+    pub(crate) away: u64,
 }
 
 pub(crate) struct TaskState {
@@ -58,7 +60,7 @@ pub(crate) struct TaskState {
     pub(crate) waited: u64,
     /// How long the job has spun.
     pub(crate) spun: u64,
-    /// How long it has executed on other processors than its own.
+    /// How long the task has executed on other processors than its own.
     pub(crate) away: u64,
     pub(crate) next_arrival: u64,
     pub(crate) seen: Observation,
