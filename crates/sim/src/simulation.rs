@@ -6,7 +6,8 @@ use crate::machines::{Machines, Source};
 use crate::task::{Asked, Job, State, TaskState};
 use crate::tracer::Tracer;
 use lockwright_model::{
-    CpuId, Duration, Event, Instant, Observation, Priority, Protocol, Record, ResourceId, Step, System, TaskId,
+    CpuId, Duration, Event, Instant, Observation, Priority, Protocol, Record, Resource, ResourceId, Scheduler, Step,
+    System, TaskId, assign_deadline_monotonic,
 };
 use lockwright_protocol::fulock::Unlock;
 use lockwright_protocol::{Action, Machine, Refusal};
@@ -17,6 +18,8 @@ use std::collections::{BinaryHeap, VecDeque};
 pub struct Simulation<'s, T: Tracer = ()> {
     system: &'s System,
     config: Config,
+    /// The earliest deadline goes first on each processor.
+    by_deadline: bool,
     machines: Machines,
     tasks: Vec<TaskState>,
     /// By task: its base priority, and what each machine says.
@@ -35,8 +38,21 @@ pub struct Simulation<'s, T: Tracer = ()> {
     tracer: T,
 }
 
+/// The same tasks with priorities in the order of their relative deadlines, for the ceilings of the stack resource policy.
+fn with_preemption_levels(system: &System) -> System {
+    let mut tasks = system.tasks().to_vec();
+    assign_deadline_monotonic(&mut tasks);
+    let resources = system.resources().iter().map(|resource| Resource { ceiling: None, ..resource.clone() });
+    System::new(system.name().into(), system.cpus(), None, resources.collect(), tasks)
+        .expect("a valid system is valid with other priorities and no ceilings fixed by hand")
+}
+
 impl<'s, T: Tracer> Simulation<'s, T> {
-    /// At time zero, before anything arrives.
+    /// At time zero, before anything arrives. Of a system under `p-edf` resources are under `srp`, with preemption levels by relative deadlines, those shared across
+    /// processors under `msrp`, whatever the protocol; no blocking is observed there. Other schedulers are taken for `p-fp`: see [`plain`](crate::plain).
+    ///
+    /// # Panics
+    /// When a job makes a nested request that its protocol refuses: see [`System::refused_nesting`].
     #[must_use]
     pub fn new(system: &'s System, config: &Config, tracer: T) -> Self {
         Self::build(system, config, None, tracer)
@@ -51,8 +67,13 @@ impl<'s, T: Tracer> Simulation<'s, T> {
 
     fn build(system: &'s System, config: &Config, fulock: Option<Unlock>, tracer: T) -> Self {
         let protocol = config.protocol.unwrap_or_else(|| system.protocol_or_default());
-        let protocols: Vec<Protocol> =
-            system.resource_ids().map(|resource| system.protocol_of(resource, protocol)).collect();
+        let by_deadline = system.scheduler() == Scheduler::PEdf;
+        let ruling = |resource| match by_deadline {
+            true if system.is_global(resource) => Protocol::Msrp,
+            true => Protocol::Srp,
+            false => system.protocol_of(resource, protocol),
+        };
+        let protocols: Vec<Protocol> = system.resource_ids().map(ruling).collect();
         let mut random = fastrand::Rng::with_seed(config.seed);
         let mut ranks: Vec<Vec<Priority>> = vec![Vec::new(); system.cpus()];
         for task in system.tasks() {
@@ -90,7 +111,8 @@ impl<'s, T: Tracer> Simulation<'s, T> {
                 seen: Observation::default(),
             })
             .collect();
-        let machines = Machines::new(system, &protocols, fulock);
+        let levels = by_deadline.then(|| with_preemption_levels(system));
+        let machines = Machines::new(levels.as_ref().unwrap_or(system), &protocols, fulock);
         let mut views = vec![Priority::MIN; tasks.len() * (1 + machines.count())];
         for (views, task) in views.chunks_exact_mut(1 + machines.count()).zip(system.tasks()) {
             views[0] = task.priority;
@@ -100,6 +122,7 @@ impl<'s, T: Tracer> Simulation<'s, T> {
         let mut simulation = Self {
             system,
             config: config.clone(),
+            by_deadline,
             machines,
             tasks,
             views,
@@ -239,7 +262,24 @@ impl<'s, T: Tracer> Simulation<'s, T> {
         let state = &mut self.tasks[task];
         (state.job, state.step, state.left, state.asked) = (Some(job), 0, None, Asked::Not);
         (state.waited, state.spun) = (0, 0);
+        if self.by_deadline {
+            self.order(self.tasks[task].own_cpu);
+        }
         self.tell(|machine, act| machine.arrive(TaskId::new(task), act));
+    }
+
+    /// Gives the jobs of a processor priorities in the order of their deadlines.
+    fn order(&mut self, cpu: usize) {
+        let due = |task: usize| {
+            let job = self.tasks[task].job.filter(|_| self.tasks[task].own_cpu == cpu)?;
+            Some((job.arrival.saturating_add(self.system.tasks()[task].deadline.as_ns()), task))
+        };
+        let mut jobs: Vec<(u64, usize)> = (0..self.tasks.len()).filter_map(due).collect();
+        jobs.sort_unstable_by_key(|&job| Reverse(job));
+        for (level, (_, task)) in jobs.into_iter().enumerate() {
+            // At most MAX_TASKS.
+            self.set_view(task, 0, Priority::base(level as u32 + 1));
+        }
     }
 
     /// Tells the machines that count jobs.
@@ -435,7 +475,10 @@ impl<'s, T: Tracer> Simulation<'s, T> {
             seen.jobs += 1;
             seen.misses += u64::from(response > self.system.tasks()[task].deadline.as_ns());
             seen.response = seen.response.max(Some(Duration::from_ns(response)));
-            seen.blocking = seen.blocking.max(Some(Duration::from_ns(blocking)));
+            // It is counted by fixed priorities.
+            if !self.by_deadline {
+                seen.blocking = seen.blocking.max(Some(Duration::from_ns(blocking)));
+            }
             seen.lock_wait = seen.lock_wait.max(Some(Duration::from_ns(state.waited)));
         }
         self.tell(|machine, act| machine.finish(TaskId::new(task), act));
@@ -531,6 +574,11 @@ impl<'s, T: Tracer> Simulation<'s, T> {
         let views = &self.views[task * width..][..width];
         match self.tasks[task].sent_by {
             Some(source) => views[1 + source],
+            // The machines know preemption levels, not deadlines: only what is above all of those counts.
+            None if self.by_deadline => {
+                let above = views[1..].iter().copied().filter(|&view| view > Priority::BASE_MAX.raised());
+                above.fold(views[0], Priority::max)
+            }
             None => views.iter().copied().fold(Priority::MIN, Priority::max),
         }
     }
