@@ -18,7 +18,7 @@ use crate::bound::{Analysis, Blocking, TaskBound, Unbounded};
 use crate::hazard::hazards;
 use crate::multiprocessor::{Delay, Protocol as Bounds};
 use crate::omit::Omit;
-use crate::sharing::{Demand, Sharer, Sharing, demands};
+use crate::sharing::{Sharing, sharing_of};
 use crate::tables::Tables;
 use lockwright_model::{Duration, Protocol, TaskId};
 
@@ -210,24 +210,10 @@ fn delayed(rows: &[Row], index: usize, responses: &[u64]) -> u64 {
 
 /// The requests that the protocol's bounds are of.
 fn sharing(tables: &Tables<'_>, ruling: Protocol) -> Sharing {
-    let system = tables.system;
-    let is_covered = |demand: &Demand| {
+    sharing_of(tables.system, |demand| {
         let protocol = tables.protocols[usize::from(demand.resource)];
         protocol == ruling || (ruling == Protocol::Msrp && protocol == Protocol::Icpp)
-    };
-    let sharer = |id: TaskId| {
-        let task = system.task(id);
-        Sharer {
-            cost: task.wcet.as_ns(),
-            period: task.period.as_ns(),
-            deadline: task.deadline.as_ns(),
-            response: task.deadline.as_ns(),
-            priority: task.priority.level(),
-            cluster: task.cpu.0,
-            requests: demands(system, id).into_iter().filter(is_covered).collect(),
-        }
-    };
-    Sharing { tasks: system.task_ids().map(sharer).collect() }
+    })
 }
 
 fn row(tables: &Tables<'_>, ruling: Protocol, id: TaskId) -> Row {

@@ -39,6 +39,23 @@ pub struct Demand {
     pub length: u64,
 }
 
+/// A system's tasks, in nanoseconds, with those of their requests that count.
+pub(crate) fn sharing_of(system: &System, counts: impl Fn(&Demand) -> bool) -> Sharing {
+    let sharer = |id: TaskId| {
+        let task = system.task(id);
+        Sharer {
+            cost: task.wcet.as_ns(),
+            period: task.period.as_ns(),
+            deadline: task.deadline.as_ns(),
+            response: task.deadline.as_ns(),
+            priority: task.priority.level(),
+            cluster: task.cpu.0,
+            requests: demands(system, id).into_iter().filter(&counts).collect(),
+        }
+    };
+    Sharing { tasks: system.task_ids().map(sharer).collect() }
+}
+
 /// What one job of a system's task asks for, in nanoseconds.
 pub(crate) fn demands(system: &System, task: TaskId) -> Vec<Demand> {
     let demand = |request: &Request| Demand {

@@ -3,7 +3,7 @@
 use crate::Failure;
 use crate::bound::{Analysis, Blocking};
 use crate::linear::{self, responses};
-use crate::sharing::{Sharer, Sharing, demands};
+use crate::sharing::sharing_of;
 use lockwright_model::{Duration, Protocol, ResourceId, Scheduler, System, TaskId};
 
 /// Why a linear program says nothing of a system.
@@ -67,7 +67,7 @@ pub fn tighten(system: &System, analysis: &mut Analysis) -> Result<(), Uncovered
     if let Some(id) = system.task_ids().find(|&id| system.task(id).jitter != Duration::ZERO) {
         return Err(Uncovered::Jitter(id));
     }
-    let mut sharing = sharing(system);
+    let mut sharing = sharing_of(system, |_| true);
     let found = responses(&sharing, linear::Protocol::Mpcp).map_err(Uncovered::Failed)?;
     for (task, &response) in sharing.tasks.iter_mut().zip(&found.responses) {
         task.response = response;
@@ -89,20 +89,4 @@ pub fn tighten(system: &System, analysis: &mut Analysis) -> Result<(), Uncovered
         }
     }
     Ok(())
-}
-
-fn sharing(system: &System) -> Sharing {
-    let sharer = |id: TaskId| {
-        let task = system.task(id);
-        Sharer {
-            cost: task.wcet.as_ns(),
-            period: task.period.as_ns(),
-            deadline: task.deadline.as_ns(),
-            response: task.deadline.as_ns(),
-            priority: task.priority.level(),
-            cluster: task.cpu.0,
-            requests: demands(system, id),
-        }
-    };
-    Sharing { tasks: system.task_ids().map(sharer).collect() }
 }

@@ -3,54 +3,22 @@
 
 use fastrand::Rng;
 use lockwright_analysis::{Omit, analyse, analyse_omitting};
-use lockwright_model::format::{parse_system, write_system};
+use lockwright_model::format::parse_system;
 use lockwright_model::{Duration, Instant, Protocol, System};
 use lockwright_sim::{Config, Simulation};
 use lockwright_study::{Excess, Shape, attack, generate, hold};
+
+mod attacked;
+
+use attacked::{Tally, worth};
 
 const SETS: u64 = 10_000;
 /// Schedules of each set, and their length in longest periods.
 const RUNS: usize = 4;
 const HORIZON: u64 = 6;
 
-#[derive(Default, Debug)]
-struct Tally {
-    sets: u64,
-    bounded: u64,
-    with_blocking: u64,
-    schedulable: u64,
-}
-
 fn hold_all(protocol: Protocol, shape: &Shape, first_seed: u64, sets: u64) -> Tally {
-    let mut tally = Tally::default();
-    for seed in first_seed..first_seed + sets {
-        let mut random = Rng::with_seed(seed);
-        let system = generate(&mut random, shape);
-        let analysis = analyse(&system, protocol);
-        tally.sets += 1;
-        tally.bounded +=
-            u64::from(analysis.tasks.iter().filter(|task| task.response.is_some()).count() * 2 > system.tasks().len());
-        let blocked = |task: &lockwright_analysis::TaskBound| task.blocking.and_then(|blocking| blocking.total());
-        tally.with_blocking +=
-            u64::from(analysis.tasks.iter().filter_map(blocked).any(|blocking| blocking.as_ns() > 0));
-        tally.schedulable += u64::from(analysis.schedulable());
-        if let Some((excess, config)) = attack(&system, &analysis, protocol, &mut random, RUNS, HORIZON) {
-            panic!("{}", report(&system, protocol, seed, &format!("{excess:?} under {config:?}\n{analysis:#?}")));
-        }
-    }
-    tally
-}
-
-fn report(system: &System, protocol: Protocol, seed: u64, what: &str) -> String {
-    format!("{protocol}, seed {seed}: {what}\n{}", write_system(system))
-}
-
-/// The sets must be worth attacking.
-fn worth(tally: &Tally) {
-    println!("{tally:?}");
-    assert!(tally.bounded > tally.sets / 3, "too few bounded sets: {tally:?}");
-    assert!(tally.with_blocking > tally.sets / 4, "too few sets with blocking: {tally:?}");
-    assert!(tally.schedulable > tally.sets / 20, "too few schedulable sets: {tally:?}");
+    attacked::hold_all(protocol, shape, first_seed..first_seed + sets, RUNS, HORIZON)
 }
 
 fn one() -> Shape {

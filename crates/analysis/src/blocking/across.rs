@@ -43,6 +43,13 @@ impl Protocol for Bounds {
     }
 }
 
+/// A ceiling fixed by hand of a resource under `ruling`, where its bounds know only those of users.
+pub(crate) fn refuse_fixed_ceilings(tables: &Tables<'_>, ruling: Name) -> Result<(), Unbounded> {
+    let system = tables.system;
+    let by_hand = |&id: &_| tables.protocol(id) == ruling && system.resource(id).ceiling.is_some();
+    system.resource_ids().find(by_hand).map_or(Ok(()), |resource| Err(Unbounded::Ceiling { resource }))
+}
+
 /// A protocol's bounds in a box.
 pub(crate) fn boxed<P: Protocol + 'static>(bounds: Result<P, Failure>) -> Result<Box<dyn Protocol>, Failure> {
     bounds.map(|bounds| Box::new(bounds) as Box<dyn Protocol>)

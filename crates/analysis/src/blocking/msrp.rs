@@ -1,7 +1,7 @@
 //! `msrp`: as `fmlp_short` for global resources; a job is delayed by one section of its processor, spun for or under a ceiling. See
 //! [`multiprocessor::msrp`](crate::multiprocessor::msrp).
 
-use super::across::boxed;
+use super::across::{boxed, refuse_fixed_ceilings};
 use crate::bound::Unbounded;
 use crate::multiprocessor::{Protocol, msrp};
 use crate::tables::Tables;
@@ -11,10 +11,6 @@ use lockwright_model::Protocol as Name;
 type Boxed = Result<Box<dyn Protocol>, Failure>;
 
 pub(crate) fn bounds(tables: &Tables<'_>, sharing: &Sharing) -> Result<Boxed, Unbounded> {
-    let system = tables.system;
-    let by_hand = |&id: &_| tables.protocol(id) == Name::Icpp && system.resource(id).ceiling.is_some();
-    match system.resource_ids().find(by_hand) {
-        Some(resource) => Err(Unbounded::Ceiling { resource }),
-        None => Ok(boxed(msrp::protocol(sharing, None))),
-    }
+    refuse_fixed_ceilings(tables, Name::Icpp)?;
+    Ok(boxed(msrp::protocol(sharing, None)))
 }

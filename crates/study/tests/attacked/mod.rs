@@ -1,0 +1,51 @@
+//! Random systems whose bounds are attacked by simulation.
+
+use fastrand::Rng;
+use lockwright_analysis::analyse;
+use lockwright_model::format::write_system;
+use lockwright_model::{Protocol, System};
+use lockwright_study::{Shape, attack, generate};
+use std::ops::Range;
+
+/// What was attacked.
+#[derive(Default, Debug)]
+pub struct Tally {
+    sets: u64,
+    /// Those of which most tasks have bounds.
+    bounded: u64,
+    with_blocking: u64,
+    schedulable: u64,
+}
+
+/// Attacks a system of each seed, and panics with the first that exceeds a bound.
+pub fn hold_all(protocol: Protocol, shape: &Shape, seeds: Range<u64>, runs: usize, horizon: u64) -> Tally {
+    let mut tally = Tally::default();
+    for seed in seeds {
+        let mut random = Rng::with_seed(seed);
+        let system = generate(&mut random, shape);
+        let analysis = analyse(&system, protocol);
+        let bounded = analysis.tasks.iter().filter(|task| task.response.is_some()).count();
+        let mut blocked = analysis.tasks.iter().filter_map(|task| task.blocking?.total());
+        tally.sets += 1;
+        tally.bounded += u64::from(bounded * 2 > system.tasks().len());
+        tally.with_blocking += u64::from(blocked.any(|blocking| blocking.as_ns() > 0));
+        tally.schedulable += u64::from(analysis.schedulable());
+        if let Some((excess, config)) = attack(&system, &analysis, protocol, &mut random, runs, horizon) {
+            panic!("{}", report(&system, protocol, seed, &format!("{excess:?} under {config:?}\n{analysis:#?}")));
+        }
+    }
+    tally
+}
+
+/// A system, and what is wrong with it.
+pub fn report(system: &System, protocol: Protocol, seed: u64, what: &str) -> String {
+    format!("{protocol}, seed {seed}: {what}\n{}", write_system(system))
+}
+
+/// The sets must be worth attacking.
+pub fn worth(tally: &Tally) {
+    println!("{tally:?}");
+    assert!(tally.bounded > tally.sets / 3, "too few bounded sets: {tally:?}");
+    assert!(tally.with_blocking > tally.sets / 4, "too few sets with blocking: {tally:?}");
+    assert!(tally.schedulable > tally.sets / 20, "too few schedulable sets: {tally:?}");
+}
