@@ -27,6 +27,10 @@ pub struct Pcp<const TASKS: usize = DEFAULT_TASKS, const RESOURCES: usize = DEFA
     ceilings: [Priority; RESOURCES],
     tasks: [TaskState; TASKS],
     counts: (usize, usize),
+    /// How many tasks wait.
+    waiting: usize,
+    /// Whether any did at the last event: then others than the caller may fall.
+    is_stirred: bool,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -68,7 +72,7 @@ impl<const TASKS: usize, const RESOURCES: usize> Pcp<TASKS, RESOURCES> {
             *slot = ceiling;
         }
         let counts = (tasks.len().min(TASKS), ceilings.len().min(RESOURCES));
-        Self { owners: [None; RESOURCES], ceilings: all_ceilings, tasks: all, counts }
+        Self { owners: [None; RESOURCES], ceilings: all_ceilings, tasks: all, counts, waiting: 0, is_stirred: false }
     }
 
     /// The owner of a resource.
@@ -103,14 +107,29 @@ impl<const TASKS: usize, const RESOURCES: usize> Pcp<TASKS, RESOURCES> {
     fn take(&mut self, task: TaskId, resource: ResourceId) {
         self.owners[resource.index()] = Some(task);
         let state = &mut self.tasks[task.index()];
+        self.waiting -= usize::from(state.waits_for.is_some());
         (state.waits_for, state.is_awake) = (None, false);
         state.held += 1;
     }
 
     /// Priorities anew, from who keeps whom waiting; then who may go on is woken; `last` is told last.
     ///
-    /// BOUND: rounds over those that wait: in each but the last a priority rises to that of one more of them.
+    /// BOUND: no loop where nobody waits. Else rounds over those that wait: in each but the last a priority rises to that of one more of them.
     fn settle(&mut self, last: TaskId, act: &mut dyn FnMut(Action)) {
+        if self.waiting == 0 && !self.is_stirred {
+            // Nobody inherits, and nobody did.
+            let state = &mut self.tasks[last.index()];
+            if state.held == 0 {
+                state.frozen = state.base;
+            }
+            if state.effective != state.frozen {
+                state.effective = state.frozen;
+                state.epoch = state.epoch.wrapping_add(1);
+                act(Action::SetPriority { task: last, priority: state.effective, epoch: state.epoch });
+            }
+            return;
+        }
+        self.is_stirred = self.waiting > 0;
         let tasks = (0..self.counts.0).map(TaskId::new);
         let before = self.tasks.map(|state| state.effective);
         for state in &mut self.tasks {
@@ -196,6 +215,7 @@ impl<const TASKS: usize, const RESOURCES: usize> Machine for Pcp<TASKS, RESOURCE
             self.settle(task, act);
         } else {
             self.tasks[task.index()].waits_for = Some(resource);
+            self.waiting += 1;
             self.settle(task, act);
             act(Action::Block { task, resource });
         }
@@ -234,6 +254,7 @@ impl<const TASKS: usize, const RESOURCES: usize> Machine for Pcp<TASKS, RESOURCE
 
     fn cancel(&mut self, task: TaskId, act: &mut dyn FnMut(Action)) -> Result<(), Refusal> {
         self.known(task)?.waits_for.ok_or(Refusal::NotWaiting)?;
+        self.waiting -= 1;
         let state = &mut self.tasks[task.index()];
         (state.waits_for, state.is_awake) = (None, false);
         self.settle(task, act);
