@@ -77,7 +77,7 @@ fn list() {
 fn test() -> Result<(), String> {
     tool::check_toolchain()?;
     // Unit tests, integration tests and the examples in the documentation, of all crates.
-    tool::cargo(&["test", "--workspace"])?;
+    tool::cargo(&["test", "--workspace", "--no-fail-fast"])?;
     // What is optional in the spinlocks.
     tool::cargo(&["test", "--package", "lockwright-locks", "--all-features"])?;
     loom()?;
