@@ -120,16 +120,17 @@ fn help(error: &io::Error, path: &Path) -> &'static str {
     }
 }
 
-/// As [`read_system`], for verbs that know one scheduler.
+/// As [`read_system`], for verbs that know some schedulers.
 ///
 /// # Errors
 /// As [`read_system`], and where the file asks for another scheduler.
-pub fn read_fixed_priorities(path: &Path, console: &Console) -> Result<Input, Exit> {
+pub fn read_scheduled(path: &Path, known: &[Scheduler], console: &Console) -> Result<Input, Exit> {
     let input = read_system(path, console)?;
     let scheduler = input.system.scheduler();
-    if scheduler != Scheduler::PFp {
+    if !known.contains(&scheduler) {
+        let others = if scheduler == Scheduler::PEdf { "`check` and `simulate` know" } else { "`check` knows" };
         console.error(
-            format!("{}: it is for `{scheduler}`, which only `check` knows", input.name),
+            format!("{}: it is for `{scheduler}`, which only {others}", input.name),
             "use `lockwright check`, or say scheduler = \"p-fp\" and give each task a cpu",
         );
         return Err(Exit::BadInput);

@@ -14,7 +14,7 @@ use crate::units;
 use lockwright::observe::{Timeline, timeline};
 use lockwright::{Control, Ended, Job, Outcome, RunConfig, RunError, TaskOutcome};
 use lockwright_analysis::analyse;
-use lockwright_model::{Duration, Event, Protocol, Record, System, TaskId};
+use lockwright_model::{Duration, Event, Protocol, Record, Scheduler, System, TaskId};
 use lockwright_sim::default_horizon;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -49,7 +49,7 @@ struct Above {
 /// # Errors
 /// What was wrong has been said on the console.
 pub fn run(arguments: &Run, console: &Console) -> Result<Exit, Exit> {
-    let input = input::read_fixed_priorities(&arguments.subject.file, console)?;
+    let input = input::read_scheduled(&arguments.subject.file, &[Scheduler::PFp], console)?;
     let system = &input.system;
     let protocols = input::executable(&arguments.subject, system, console)?;
     let duration = arguments.duration.unwrap_or_else(|| default_duration(system));

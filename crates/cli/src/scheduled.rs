@@ -11,7 +11,17 @@ use crate::report::{Bound, Report, Row, table_order};
 use crate::table::{self, Column};
 use crate::units;
 use lockwright_analysis::{Demanded, Scheduled, Sensitivity, explain_demand, scheduled};
-use lockwright_model::{Duration, Overheads, System, TaskId};
+use lockwright_model::{Duration, Overheads, Protocol, System, TaskId};
+
+/// Why no protocol can be chosen.
+pub const RULED: &str = "resources are under SRP and MSRP, or there are none";
+
+/// What resources are under, whatever the file says: `msrp`, and so `srp` on one processor, or nothing where none is used.
+#[must_use]
+pub fn protocol(system: &System) -> Protocol {
+    let is_sharing = system.task_ids().any(|id| !system.requests(id).is_empty());
+    if is_sharing { Protocol::Msrp } else { Protocol::None }
+}
 
 /// Tests the system under its scheduler, and prints what came out.
 ///
@@ -24,7 +34,7 @@ pub fn check(arguments: &Check, input: &Input, overheads: &Overheads, console: &
         None => None,
     };
     if arguments.subject.protocol != ProtocolChoice::File || arguments.bound != BoundChoice::Classic {
-        console.note("--protocol and --bound do nothing here: resources are under SRP and MSRP, or there are none");
+        console.note(format!("--protocol and --bound do nothing here: {RULED}"));
     }
     let found = scheduled(system, overheads).map_err(|why| {
         console.error(tame(&why.describe(system)), "use `p-fp`, or leave out of the file what is not covered");
@@ -85,17 +95,15 @@ fn taken_apart(system: &System, task: TaskId, demanded: &Demanded) -> String {
     tame(&title) + "\n" + &terms_table(system, &demanded.terms, sum.map(|sum| ("due", sum)))
 }
 
-fn report(system: &System, found: &Scheduled) -> Report {
-    let is_sharing = system.task_ids().any(|id| !system.requests(id).is_empty());
+/// The promises of the tests.
+#[must_use]
+pub fn report(system: &System, found: &Scheduled) -> Report {
     let row = |task| {
         let (response, proved) = (found.responses[TaskId::index(task)], found.proved[TaskId::index(task)]);
         let blocker = found.blocked[TaskId::index(task)];
         Row { task, bound: Bound { response, proved, blocker, ..Bound::default() }, seen: None }
     };
-    Report {
-        protocol: if is_sharing { "msrp".into() } else { "none".into() },
-        rows: table_order(system).into_iter().map(row).collect(),
-    }
+    Report { protocol: protocol(system).to_string(), rows: table_order(system).into_iter().map(row).collect() }
 }
 
 fn as_json(input: &Input, report: &Report, found: &Scheduled, sensitivity: Option<&Sensitivity>) -> Output {

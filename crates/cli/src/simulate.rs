@@ -1,19 +1,22 @@
 //! `lockwright simulate`: schedules in virtual time.
 
-use crate::args::{OffsetsChoice, Simulate};
-use crate::console::Console;
+use crate::args::{OffsetsChoice, ProtocolChoice, Simulate};
+use crate::console::{Console, tame};
 use crate::exit::Exit;
 use crate::input::{self, Input};
 use crate::interrupt;
 use crate::json::{self, Output, ProtocolResult};
 use crate::progress::Progress;
-use crate::report::{Report, Seen, interrupt_text};
+use crate::report::{Bound, Report, Row, Seen, interrupt_text, table_order};
+use crate::scheduled;
 use crate::seed;
 use crate::table;
 use crate::trace_file::TraceFile;
 use crate::units;
-use lockwright_analysis::analyse;
-use lockwright_model::{DURATION_MAX, Duration, Instant, Observation, Protocol, Record, System, Task};
+use lockwright_analysis::{Untested, analyse};
+use lockwright_model::{
+    DURATION_MAX, Duration, Instant, Observation, Overheads, Protocol, Record, Scheduler, System, Task,
+};
 use lockwright_sim::{Config, Execution, HorizonReason, Offsets, Simulation, Tracer, default_horizon};
 use std::time;
 
@@ -208,9 +211,16 @@ fn has_jitter(system: &System) -> bool {
 /// # Errors
 /// What was wrong has been said on the console.
 pub fn simulate(arguments: &Simulate, console: &Console) -> Result<Exit, Exit> {
-    let input = input::read_fixed_priorities(&arguments.subject.file, console)?;
+    let input = input::read_scheduled(&arguments.subject.file, &[Scheduler::PFp, Scheduler::PEdf], console)?;
     let system = &input.system;
-    let protocols = input::executable(&arguments.subject, system, console)?;
+    let by_deadline = match system.scheduler() {
+        Scheduler::PEdf => Some(promised(arguments, system, console)?),
+        _ => None,
+    };
+    let protocols = match by_deadline {
+        Some(_) => vec![scheduled::protocol(system)],
+        None => input::executable(&arguments.subject, system, console)?,
+    };
     let plan = Plan::new(arguments, system, console);
     interrupt::listen(|| {}, console);
     if let (Some(seed), None) = (plan.seed, arguments.seed) {
@@ -227,7 +237,8 @@ pub fn simulate(arguments: &Simulate, console: &Console) -> Result<Exit, Exit> {
             }
             trace.write(system, &title, &found.records, console)?;
         }
-        let report = Report::of_bounds(system, &analyse(system, protocol)).with_seen(&found.seen);
+        let bounds = by_deadline.clone().unwrap_or_else(|| Report::of_bounds(system, &analyse(system, protocol)));
+        let report = bounds.with_seen(&found.seen);
         reports.push((report, found.played));
         if interrupt::requested() {
             break;
@@ -252,9 +263,30 @@ pub fn simulate(arguments: &Simulate, console: &Console) -> Result<Exit, Exit> {
     Ok(Exit::from_holds(reports.iter().all(|(report, _)| report.holds())))
 }
 
-/// A simulation charges what the analysis charges: nothing may be above a bound.
+/// What the tests of `p-edf` promise; no bounds where they do not cover the system, but the simulation does.
+fn promised(arguments: &Simulate, system: &System, console: &Console) -> Result<Report, Exit> {
+    if arguments.subject.protocol != ProtocolChoice::File {
+        console.note(format!("--protocol does nothing here: {}", scheduled::RULED));
+    }
+    match lockwright_analysis::scheduled(system, &Overheads::default()) {
+        Ok(found) => Ok(scheduled::report(system, &found)),
+        Err(why @ Untested::Nested(_)) => {
+            console.error(tame(&why.describe(system)), "put both into one section, or both on one CPU");
+            Err(Exit::BadInput)
+        }
+        Err(why) => {
+            console.note(format!("there are no bounds: {}", tame(&why.describe(system))));
+            let row = |task| Row { task, bound: Bound::default(), seen: None };
+            let rows = table_order(system).into_iter().map(row).collect();
+            Ok(Report { protocol: scheduled::protocol(system).to_string(), rows })
+        }
+    }
+}
+
+/// A simulation charges what the analysis charges: nothing may be above a bound, and nothing proved may be late.
 fn warn_above(system: &System, report: &Report, console: &Console) {
-    for row in report.rows.iter().filter(|row| row.above_bound() == Some(true)) {
+    let is_late = |row: &Row| row.bound.proved && row.seen.is_some_and(|seen| seen.observation.misses > 0);
+    for row in report.rows.iter().filter(|row| row.above_bound() == Some(true) || is_late(row)) {
         console.warn(format!(
             "under {} the simulated response of `{}` is above its bound: this is a bug in lockwright, please report it",
             report.protocol,

@@ -4,7 +4,7 @@ use crate::console::tame;
 use crate::report::{Report, Row, Verdict};
 use crate::units::{self, Round, Unit};
 use comfy_table::{CellAlignment, LineStyle, Table, TableStyle};
-use lockwright_model::{CpuId, Duration, System};
+use lockwright_model::{CpuId, Duration, Scheduler, System};
 
 /// No lines but one under the header.
 const STYLE: TableStyle = TableStyle::new().header_separator(LineStyle::none().fill('─').junction('─'));
@@ -186,7 +186,11 @@ fn color(verdict: Verdict) -> u8 {
 /// The line above a table: what was looked at.
 #[must_use]
 pub fn headline(name: &str, system: &System, report: &Report) -> String {
-    format!("{name} under {}: {}\n", report.protocol, size(system))
+    let scheduler = match system.scheduler() {
+        Scheduler::PFp => String::new(),
+        other => format!(" and {other}"),
+    };
+    format!("{name} under {}{scheduler}: {}\n", report.protocol, size(system))
 }
 
 /// As [`headline`], of several protocols.

@@ -199,10 +199,14 @@ fn what_a_scheduler_does_not_cover_is_said() {
     assert!(shared.err.contains("share resources"), "{}", shared.err);
     let demand = on(INVERSION, "check", &["--scheduler", "p-edf"]);
     assert!(demand.out.contains("processor demand, CPU 0   yes"), "{}", demand.out);
-    for verb in ["simulate", "run"] {
-        let ended = on(FREE, verb, &[]);
+    for (scheduler, verb, knows) in [
+        ("g-edf", "simulate", "only `check` knows"),
+        ("g-edf", "run", "only `check` knows"),
+        ("p-edf", "run", "only `check` and `simulate` know"),
+    ] {
+        let ended = on(&FREE.replace("g-edf", scheduler).replace("cpus = 2", "cpus = 1"), verb, &[]);
         assert_eq!(ended.status, 2, "{}", ended.err);
-        assert!(ended.err.contains("only `check` knows"), "{}", ended.err);
+        assert!(ended.err.contains(knows), "{scheduler} {verb}: {}", ended.err);
     }
 }
 

@@ -36,6 +36,42 @@ fn what_is_seen_stands_beside_what_is_promised() {
     assert_eq!(value["seed"], serde_json::Value::Null, "nothing in it is random");
 }
 
+/// Two tasks that fill a CPU under EDF, and miss under fixed priorities.
+const FULL: &str = "[platform]\ncpus = 1\nscheduler = \"p-edf\"\npriorities = \"rate-monotonic\"\n\
+    [[task]]\nname = \"short\"\nperiod = \"10 ms\"\nwcet = \"5 ms\"\n\
+    [[task]]\nname = \"long\"\nperiod = \"14 ms\"\nwcet = \"7 ms\"\n";
+
+#[test]
+fn the_earliest_deadline_goes_first() {
+    let [edf, fixed] = ["p-edf", "p-fp"].map(|name| on(&FULL.replace("p-edf", name), "simulate", &["--json"]));
+    assert_eq!((edf.status, fixed.status), (0, 1), "{}{}", edf.out, fixed.out);
+    let result = &json(&edf)["results"][0];
+    assert_eq!((&result["protocol"], &result["scheduler"]), (&"none".into(), &"p-edf".into()));
+    for task in result["tasks"].as_array().expect("tasks") {
+        assert_eq!(task["above_bound"], false, "{task}");
+    }
+    assert_eq!(result["tasks"][1]["observed_response_ns"], result["tasks"][1]["response_ns"], "exact, and reached");
+}
+
+#[test]
+fn resources_of_earliest_deadlines_are_under_msrp() {
+    let text = INVERSION.replace("[platform]", "[platform]\nscheduler = \"p-edf\"");
+    let ended = on(&text, "simulate", &["--protocol", "pip"]);
+    assert_eq!(ended.status, 0, "{}{}", ended.out, ended.err);
+    assert!(ended.out.contains("under msrp and p-edf"), "{}", ended.out);
+    assert!(ended.err.contains("--protocol does nothing here"), "{}", ended.err);
+}
+
+#[test]
+fn what_no_test_covers_is_simulated_without_bounds() {
+    let late = "wcet = \"6 ms\"\njitter = \"1 ms\"\nrequests = [{ resource = \"bus\", length = \"1 ms\" }]\n[[resource]]\nname = \"bus\"";
+    let ended = on(&FULL.replace("wcet = \"7 ms\"", late), "simulate", &["--json", "--seed", "1"]);
+    assert!(ended.err.contains("there are no bounds"), "{}", ended.err);
+    let task = &json(&ended)["results"][0]["tasks"][0];
+    assert_eq!((&task["response_ns"], &task["above_bound"]), (&serde_json::Value::Null, &serde_json::Value::Null));
+    assert!(task["jobs"].as_u64() > Some(1), "{task}");
+}
+
 #[test]
 fn one_seed_one_simulation() {
     let arguments = ["--offsets", "random", "--runs", "5", "--json"];
