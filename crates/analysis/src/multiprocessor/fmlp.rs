@@ -24,6 +24,7 @@ use super::lanes::{self, Counts, Crowd, Fair, LANES, Short, Turns};
 use super::tables::{Arithmetic, Asked, Entry, Fits, Grouping, Saturates, Tables, Tally, Window, longest};
 use super::{Charge, Delay, Protocol, fitting, once};
 use crate::{Failure, Sharing};
+use fearless_simd::{Level, dispatch};
 use std::cmp::Reverse;
 use std::ops::Range;
 
@@ -100,6 +101,7 @@ pub struct FmlpPlus {
     /// For each resource how many requests for it the task at hand issues, and the last cluster seen that uses it.
     wanted: Vec<(u64, u32)>,
     sections: Sections,
+    level: Level,
     rows: Rows,
 }
 
@@ -159,7 +161,7 @@ impl Rows {
 /// Adds the `most` longest of a task's `requests`, which are sorted.
 ///
 /// The m longest are the sum over k of (L_k - L_{k+1}) min(m, jobs (N_1 + .. + N_k)).
-#[inline]
+#[inline(always)]
 fn add_longest(
     requests: &[Entry],
     jobs: &[Counts],
@@ -207,7 +209,7 @@ impl FmlpPlus {
             }
         }
         let (blocked, wanted) = (vec![(0, 0); tables.cluster_count()], vec![(0, 0); tables.resource_count()]);
-        Ok(Self { tables, by_length, clusters, blocked, wanted, sections, rows: Rows::default() })
+        Ok(Self { tables, by_length, clusters, blocked, wanted, sections, level: Level::new(), rows: Rows::default() })
     }
 
     fn delay<A: Arithmetic>(&mut self, task: usize) -> Delay {
@@ -279,6 +281,7 @@ impl FmlpPlus {
     }
 
     /// The bounds of the tasks at `places` of the order, many at once: numbers are small, and sections can be preempted.
+    #[inline(always)]
     fn together(&mut self, places: Range<usize>, delays: &mut [Delay]) {
         let Self { tables, by_length, rows, .. } = self;
         let (first, tasks) = (places.start, &tables.order[places.clone()]);
@@ -391,7 +394,8 @@ impl Protocol for FmlpPlus {
         let fits = self.tables.fits();
         if fits && self.tables.is_small() && self.sections == Sections::Preemptive {
             for first in (0..delays.len()).step_by(LANES * BLOCKS) {
-                self.together(first..delays.len().min(first + LANES * BLOCKS), delays);
+                let places = first..delays.len().min(first + LANES * BLOCKS);
+                dispatch!(self.level, _ => self.together(places, delays));
             }
         } else {
             for (task, delay) in delays.iter_mut().enumerate() {

@@ -1,6 +1,7 @@
-//! Small numbers of several tasks at once: loops over blocks become the machine's vector instructions.
+//! Small numbers of several tasks at once: loops over blocks become the vector instructions of the machine that executes them, the widest it has.
 
 use super::tables::{Arrivals, Tally};
+use fearless_simd::{Level, dispatch};
 
 /// Numbers in a block.
 pub(crate) const LANES: usize = 8;
@@ -37,7 +38,7 @@ impl Short {
     /// How many jobs each interval of `times` meets, below 2^15; at most [`JOBS_MAX`].
     ///
     /// Of slices, whatever their length: so the compiler makes vector instructions of the loop.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn jobs(self, times: &[[u32; LANES]], into: &mut [Counts]) {
         for (jobs, time) in into.as_flattened_mut().iter_mut().zip(times.as_flattened()) {
             let product = u64::from(time.wrapping_add(self.carry)) * u64::from(self.multiplier);
@@ -62,7 +63,7 @@ pub(crate) fn least(a: Counts, b: Counts) -> Counts {
 }
 
 /// How many requests so many `jobs` make with `count` in each, at most `most`.
-#[inline]
+#[inline(always)]
 pub(crate) fn taken(jobs: Counts, count: i16, most: Counts) -> Counts {
     each(|lane| jobs[lane].wrapping_mul(count).min(most[lane]))
 }
@@ -95,11 +96,10 @@ pub(crate) struct Step<R> {
 }
 
 impl<S> Step<S> {
-    /// Adds what of it delays, where so many `jobs` can be.
-    ///
-    /// By itself, for the same reason as [`Short::jobs`].
-    #[inline(never)]
-    fn take<R: Rule<Step = S>>(&self, jobs: &[Counts], blocks: &mut [Block<R>]) {
+    /// Adds what of it delays in `times`; `jobs` has room for as many.
+    #[inline(always)]
+    fn take<R: Rule<Step = S>>(&self, times: &[[u32; LANES]], jobs: &mut [Counts], blocks: &mut [Block<R>]) {
+        self.arrivals.jobs(times, jobs);
         for (block, jobs) in blocks.iter_mut().zip(jobs) {
             let taken = block.rule.take(&self.rule, each(|lane| jobs[lane].wrapping_mul(self.count)));
             block.requests = sum(block.requests, taken);
@@ -250,6 +250,7 @@ fn signed(priority: u32) -> i32 {
 /// What delays the askers at one place, in blocks.
 #[derive(Debug)]
 pub(crate) struct Crowd<R> {
+    level: Level,
     times: Vec<[u32; LANES]>,
     jobs: Vec<Counts>,
     blocks: Vec<Block<R>>,
@@ -266,7 +267,8 @@ impl<R: Rule> Crowd<R> {
     /// With room for so many askers at one place.
     pub(crate) fn new(askers: usize) -> Self {
         let blocks = askers.div_ceil(LANES);
-        Self { times: Vec::with_capacity(blocks), jobs: Vec::with_capacity(blocks), blocks: Vec::with_capacity(blocks) }
+        let (times, jobs) = (Vec::with_capacity(blocks), Vec::with_capacity(blocks));
+        Self { level: Level::new(), times, jobs, blocks: Vec::with_capacity(blocks) }
     }
 
     /// The requests of `steps`, in their order, that delay each of `askers`: `add` takes who it is, by its place there.
@@ -293,9 +295,9 @@ impl<R: Rule> Crowd<R> {
             }
         }
         self.jobs.resize(self.blocks.len(), [0; LANES]);
+        let Self { level, times, jobs, blocks } = self;
         for step in steps {
-            step.arrivals.jobs(&self.times, &mut self.jobs);
-            step.take(&self.jobs, &mut self.blocks);
+            dispatch!(*level, _ => step.take(times, jobs, blocks));
         }
         for place in 0..count {
             let (block, lane) = (&self.blocks[place / LANES], place % LANES);
