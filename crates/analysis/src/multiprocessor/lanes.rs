@@ -296,9 +296,9 @@ impl<R: Rule> Crowd<R> {
         }
         self.jobs.resize(self.blocks.len(), [0; LANES]);
         let Self { level, times, jobs, blocks } = self;
-        for step in steps {
-            dispatch!(*level, _ => step.take(times, jobs, blocks));
-        }
+        dispatch!(*level, _ => for step in steps {
+            step.take(times, jobs, blocks);
+        });
         for place in 0..count {
             let (block, lane) = (&self.blocks[place / LANES], place % LANES);
             add(place, Tally { length: u64::from(block.lengths[lane]), requests: block.requests[lane] as u64 });
