@@ -67,7 +67,7 @@ fn bounds_hold() {
 
 #[test]
 fn bounds_without_a_term_do_not() {
-    for omit in [Omit::Waiting, Omit::Boosted, Omit::OwnCluster, Omit::CarryIn] {
+    for omit in [Omit::Waiting, Omit::Boosted, Omit::OwnCluster, Omit::CarryIn, Omit::Equals] {
         let caught = (0..100_000_u64).find(|&seed| {
             let (system, mut random) = draw(seed);
             let broken = analyse_omitting(&system, Protocol::Omlp, omit);
