@@ -5,7 +5,7 @@ use fastrand::Rng;
 use lockwright::observe::observe;
 use lockwright_model::{Event, Instant, Observation, Protocol, Record, System};
 use lockwright_sim::{Config, Offsets, Simulation};
-use lockwright_study::{Shape, generate};
+use lockwright_study::{Shape, generate, generate_clusters};
 
 /// Long enough for many jobs of each task, which have periods of up to 120 ns.
 const END: Instant = Instant::from_ns(2_000);
@@ -41,6 +41,21 @@ fn records_say_what_the_simulator_counted() {
             blocked += counted.iter().filter(|seen| seen.blocking.is_some_and(|b| b.as_ns() > 0)).count();
             assert_eq!(comparable(read), comparable(counted), "seed {seed} under {protocol}");
         }
+    }
+    assert!(blocked > 1_000, "only {blocked} tasks were blocked at all");
+}
+
+/// The same in clusters, where blocking is another.
+#[test]
+fn in_clusters_too() {
+    let shape = Shape { jitter: 0, nested: 0, tasks: (3, 8), ..Shape::small() };
+    let mut blocked = 0;
+    for seed in 0..2_000 {
+        let sizes: &[usize] = if seed % 2 == 0 { &[2] } else { &[2, 1] };
+        let system = generate_clusters(&mut Rng::with_seed(seed), &shape, sizes);
+        let (counted, records) = simulate(&system, Protocol::Omlp, seed);
+        blocked += counted.iter().filter(|seen| seen.blocking.is_some_and(|b| b.as_ns() > 0)).count();
+        assert_eq!(comparable(observe(&system, &records)), comparable(counted), "seed {seed}");
     }
     assert!(blocked > 1_000, "only {blocked} tasks were blocked at all");
 }

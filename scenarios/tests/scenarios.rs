@@ -9,7 +9,7 @@ use lockwright_sim::Unlock;
 
 /// About the ways to unlock of a `fulock`, which no real thread executes yet.
 const SIMULATED: [&str; 2] = ["fulock-parallel", "fulock-serial"];
-const ALL: [&str; 17] = [
+const ALL: [&str; 18] = [
     "dflp-home",
     "dpcp-home",
     "fmlp_long-order",
@@ -22,6 +22,7 @@ const ALL: [&str; 17] = [
     "mrsp-help",
     "msrp-spin",
     "none-inversion",
+    "omlp-donation",
     "omlp-held",
     "pcp-ceiling",
     "pip-chain",
@@ -118,6 +119,29 @@ fn under_another_protocol_the_expectations_fail() {
             let scenario = Scenario::read(name).under(other);
             let seen = simulate(&scenario);
             assert!(!scenario.faults(&seen).is_empty(), "{name} holds under {other} too");
+        }
+    }
+}
+
+/// No other protocol knows clusters, and however its tasks are spread over single processors, the schedule is another.
+#[test]
+fn donation_needs_a_cluster() {
+    let clustered = Scenario::read("omlp-donation");
+    for protocol in Protocol::ALL {
+        assert_eq!(clustered.system.refused_in_clusters(protocol).is_some(), protocol != Protocol::Omlp, "{protocol}");
+    }
+    for spread in 0..8_usize {
+        let mut scenario = Scenario::read("omlp-donation");
+        let mut tasks = scenario.system.tasks().to_vec();
+        for (place, task) in tasks.iter_mut().enumerate() {
+            task.cpu = lockwright_model::CpuId::new(spread >> place & 1);
+        }
+        let alone = scenario.system.under(lockwright_model::Scheduler::PFp);
+        scenario.system = alone.with_tasks(tasks).unwrap();
+        for protocol in Protocol::ALL {
+            let faults = scenario.faults(&simulate(&scenario));
+            assert!(!faults.is_empty(), "holds under {protocol} where CPUs are {spread:b}, too");
+            scenario = scenario.under(protocol);
         }
     }
 }

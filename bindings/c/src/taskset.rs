@@ -206,7 +206,7 @@ fn read(path: &Path, protocol: Option<Protocol>) -> Result<TaskSet, Fault> {
         };
         Fault::Told(libc::EINVAL, faults.iter().map(line).collect::<Vec<_>>().join("\n"))
     })?;
-    if system.scheduler() != Scheduler::PFp {
+    if !matches!(system.scheduler(), Scheduler::PFp | Scheduler::CFp) {
         let why = format!("{shown} is for the scheduler `{}`, which only `lockwright check` knows", system.scheduler());
         return Err(Fault::Told(libc::ENOTSUP, format!("{why}; say scheduler = \"p-fp\", and give each task a cpu")));
     }

@@ -90,6 +90,13 @@ pub enum Unbounded {
         /// The resource.
         resource: ResourceId,
     },
+    /// There are clusters of several processors, which the protocol does not know.
+    Clusters {
+        /// A resource that it rules.
+        resource: ResourceId,
+        /// The protocol.
+        protocol: Protocol,
+    },
     /// Two tasks of one processor have one priority, which the bounds of the protocol do not know.
     Equals {
         /// One of them.
@@ -119,6 +126,7 @@ impl Unbounded {
             | Self::Nested { .. }
             | Self::Mixed { .. }
             | Self::Ceiling { .. }
+            | Self::Clusters { .. }
             | Self::Equals { .. } => true,
             Self::DependsOn { .. } | Self::BeyondPeriod | Self::Unsettled => false,
         }
@@ -160,6 +168,12 @@ impl Unbounded {
             ),
             Self::Ceiling { resource } => {
                 format!("the ceiling of `{}` is fixed by hand: leave it out", name(*resource))
+            }
+            Self::Clusters { resource, protocol } => {
+                format!(
+                    "`{}` is used in a cluster of several CPUs, which `{protocol}` does not know: use `omlp` for it",
+                    name(*resource)
+                )
             }
             Self::Equals { one, other } => {
                 format!("`{}` and `{}` have one priority: give each its own", task(*one), task(*other))

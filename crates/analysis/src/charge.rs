@@ -37,6 +37,12 @@ pub fn charge(system: &System, overheads: &Overheads) -> Result<System, Invalid>
     if *overheads == Overheads::default() {
         return Ok(system.clone());
     }
+    if system.has_clusters() {
+        return Err(refuse(
+            "overheads are not charged to clusters of several CPUs",
+            "leave them out, or give each task one CPU",
+        ));
+    }
     let of = |overhead| overheads.cost(overhead).with(system.tasks().len());
     let sum = |parts: &[Duration]| parts.iter().try_fold(Duration::ZERO, |sum, part| sum.checked_add(*part));
     let too_long = || refuse("a time that the overheads lengthen does not fit", "look at the overheads' units");

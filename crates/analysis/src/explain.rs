@@ -6,6 +6,7 @@ use crate::across::{self, Waiting};
 use crate::blocking::mpcp::{self, Remote};
 use crate::blocking::{Blocker, icpp, pip};
 use crate::bound::{Analysis, Unbounded};
+use crate::clustered;
 use crate::response::occasions;
 use crate::tables::Tables;
 use core::fmt;
@@ -86,6 +87,10 @@ pub fn explain(system: &System, analysis: &Analysis, task: TaskId) -> Vec<Term> 
         terms.add(Cause::Jitter, None, None, 1, own.jitter.as_ns(), "released at most this long after arrival".into());
     }
     let reason = analysis.task(task).unbounded.as_ref();
+    if system.has_clusters() {
+        clustered_terms(&tables, analysis, task, &mut terms);
+        return terms.list;
+    }
     if let Some(ruling) = across::ruling(&tables) {
         across_terms(&tables, analysis, ruling, task, &mut terms);
         return terms.list;
@@ -225,6 +230,33 @@ fn across_terms(tables: &Tables<'_>, analysis: &Analysis, ruling: Protocol, task
         }
         let why = format!("jobs in a window of {}{away}{waits}", Duration::from_ns(window));
         terms.add(Cause::Interference, Some(h.task), None, h.jobs, h.here.saturating_add(h.executed), why);
+    }
+}
+
+/// In clusters of processors.
+fn clustered_terms(tables: &Tables<'_>, analysis: &Analysis, task: TaskId, terms: &mut Terms<'_>) {
+    let Some(parts) = clustered::parts(tables, analysis.protocol, task) else { return };
+    match Counted::new(tables, analysis, Protocol::Omlp, task).waits(parts.waits) {
+        Some(sections) => {
+            for (count, section) in sections {
+                let why = "asked before: at each request one of each other CPU, which counts as execution";
+                terms.block(Cause::Waiting, count, section, why.into());
+            }
+        }
+        None => {
+            let why = "is suspended at its requests, which counts as execution".into();
+            terms.add(Cause::Waiting, None, None, 1, parts.waits, why);
+        }
+    }
+    if parts.lends > 0 {
+        let why = "lends its priority, once: to the longest request of a task of its cluster that is no more urgent, from asking to giving back";
+        terms.add(Cause::Boosted, None, None, 1, parts.lends, why.into());
+    }
+    for (h, work, share) in parts.urgent {
+        let (work, window) = (Duration::from_ns(work), Duration::from_ns(parts.window));
+        let why =
+            format!("of its work and waiting, {work} at most in a window of {window}, on {} CPUs", parts.processors);
+        terms.add(Cause::Interference, Some(h), None, 1, share, why);
     }
 }
 

@@ -1,4 +1,4 @@
-//! Blocking bounds and response times under partitioned fixed-priority scheduling.
+//! Blocking bounds and response times under partitioned and clustered fixed-priority scheduling.
 //!
 //! [`analyse`] gives every task of a system a bound on its blocking and on its response time, or says
 //! why it has none. [`explain`] takes one bound apart, term by term; [`sensitivity`] says how far
@@ -16,6 +16,7 @@ mod across;
 mod blocking;
 mod bound;
 mod charge;
+mod clustered;
 mod divisor;
 mod exact;
 mod explain;

@@ -32,12 +32,16 @@ pub enum Omit {
     Equals,
     /// Whatever requests wait for, under the protocols of `blocking/across.rs`.
     Waiting,
+    /// In clusters: requests of other tasks of the own one.
+    OwnCluster,
+    /// In clusters: work left from before the window.
+    CarryIn,
 }
 
 #[cfg(feature = "twins")]
 impl Omit {
     /// Every twin.
-    pub const ALL: [Self; 14] = [
+    pub const ALL: [Self; 16] = [
         Self::LocalIcpp,
         Self::LocalPip,
         Self::LocalPipRest,
@@ -52,5 +56,7 @@ impl Omit {
         Self::ReleaseJitter,
         Self::Equals,
         Self::Waiting,
+        Self::OwnCluster,
+        Self::CarryIn,
     ];
 }

@@ -16,6 +16,7 @@ use crate::across;
 use crate::blocking::mpcp::Remote;
 use crate::blocking::{icpp, pip};
 use crate::bound::{Analysis, Blocking, TaskBound, Unbounded};
+use crate::clustered;
 use crate::hazard::hazards;
 use crate::omit::Omit;
 use crate::tables::Tables;
@@ -123,6 +124,9 @@ pub(crate) fn static_blocking(tables: &Tables<'_>, task: TaskId) -> Option<Stati
 
 /// Where only the verdict on the first so many tasks is wanted, nothing but that is meant.
 fn solve(tables: &Tables<'_>, protocol: Protocol, judged: Option<usize>) -> Analysis {
+    if tables.system.has_clusters() {
+        return clustered::solve(tables, protocol);
+    }
     if let Some(ruling) = across::ruling(tables) {
         return across::solve(tables, protocol, ruling);
     }

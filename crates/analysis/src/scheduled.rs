@@ -296,7 +296,7 @@ pub(crate) fn uncovered(system: &System) -> Option<Untested> {
     let jitter = || system.task_ids().find(|&id| system.task(id).jitter != Duration::ZERO);
     let shares = system.task_ids().any(|id| !system.requests(id).is_empty());
     match system.scheduler() {
-        Scheduler::PFp => Some(Untested::FixedPriorities),
+        Scheduler::PFp | Scheduler::CFp => Some(Untested::FixedPriorities),
         Scheduler::PEdf if !shares => None,
         // Preemption levels are by deadlines from the release there.
         Scheduler::PEdf => jitter().map(Untested::Jitter).or_else(|| nested(system).map(Untested::Nested)),
@@ -535,7 +535,7 @@ pub struct Demanded {
 pub fn explain_demand(system: &System, overheads: &Overheads, task: TaskId) -> Result<Demanded, Untested> {
     match system.scheduler() {
         Scheduler::PEdf => {}
-        Scheduler::PFp => return Err(Untested::FixedPriorities),
+        Scheduler::PFp | Scheduler::CFp => return Err(Untested::FixedPriorities),
         _ => return Err(Untested::Global),
     }
     if let Some(why) = uncovered(system) {

@@ -71,7 +71,7 @@ impl Subject<'_> {
         if !go_on() {
             return None;
         }
-        if system.scheduler() == Scheduler::PFp {
+        if matches!(system.scheduler(), Scheduler::PFp | Scheduler::CFp) {
             // Of the system's tasks: interrupts stand behind them.
             let charged = charge(system, self.overheads);
             return Some(charged.is_ok_and(|charged| is_schedulable(&charged, self.protocol, system.tasks().len())));
@@ -177,7 +177,7 @@ pub fn sensitivity(
     let subject =
         Subject { system, overheads, protocol, refutations: RefCell::new(Vec::new()), unchanged: Cell::new(None) };
     let has_hazard = match system.scheduler() {
-        Scheduler::PFp => {
+        Scheduler::PFp | Scheduler::CFp => {
             analyse(system, protocol).tasks.iter().any(|task| task.unbounded.as_ref().is_some_and(is_hazard))
         }
         _ => scheduled::uncovered(system).is_some(),

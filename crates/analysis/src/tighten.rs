@@ -10,6 +10,8 @@ use lockwright_model::{Duration, Protocol, ResourceId, Scheduler, System, TaskId
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub enum Uncovered {
+    /// There are clusters of several processors.
+    Clusters,
     /// A resource is under another protocol, or all its users are on one processor.
     Resource(ResourceId),
     /// The ceiling of a resource is fixed by hand.
@@ -27,6 +29,7 @@ impl Uncovered {
     #[must_use]
     pub fn describe(&self, system: &System) -> String {
         match self {
+            Self::Clusters => "there are clusters of several CPUs".into(),
             Self::Resource(id) => {
                 format!(
                     "`{}` is not under mpcp across CPUs, the one protocol that has such a bound",
@@ -53,9 +56,14 @@ impl Uncovered {
 /// # Errors
 /// Where the program does not cover the system: then nothing has changed.
 pub fn tighten(system: &System, analysis: &mut Analysis) -> Result<(), Uncovered> {
+    if system.has_clusters() {
+        return Err(Uncovered::Clusters);
+    }
     // Only one that is shared across processors is.
     let covered = |&id: &ResourceId| system.protocol_of(id, analysis.protocol) == Protocol::Mpcp;
-    if let Some(id) = system.resource_ids().find(|id| system.scheduler() != Scheduler::PFp || !covered(id)) {
+    if let Some(id) =
+        system.resource_ids().find(|id| !matches!(system.scheduler(), Scheduler::PFp | Scheduler::CFp) || !covered(id))
+    {
         return Err(Uncovered::Resource(id));
     }
     if let Some(id) = system.resource_ids().find(|&id| system.resource(id).ceiling.is_some()) {

@@ -497,6 +497,8 @@ pub enum SchedulerChoice {
     PFp,
     /// Partitioned, earliest deadline first
     PEdf,
+    /// Clustered, fixed priorities
+    CFp,
     /// Global, fixed priorities
     GFp,
     /// Global, earliest deadline first
@@ -510,6 +512,7 @@ impl SchedulerChoice {
         match self {
             Self::PFp => Scheduler::PFp,
             Self::PEdf => Scheduler::PEdf,
+            Self::CFp => Scheduler::CFp,
             Self::GFp => Scheduler::GFp,
             Self::GEdf => Scheduler::GEdf,
         }

@@ -38,7 +38,7 @@ pub fn check(arguments: &Check, console: &Console) -> Result<Exit, Exit> {
     if arguments.sensitivity {
         interrupt::listen(|| {}, console);
     }
-    if system.scheduler() != Scheduler::PFp {
+    if !matches!(system.scheduler(), Scheduler::PFp | Scheduler::CFp) {
         return scheduled::check(arguments, &input, &overheads, console);
     }
     let charged = charge(system, &overheads).map_err(|why| {
@@ -95,12 +95,16 @@ pub(crate) fn charged_note(arguments: &Check) -> String {
 /// Under the scheduler, and on the CPUs, that were asked for.
 fn placed(arguments: &Check, input: Input, console: &Console) -> Result<Input, Exit> {
     let Input { mut system, name } = input;
-    let from = system.scheduler();
+    let (from, has_clusters) = (system.scheduler(), system.has_clusters());
     if let Some(choice) = arguments.scheduler {
         system = system.under(choice.scheduler());
     }
     let scheduler = system.scheduler();
     match arguments.partition {
+        Some(_) if scheduler == Scheduler::CFp => {
+            console.error("under `c-fp` the file says which clusters tasks have", "leave --partition out");
+            return Err(Exit::BadInput);
+        }
         Some(_) if scheduler.is_global() => {
             console.error(format!("under `{scheduler}` tasks have no CPU"), "leave --partition out");
             return Err(Exit::BadInput);
@@ -117,6 +121,13 @@ fn placed(arguments: &Check, input: Input, console: &Console) -> Result<Input, E
                 );
                 Exit::BadInput
             })?;
+        }
+        None if has_clusters && !scheduler.is_global() && scheduler != Scheduler::CFp => {
+            console.error(
+                format!("under `{scheduler}` each task has one CPU; the file gives clusters"),
+                "add --partition worst-fit",
+            );
+            return Err(Exit::BadInput);
         }
         None if from.is_global() && !scheduler.is_global() && system.cpus() > 1 => {
             console.error(

@@ -163,8 +163,23 @@ pub fn read_system(path: &Path, console: &Console) -> Result<Input, Exit> {
 /// # Errors
 /// One was asked for, and cannot; it has been said on the console.
 pub fn executable(subject: &Subject, system: &System, console: &Console) -> Result<Vec<Protocol>, Exit> {
+    let asked = subject.protocol.protocols(system);
+    if let Some((&protocol, id)) =
+        asked.iter().find_map(|protocol| Some((protocol, system.refused_in_clusters(*protocol)?)))
+        && asked.iter().all(|&protocol| system.refused_in_clusters(protocol).is_some())
+    {
+        let name = tame(&system.resource(id).name);
+        let why = format!("`{name}` is used in a cluster of several CPUs, which `{protocol}` does not know");
+        console.error(why, "use omlp, or give each task one CPU");
+        return Err(Exit::BadInput);
+    }
     const HELP: &str = "put both into one group (docs/task-set.md), or use another protocol";
-    let mut protocols = subject.protocol.protocols(system);
+    let mut protocols = asked;
+    let all = protocols.len();
+    protocols.retain(|&protocol| system.refused_in_clusters(protocol).is_none());
+    if protocols.len() < all {
+        console.note("left out, for they know no clusters of several CPUs: all protocols but omlp");
+    }
     let mut refused = Vec::new();
     protocols.retain(|&protocol| {
         let nested = system.refused_nesting(protocol);

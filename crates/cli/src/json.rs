@@ -129,8 +129,11 @@ pub struct BlockedBy {
 pub struct TaskResult {
     /// Unique in its system.
     pub name: String,
-    /// Where it executes, from 0; null under a global scheduler.
+    /// Where it executes, from 0; null under a global scheduler, and in a cluster of several.
     pub cpu: Option<u16>,
+    /// In a cluster of several: where it may execute.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cpus: Option<Vec<u16>>,
     /// Greater is more urgent.
     pub priority: u32,
     /// Worst-case execution time of one job.
@@ -330,9 +333,12 @@ impl TaskResult {
         let task = system.task(row.task);
         let observation = row.seen.map(|seen| seen.observation);
         let ns = |time: Option<Duration>| time.map(Duration::as_ns);
+        let cluster: Vec<u16> = system.cpus_of(row.task).map(|cpu| cpu.0).collect();
+        let is_alone = cluster.len() == 1;
         Self {
             name: task.name.clone(),
-            cpu: (!system.scheduler().is_global()).then_some(task.cpu.0),
+            cpu: (is_alone && !system.scheduler().is_global()).then_some(task.cpu.0),
+            cpus: (!is_alone).then_some(cluster),
             priority: task.priority.level(),
             cost_ns: task.wcet.as_ns(),
             blocking_ns: ns(row.bound.blocking.and_then(|blocking| blocking.total())),

@@ -49,7 +49,7 @@ struct Above {
 /// # Errors
 /// What was wrong has been said on the console.
 pub fn run(arguments: &Run, console: &Console) -> Result<Exit, Exit> {
-    let input = input::read_scheduled(&arguments.subject.file, &[Scheduler::PFp], console)?;
+    let input = input::read_scheduled(&arguments.subject.file, &[Scheduler::PFp, Scheduler::CFp], console)?;
     let system = &input.system;
     let protocols = input::executable(&arguments.subject, system, console)?;
     let duration = arguments.duration.unwrap_or_else(|| default_duration(system));

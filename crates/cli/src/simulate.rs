@@ -211,7 +211,8 @@ fn has_jitter(system: &System) -> bool {
 /// # Errors
 /// What was wrong has been said on the console.
 pub fn simulate(arguments: &Simulate, console: &Console) -> Result<Exit, Exit> {
-    let input = input::read_scheduled(&arguments.subject.file, &[Scheduler::PFp, Scheduler::PEdf], console)?;
+    let input =
+        input::read_scheduled(&arguments.subject.file, &[Scheduler::PFp, Scheduler::CFp, Scheduler::PEdf], console)?;
     let system = &input.system;
     let by_deadline = match system.scheduler() {
         Scheduler::PEdf => Some(promised(arguments, system, console)?),

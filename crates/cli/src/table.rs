@@ -4,7 +4,7 @@ use crate::console::tame;
 use crate::report::{Report, Row, Verdict};
 use crate::units::{self, Round, Unit};
 use comfy_table::{CellAlignment, LineStyle, Table, TableStyle};
-use lockwright_model::{CpuId, Duration, Scheduler, System};
+use lockwright_model::{CpuId, Duration, Scheduler, System, TaskId};
 
 /// No lines but one under the header.
 const STYLE: TableStyle = TableStyle::new().header_separator(LineStyle::none().fill('─').junction('─'));
@@ -115,7 +115,7 @@ pub fn tasks(system: &System, report: &Report, color: bool) -> String {
     let seen = rows.iter().any(|row| row.seen.is_some());
     let mut columns = vec![
         Column::words("task", rows.iter().map(|row| system.task(row.task).name.clone())),
-        Column::numbers("cpu", rows.iter().map(|row| system.task(row.task).cpu.0.to_string())),
+        Column::numbers("cpu", rows.iter().map(|row| cluster(system, row.task))),
         Column::numbers("prio", rows.iter().map(|row| system.task(row.task).priority.to_string())),
     ];
     if system.scheduler().is_global() {
@@ -154,6 +154,11 @@ pub fn tasks(system: &System, report: &Report, color: bool) -> String {
     let text = draw(&columns);
     let text = if color { paint(&text, rows) } else { text };
     format!("{text}times in {}; C execution, B blocking, R response, D deadline\n", unit.name())
+}
+
+/// The CPUs of a task.
+fn cluster(system: &System, task: TaskId) -> String {
+    system.cpus_of(task).map(|cpu| cpu.0.to_string()).collect::<Vec<_>>().join(",")
 }
 
 /// Colours the verdicts, which end the lines below the header.
@@ -225,7 +230,7 @@ pub fn reasons(system: &System, report: &Report) -> String {
     if text.is_empty() { text } else { format!("\nWithout a bound:\n{}", tame(&text)) }
 }
 
-/// The share of each CPU that its tasks need at worst.
+/// The share of each CPU, or cluster, that its tasks need at worst.
 fn utilization(system: &System) -> Vec<f64> {
     let is_global = system.scheduler().is_global();
     let of = |cpu: usize| {
@@ -234,7 +239,9 @@ fn utilization(system: &System) -> Vec<f64> {
         tasks.map(|task| task.wcet.as_ns() as f64 / task.period.as_ns() as f64).fold(0.0, |sum, share| sum + share)
     };
     let cpus = if is_global { 1 } else { system.cpus() };
-    (0..cpus).map(of).collect()
+    // A cluster stands at its first CPU.
+    let is_first = |&cpu: &usize| system.cluster(CpuId::new(cpu)).trailing_zeros() as usize == cpu;
+    (0..cpus).filter(is_first).map(of).collect()
 }
 
 #[cfg(test)]

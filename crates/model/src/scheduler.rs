@@ -11,6 +11,8 @@ pub enum Scheduler {
     PFp,
     /// Partitioned. The job with the earliest absolute deadline first.
     PEdf,
+    /// Clustered: the most urgent jobs of a cluster on any of its processors. Fixed priorities.
+    CFp,
     /// Global: the most urgent jobs on any processors. Fixed priorities.
     GFp,
     /// Global. The jobs with the earliest absolute deadlines first.
@@ -19,7 +21,7 @@ pub enum Scheduler {
 
 impl Scheduler {
     /// All, partitioned ones first.
-    pub const ALL: [Self; 4] = [Self::PFp, Self::PEdf, Self::GFp, Self::GEdf];
+    pub const ALL: [Self; 5] = [Self::PFp, Self::PEdf, Self::CFp, Self::GFp, Self::GEdf];
 
     /// The name, as files and arguments spell it.
     #[must_use]
@@ -27,6 +29,7 @@ impl Scheduler {
         match self {
             Self::PFp => "p-fp",
             Self::PEdf => "p-edf",
+            Self::CFp => "c-fp",
             Self::GFp => "g-fp",
             Self::GEdf => "g-edf",
         }

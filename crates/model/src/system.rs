@@ -22,6 +22,8 @@ pub struct System {
     protocol: Option<Protocol>,
     resources: Vec<Resource>,
     tasks: Vec<Task>,
+    /// Sets of processors, a bit each, that are clusters of several; disjoint, in order. Processors in none are clusters of their own.
+    clusters: Vec<u64>,
     /// In KiB, by task; the tasks beyond its end do not say.
     working_sets: Vec<Option<u32>>,
     /// By task.
@@ -71,9 +73,20 @@ impl System {
             }
         }
         let scheduler = Scheduler::default();
-        let working_sets = Vec::new();
-        let system =
-            Self { name, cpus, scheduler, protocol, resources, tasks, working_sets, sections, requests, users };
+        let (clusters, working_sets) = (Vec::new(), Vec::new());
+        let system = Self {
+            name,
+            cpus,
+            scheduler,
+            protocol,
+            resources,
+            tasks,
+            clusters,
+            working_sets,
+            sections,
+            requests,
+            users,
+        };
         system.check_resources()?;
         system.check_order()?;
         Ok(system)
@@ -97,10 +110,53 @@ impl System {
         self.scheduler
     }
 
-    /// The same system under another scheduler. Under a global one the tasks' CPUs mean nothing.
+    /// The same system under another scheduler. Under a global one the tasks' CPUs mean nothing; clusters are of [`Scheduler::CFp`] alone.
     #[must_use]
     pub fn under(self, scheduler: Scheduler) -> Self {
-        Self { scheduler, ..self }
+        let clusters = if scheduler == Scheduler::CFp { self.clusters } else { Vec::new() };
+        Self { scheduler, clusters, ..self }
+    }
+
+    /// The same system under [`Scheduler::CFp`]. `cpus` has of each task, by id, where its jobs execute: a set of CPUs, a bit each, the first of which is the
+    /// task's own. Tasks beyond its end stay on their own CPU.
+    ///
+    /// # Errors
+    /// Where two of these clusters overlap, or one has no or another CPU; and where one has several, and the file names another protocol than `omlp`.
+    pub fn in_clusters(self, cpus: &[u64]) -> Result<Self, Invalid> {
+        let system = Self { clusters: Vec::new(), ..self };
+        let mut clusters = system.check_clusters(cpus)?;
+        clusters.retain(|cluster| cluster.count_ones() > 1);
+        clusters.sort_unstable_by_key(|cluster| cluster.trailing_zeros());
+        let system = Self { scheduler: Scheduler::CFp, clusters, ..system };
+        system.check_cluster_protocols()?;
+        Ok(system)
+    }
+
+    /// Whether there is a cluster of several processors.
+    #[must_use]
+    pub fn has_clusters(&self) -> bool {
+        !self.clusters.is_empty()
+    }
+
+    /// The processors of the cluster that `cpu` belongs to, a bit each.
+    #[must_use]
+    pub fn cluster(&self, cpu: CpuId) -> u64 {
+        let own = 1_u64 << cpu.index();
+        self.clusters.iter().copied().find(|cluster| cluster & own != 0).unwrap_or(own)
+    }
+
+    /// The processors that may execute jobs of `task`; under a global scheduler that is not said here.
+    pub fn cpus_of(&self, task: TaskId) -> impl Iterator<Item = CpuId> + Clone + use<> {
+        let cluster = self.cluster(self.task(task).cpu);
+        (0..MAX_CPUS).filter(move |cpu| cluster >> cpu & 1 == 1).map(CpuId::new)
+    }
+
+    /// A resource that nobody can lock where the system is under `protocol`: in clusters of several processors there is none but `omlp`.
+    #[must_use]
+    pub fn refused_in_clusters(&self, protocol: Protocol) -> Option<ResourceId> {
+        let is_refused =
+            |&id: &ResourceId| self.protocol_of(id, protocol) != Protocol::Omlp && !self.users(id).is_empty();
+        self.resource_ids().find(|id| self.has_clusters() && is_refused(id))
     }
 
     /// The same system with tasks that keep so many KiB in caches, by task id; `None` for one that does not say.
@@ -121,7 +177,14 @@ impl System {
     pub fn with_tasks(&self, tasks: Vec<Task>) -> Result<Self, Invalid> {
         let resources = self.resources.clone();
         let system = Self::new(self.name.clone(), self.cpus, self.protocol, resources, tasks)?;
-        Ok(system.under(self.scheduler).with_working_sets(self.working_sets.clone()))
+        let system = match self.has_clusters() {
+            true => {
+                let cpus: Vec<u64> = system.tasks.iter().map(|task| self.cluster(task.cpu)).collect();
+                system.in_clusters(&cpus)?
+            }
+            false => system.under(self.scheduler),
+        };
+        Ok(system.with_working_sets(self.working_sets.clone()))
     }
 
     /// The protocol of resources that name none, where the system names one.
@@ -188,7 +251,7 @@ impl System {
         &self.users[resource.index()]
     }
 
-    /// Whether tasks of more than one processor request the resource.
+    /// Whether tasks of more than one processor, or cluster, request the resource.
     #[must_use]
     pub fn is_global(&self, resource: ResourceId) -> bool {
         let mut cpus = self.users(resource).iter().map(|&task| self.task(task).cpu);
@@ -196,7 +259,7 @@ impl System {
     }
 
     /// The protocol that rules `resource` where the system is under `protocol`: its own if it names one. A
-    /// resource of one processor is under `icpp` where a protocol for several would rule it, but for `fmlp_short`.
+    /// resource of one processor is under `icpp` where a protocol for several would rule it, but for `fmlp_short`; where there are clusters of several, none is.
     #[must_use]
     pub fn protocol_of(&self, resource: ResourceId, protocol: Protocol) -> Protocol {
         match self.resource(resource).protocol.unwrap_or(protocol) {
@@ -206,7 +269,7 @@ impl System {
             Protocol::Pcp => Protocol::Pcp,
             Protocol::Srp => Protocol::Srp,
             Protocol::FmlpShort => Protocol::FmlpShort,
-            named if self.is_global(resource) => named,
+            named if self.has_clusters() || self.is_global(resource) => named,
             named if named.has_homes() && self.is_away(resource) => named,
             _ => Protocol::Icpp,
         }
@@ -257,11 +320,17 @@ impl System {
         CpuId::new(least.unwrap_or(0))
     }
 
-    /// The protocol the file asks for; without one, `mpcp` where a resource is shared across processors and `icpp` otherwise.
+    /// The protocol the file asks for; without one, `omlp` where there are clusters, else `mpcp` where a resource is shared across processors and `icpp` otherwise.
     #[must_use]
     pub fn protocol_or_default(&self) -> Protocol {
         self.protocol.unwrap_or_else(|| {
-            if self.resource_ids().any(|resource| self.is_global(resource)) { Protocol::Mpcp } else { Protocol::Icpp }
+            if self.has_clusters() {
+                Protocol::Omlp
+            } else if self.resource_ids().any(|resource| self.is_global(resource)) {
+                Protocol::Mpcp
+            } else {
+                Protocol::Icpp
+            }
         })
     }
 }

@@ -1,8 +1,8 @@
 //! The rules that every [`System`] keeps, and what is said where one is broken.
 
 use crate::{
-    DURATION_MAX, Duration, MAX_CPUS, MAX_NESTING, MAX_RESOURCES, MAX_STEPS, MAX_TASKS, Priority, Resource, ResourceId,
-    Step, System, Task, TaskId,
+    DURATION_MAX, Duration, MAX_CPUS, MAX_NESTING, MAX_RESOURCES, MAX_STEPS, MAX_TASKS, Priority, Protocol, Resource,
+    ResourceId, Step, System, Task, TaskId,
 };
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::format;
@@ -84,6 +84,57 @@ impl System {
                         user.name, user.priority
                     ),
                     format!("set the ceiling to at least {}, or leave it out", user.priority),
+                );
+            }
+        }
+        Ok(())
+    }
+
+    /// The clusters of all tasks, `cpus` by task.
+    pub(crate) fn check_clusters(&self, cpus: &[u64]) -> Result<Vec<u64>, Invalid> {
+        let mut clusters: Vec<(u64, TaskId)> = Vec::new();
+        let platform = u64::MAX >> (MAX_CPUS - self.cpus());
+        for id in self.task_ids() {
+            let (name, own) = (&self.task(id).name, self.task(id).cpu);
+            let cluster = cpus.get(id.index()).copied().unwrap_or(1 << own.index());
+            if cluster & !platform != 0 || cluster.trailing_zeros() as usize != own.index() {
+                return invalid_key(
+                    Subject::Task(id),
+                    "cpus",
+                    format!("the CPUs of task `{name}` are not those of a cluster"),
+                    format!(
+                        "a cluster is a set of CPUs 0 to {}, the first of which is the task's own",
+                        self.cpus() - 1
+                    ),
+                );
+            }
+            if let Some(&(_, other)) = clusters.iter().find(|&&(known, _)| known & cluster != 0 && known != cluster) {
+                return invalid_key(
+                    Subject::Task(id),
+                    "cpus",
+                    format!("tasks `{}` and `{name}` share some of their CPUs, but not all", self.task(other).name),
+                    "clusters do not overlap: give both the same CPUs, or no common one",
+                );
+            }
+            if !clusters.iter().any(|&(known, _)| known == cluster) {
+                clusters.push((cluster, id));
+            }
+        }
+        Ok(clusters.into_iter().map(|(cluster, _)| cluster).collect())
+    }
+
+    /// Nothing but `omlp` is named where there are clusters of several processors.
+    pub(crate) fn check_cluster_protocols(&self) -> Result<(), Invalid> {
+        let refused =
+            |protocol: Option<Protocol>| protocol.filter(|&protocol| self.has_clusters() && protocol != Protocol::Omlp);
+        let of_resources = self.resource_ids().map(|id| (Subject::Resource(id), self.resource(id).protocol));
+        for (subject, named) in core::iter::once((Subject::System, self.protocol())).chain(of_resources) {
+            if let Some(protocol) = refused(named) {
+                return invalid_key(
+                    subject,
+                    "protocol",
+                    format!("`{protocol}` knows no clusters of several CPUs"),
+                    "use `omlp`, or give each task one CPU",
                 );
             }
         }

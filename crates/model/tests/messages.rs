@@ -68,7 +68,7 @@ fn names_and_words() {
         &[
             "15:1: task `motor` has no key `daedline`; did you mean `deadline`?",
             "16:1: task `motor` has no key `zebra`; the keys here are name, period, deadline, jitter, offset, wcet, \
-             priority, cpu, working_set_kib, requests, body",
+             priority, cpu, cpus, working_set_kib, requests, body",
         ],
     );
     check_task(
@@ -267,6 +267,54 @@ fn priorities_are_all_given_or_all_derived() {
         &["3:14: there is no priority assignment `rate-monotone`; did you mean `rate-monotonic`?"],
     );
     assert!(parse_system(&platform("deadline-monotonic", "")).is_ok());
+}
+
+#[test]
+fn clusters() {
+    let file = |platform: &str, resource: &str, lines: [&str; 2]| {
+        let [one, other] = lines.map(|line| format!("{line}\nperiod = \"1 ms\"\nwcet = \"1 us\"\n"));
+        format!(
+            "{platform}\n[[resource]]\nname = \"bus\"\n{resource}\n[[task]]\nname = \"camera\"\n{one}[[task]]\nname = \"motor\"\n{other}"
+        )
+    };
+    let platform = "[platform]\ncpus = 4\nscheduler = \"c-fp\"";
+    let system = parse_system(&file(platform, "", ["cpus = [2, 0]", "cpu = 1"])).unwrap();
+    let cpus = |task: usize| system.cpus_of(lockwright_model::TaskId::new(task)).map(|cpu| cpu.0).collect::<Vec<_>>();
+    assert_eq!((cpus(0), cpus(1), system.has_clusters()), (vec![0, 2], vec![1], true));
+    assert_eq!(parse_system(&write_system(&system)).as_ref(), Ok(&system));
+    // Clusters of one CPU each are no clusters.
+    let alone = parse_system(&file(platform, "protocol = \"mpcp\"", ["cpus = [2]", "cpu = 1"])).unwrap();
+    assert!(!alone.has_clusters());
+    assert_eq!(parse_system(&write_system(&alone)).as_ref(), Ok(&alone));
+
+    for (lines, fault) in [
+        (["cpus = []", "cpu = 1"], "9:8: task `camera` has no CPU; write it as cpus = [0, 1]"),
+        (["cpus = [0, 0]", "cpu = 1"], "9:12: task `camera` has CPU 0 twice; name each CPU once"),
+        (["cpus = [0, 4]", "cpu = 1"], "9:12: a CPU of task `camera` is `4`; it must be from 0 to 3"),
+        (
+            ["cpus = 2", "cpu = 1"],
+            "9:8: `cpus` of task `camera` is a whole number, but should be a list; write it as cpus = [0, 1]",
+        ),
+        (["cpu = 0\ncpus = [0, 1]", "cpu = 1"], "10:8: task `camera` has both `cpu` and `cpus`; leave one of them out"),
+        (
+            ["cpus = [0, 1]", "cpus = [1, 2]"],
+            "14:8: tasks `camera` and `motor` share some of their CPUs, but not all; clusters do not overlap: give both the same CPUs, or no common one",
+        ),
+    ] {
+        check(&file(platform, "", lines), &[fault]);
+    }
+    for scheduler in ["p-fp", "p-edf", "g-edf"] {
+        let platform = format!("[platform]\ncpus = 4\nscheduler = \"{scheduler}\"");
+        let (mine, other) = ("cpus = [0, 1]", if scheduler == "g-edf" { "" } else { "cpu = 1" });
+        let fault = format!(
+            "9:8: task `camera` has a cluster of CPUs, but the scheduler is `{scheduler}`; say scheduler = \"c-fp\" in [platform], or give the task one CPU: cpu = 0"
+        );
+        check(&file(&platform, "", [mine, other]), &[&fault]);
+    }
+    let both = ["cpus = [0, 1]", "cpus = [0, 1]"];
+    let fault = "`mpcp` knows no clusters of several CPUs; use `omlp`, or give each task one CPU";
+    check(&file(platform, "protocol = \"mpcp\"", both), &[&format!("6:12: {fault}")]);
+    check(&file(&format!("protocol = \"mpcp\"\n{platform}"), "", both), &[&format!("1:12: {fault}")]);
 }
 
 #[test]

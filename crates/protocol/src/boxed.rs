@@ -5,7 +5,7 @@ extern crate alloc;
 use crate::{Dflp, Dpcp, FmlpLong, FmlpPlus, FmlpShort, Icpp, Machine, Mpcp, MpcpVs, Mrsp, Omlp, Pcp, Pip, Plain, Srp};
 use alloc::boxed::Box;
 use alloc::vec::Vec;
-use lockwright_model::{Priority, Protocol, System};
+use lockwright_model::{CpuId, Priority, Protocol, System};
 
 /// The machine of a protocol, for all resources of the system. Plain mutexes where it has none.
 #[must_use]
@@ -41,7 +41,12 @@ pub fn boxed<const TASKS: usize, const RESOURCES: usize>(
             let users = system.resource_ids().map(|resource| system.users(resource));
             Box::new(Mrsp::<TASKS, RESOURCES>::new(&tasks(), users))
         }
-        Protocol::Omlp => Box::new(Omlp::<TASKS, RESOURCES>::new(&tasks(), resources)),
+        Protocol::Omlp => {
+            // At most MAX_CPUS.
+            let size = |cpu| system.cluster(CpuId::new(cpu)).count_ones() as u8;
+            let sizes = core::array::from_fn(size);
+            Box::new(Omlp::<TASKS, RESOURCES>::new(&tasks(), resources).with_clusters(sizes))
+        }
         _ => Box::new(Plain::<TASKS, RESOURCES>::new(&priorities())),
     }
 }

@@ -25,7 +25,7 @@
 //! | [`FmlpPlus`] | suspended | arrival | handed to the first waiter | boosted, by the order of requests |
 //! | [`FmlpShort`] | spins | arrival | handed to the first waiter | above everything |
 //! | [`Mrsp`] | spins | arrival | handed to the first waiter | the ceiling of the processor where it is |
-//! | [`Omlp`] | suspended, at home first | arrival | handed to the first waiter | boosted, once admitted |
+//! | [`Omlp`] | suspended, at home first; or before its start | arrival | handed to the first waiter | boosted, once admitted |
 //! | [`Fulock`] | suspended | priority | handed to the first waiter, or free and that one woken, as the releaser says | highest of own, of the ceilings of what it holds and of all who wait for it, along the chain; each lock says what counts |
 //! | [`Fuqueue`] | suspended | priority | nobody owns anything: the first waiters are woken | - |
 //!

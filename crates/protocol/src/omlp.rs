@@ -1,16 +1,22 @@
-//! `omlp`: the O(m) locking protocol under partitioned scheduling, with priority donation.
+//! `omlp`: the O(m) locking protocol under clustered scheduling, with priority donation. A partitioned system has clusters of one processor.
 //!
 //! ```text
-//!   request   held back while its processor has another request, or a more urgent job;
+//!   arrive    free place, or the last place is no request's: -
+//!             the last place is that of a request's job a, and d is more urgent: d lends it its priority, hold;
+//!                                                            who lent it until now: wake
+//!   request   held back until the job has a place of its own;
 //!             then boosted above all jobs; free: -> task, grant;  else: queue, first come, first served, wait
-//!   release   first waiter w: -> w, grant w, wake w;  fall; the next of the processor goes on
-//!   finish    the next of the processor goes on
+//!   release   first waiter w: -> w, grant w, wake w;  who lent its priority: wake;  those held back that have a place now go on;  fall
+//!   finish    who lends to a job that is now among the first of its cluster: wake;  those held back that have a place now go on
 //! ```
 //!
-//! A more urgent job that arrives while another of its processor has a request lends it its place: that one is above all jobs, and the
-//! donor executes only while it waits, without requests of its own. With one processor a cluster that is all that donation comes to. Of the requests
-//! held back on a processor only the most urgent goes on, the first among equals, and only where no job is more urgent: it would execute at that
-//! moment.
+//! A cluster of c processors has c *places*: its jobs in the order of their priorities have them, a job with a request that of the job that lends it its
+//! priority, where one does. A lender has none of its own: it neither executes nor asks until the request is complete, its job's own
+//! priority suffices, or a yet more urgent job comes and lends in its stead. So each job lends at most once, when it arrives, each request has a place from asking
+//! to giving back, and who owns executes.
+//!
+//! With one processor there is nobody else whom a lender could keep waiting: it is not held, and executes while the request waits. Of the requests held back the
+//! most urgent goes on first, the first among equals; a job does not yield its place to an equal one that has not asked.
 
 use crate::queue::{Links, WaitQueue};
 use crate::single::{Single, Stand};
@@ -21,15 +27,20 @@ use lockwright_model::{CpuId, MAX_CPUS, Priority, ResourceId, TaskId};
 ///
 /// # Bound
 /// A request waits for at most one section of each other processor. A job is delayed besides, once, by one request of a less urgent task of its
-/// processor, from asking to giving back. Time suspended counts as execution.
+/// cluster, from asking to giving back. Time suspended counts as execution.
 ///
 /// # Reference
-/// B. Brandenburg, J. Anderson, "Real-time resource-sharing under clustered scheduling: mutex, reader-writer, and k-exclusion locks", EMSOFT 2011.
+/// B. Brandenburg, J. Anderson, "Real-time resource-sharing under clustered scheduling: mutex, reader-writer, and k-exclusion locks", EMSOFT 2011. There a
+/// lender executes while the request of its job waits; here it is held from its arrival on.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct Omlp<const TASKS: usize = DEFAULT_TASKS, const RESOURCES: usize = DEFAULT_RESOURCES> {
     single: Single<TASKS, RESOURCES>,
     jobs: [bool; TASKS],
-    /// By processor: who is held back there.
+    /// To whom the job of a task lends its priority.
+    lends_to: [Option<TaskId>; TASKS],
+    /// By the first processor of a cluster: how many it has.
+    processors: [u8; MAX_CPUS],
+    /// By the first processor of a cluster: who is held back there.
     held_back: [WaitQueue; MAX_CPUS],
     links: Links<TaskId, TASKS>,
 }
@@ -41,9 +52,18 @@ impl<const TASKS: usize, const RESOURCES: usize> Omlp<TASKS, RESOURCES> {
         Self {
             single: Single::new(tasks, resources),
             jobs: [false; TASKS],
+            lends_to: [None; TASKS],
+            processors: [1; MAX_CPUS],
             held_back: [WaitQueue::EMPTY; MAX_CPUS],
             links: Links::new(),
         }
+    }
+
+    /// The same with clusters: a task's processor is the first of its cluster, and `processors` has by that how many there are.
+    #[must_use]
+    pub fn with_clusters(mut self, processors: [u8; MAX_CPUS]) -> Self {
+        self.processors = processors;
+        self
     }
 
     /// The owner of a resource.
@@ -54,45 +74,103 @@ impl<const TASKS: usize, const RESOURCES: usize> Omlp<TASKS, RESOURCES> {
 
     fn set_job(&mut self, task: TaskId, has_job: bool) -> Result<(), Refusal> {
         self.single.known(task)?;
+        let is_busy = self.single.stand(task) != Stand::Idle || self.lends_to[task.index()].is_some();
         let job = &mut self.jobs[task.index()];
-        if *job == has_job || self.single.stand(task) != Stand::Idle {
+        if *job == has_job || is_busy {
             return Err(Refusal::Job);
         }
         *job = has_job;
         Ok(())
     }
 
-    /// Whether its processor has no request, and no more urgent job.
-    fn may_go_on(&self, task: TaskId) -> bool {
-        let (cpu, base) = (self.single.own_cpu(task), self.single.base(task));
-        !self.single.tasks().any(|other| {
-            let asked = matches!(self.single.stand(other), Stand::Waits(_) | Stand::Holds(_));
-            let goes_first = asked || self.jobs[other.index()] && self.single.base(other) > base;
-            goes_first && other != task && self.single.own_cpu(other) == cpu
-        })
+    fn places(&self, cluster: CpuId) -> usize {
+        usize::from(self.processors[cluster.index()])
     }
 
-    /// Lets the first of those held back on a processor go on, if it may. The caller is not woken: it was not told to wait.
-    fn admit(&mut self, cpu: CpuId, caller: Option<TaskId>, act: &mut dyn FnMut(Action)) {
-        let held_back = &mut self.held_back[cpu.index()];
-        let Some(task) = held_back.first().filter(|&task| self.may_go_on(task)) else { return };
-        let Stand::Sent(resource) = self.single.stand(task) else { return };
-        self.held_back[cpu.index()].pop(&mut self.links);
-        let owns = self.single.enter(task, resource, Priority::MIN);
-        self.settle(task, act);
-        if owns {
-            act(Action::Grant { task, resource });
-            if caller != Some(task) {
-                act(Action::Wake { task });
+    /// Other tasks of its cluster.
+    fn beside(&self, task: TaskId) -> impl Iterator<Item = TaskId> + use<'_, TASKS, RESOURCES> {
+        let cluster = self.single.own_cpu(task);
+        self.single.tasks().filter(move |&other| other != task && self.single.own_cpu(other) == cluster)
+    }
+
+    fn has_asked(&self, task: TaskId) -> bool {
+        matches!(self.single.stand(task), Stand::Waits(_) | Stand::Holds(_))
+    }
+
+    fn lender(&self, task: TaskId) -> Option<TaskId> {
+        self.beside(task).find(|other| self.lends_to[other.index()] == Some(task))
+    }
+
+    /// The priority by which a job has its place, where it has one of its own.
+    fn standing(&self, task: TaskId) -> Option<Priority> {
+        let own = self.single.base(task);
+        let lent = || self.lender(task).map_or(own, |lender| self.single.base(lender).max(own));
+        let counts = self.jobs[task.index()] && self.lends_to[task.index()].is_none();
+        counts.then(|| if self.has_asked(task) { lent() } else { own })
+    }
+
+    /// Whose place a job that arrives takes: that of the last of those that have one, where all have, and it is more urgent.
+    ///
+    /// BOUND: for each processor of the cluster a step a task, and as many again for each request.
+    fn displaced(&self, task: TaskId) -> Option<TaskId> {
+        // Among equals, who has asked keeps its place.
+        let order = |other: TaskId| Some((self.standing(other)?, self.has_asked(other), other));
+        let mut last = None;
+        for _ in 0..self.places(self.single.own_cpu(task)) {
+            let behind = |&place: &(Priority, bool, TaskId)| last.is_none_or(|last| place < last);
+            last = Some(self.beside(task).filter_map(order).filter(behind).max()?);
+        }
+        let (standing, _, displaced) = last?;
+        (standing < self.single.base(task)).then_some(displaced)
+    }
+
+    /// Whether a job that asks has a place of its own: of its cluster fewer jobs than that has processors have a request, or are more urgent and do not lend.
+    fn may_go_on(&self, task: TaskId) -> bool {
+        let base = self.single.base(task);
+        let goes_first = |&other: &TaskId| {
+            let counts = self.jobs[other.index()] && self.lends_to[other.index()].is_none();
+            counts && (self.has_asked(other) || self.single.base(other) > base)
+        };
+        self.beside(task).filter(goes_first).count() < self.places(self.single.own_cpu(task))
+    }
+
+    /// Ends the loans of jobs that need none any more.
+    fn give_back(&mut self, cluster: CpuId, act: &mut dyn FnMut(Action)) {
+        for lender in self.single.tasks() {
+            let Some(task) = self.lends_to[lender.index()].filter(|&task| self.single.own_cpu(task) == cluster) else {
+                continue;
+            };
+            let base = self.single.base(task);
+            let is_before = |&other: &TaskId| self.jobs[other.index()] && self.single.base(other) >= base;
+            if !self.has_asked(task) || self.beside(task).filter(is_before).count() < self.places(cluster) {
+                self.lends_to[lender.index()] = None;
+                act(Action::Wake { task: lender });
+            }
+        }
+    }
+
+    /// Lets the first of those held back in a cluster go on, as many as may. The caller is not woken: it was not told to wait.
+    ///
+    /// BOUND: as many as the cluster has processors.
+    fn admit(&mut self, cluster: CpuId, caller: Option<TaskId>, act: &mut dyn FnMut(Action)) {
+        while let Some(task) = self.held_back[cluster.index()].first().filter(|&task| self.may_go_on(task)) {
+            let Stand::Sent(resource) = self.single.stand(task) else { return };
+            self.held_back[cluster.index()].pop(&mut self.links);
+            let owns = self.single.enter(task, resource, Priority::MIN);
+            self.settle(task, act);
+            if owns {
+                act(Action::Grant { task, resource });
+                if caller != Some(task) {
+                    act(Action::Wake { task });
+                }
             }
         }
     }
 
     /// What counts for a task now.
     fn settle(&mut self, task: TaskId, act: &mut dyn FnMut(Action)) {
-        let is_boosted = matches!(self.single.stand(task), Stand::Waits(_) | Stand::Holds(_));
         let base = self.single.base(task);
-        self.single.tell(task, if is_boosted { Priority::BASE_MAX.boosted() } else { base }, act);
+        self.single.tell(task, if self.has_asked(task) { Priority::BASE_MAX.boosted() } else { base }, act);
     }
 
     /// For the exhaustive walk: states that differ only in epochs are one.
@@ -107,25 +185,38 @@ impl<const TASKS: usize, const RESOURCES: usize> Machine for Omlp<TASKS, RESOURC
         true
     }
 
-    fn arrive(&mut self, task: TaskId, _: &mut dyn FnMut(Action)) -> Result<(), Refusal> {
-        self.set_job(task, true)
+    fn arrive(&mut self, task: TaskId, act: &mut dyn FnMut(Action)) -> Result<(), Refusal> {
+        self.set_job(task, true)?;
+        if self.places(self.single.own_cpu(task)) == 1 {
+            return Ok(());
+        }
+        let Some(displaced) = self.displaced(task).filter(|&other| self.has_asked(other)) else { return Ok(()) };
+        if let Some(relieved) = self.lender(displaced) {
+            self.lends_to[relieved.index()] = None;
+            act(Action::Wake { task: relieved });
+        }
+        self.lends_to[task.index()] = Some(displaced);
+        act(Action::Hold { task });
+        Ok(())
     }
 
     fn finish(&mut self, task: TaskId, act: &mut dyn FnMut(Action)) -> Result<(), Refusal> {
         self.set_job(task, false)?;
-        self.admit(self.single.own_cpu(task), None, act);
+        let cluster = self.single.own_cpu(task);
+        self.give_back(cluster, act);
+        self.admit(cluster, None, act);
         Ok(())
     }
 
     fn request(&mut self, task: TaskId, resource: ResourceId, act: &mut dyn FnMut(Action)) -> Result<(), Refusal> {
         self.single.may_ask(task, resource)?;
-        if !self.jobs[task.index()] {
+        if !self.jobs[task.index()] || self.lends_to[task.index()].is_some() {
             return Err(Refusal::Job);
         }
-        let cpu = self.single.own_cpu(task);
+        let cluster = self.single.own_cpu(task);
         self.single.send_off(task, resource);
-        self.held_back[cpu.index()].insert(&mut self.links, task, self.single.base(task));
-        self.admit(cpu, Some(task), act);
+        self.held_back[cluster.index()].insert(&mut self.links, task, self.single.base(task));
+        self.admit(cluster, Some(task), act);
         if self.single.stand(task) != Stand::Holds(resource) {
             act(Action::Block { task, resource });
         }
@@ -137,17 +228,24 @@ impl<const TASKS: usize, const RESOURCES: usize> Machine for Omlp<TASKS, RESOURC
             act(Action::Grant { task: next, resource });
             act(Action::Wake { task: next });
         }
-        self.admit(self.single.own_cpu(task), None, act);
+        let cluster = self.single.own_cpu(task);
+        self.give_back(cluster, act);
+        self.admit(cluster, None, act);
         self.settle(task, act);
         Ok(())
     }
 
     fn cancel(&mut self, task: TaskId, act: &mut dyn FnMut(Action)) -> Result<(), Refusal> {
-        let cpu = self.single.own_cpu(task);
-        if let Stand::Sent(_) = self.single.give_up(task)? {
-            self.held_back[cpu.index()].remove(&mut self.links, task);
+        self.single.known(task)?;
+        let cluster = self.single.own_cpu(task);
+        if self.lends_to[task.index()].take().is_some() {
+            // It has not begun, and does not.
+            self.jobs[task.index()] = false;
+        } else if let Stand::Sent(_) = self.single.give_up(task)? {
+            self.held_back[cluster.index()].remove(&mut self.links, task);
         }
-        self.admit(cpu, None, act);
+        self.give_back(cluster, act);
+        self.admit(cluster, None, act);
         act(Action::Wake { task });
         self.settle(task, act);
         Ok(())
@@ -155,12 +253,94 @@ impl<const TASKS: usize, const RESOURCES: usize> Machine for Omlp<TASKS, RESOURC
 
     fn set_base(&mut self, task: TaskId, base: Priority, act: &mut dyn FnMut(Action)) -> Result<(), Refusal> {
         self.single.set_base(task, base)?;
-        let cpu = self.single.own_cpu(task);
+        let cluster = self.single.own_cpu(task);
         if let Stand::Sent(_) = self.single.stand(task) {
-            self.held_back[cpu.index()].reorder(&mut self.links, task, base);
+            self.held_back[cluster.index()].reorder(&mut self.links, task, base);
         }
-        self.admit(cpu, None, act);
+        self.give_back(cluster, act);
+        self.admit(cluster, None, act);
         self.settle(task, act);
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    extern crate std;
+
+    use super::*;
+    use std::vec::Vec;
+
+    const TASKS: usize = 6;
+
+    /// What cannot be walked: base priorities that change, equal ones, larger clusters. Whatever comes, a cluster has no more requests than processors, each lender
+    /// has one request to lend to, and everybody finishes.
+    #[test]
+    fn requests_keep_their_places_when_priorities_change() {
+        let mut random = fastrand::Rng::with_seed(1);
+        let mut lent = 0;
+        for _ in 0..2_000 {
+            let mut sizes = [1; MAX_CPUS];
+            (sizes[0], sizes[3]) = (random.u8(1..=3), random.u8(1..=2));
+            let mut base = || Priority::base(random.u32(1..=5));
+            let tasks: Vec<_> = (0..TASKS).map(|task| (base(), CpuId(if task < 4 { 0 } else { 3 }))).collect();
+            let mut machine = Omlp::<TASKS, 2>::new(&tasks, 2).with_clusters(sizes);
+            let mut asleep = [false; TASKS];
+            for step in 0..400 {
+                // In the end nobody comes any more.
+                let events = if step < 200 { 6 } else { 3 };
+                let (task, resource) = (TaskId::new(random.usize(0..TASKS)), ResourceId::new(random.usize(0..2)));
+                let runs = !asleep[task.index()];
+                let mut told = Vec::new();
+                let act = &mut |action| told.push(action);
+                let done = match random.u8(0..events) {
+                    0 | 1 if runs => machine.release(task, resource, act),
+                    2 if runs => machine.finish(task, act),
+                    3 if runs => machine.arrive(task, act),
+                    4 if runs => machine.request(task, resource, act),
+                    5 => machine.set_base(task, Priority::base(random.u32(1..=5)), act),
+                    _ => Ok(()),
+                };
+                assert!(done.is_ok() || told.is_empty());
+                for action in told {
+                    match action {
+                        Action::Hold { task } | Action::Block { task, .. } => asleep[task.index()] = true,
+                        Action::Wake { task } => {
+                            assert!(core::mem::take(&mut asleep[task.index()]), "woken for nothing");
+                        }
+                        _ => {}
+                    }
+                }
+                for cluster in [0, 3] {
+                    let requests = machine.single.tasks().filter(|&task| machine.has_asked(task));
+                    let there = requests.filter(|&task| machine.single.own_cpu(task) == CpuId(cluster)).count();
+                    assert!(there <= usize::from(sizes[usize::from(cluster)]));
+                }
+                let lenders: Vec<TaskId> = machine.lends_to.iter().copied().flatten().collect();
+                lent += lenders.len();
+                assert!(lenders.iter().all(|&to| machine.has_asked(to)));
+                assert!(lenders.iter().enumerate().all(|(place, to)| !lenders[..place].contains(to)));
+            }
+            // Who holds something gives it back, and who has a job ends it.
+            for _ in 0..4 * TASKS {
+                for task in machine.single.tasks() {
+                    let mut told = Vec::new();
+                    let act = &mut |action| told.push(action);
+                    for resource in [0, 1].map(ResourceId) {
+                        let _ = machine.release(task, resource, act);
+                    }
+                    if !asleep[task.index()] {
+                        let _ = machine.finish(task, act);
+                    }
+                    for action in told {
+                        if let Action::Wake { task } = action {
+                            asleep[task.index()] = false;
+                        }
+                    }
+                }
+            }
+            assert_eq!((asleep, machine.jobs), ([false; TASKS], [false; TASKS]));
+        }
+        assert!(lent > 1_000, "{lent}");
     }
 }

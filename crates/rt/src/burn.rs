@@ -7,7 +7,7 @@
 use crate::calibrate::Calibration;
 use crate::log::Log;
 use crate::run::Control;
-use crate::sys::clock;
+use crate::sys::{clock, sched};
 use lockwright_model::{CpuId, Event};
 use std::sync::atomic::{AtomicU32, Ordering};
 
@@ -16,6 +16,8 @@ use std::sync::atomic::{AtomicU32, Ordering};
 pub(crate) struct Burner<'a> {
     /// Where the thread was sent last, and where it was when the log was told last.
     places: Option<(&'a AtomicU32, u32)>,
+    /// By processor of the system its Linux number, where the kernel chooses among several.
+    cluster: &'a [usize],
     gap_ns: u64,
     call_gap_ns: u64,
     /// The last reading of the clock while executing.
@@ -28,7 +30,7 @@ pub(crate) struct Burner<'a> {
 impl<'a> Burner<'a> {
     pub(crate) fn new(calibration: &Calibration, log: Log) -> Self {
         let (gap_ns, call_gap_ns) = (calibration.gap.as_ns(), calibration.call_gap.as_ns());
-        Self { places: None, gap_ns, call_gap_ns, last_ns: 0, ahead_ns: 0, log }
+        Self { places: None, cluster: &[], gap_ns, call_gap_ns, last_ns: 0, ahead_ns: 0, log }
     }
 
     /// The log is told, too, when the thread executes on another processor.
@@ -37,8 +39,20 @@ impl<'a> Burner<'a> {
         Self { places: Some((places, places.load(Ordering::Relaxed))), ..self }
     }
 
+    /// The kernel chooses where the thread executes; `cpus` are the Linux numbers of the system's processors.
+    pub(crate) fn anywhere(self, cpus: &'a [usize]) -> Self {
+        Self { cluster: cpus, ..self }
+    }
+
     fn note_place(&mut self, at_ns: u64) {
         if let Some((places, known)) = &mut self.places {
+            if !self.cluster.is_empty()
+                && let Some(cpu) = sched::current_cpu()
+                && let Some(place) = self.cluster.iter().position(|&known| known == cpu)
+            {
+                // At most MAX_CPUS.
+                places.store(place as u32, Ordering::Relaxed);
+            }
             let now = places.load(Ordering::Relaxed);
             if now != *known {
                 *known = now;
@@ -51,6 +65,7 @@ impl<'a> Burner<'a> {
     pub(crate) fn begin(&mut self) -> u64 {
         self.last_ns = clock::now_ns();
         self.ahead_ns = 0;
+        self.note_place(self.last_ns);
         self.log.push(self.last_ns, Event::Run);
         self.last_ns
     }

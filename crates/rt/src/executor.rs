@@ -249,6 +249,11 @@ impl Executor {
         put_notes(notes);
     }
 
+    /// By processor of the system: its Linux number.
+    pub(crate) fn cpus(&self) -> &[usize] {
+        &self.cpus
+    }
+
     pub(crate) fn seat(&self, task: TaskId) -> &Seat {
         &self.seats[task.index()]
     }

@@ -4,6 +4,9 @@
 //! executed something less urgent, while it was not finished) and its *time line* (what its CPU did
 //! from its arrival to its finish).
 //!
+//! Where there are clusters, a job is blocked while it is among the most urgent of its cluster, as many as that has CPUs, and does not execute: waiting
+//! counts as execution.
+//!
 //! In a simulation that is the blocking of the theory. On a machine it includes what the theory leaves out:
 //! wake-up latency, the kernel, interrupts, the host; for then no task executes.
 
@@ -74,21 +77,69 @@ pub fn observe(system: &System, records: &[Record]) -> Vec<Observation> {
             }
         }
     }
+    if system.has_clusters() {
+        for (seen, delay) in observations.iter_mut().zip(delays_in_clusters(system, records)) {
+            seen.blocking = delay;
+        }
+    }
     observations
 }
 
-/// What the CPU of `task` did in [`arrival`, `finish`). `records` must be in order of time.
+/// Of each task, the longest time for which a job of its was delayed, where there are clusters.
+fn delays_in_clusters(system: &System, records: &[Record]) -> Vec<Option<Duration>> {
+    let tasks = system.tasks();
+    let (mut jobs, mut runs) = (vec![0_u32; tasks.len()], vec![false; tasks.len()]);
+    let (mut delayed, mut longest) = (vec![Duration::ZERO; tasks.len()], vec![None; tasks.len()]);
+    let mut since = Instant::ZERO;
+    for record in records {
+        let elapsed = record.at.since(since);
+        if elapsed > Duration::ZERO {
+            let is_first = |id: TaskId| {
+                let own = system.task(id);
+                let is_before = |other: &TaskId| {
+                    let task = system.task(*other);
+                    *other != id && task.cpu == own.cpu && task.priority >= own.priority && jobs[other.index()] > 0
+                };
+                system.task_ids().filter(is_before).count() < system.cpus_of(id).count()
+            };
+            for id in system.task_ids().filter(|id| jobs[id.index()] > 0 && !runs[id.index()]) {
+                if is_first(id) {
+                    delayed[id.index()] += elapsed;
+                }
+            }
+            since = record.at;
+        }
+        let task = record.task.index();
+        match record.event {
+            Event::Arrive => jobs[task] += 1,
+            Event::Run => runs[task] = true,
+            Event::Stop => runs[task] = false,
+            Event::Finish => {
+                jobs[task] = jobs[task].saturating_sub(1);
+                longest[task] = longest[task].max(Some(std::mem::take(&mut delayed[task])));
+            }
+            _ => {}
+        }
+    }
+    longest
+}
+
+/// What the CPU of `task`, or all CPUs of its cluster together, did in [`arrival`, `finish`). `records` must be in order of time.
 #[must_use]
 pub fn timeline(system: &System, records: &[Record], task: TaskId, arrival: Instant, finish: Instant) -> Timeline {
     let mut executed: Vec<(TaskId, Duration)> = Vec::new();
-    let mut unaccounted = finish.since(arrival);
-    for (stretch, time) in within(&stretches(system, records, system.task(task).cpu), arrival, finish) {
-        let Some(runner) = stretch.task else { continue };
-        unaccounted = unaccounted.saturating_sub(time);
-        match executed.iter_mut().find(|(known, _)| *known == runner) {
-            Some((_, total)) => *total += time,
-            None => executed.push((runner, time)),
+    let mut unaccounted = Duration::ZERO;
+    for cpu in system.cpus_of(task) {
+        let mut left = finish.since(arrival);
+        for (stretch, time) in within(&stretches(system, records, cpu), arrival, finish) {
+            let Some(runner) = stretch.task else { continue };
+            left = left.saturating_sub(time);
+            match executed.iter_mut().find(|(known, _)| *known == runner) {
+                Some((_, total)) => *total += time,
+                None => executed.push((runner, time)),
+            }
         }
+        unaccounted += left;
     }
     executed.sort_by_key(|&(task, time)| (std::cmp::Reverse(time), task));
     Timeline { executed, unaccounted }

@@ -143,11 +143,14 @@ impl TaskSet {
     /// set the calling thread may use.
     ///
     /// # Errors
-    /// [`TaskError::Machine`] where the machine has too few CPUs, or its 97 levels are too few, and where tasks hold two resources at a time whose protocol has no nested
-    /// requests.
+    /// [`TaskError::Machine`] where the machine has too few CPUs, or its 97 levels are too few, where tasks hold two resources at a time whose protocol has no nested
+    /// requests, and where tasks of a cluster of CPUs use a resource that is not under `omlp`.
     pub fn new(system: &System, protocol: Protocol) -> Result<Self, TaskError> {
         if let Some((task, outer, inner)) = system.refused_nesting(protocol) {
             return Err(RunError::Nested { task, outer, inner }.into());
+        }
+        if let Some(resource) = system.refused_in_clusters(protocol) {
+            return Err(RunError::Clusters { resource }.into());
         }
         let allowed = sched::affinity()?;
         if allowed.len() < system.cpus() {
@@ -164,7 +167,7 @@ impl TaskSet {
     /// Tasks and resources to be said one by one.
     #[must_use]
     pub fn builder(protocol: Protocol) -> Builder {
-        Builder { protocol, resources: Vec::new(), tasks: Vec::new() }
+        Builder { protocol, resources: Vec::new(), tasks: Vec::new(), clusters: Vec::new() }
     }
 
     /// The tasks and resources.
@@ -207,7 +210,8 @@ impl TaskSet {
         executor.prepare();
         let own = shared.system.task(task);
         sched::set_fifo(ME, executor.level(own.priority))?;
-        sched::set_affinity(ME, &[shared.cpus[own.cpu.index()]])?;
+        let cpus: Vec<usize> = shared.system.cpus_of(task).map(|cpu| shared.cpus[cpu.index()]).collect();
+        sched::set_affinity(ME, &cpus)?;
         Ok(member)
     }
 }
@@ -232,13 +236,13 @@ impl Member {
         self.task
     }
 
-    /// A job begins; under `srp`, when it may start.
+    /// A job begins; under `srp`, and `omlp` in a cluster, when it may start.
     ///
     /// # Errors
     /// [`TaskError::Begun`] while another job of the task has not ended; [`TaskError::Lock`].
     ///
     /// # Bound
-    /// Under `srp` one section of a less urgent task; under the others a decision.
+    /// Under `srp` one section of a less urgent task; under `omlp` in a cluster one request of such, from asking to giving back; under the others a decision.
     pub fn begin(&self) -> Result<Job<'_>, TaskError> {
         self.begin_job()?;
         Ok(Job { member: self })
@@ -425,6 +429,8 @@ pub struct Builder {
     protocol: Protocol,
     resources: Vec<Resource>,
     tasks: Vec<Task>,
+    /// By task: its CPUs, a bit each.
+    clusters: Vec<u64>,
 }
 
 impl Builder {
@@ -460,18 +466,35 @@ impl Builder {
             wcet: Duration::from_ns(1 + uses.len() as u64),
             body,
         });
+        self.clusters.push(1_u64.checked_shl(u32::from(cpu)).unwrap_or(0));
         TaskId::new((self.tasks.len() - 1).min(usize::from(u16::MAX)))
+    }
+
+    /// A task on any of these CPUs, a cluster: two tasks have all of them in common, or none. Under `omlp` alone.
+    pub fn task_in_cluster(&mut self, name: &str, cpus: &[u16], priority: u16, uses: &[ResourceId]) -> TaskId {
+        let first = cpus.iter().copied().min().unwrap_or(0);
+        let task = self.task(name, first, priority, uses);
+        // What is beyond is refused, for it is no CPU of any system.
+        let cluster = cpus.iter().fold(0, |set, &cpu| set | 1_u64.checked_shl(u32::from(cpu)).unwrap_or(0));
+        if let Some(own) = self.clusters.last_mut() {
+            *own = cluster;
+        }
+        task
     }
 
     /// The task set.
     ///
     /// # Errors
-    /// [`TaskError::Invalid`] where names are not unique, or a resource does not exist; those of [`TaskSet::new`].
+    /// [`TaskError::Invalid`] where names are not unique, a resource does not exist, or clusters overlap; those of [`TaskSet::new`].
     pub fn build(self) -> Result<TaskSet, TaskError> {
         let cpus = self.tasks.iter().map(|task| task.cpu.index() + 1);
         let homes = self.resources.iter().filter_map(|resource| Some(resource.home?.index() + 1));
-        let cpus = cpus.chain(homes).max().unwrap_or(1);
-        let system = System::new("tasks".into(), cpus, Some(self.protocol), self.resources, self.tasks)?;
+        let clusters = self.clusters.iter().map(|cluster| (u64::BITS - cluster.leading_zeros()) as usize);
+        let cpus = cpus.chain(homes).chain(clusters).max().unwrap_or(1);
+        let mut system = System::new("tasks".into(), cpus, Some(self.protocol), self.resources, self.tasks)?;
+        if self.clusters.iter().any(|cluster| cluster.count_ones() != 1) {
+            system = system.in_clusters(&self.clusters)?;
+        }
         TaskSet::new(&system, self.protocol)
     }
 }
@@ -523,6 +546,49 @@ mod tests {
             });
             assert_eq!(count.load(Ordering::Relaxed), 4 * JOBS, "{protocol}");
         }
+    }
+
+    /// Of a cluster of two CPUs: two requests at most, one owner, and nobody is forgotten.
+    #[test]
+    fn one_holder_at_a_time_in_a_cluster() {
+        const JOBS: u64 = 300;
+        let Some(_machine) = require_realtime() else { return };
+        if sched::affinity().expect("a CPU set").len() < 2 {
+            return;
+        }
+        let mut builder = TaskSet::builder(Protocol::Omlp);
+        let counter = builder.resource("counter");
+        for index in 0..5 {
+            builder.task_in_cluster(&format!("t{index}"), &[0, 1], 10 + index, &[counter]);
+        }
+        let set = builder.build().expect("a task set");
+        let (count, inside) = (AtomicU64::new(0), AtomicU64::new(0));
+        std::thread::scope(|scope| {
+            for task in set.system().task_ids() {
+                let (set, count, inside) = (&set, &count, &inside);
+                scope.spawn(move || {
+                    let me = set.join(task).expect("permission was checked");
+                    for _ in 0..JOBS {
+                        crate::sys::clock::sleep_until(crate::sys::clock::now_ns() + 20_000).expect("a sleep");
+                        let job = me.begin().expect("the last one has ended");
+                        let section = job.lock(counter).expect("a user");
+                        assert_eq!(inside.fetch_add(1, Ordering::Relaxed), 0, "two are inside");
+                        let seen = count.load(Ordering::Relaxed);
+                        std::hint::spin_loop();
+                        count.store(seen + 1, Ordering::Relaxed);
+                        inside.fetch_sub(1, Ordering::Relaxed);
+                        section.end().expect("it was held");
+                        job.end().expect("it had begun");
+                    }
+                });
+            }
+        });
+        assert_eq!(count.load(Ordering::Relaxed), 5 * JOBS);
+        // Who is in a cluster may execute on all of it, and other protocols know none.
+        let mut builder = TaskSet::builder(Protocol::Mpcp);
+        let bus = builder.resource("bus");
+        builder.task_in_cluster("a", &[0, 1], 1, &[bus]);
+        assert!(matches!(builder.build(), Err(TaskError::Invalid(_))));
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! A virtual multiprocessor: executes a task set under its locking protocols in virtual time.
 //!
-//! Processors are identical and partitioned, schedulers preemptive with fixed priorities, as Linux' SCHED_FIFO:
+//! Processors are identical, partitioned or in clusters, schedulers preemptive with fixed priorities, as Linux' SCHED_FIFO:
 //! first come, first served inside a priority; a preempted task stays at the head of its priority; a task
 //! whose priority falls goes to the head of the lower one, one whose priority rises to the tail of the higher. Locking, unlocking
 //! and switching take no time. The decisions are those of `lockwright-protocol`, the same that the runtime executes.

@@ -25,6 +25,8 @@ pub struct Simulation<'s, T: Tracer = ()> {
     /// By task: its base priority, and what each machine says.
     views: Vec<Priority>,
     cpus: Vec<Cpu>,
+    /// By processor: those of its cluster, a bit each; the first of them keeps who is ready there.
+    clusters: Vec<u64>,
     /// Processors that have something to decide now, a bit each.
     unsettled: u64,
     /// The next release of every task.
@@ -52,7 +54,8 @@ impl<'s, T: Tracer> Simulation<'s, T> {
     /// processors under `msrp`, whatever the protocol; no blocking is observed there. Other schedulers are taken for `p-fp`: see [`plain`](crate::plain).
     ///
     /// # Panics
-    /// When a job makes a nested request that its protocol refuses: see [`System::refused_nesting`].
+    /// When a job makes a nested request that its protocol refuses, or there are clusters that it does not know: see [`System::refused_nesting`] and
+    /// [`System::refused_in_clusters`].
     #[must_use]
     pub fn new(system: &'s System, config: &Config, tracer: T) -> Self {
         Self::build(system, config, None, tracer)
@@ -68,6 +71,7 @@ impl<'s, T: Tracer> Simulation<'s, T> {
     fn build(system: &'s System, config: &Config, fulock: Option<Unlock>, tracer: T) -> Self {
         let protocol = config.protocol.unwrap_or_else(|| system.protocol_or_default());
         let by_deadline = system.scheduler() == Scheduler::PEdf;
+        assert!(system.refused_in_clusters(protocol).is_none(), "`{protocol}` knows no clusters");
         let ruling = |resource| match by_deadline {
             true if system.is_global(resource) => Protocol::Msrp,
             true => Protocol::Srp,
@@ -102,6 +106,8 @@ impl<'s, T: Tracer> Simulation<'s, T> {
                 waited: 0,
                 spun: 0,
                 away: 0,
+                delayed: 0,
+                last_cpu: task.cpu.index(),
                 next_arrival: match &config.offsets {
                     Offsets::File => task.offset.as_ns(),
                     Offsets::Synchronous => 0,
@@ -127,6 +133,7 @@ impl<'s, T: Tracer> Simulation<'s, T> {
             tasks,
             views,
             cpus: ranks.iter().map(|ranks| Cpu::new(ranks.len())).collect(),
+            clusters: (0..system.cpus()).map(|cpu| system.cluster(CpuId::new(cpu))).collect(),
             unsettled: 0,
             releases: BinaryHeap::new(),
             changes,
@@ -167,6 +174,7 @@ impl<'s, T: Tracer> Simulation<'s, T> {
             if next > end {
                 break;
             }
+            self.delay(next - self.now);
             self.now = next;
             if runs == next {
                 self.end_runs();
@@ -261,7 +269,7 @@ impl<'s, T: Tracer> Simulation<'s, T> {
     fn start_job(&mut self, task: usize, job: Job) {
         let state = &mut self.tasks[task];
         (state.job, state.step, state.left, state.asked) = (Some(job), 0, None, Asked::Not);
-        (state.waited, state.spun) = (0, 0);
+        (state.waited, state.spun, state.delayed) = (0, 0, 0);
         if self.by_deadline {
             self.order(self.tasks[task].own_cpu);
         }
@@ -297,6 +305,33 @@ impl<'s, T: Tracer> Simulation<'s, T> {
         self.unsettled |= 1 << state.cpu;
     }
 
+    /// The first processor of a cluster.
+    fn first(&self, cpu: usize) -> usize {
+        self.clusters[cpu].trailing_zeros() as usize
+    }
+
+    /// Where there are clusters, a job is delayed while it is among the most urgent of its cluster, as many as that has processors, and does not execute: waiting
+    /// counts as execution, of others too.
+    fn delay(&mut self, elapsed: u64) {
+        if !self.system.has_clusters() || elapsed == 0 {
+            return;
+        }
+        for task in 0..self.tasks.len() {
+            let (own, base) = (self.tasks[task].own_cpu, self.system.tasks()[task].priority);
+            if self.tasks[task].job.is_none() || self.tasks[task].state == State::Running {
+                continue;
+            }
+            let is_before = |(other, state): (usize, &TaskState)| {
+                let is_there = other != task && state.own_cpu == own && state.job.is_some();
+                is_there && self.system.tasks()[other].priority >= base
+            };
+            let before = self.tasks.iter().enumerate().filter(|&it| is_before(it)).count();
+            if before < self.clusters[own].count_ones() as usize {
+                self.tasks[task].delayed += elapsed;
+            }
+        }
+    }
+
     fn change_priorities(&mut self) {
         while let Some(change) = self.changes.pop_if(|change| change.at.as_ns() == self.now) {
             let index = change.task.index();
@@ -329,7 +364,11 @@ impl<'s, T: Tracer> Simulation<'s, T> {
         while self.unsettled != 0 {
             let cpu = self.draw_unsettled();
             self.unsettled &= !(1 << cpu);
-            self.dispatch(cpu);
+            if self.clusters[cpu].count_ones() > 1 {
+                self.dispatch_cluster(cpu);
+            } else {
+                self.dispatch(cpu, cpu);
+            }
             if let Some(task) = self.cpus[cpu].running
                 && self.cpus[cpu].run_ends == u64::MAX
             {
@@ -348,23 +387,43 @@ impl<'s, T: Tracer> Simulation<'s, T> {
         left.trailing_zeros() as usize
     }
 
-    /// Puts the most urgent ready task on the processor; ties leave the running one there.
-    fn dispatch(&mut self, cpu: usize) {
-        let Some((priority, first)) = self.cpus[cpu].first() else { return };
+    /// Gives the processors of a cluster to its most urgent tasks, one after the other: an idle one, where the task was last if that is, else the least urgent one's.
+    ///
+    /// BOUND: each turn but the last has one more of the most urgent tasks execute.
+    fn dispatch_cluster(&mut self, cpu: usize) {
+        let (own, members) = (self.first(cpu), self.clusters[cpu]);
+        while let Some((priority, first)) = self.cpus[own].first() {
+            let last = self.tasks[first].last_cpu;
+            let running = |cpu: usize| self.cpus[cpu].running.map(|task| self.tasks[task].priority);
+            let members = (0..self.cpus.len()).filter(|&cpu| members >> cpu & 1 == 1);
+            let least = members.min_by_key(|&cpu| (running(cpu), cpu != last));
+            let Some(least) = least.filter(|&cpu| running(cpu) < Some(priority)) else { return };
+            if least != last {
+                self.tasks[first].last_cpu = least;
+                self.record(self.now, first, Event::Migrate(CpuId::new(least)));
+            }
+            self.dispatch(own, least);
+            self.unsettled |= 1 << least;
+        }
+    }
+
+    /// Puts the most urgent ready task of those that `own` keeps on the processor; ties leave the running one there.
+    fn dispatch(&mut self, own: usize, cpu: usize) {
+        let Some((priority, first)) = self.cpus[own].first() else { return };
         if let Some(task) = self.cpus[cpu].running {
             if self.tasks[task].priority >= priority {
                 return;
             }
             self.leave(cpu, task);
             let state = &mut self.tasks[task];
-            state.state = State::Ready;
-            self.cpus[cpu].push_head(state.priority, task);
+            (state.state, state.cpu) = (State::Ready, own);
+            self.cpus[own].push_head(state.priority, task);
             // `first` is more urgent, and so stays in front.
         }
         self.account(cpu);
-        self.cpus[cpu].pop_first();
+        self.cpus[own].pop_first();
         self.cpus[cpu].running = Some(first);
-        self.tasks[first].state = State::Running;
+        (self.tasks[first].state, self.tasks[first].cpu) = (State::Running, cpu);
         self.record(self.now, first, Event::Run);
     }
 
@@ -388,8 +447,9 @@ impl<'s, T: Tracer> Simulation<'s, T> {
         let mut rank = None;
         if let Some(task) = self.cpus[cpu].running {
             let (state, elapsed) = (&mut self.tasks[task], self.cpus[cpu].unaccounted(self.now));
-            if state.own_cpu == cpu {
-                rank = Some(state.rank);
+            if self.clusters[state.own_cpu] >> cpu & 1 == 1 {
+                // In a cluster of several it means nothing: see `delay`.
+                rank = Some(state.rank).filter(|_| state.own_cpu == cpu);
             } else {
                 state.away += elapsed;
                 // In the place of one that spins there: its time.
@@ -463,14 +523,17 @@ impl<'s, T: Tracer> Simulation<'s, T> {
     fn finish(&mut self, cpu: usize, task: usize) {
         self.record(self.now, task, Event::Finish);
         self.account(cpu);
-        debug_assert_eq!(cpu, self.tasks[task].own_cpu, "a job ends where it belongs");
-        let executed = self.cpus[cpu].executed_at_least(self.tasks[task].rank);
+        debug_assert_eq!(self.first(cpu), self.tasks[task].own_cpu, "a job ends where it belongs");
+        let executed = self.cpus[self.tasks[task].own_cpu].executed_at_least(self.tasks[task].rank);
         let state = &mut self.tasks[task];
         if let Some(job) = state.job.take() {
             let response = self.now - job.arrival;
             // Spinning is execution to others, and blocking to the job itself.
             let delayed = (self.now - job.release + state.spun).saturating_sub(executed - job.executed);
-            let blocking = delayed.saturating_sub(state.away - job.away);
+            let blocking = match self.system.has_clusters() {
+                true => state.delayed,
+                false => delayed.saturating_sub(state.away - job.away),
+            };
             let seen = &mut state.seen;
             seen.jobs += 1;
             seen.misses += u64::from(response > self.system.tasks()[task].deadline.as_ns());
@@ -489,7 +552,7 @@ impl<'s, T: Tracer> Simulation<'s, T> {
             }
             None => {
                 self.leave(cpu, task);
-                self.tasks[task].state = State::Idle;
+                (self.tasks[task].state, self.tasks[task].cpu) = (State::Idle, self.first(cpu));
             }
         }
     }
@@ -547,7 +610,10 @@ impl<'s, T: Tracer> Simulation<'s, T> {
     fn withdraw(&mut self, task: usize) {
         let cpu = self.tasks[task].cpu;
         match self.tasks[task].state {
-            State::Running => self.leave(cpu, task),
+            State::Running => {
+                self.leave(cpu, task);
+                self.tasks[task].cpu = self.first(cpu);
+            }
             State::Ready => self.cpus[cpu].remove(task),
             State::Idle | State::Waiting => {}
         }

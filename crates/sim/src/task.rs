@@ -62,6 +62,10 @@ pub(crate) struct TaskState {
     pub(crate) spun: u64,
     /// How long the task has executed on other processors than its own.
     pub(crate) away: u64,
+    /// How long the job was delayed so far, where there are clusters.
+    pub(crate) delayed: u64,
+    /// Where it executed last.
+    pub(crate) last_cpu: usize,
     pub(crate) next_arrival: u64,
     pub(crate) seen: Observation,
 }

@@ -74,6 +74,30 @@ impl Shape {
     }
 }
 
+/// Draws one system of clusters: the processors of each of the `sizes` in turn. Its priorities are as those of [`generate`]; it is under `c-fp`, and has no nested sections where
+/// `shape` has none.
+///
+/// # Panics
+/// As [`generate`], and where `sizes` are more processors than a [`System`] may have.
+#[must_use]
+pub fn generate_clusters(random: &mut Rng, shape: &Shape, sizes: &[usize]) -> System {
+    let shape = Shape { cpus: (sizes.len(), sizes.len()), ..shape.clone() };
+    let drawn = generate(random, &shape);
+    let firsts: Vec<usize> = sizes.iter().scan(0, |next, size| Some(std::mem::replace(next, *next + size))).collect();
+    let mut tasks = drawn.tasks().to_vec();
+    let clusters: Vec<u64> = tasks
+        .iter_mut()
+        .map(|task| {
+            let place = task.cpu.index();
+            task.cpu = CpuId::new(firsts[place]);
+            ((1 << sizes[place]) - 1) << firsts[place]
+        })
+        .collect();
+    System::new("generated".into(), sizes.iter().sum(), None, drawn.resources().to_vec(), tasks)
+        .and_then(|system| system.in_clusters(&clusters))
+        .expect("a generated system keeps every rule")
+}
+
 /// Draws one system. It is always valid; whether it is schedulable is left to chance.
 ///
 /// # Panics

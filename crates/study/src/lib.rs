@@ -10,6 +10,6 @@ mod generate;
 mod hold;
 mod mutate;
 
-pub use generate::{Shape, generate};
+pub use generate::{Shape, generate, generate_clusters};
 pub use hold::{Excess, Quantity, attack, hold};
 pub use mutate::mutate;

@@ -103,13 +103,15 @@ impl<'a> Counted<'a> {
         there.flat_map(|other| self.ruled(other)).filter(|(_, request)| request.resource == resource).collect()
     }
 
-    /// At each request one of each other processor.
+    /// At each request one of each other processor, of the own cluster too.
     fn one_of_each_cpu(&self) -> Option<Sections> {
         let mut sections = Sections::new();
         for (_, own) in self.ruled(self.task) {
-            for cpu in self.cpus() {
+            for cpu in (0..self.system.cpus()).map(CpuId::new) {
                 let count = u64::from(own.count);
-                sections.extend(self.longest(self.on(cpu, own.resource), count, count)?);
+                // Tasks of a cluster are found at its first processor.
+                let others = u64::from(self.system.cluster(cpu).count_ones()) - u64::from(cpu == self.cpu);
+                sections.extend(self.longest(self.on(cpu, own.resource), count, count.checked_mul(others)?)?);
             }
         }
         Some(sections)

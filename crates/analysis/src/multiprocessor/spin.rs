@@ -34,6 +34,8 @@ pub struct Fifo {
     tables: Tables,
     /// Of each cluster.
     processors: Vec<u64>,
+    /// Whether requests of the own cluster count, where it has several processors: they do.
+    own: bool,
     remote: Vec<Tally>,
     spans: Vec<Tally>,
     /// Those where each cluster has one processor.
@@ -48,6 +50,16 @@ impl Fifo {
     /// As [`fifo`].
     pub fn new(sharing: &Sharing, platform: Platform) -> Result<Self, Failure> {
         Self::build(sharing, platform, false)
+    }
+
+    /// The same with clusters of so many processors each; `own`: with requests of the own cluster.
+    pub(crate) fn in_clusters(sharing: &Sharing, size: impl Fn(u16) -> u64, own: bool) -> Result<Self, Failure> {
+        let clusters = sharing.tasks.iter().map(|task| task.cluster.saturating_add(1)).max().unwrap_or(0);
+        // Two: with one, spans would be those of partitioned systems.
+        let mut fifo = Self::new(sharing, Platform { clusters, processors: 2, interrupts: None })?;
+        fifo.processors = fifo.tables.cluster_ids.iter().map(|&cluster| size(cluster)).collect();
+        fifo.own = own;
+        Ok(fifo)
     }
 
     /// The same, but resources of one processor are locked under the stack resource policy.
@@ -66,7 +78,7 @@ impl Fifo {
         let spans_of_each = partitioned.then(|| spans_of_each(&tables, has_ceilings));
         let ceilings = has_ceilings.then(|| ceilings(&tables));
         let (remote, crowd) = (spans.clone(), Crowd::new(tasks.len()));
-        Ok(Self { tables, processors, remote, spans, spans_of_each, crowd, ceilings })
+        Ok(Self { tables, processors, own: true, remote, spans, spans_of_each, crowd, ceilings })
     }
 }
 
@@ -118,7 +130,8 @@ impl Fifo {
                 continue;
             }
             let issued = u64::from(asked.count);
-            let (wait, mut once) = waits::<A>(&self.tables, &self.processors, window, task, asked.resource, issued);
+            let whose = (self.processors.as_slice(), self.own);
+            let (wait, mut once) = waits::<A>(&self.tables, whose, window, task, asked.resource, issued);
             remote.add(wait);
             once.count::<A>(1, asked.length);
             span = span.max(once);
@@ -212,7 +225,7 @@ fn spans_of_each(tables: &Tables, ceilings: bool) -> Vec<Tally> {
 #[inline]
 fn waits<A: Arithmetic>(
     tables: &Tables,
-    processors: &[u64],
+    (processors, own): (&[u64], bool),
     window: Window,
     task: usize,
     resource: u32,
@@ -222,7 +235,7 @@ fn waits<A: Arithmetic>(
     for group in tables.groups(resource) {
         let entries = tables.entries(*group);
         let processors = before(tables, processors, task, *group);
-        if processors > 0 {
+        if processors > 0 && (own || group.cluster != tables.rows[task].cluster) {
             all.add(longest::<A>(entries, task, window, issued.saturating_mul(processors), issued));
             once.add(longest::<A>(entries, task, window, processors, 1));
         }
@@ -424,7 +437,7 @@ pub fn task_fair(sharing: &ReadersWriters, platform: Platform) -> Result<Vec<Del
         let window = tables.window(task);
         let issued = access.writes + access.reads;
         let of = |tables: &Tables| match tables.resource(access.resource) {
-            Some(place) => waits::<Saturates>(tables, &processors, window, task, place, issued),
+            Some(place) => waits::<Saturates>(tables, (&processors, true), window, task, place, issued),
             None => Default::default(),
         };
         let (mutex, mut mutex_once) = of(&mutexes);

@@ -387,3 +387,48 @@ fn demand_is_taken_apart_under_edf() {
     let none = on(FREE, "check", &["--scheduler", "g-edf", "--explain", "a"]);
     assert_eq!(none.status, 2, "{}", none.err);
 }
+
+const CLUSTER: &str = "[platform]\ncpus = 2\nscheduler = \"c-fp\"\n[[resource]]\nname = \"r\"\n\
+    [[task]]\nname = \"a\"\ncpus = [0, 1]\nperiod = \"50 ms\"\nbody = [{ run = \"1 ms\" }, { lock = \"r\" }, { run = \"2 ms\" }, { unlock = \"r\" }]\n\
+    [[task]]\nname = \"b\"\ncpus = [0, 1]\nperiod = \"60 ms\"\nwcet = \"5 ms\"\n\
+    [[task]]\nname = \"c\"\ncpus = [0, 1]\nperiod = \"90 ms\"\nbody = [{ lock = \"r\" }, { run = \"4 ms\" }, { unlock = \"r\" }, { run = \"1 ms\" }]\n";
+
+#[test]
+fn clusters() {
+    let ended = on(CLUSTER, "check", &["--explain", "a"]);
+    assert_eq!((ended.status, ended.err.as_str()), (0, ""), "{}", ended.out);
+    // Its execution, one section of `c` at its request, and one of `c` with what that waits for when it arrives: 3 + 4 + (2 + 4) ms.
+    let row = ended.out.lines().find(|line| line.starts_with("a ")).expect("a row");
+    let cells: Vec<&str> = row.split_whitespace().collect();
+    assert_eq!(cells, ["a", "0,1", "3", "3", "6", "4", "13", "50", "37", "ok"], "{}", ended.out);
+    assert!(ended.out.contains("under omlp"), "{}", ended.out);
+    let value = json(&on(CLUSTER, "check", &["--json", "--explain", "c", "--sensitivity"]));
+    let result = &value["results"][0];
+    assert_eq!(result["tasks"][0]["cpus"], serde_json::json!([0, 1]), "{result}");
+    let terms = result["explain"]["terms"].as_array().expect("terms");
+    let sum: u64 = terms.iter().filter_map(|term| term["total_ns"].as_u64()).sum();
+    let task = result["tasks"].as_array().expect("tasks").iter().find(|task| task["name"] == "c").expect("a task");
+    assert_eq!(Some(sum), task["response_ns"].as_u64(), "{result}");
+
+    let seen = on(CLUSTER, "simulate", &["--protocol", "all"]);
+    assert_eq!(seen.status, 0, "{}{}", seen.out, seen.err);
+    assert!(seen.err.contains("no clusters"), "{}", seen.err);
+    // What knows no clusters says so, with what would help.
+    for arguments in [
+        &["check", "--scheduler", "p-fp"][..],
+        &["check", "--partition", "worst-fit"],
+        &["simulate", "--protocol", "mpcp"],
+        &["run", "--protocol", "pip"],
+    ] {
+        let refused = on(CLUSTER, arguments[0], &arguments[1..]);
+        assert_eq!(refused.status, 2, "{arguments:?}: {}{}", refused.out, refused.err);
+        assert!(refused.err.contains("help") && refused.err.contains("cluster"), "{}", refused.err);
+    }
+    let unbounded = on(CLUSTER, "check", &["--protocol", "dpcp"]);
+    assert!(unbounded.status == 1 && unbounded.out.contains("use `omlp` for it"), "{}", unbounded.out);
+    let overheads = File::named("overheads.toml", "tick = \"1 us\"\ntick_period = \"1 ms\"\n");
+    let refused = on(CLUSTER, "check", &["--overheads", &overheads.path.display().to_string()]);
+    assert!(refused.status == 2 && refused.err.contains("clusters"), "{}", refused.err);
+    let placed = on(CLUSTER, "check", &["--scheduler", "p-fp", "--partition", "worst-fit"]);
+    assert_eq!((placed.status, placed.out.contains("under icpp")), (0, true), "{}{}", placed.out, placed.err);
+}

@@ -53,7 +53,11 @@ fn write_task(out: &mut String, system: &System, id: TaskId) -> core::fmt::Resul
     }
     writeln!(out, "wcet = \"{}\"\npriority = {}", task.wcet, task.priority.level())?;
     if !system.scheduler().is_global() {
-        writeln!(out, "cpu = {}", task.cpu.0)?;
+        let cpus: Vec<String> = system.cpus_of(id).map(|cpu| cpu.0.to_string()).collect();
+        match cpus.as_slice() {
+            [cpu] => writeln!(out, "cpu = {cpu}")?,
+            _ => writeln!(out, "cpus = [{}]", cpus.join(", "))?,
+        }
     }
     if let Some(kib) = system.working_set(id) {
         writeln!(out, "working_set_kib = {kib}")?;

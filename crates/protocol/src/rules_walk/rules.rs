@@ -37,6 +37,8 @@ pub(super) struct Setting {
     pub(super) homes: [usize; RESOURCES],
     /// Of `mrsp`.
     pub(super) users: [&'static [usize]; RESOURCES],
+    /// Of `omlp`, by the first CPU of a cluster: how many it has.
+    pub(super) sizes: [usize; 3],
 }
 
 pub(super) const MPCP_CEILINGS: [MpcpCeiling; RESOURCES] = [
@@ -98,6 +100,8 @@ pub(super) struct Shadow {
     pub(super) owners: [Option<usize>; RESOURCES],
     pub(super) jobs: [Job; TASKS],
     requests: Vec<Request>,
+    /// Of `omlp`: to whom a job lends its priority.
+    lends_to: [Option<usize>; TASKS],
     /// Where priorities follow it: tasks with a request, granted or not, in the order in which they asked.
     asked: Vec<usize>,
     /// As set, and as in effect.
@@ -155,6 +159,7 @@ impl Shadow {
             owners: [None; RESOURCES],
             jobs: [Job::None; TASKS],
             requests: Vec::new(),
+            lends_to: [None; TASKS],
             asked: Vec::new(),
             bases,
             acting: bases,
@@ -285,6 +290,17 @@ impl Shadow {
         match setting.rule {
             Rule::Pcp => self.keepers(setting, task, &self.priorities(setting)).is_empty(),
             Rule::MpcpVs => !neighbours().any(|other| self.is_admitted(other) && self.base(other) >= self.base(task)),
+            // Rule D1, and a request whose lender gave up has its place all the same.
+            Rule::Omlp if setting.sizes[setting.cpus[task]] > 1 => {
+                let size = setting.sizes[setting.cpus[task]];
+                let is_before = |&other: &usize| {
+                    let goes_first = self.acting[other] > self.acting[task] && self.lends_to[other].is_none();
+                    other != task && (self.is_admitted(other) || goes_first)
+                };
+                let pending = self.pending(setting, task);
+                let is_first = pending.iter().take(size).any(|&first| first == task);
+                is_first && self.lends_to[task].is_none() && pending.iter().copied().filter(is_before).count() < size
+            }
             Rule::Omlp => {
                 let more_urgent = |other| self.jobs[other] == Job::Started && self.base(other) > self.base(task);
                 let is_local = |request: &Request| setting.cpus[request.task] == setting.cpus[task];
@@ -306,7 +322,42 @@ impl Shadow {
             let local = owner.filter(|&owner| owner != task && setting.cpus[owner] == setting.cpus[task]);
             local.is_some() && Priority::base(setting.ceilings[resource]) >= self.base(task)
         };
-        setting.rule != Rule::Srp || !self.owners.iter().enumerate().any(in_the_way)
+        let ceiling = setting.rule == Rule::Srp && self.owners.iter().enumerate().any(in_the_way);
+        !ceiling && self.lends_to[task].is_none()
+    }
+
+    /// The jobs of the task's cluster, the most urgent first. Where clusters are larger than one, no two tasks of a setting have one priority.
+    fn pending(&self, setting: &Setting, task: usize) -> Vec<usize> {
+        let is_there = |&t: &usize| setting.cpus[t] == setting.cpus[task] && self.jobs[t] != Job::None;
+        let mut pending: Vec<usize> = (0..setting.tasks()).filter(is_there).collect();
+        pending.sort_by_key(|&t| Reverse(self.acting[t]));
+        pending
+    }
+
+    /// Priority donation, rules D2 and D4: a job that displaces one with a request from the first of the cluster, or one that lends to such, lends in its place.
+    fn donate(&mut self, setting: &Setting, task: usize) {
+        let size = setting.sizes[setting.cpus[task]];
+        let before = self.pending(setting, task);
+        if size == 1 || before.len() < size || self.acting[before[size - 1]] >= self.acting[task] {
+            return;
+        }
+        let displaced = before[size - 1];
+        if self.is_admitted(displaced) {
+            self.lends_to[task] = Some(displaced);
+        } else {
+            self.lends_to[task] = self.lends_to[displaced].take();
+        }
+    }
+
+    /// Rule D6: until the request is complete, or its job is among the first of the cluster by itself.
+    fn end_donations(&mut self, setting: &Setting) {
+        for lender in 0..setting.tasks() {
+            let Some(task) = self.lends_to[lender] else { continue };
+            let first = self.pending(setting, task).iter().take(setting.sizes[setting.cpus[task]]).any(|&t| t == task);
+            if first || !self.is_admitted(task) {
+                self.lends_to[lender] = None;
+            }
+        }
     }
 
     fn queue(&mut self, rule: Rule, task: usize) {
@@ -321,6 +372,9 @@ impl Shadow {
         let rule = setting.rule;
         match event {
             Event::Arrive(task) => {
+                if rule == Rule::Omlp {
+                    self.donate(setting, task);
+                }
                 self.jobs[task] = if self.may_start(setting, task) { Job::Started } else { Job::Held };
             }
             Event::Finish(task) => self.jobs[task] = Job::None,
@@ -339,6 +393,7 @@ impl Shadow {
             Event::Cancel(task) => {
                 if self.wants(task).is_none() {
                     self.jobs[task] = Job::None;
+                    self.lends_to[task] = None;
                 }
                 self.requests.retain(|request| request.task != task);
                 self.asked.retain(|&asked| asked != task);
@@ -373,6 +428,7 @@ impl Shadow {
             }
         }
         if rule == Rule::Omlp {
+            self.end_donations(setting);
             let held_back = self.requests.iter().filter(|request| !request.is_queued).map(|request| request.task);
             for task in held_back.collect::<Vec<_>>() {
                 if self.may_go(setting, task) {
@@ -511,9 +567,14 @@ impl Shadow {
             }
         }
         if rule == Rule::Omlp {
-            for cpu in 0..2 {
+            for (cpu, &size) in setting.sizes.iter().enumerate() {
                 let admitted = (0..setting.tasks()).filter(|&task| setting.cpus[task] == cpu && self.is_admitted(task));
-                assert!(admitted.count() <= 1, "two requests of one processor");
+                assert!(admitted.count() <= size, "more requests of a cluster than it has processors");
+            }
+            for lender in 0..setting.tasks() {
+                let Some(task) = self.lends_to[lender] else { continue };
+                assert!(self.is_admitted(task) && self.acting[lender] > self.acting[task], "lends for nothing");
+                assert_eq!(self.lends_to.iter().filter(|&&to| to == Some(task)).count(), 1, "two lend to one");
             }
         }
     }

@@ -172,6 +172,13 @@ fn forgets_base<M: Walked>(event: Event, before: &M, after: &mut M, _: &mut Answ
     }
 }
 
+/// Who lends its priority is not woken when another does in its place.
+fn never_relieved<M: Walked>(event: Event, _: &M, _: &mut M, answer: &mut Answer) {
+    if let (Event::Arrive(_), Ok(actions)) = (event, answer) {
+        actions.retain(|action| !matches!(action, Action::Wake { .. }));
+    }
+}
+
 /// None: the machine was built for another setting.
 fn none<M: Walked>(_: Event, _: &M, _: &mut M, _: &mut Answer) {}
 
@@ -212,6 +219,16 @@ const PLUS: Setting = two(Rule::FmlpPlus);
 const SHORT: Setting = two(Rule::FmlpShort);
 const MRSP: Setting = ceilings(Rule::Mrsp);
 const OMLP: Setting = two(Rule::Omlp);
+const CLUSTER: Setting = relieved(Rule::Omlp);
+
+/// As if it had more processors than it has.
+const fn larger(rule: Rule) -> Setting {
+    Setting { sizes: [3, 1, 1], ..relieved(rule) }
+}
+
+const fn smaller(rule: Rule) -> Setting {
+    Setting { sizes: [1; 3], ..relieved(rule) }
+}
 
 twins! {
     pcp_without_wake: pcp of PCP, PCP, no_wake, "may go on, and sleeps";
@@ -257,4 +274,10 @@ twins! {
     omlp_admits_all: omlp of apart(Rule::Omlp), OMLP, none, "granted to another than the next";
     omlp_falls_first: omlp of OMLP, OMLP, falls_first, "others come after the caller";
     omlp_forgets_base: omlp of OMLP, OMLP, forgets_base, "priorities after";
+    omlp_starts_all: omlp of CLUSTER, CLUSTER, starts_all, "starts";
+    omlp_without_wake_in_a_cluster: omlp of CLUSTER, CLUSTER, no_wake, "does not run";
+    omlp_lends_for_ever: omlp of CLUSTER, CLUSTER, never_relieved, "does not run";
+    omlp_in_wrong_order: omlp of CLUSTER, CLUSTER, wrong_order, "";
+    omlp_with_too_many_places: omlp of larger(Rule::Omlp), CLUSTER, none, "";
+    omlp_with_too_few_places: omlp of smaller(Rule::Omlp), CLUSTER, none, "";
 }

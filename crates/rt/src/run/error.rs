@@ -59,6 +59,11 @@ pub enum RunError {
         /// What it requests meanwhile.
         inner: ResourceId,
     },
+    /// The resource is used in a cluster of several CPUs, which its protocol does not know.
+    Clusters {
+        /// Which.
+        resource: ResourceId,
+    },
     /// A job could not begin or end.
     Job {
         /// Whose.
@@ -123,6 +128,9 @@ impl fmt::Display for RunError {
                  resources one `group`",
                 task.0, inner.0, outer.0
             ),
+            Self::Clusters { resource } => {
+                write!(f, "resource {} is used in a cluster of several CPUs; `omlp` alone knows clusters", resource.0)
+            }
             Self::Job { task, error } => write!(f, "a job of task {} could not begin or end: {error}", task.0),
             Self::Change { task, error } => write!(f, "the priority of task {} could not be changed: {error}", task.0),
             Self::Panicked(task) => {

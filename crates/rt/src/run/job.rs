@@ -51,12 +51,15 @@ pub(super) struct TaskThread<'a> {
 impl<'a> TaskThread<'a> {
     pub(super) fn new(shared: &'a Shared, id: TaskId, log: Log) -> Self {
         let task = shared.system.task(id);
+        let executor = &shared.locks.executor;
+        let burner = Burner::new(&shared.calibration, log).at(executor.seat(id).places());
+        let is_clustered = shared.system.cpus_of(id).count() > 1;
         Self {
             shared,
             id,
             task,
             start_ns: 0,
-            burner: Burner::new(&shared.calibration, log).at(shared.locks.executor.seat(id).places()),
+            burner: if is_clustered { burner.anywhere(executor.cpus()) } else { burner },
             held: Vec::with_capacity(MAX_NESTING),
             has_job: false,
             outcome: TaskOutcome {

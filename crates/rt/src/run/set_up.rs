@@ -49,6 +49,9 @@ pub fn run(system: &System, config: &RunConfig, control: &Control) -> Result<Out
     if let Some((task, outer, inner)) = system.refused_nesting(config.protocol) {
         return Err(RunError::Nested { task, outer, inner });
     }
+    if let Some(resource) = system.refused_in_clusters(config.protocol) {
+        return Err(RunError::Clusters { resource });
+    }
     let allowed = sched::affinity()?;
     if allowed.len() < system.cpus() {
         return Err(RunError::TooFewCpus { needed: system.cpus(), have: allowed.len() });
@@ -197,7 +200,7 @@ impl<'a> Crew<'a> {
 
     fn start_task(&mut self, task: TaskId, log_capacity: usize, cpus: &[usize]) -> Result<(), RunError> {
         let (shared, place) = (Arc::clone(self.shared), Place::new(&self.shared.muster));
-        let cpu = cpus[shared.system.task(task).cpu.index()];
+        let cpus: Vec<usize> = shared.system.cpus_of(task).map(|cpu| cpus[cpu.index()]).collect();
         let name: String = shared.system.task(task).name.chars().filter(|&c| c != '\0').collect();
         let body = move || {
             let executor = &shared.locks.executor;
@@ -205,7 +208,7 @@ impl<'a> Crew<'a> {
             executor.prepare();
             let thread = TaskThread::new(&shared, task, Log::new(log_capacity));
             let level = executor.level(shared.system.task(task).priority);
-            let set_up = become_realtime(level, &[cpu]);
+            let set_up = become_realtime(level, &cpus);
             let failed = set_up.is_err();
             place.answer(set_up.map_err(RunError::from));
             if !shared.start.pass() || failed {

@@ -180,6 +180,12 @@ pub(crate) fn affinity() -> Result<Vec<usize>, SysError> {
     Ok((0..libc::CPU_SETSIZE as usize).filter(|&cpu| unsafe { libc::CPU_ISSET(cpu, &set) }).collect())
 }
 
+/// The Linux number of the processor on which the caller executes; it may be another at once.
+pub(crate) fn current_cpu() -> Option<usize> {
+    // SAFETY: takes nothing.
+    usize::try_from(unsafe { libc::sched_getcpu() }).ok()
+}
+
 /// Lets the calling thread's timers expire on time. Recent kernels do so for real-time threads by themselves.
 pub(crate) fn exact_timers() {
     // SAFETY: takes two integers. A refusal leaves the default slack of 50 us, which is late, not wrong.

@@ -109,19 +109,26 @@ fn read(source: &str, faults: &mut Faults) -> Option<System> {
         return None;
     }
     let working_sets = drafts.iter().map(|draft| draft.working_set).collect();
+    let clusters: Vec<u64> = drafts.iter().map(|draft| draft.cluster).collect();
     for draft in &mut drafts {
         groups.rewrite(&mut draft.task.body, &mut draft.places.steps);
     }
     let (tasks, places): (Vec<Task>, Vec<Places>) = drafts.into_iter().map(|draft| (draft.task, draft.places)).unzip();
     let Groups { resources, places: resource_places, .. } = groups;
-    match System::new(name?, platform.cpus?, protocol?, resources, tasks) {
-        Ok(system) => Some(system.under(platform.scheduler?).with_working_sets(working_sets)),
+    let scheduler = platform.scheduler?;
+    let system = System::new(name?, platform.cpus?, protocol?, resources, tasks);
+    let system = system.and_then(|system| match scheduler {
+        Scheduler::CFp => system.in_clusters(&clusters),
+        _ => Ok(system.under(scheduler)),
+    });
+    match system {
+        Ok(system) => Some(system.with_working_sets(working_sets)),
         Err(invalid) => {
             let span = match invalid.subject {
                 Subject::Task(task) => places.get(task.index()).map(|places| places.of(invalid.key)),
                 Subject::Step(task, step) => places.get(task.index()).map(|places| places.of_step(step)),
                 Subject::Resource(id) => resource_places.get(id.index()).map(|places| places.of(invalid.key)),
-                Subject::System => None,
+                Subject::System => invalid.key.and_then(|key| fields.get(key)).map(|found| found.span()),
             };
             faults.push(refusal(invalid, span));
             None

@@ -21,11 +21,13 @@ pub(super) struct Draft {
     pub(super) task: Task,
     pub(super) places: Places,
     pub(super) gives_priority: bool,
+    /// Where its jobs execute, a CPU a bit.
+    pub(super) cluster: u64,
     /// In KiB.
     pub(super) working_set: Option<u32>,
 }
 
-const KEYS: [&str; 11] = [
+const KEYS: [&str; 12] = [
     "name",
     "period",
     "deadline",
@@ -34,6 +36,7 @@ const KEYS: [&str; 11] = [
     "wcet",
     "priority",
     "cpu",
+    "cpus",
     "working_set_kib",
     "requests",
     "body",
@@ -44,8 +47,13 @@ const WORKING_SET_MAX: u64 = 1 << 30;
 
 impl Draft {
     pub(super) fn read(found: &Found, surroundings: &Surroundings, faults: &mut Faults) -> Self {
-        let mut draft =
-            Self { task: blank(), places: Places::at(found.span()), gives_priority: false, working_set: None };
+        let mut draft = Self {
+            task: blank(),
+            places: Places::at(found.span()),
+            gives_priority: false,
+            cluster: 1,
+            working_set: None,
+        };
         let Some(table) = found.table("a task", "write [[task]]", faults) else { return draft };
         let owner = table.get("name").and_then(|name| name.get_ref().as_str());
         let owner = named("task", owner.unwrap_or_default());
@@ -76,7 +84,7 @@ impl Draft {
             Some(found) => found.priority(&format!("the priority of {owner}"), faults),
             None => Some(Priority::MIN),
         };
-        let cpu = read_cpu(fields, owner, surroundings, faults);
+        let cluster = read_cluster(fields, owner, surroundings, faults);
         let working_set = match fields.get("working_set_kib") {
             Some(found) => {
                 found.integer(&format!("the working set of {owner}, in KiB,"), 0, WORKING_SET_MAX, faults).map(Some)
@@ -91,7 +99,8 @@ impl Draft {
         task.jitter = jitter?.unwrap_or(Duration::ZERO);
         task.offset = offset?.unwrap_or(Duration::ZERO);
         task.priority = priority?;
-        task.cpu = cpu?;
+        self.cluster = cluster?;
+        task.cpu = CpuId::new(self.cluster.trailing_zeros() as usize);
         self.working_set = working_set?.and_then(|kib| u32::try_from(kib).ok());
         task.body = body?;
         task.wcet = match wcet? {
@@ -100,6 +109,42 @@ impl Draft {
         };
         Some(())
     }
+}
+
+/// The CPUs of a task, a bit each.
+fn read_cluster(fields: &Fields, owner: &str, surroundings: &Surroundings, faults: &mut Faults) -> Option<u64> {
+    let Some(found) = fields.get("cpus") else {
+        return read_cpu(fields, owner, surroundings, faults).map(|cpu| 1 << cpu.index());
+    };
+    let scheduler = surroundings.scheduler?;
+    let fault = if scheduler != Scheduler::CFp {
+        let fault = Diagnostic::new(format!("{owner} has a cluster of CPUs, but the scheduler is `{scheduler}`"));
+        Some(fault.help("say scheduler = \"c-fp\" in [platform], or give the task one CPU: cpu = 0"))
+    } else if fields.get("cpu").is_some() {
+        Some(Diagnostic::new(format!("{owner} has both `cpu` and `cpus`")).help("leave one of them out"))
+    } else {
+        None
+    };
+    if let Some(fault) = fault {
+        faults.push(fault.at(found.span()));
+        return None;
+    }
+    let most = surroundings.cpus.unwrap_or(MAX_CPUS) as u64 - 1;
+    let mut cluster = 0;
+    for element in found.list(&format!("`cpus` of {owner}"), "write it as cpus = [0, 1]", faults)? {
+        let cpu = element.integer(&format!("a CPU of {owner}"), 0, most, faults)?;
+        if cluster >> cpu & 1 == 1 {
+            let fault = Diagnostic::new(format!("{owner} has CPU {cpu} twice")).at(element.span());
+            faults.push(fault.help("name each CPU once"));
+            return None;
+        }
+        cluster |= 1 << cpu;
+    }
+    if cluster == 0 {
+        faults.push(Diagnostic::new(format!("{owner} has no CPU")).at(found.span()).help("write it as cpus = [0, 1]"));
+        return None;
+    }
+    Some(cluster)
 }
 
 fn read_cpu(fields: &Fields, owner: &str, surroundings: &Surroundings, faults: &mut Faults) -> Option<CpuId> {

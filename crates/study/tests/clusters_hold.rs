@@ -1,0 +1,143 @@
+//! Clusters of processors under `omlp`: no simulated response or blocking of a random system exceeds its bound, a bound without one of its terms is exceeded, and the
+//! terms of an explanation sum to the bound. As `protocols_hold.rs`.
+
+use fastrand::Rng;
+use lockwright_analysis::{Omit, analyse, analyse_omitting, explain};
+use lockwright_model::format::{parse_system, write_system};
+use lockwright_model::{Duration, Instant, Protocol, Scheduler, System, TaskId};
+use lockwright_sim::{Config, Simulation};
+use lockwright_study::{Shape, attack, generate, generate_clusters};
+
+const SETS: u64 = 10_000;
+/// Schedules of each set, and their length in longest periods.
+const RUNS: usize = 4;
+const HORIZON: u64 = 6;
+
+/// One cluster, two alike, two of different size.
+const SIZES: [&[usize]; 5] = [&[2], &[3], &[2, 2], &[2, 1], &[1, 3]];
+
+fn shape(seed: u64) -> Shape {
+    let few = Shape { tasks: (3, 8), nested: 0, own_ceiling: 0, utilization: (10, 80), ..Shape::small() };
+    match seed % 3 {
+        0 => few,
+        // Short sections, many requests of many tasks.
+        1 => Shape { tasks: (5, 12), resources: (1, 3), period: (20, 300), section: 8, ..few },
+        // Back to back, one resource.
+        _ => Shape { tasks: (4, 10), resources: (1, 1), sections: (1, 4), section: 12, period: (30, 200), ..few },
+    }
+}
+
+fn draw(seed: u64) -> (System, Rng) {
+    let mut random = Rng::with_seed(seed);
+    let sizes = SIZES[random.usize(0..SIZES.len())];
+    (generate_clusters(&mut random, &shape(seed), sizes), random)
+}
+
+#[test]
+fn bounds_hold() {
+    let (mut bounded, mut blocked, mut schedulable, mut interfered) = (0, 0, 0, 0);
+    for seed in 0..SETS {
+        let (system, mut random) = draw(seed);
+        let analysis = analyse(&system, Protocol::Omlp);
+        let found = analysis.tasks.iter().filter(|task| task.response.is_some()).count();
+        bounded += u64::from(2 * found > system.tasks().len());
+        schedulable += u64::from(analysis.schedulable());
+        blocked +=
+            u64::from(analysis.tasks.iter().any(|task| task.blocking.is_some_and(|b| b.boosted > Duration::ZERO)));
+        for id in system.task_ids() {
+            let Some(response) = analysis.task(id).response else { continue };
+            let terms = explain(&system, &analysis, id);
+            assert_eq!(
+                terms.iter().map(|term| term.total).sum::<Duration>(),
+                response,
+                "{terms:#?}\n{}",
+                write_system(&system)
+            );
+            interfered += u64::from(terms.iter().any(|term| term.cause == lockwright_analysis::Cause::Interference));
+        }
+        if let Some((excess, config)) = attack(&system, &analysis, Protocol::Omlp, &mut random, RUNS, HORIZON) {
+            panic!("seed {seed}: {excess:?} under {config:?}\n{analysis:#?}\n{}", write_system(&system));
+        }
+    }
+    println!(
+        "{bounded} bounded, {blocked} with lending, {schedulable} schedulable of {SETS}; {interfered} tasks with interference"
+    );
+    assert!(bounded > SETS / 3 && blocked > SETS / 4 && schedulable > SETS / 20 && interfered > SETS);
+}
+
+#[test]
+fn bounds_without_a_term_do_not() {
+    for omit in [Omit::Waiting, Omit::Boosted, Omit::OwnCluster, Omit::CarryIn, Omit::Equals] {
+        let caught = (0..100_000_u64).find(|&seed| {
+            let (system, mut random) = draw(seed);
+            let broken = analyse_omitting(&system, Protocol::Omlp, omit);
+            attack(&system, &broken, Protocol::Omlp, &mut random, RUNS, HORIZON).is_some()
+        });
+        println!("{omit:?}: caught at set {caught:?}");
+        assert!(caught.is_some(), "{omit:?} was left out, and no schedule noticed");
+    }
+}
+
+/// Where every cluster has one processor, nothing is another than partitioned.
+#[test]
+fn clusters_of_one_are_processors() {
+    for seed in 0..500 {
+        let shape = Shape { cpus: (2, 3), nested: 0, utilization: (10, 60), ..Shape::small() };
+        let system = generate(&mut Rng::with_seed(seed), &shape);
+        let alone: Vec<u64> = system.tasks().iter().map(|task| 1 << task.cpu.index()).collect();
+        let clustered = system.clone().in_clusters(&alone).expect("clusters of one");
+        assert_eq!(clustered.scheduler(), Scheduler::CFp);
+        assert_eq!(analyse(&clustered, Protocol::Omlp), analyse(&system, Protocol::Omlp));
+        let schedule = |system: &System| {
+            let config = Config { protocol: Some(Protocol::Omlp), seed, ..Config::default() };
+            let mut simulation = Simulation::new(system, &config, Vec::new());
+            simulation.run_until(Instant::from_ns(1_000));
+            simulation.into_tracer()
+        };
+        assert_eq!(schedule(&clustered), schedule(&system));
+    }
+}
+
+/// Three jobs on two processors: the last to come, the most urgent, lends its priority to the least urgent, which owns; the one between executes all the while.
+#[test]
+fn one_lends_and_the_others_are_not_delayed() {
+    let text = r#"
+        [platform]
+        cpus = 2
+        scheduler = "c-fp"
+        priorities = "explicit"
+        [[resource]]
+        name = "r"
+        [[task]]
+        name = "low"
+        cpus = [0, 1]
+        priority = 1
+        period = "100 ms"
+        body = [{ lock = "r" }, { run = "20 ms" }, { unlock = "r" }, { run = "10 ms" }]
+        [[task]]
+        name = "middle"
+        cpus = [0, 1]
+        priority = 2
+        period = "100 ms"
+        offset = "1 ms"
+        wcet = "30 ms"
+        [[task]]
+        name = "high"
+        cpus = [0, 1]
+        priority = 3
+        period = "100 ms"
+        offset = "5 ms"
+        wcet = "10 ms"
+    "#;
+    let system = parse_system(text).expect("a valid system");
+    let mut simulation = Simulation::new(&system, &Config::default(), ());
+    simulation.run_until(Instant::from_ns(99_000_000));
+    let seen = simulation.observations();
+    let of = |task: usize| (seen[task].response.map(Duration::as_ns), seen[task].blocking.map(Duration::as_ns));
+    let ms = |ms: u64| Some(ms * 1_000_000);
+    // `high` waits from 5 to 20, then executes on the CPU of `low`, which goes on at 30.
+    assert_eq!([0, 1, 2].map(of), [(ms(40), ms(0)), (ms(30), ms(0)), (ms(25), ms(15))]);
+    let analysis = analyse(&system, Protocol::Omlp);
+    let bound = |task| analysis.task(TaskId::new(task)).response.expect("a bound").as_ns();
+    assert_eq!(bound(2), 30_000_000, "its execution and one request");
+}
