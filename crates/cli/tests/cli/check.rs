@@ -426,5 +426,5 @@ fn clusters() {
     let refused = on(CLUSTER, "check", &["--overheads", &overheads.path.display().to_string()]);
     assert!(refused.status == 2 && refused.err.contains("clusters"), "{}", refused.err);
     let placed = on(CLUSTER, "check", &["--scheduler", "p-fp", "--partition", "worst-fit"]);
-    assert_eq!((placed.status, placed.out.contains("mpcp")), (0, true), "{}{}", placed.out, placed.err);
+    assert_eq!((placed.status, placed.out.contains("under icpp")), (0, true), "{}{}", placed.out, placed.err);
 }
