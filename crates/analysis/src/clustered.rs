@@ -96,7 +96,7 @@ pub(crate) fn parts(tables: &Tables<'_>, protocol: Protocol, task: TaskId) -> Op
     let (mut sum, mut shared) = (0_u64, 0);
     let mut urgent = Vec::new();
     for &h in &row.urgent {
-        let work = interference(tables, &rows, index, h, window, &responses)?;
+        let (work, _) = interference(tables, &rows, index, h, window, &responses)?;
         sum = sum.checked_add(work)?;
         let share = sum / row.processors - shared;
         shared += share;
@@ -210,7 +210,7 @@ fn depend(rows: &[Row], delays: &[Delay], reasons: &mut [Option<Unbounded>]) {
     }
 }
 
-/// The work of `h` in a window of `task`, and no more of it than can keep `task` from executing.
+/// The work of `h` in a window of `task`, and no more of it than can keep `task` from executing; and until which window that rises with the window.
 fn interference(
     tables: &Tables<'_>,
     rows: &[Row],
@@ -218,13 +218,18 @@ fn interference(
     h: usize,
     window: u64,
     responses: &[u64],
-) -> Option<u64> {
+) -> Option<(u64, u64)> {
     let (own, row) = (rows[task].executed()?, &rows[h]);
     let executed = row.executed()?;
     let ahead = if tables.omits(Omit::CarryIn) { 0 } else { responses[h].saturating_sub(executed) };
     let x = window.checked_add(ahead)?;
-    let work = (x / row.period).checked_mul(executed)?.checked_add(executed.min(x % row.period))?;
-    Some(work.min(window.saturating_sub(own) + 1))
+    let whole = (x / row.period).checked_mul(executed)?;
+    let done = whole.checked_add(executed)?;
+    let work = whole + executed.min(x % row.period);
+    let most = window.saturating_sub(own) + 1;
+    // Until the job under way fills the window no more; else until it is done.
+    let until = if work >= most { own.checked_add(done)? } else { window.checked_add(done - work)? };
+    Some((work.min(most), until))
 }
 
 fn respond(tables: &Tables<'_>, rows: &[Row], index: usize, responses: &[u64]) -> Result<u64, Unbounded> {
@@ -232,12 +237,22 @@ fn respond(tables: &Tables<'_>, rows: &[Row], index: usize, responses: &[u64]) -
     let own = row.executed().ok_or(Unbounded::BeyondPeriod)?;
     let start = own.max(responses[index] - row.jitter);
     let terms = 1 + row.urgent.len() as u64;
+    let mut rises: Vec<u64> = Vec::with_capacity(row.urgent.len());
     let window = tables.budget.least(start, row.period - row.jitter, terms, |window| {
-        let sum = row
-            .urgent
-            .iter()
-            .try_fold(0_u64, |sum, &h| sum.checked_add(interference(tables, rows, index, h, window, responses)?));
-        own.checked_add(sum? / row.processors)
+        rises.clear();
+        let sum = row.urgent.iter().try_fold(0_u64, |sum, &h| {
+            let (work, until) = interference(tables, rows, index, h, window, responses)?;
+            rises.push(until);
+            sum.checked_add(work)
+        });
+        let next = own.checked_add(sum? / row.processors)?;
+        let processors = usize::try_from(row.processors).ok()?;
+        if next <= window || rises.len() < processors {
+            return Some(next);
+        }
+        // While as many rise as there are processors the sum outgrows every window: no steps by nanoseconds.
+        let (_, &mut until, _) = rises.select_nth_unstable_by(processors - 1, |one, other| other.cmp(one));
+        Some(next.max(until))
     });
     Ok(window? + row.jitter)
 }

@@ -36,7 +36,7 @@ pub enum Protocol {
     Msrp,
     /// Spinning at the ceiling of one's processor; who waits lends its processor to a preempted owner.
     Mrsp,
-    /// First come, first served, one request a processor at a time, its owner boosted.
+    /// First come, first served, one request a processor at a time, its owner boosted; in clusters of several, as many as processors, by priority donation.
     Omlp,
 }
 

@@ -28,7 +28,7 @@ pub enum Step {
 pub struct Task {
     /// Unique in its system.
     pub name: String,
-    /// Where its jobs execute.
+    /// Where its jobs execute; in a cluster of several, the first of its processors: see [`System::cpus_of`](crate::System::cpus_of).
     pub cpu: CpuId,
     /// Base priority, greater = more urgent. Tasks of one priority are served first come, first served.
     pub priority: Priority,

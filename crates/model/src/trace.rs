@@ -47,6 +47,7 @@ pub struct Observation {
     pub response: Option<Duration>,
     /// Longest blocking of one job: time during which it had been released and was not finished, and its CPU
     /// executed neither it nor a task of at least its base priority; and what it spun. Executing elsewhere is no blocking.
+    /// Where there are clusters of several CPUs: time during which it was among the most urgent of its cluster, as many as that has CPUs, and did not execute.
     pub blocking: Option<Duration>,
     /// Longest time one job spent between its requests and their grants.
     pub lock_wait: Option<Duration>,
