@@ -32,12 +32,18 @@ pub enum Omit {
     Equals,
     /// Whatever requests wait for, under the protocols of `blocking/across.rs`.
     Waiting,
+    /// Interruptible sections that begin again.
+    Again,
+    /// Of those that one job makes begin again, all but the longest.
+    AgainRest,
+    /// Those under a lock of less urgent tasks, which block.
+    AgainOfBlocker,
 }
 
 #[cfg(feature = "twins")]
 impl Omit {
     /// Every twin.
-    pub const ALL: [Self; 14] = [
+    pub const ALL: [Self; 17] = [
         Self::LocalIcpp,
         Self::LocalPip,
         Self::LocalPipRest,
@@ -52,5 +58,8 @@ impl Omit {
         Self::ReleaseJitter,
         Self::Equals,
         Self::Waiting,
+        Self::Again,
+        Self::AgainRest,
+        Self::AgainOfBlocker,
     ];
 }

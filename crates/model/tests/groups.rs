@@ -110,6 +110,7 @@ ceiling = 7
         protocol: Some(Protocol::Dpcp),
         home: Some(CpuId(1)),
         ceiling: Some(Priority::base(7)),
+        cutoff: None,
     };
     assert_eq!(system.resources(), [wanted]);
 }

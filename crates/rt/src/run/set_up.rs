@@ -49,6 +49,9 @@ pub fn run(system: &System, config: &RunConfig, control: &Control) -> Result<Out
     if let Some((task, outer, inner)) = system.refused_nesting(config.protocol) {
         return Err(RunError::Nested { task, outer, inner });
     }
+    if let Some(resource) = system.interruptible(config.protocol) {
+        return Err(RunError::Interruptible { resource });
+    }
     let allowed = sched::affinity()?;
     if allowed.len() < system.cpus() {
         return Err(RunError::TooFewCpus { needed: system.cpus(), have: allowed.len() });
