@@ -7,8 +7,8 @@ use lockwright_model::{Event, Protocol};
 use lockwright_scenarios::{Scenario, run, simulate};
 use lockwright_sim::Unlock;
 
-/// About the ways to unlock of a `fulock`, which no real thread executes yet.
-const SIMULATED: [&str; 2] = ["fulock-parallel", "fulock-serial"];
+/// About the ways to unlock of a `fulock`, and about interruptible sections: no real thread of a task set executes these yet.
+const SIMULATED: [&str; 5] = ["fulock-parallel", "fulock-serial", "ics-continue", "ics-restart", "ics_lock-cutoff"];
 const ALL: [&str; 18] = [
     "dflp-home",
     "dpcp-home",
@@ -91,9 +91,10 @@ fn a_plain_mutex_does_not_pass_for_inheritance() {
 #[test]
 fn under_another_protocol_the_expectations_fail() {
     use Protocol::{
-        Dflp, Dpcp, FmlpLong, FmlpPlus, FmlpShort, Icpp, Mpcp, MpcpVs, Mrsp, Msrp, None, Omlp, Pcp, Pip, Srp,
+        Dflp, Dpcp, FmlpLong, FmlpPlus, FmlpShort, Icpp, Ics, IcsLock, Mpcp, MpcpVs, Mrsp, Msrp, None, Omlp, Pcp, Pip,
+        Srp,
     };
-    let local: &[Protocol] = &[None, Pip, Icpp, Pcp, Srp];
+    let local: &[Protocol] = &[None, Pip, Icpp, Pcp, Srp, Ics, IcsLock];
     let across: &[Protocol] = &[Mpcp, MpcpVs, Dpcp, Dflp, FmlpLong, FmlpPlus, FmlpShort, Msrp, Mrsp, Omlp];
     for (name, others) in [
         ("fusyn-figure-7", &[None][..]),
@@ -104,6 +105,10 @@ fn under_another_protocol_the_expectations_fail() {
         ("pip-steal", &[Mpcp]),
         ("pcp-ceiling", local),
         ("srp-start", local),
+        // Without a conflict it is like any other, but that no priority changes.
+        ("ics-continue", &[Icpp]),
+        ("ics-restart", &[None, Pip, Icpp, Pcp, Srp]),
+        ("ics_lock-cutoff", local),
         ("dflp-home", across),
         ("dpcp-home", across),
         ("fmlp_long-order", across),

@@ -4,14 +4,14 @@ mod counted;
 
 use crate::across::{self, Waiting};
 use crate::blocking::mpcp::{self, Remote};
-use crate::blocking::{Blocker, icpp, pip};
+use crate::blocking::{Blocker, icpp, ics, pip};
 use crate::bound::{Analysis, Unbounded};
 use crate::clustered;
 use crate::response::occasions;
 use crate::tables::Tables;
 use core::fmt;
 use counted::Counted;
-use lockwright_model::{Duration, Protocol, ResourceId, System, TaskId};
+use lockwright_model::{Duration, Priority, Protocol, ResourceId, System, TaskId};
 
 /// What a term is charged for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -33,6 +33,8 @@ pub enum Cause {
     Urgent,
     /// Jobs of tasks at least as urgent, on this processor.
     Interference,
+    /// Interruptible sections executed again because of those jobs.
+    Again,
     /// What has no bound: counted zero times, for there is no number.
     Unbounded,
 }
@@ -46,6 +48,7 @@ impl fmt::Display for Cause {
             Self::Boosted => "boosted blocking",
             Self::Waiting | Self::Holder | Self::Urgent => "remote blocking",
             Self::Interference => "interference",
+            Self::Again => "executed again",
             Self::Unbounded => "without bound",
         })
     }
@@ -121,6 +124,14 @@ pub fn explain(system: &System, analysis: &Analysis, task: TaskId) -> Vec<Term> 
                 format!("jobs in a window of {}", Duration::from_ns(window))
             };
             terms.add(Cause::Interference, Some(id), None, jobs, other.wcet.as_ns(), why);
+            for section in ics::again(&tables, h, task) {
+                let whose = match section.task {
+                    own if own == task => "its section".into(),
+                    of => format!("the section of `{}`", system.task(of).name),
+                };
+                let why = format!("{whose} on `{}` is in vain when it commits", system.resource(section.resource).name);
+                terms.add(Cause::Again, Some(id), Some(section.resource), jobs, section.length, why);
+            }
         }
     }
     terms.list
@@ -156,7 +167,7 @@ fn local_terms(tables: &Tables<'_>, task: TaskId, is_bounded: bool, terms: &mut 
     let occasions = if count > 1 { ", at its arrival and at each resumption" } else { "" };
     let name = |id: ResourceId| &tables.system.resource(id).name;
     if let Some(longest) = icpp::longest(tables, task) {
-        let ceiling = tables.system.ceiling(longest.resource);
+        let ceiling = ics::lock_ceiling(tables, longest.task, longest.resource).unwrap_or(Priority::MIN);
         let why = format!("holds `{}` at its ceiling {ceiling}{occasions}", name(longest.resource));
         terms.block(Cause::Local, count, longest, why);
     }

@@ -32,8 +32,8 @@ pub(crate) fn hazards(tables: &Tables<'_>) -> Vec<Option<Unbounded>> {
     hazards
 }
 
-/// Two resources under protocols that no bound covers together: those of `across.rs` go with `icpp` for the resources of one processor, `pcp` and `srp` with nothing. (Where
-/// all are under one of those two, on one processor each, they are taken for `icpp` before.)
+/// Two resources under protocols that no bound covers together: those of `across.rs` go with `icpp` for the resources of one processor, so do `ics` and
+/// `ics_lock`, also together; `pcp` and `srp` with nothing. (Where all are under one of those two, on one processor each, they are taken for `icpp` before.)
 fn mixed(tables: &Tables<'_>) -> Option<Unbounded> {
     let system = tables.system;
     let mut resources = system.resource_ids();
@@ -46,8 +46,13 @@ fn mixed(tables: &Tables<'_>) -> Option<Unbounded> {
         };
         return other.map(|other| Unbounded::Mixed { one, other }).or_else(shared);
     }
-    let one = resources.clone().find(|&id| waiting(tables.protocol(id)).is_some())?;
     let is_local_icpp = |id| tables.protocol(id) == Protocol::Icpp && !system.is_global(id);
+    let is_interruptible = |id: ResourceId| tables.protocol(id).is_interruptible();
+    if let Some(one) = resources.clone().find(|&id| is_interruptible(id)) {
+        let other = resources.find(|&id| !is_interruptible(id) && !is_local_icpp(id))?;
+        return Some(Unbounded::Mixed { one, other });
+    }
+    let one = resources.clone().find(|&id| waiting(tables.protocol(id)).is_some())?;
     let other = resources.find(|&id| tables.protocol(id) != tables.protocol(one) && !is_local_icpp(id))?;
     Some(Unbounded::Mixed { one, other })
 }
@@ -57,6 +62,7 @@ fn mixed(tables: &Tables<'_>) -> Option<Unbounded> {
 ///
 /// - Under two protocols: inheritance does not reach through a ceiling.
 /// - With a resource under `mpcp`: the holder suspends for another processor.
+/// - Of interruptible sections: one that begins again would begin again what is inside.
 /// - Of plain mutexes: an inversion at the inner one reaches the users of the outer one.
 /// - Under `icpp`, by a task that can suspend, where it is itself the most urgent user of the inner resource: when it
 ///   falls back to its own priority after a section on a shared resource, it ties with a holder at that ceiling, goes
@@ -72,7 +78,7 @@ fn uncovered_nesting(tables: &Tables<'_>) -> Option<Unbounded> {
             let uncovered = match over {
                 _ if over != under => true,
                 Protocol::Mpcp | Protocol::None => true,
-                _ if waiting(over).is_some() => true,
+                _ if waiting(over).is_some() || over.is_interruptible() => true,
                 Protocol::Icpp => ties && can_suspend(tables, task),
                 _ => false,
             };

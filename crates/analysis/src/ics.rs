@@ -16,7 +16,7 @@
 //! ```
 //! Response times and BP hang on each other and are found together. z can block whoever is no more urgent than the first that locks it.
 //!
-//! The published figures and the equation differ: see [`Reading`].
+//! The published figures and the equation differ, and neither is a bound: see [`Reading`].
 
 use crate::divisor::Divisor;
 use crate::failure::Failure;
@@ -48,10 +48,11 @@ pub struct Section {
 pub enum Reading {
     /// So that the figures of the source's table 3 come out: a release exactly at the response time counts, and a task is charged
     /// blocking by sections of any task, its own and the more urgent ones' too. Not safe where a section under a lock is longer than the
-    /// sections of those it blocks: what starts it again is charged with the shorter ones.
+    /// sections of those it blocks: what starts it again is charged with the shorter ones. Nor where a task has sections on several resources: one job of it
+    /// can start a section of each again, of different tasks.
     Published,
-    /// Least fixed points, and blocking only by less urgent tasks: none for the last. What starts the section of a less urgent task again, while
-    /// that blocks i, is charged with it. This is a bound.
+    /// A bound. Least fixed points, and blocking only by less urgent tasks: none for the last, and once, b(j, z). Whatever starts the section that blocks again is
+    /// charged with it. A job is charged with a section for each resource it commits, or for each task that it can start again, whichever is less.
     Tight,
 }
 
@@ -113,15 +114,20 @@ impl<'a> System<'a> {
         self.ceilings.iter().any(|&(other, first)| other == resource && first <= i)
     }
 
-    /// btot(j, i) or bptot(j, i).
-    fn again(&self, j: usize, i: usize) -> u64 {
+    /// btot(j, i) or bptot(j, i); of several resources, what [`charged`] says.
+    fn again(&self, j: usize, i: usize) -> Option<u64> {
         let starts =
             |resource| self.tasks[j].sections.iter().any(|section| section.resource == resource && !section.locked);
-        let between = self.tasks[j + 1..=i].iter().flat_map(|task| &task.sections);
-        let between = between.filter(|section| starts(section.resource)).map(|section| section.length);
-        let blocking = self.blockers(i).filter(|(_, section)| starts(section.resource));
-        let blocking = blocking.map(|(_, section)| section.length).filter(|_| self.reading == Reading::Tight);
-        between.chain(blocking).max().unwrap_or(0)
+        let rows = |task: usize, section: &Section| (task, usize::from(section.resource), section.length);
+        let between = (j + 1..=i).flat_map(|k| self.tasks[k].sections.iter().map(move |section| rows(k, section)));
+        let mut below: Vec<_> = between.filter(|&(_, resource, _)| starts(resource as u16)).collect();
+        if self.reading == Reading::Published {
+            return Some(below.iter().map(|row| row.2).max().unwrap_or(0));
+        }
+        // As of one task: only one of them blocks a job.
+        let blocking = self.blockers(i).map(|(_, section)| rows(usize::MAX, section));
+        below.extend(blocking.filter(|&(_, resource, _)| starts(resource as u16)));
+        charged(&below).into_iter().try_fold(0_u64, |sum, place| sum.checked_add(below[place].2))
     }
 
     /// The sections under locks of less urgent tasks that can block i.
@@ -139,7 +145,7 @@ impl<'a> System<'a> {
         }
     }
 
-    /// The blocking that a section of task j means.
+    /// The blocking that a section of task j means, as published.
     fn blocking_of(&self, j: usize, section: &Section, responses: &[u64]) -> Option<u64> {
         let interrupts = |k: &usize| {
             let sections = &self.tasks[*k].sections;
@@ -153,9 +159,7 @@ impl<'a> System<'a> {
         let mut most = 0;
         match self.reading {
             Reading::Tight => {
-                for (j, section) in self.blockers(i) {
-                    most = self.blocking_of(j, section, responses)?.max(most);
-                }
+                most = self.blockers(i).map(|(_, section)| section.length).max().unwrap_or(0);
             }
             Reading::Published => {
                 for (j, task) in self.tasks.iter().enumerate() {
@@ -175,7 +179,7 @@ impl<'a> System<'a> {
         let task = self.tasks[i].task;
         let own = self.blocking(i, responses).and_then(|blocked| blocked.checked_add(task.cost));
         let own = own.ok_or(Failure::Overflow)?;
-        let charges = (0..i).map(|j| self.tasks[j].task.cost.checked_add(self.again(j, i)));
+        let charges = (0..i).map(|j| self.tasks[j].task.cost.checked_add(self.again(j, i)?));
         let charges: Vec<u64> = charges.collect::<Option<_>>().ok_or(Failure::Overflow)?;
         let mut t = responses[i].max(own);
         // BOUND: the deadline, and the terms.
@@ -196,6 +200,25 @@ impl<'a> System<'a> {
             t = next;
         }
     }
+}
+
+/// Of sections that one job starts again (task, resource, length), the places of those whose lengths bound all of it together: the longest of each resource, or
+/// of each task, whichever is less. Of one resource it starts at most one again, and of one task.
+pub(crate) fn charged(sections: &[(usize, usize, u64)]) -> Vec<usize> {
+    let longest_by = |key: fn(&(usize, usize, u64)) -> usize| {
+        let mut chosen: Vec<usize> = Vec::new();
+        for (place, section) in sections.iter().enumerate() {
+            match chosen.iter_mut().find(|other| key(&sections[**other]) == key(section)) {
+                Some(other) if sections[*other].2 < section.2 => *other = place,
+                Some(_) => {}
+                None => chosen.push(place),
+            }
+        }
+        chosen
+    };
+    let sum = |chosen: &Vec<usize>| chosen.iter().map(|&place| u128::from(sections[place].2)).sum::<u128>();
+    let (by_resource, by_task) = (longest_by(|section| section.1), longest_by(|section| section.0));
+    if sum(&by_task) < sum(&by_resource) { by_task } else { by_resource }
 }
 
 #[cfg(test)]
@@ -261,8 +284,8 @@ mod tests {
 
     #[test]
     fn the_tight_reading_is_no_longer() {
-        // Task 7 is done when the next release comes, at 25 ms; then the lock of X blocks for 1 ms; nothing blocks task 8.
-        let expected = vec![30, 60, 110, 160, 190, 220, 250, 460];
+        // Task 7 is done before the next release, at 25 ms; nothing blocks task 8. A lock blocks once for 1 ms.
+        let expected = vec![30, 60, 110, 150, 180, 210, 240, 460];
         assert_eq!(response_times(&tasks(&TABLE_3, 2), Reading::Tight), Ok(expected));
     }
 
@@ -280,6 +303,26 @@ mod tests {
             (response_times(&tasks, Reading::Published).unwrap(), response_times(&tasks, Reading::Tight).unwrap());
         assert_eq!(published[1], 2 + (1 + 1) + 10);
         assert_eq!(tight[1], 2 + (1 + 10) + 10);
+    }
+
+    #[test]
+    fn a_job_that_commits_two_resources_starts_a_section_of_each_again() {
+        // Task 3 is in its section of 10 on resource 1 when 2 comes, and that in its one of 5 on 0 when 1 comes, which commits both: 5 + 10 in vain.
+        let section = |resource, length| Section { resource, length, locked: false };
+        let task = |cost, sections: &[Section]| Interruptible {
+            task: Sporadic { cost, period: 100, deadline: 100 },
+            sections: sections.to_vec(),
+        };
+        let mut tasks =
+            vec![task(2, &[section(0, 1), section(1, 1)]), task(5, &[section(0, 5)]), task(10, &[section(1, 10)])];
+        let responses = |tasks: &[Interruptible]| {
+            [Reading::Published, Reading::Tight].map(|reading| response_times(tasks, reading).unwrap().pop())
+        };
+        assert_eq!(responses(&tasks), [Some(17 + 10), Some(17 + 15)]);
+        // Of one task below, it starts one again: it is in one at a time.
+        tasks.remove(1);
+        tasks[1].sections.push(section(0, 5));
+        assert_eq!(responses(&tasks), [Some(12 + 10); 2]);
     }
 
     #[test]

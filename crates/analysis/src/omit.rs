@@ -36,12 +36,18 @@ pub enum Omit {
     OwnCluster,
     /// In clusters: work left from before the window.
     CarryIn,
+    /// Interruptible sections that begin again.
+    Again,
+    /// Of those that one job makes begin again, all but the longest.
+    AgainRest,
+    /// Those under a lock of less urgent tasks, which block.
+    AgainOfBlocker,
 }
 
 #[cfg(feature = "twins")]
 impl Omit {
     /// Every twin.
-    pub const ALL: [Self; 16] = [
+    pub const ALL: [Self; 19] = [
         Self::LocalIcpp,
         Self::LocalPip,
         Self::LocalPipRest,
@@ -58,5 +64,8 @@ impl Omit {
         Self::Waiting,
         Self::OwnCluster,
         Self::CarryIn,
+        Self::Again,
+        Self::AgainRest,
+        Self::AgainOfBlocker,
     ];
 }

@@ -1,10 +1,11 @@
 //! Response times of all tasks, as the least joint fixed point of blocking and interference.
 //!
 //! ```text
-//!   w = C_i + S_i + B_i + sum over h at least as urgent on the processor of ceil((w + J_h) / T_h) * C_h
+//!   w = C_i + S_i + B_i + sum over h at least as urgent on the processor of ceil((w + J_h) / T_h) * (C_h + A_h)
 //!   R_i = w + J_i
 //! ```
-//! with B_i the local and boosted blocking, S_i the time suspended for resources under `mpcp`, and J_h the release jitter
+//! with B_i the local and boosted blocking, S_i the time suspended for resources under `mpcp`, A_h what a job of h makes others execute
+//! again under `ics` and `ics_lock` (`blocking/ics.rs`), and J_h the release jitter
 //! of a task that never suspends, `R_h - C_h` of one that may: its work can be deferred by that much, and
 //! no less is safe (Chen et al., "Many suspensions, many problems", Real-Time Systems 55(1), 2019).
 //!
@@ -14,7 +15,7 @@
 
 use crate::across;
 use crate::blocking::mpcp::Remote;
-use crate::blocking::{icpp, pip};
+use crate::blocking::{icpp, ics, pip};
 use crate::bound::{Analysis, Blocking, TaskBound, Unbounded};
 use crate::clustered;
 use crate::hazard::hazards;
@@ -82,6 +83,9 @@ struct Equation {
 struct Interferer {
     task: TaskId,
     cost: u64,
+    /// Interruptible sections that one job makes begin again; and of these, one that blocks.
+    again: u64,
+    blocker_again: u64,
     period: u64,
     /// `None`: its response time less its cost.
     jitter: Option<u64>,
@@ -144,16 +148,16 @@ fn solve(tables: &Tables<'_>, protocol: Protocol, judged: Option<usize>) -> Anal
         let start = task.wcet.as_ns() + task.jitter.as_ns();
         responses.push(reasons[index].is_none().then_some(start));
     }
+    let equations: Vec<Equation> =
+        system.task_ids().map(|id| equation(tables, id, statics[id.index()].as_ref())).collect();
     if let Some(remote) = &remote {
-        let equations: Vec<Equation> =
-            system.task_ids().map(|id| equation(tables, id, statics[id.index()].as_ref())).collect();
         iterate(tables, remote, &equations, judged, &mut responses, &mut suspended, &mut reasons);
     }
     let bounds = system.task_ids().map(|id| {
         let index = id.index();
         let response = responses[index].map(Duration::from_ns);
         let blocking = statics[index].as_ref().filter(|_| response.is_some()).map(|known| Blocking {
-            local: Duration::from_ns(known.local),
+            local: Duration::from_ns(known.local.saturating_add(blocked_again(&equations[index], responses[index]))),
             boosted: Duration::from_ns(known.boosted),
             remote: Duration::from_ns(suspended[index]),
         });
@@ -161,6 +165,15 @@ fn solve(tables: &Tables<'_>, protocol: Protocol, judged: Option<usize>) -> Anal
         TaskBound { blocking, response, schedulable, unbounded: reasons[index].take() }
     });
     Analysis { protocol, tasks: bounds.collect() }
+}
+
+/// How long a less urgent task's section that blocks is executed again.
+fn blocked_again(equation: &Equation, response: Option<u64>) -> u64 {
+    let window = response.unwrap_or_default().saturating_sub(equation.jitter);
+    equation.urgent.iter().filter(|h| h.blocker_again > 0).fold(0, |sum, h| {
+        let jobs = window.saturating_add(h.jitter.unwrap_or_default()).div_ceil(h.period);
+        sum.saturating_add(jobs.saturating_mul(h.blocker_again))
+    })
 }
 
 fn equation(tables: &Tables<'_>, id: TaskId, known: Option<&Static>) -> Equation {
@@ -174,6 +187,8 @@ fn equation(tables: &Tables<'_>, id: TaskId, known: Option<&Static>) -> Equation
         .map(|h| Interferer {
             task: h,
             cost: system.task(h).wcet.as_ns(),
+            again: ics::again(tables, h, id).iter().fold(0, |sum, section| sum.saturating_add(section.length)),
+            blocker_again: ics::blocker_again(tables, h, id),
             period: system.task(h).period.as_ns(),
             jitter: (!tables.suspends(h) || tables.omits(Omit::SuspensionJitter)).then(|| jitter(h)),
         })
@@ -278,7 +293,9 @@ fn respond(
                 Some(jitter) => jitter,
                 None => responses[h.task.index()]?.saturating_sub(h.cost),
             };
-            sum = sum.checked_add(window.checked_add(jitter)?.div_ceil(h.period).checked_mul(h.cost)?)?;
+            sum = sum.checked_add(
+                window.checked_add(jitter)?.div_ceil(h.period).checked_mul(h.cost.checked_add(h.again)?)?,
+            )?;
         }
         Some(sum)
     });

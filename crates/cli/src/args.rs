@@ -453,6 +453,10 @@ fn in_a_line(protocol: Protocol) -> &'static str {
         Protocol::Icpp => "Immediate priority ceiling (the POSIX \"protect\" protocol)",
         Protocol::Pcp => "Classic priority ceiling, for resources of one CPU",
         Protocol::Srp => "Stack resource policy, for resources of one CPU: jobs start only above the ceiling",
+        Protocol::Ics => "Interruptible sections, for resources of one CPU: nobody waits, work in vain is done again",
+        Protocol::IcsLock => {
+            "As ics from a cutoff priority on; less urgent tasks lock first, at the ceiling among them"
+        }
         Protocol::Mpcp => "Multiprocessor priority ceiling for resources shared across CPUs, icpp for the others",
         Protocol::MpcpVs => "As mpcp with virtual spinning: of each CPU's tasks the most urgent that asked goes first",
         Protocol::Dpcp => "Distributed priority ceiling: sections execute on the resource's home CPU",

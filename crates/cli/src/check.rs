@@ -1,6 +1,7 @@
 //! `lockwright check`: bounds.
 
 use crate::args::{BoundChoice, Check, ProtocolChoice};
+use crate::beside::{self, Beside};
 use crate::console::{Console, tame};
 use crate::exit::Exit;
 use crate::input::{self, Input};
@@ -20,6 +21,7 @@ use lockwright_model::{Duration, Overheads, Protocol, Scheduler, System, TaskId}
 /// Everything asked about one protocol.
 struct Answer {
     report: Report,
+    analysis: Analysis,
     explain: Option<(TaskId, Vec<Term>)>,
     sensitivity: Option<Sensitivity>,
 }
@@ -65,6 +67,7 @@ pub fn check(arguments: &Check, console: &Console) -> Result<Exit, Exit> {
             report,
             explain: task.map(|task| (task, explain(&charged, &analysis, task))),
             sensitivity: if arguments.sensitivity { grow(system, &overheads, protocol, console) } else { None },
+            analysis,
         }
     };
     let mut answers: Vec<Answer> = arguments.subject.protocol.protocols(system).into_iter().map(answer).collect();
@@ -171,6 +174,7 @@ pub(crate) fn find_task(system: &System, name: &str, console: &Console) -> Resul
 fn as_json(input: &Input, answers: &[Answer]) -> Output {
     let system = &input.system;
     let result = |answer: &Answer| ProtocolResult {
+        beside: of_all(system, answers, answer).map(|found| json::BesideLock::new(system, &found)),
         explain: answer.explain.as_ref().map(|(task, terms)| Explain::new(system, *task, terms)),
         sensitivity: answer.sensitivity.as_ref().map(|found| SensitivityResult::new(system, found)),
         ..ProtocolResult::new(system, &answer.report)
@@ -224,6 +228,11 @@ fn compare(input: &Input, answers: &[Answer]) -> String {
     text.push('\n');
     text.push_str(&table::draw(&columns));
     text.push_str(ORDER);
+    for answer in answers {
+        if let Some(found) = of_all(system, answers, answer) {
+            text.push_str(&tame(&beside::sentence(system, &answer.report.protocol, &found)));
+        }
+    }
     text.push_str(&first_reasons(system, answers));
     for answer in answers {
         let more = extras(system, answer);
@@ -232,6 +241,12 @@ fn compare(input: &Input, answers: &[Answer]) -> String {
         }
     }
     text
+}
+
+/// An answer beside the best under a lock, where interruptible sections are one.
+fn of_all(system: &System, answers: &[Answer], answer: &Answer) -> Option<Beside> {
+    let all: Vec<_> = answers.iter().map(|answer| (&answer.report, &answer.analysis)).collect();
+    beside::beside(system, &all, &answer.report, answer.analysis.protocol)
 }
 
 /// For each protocol without bounds, the first task that has none, and why: the others often follow from it.

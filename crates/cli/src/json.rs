@@ -1,5 +1,6 @@
 //! The object that `--json` prints. Its schema is generated from these types into `docs/output.schema.json`.
 
+use crate::beside::{Beside, Changed};
 use crate::report::{Report, Row};
 use lockwright_analysis::{Blocker, Growth, Sensitivity, Term};
 use lockwright_model::{Duration, System, TaskId};
@@ -75,12 +76,48 @@ pub struct ProtocolResult {
     /// Every term of one task's bound; with `check --explain`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub explain: Option<Explain>,
+    /// What interruptible sections win beside the best lock; `ics` and `ics_lock` with `check --protocol all`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub beside: Option<BesideLock>,
     /// What each test says; `check` under schedulers other than p-fp.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tests: Option<Vec<TestResult>>,
     /// How far execution times can grow; with `check --sensitivity`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub sensitivity: Option<SensitivityResult>,
+}
+
+/// Response bounds of one protocol beside those of another; tasks with the same are left out.
+#[derive(Serialize, JsonSchema)]
+pub struct BesideLock {
+    /// The other: the best of those that are locks.
+    pub lock: String,
+    /// Tasks with a lower bound than there, or the only one.
+    pub better: Vec<ChangedBound>,
+    /// Tasks with a higher one, or none.
+    pub worse: Vec<ChangedBound>,
+}
+
+/// A task's response bound under two protocols.
+#[derive(Serialize, JsonSchema)]
+pub struct ChangedBound {
+    /// Whose.
+    pub task: String,
+    /// Under this one; null where there is none.
+    pub response_ns: Option<u64>,
+    /// Under the other.
+    pub lock_response_ns: Option<u64>,
+    /// What it waits for there; of tasks that are better off.
+    pub sections: Vec<WaitedSection>,
+}
+
+/// A section that can delay a more urgent task.
+#[derive(Serialize, JsonSchema)]
+pub struct WaitedSection {
+    /// Whose.
+    pub task: String,
+    /// On what.
+    pub resource: String,
 }
 
 /// One schedulability test.
@@ -173,6 +210,9 @@ pub struct TaskResult {
     pub observed_p999_ns: Option<u64>,
     /// Longest time one job spent between its requests and their grants.
     pub lock_wait_ns: Option<u64>,
+    /// How often interruptible sections were executed again; left out where none was.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub restarts: Option<u64>,
     /// The job with the longest response, where that was above the bound; `run` only.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub worst_job: Option<WorstJob>,
@@ -307,6 +347,31 @@ impl Output {
     }
 }
 
+impl BesideLock {
+    /// With the names of the file.
+    #[must_use]
+    pub fn new(system: &System, found: &Beside) -> Self {
+        let bound = |changed: &Changed| ChangedBound {
+            task: system.task(changed.task).name.clone(),
+            response_ns: changed.response.map(Duration::as_ns),
+            lock_response_ns: changed.under_lock.map(Duration::as_ns),
+            sections: changed
+                .sections
+                .iter()
+                .map(|&(task, resource)| WaitedSection {
+                    task: system.task(task).name.clone(),
+                    resource: system.resource(resource).name.clone(),
+                })
+                .collect(),
+        };
+        Self {
+            lock: found.lock.clone(),
+            better: found.better.iter().map(bound).collect(),
+            worse: found.worse.iter().map(bound).collect(),
+        }
+    }
+}
+
 impl ProtocolResult {
     /// The JSON view of a report.
     #[must_use]
@@ -321,6 +386,7 @@ impl ProtocolResult {
             runs: None,
             observed_ns: None,
             ended: None,
+            beside: None,
             tests: None,
             explain: None,
             sensitivity: None,
@@ -361,6 +427,7 @@ impl TaskResult {
             above_bound: row.above_bound(),
             observed_p999_ns: ns(row.seen.and_then(|seen| seen.p999)),
             lock_wait_ns: ns(observation.and_then(|seen| seen.lock_wait)),
+            restarts: observation.map(|seen| seen.restarts).filter(|&restarts| restarts > 0),
             worst_job: None,
         }
     }

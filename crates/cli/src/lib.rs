@@ -5,6 +5,7 @@
 #![forbid(unsafe_code)]
 
 pub mod args;
+pub mod beside;
 pub mod check;
 pub mod console;
 pub mod diagnose;

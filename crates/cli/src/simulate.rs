@@ -411,6 +411,7 @@ fn merge(all: &mut Observation, one: &Observation) {
     all.response = all.response.max(one.response);
     all.blocking = all.blocking.max(one.blocking);
     all.lock_wait = all.lock_wait.max(one.lock_wait);
+    all.restarts = all.restarts.saturating_add(one.restarts);
 }
 
 /// Orders schedules: more misses, then the response nearest to (or furthest beyond) its deadline.

@@ -148,6 +148,10 @@ pub fn tasks(system: &System, report: &Report, color: bool) -> String {
             rows.iter().map(move |row| row.seen.map_or(ABSENT.into(), |seen| of(&seen.observation).to_string()))
         };
         columns.push(Column::numbers("jobs", observed(|seen| seen.jobs)));
+        // Of interruptible sections.
+        if rows.iter().any(|row| row.seen.is_some_and(|seen| seen.observation.restarts > 0)) {
+            columns.push(Column::numbers("again", observed(|seen| seen.restarts)));
+        }
         columns.push(Column::numbers("misses", observed(|seen| seen.misses)));
     }
     columns.push(Column::words("verdict", rows.iter().map(|row| row.verdict().word().to_owned())));

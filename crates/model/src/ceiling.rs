@@ -48,6 +48,21 @@ impl System {
         users.filter(|user| user.cpu == cpu).map(|user| user.priority).max().unwrap_or(Priority::MIN)
     }
 
+    /// From which priority on tasks enter sections on the resource without a lock under `ics_lock`: what the file says, else that of the most urgent
+    /// user, which then is the only one that does.
+    #[must_use]
+    pub fn cutoff(&self, resource: ResourceId) -> Priority {
+        self.resource(resource).cutoff.unwrap_or_else(|| self.highest_user(resource))
+    }
+
+    /// Under `ics_lock`: the highest priority of the users below the cutoff, where there are any. A ceiling fixed by hand does not count.
+    #[must_use]
+    pub fn locked_ceiling(&self, resource: ResourceId) -> Option<Priority> {
+        let cutoff = self.cutoff(resource);
+        let users = self.users(resource).iter().map(|&user| self.task(user).priority);
+        users.filter(|&priority| priority < cutoff).max()
+    }
+
     /// The ceilings of a resource under MPCP.
     #[must_use]
     pub fn mpcp_ceiling(&self, resource: ResourceId) -> MpcpCeiling {

@@ -18,6 +18,10 @@ pub enum Protocol {
     Pcp,
     /// The stack resource policy, for resources of one processor: jobs start only above the ceiling.
     Srp,
+    /// Interruptible sections, for resources of one processor: nobody waits, and a section is executed again if another one on its resource was committed meanwhile.
+    Ics,
+    /// As `Ics` for the tasks from the resource's cutoff on; those below it lock at the ceiling among them first.
+    IcsLock,
     /// Multiprocessor priority ceiling for resources shared across processors, `icpp` for the others.
     Mpcp,
     /// As `Mpcp`, and of each processor's tasks one less urgent asks only while none more urgent has a request: waiting counts as execution.
@@ -42,12 +46,14 @@ pub enum Protocol {
 
 impl Protocol {
     /// Every protocol, in the order in which they are compared.
-    pub const ALL: [Self; 15] = [
+    pub const ALL: [Self; 17] = [
         Self::None,
         Self::Pip,
         Self::Icpp,
         Self::Pcp,
         Self::Srp,
+        Self::Ics,
+        Self::IcsLock,
         Self::Mpcp,
         Self::MpcpVs,
         Self::Dpcp,
@@ -69,6 +75,8 @@ impl Protocol {
             Self::Icpp => "icpp",
             Self::Pcp => "pcp",
             Self::Srp => "srp",
+            Self::Ics => "ics",
+            Self::IcsLock => "ics_lock",
             Self::Mpcp => "mpcp",
             Self::MpcpVs => "mpcp_vs",
             Self::Dpcp => "dpcp",
@@ -92,6 +100,12 @@ impl Protocol {
     #[must_use]
     pub const fn has_nesting(self) -> bool {
         matches!(self, Self::None | Self::Pip | Self::Icpp | Self::Pcp | Self::Srp | Self::Mpcp)
+    }
+
+    /// Whether sections are executed again instead of being waited for: several jobs may be inside at a time.
+    #[must_use]
+    pub const fn is_interruptible(self) -> bool {
+        matches!(self, Self::Ics | Self::IcsLock)
     }
 
     /// The protocol of that name.
@@ -118,4 +132,6 @@ pub struct Resource {
     pub home: Option<CpuId>,
     /// A ceiling fixed by hand: at least the highest priority of the users.
     pub ceiling: Option<Priority>,
+    /// Under `ics_lock` tasks of at least this priority take no lock; `None`: see [`System::cutoff`](crate::System::cutoff).
+    pub cutoff: Option<Priority>,
 }

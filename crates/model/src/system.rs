@@ -268,6 +268,7 @@ impl System {
             Protocol::Icpp => Protocol::Icpp,
             Protocol::Pcp => Protocol::Pcp,
             Protocol::Srp => Protocol::Srp,
+            interruptible @ (Protocol::Ics | Protocol::IcsLock) => interruptible,
             Protocol::FmlpShort => Protocol::FmlpShort,
             named if self.has_clusters() || self.is_global(resource) => named,
             named if named.has_homes() && self.is_away(resource) => named,
@@ -295,6 +296,12 @@ impl System {
                 None
             })
         })
+    }
+
+    /// A resource whose sections begin again instead of being waited for, where the system is under `protocol`: locks cannot rule it.
+    #[must_use]
+    pub fn interruptible(&self, protocol: Protocol) -> Option<ResourceId> {
+        self.resource_ids().find(|&resource| self.protocol_of(resource, protocol).is_interruptible())
     }
 
     /// Whether the resource was given a home on another processor than its users'.

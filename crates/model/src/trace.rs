@@ -26,8 +26,10 @@ pub enum Event {
     Request(ResourceId),
     /// The job owns the resource and goes on.
     Acquire(ResourceId),
-    /// The job gave the resource back.
+    /// The job gave the resource back; of an interruptible section: it committed.
     Release(ResourceId),
+    /// The job's interruptible section begins again: another one on the resource was committed since it began.
+    Restart(ResourceId),
     /// The task's effective priority is now this.
     Priority(Priority),
     /// The task executes on this processor from now on.
@@ -51,4 +53,6 @@ pub struct Observation {
     pub blocking: Option<Duration>,
     /// Longest time one job spent between its requests and their grants.
     pub lock_wait: Option<Duration>,
+    /// How often interruptible sections began again.
+    pub restarts: u64,
 }

@@ -64,6 +64,14 @@ impl System {
                     format!("the platform has CPUs 0 to {}", self.cpus() - 1),
                 );
             }
+            if self.resource(id).cutoff.is_some_and(|cutoff| cutoff > Priority::BASE_MAX) {
+                return invalid_key(
+                    Subject::Resource(id),
+                    "cutoff",
+                    format!("the cutoff of resource `{}` is too high", self.resource(id).name),
+                    format!("cutoffs are base priorities, 0 to {}", Priority::BASE_MAX),
+                );
+            }
             let Some(ceiling) = self.resource(id).ceiling else { continue };
             if ceiling > Priority::BASE_MAX {
                 return invalid_key(

@@ -110,6 +110,7 @@ ceiling = 7
         protocol: Some(Protocol::Dpcp),
         home: Some(CpuId(1)),
         ceiling: Some(Priority::base(7)),
+        cutoff: None,
     };
     assert_eq!(system.resources(), [wanted]);
 }
@@ -161,4 +162,24 @@ fn faults_have_places() {
     let body = system(GROUP, r#"{ lock = "arms" }, { run = "1 ms" }, { unlock = "arms" }"#);
     let faults = parse_system(&body).expect_err("no resource");
     assert!(faults[0].message.contains("`arms`, which is not declared"), "{faults:?}");
+}
+
+#[test]
+fn a_cutoff_is_the_resource_s_own_or_the_system_s() {
+    let resources = "cutoff = 4\n[[resource]]\nname = \"a\"\n[[resource]]\nname = \"b\"\ncutoff = 2\n";
+    let text = |priority: u32| {
+        format!(
+            "{resources}[[task]]\nname = \"t{priority}\"\npriority = {priority}\nperiod = \"10 ms\"\nbody = [{{ lock = \"a\" }}, {{ run = \"1 ms\" }}, {{ unlock = \"a\" }}]\n"
+        )
+    };
+    let system = read(&text(3));
+    let [a, b] = [0, 1].map(lockwright_model::ResourceId::new);
+    assert_eq!([a, b].map(|id| system.cutoff(id)), [Priority::base(4), Priority::base(2)]);
+    // Below it: under a lock at the ceiling among those that lock. Of `b` there is no user.
+    assert_eq!([a, b].map(|id| system.locked_ceiling(id)), [Some(Priority::base(3)), None]);
+    assert_eq!(read(&text(4)).locked_ceiling(a), None, "from the cutoff on without a lock");
+    let default = read(&text(3).replace("cutoff = 4\n", ""));
+    assert_eq!((default.cutoff(a), default.locked_ceiling(a)), (Priority::base(3), None), "the most urgent user");
+    let faults = parse_system(&text(3).replace("cutoff = 2", "cutoff = 65536")).expect_err("too high");
+    assert!(faults[0].to_string().contains("cutoff"), "{faults:?}");
 }

@@ -41,6 +41,13 @@ pub enum Action {
         /// As with [`SetPriority`](Action::SetPriority), and counted with it.
         epoch: u32,
     },
+    /// The task's interruptible section was in vain: it executes it again, from its beginning. The answer to a release, which did not happen.
+    Restart {
+        /// Who.
+        task: TaskId,
+        /// Whose section.
+        resource: ResourceId,
+    },
     /// The task may run again. If it was not granted what it waited for, it calls `woken` when it runs.
     Wake {
         /// Who.

@@ -2,7 +2,10 @@
 
 extern crate alloc;
 
-use crate::{Dflp, Dpcp, FmlpLong, FmlpPlus, FmlpShort, Icpp, Machine, Mpcp, MpcpVs, Mrsp, Omlp, Pcp, Pip, Plain, Srp};
+use crate::{
+    Dflp, Dpcp, FmlpLong, FmlpPlus, FmlpShort, Icpp, Ics, IcsLock, Machine, Mpcp, MpcpVs, Mrsp, Omlp, Pcp, Pip, Plain,
+    Srp,
+};
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 use lockwright_model::{CpuId, Priority, Protocol, System};
@@ -27,6 +30,12 @@ pub fn boxed<const TASKS: usize, const RESOURCES: usize>(
         Protocol::Icpp => Box::new(Icpp::<TASKS, RESOURCES>::new(&priorities(), &ceilings())),
         Protocol::Pcp => Box::new(Pcp::<TASKS, RESOURCES>::new(&tasks(), &ceilings())),
         Protocol::Srp => Box::new(Srp::<TASKS, RESOURCES>::new(&tasks(), &ceilings())),
+        Protocol::Ics => Box::new(Ics::<TASKS, RESOURCES>::new(system.tasks().len(), resources)),
+        Protocol::IcsLock => {
+            let level = |resource| (system.cutoff(resource), system.locked_ceiling(resource).unwrap_or(Priority::MIN));
+            let levels: Vec<_> = system.resource_ids().map(level).collect();
+            Box::new(IcsLock::<TASKS, RESOURCES>::new(&priorities(), &levels))
+        }
         Protocol::Mpcp => Box::new(Mpcp::<TASKS, RESOURCES>::new(&tasks(), &mpcp_ceilings())),
         Protocol::MpcpVs => Box::new(MpcpVs::<TASKS, RESOURCES>::new(&tasks(), &mpcp_ceilings())),
         Protocol::Dpcp => Box::new(Dpcp::<TASKS, RESOURCES>::new(&tasks(), &homes())),

@@ -80,6 +80,10 @@ impl<const TASKS: usize, const RESOURCES: usize> Handoff<TASKS, RESOURCES> {
         self.tasks.get(task.index()).map_or(Priority::MIN, |task| task.base)
     }
 
+    pub(crate) fn is_waiting(&self, task: TaskId) -> bool {
+        self.tasks.get(task.index()).is_some_and(|task| task.waits_for.is_some())
+    }
+
     pub(crate) fn request(
         &mut self,
         task: TaskId,

@@ -17,6 +17,8 @@
 //! | [`Icpp`] | suspended (never on one processor) | priority | handed to the first waiter | highest of own and of the ceilings of what it holds or waits for |
 //! | [`Pcp`] | suspended | priority | the lock is free; who may go on is woken and tries again | highest of own and of all whom it keeps waiting |
 //! | [`Srp`] | before its start | - | those that may start are woken | base |
+//! | [`Ics`] | - | - | commits, or begins again | base |
+//! | [`IcsLock`] | as `Icpp`, below the cutoff | priority | commits and is handed to the first waiter, or begins again | as `Icpp`, below the cutoff |
 //! | [`Mpcp`] | suspended | priority | handed to the first waiter | as `Icpp`, with ceilings above every base priority |
 //! | [`MpcpVs`] | suspended, at home first | priority | handed to the first waiter | as `Mpcp`, once admitted |
 //! | [`Dpcp`] | at the resource's home, ready | priority | the next of the home executes | base in the boosted band, then the ceiling there |
@@ -49,6 +51,10 @@ mod fmlp_short;
 pub mod fulock;
 mod handoff;
 mod icpp;
+mod ics;
+mod ics_lock;
+#[cfg(test)]
+mod ics_walk;
 mod machine;
 mod mpcp;
 mod mpcp_vs;
@@ -78,6 +84,8 @@ pub use fmlp_plus::FmlpPlus;
 pub use fmlp_short::FmlpShort;
 pub use fulock::{Fulock, Fuqueue};
 pub use icpp::Icpp;
+pub use ics::Ics;
+pub use ics_lock::IcsLock;
 pub use machine::Machine;
 pub use mpcp::Mpcp;
 pub use mpcp_vs::MpcpVs;

@@ -232,7 +232,9 @@ fn follow<M: Machine>(machine: &M, shadow: &mut Shadow, event: Event, actions: &
                     assert!(granted || matches!(event, Event::Cancel(_)), "woken for nothing");
                 }
             }
-            Action::Spin { .. } | Action::Hold { .. } | Action::Migrate { .. } => panic!("no task of these does that"),
+            Action::Spin { .. } | Action::Hold { .. } | Action::Migrate { .. } | Action::Restart { .. } => {
+                panic!("no task of these does that")
+            }
             Action::SetPriority { task, priority, epoch } => {
                 let task = task.index();
                 let repeated = shadow.told[task] == priority && !matches!(event, Event::Rebase(_));

@@ -189,6 +189,7 @@ fn subject(action: &Action) -> TaskId {
         | Action::Block { task, .. }
         | Action::Spin { task, .. }
         | Action::Hold { task }
+        | Action::Restart { task, .. }
         | Action::Wake { task }
         | Action::SetPriority { task, .. }
         | Action::Migrate { task, .. } => task,
@@ -356,6 +357,7 @@ impl Executor {
             }
             match *action {
                 Action::Grant { .. } => {}
+                Action::Restart { .. } => debug_assert!(false, "a system with interruptible sections was refused"),
                 Action::Wake { task } => futex::wake(&self.seat(task).flag, 1),
                 Action::SetPriority { task, priority, epoch } => {
                     result = result.and(self.change(task, |claims| claims.set(source, priority, epoch)));

@@ -144,13 +144,16 @@ impl TaskSet {
     ///
     /// # Errors
     /// [`TaskError::Machine`] where the machine has too few CPUs, or its 97 levels are too few, where tasks hold two resources at a time whose protocol has no nested
-    /// requests, and where tasks of a cluster of CPUs use a resource that is not under `omlp`.
+    /// requests, where tasks of a cluster of CPUs use a resource that is not under `omlp`, and where a resource is under `ics` or `ics_lock`, which are no locks.
     pub fn new(system: &System, protocol: Protocol) -> Result<Self, TaskError> {
         if let Some((task, outer, inner)) = system.refused_nesting(protocol) {
             return Err(RunError::Nested { task, outer, inner }.into());
         }
         if let Some(resource) = system.refused_in_clusters(protocol) {
             return Err(RunError::Clusters { resource }.into());
+        }
+        if let Some(resource) = system.interruptible(protocol) {
+            return Err(RunError::Interruptible { resource }.into());
         }
         let allowed = sched::affinity()?;
         if allowed.len() < system.cpus() {
@@ -520,7 +523,7 @@ mod tests {
     fn one_holder_at_a_time_under_every_protocol() {
         const JOBS: u64 = 300;
         let Some(_machine) = require_realtime() else { return };
-        for protocol in Protocol::ALL {
+        for protocol in Protocol::ALL.into_iter().filter(|protocol| !protocol.is_interruptible()) {
             let (set, counter) = set(protocol);
             let (count, inside) = (AtomicU64::new(0), AtomicU64::new(0));
             std::thread::scope(|scope| {
@@ -618,7 +621,7 @@ mod tests {
         let Some(_machine) = require_realtime() else { return };
         let refused = |refusal| Some(TaskError::Lock(LockError::from(refusal)));
         let cpus = sched::affinity().expect("a CPU set").len().min(2) as u16;
-        for protocol in Protocol::ALL {
+        for protocol in Protocol::ALL.into_iter().filter(|protocol| !protocol.is_interruptible()) {
             let mut builder = TaskSet::builder(protocol);
             let ids: Vec<_> = (0..=MAX_NESTING).map(|index| builder.resource(&format!("r{index}"))).collect();
             let task = builder.task("a", 0, 10, &ids);

@@ -359,7 +359,7 @@ impl<'s, T: Tracer> Simulation<'s, T> {
     /// Lets every processor do what it can do in no time.
     ///
     /// BOUND: each turn of a processor takes one of the finitely many steps before the next run of a job that
-    /// is ready, or leaves the processor with a run of at least a nanosecond, or idle.
+    /// is ready, or leaves the processor with a run of at least a nanosecond, or idle; an interruptible section that begins again has such a run.
     fn settle(&mut self) {
         while self.unsettled != 0 {
             let cpu = self.draw_unsettled();
@@ -490,10 +490,14 @@ impl<'s, T: Tracer> Simulation<'s, T> {
             }
             Some(Step::Unlock(resource)) => {
                 self.unsettled |= 1 << cpu;
-                self.record(self.now, task, Event::Release(resource));
-                self.tasks[task].step += 1;
                 let source = self.machines.source(resource);
-                self.call(source, |machine, act| machine.release(TaskId::new(task), resource, act));
+                self.decide(source, |machine, act| machine.release(TaskId::new(task), resource, act));
+                // Else it goes back.
+                if !self.actions.iter().any(|action| matches!(action, Action::Restart { .. })) {
+                    self.record(self.now, task, Event::Release(resource));
+                    self.tasks[task].step += 1;
+                }
+                self.carry_out(source);
             }
         }
     }
@@ -562,11 +566,20 @@ impl<'s, T: Tracer> Simulation<'s, T> {
         source: Source,
         event: impl FnOnce(&mut dyn Machine, &mut dyn FnMut(Action)) -> Result<(), Refusal>,
     ) {
+        self.decide(source, event);
+        self.carry_out(source);
+    }
+
+    /// What is to be done is carried out after it.
+    fn decide(
+        &mut self,
+        source: Source,
+        event: impl FnOnce(&mut dyn Machine, &mut dyn FnMut(Action)) -> Result<(), Refusal>,
+    ) {
         let mut actions = std::mem::take(&mut self.actions);
         event(self.machines.machine(source), &mut |action| actions.push(action))
             .expect("a valid system asks a machine for nothing it refuses");
         self.actions = actions;
-        self.carry_out(source);
     }
 
     /// Carries out what a machine decided, in order.
@@ -594,6 +607,7 @@ impl<'s, T: Tracer> Simulation<'s, T> {
                     self.withdraw(task.index());
                     self.tasks[task.index()].state = State::Waiting;
                 }
+                Action::Restart { task, resource } => self.restart(task.index(), resource),
                 Action::Migrate { task, cpu, .. } => self.migrate(source, task.index(), cpu.index()),
                 Action::Wake { task } => {
                     if self.tasks[task.index()].state == State::Waiting {
@@ -604,6 +618,16 @@ impl<'s, T: Tracer> Simulation<'s, T> {
             }
         }
         self.actions = actions;
+    }
+
+    /// The task, which has just executed its section to the end, executes it again.
+    fn restart(&mut self, task: usize, resource: ResourceId) {
+        self.record(self.now, task, Event::Restart(resource));
+        let body = &self.system.tasks()[task].body;
+        let state = &mut self.tasks[task];
+        let begun = body[..state.step].iter().rposition(|&step| step == Step::Lock(resource));
+        state.step = begun.expect("it was asked for before") + 1;
+        state.seen.restarts += 1;
     }
 
     /// Takes a task off its processor, whether it executes there or not.

@@ -32,6 +32,8 @@ pub struct Shape {
     pub own_ceiling: u8,
     /// Out of a hundred resources, how many name a protocol of their own, drawn from these.
     pub own_protocol: (u8, Vec<Protocol>),
+    /// Out of a hundred resources, how many have a cutoff of their own, anywhere among the tasks.
+    pub cutoff: u8,
 }
 
 impl Shape {
@@ -51,6 +53,7 @@ impl Shape {
             shuffled: 30,
             own_ceiling: 5,
             own_protocol: (0, Vec::new()),
+            cutoff: 0,
         }
     }
 
@@ -70,6 +73,7 @@ impl Shape {
             shuffled: 0,
             own_ceiling: 0,
             own_protocol: (0, Vec::new()),
+            cutoff: 0,
         }
     }
 }
@@ -112,7 +116,10 @@ pub fn generate(random: &mut Rng, shape: &Shape) -> System {
             let protocol = own.then(|| shape.own_protocol.1[random.usize(0..shape.own_protocol.1.len())]);
             // Above every task: the highest ceiling that changes anything.
             let ceiling = (random.u8(0..100) < shape.own_ceiling).then(|| Priority::base(count as u32 + 1));
-            Resource { name: format!("r{index}"), protocol, ceiling, ..Resource::default() }
+            // Where no cutoffs are wanted, nothing is drawn for them.
+            let has_cutoff = shape.cutoff > 0 && random.u8(0..100) < shape.cutoff;
+            let cutoff = has_cutoff.then(|| Priority::base(random.u32(0..=count as u32 + 1)));
+            Resource { name: format!("r{index}"), protocol, ceiling, cutoff, ..Resource::default() }
         })
         .collect();
     // A resource is used by tasks of one processor, or by all.

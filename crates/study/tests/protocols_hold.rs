@@ -37,6 +37,13 @@ fn crowded() -> Shape {
 fn shapes(protocol: Protocol) -> [Shape; 2] {
     match protocol {
         Protocol::Pcp | Protocol::Srp => [one(), Shape { nested: 60, ..one() }],
+        Protocol::Ics | Protocol::IcsLock => {
+            let flat = Shape { nested: 0, cutoff: 50, ..one() };
+            // Much of what is executed is in sections, which more urgent tasks commit to again and again.
+            let busy =
+                Shape { tasks: (3, 9), sections: (1, 5), period: (10, 200), utilization: (20, 60), ..flat.clone() };
+            [flat, busy]
+        }
         // Each task of a processor has its own priority.
         Protocol::Mrsp => [several(), crowded()].map(|shape| Shape { shuffled: 0, ..shape }),
         _ => [several(), crowded()],
@@ -111,6 +118,29 @@ fn what_broke_a_bound_once_does_not_now() {
     }
 }
 
+/// With the term that the published equation has not.
+#[test]
+fn a_job_that_commits_two_resources() {
+    let system = parse_system(include_str!("counterexamples/ics-two-resources.toml")).expect("a valid system");
+    let analysis = analyse(&system, Protocol::Ics);
+    let (response, excess) = seen(&system, Protocol::Ics, "low", &analysis);
+    assert_eq!((response, excess), (Duration::from_ns(32), None), "{analysis:#?}");
+    assert_eq!(analysis.tasks[2].response, Some(response), "the bound is reached");
+    let broken = analyse_omitting(&system, Protocol::Ics, Omit::AgainRest);
+    assert_eq!(broken.tasks[2].response, Some(Duration::from_ns(27)));
+    assert!(seen(&system, Protocol::Ics, "low", &broken).1.is_some(), "the term is needed");
+}
+
+/// Both, and `icpp`, side by side.
+#[test]
+fn interruptible_sections_beside_ceilings() {
+    let own = (70, vec![Protocol::Ics, Protocol::IcsLock, Protocol::Icpp]);
+    let [flat, busy] = shapes(Protocol::IcsLock);
+    let own_protocol = own.clone();
+    worth(&hold_all(Protocol::IcsLock, &Shape { own_protocol, ..flat }, 1 << 33, SETS / 4));
+    worth(&hold_all(Protocol::Icpp, &Shape { own_protocol: own, ..busy }, 1 << 34, SETS / 4));
+}
+
 macro_rules! protocols {
     ($($name:ident: $protocol:ident, [$($omit:ident),*];)*) => {$(
         mod $name {
@@ -144,6 +174,8 @@ macro_rules! protocols {
 protocols! {
     pcp: Pcp, [LocalIcpp];
     srp: Srp, [LocalIcpp];
+    ics: Ics, [Again, AgainRest];
+    ics_lock: IcsLock, [Again, AgainRest, AgainOfBlocker, LocalIcpp];
     mpcp_vs: MpcpVs, [Waiting, Boosted, LocalIcpp];
     dpcp: Dpcp, [Waiting, Boosted, LocalIcpp, SuspensionJitter];
     dflp: Dflp, [Waiting, Boosted, LocalIcpp, SuspensionJitter];

@@ -36,8 +36,16 @@ fn terms_sum_to_the_response() {
         }
     }
     for (protocol, waited) in Protocol::ALL.into_iter().zip(waited) {
-        let across =
-            !matches!(protocol, Protocol::None | Protocol::Pip | Protocol::Icpp | Protocol::Pcp | Protocol::Srp);
+        let across = !matches!(
+            protocol,
+            Protocol::None
+                | Protocol::Pip
+                | Protocol::Icpp
+                | Protocol::Pcp
+                | Protocol::Srp
+                | Protocol::Ics
+                | Protocol::IcsLock
+        );
         assert_eq!(waited > 200, across, "{waited} explained waits under {protocol}");
     }
     // Who delays a job, how often and on which resource, is said everywhere else.

@@ -10,8 +10,9 @@
 //! Reference: Sha, Rajkumar, Lehoczky, IEEE TC 39(9), 1990; formulas of the classic PCP and SRP.
 
 use super::Blocker;
+use super::ics::lock_ceiling;
 use crate::tables::Tables;
-use lockwright_model::{Protocol, TaskId};
+use lockwright_model::TaskId;
 
 /// The longest section that may block a job of `task`, if any may.
 pub(crate) fn longest(tables: &Tables<'_>, task: TaskId) -> Option<Blocker> {
@@ -27,7 +28,7 @@ pub(crate) fn longest(tables: &Tables<'_>, task: TaskId) -> Option<Blocker> {
     });
     sections
         .filter(|section| {
-            tables.protocol(section.resource) == Protocol::Icpp && system.ceiling(section.resource) >= priority
+            lock_ceiling(tables, section.task, section.resource).is_some_and(|ceiling| ceiling >= priority)
         })
         .max_by_key(|section| section.length)
 }

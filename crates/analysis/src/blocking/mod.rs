@@ -7,6 +7,7 @@ pub(crate) mod fmlp_long;
 pub(crate) mod fmlp_plus;
 pub(crate) mod fmlp_short;
 pub(crate) mod icpp;
+pub(crate) mod ics;
 pub(crate) mod mpcp;
 pub(crate) mod mpcp_vs;
 pub(crate) mod mrsp;

@@ -243,6 +243,9 @@ impl<'s, W: Write> Writer<'s, W> {
             Event::Request(_) => Ok(()),
             Event::Acquire(resource) => self.acquire(at, task, resource),
             Event::Release(resource) => self.release(at, task, resource),
+            Event::Restart(resource) => {
+                self.instant(at, task, format!("`{}` again", self.system.resource(resource).name))
+            }
             Event::Priority(priority) => self.instant(at, task, format!("priority {priority}")),
             Event::Migrate(cpu) => self.migrate(at, task, cpu.index()),
             Event::Finish => {

@@ -77,13 +77,78 @@ fn protocols_are_ranked_for_the_system() {
     assert!(results.is_sorted_by_key(rank), "{}", ended.out);
     // Of a resource shared across CPUs these say nothing, and why.
     let names: Vec<&str> = results.iter().filter_map(|result| result["protocol"].as_str()).collect();
-    assert_eq!(names[names.len() - 5..], ["none", "pip", "icpp", "pcp", "srp"]);
+    assert_eq!(names[names.len() - 7..], ["none", "pip", "icpp", "pcp", "srp", "ics", "ics_lock"]);
     let text = on(GLOBAL, "check", &["--protocol", "all"]).out;
-    for protocol in ["none", "pip", "icpp", "pcp", "srp"] {
+    for protocol in ["none", "pip", "icpp", "pcp", "srp", "ics", "ics_lock"] {
         let reason = format!("where `{protocol}` gives no useful bound");
         assert!(text.contains(&reason), "{reason} is missing in {text}");
     }
     assert_eq!(rows(&text).iter().map(|row| row.0).collect::<Vec<_>>(), names);
+}
+
+/// The three tables of the source of interruptible sections: verdicts and response times, in tenths of a millisecond, with what our own bound has less.
+#[test]
+fn the_tables_of_interruptible_sections_come_out() {
+    const TABLES: [&str; 3] = [
+        include_str!("../../../../examples/ics-table-1.toml"),
+        include_str!("../../../../examples/ics-table-2.toml"),
+        include_str!("../../../../examples/ics-table-3.toml"),
+    ];
+    let cases: [(usize, &str, bool, &[u64]); 7] = [
+        (0, "pcp", false, &[]),
+        (0, "ics", true, &[25, 85, 265]),
+        (1, "pcp", false, &[]),
+        (1, "ics", true, &[25, 50, 110, 160, 290]),
+        (2, "pcp", false, &[]),
+        (2, "ics", false, &[30, 60, 100, 140, 180, 220, 490, 860]),
+        (2, "ics_lock", true, &[30, 60, 110, 150, 180, 210, 240, 460]),
+    ];
+    for (table, protocol, holds, expected) in cases {
+        let ended = on(TABLES[table], "check", &["--protocol", protocol, "--json"]);
+        assert_eq!(ended.status, i32::from(!holds), "table {}, {protocol}: {}", table + 1, ended.out);
+        let result = &json(&ended)["results"][0];
+        let tasks = result["tasks"].as_array().expect("tasks").iter();
+        let responses: Vec<u64> = tasks.filter_map(|task| Some(task["response_ns"].as_u64()? / 100_000)).collect();
+        assert!(expected.is_empty() || responses == expected, "table {}, {protocol}: {responses:?}", table + 1);
+        // What the file itself asks for is what comes out best; no schedule is worse than its bound.
+        let simulated = on(TABLES[table], "simulate", &["--protocol", protocol, "--offsets", "sweep"]);
+        assert!(!simulated.err.contains("above its bound"), "{}", simulated.err);
+    }
+    for table in TABLES {
+        assert_eq!(on(table, "check", &[]).status, 0);
+    }
+}
+
+#[test]
+fn a_comparison_says_where_interruptible_sections_win() {
+    const TABLE: &str = include_str!("../../../../examples/ics-table-1.toml");
+    let value = json(&on(TABLE, "check", &["--protocol", "all", "--json"]));
+    let results = value["results"].as_array().expect("results");
+    assert_eq!(results[0]["protocol"], "ics");
+    let beside = &results[0]["beside"];
+    let better = &beside["better"][0];
+    assert_eq!((&better["task"], better["response_ns"].as_u64()), (&"tau1".into(), Some(2_500_000)), "{beside}");
+    assert_eq!(better["lock_response_ns"].as_u64(), Some(3_500_000), "{beside}");
+    assert_eq!(better["sections"][0]["resource"], "z", "{beside}");
+    let worse: Vec<_> = beside["worse"].as_array().expect("tasks").iter().map(|task| &task["task"]).collect();
+    assert_eq!(worse, ["tau3"], "{beside}");
+    let locks =
+        results.iter().filter(|result| !result["protocol"].as_str().is_some_and(|name| name.starts_with("ics")));
+    assert!(locks.clone().count() > 10 && locks.clone().all(|result| result.get("beside").is_none()));
+    let text = on(TABLE, "check", &["--protocol", "all"]).out;
+    assert!(text.contains("for tau1 (2.5 ms instead of 3.5 ms, no wait for the section of"), "{text}");
+}
+
+#[test]
+fn threads_do_not_execute_interruptible_sections() {
+    const TABLE: &str = include_str!("../../../../examples/ics-table-1.toml");
+    let ended = on(TABLE, "run", &["--for", "100 ms"]);
+    assert_eq!((ended.status, ended.out.as_str()), (2, ""), "{}", ended.err);
+    assert!(
+        ended.err.contains("sections on `z` are interruptible (`ics`)") && ended.err.contains("simulate"),
+        "{}",
+        ended.err
+    );
 }
 
 #[test]

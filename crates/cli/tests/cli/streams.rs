@@ -138,7 +138,8 @@ fn an_interrupted_simulation_prints_what_it_saw() {
     ]));
     assert_eq!(ended.status, 130, "{}", ended.err);
     assert!(
-        ended.err.contains("interrupted") && ended.err.contains("not reached: pip, icpp, pcp, srp, mpcp"),
+        ended.err.contains("interrupted")
+            && ended.err.contains("not reached: pip, icpp, pcp, srp, ics, ics_lock, mpcp"),
         "{}",
         ended.err
     );

@@ -32,8 +32,10 @@ fn write_to(out: &mut String, system: &System) -> core::fmt::Result {
         if let Some(home) = resource.home {
             writeln!(out, "home = {}", home.0)?;
         }
-        if let Some(ceiling) = resource.ceiling {
-            writeln!(out, "ceiling = {}", ceiling.level())?;
+        for (key, priority) in [("ceiling", resource.ceiling), ("cutoff", resource.cutoff)] {
+            if let Some(priority) = priority {
+                writeln!(out, "{key} = {}", priority.level())?;
+            }
         }
     }
     system.task_ids().try_for_each(|id| write_task(out, system, id))
@@ -96,7 +98,8 @@ mod tests {
             ["a", "\"", "'''\"\"\"", "\\", "two\nlines\r\n", "\u{0}\u{1b}\u{7f}", "µ\u{feff}\u{2028}", " ", "#[[task]]"]
         {
             let ns = Duration::from_ns;
-            let resource = |name: String, protocol, ceiling, home| Resource { name, protocol, ceiling, home };
+            let resource =
+                |name: String, protocol, ceiling, home| Resource { name, protocol, ceiling, home, cutoff: ceiling };
             let resources = vec![
                 resource(name.into(), Some(Protocol::Mpcp), Some(Priority::BASE_MAX), Some(CpuId(1))),
                 resource(format!("{name}2"), None, None, None),

@@ -311,7 +311,7 @@ impl Shadow {
                     assert!(!fell || task.index() == caller, "woken after the caller fell");
                     self.woken(event, task.index(), &actions[..place]);
                 }
-                Action::Spin { .. } | Action::Hold { .. } | Action::Migrate { .. } => {
+                Action::Spin { .. } | Action::Hold { .. } | Action::Migrate { .. } | Action::Restart { .. } => {
                     panic!("a fulock does none of these")
                 }
                 Action::SetPriority { task, priority, epoch } => {

@@ -100,6 +100,7 @@ fn follow(machine: &impl Walked, shadow: &mut Shadow, setting: &Setting, event: 
         | Action::Spin { task, .. }
         | Action::Hold { task }
         | Action::Migrate { task, .. }
+        | Action::Restart { task, .. }
         | Action::Wake { task }
         | Action::SetPriority { task, .. }) = *action;
         let task = task.index();
@@ -130,6 +131,7 @@ fn follow(machine: &impl Walked, shadow: &mut Shadow, setting: &Setting, event: 
                 };
                 shadow.mode[task] = how;
             }
+            Action::Restart { .. } => panic!("no section begins again here, {event:?}"),
             Action::Wake { .. } => {
                 let cancels = task == caller && matches!(event, Event::Cancel(_));
                 assert!(shadow.mode[task] == Mode::Sleeps || cancels, "woken for nothing, {event:?}: {actions:?}");

@@ -64,6 +64,11 @@ pub enum RunError {
         /// Which.
         resource: ResourceId,
     },
+    /// The sections on a resource begin again instead of being waited for (`ics`, `ics_lock`): that is no lock, and threads do not execute it yet.
+    Interruptible {
+        /// Which.
+        resource: ResourceId,
+    },
     /// A job could not begin or end.
     Job {
         /// Whose.
@@ -131,6 +136,11 @@ impl fmt::Display for RunError {
             Self::Clusters { resource } => {
                 write!(f, "resource {} is used in a cluster of several CPUs; `omlp` alone knows clusters", resource.0)
             }
+            Self::Interruptible { resource } => write!(
+                f,
+                "resource {} is under ics or ics_lock, whose sections a simulation executes, and threads do not yet; use another protocol",
+                resource.0
+            ),
             Self::Job { task, error } => write!(f, "a job of task {} could not begin or end: {error}", task.0),
             Self::Change { task, error } => write!(f, "the priority of task {} could not be changed: {error}", task.0),
             Self::Panicked(task) => {

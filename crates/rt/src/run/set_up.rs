@@ -52,6 +52,9 @@ pub fn run(system: &System, config: &RunConfig, control: &Control) -> Result<Out
     if let Some(resource) = system.refused_in_clusters(config.protocol) {
         return Err(RunError::Clusters { resource });
     }
+    if let Some(resource) = system.interruptible(config.protocol) {
+        return Err(RunError::Interruptible { resource });
+    }
     let allowed = sched::affinity()?;
     if allowed.len() < system.cpus() {
         return Err(RunError::TooFewCpus { needed: system.cpus(), have: allowed.len() });

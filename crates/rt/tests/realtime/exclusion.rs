@@ -70,7 +70,7 @@ fn contended() -> System {
 #[test]
 fn one_holder_at_a_time_on_two_cpus() {
     let Some(_machine) = require_cpus(2) else { return };
-    for protocol in Protocol::ALL {
+    for protocol in Protocol::ALL.into_iter().filter(|protocol| !protocol.is_interruptible()) {
         let system = as_nested_as(protocol, &contended());
         let outcome = run_ms(&system, protocol, 300);
         assert_eq!(violation(&outcome.records), None, "{protocol}");

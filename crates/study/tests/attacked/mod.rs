@@ -1,7 +1,7 @@
 //! Random systems whose bounds are attacked by simulation.
 
 use fastrand::Rng;
-use lockwright_analysis::analyse;
+use lockwright_analysis::{Omit, analyse, analyse_omitting};
 use lockwright_model::format::write_system;
 use lockwright_model::{Protocol, System};
 use lockwright_study::{Shape, attack, generate};
@@ -14,6 +14,8 @@ pub struct Tally {
     /// Those of which most tasks have bounds.
     bounded: u64,
     with_blocking: u64,
+    /// Where interruptible sections begin again.
+    with_again: u64,
     schedulable: u64,
 }
 
@@ -29,6 +31,10 @@ pub fn hold_all(protocol: Protocol, shape: &Shape, seeds: Range<u64>, runs: usiz
         tally.sets += 1;
         tally.bounded += u64::from(bounded * 2 > system.tasks().len());
         tally.with_blocking += u64::from(blocked.any(|blocking| blocking.as_ns() > 0));
+        if protocol.is_interruptible() {
+            let without = analyse_omitting(&system, protocol, Omit::Again);
+            tally.with_again += u64::from(without != analysis);
+        }
         tally.schedulable += u64::from(analysis.schedulable());
         if let Some((excess, config)) = attack(&system, &analysis, protocol, &mut random, runs, horizon) {
             panic!("{}", report(&system, protocol, seed, &format!("{excess:?} under {config:?}\n{analysis:#?}")));
@@ -46,6 +52,6 @@ pub fn report(system: &System, protocol: Protocol, seed: u64, what: &str) -> Str
 pub fn worth(tally: &Tally) {
     println!("{tally:?}");
     assert!(tally.bounded > tally.sets / 3, "too few bounded sets: {tally:?}");
-    assert!(tally.with_blocking > tally.sets / 4, "too few sets with blocking: {tally:?}");
+    assert!(tally.with_blocking.max(tally.with_again) > tally.sets / 4, "too few sets with blocking: {tally:?}");
     assert!(tally.schedulable > tally.sets / 20, "too few schedulable sets: {tally:?}");
 }

@@ -123,6 +123,7 @@ fn join(all: &mut Resource, places: &mut Places, other: Resource, its: Places, f
     let differ = [
         ("protocol", all.protocol.zip(other.protocol).is_some_and(|(a, b)| a != b)),
         ("ceiling", all.ceiling.zip(other.ceiling).is_some_and(|(a, b)| a != b)),
+        ("cutoff", all.cutoff.zip(other.cutoff).is_some_and(|(a, b)| a != b)),
         ("home", all.home.zip(other.home).is_some_and(|(a, b)| a != b)),
     ];
     for (key, _) in differ.into_iter().filter(|(_, differ)| *differ) {
@@ -132,6 +133,7 @@ fn join(all: &mut Resource, places: &mut Places, other: Resource, its: Places, f
     }
     all.protocol = all.protocol.or(other.protocol);
     all.ceiling = all.ceiling.or(other.ceiling);
+    all.cutoff = all.cutoff.or(other.cutoff);
     all.home = all.home.or(other.home);
     // The first place of each key: where the value stands that counts.
     places.values.extend(its.values.into_iter().filter(|(key, _)| *key != "name"));

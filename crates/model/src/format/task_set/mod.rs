@@ -75,10 +75,12 @@ pub fn parse_system_bytes(source: &[u8]) -> Result<System, Vec<Diagnostic>> {
 
 fn read(source: &str, faults: &mut Faults) -> Option<System> {
     let document = syntax::parse(source, faults)?;
-    let keys = ["name", "protocol", "platform", "resource", "task"];
+    let keys = ["name", "protocol", "cutoff", "platform", "resource", "task"];
     let fields = Fields::of(document.get_ref(), "a task set", 0..0, &keys, faults);
     let name = fields.get("name").map_or(Some(String::new()), |name| name.text("the name of the system", faults));
     let protocol = read_protocol(fields.get("protocol"), "the protocol of the system", faults);
+
+    let cutoff = fields.get("cutoff").and_then(|cutoff| cutoff.priority("the cutoff of the system", faults));
 
     let platform = Platform::read(fields.get("platform"), faults);
 
@@ -114,7 +116,10 @@ fn read(source: &str, faults: &mut Faults) -> Option<System> {
         groups.rewrite(&mut draft.task.body, &mut draft.places.steps);
     }
     let (tasks, places): (Vec<Task>, Vec<Places>) = drafts.into_iter().map(|draft| (draft.task, draft.places)).unzip();
-    let Groups { resources, places: resource_places, .. } = groups;
+    let Groups { mut resources, places: resource_places, .. } = groups;
+    for resource in &mut resources {
+        resource.cutoff = resource.cutoff.or(cutoff);
+    }
     let scheduler = platform.scheduler?;
     let system = System::new(name?, platform.cpus?, protocol?, resources, tasks);
     let system = system.and_then(|system| match scheduler {
@@ -249,7 +254,7 @@ fn read_resource(found: &Found, faults: &mut Faults) -> Member {
     let Some(table) = found.table("a resource", "write [[resource]]", faults) else {
         return Member { resource, places, group: None };
     };
-    let keys = ["name", "protocol", "ceiling", "home", "group"];
+    let keys = ["name", "protocol", "ceiling", "cutoff", "home", "group"];
     let fields = Fields::of(table, "a resource", found.span(), &keys, faults);
     for key in keys {
         places.note(key, fields.get(key).as_ref());
@@ -259,6 +264,8 @@ fn read_resource(found: &Found, faults: &mut Faults) -> Member {
     resource.protocol = read_protocol(fields.get("protocol"), &format!("the protocol of {owner}"), faults).flatten();
     resource.ceiling =
         fields.get("ceiling").and_then(|ceiling| ceiling.priority(&format!("the ceiling of {owner}"), faults));
+    resource.cutoff =
+        fields.get("cutoff").and_then(|cutoff| cutoff.priority(&format!("the cutoff of {owner}"), faults));
     resource.home = fields.get("home").and_then(|home| {
         let cpu = home.integer(&format!("the home of {owner}"), 0, MAX_CPUS as u64 - 1, faults);
         cpu.map(|cpu| CpuId::new(cpu as usize))

@@ -1,0 +1,137 @@
+//! `ics`: interruptible sections. Nobody waits; a section is executed again if another one on its resource was committed while it was executed.
+//!
+//! ```text
+//!   task      request         release                                       another commits the same resource
+//!   outside   inside, grant   -                                             outside
+//!   inside    -               commits: outside, others inside -> spoiled    spoiled
+//!   spoiled   -               inside, restart                               spoiled
+//! ```
+//!
+//! A conflict is found when the section wants to commit: it costs one execution of it, however many commits there were.
+
+use crate::{Action, DEFAULT_RESOURCES, DEFAULT_TASKS, Machine, Refusal};
+use lockwright_model::{Priority, ResourceId, TaskId};
+
+/// Interruptible sections.
+///
+/// # Bound
+/// On one processor a job never waits. Each more urgent job makes at most one section of those below it be executed again for every resource it commits.
+///
+/// # Reference
+/// T. Johnson, K. Harathi, "Interruptible critical sections", University of Florida, 1994.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub struct Ics<const TASKS: usize = DEFAULT_TASKS, const RESOURCES: usize = DEFAULT_RESOURCES> {
+    tasks: [TaskState; TASKS],
+    /// Tasks and resources that exist; others are refused.
+    counts: (usize, usize),
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+struct TaskState {
+    epoch: u32,
+    place: Place,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+enum Place {
+    Outside,
+    Inside(ResourceId),
+    Spoiled(ResourceId),
+}
+
+impl<const TASKS: usize, const RESOURCES: usize> Ics<TASKS, RESOURCES> {
+    /// So many tasks, all outside, and resources. What lies beyond is refused.
+    #[must_use]
+    pub fn new(tasks: usize, resources: usize) -> Self {
+        let outside = TaskState { epoch: 0, place: Place::Outside };
+        Self { tasks: [outside; TASKS], counts: (tasks.min(TASKS), resources.min(RESOURCES)) }
+    }
+
+    /// Whose section the task is in.
+    #[must_use]
+    pub fn inside(&self, task: TaskId) -> Option<ResourceId> {
+        match self.tasks.get(task.index())?.place {
+            Place::Outside => None,
+            Place::Inside(resource) | Place::Spoiled(resource) => Some(resource),
+        }
+    }
+
+    pub(crate) fn known(&self, task: TaskId) -> Result<(), Refusal> {
+        if task.index() < self.counts.0 { Ok(()) } else { Err(Refusal::UnknownTask) }
+    }
+
+    fn both_known(&self, task: TaskId, resource: ResourceId) -> Result<(), Refusal> {
+        self.known(task)?;
+        if resource.index() < self.counts.1 { Ok(()) } else { Err(Refusal::UnknownResource) }
+    }
+
+    /// Whether the task may ask for the resource.
+    pub(crate) fn may_enter(&self, task: TaskId, resource: ResourceId) -> Result<(), Refusal> {
+        self.both_known(task, resource)?;
+        match self.inside(task) {
+            None => Ok(()),
+            Some(inside) if inside == resource => Err(Refusal::AlreadyHeld),
+            Some(_) => Err(Refusal::Nested),
+        }
+    }
+
+    pub(crate) fn enter(&mut self, task: TaskId, resource: ResourceId) {
+        self.tasks[task.index()].place = Place::Inside(resource);
+    }
+
+    /// The task wants to commit. Says whether it did; else its section begins again.
+    pub(crate) fn leave(&mut self, task: TaskId, resource: ResourceId) -> Result<bool, Refusal> {
+        self.both_known(task, resource)?;
+        let place = self.tasks[task.index()].place;
+        if place == Place::Spoiled(resource) {
+            self.enter(task, resource);
+            return Ok(false);
+        }
+        if place != Place::Inside(resource) {
+            return Err(Refusal::NotHeld);
+        }
+        self.tasks[task.index()].place = Place::Outside;
+        for other in &mut self.tasks {
+            if other.place == Place::Inside(resource) {
+                other.place = Place::Spoiled(resource);
+            }
+        }
+        Ok(true)
+    }
+
+    /// For the exhaustive walk: states that differ only in epochs are one.
+    #[cfg(test)]
+    pub(crate) fn forget_epochs(&mut self) {
+        self.tasks.iter_mut().for_each(|task| task.epoch = 0);
+    }
+}
+
+impl<const TASKS: usize, const RESOURCES: usize> Machine for Ics<TASKS, RESOURCES> {
+    fn request(&mut self, task: TaskId, resource: ResourceId, act: &mut dyn FnMut(Action)) -> Result<(), Refusal> {
+        self.may_enter(task, resource)?;
+        self.enter(task, resource);
+        act(Action::Grant { task, resource });
+        Ok(())
+    }
+
+    /// As it wants to commit.
+    fn release(&mut self, task: TaskId, resource: ResourceId, act: &mut dyn FnMut(Action)) -> Result<(), Refusal> {
+        if !self.leave(task, resource)? {
+            act(Action::Restart { task, resource });
+        }
+        Ok(())
+    }
+
+    fn cancel(&mut self, task: TaskId, _: &mut dyn FnMut(Action)) -> Result<(), Refusal> {
+        self.known(task)?;
+        Err(Refusal::NotWaiting)
+    }
+
+    fn set_base(&mut self, task: TaskId, base: Priority, act: &mut dyn FnMut(Action)) -> Result<(), Refusal> {
+        self.known(task)?;
+        let epoch = &mut self.tasks[task.index()].epoch;
+        *epoch = epoch.wrapping_add(1);
+        act(Action::SetPriority { task, priority: base, epoch: *epoch });
+        Ok(())
+    }
+}
