@@ -1,0 +1,8 @@
+//! Checks of sections, each with a twin that must fail.
+
+#[cfg(not(any(lockwright_loom, lockwright_shuttle)))]
+pub(crate) mod nested;
+#[cfg(not(any(lockwright_loom, lockwright_shuttle)))]
+mod search;
+#[cfg(any(lockwright_loom, lockwright_shuttle))]
+mod models;
