@@ -9,6 +9,8 @@ pub(crate) enum Part {
     Validation,
     /// A slot writes into the page that may still be posted.
     SecondPage,
+    /// A section prepares a node while it is in the pool still.
+    OwnNode,
 }
 
 #[cfg(not(test))]

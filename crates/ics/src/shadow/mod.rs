@@ -20,6 +20,7 @@ pub use map::{MapSlot, OrderedMap};
 pub use queue::{PriorityQueue, QueueSlot};
 
 use crate::commit::Commit;
+use crate::left_out::{Part, is_left_out};
 use crate::sync::constructor;
 #[cfg(any(lockwright_loom, lockwright_shuttle))]
 use crate::sync::array;
@@ -185,6 +186,9 @@ impl<const NODES: usize, const FIELDS: usize, const SLOTS: usize> Nodes<NODES, F
         if section.has_written(spare) {
             return Err(Stop::Full);
         }
+        if is_left_out(Part::OwnNode) {
+            return Ok((spare, Self::follow(section, Self::POOL)?.ok_or(Stop::Full)?));
+        }
         Ok((spare, Node(section.read(spare)?)))
     }
 
@@ -215,6 +219,9 @@ impl<const NODES: usize, const FIELDS: usize, const SLOTS: usize> Nodes<NODES, F
         Self::fill(section, own, section.read(link)?, fields)?;
         section.write(link, own.0)?;
         section.write(Self::POOL, behind)?;
+        if is_left_out(Part::OwnNode) {
+            return Ok(());
+        }
         section.write(spare, top.0)
     }
 
@@ -224,8 +231,13 @@ impl<const NODES: usize, const FIELDS: usize, const SLOTS: usize> Nodes<NODES, F
         link: Link,
         node: Node,
     ) -> Result<(), Stop> {
-        let (spare, own) = Self::own(section)?;
         let next = section.read(Self::link(node))?;
+        if is_left_out(Part::OwnNode) {
+            section.write(link, next)?;
+            section.write(Self::link(node), section.read(Self::POOL)?)?;
+            return section.write(Self::POOL, node.0);
+        }
+        let (spare, own) = Self::own(section)?;
         section.write_owned(Self::link(own), section.read(Self::POOL)?)?;
         section.write(link, next)?;
         section.write(Self::POOL, own.0)?;

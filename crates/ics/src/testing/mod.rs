@@ -6,3 +6,5 @@ pub(crate) mod nested;
 mod search;
 #[cfg(any(lockwright_loom, lockwright_shuttle))]
 mod models;
+#[cfg(not(any(lockwright_loom, lockwright_shuttle)))]
+mod structures;
