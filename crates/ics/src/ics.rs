@@ -27,7 +27,7 @@
 //! change, and whose word is back at exactly the place it had, would undo a write.
 
 use crate::commit::{Commit, Locked};
-use crate::record::Record;
+use crate::record::{Record, Stats};
 use crate::slot::Slot;
 use crate::sync::{AtomicU64, array, constructor, fence};
 use crate::transaction::{Stop, View};
@@ -154,6 +154,19 @@ impl<W: Words, const SLOTS: usize, const WRITES: usize, C: Commit> Ics<W, SLOTS,
         // ORDERING: Relaxed: whoever claims it later comes by the exchange of `slot`.
         record.is_claimed.store(1, Ordering::Relaxed);
         Some(Slot::new(self, index, false))
+    }
+
+    /// From now on [`Ics::slot`] gives the slot of this number to nobody: it is for [`Ics::shared_slot`].
+    pub fn reserve(&self, index: usize) {
+        if let Some(record) = self.records.get(index) {
+            // ORDERING: Relaxed: who uses it is told by other means.
+            let _ = record.is_claimed.compare_exchange(0, 1, Ordering::Relaxed, Ordering::Relaxed);
+        }
+    }
+
+    /// What the slot of a number did, whoever had it.
+    pub fn stats(&self, index: usize) -> Option<Stats> {
+        Some(self.records.get(index)?.stats())
     }
 
     /// Reads a consistent state: all that `body` reads was so at one instant. Forces nobody to restart.
