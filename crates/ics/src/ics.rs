@@ -156,6 +156,15 @@ impl<W: Words, const SLOTS: usize, const WRITES: usize, C: Commit> Ics<W, SLOTS,
         Some(Slot::new(self, index, false))
     }
 
+    /// A slot that [`Ics::slot`] gave and that was forgotten (`core::mem::forget`): dropped, it is given back. `None` where there is none of the number.
+    ///
+    /// # Safety
+    /// As [`Ics::shared_slot`].
+    #[allow(unsafe_code)] // It says what the caller must promise; nothing unsafe is done.
+    pub unsafe fn forgotten_slot(&self, index: usize) -> Option<Slot<'_, W, SLOTS, WRITES, C>> {
+        (index < SLOTS).then(|| Slot::new(self, index, true))
+    }
+
     /// From now on [`Ics::slot`] gives the slot of this number to nobody: it is for [`Ics::shared_slot`].
     pub fn reserve(&self, index: usize) {
         if let Some(record) = self.records.get(index) {
@@ -257,35 +266,42 @@ impl<W: Words, const SLOTS: usize, const WRITES: usize, C: Commit> Ics<W, SLOTS,
         if self.head.load(Ordering::Relaxed) == seen || is_left_out(Part::Validation) { Ok(()) } else { Err(Stop::Conflict) }
     }
 
-    /// A place: words' own ones come behind those of the slots. It is counted from that of a word (`home`).
+    /// A place, counted from that of a word (`home`).
     #[inline]
     pub(crate) fn place<'a>(&'a self, word: &'a Word, home: usize, place: u64) -> &'a AtomicU64 {
         if place == 0 {
             return &word.place;
         }
-        let own = (SLOTS * WRITES + home) as u64;
-        let index = (own.wrapping_add(place) & LOW) as usize;
-        match self.values.as_flattened().get(index) {
+        let own = Self::HOMES.wrapping_add(home) as u64;
+        self.place_of(word, (own.wrapping_add(place) & LOW) as usize)
+    }
+
+    /// A place by its number. One that no write ever had is some word's: nobody is misled, for nobody is led there.
+    #[inline]
+    pub(crate) fn place_of<'a>(&'a self, some: &'a Word, number: usize) -> &'a AtomicU64 {
+        match self.values.as_flattened().get(number) {
             Some(value) => value,
-            // A place that no write ever had: nobody is misled, for nobody is led there.
-            None => self.words.word(index - SLOTS * WRITES).map_or(&word.place, |word| &word.place),
+            None => self.words.word(number.wrapping_sub(Self::HOMES)).map_or(&some.place, |word| &word.place),
         }
     }
 
-    /// The spare of a slot, as a place counted from a word's.
+    /// The first of the words' own places: they come behind those of the slots.
+    const HOMES: usize = SLOTS * WRITES;
+
+    /// The number of a slot's spare.
     #[inline]
     pub(crate) fn spare(slot: usize, nth: usize, offset: u32) -> u32 {
-        ((slot * WRITES + nth) as u32).wrapping_add(offset) & LOW as u32
+        (slot.wrapping_mul(WRITES).wrapping_add(nth) as u32).wrapping_add(offset) & LOW as u32
     }
 
     #[inline]
     pub(crate) fn relative(index: u32, home: usize) -> u32 {
-        index.wrapping_sub((SLOTS * WRITES + home) as u32) & LOW as u32
+        index.wrapping_sub(Self::HOMES.wrapping_add(home) as u32) & LOW as u32
     }
 
     #[inline]
     pub(crate) fn absolute(relative: u64, home: usize) -> u32 {
-        (relative as u32).wrapping_add((SLOTS * WRITES + home) as u32) & LOW as u32
+        (relative as u32).wrapping_add(Self::HOMES.wrapping_add(home) as u32) & LOW as u32
     }
 }
 

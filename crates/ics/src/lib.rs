@@ -7,6 +7,7 @@
 //! | | |
 //! |---|---|
 //! | [`Ics`] | words, and sections that write several of them at once |
+//! | [`Single`] | one word alone, without any record |
 //! | [`PriorityQueue`], [`OrderedMap`] | structures of nodes in fixed storage, changed by three writes at most |
 //! | [`Commit`] | how a commit is decided: [`Locked`], `Plain` on x86-64; the runtime crate has one by restartable sequences of Linux |
 //!
@@ -41,6 +42,7 @@ mod ics;
 mod left_out;
 mod record;
 mod shadow;
+mod single;
 mod slot;
 mod sync;
 #[cfg(test)]
@@ -54,6 +56,7 @@ pub use commit::{Commit, Locked};
 pub use ics::{Ics, PLACES_MAX, SLOTS_MAX};
 pub use record::Stats;
 pub use shadow::{MapSlot, OrderedMap, PriorityQueue, QueueSlot};
+pub use single::Single;
 pub use slot::Slot;
 pub use transaction::{Stop, Transaction, View};
 pub use value::{Value, Var, Word, Words};

@@ -135,7 +135,7 @@ impl<'s, W: Words, const SLOTS: usize, const WRITES: usize, C: Commit> Slot<'s, 
         // ORDERING: Release pairs with the Acquire fences of readers: who reads what this slot writes into its page and its spares from here on
         // sees that the head has changed.
         fence(Ordering::Release);
-        Transaction::new(self.ics, self.index, seen, free_page(record.last.load(Ordering::Relaxed)))
+        Transaction::new(self.ics, record, self.index, seen, free_page(record.last.load(Ordering::Relaxed)))
     }
 
     /// What the last attempt wrote is committed, and what it replaced becomes spare; or it is not. Doing it twice, or a part of it and then all, does no harm.
@@ -149,7 +149,7 @@ impl<'s, W: Words, const SLOTS: usize, const WRITES: usize, C: Commit> Slot<'s, 
             let len = record.pages[pending_page(pending)].len.load(Ordering::Relaxed) as usize;
             let spares = record.spares.iter().zip(&record.replaced).enumerate().take(len);
             for (nth, (spare, replaced)) in spares {
-                let offset = replaced.load(Ordering::Relaxed).wrapping_sub((self.index * WRITES + nth) as u32);
+                let offset = replaced.load(Ordering::Relaxed).wrapping_sub(self.index.wrapping_mul(WRITES).wrapping_add(nth) as u32);
                 spare.store(offset, Ordering::Relaxed);
             }
             record.last.store(pending, Ordering::Relaxed);
@@ -165,9 +165,9 @@ impl<'s, W: Words, const SLOTS: usize, const WRITES: usize, C: Commit> Slot<'s, 
             return Ok(());
         }
         let record = self.record();
-        let new = next(transaction.seen, self.index, transaction.page);
+        let new = next(transaction.seen, self.index, transaction.named_page);
         // ORDERING: Relaxed: the commit releases the page. Release: what is pending is told with its page, before it is posted; see `settle`.
-        record.pages[transaction.page].len.store(transaction.len as u32, Ordering::Relaxed);
+        record.pages[transaction.named_page].len.store(transaction.len as u32, Ordering::Relaxed);
         record.pending.store(new, Ordering::Release);
         if self.ics.commit.post(&self.ics.head, transaction.seen, new) {
             count(&record.counts.commits);

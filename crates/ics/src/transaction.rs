@@ -2,8 +2,8 @@
 
 use crate::commit::Commit;
 use crate::ics::{Ics, locator_place, pack, place_of, word_of};
-use crate::record::Page;
-use crate::value::{Value, Var, Words};
+use crate::record::{Page, Record};
+use crate::value::{Value, Var, Word, Words};
 use core::fmt;
 use core::sync::atomic::Ordering;
 
@@ -60,9 +60,12 @@ impl<'s, W: Words, const SLOTS: usize, const WRITES: usize, C: Commit> View<'s, 
 #[derive(Debug)]
 pub struct Transaction<'s, W, const SLOTS: usize, const WRITES: usize, C> {
     pub(crate) ics: &'s Ics<W, SLOTS, WRITES, C>,
+    record: &'s Record<WRITES>,
+    /// The one of the record's that is written.
+    page: &'s Page<WRITES>,
     pub(crate) slot: usize,
     pub(crate) seen: u64,
-    pub(crate) page: usize,
+    pub(crate) named_page: usize,
     pub(crate) len: usize,
     /// A bit of each word that was written.
     filter: u64,
@@ -74,8 +77,15 @@ const fn bit(index: usize) -> u64 {
 
 impl<'s, W: Words, const SLOTS: usize, const WRITES: usize, C: Commit> Transaction<'s, W, SLOTS, WRITES, C> {
     #[inline]
-    pub(crate) const fn new(ics: &'s Ics<W, SLOTS, WRITES, C>, slot: usize, seen: u64, page: usize) -> Self {
-        Self { ics, slot, seen, page, len: 0, filter: 0 }
+    pub(crate) fn new(
+        ics: &'s Ics<W, SLOTS, WRITES, C>,
+        record: &'s Record<WRITES>,
+        slot: usize,
+        seen: u64,
+        named_page: usize,
+    ) -> Self {
+        let page = if named_page == 0 { &record.pages[0] } else { &record.pages[1] };
+        Self { ics, record, page, slot, seen, named_page, len: 0, filter: 0 }
     }
 
     /// Which slot the section is of, below `SLOTS`.
@@ -84,20 +94,19 @@ impl<'s, W: Words, const SLOTS: usize, const WRITES: usize, C: Commit> Transacti
         self.slot
     }
 
-    #[inline]
-    fn page(&self) -> &'s Page<WRITES> {
-        &self.ics.records[self.slot].pages[self.page]
-    }
-
     /// Which of the writes so far is of this word.
     ///
     /// BOUND: WRITES.
     #[inline]
     fn find(&self, index: usize) -> Option<usize> {
-        if self.filter & bit(index) == 0 {
-            return None;
-        }
-        let writes = self.page().writes.iter().take(self.len);
+        if self.filter & bit(index) == 0 { None } else { self.search(index) }
+    }
+
+    /// Out of the way: few sections come here.
+    #[cold]
+    #[inline(never)]
+    fn search(&self, index: usize) -> Option<usize> {
+        let writes = self.page.writes.iter().take(self.len);
         // ORDERING: Relaxed: the page is this slot's own.
         writes.map(|write| write.load(Ordering::Relaxed)).position(|write| word_of(write) == index)
     }
@@ -119,10 +128,11 @@ impl<'s, W: Words, const SLOTS: usize, const WRITES: usize, C: Commit> Transacti
         }
     }
 
+    #[cold]
     fn read_own<T: Value>(&self, var: Var<T>, nth: usize) -> Result<T, Stop> {
         let word = self.ics.words.word(var.index).ok_or(Stop::NoSuchWord)?;
         // ORDERING: Relaxed: page and place are this slot's own.
-        let write = self.page().writes[nth].load(Ordering::Relaxed);
+        let write = self.page.writes[nth].load(Ordering::Relaxed);
         let value = self.ics.place(word, var.index, u64::from(place_of(write))).load(Ordering::Relaxed);
         Ok(T::from_bits(value))
     }
@@ -135,25 +145,31 @@ impl<'s, W: Words, const SLOTS: usize, const WRITES: usize, C: Commit> Transacti
     pub fn write<T: Value>(&mut self, var: Var<T>, value: T) -> Result<(), Stop> {
         let index = var.index;
         let word = self.ics.words.word(index).ok_or(Stop::NoSuchWord)?;
-        let record = &self.ics.records[self.slot];
+        let record = self.record;
         // ORDERING: Relaxed, here and below: page and places are this slot's own until the commit, which releases them. The locator is what it was
         // at the entry, or the commit fails.
         if let Some(nth) = self.find(index) {
-            let write = self.page().writes[nth].load(Ordering::Relaxed);
-            self.ics.place(word, index, u64::from(place_of(write))).store(value.to_bits(), Ordering::Relaxed);
+            self.overwrite(word, index, nth, value.to_bits());
             return Ok(());
         }
         let nth = self.len;
-        let write = self.page().writes.get(nth).ok_or(Stop::Full)?;
+        if nth >= WRITES {
+            return Err(Stop::Full);
+        }
         let spare = Ics::<W, SLOTS, WRITES, C>::spare(self.slot, nth, record.spares[nth].load(Ordering::Relaxed));
-        let place = Ics::<W, SLOTS, WRITES, C>::relative(spare, index);
         let replaced = Ics::<W, SLOTS, WRITES, C>::absolute(locator_place(word.locator.load(Ordering::Relaxed)), index);
-        self.ics.place(word, index, u64::from(place)).store(value.to_bits(), Ordering::Relaxed);
+        self.ics.place_of(word, spare as usize).store(value.to_bits(), Ordering::Relaxed);
         record.replaced[nth].store(replaced, Ordering::Relaxed);
-        write.store(pack(index, place), Ordering::Relaxed);
+        self.page.writes[nth].store(pack(index, Ics::<W, SLOTS, WRITES, C>::relative(spare, index)), Ordering::Relaxed);
         self.len = nth + 1;
         self.filter |= bit(index);
         Ok(())
+    }
+
+    #[cold]
+    fn overwrite(&self, word: &Word, index: usize, nth: usize, bits: u64) {
+        let write = self.page.writes[nth].load(Ordering::Relaxed);
+        self.ics.place(word, index, u64::from(place_of(write))).store(bits, Ordering::Relaxed);
     }
 
     /// Writes a word that nobody else reads or writes before this slot has committed, at once and without a place in the record.
