@@ -55,7 +55,7 @@ pub use commit::Plain;
 pub use commit::{Commit, Locked};
 pub use ics::{Ics, PLACES_MAX, SLOTS_MAX};
 pub use record::Stats;
-pub use shadow::{MapSlot, OrderedMap, PriorityQueue, QueueSlot};
+pub use shadow::{MapSlot, OrderedMap, PriorityQueue, QueueSlot, Still};
 pub use single::Single;
 pub use slot::Slot;
 pub use transaction::{Stop, Transaction, View};

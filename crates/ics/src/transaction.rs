@@ -137,6 +137,15 @@ impl<'s, W: Words, const SLOTS: usize, const WRITES: usize, C: Commit> Transacti
         Ok(T::from_bits(value))
     }
 
+    /// Whether the section can still commit: to be asked now and then in a long one, so as not to work on in vain.
+    ///
+    /// # Errors
+    /// [`Stop::Conflict`] where it cannot.
+    #[inline]
+    pub fn check(&self) -> Result<(), Stop> {
+        self.ics.validate(self.seen)
+    }
+
     /// Writes a word, if the section commits.
     ///
     /// # Errors

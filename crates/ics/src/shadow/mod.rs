@@ -17,7 +17,7 @@ mod map;
 mod queue;
 
 pub use map::{MapSlot, OrderedMap};
-pub use queue::{PriorityQueue, QueueSlot};
+pub use queue::{PriorityQueue, QueueSlot, Still};
 
 use crate::commit::Commit;
 use crate::left_out::{Part, is_left_out};

@@ -83,6 +83,11 @@ impl<const NODES: usize, const SLOTS: usize, C: Commit> PriorityQueue<NODES, SLO
         unsafe { self.ics.shared_slot(index) }.map(QueueSlot)
     }
 
+    /// See [`Ics::reserve`].
+    pub fn reserve(&self, index: usize) {
+        self.ics.reserve(index);
+    }
+
     /// What would be dequeued: priority and value.
     ///
     /// # Bound
@@ -98,6 +103,9 @@ impl<const NODES: usize, const SLOTS: usize, C: Commit> PriorityQueue<NODES, SLO
     }
 }
 
+/// Asks whether a section can still commit.
+pub type Still<'a> = &'a dyn Fn() -> Result<(), Stop>;
+
 /// The right to change a [`PriorityQueue`].
 #[derive(Debug)]
 pub struct QueueSlot<'q, const NODES: usize, const SLOTS: usize, C>(Slot<'q, Storage<NODES, SLOTS>, SLOTS, WRITES, C>);
@@ -108,16 +116,17 @@ impl<const NODES: usize, const SLOTS: usize, C: Commit> QueueSlot<'_, NODES, SLO
     /// # Errors
     /// [`Stop::Full`].
     pub fn enqueue(&mut self, priority: u64, value: u64) -> Result<(), Stop> {
-        self.enqueue_after(priority, value, || {})
+        self.enqueue_after(priority, value, |_| Ok(()))
     }
 
-    /// The same, with work that is done in the section, each time it is begun anew.
+    /// The same, with work that is done in the section, each time it is begun anew. The work may ask now and then whether the section can still commit, and stop with the answer
+    /// if it cannot.
     ///
     /// # Errors
-    /// [`Stop::Full`].
-    pub fn enqueue_after(&mut self, priority: u64, value: u64, mut work: impl FnMut()) -> Result<(), Stop> {
+    /// [`Stop::Full`], and what the work stops with.
+    pub fn enqueue_after(&mut self, priority: u64, value: u64, mut work: impl FnMut(Still<'_>) -> Result<(), Stop>) -> Result<(), Stop> {
         self.0.update(|section| {
-            work();
+            work(&|| section.check())?;
             Self::put(section, priority, value)
         })
     }
@@ -134,16 +143,16 @@ impl<const NODES: usize, const SLOTS: usize, C: Commit> QueueSlot<'_, NODES, SLO
     /// # Errors
     /// None but those of an object that is not its own any more.
     pub fn dequeue(&mut self) -> Result<Option<(u64, u64)>, Stop> {
-        self.dequeue_after(|| {})
+        self.dequeue_after(|_| Ok(()))
     }
 
-    /// The same, with work that is done in the section, each time it is begun anew.
+    /// The same, with work that is done in the section, as for [`QueueSlot::enqueue_after`].
     ///
     /// # Errors
-    /// As [`QueueSlot::dequeue`].
-    pub fn dequeue_after(&mut self, mut work: impl FnMut()) -> Result<Option<(u64, u64)>, Stop> {
+    /// What the work stops with.
+    pub fn dequeue_after(&mut self, mut work: impl FnMut(Still<'_>) -> Result<(), Stop>) -> Result<Option<(u64, u64)>, Stop> {
         self.0.update(|section| {
-            work();
+            work(&|| section.check())?;
             let root = Storage::<NODES, SLOTS>::ROOT;
             let Some(first) = Storage::<NODES, SLOTS>::follow(section, root)? else { return Ok(None) };
             let priority = section.read(Storage::<NODES, SLOTS>::field(first, PRIORITY))?;
