@@ -3,6 +3,8 @@
 #[cfg(not(any(lockwright_loom, lockwright_shuttle)))]
 pub(crate) mod nested;
 #[cfg(not(any(lockwright_loom, lockwright_shuttle)))]
+mod published;
+#[cfg(not(any(lockwright_loom, lockwright_shuttle)))]
 mod search;
 #[cfg(any(lockwright_loom, lockwright_shuttle))]
 mod models;

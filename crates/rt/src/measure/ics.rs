@@ -24,7 +24,8 @@ use std::time::Duration;
 const ENQUEUERS: usize = 3;
 /// Nodes of the queue: more than are enqueued in a usual measurement.
 const NODES: usize = 1024;
-const SLOTS: usize = ENQUEUERS + 1;
+/// One each, and the shared one.
+const SLOTS: usize = ENQUEUERS + 2;
 /// The slot of those that take the interruptible lock.
 const SHARED_SLOT: usize = 0;
 /// Those that enqueue; the one whose turn it is is one above.
