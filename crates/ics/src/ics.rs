@@ -27,18 +27,20 @@
 //! change, and whose word is back at exactly the place it had, would undo a write.
 
 use crate::commit::{Commit, Locked};
+use crate::left_out::{Part, is_left_out};
 use crate::record::{Record, Stats};
 use crate::slot::Slot;
 use crate::sync::{AtomicU64, array, constructor, fence};
 use crate::transaction::{Stop, View};
-use crate::value::{Var, Value, Word, Words};
-use crate::left_out::{Part, is_left_out};
+use crate::value::{Value, Var, Word, Words};
 use core::sync::atomic::Ordering;
 use crossbeam_utils::CachePadded;
 
 /// Bits of a place, or of slot and page.
 const LOW_BITS: u32 = 16;
 const LOW: u64 = (1 << LOW_BITS) - 1;
+/// The bits of a place.
+pub(crate) const PLACE: u32 = LOW as u32;
 /// Most places, words and spares.
 pub const PLACES_MAX: usize = 1 << LOW_BITS;
 /// Most slots of an object.
@@ -263,7 +265,11 @@ impl<W: Words, const SLOTS: usize, const WRITES: usize, C: Commit> Ics<W, SLOTS,
     pub(crate) fn validate(&self, seen: u64) -> Result<(), Stop> {
         // ORDERING: the fence pairs with that of `Slot::begin`.
         fence(Ordering::Acquire);
-        if self.head.load(Ordering::Relaxed) == seen || is_left_out(Part::Validation) { Ok(()) } else { Err(Stop::Conflict) }
+        if self.head.load(Ordering::Relaxed) == seen || is_left_out(Part::Validation) {
+            Ok(())
+        } else {
+            Err(Stop::Conflict)
+        }
     }
 
     /// A place, counted from that of a word (`home`).
@@ -287,12 +293,6 @@ impl<W: Words, const SLOTS: usize, const WRITES: usize, C: Commit> Ics<W, SLOTS,
 
     /// The first of the words' own places: they come behind those of the slots.
     const HOMES: usize = SLOTS * WRITES;
-
-    /// The number of a slot's spare.
-    #[inline]
-    pub(crate) fn spare(slot: usize, nth: usize, offset: u32) -> u32 {
-        (slot.wrapping_mul(WRITES).wrapping_add(nth) as u32).wrapping_add(offset) & LOW as u32
-    }
 
     #[inline]
     pub(crate) fn relative(index: u32, home: usize) -> u32 {

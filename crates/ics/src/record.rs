@@ -25,10 +25,9 @@ pub(crate) struct Record<const WRITES: usize> {
     pub(crate) pending: AtomicU64,
     /// What it posted last.
     pub(crate) last: AtomicU64,
-    /// Places that are its own, counted from those it was made with.
-    pub(crate) spares: [AtomicU32; WRITES],
-    /// What becomes its own when `pending` is committed.
-    pub(crate) replaced: [AtomicU32; WRITES],
+    /// With each page the places that are the slot's own when it writes that page, counted from those it was made with. Those of the other page become
+    /// its own by the commit: what it replaced, and what it did not need.
+    pub(crate) spares: [[AtomicU32; WRITES]; 2],
     pub(crate) counts: Counts,
 }
 
@@ -70,8 +69,7 @@ impl<const WRITES: usize> Record<WRITES> {
                 is_claimed: AtomicU32::new(0),
                 pending: AtomicU64::new(0),
                 last: AtomicU64::new(0),
-                spares: array!(AtomicU32::new(0)),
-                replaced: array!(AtomicU32::new(0)),
+                spares: array!(array!(AtomicU32::new(0))),
                 counts: Counts {
                     entries: Count::new(0),
                     queries: Count::new(0),

@@ -138,20 +138,13 @@ impl<'s, W: Words, const SLOTS: usize, const WRITES: usize, C: Commit> Slot<'s, 
         Transaction::new(self.ics, record, self.index, seen, free_page(record.last.load(Ordering::Relaxed)))
     }
 
-    /// What the last attempt wrote is committed, and what it replaced becomes spare; or it is not. Doing it twice, or a part of it and then all, does no harm.
-    ///
-    /// BOUND: WRITES.
+    /// The last attempt is committed, and what it replaced is spare, for the pages change their parts; or it is not. Doing it twice, or a part of it and then all,
+    /// does no harm.
     #[inline]
     fn settle(&self, pending: u64, is_committed: bool) {
         let record = self.record();
-        // ORDERING: Relaxed: this slot's own.
         if is_committed {
-            let len = record.pages[pending_page(pending)].len.load(Ordering::Relaxed) as usize;
-            let spares = record.spares.iter().zip(&record.replaced).enumerate().take(len);
-            for (nth, (spare, replaced)) in spares {
-                let offset = replaced.load(Ordering::Relaxed).wrapping_sub(self.index.wrapping_mul(WRITES).wrapping_add(nth) as u32);
-                spare.store(offset, Ordering::Relaxed);
-            }
+            // ORDERING: Relaxed: this slot's own.
             record.last.store(pending, Ordering::Relaxed);
         }
         // ORDERING: Release keeps it behind: a successor of an owner that was killed settles all of it anew, or finds it settled.
@@ -167,6 +160,7 @@ impl<'s, W: Words, const SLOTS: usize, const WRITES: usize, C: Commit> Slot<'s, 
         let record = self.record();
         let new = next(transaction.seen, self.index, transaction.named_page);
         // ORDERING: Relaxed: the commit releases the page. Release: what is pending is told with its page, before it is posted; see `settle`.
+        transaction.keep_rest();
         record.pages[transaction.named_page].len.store(transaction.len as u32, Ordering::Relaxed);
         record.pending.store(new, Ordering::Release);
         if self.ics.commit.post(&self.ics.head, transaction.seen, new) {

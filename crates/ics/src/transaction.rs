@@ -1,8 +1,9 @@
 //! Inside a section.
 
 use crate::commit::Commit;
-use crate::ics::{Ics, locator_place, pack, place_of, word_of};
+use crate::ics::{Ics, PLACE, locator_place, pack, place_of, word_of};
 use crate::record::{Page, Record};
+use crate::sync::AtomicU32;
 use crate::value::{Value, Var, Word, Words};
 use core::fmt;
 use core::sync::atomic::Ordering;
@@ -25,7 +26,9 @@ impl fmt::Display for Stop {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Conflict => "another section committed meanwhile; begin again",
-            Self::Full => "more writes than a record holds, or no node left; make the object with more, or write less at once",
+            Self::Full => {
+                "more writes than a record holds, or no node left; make the object with more, or write less at once"
+            }
             Self::NoSuchWord => "the object has no word of this number",
             Self::Cancelled => "the section gave up and changed nothing",
         })
@@ -60,9 +63,11 @@ impl<'s, W: Words, const SLOTS: usize, const WRITES: usize, C: Commit> View<'s, 
 #[derive(Debug)]
 pub struct Transaction<'s, W, const SLOTS: usize, const WRITES: usize, C> {
     pub(crate) ics: &'s Ics<W, SLOTS, WRITES, C>,
-    record: &'s Record<WRITES>,
     /// The one of the record's that is written.
     page: &'s Page<WRITES>,
+    /// The slot's own places, and those that will be.
+    spares: &'s [AtomicU32; WRITES],
+    next_spares: &'s [AtomicU32; WRITES],
     pub(crate) slot: usize,
     pub(crate) seen: u64,
     pub(crate) named_page: usize,
@@ -84,8 +89,11 @@ impl<'s, W: Words, const SLOTS: usize, const WRITES: usize, C: Commit> Transacti
         seen: u64,
         named_page: usize,
     ) -> Self {
-        let page = if named_page == 0 { &record.pages[0] } else { &record.pages[1] };
-        Self { ics, record, page, slot, seen, named_page, len: 0, filter: 0 }
+        let ([page, _], [spares, next_spares]) = match (named_page, &record.pages, &record.spares) {
+            (0, [first, second], [spares, others]) => ([first, second], [spares, others]),
+            (_, [first, second], [others, spares]) => ([second, first], [spares, others]),
+        };
+        Self { ics, page, spares, next_spares, slot, seen, named_page, len: 0, filter: 0 }
     }
 
     /// Which slot the section is of, below `SLOTS`.
@@ -154,7 +162,6 @@ impl<'s, W: Words, const SLOTS: usize, const WRITES: usize, C: Commit> Transacti
     pub fn write<T: Value>(&mut self, var: Var<T>, value: T) -> Result<(), Stop> {
         let index = var.index;
         let word = self.ics.words.word(index).ok_or(Stop::NoSuchWord)?;
-        let record = self.record;
         // ORDERING: Relaxed, here and below: page and places are this slot's own until the commit, which releases them. The locator is what it was
         // at the entry, or the commit fails.
         if let Some(nth) = self.find(index) {
@@ -165,14 +172,26 @@ impl<'s, W: Words, const SLOTS: usize, const WRITES: usize, C: Commit> Transacti
         if nth >= WRITES {
             return Err(Stop::Full);
         }
-        let spare = Ics::<W, SLOTS, WRITES, C>::spare(self.slot, nth, record.spares[nth].load(Ordering::Relaxed));
+        let made_with = self.slot.wrapping_mul(WRITES).wrapping_add(nth) as u32;
+        let spare = made_with.wrapping_add(self.spares[nth].load(Ordering::Relaxed)) & PLACE;
         let replaced = Ics::<W, SLOTS, WRITES, C>::absolute(locator_place(word.locator.load(Ordering::Relaxed)), index);
         self.ics.place_of(word, spare as usize).store(value.to_bits(), Ordering::Relaxed);
-        record.replaced[nth].store(replaced, Ordering::Relaxed);
+        self.next_spares[nth].store(replaced.wrapping_sub(made_with), Ordering::Relaxed);
         self.page.writes[nth].store(pack(index, Ics::<W, SLOTS, WRITES, C>::relative(spare, index)), Ordering::Relaxed);
         self.len = nth + 1;
         self.filter |= bit(index);
         Ok(())
+    }
+
+    /// What the section did not need stays the slot's own.
+    ///
+    /// BOUND: WRITES.
+    #[inline]
+    pub(crate) fn keep_rest(&self) {
+        // ORDERING: Relaxed: this slot's own.
+        for (next, spare) in self.next_spares.iter().zip(self.spares).skip(self.len) {
+            next.store(spare.load(Ordering::Relaxed), Ordering::Relaxed);
+        }
     }
 
     #[cold]

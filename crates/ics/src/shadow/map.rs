@@ -1,12 +1,12 @@
 //! An ordered map.
 
 use super::{Link, Node, Nodes, Reader, WRITES};
+use crate::Stats;
 use crate::commit::{Commit, Locked};
 use crate::ics::Ics;
 use crate::slot::Slot;
 use crate::sync::constructor;
 use crate::transaction::Stop;
-use crate::Stats;
 
 const KEY: usize = 0;
 const VALUE: usize = 1;
@@ -69,7 +69,10 @@ impl<const NODES: usize, const SLOTS: usize, C> OrderedMap<NODES, SLOTS, C> {
 }
 
 /// The link that leads to the first key that is not below this one; and the node, if it is this key's.
-fn locate<R: Reader, const NODES: usize, const SLOTS: usize>(reader: &R, key: u64) -> Result<(Link, Option<Node>), Stop> {
+fn locate<R: Reader, const NODES: usize, const SLOTS: usize>(
+    reader: &R,
+    key: u64,
+) -> Result<(Link, Option<Node>), Stop> {
     let (link, node) = Storage::<NODES, SLOTS>::find(reader, |reader, node| {
         Ok(reader.bits(Storage::<NODES, SLOTS>::field(node, KEY))? >= key)
     })?;

@@ -21,9 +21,9 @@ pub use queue::{PriorityQueue, QueueSlot, Still};
 
 use crate::commit::Commit;
 use crate::left_out::{Part, is_left_out};
-use crate::sync::constructor;
 #[cfg(any(lockwright_loom, lockwright_shuttle))]
 use crate::sync::array;
+use crate::sync::constructor;
 use crate::transaction::{Stop, Transaction};
 use crate::value::{Var, Word, Words};
 
@@ -80,7 +80,9 @@ pub(crate) trait Reader {
 
 macro_rules! reader {
     ($type:ident) => {
-        impl<W: Words, const SLOTS: usize, const WRITES: usize, C: Commit> Reader for crate::$type<'_, W, SLOTS, WRITES, C> {
+        impl<W: Words, const SLOTS: usize, const WRITES: usize, C: Commit> Reader
+            for crate::$type<'_, W, SLOTS, WRITES, C>
+        {
             #[inline]
             fn number(&self, var: Var<u32>) -> Result<u32, Stop> {
                 self.read(var)
@@ -99,7 +101,8 @@ reader!(View);
 pub(crate) type Link = Var<u32>;
 
 impl<const NODES: usize, const FIELDS: usize, const SLOTS: usize> Nodes<NODES, FIELDS, SLOTS> {
-    const FITS: () = assert!(SLOTS < NODES && NODES < NONE as usize, "there are more nodes than slots: each slot keeps one");
+    const FITS: () =
+        assert!(SLOTS < NODES && NODES < NONE as usize, "there are more nodes than slots: each slot keeps one");
 
     pub(crate) const ROOT: Link = Var::new(0);
     const POOL: Link = Var::new(1);

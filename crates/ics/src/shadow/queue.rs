@@ -1,12 +1,12 @@
 //! A priority queue: the one of the paper's experiment.
 
 use super::{Nodes, Section, WRITES};
+use crate::Stats;
 use crate::commit::{Commit, Locked};
 use crate::ics::Ics;
 use crate::slot::Slot;
 use crate::sync::constructor;
 use crate::transaction::Stop;
-use crate::Stats;
 
 const PRIORITY: usize = 0;
 const VALUE: usize = 1;
@@ -94,7 +94,9 @@ impl<const NODES: usize, const SLOTS: usize, C: Commit> PriorityQueue<NODES, SLO
     /// As [`Ics::query`].
     pub fn peek(&self) -> Option<(u64, u64)> {
         let peeked = self.ics.query(|view| {
-            let Some(first) = Storage::<NODES, SLOTS>::follow(view, Storage::<NODES, SLOTS>::ROOT)? else { return Ok(None) };
+            let Some(first) = Storage::<NODES, SLOTS>::follow(view, Storage::<NODES, SLOTS>::ROOT)? else {
+                return Ok(None);
+            };
             let priority = view.read(Storage::<NODES, SLOTS>::field(first, PRIORITY))?;
             Ok(Some((priority, view.read(Storage::<NODES, SLOTS>::field(first, VALUE))?)))
         });
@@ -124,7 +126,12 @@ impl<const NODES: usize, const SLOTS: usize, C: Commit> QueueSlot<'_, NODES, SLO
     ///
     /// # Errors
     /// [`Stop::Full`], and what the work stops with.
-    pub fn enqueue_after(&mut self, priority: u64, value: u64, mut work: impl FnMut(Still<'_>) -> Result<(), Stop>) -> Result<(), Stop> {
+    pub fn enqueue_after(
+        &mut self,
+        priority: u64,
+        value: u64,
+        mut work: impl FnMut(Still<'_>) -> Result<(), Stop>,
+    ) -> Result<(), Stop> {
         self.0.update(|section| {
             work(&|| section.check())?;
             Self::put(section, priority, value)
@@ -150,7 +157,10 @@ impl<const NODES: usize, const SLOTS: usize, C: Commit> QueueSlot<'_, NODES, SLO
     ///
     /// # Errors
     /// What the work stops with.
-    pub fn dequeue_after(&mut self, mut work: impl FnMut(Still<'_>) -> Result<(), Stop>) -> Result<Option<(u64, u64)>, Stop> {
+    pub fn dequeue_after(
+        &mut self,
+        mut work: impl FnMut(Still<'_>) -> Result<(), Stop>,
+    ) -> Result<Option<(u64, u64)>, Stop> {
         self.0.update(|section| {
             work(&|| section.check())?;
             let root = Storage::<NODES, SLOTS>::ROOT;

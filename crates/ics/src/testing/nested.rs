@@ -63,7 +63,8 @@ impl Schedule {
 
     fn happens(&mut self) -> Happens {
         let Some(executes) = self.executes else { return Happens::Nothing };
-        let more_urgent: Vec<usize> = (executes + 1..self.tasks.len()).filter(|&task| self.left[task] > 0 && !self.dead[task]).collect();
+        let more_urgent: Vec<usize> =
+            (executes + 1..self.tasks.len()).filter(|&task| self.left[task] > 0 && !self.dead[task]).collect();
         let may_die = usize::from(self.kills > 0);
         let chosen = self.choose(1 + more_urgent.len() + may_die);
         match chosen {
@@ -89,7 +90,8 @@ fn with<R>(change: impl FnOnce(&mut Schedule) -> R) -> R {
 pub(crate) fn point() {
     // BOUND: the sections the tasks have left.
     loop {
-        let happens = SCHEDULE.with_borrow_mut(|schedule| schedule.as_mut().map_or(Happens::Nothing, Schedule::happens));
+        let happens =
+            SCHEDULE.with_borrow_mut(|schedule| schedule.as_mut().map_or(Happens::Nothing, Schedule::happens));
         match happens {
             Happens::Nothing => return,
             Happens::Comes(task, section) => execute(task, &section),

@@ -165,7 +165,9 @@ fn nothing_is_lost_nor_done_twice() {
 #[test]
 #[ignore = "minutes: cargo test --release -p lockwright-ics search -- --ignored --nocapture"]
 fn nor_in_longer_scripts() {
-    for script in [&[&[Both(1), Third(1)][..], &[Both(1)], &[Both(BACK), Third(1)]] as &Script, &[&[Both(1); 3], &[Third(1); 3]]] {
+    for script in
+        [&[&[Both(1), Third(1)][..], &[Both(1)], &[Both(BACK), Third(1)]] as &Script, &[&[Both(1); 3], &[Third(1); 3]]]
+    {
         let explored = hold(|| Locked, script, 0, 1);
         std::println!("{script:?}: {} schedules", explored.schedules);
         assert_eq!(explored.wrong, 0);

@@ -163,7 +163,19 @@ const MAPS: [&[&[Map]]; 3] = [
     &[&[Insert(2, 10), From(0)], &[Insert(1, 20), Remove(2)]],
     &[&[Get(1)], &[Insert(1, 20)], &[Insert(1, 30), Remove(1)]],
 ];
-const READ: &[Map] = &[From(0), From(2), Get(1), Insert(3, 1), Insert(4, 1), Insert(5, 1), Remove(1), Remove(3), From(0), Insert(6, 1), From(0)];
+const READ: &[Map] = &[
+    From(0),
+    From(2),
+    Get(1),
+    Insert(3, 1),
+    Insert(4, 1),
+    Insert(5, 1),
+    Remove(1),
+    Remove(3),
+    From(0),
+    Insert(6, 1),
+    From(0),
+];
 
 #[test]
 fn queues_are_linearizable() {
@@ -187,7 +199,10 @@ fn maps_are_linearizable() {
 #[test]
 fn each_part_is_needed() {
     for part in [Part::OwnNode, Part::StaleHelper, Part::Validation, Part::SecondPage] {
-        let shows = || QUEUES.iter().any(|script| hold(script, EMPTIED).wrong > 0) || MAPS.iter().any(|script| hold(script, READ).wrong > 0);
+        let shows = || {
+            QUEUES.iter().any(|script| hold(script, EMPTIED).wrong > 0)
+                || MAPS.iter().any(|script| hold(script, READ).wrong > 0)
+        };
         assert!(leaving_out(Some(part), shows), "{part:?} left out goes unnoticed");
     }
 }

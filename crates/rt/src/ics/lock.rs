@@ -97,7 +97,10 @@ impl<L: Gate> Builder<L> {
 
     /// Around these words.
     #[must_use]
-    pub fn build<W: Words, const SLOTS: usize, const WRITES: usize>(self, words: W) -> InterruptibleLock<W, SLOTS, WRITES, L> {
+    pub fn build<W: Words, const SLOTS: usize, const WRITES: usize>(
+        self,
+        words: W,
+    ) -> InterruptibleLock<W, SLOTS, WRITES, L> {
         InterruptibleLock { ics: Ics::with(words, self.strategy), cutoff: self.cutoff, gate: self.gate }
     }
 }
@@ -177,7 +180,8 @@ impl std::error::Error for LockError {}
 impl<W: Words, const SLOTS: usize, const WRITES: usize, L: Gate> InterruptibleLock<W, SLOTS, WRITES, L> {
     /// The calling thread, at the level it has now; 0 where it is not a real-time thread. `None` where it would need a slot and there is none.
     pub fn thread(&self) -> Option<Thread<'_, W, SLOTS, WRITES, L>> {
-        let level = sched::scheduling(ME).map_or(0, |scheduling| if scheduling.has_level() { scheduling.level } else { 0 });
+        let level =
+            sched::scheduling(ME).map_or(0, |scheduling| if scheduling.has_level() { scheduling.level } else { 0 });
         self.thread_at(level)
     }
 
@@ -192,7 +196,10 @@ impl<W: Words, const SLOTS: usize, const WRITES: usize, L: Gate> InterruptibleLo
     ///
     /// # Errors
     /// What `body` stops with, but for [`Stop::Conflict`].
-    pub fn query<R>(&self, body: impl FnMut(&View<'_, W, SLOTS, WRITES, Strategy>) -> Result<R, Stop>) -> Result<R, Stop> {
+    pub fn query<R>(
+        &self,
+        body: impl FnMut(&View<'_, W, SLOTS, WRITES, Strategy>) -> Result<R, Stop>,
+    ) -> Result<R, Stop> {
         self.ics.query(body)
     }
 

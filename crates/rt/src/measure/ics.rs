@@ -223,7 +223,13 @@ fn repeated(slot: &Slot<'_>) -> u64 {
     slot.stats().conflicts + slot.stats().restarts
 }
 
-fn enqueue(shared: &Shared, index: usize, setting: Setting, tick_ns: u64, pace: Pace) -> Result<(Histogram<u64>, u64), RunError> {
+fn enqueue(
+    shared: &Shared,
+    index: usize,
+    setting: Setting,
+    tick_ns: u64,
+    pace: Pace,
+) -> Result<(Histogram<u64>, u64), RunError> {
     let mut responses = histogram()?;
     let mut slot = if shared.mechanism == Mechanism::InterruptibleLock {
         None
@@ -521,7 +527,12 @@ fn overheads(readings: usize, control: &Control) -> Result<Overheads, RunError> 
     }
     sections(
         &mut all,
-        ["one word alone, locked", "empty section, locked", "section of a word, locked", "section of ten words, locked"],
+        [
+            "one word alone, locked",
+            "empty section, locked",
+            "section of a word, locked",
+            "section of ten words, locked",
+        ],
         || lockwright_ics::Locked,
     )?;
     #[cfg(target_arch = "x86_64")]
@@ -531,7 +542,12 @@ fn overheads(readings: usize, control: &Control) -> Result<Overheads, RunError> 
         let plain = || unsafe { lockwright_ics::Plain::new() };
         sections(
             &mut all,
-            ["one word alone, plain", "empty section, plain", "section of a word, plain", "section of ten words, plain"],
+            [
+                "one word alone, plain",
+                "empty section, plain",
+                "section of a word, plain",
+                "section of ten words, plain",
+            ],
             plain,
         )?;
     }

@@ -110,7 +110,14 @@ impl Registered {
 
     /// `*word = new` if `*seen_at` is `seen` and the thread is on processor `*home`, with nobody on that processor in between.
     #[inline]
-    pub(crate) fn store_if(self, home: &AtomicU32, seen_at: &AtomicU64, seen: u64, word: &AtomicU64, new: u64) -> Ended {
+    pub(crate) fn store_if(
+        self,
+        home: &AtomicU32,
+        seen_at: &AtomicU64,
+        seen: u64,
+        word: &AtomicU64,
+        new: u64,
+    ) -> Ended {
         // SAFETY: the area was registered for this thread. The sequence is `2:` to `3:`; it writes nothing before its last instruction, and where the kernel aborts it the
         // thread goes on at `4:`, before which the signature is that the C library registered. Nothing else of the area is touched. `rseq_cs` may go on pointing to
         // a sequence the thread has left: the kernel clears it then.

@@ -20,7 +20,11 @@ const PAUSE: Duration = Duration::from_millis(100);
 type Object<C> = Ics<[Word; WORDS], SLOTS, WRITES, C>;
 
 /// Which words a section adds one to: two that are always the same, with one of the others.
-fn section<C: Commit>(ics: &Object<C>, slot: &mut lockwright::ics::Slot<'_, [Word; WORDS], SLOTS, WRITES, C>, which: u64) {
+fn section<C: Commit>(
+    ics: &Object<C>,
+    slot: &mut lockwright::ics::Slot<'_, [Word; WORDS], SLOTS, WRITES, C>,
+    which: u64,
+) {
     let third = Var::<u64>::new(2 + (which % 4) as usize);
     let done = slot.update(|section| {
         let left: u64 = section.read(Var::new(0))?;
@@ -110,7 +114,8 @@ fn blow<C: Commit + Send + Sync + 'static>(ics: Arc<Object<C>>, storm: Storm) ->
     let conflicts = Arc::new(AtomicU64::new(0));
     let threads: Vec<_> = (0..THREADS)
         .map(|index| {
-            let (ics, done, over, conflicts) = (Arc::clone(&ics), Arc::clone(&done), Arc::clone(&over), Arc::clone(&conflicts));
+            let (ics, done, over, conflicts) =
+                (Arc::clone(&ics), Arc::clone(&done), Arc::clone(&over), Arc::clone(&conflicts));
             let (send, receive) = std::sync::mpsc::channel();
             let handle = spawn(move || {
                 // SAFETY: the numbers are this thread's and its handlers' alone; `ics` lives until they are gone.
@@ -188,7 +193,12 @@ fn object<C: Commit>(commit: C) -> Arc<Object<C>> {
 }
 
 fn report(name: &str, left: &Left) {
-    println!("{name}: {} sections, {} attempts repeated, {}", left.sections, left.conflicts, if left.is_exact { "exact" } else { "lost" });
+    println!(
+        "{name}: {} sections, {} attempts repeated, {}",
+        left.sections,
+        left.conflicts,
+        if left.is_exact { "exact" } else { "lost" }
+    );
 }
 
 /// A few for every run of the tests, or so many as are asked for.
