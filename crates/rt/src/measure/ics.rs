@@ -6,7 +6,7 @@
 use super::LEVEL;
 use super::pace::Pace;
 use super::protocols::Readings;
-use crate::ics::{Commit, Ics, PriorityQueue, QueueSlot, Single, Still, Stop, Strategy, Var, Word};
+use crate::ics::{Commit, Ics, Kind, PriorityQueue, QueueSlot, Single, Still, Stop, Strategy, Var, Word};
 use crate::mutex::{Mutex, Protocol, Unlock};
 use crate::run::{Control, RunError};
 use crate::sys::native::{NativeKind, NativeMutex, NativeSemaphore};
@@ -99,6 +99,8 @@ pub struct Experiment {
     pub mechanism: Mechanism,
     /// The setting.
     pub setting: Setting,
+    /// How commits were decided, whatever the mechanism: the queue is always the same.
+    pub strategy: Kind,
     /// Response times of enqueuing, from the request to the end of the section, in nanoseconds.
     pub enqueue: Histogram<u64>,
     /// The same of dequeuing.
@@ -328,6 +330,7 @@ pub fn experiment(
         let solo_ns = spawn("solo", move || solo(cpu, tick_ns))?.join().map_err(|_| RunError::SetUp)??;
         let shared = Arc::new(Shared::new(mechanism, cpu));
         let over = EndsAll(Arc::clone(&shared));
+        let strategy = shared.queue.commit().kind();
         let pace = Pace::new((setting.outside + setting.inside) * tick_ns * ENQUEUERS as u64);
         let (ready, all_ready) = mpsc::channel();
         let mut threads = Vec::new();
@@ -375,6 +378,7 @@ pub fn experiment(
         Ok(Experiment {
             mechanism,
             setting,
+            strategy,
             enqueue: enqueued,
             dequeue: dequeued,
             solo_ns,
