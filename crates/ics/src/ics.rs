@@ -264,7 +264,9 @@ impl<W: Words, const SLOTS: usize, const WRITES: usize, C: Commit> Ics<W, SLOTS,
     #[inline]
     pub(crate) fn validate(&self, seen: u64) -> Result<(), Stop> {
         // ORDERING: the fence pairs with that of `Slot::begin`.
-        fence(Ordering::Acquire);
+        if !is_left_out(Part::ReaderFence) {
+            fence(Ordering::Acquire);
+        }
         if self.head.load(Ordering::Relaxed) == seen || is_left_out(Part::Validation) {
             Ok(())
         } else {

@@ -9,6 +9,10 @@ pub(crate) enum Part {
     Validation,
     /// A slot writes into the page that may still be posted.
     SecondPage,
+    /// A writer does not keep what it writes behind its look at the head.
+    WriterFence,
+    /// A reader does not keep its second look at the head behind what it reads.
+    ReaderFence,
     /// A section prepares a node while it is in the pool still.
     OwnNode,
 }

@@ -2,6 +2,7 @@
 
 use crate::commit::Commit;
 use crate::ics::{Ics, free_page, names, next};
+use crate::left_out::{Part, is_left_out};
 use crate::record::{Record, Stats, count};
 use crate::sync::fence;
 use crate::transaction::{Stop, Transaction, View};
@@ -134,7 +135,9 @@ impl<'s, W: Words, const SLOTS: usize, const WRITES: usize, C: Commit> Slot<'s, 
         }
         // ORDERING: Release pairs with the Acquire fences of readers: who reads what this slot writes into its page and its spares from here on
         // sees that the head has changed.
-        fence(Ordering::Release);
+        if !is_left_out(Part::WriterFence) {
+            fence(Ordering::Release);
+        }
         Transaction::new(self.ics, record, self.index, seen, free_page(record.last.load(Ordering::Relaxed)))
     }
 

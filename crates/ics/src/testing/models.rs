@@ -207,3 +207,38 @@ fn a_late_helper_that_only_looks_first_is_caught() {
 fn a_commit_that_publishes_nothing_is_caught() {
     assert!(fails(|| explore(|| two(|| Unordered))) || fails(|| explore(|| one_looks(|| Unordered))));
 }
+
+/// One looks while the other goes on twice: so that places are written anew.
+#[cfg(lockwright_loom)]
+fn one_looks_long() {
+    let ics = object(Locked);
+    add_to_both(&ics, 1, 1);
+    add_to_both(&ics, 1, 1);
+    let other = {
+        let ics = Arc::clone(&ics);
+        thread::spawn(move || {
+            add_to_both(&ics, 1, 1);
+            add_to_both(&ics, 1, 1);
+        })
+    };
+    let (both, third) = sums(&ics);
+    assert!((12..=14).contains(&both) && third == 0, "{both} {third}");
+    other.join().expect("it ends");
+    assert_eq!(sums(&ics), (14, 0));
+}
+
+#[cfg(lockwright_loom)]
+#[test]
+fn a_query_and_a_writer_who_goes_on() {
+    explore(one_looks_long);
+}
+
+/// The fences of readers and writers, each alone.
+#[cfg(lockwright_loom)]
+#[test]
+fn each_fence_is_needed() {
+    use crate::left_out::{Part, leaving_out};
+    for part in [Part::WriterFence, Part::ReaderFence] {
+        assert!(leaving_out(Some(part), || fails(|| explore(one_looks_long))), "{part:?} left out goes unnoticed");
+    }
+}
