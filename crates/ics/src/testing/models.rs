@@ -233,7 +233,38 @@ fn a_query_and_a_writer_who_goes_on() {
     explore(one_looks_long);
 }
 
-/// The fences of readers and writers, each alone.
+/// One finds a record and helps, while its owner goes on until it writes that page anew, and gives up then.
+#[cfg(lockwright_loom)]
+fn one_helps_long() {
+    let ics = object(Locked);
+    add_to_both(&ics, 1, 1);
+    let other = {
+        let ics = Arc::clone(&ics);
+        thread::spawn(move || {
+            add_to_both(&ics, 1, 1);
+            // SAFETY: each thread has a number of its own.
+            #[allow(unsafe_code)]
+            let mut slot = unsafe { ics.shared_slot(1) }.expect("three slots");
+            let cancelled: Result<(), _> = slot.attempt(|section| {
+                section.write(THIRD, 99_u64)?;
+                Err(crate::Stop::Cancelled)
+            });
+            assert_eq!(cancelled, Err(crate::Stop::Cancelled));
+        })
+    };
+    let (both, third) = sums(&ics);
+    assert!((11..=12).contains(&both) && third == 0, "{both} {third}");
+    other.join().expect("it ends");
+    assert_eq!(sums(&ics), (12, 0));
+}
+
+#[cfg(lockwright_loom)]
+#[test]
+fn a_helper_and_an_owner_who_goes_on() {
+    explore(one_helps_long);
+}
+
+/// The fences of readers and writers, each alone. That of helpers goes unnoticed here: it is argued alone.
 #[cfg(lockwright_loom)]
 #[test]
 fn each_fence_is_needed() {
