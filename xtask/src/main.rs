@@ -21,8 +21,16 @@ type Chore = (&'static str, &'static str, Doing);
 const CHORES: [Chore; 9] = [
     ("test", "check the toolchain, then run every test and every example", Plain(test)),
     ("examples", "run the example files through the command line", Plain(examples::run)),
-    ("loom", "explore the interleavings of two to four threads on every spinlock", Plain(loom)),
-    ("shuttle", "sample the interleavings of four to six threads on every spinlock", Plain(shuttle)),
+    (
+        "loom",
+        "explore the interleavings of two to four threads on every spinlock and on interruptible sections",
+        Plain(loom),
+    ),
+    (
+        "shuttle",
+        "sample the interleavings of four to six threads on every spinlock and on interruptible sections",
+        Plain(shuttle),
+    ),
     ("schema", "write docs/output.schema.json from the types it describes", Plain(schema)),
     ("vectors", "DIR [--time]: hold the analyses against the published examples in a folder", With(vectors)),
     ("header", "write bindings/c/include/lockwright.h from the sources of bindings/c", Plain(header)),
@@ -102,11 +110,13 @@ fn shuttle() -> Result<(), String> {
     model("shuttle")
 }
 
-/// The tests of the spinlocks on a model's atomics; in a folder of their own, for everything is built anew.
+/// The tests of the spinlocks and of interruptible sections on a model's atomics; in a folder of their own, for everything is built anew.
 fn model(name: &str) -> Result<(), String> {
     let folder = tool::root().join("target").join(name);
-    let mut command = tool::cargo_command(&["test", "--release", "--package", "lockwright-locks", "--lib"]);
+    let packages = ["--package", "lockwright-locks", "--package", "lockwright-ics"];
+    let mut command = tool::cargo_command(&["test", "--release", "--lib"]);
     command
+        .args(packages)
         .arg("--target-dir")
         .arg(folder)
         .env("RUSTFLAGS", format!("--cfg lockwright_{name}"))

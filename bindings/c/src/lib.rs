@@ -5,6 +5,7 @@
 //! | `mutex` | `lw_mutex_*` |
 //! | `cond` | `lw_cond_*` |
 //! | `deadlock` | the last deadlock of each thread |
+//! | `ics` | `lw_ics_*` |
 //! | `section` | `lw_section_*` |
 //! | `taskset` | `lw_taskset_*`: tasks and resources |
 //! | `task` | `lw_task_*`: the calling thread as one of the tasks |
@@ -23,6 +24,7 @@ mod cond;
 mod deadlock;
 mod errno;
 mod fault;
+mod ics;
 mod mutex;
 mod section;
 mod task;

@@ -3,7 +3,8 @@
 use std::path::{Path, PathBuf};
 
 /// In the header's order.
-const SOURCES: [&str; 7] = ["mutex.rs", "cond.rs", "deadlock.rs", "section.rs", "taskset.rs", "task.rs", "fault.rs"];
+const SOURCES: [&str; 8] =
+    ["mutex.rs", "cond.rs", "deadlock.rs", "section.rs", "ics.rs", "taskset.rs", "task.rs", "fault.rs"];
 
 fn here() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))

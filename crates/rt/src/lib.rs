@@ -5,6 +5,7 @@
 //! back as an [`Outcome`]: response times, misses, lock waits, and a record of who executed when.
 //!
 //! - [`observe`] reads blocking and time lines off such records, of a run or of a simulation.
+//! - [`ics`] shares data without waiting: urgent threads interrupt others, which begin again.
 //! - [`section`] keeps other threads of a processor from preempting a user of spinlocks.
 //! - [`doctor`] says what this machine lacks for real time, and how to mend it.
 //!
@@ -27,6 +28,7 @@ pub mod doctor;
 mod executor;
 #[allow(unsafe_code)] // The value behind the guard's word.
 mod guard;
+pub mod ics;
 mod lock;
 mod log;
 #[cfg(test)]

@@ -26,7 +26,7 @@ use std::time::Duration as Wait;
 pub struct Readings(Vec<u64>);
 
 impl Readings {
-    fn new(mut ns: Vec<u64>) -> Option<Self> {
+    pub(super) fn new(mut ns: Vec<u64>) -> Option<Self> {
         ns.sort_unstable();
         (!ns.is_empty()).then_some(Self(ns))
     }

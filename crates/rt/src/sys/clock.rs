@@ -15,6 +15,11 @@ pub(crate) fn time_of_day_ns() -> u64 {
     read(libc::CLOCK_REALTIME)
 }
 
+/// Nanoseconds the calling thread has executed.
+pub(crate) fn executed_ns() -> u64 {
+    read(libc::CLOCK_THREAD_CPUTIME_ID)
+}
+
 #[inline]
 fn read(clock: libc::clockid_t) -> u64 {
     let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };

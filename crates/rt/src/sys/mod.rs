@@ -4,6 +4,7 @@
 //! |---|---|
 //! | `futex` | `futex`: wait, wake, move waiters, lock and unlock with priority inheritance |
 //! | `robust` | `get_robust_list`, and the list itself |
+//! | `rseq` | `membarrier`; then none: restartable sequences |
 //! | `sched` | `gettid`, `sched_{set,get}scheduler`, `sched_{set,get}param`, `sched_{set,get}affinity`, timer slack, `tgkill` |
 //! | `block` | `prctl`, once; then none: the C library's own record of the thread |
 //! | `held` | none: what the thread itself counts |
@@ -27,6 +28,7 @@ pub(crate) mod memory;
 pub(crate) mod native;
 pub(crate) mod probe;
 pub(crate) mod robust;
+pub(crate) mod rseq;
 pub(crate) mod sched;
 pub(crate) mod signal;
 

@@ -1,4 +1,4 @@
-//! The C library's mutex, to measure ours beside it.
+//! The C library's mutex and semaphore, to measure ours beside them.
 
 use std::cell::UnsafeCell;
 
@@ -69,5 +69,36 @@ impl NativeMutex {
     pub(crate) fn unlock(&self) {
         // SAFETY: it was initialised; unlocked by another it does something defined for the kinds that are measured.
         unsafe { libc::pthread_mutex_unlock(self.0.get()) };
+    }
+}
+
+/// A semaphore of the C library, for one at a time.
+pub(crate) struct NativeSemaphore(Box<UnsafeCell<libc::sem_t>>);
+
+// SAFETY: it is made for several threads.
+unsafe impl Sync for NativeSemaphore {}
+// SAFETY: it stays where it is, in its box.
+unsafe impl Send for NativeSemaphore {}
+
+impl NativeSemaphore {
+    /// `None` where the C library has none.
+    pub(crate) fn new() -> Option<Self> {
+        // SAFETY: all zeros is memory like any other; it is initialised just now.
+        let semaphore = Box::new(UnsafeCell::new(unsafe { std::mem::zeroed::<libc::sem_t>() }));
+        // SAFETY: the pointer is valid.
+        let made = unsafe { libc::sem_init(semaphore.get(), 0, 1) };
+        (made == 0).then_some(Self(semaphore))
+    }
+
+    #[inline]
+    pub(crate) fn wait(&self) -> bool {
+        // SAFETY: it was initialised.
+        unsafe { libc::sem_wait(self.0.get()) == 0 }
+    }
+
+    #[inline]
+    pub(crate) fn post(&self) {
+        // SAFETY: it was initialised.
+        unsafe { libc::sem_post(self.0.get()) };
     }
 }

@@ -1,0 +1,139 @@
+/* Interruptible sections: two words that are always the same, whoever comes between. */
+#define _GNU_SOURCE
+#include "lockwright.h"
+
+#include "check.h"
+#include <sched.h>
+
+enum { ROUNDS = 40000, THREADS = 3 };
+
+static lw_ics_t ics;
+
+static int add_to_both(lw_ics_section_t *section, void *argument) {
+    uint64_t left = 0, right = 0;
+    int answer = lw_ics_read(section, 0, &left);
+    if (answer) {
+        return answer;
+    }
+    answer = lw_ics_read(section, 1, &right);
+    if (answer) {
+        return answer;
+    }
+    CHECK(left == right);
+#ifdef TWIN
+    /* A body that writes past the section. */
+    if (argument && left % 3 == 0) {
+        return 0;
+    }
+#endif
+    (void)argument;
+    answer = lw_ics_write(section, 0, left + 1);
+    return answer ? answer : lw_ics_write(section, 1, right + 1);
+}
+
+static int read_both(lw_ics_section_t *section, void *argument) {
+    uint64_t *words = argument;
+    int answer = lw_ics_read(section, 0, &words[0]);
+    return answer ? answer : lw_ics_read(section, 1, &words[1]);
+}
+
+static void *adds(void *argument) {
+    lw_ics_slot_t slot;
+    EXPECT(0, lw_ics_slot_open(&ics, &slot));
+    for (int round = 0; round < ROUNDS; round++) {
+        EXPECT(0, lw_ics_update(&slot, add_to_both, argument));
+        if (round % 64 == 0) {
+            uint64_t words[2] = {0, 1};
+            EXPECT(0, lw_ics_query(&ics, read_both, words));
+            CHECK(words[0] == words[1]);
+        }
+    }
+    lw_ics_stats_t stats;
+    EXPECT(0, lw_ics_slot_stats(&slot, &stats));
+    CHECK(stats.commits >= ROUNDS && stats.entries == stats.commits + stats.conflicts + stats.restarts);
+    EXPECT(0, lw_ics_slot_close(&slot));
+    return NULL;
+}
+
+static void several(uint32_t commit) {
+    pthread_t threads[THREADS];
+    uint64_t words[2] = {0, 1};
+    static int flag;
+    EXPECT(0, lw_ics_init(&ics, commit, 0));
+    for (int i = 0; i < THREADS; i++) {
+        threads[i] = start(adds, &flag);
+    }
+    for (int i = 0; i < THREADS; i++) {
+        join(threads[i]);
+    }
+    EXPECT(0, lw_ics_query(&ics, read_both, words));
+    CHECK(words[0] == THREADS * ROUNDS && words[1] == THREADS * ROUNDS);
+    EXPECT(0, lw_ics_destroy(&ics));
+}
+
+static int gives_up(lw_ics_section_t *section, void *argument) {
+    EXPECT(0, lw_ics_write(section, 0, 7));
+    return *(int *)argument;
+}
+
+static int writes_much(lw_ics_section_t *section, void *argument) {
+    (void)argument;
+    for (uint32_t word = 0; word < LW_ICS_WRITES; word++) {
+        EXPECT(0, lw_ics_write(section, word, 1));
+    }
+    EXPECT(0, lw_ics_write(section, 0, 2));
+    EXPECT(EINVAL, lw_ics_write(section, LW_ICS_WORDS, 1));
+    EXPECT(EINVAL, lw_ics_read(section, 0, NULL));
+    return lw_ics_write(section, LW_ICS_WRITES, 1);
+}
+
+static int writes_in_a_query(lw_ics_section_t *section, void *argument) {
+    (void)argument;
+    return lw_ics_write(section, 0, 1);
+}
+
+static void what_is_refused(void) {
+    lw_ics_slot_t slots[LW_ICS_SLOTS], one_more;
+    uint64_t words[2] = {1, 1};
+    uint32_t commit = 0;
+    int answer = EDOM;
+    memset(&ics, 0, sizeof ics);
+    memset(&one_more, 0, sizeof one_more);
+    EXPECT(EINVAL, lw_ics_destroy(&ics));
+    EXPECT(EINVAL, lw_ics_destroy(NULL));
+    EXPECT(EINVAL, lw_ics_slot_open(&ics, &one_more));
+    EXPECT(EINVAL, lw_ics_slot_close(&one_more));
+    EXPECT(EINVAL, lw_ics_update(&one_more, add_to_both, NULL));
+    EXPECT(EINVAL, lw_ics_init(&ics, LW_ICS_RSEQ, 0));
+    EXPECT(EINVAL, lw_ics_init(NULL, LW_ICS_AUTO, 0));
+    EXPECT(0, lw_ics_init(&ics, LW_ICS_AUTO, 0));
+    EXPECT(EINVAL, lw_ics_commit(&ics, NULL));
+    EXPECT(0, lw_ics_commit(&ics, &commit));
+    CHECK(commit == LW_ICS_RSEQ || commit == LW_ICS_LOCKED);
+    for (uint32_t i = 0; i < LW_ICS_SLOTS; i++) {
+        EXPECT(0, lw_ics_slot_open(&ics, &slots[i]));
+    }
+    EXPECT(EAGAIN, lw_ics_slot_open(&ics, &one_more));
+    EXPECT(0, lw_ics_slot_close(&slots[3]));
+    EXPECT(EINVAL, lw_ics_slot_close(&slots[3]));
+    EXPECT(0, lw_ics_slot_open(&ics, &slots[3]));
+    EXPECT(EINVAL, lw_ics_update(&slots[0], NULL, NULL));
+    EXPECT(EDOM, lw_ics_update(&slots[0], gives_up, &answer));
+    EXPECT(ENOSPC, lw_ics_update(&slots[0], writes_much, NULL));
+    EXPECT(EPERM, lw_ics_query(&ics, writes_in_a_query, NULL));
+    EXPECT(0, lw_ics_query(&ics, read_both, words));
+    CHECK(words[0] == 0 && words[1] == 0);
+    for (uint32_t i = 0; i < LW_ICS_SLOTS; i++) {
+        EXPECT(0, lw_ics_slot_close(&slots[i]));
+    }
+    EXPECT(0, lw_ics_destroy(&ics));
+    EXPECT(EINVAL, lw_ics_destroy(&ics));
+}
+
+int main(void) {
+    begin_test();
+    what_is_refused();
+    several(LW_ICS_AUTO);
+    several(LW_ICS_LOCKED);
+    return 0;
+}

@@ -1,0 +1,12 @@
+//! Checks of sections, each with a twin that must fail.
+
+#[cfg(any(lockwright_loom, lockwright_shuttle))]
+mod models;
+#[cfg(not(any(lockwright_loom, lockwright_shuttle)))]
+pub(crate) mod nested;
+#[cfg(not(any(lockwright_loom, lockwright_shuttle)))]
+mod published;
+#[cfg(not(any(lockwright_loom, lockwright_shuttle)))]
+mod search;
+#[cfg(not(any(lockwright_loom, lockwright_shuttle)))]
+mod structures;

@@ -1,0 +1,33 @@
+//! Interruptible critical sections on Linux: those of [`lockwright_ics`], decided by restartable sequences, and locks for those that would begin again too often.
+//!
+//! | | |
+//! |---|---|
+//! | [`Ics`], [`PriorityQueue`], [`OrderedMap`] | what is shared |
+//! | [`Strategy`] | how a commit is decided, chosen at start |
+//! | [`InterruptibleLock`] | less urgent threads take a lock first, urgent ones do not |
+//!
+//! # Examples
+//! ```
+//! use lockwright::ics::{Ics, Strategy, Var, Word};
+//!
+//! const COUNT: Var<u64> = Var::new(0);
+//!
+//! // For threads of processor 0; right on the others, too.
+//! let shared: Ics<[Word; 1], 4, 1, Strategy> = Ics::with([Word::new(0)], Strategy::for_cpu(0));
+//! let mut slot = shared.slot().expect("four threads may have one");
+//! slot.update(|section| {
+//!     let count = section.read(COUNT)?;
+//!     section.write(COUNT, count + 1)
+//! })?;
+//! # Ok::<(), lockwright::ics::Stop>(())
+//! ```
+
+mod lock;
+mod strategy;
+
+pub use lock::{Builder, Gate, GateError, InterruptibleLock, LockError, Thread};
+pub use lockwright_ics::{
+    Commit, Ics, Locked, MapSlot, OrderedMap, PriorityQueue, QueueSlot, Single, Slot, Stats, Still, Stop, Transaction,
+    Value, Var, View, Word, Words,
+};
+pub use strategy::{Kind, Rseq, Strategy};

@@ -1,0 +1,126 @@
+//! Who is killed, or stops for ever, in the middle of a section harms nobody.
+
+use crate::support::{Chance, Child, Shared, Stage};
+use lockwright::ics::{Commit, Ics, Locked, Slot, Var, Word};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+const WORDS: usize = 5;
+type Object = Ics<[Word; WORDS], 3, WORDS>;
+
+/// Adds one to every word: all are always the same.
+fn add<C: Commit>(slot: &mut Slot<'_, [Word; WORDS], 3, WORDS, C>) {
+    let done = slot.update(|section| {
+        let first: u64 = section.read(Var::new(0))?;
+        for word in 0..WORDS {
+            let value: u64 = section.read(Var::new(word))?;
+            assert_eq!(value, first, "a state that never was");
+            section.write(Var::new(word), value + 1)?;
+        }
+        Ok(())
+    });
+    assert_eq!(done, Ok(()));
+}
+
+fn all_same(ics: &Object) -> u64 {
+    let first = ics.query(|view| {
+        let first: u64 = view.read(Var::new(0))?;
+        for word in 1..WORDS {
+            assert_eq!(view.read::<u64>(Var::new(word))?, first, "a state that never was");
+        }
+        Ok(first)
+    });
+    first.expect("nothing stops it")
+}
+
+struct Memory {
+    ics: Object,
+    /// Sections a child has finished, as it says itself.
+    finished: AtomicU64,
+}
+
+/// Processes in one memory, killed at any instant; the next one takes over the slot, and another goes on all the while.
+fn killings(children: usize) {
+    let memory = Shared::new(Memory { ics: Ics::new([const { Word::new(0) }; WORDS]), finished: AtomicU64::new(0) });
+    let mut chance = Chance::new(7);
+    // SAFETY: nobody else in any process has this number.
+    let mut mine = unsafe { memory.0.ics.shared_slot(0) }.expect("three slots");
+    let (mut own, mut least) = (0, 0);
+    for _ in 0..children {
+        let shared = memory.0;
+        let child = Child::start(move || {
+            // SAFETY: the child before was killed, and waited for.
+            let mut slot = unsafe { shared.ics.shared_slot(1) }.expect("three slots");
+            // BOUND: it is killed.
+            loop {
+                add(&mut slot);
+                shared.finished.fetch_add(1, Ordering::Release);
+            }
+        });
+        let (start, until) = (Instant::now(), Duration::from_micros(500 + chance.below(3000)));
+        while start.elapsed() < until {
+            add(&mut mine);
+            own += 1;
+        }
+        child.kill();
+        child.end();
+        // What it finished is there, and at most one section more for each that was killed.
+        least += 1;
+        let (sum, finished) = (all_same(&memory.0.ics), memory.0.finished.load(Ordering::Acquire));
+        assert!((own + finished..=own + finished + least).contains(&sum), "{sum} of {own} + {finished}");
+    }
+    // Another takes over.
+    // SAFETY: all children have ended.
+    let mut slot = unsafe { memory.0.ics.shared_slot(1) }.expect("three slots");
+    let before = all_same(&memory.0.ics);
+    (0..100).for_each(|_| add(&mut slot));
+    assert_eq!(all_same(&memory.0.ics), before + 100);
+}
+
+#[test]
+fn killed_processes_harm_nobody() {
+    killings(150);
+}
+
+#[test]
+#[ignore = "a minute: cargo test --release -p lockwright --test ics killed -- --ignored"]
+fn thousands_of_killed_processes_harm_nobody() {
+    killings(10_000);
+}
+
+/// A thread that stops in the middle of a section, and is never heard of again before the end.
+#[test]
+fn a_thread_that_stops_in_a_section_harms_nobody() {
+    let Some(stage) = Stage::set() else { return };
+    let ics = Arc::new(Ics::<[Word; WORDS], 3, WORDS, Locked>::new([const { Word::new(0) }; WORDS]));
+    let (stopped, goes_on) = (crate::support::Gate::default(), crate::support::Gate::default());
+    let low = {
+        let (ics, stopped, goes_on) = (Arc::clone(&ics), stopped.clone(), goes_on.clone());
+        stage.thread(10, move || {
+            let mut slot = ics.slot().expect("three slots");
+            let mut attempts = 0;
+            slot.update(|section| {
+                attempts += 1;
+                for word in 0..WORDS {
+                    let value: u64 = section.read(Var::new(word))?;
+                    section.write(Var::new(word), value + 1)?;
+                }
+                if attempts == 1 {
+                    stopped.open();
+                    goes_on.pass();
+                }
+                Ok(())
+            })
+            .expect("nothing stops it");
+            attempts
+        })
+    };
+    stopped.pass();
+    let mut slot = ics.slot().expect("three slots");
+    (0..1000).for_each(|_| add(&mut slot));
+    assert_eq!((all_same(&ics), slot.stats().commits, slot.stats().restarts), (1000, 1000, 0));
+    goes_on.open();
+    assert_eq!(low.end(), 2, "a conflict, and a second attempt");
+    assert_eq!(all_same(&ics), 1001);
+}

@@ -1,0 +1,109 @@
+//! Interruptible locks: who takes the lock, who does not, and that it is given back.
+
+use crate::support::{Gate, Stage, level, tid};
+use lockwright::ics::{InterruptibleLock, LockError, Stop, Var, Word};
+use lockwright::locks::{SpinLock, Ticket};
+use lockwright::mutex::{Mutex, Protocol};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+const COUNT: Var<u64> = Var::new(0);
+type Shared<L = Mutex<()>> = InterruptibleLock<[Word; 1], 3, 1, L>;
+
+fn count<L: lockwright::ics::Gate>(shared: &Shared<L>) -> u64 {
+    shared.query(|view| view.read(COUNT)).expect("nothing stops it")
+}
+
+/// An urgent thread comes into a section of one below the cutoff, which has the ceiling; it does not wait.
+#[test]
+fn urgent_threads_interrupt() {
+    let Some(stage) = Stage::set() else { return };
+    let shared: Arc<Shared> = Arc::new(InterruptibleLock::builder(50).build([Word::new(0)]));
+    let (inside, goes_on) = (Gate::default(), Gate::default());
+    let low = {
+        let (shared, inside, goes_on) = (Arc::clone(&shared), inside.clone(), goes_on.clone());
+        stage.thread(10, move || {
+            let mut thread = shared.thread().expect("the shared slot");
+            assert!(thread.takes_lock());
+            let attempts = AtomicU64::new(0);
+            thread
+                .update(|section| {
+                    let value = section.read(COUNT)?;
+                    if attempts.fetch_add(1, Ordering::Relaxed) == 0 {
+                        assert_eq!(level(tid()), 49, "the ceiling");
+                        inside.open();
+                        goes_on.pass();
+                    }
+                    section.write(COUNT, value + 1)
+                })
+                .expect("nothing stops it");
+            assert_eq!(level(tid()), 10);
+            attempts.into_inner()
+        })
+    };
+    inside.pass();
+    let high = {
+        let shared = Arc::clone(&shared);
+        stage.thread(60, move || {
+            let mut thread = shared.thread().expect("a slot");
+            assert!(!thread.takes_lock());
+            thread
+                .update(|section| {
+                    let value = section.read(COUNT)?;
+                    section.write(COUNT, value + 1)
+                })
+                .expect("nothing stops it");
+            thread.stats()
+        })
+    };
+    let stats = high.end();
+    assert_eq!((stats.entries, stats.commits), (1, 1), "at the first attempt");
+    goes_on.open();
+    assert_eq!(low.end(), 2);
+    assert_eq!(count(&shared), 2);
+}
+
+fn gives_back<L: lockwright::ics::Gate + Sync>(shared: &Shared<L>) {
+    let mut thread = shared.thread_at(0).expect("the shared slot");
+    let cancelled: Result<(), _> = thread.update(|section| {
+        section.write(COUNT, 9)?;
+        Err(Stop::Cancelled)
+    });
+    assert_eq!(cancelled, Err(LockError::Stop(Stop::Cancelled)));
+    let panicked = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+        thread.update(|section| -> Result<(), Stop> {
+            section.write(COUNT, 9)?;
+            panic!("in the middle")
+        })
+    }));
+    assert!(panicked.is_err());
+    assert_eq!(count(shared), 0);
+    // Another thread gets in.
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            let mut thread = shared.thread_at(0).expect("the shared slot");
+            thread.update(|section| section.write(COUNT, 1)).expect("the lock is free");
+        });
+    });
+    assert_eq!(count(shared), 1);
+}
+
+#[test]
+fn the_lock_is_given_back_whatever_happens() {
+    let inherits = Mutex::builder().protocol(Protocol::Inherit).build(());
+    gives_back(&InterruptibleLock::builder(50).lock(inherits).build([Word::new(0)]));
+    gives_back(&InterruptibleLock::builder(50).lock(SpinLock::<Ticket, ()>::new(())).build([Word::new(0)]));
+    let Some(_stage) = Stage::set() else { return };
+    gives_back(&InterruptibleLock::builder(50).build([Word::new(0)]));
+}
+
+/// Those below share a slot: of three, two are left.
+#[test]
+fn those_below_share_a_slot() {
+    let shared: Shared = InterruptibleLock::builder(50).build([Word::new(0)]);
+    let below: Vec<_> = (0..10).map(|_| shared.thread_at(49).expect("the shared slot")).collect();
+    assert!(below.iter().all(lockwright::ics::Thread::takes_lock));
+    let above = [shared.thread_at(50), shared.thread_at(99)];
+    assert!(above.iter().all(|thread| thread.as_ref().is_some_and(|thread| !thread.takes_lock())));
+    assert!(shared.thread_at(50).is_none());
+}

@@ -1,0 +1,11 @@
+//! Interruptible sections on real threads.
+
+#[path = "../realtime/machine.rs"]
+mod machine;
+#[allow(dead_code)] // It is the mutexes', too.
+#[path = "../mutex/support.rs"]
+mod support;
+
+mod killed;
+mod lock;
+mod storm;

@@ -1,0 +1,389 @@
+//! Storms: threads of four priorities, timers, signals whose handlers enter sections and are interrupted by others, migrations, several sections a thread. What was added
+//! is there, once.
+
+use crate::support::{Stage, cpus, pin, set_fifo, tid};
+use lockwright::ics::{Commit, Ics, Kind, Locked, PriorityQueue, Rseq, Strategy, Var, Word};
+use std::cell::RefCell;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::thread::spawn;
+use std::time::{Duration, Instant};
+
+const THREADS: usize = 4;
+/// A slot each, and one each for two handlers.
+const SLOTS: usize = 3 * THREADS;
+const WORDS: usize = 6;
+const WRITES: usize = 3;
+const BURST: Duration = Duration::from_millis(400);
+const PAUSE: Duration = Duration::from_millis(100);
+
+type Object<C> = Ics<[Word; WORDS], SLOTS, WRITES, C>;
+
+/// Which words a section adds one to: two that are always the same, with one of the others.
+fn section<C: Commit>(
+    ics: &Object<C>,
+    slot: &mut lockwright::ics::Slot<'_, [Word; WORDS], SLOTS, WRITES, C>,
+    which: u64,
+) {
+    let third = Var::<u64>::new(2 + (which % 4) as usize);
+    let done = slot.update(|section| {
+        let left: u64 = section.read(Var::new(0))?;
+        let other = section.read(third)?;
+        // So that there is something to interrupt.
+        for _ in 0..which % 32 {
+            std::hint::spin_loop();
+        }
+        let right: u64 = section.read(Var::new(1))?;
+        assert_eq!(left, right, "a state that never was");
+        section.write(Var::new(0), left + 1)?;
+        section.write(third, other + 1)?;
+        section.write(Var::new(1), right + 1)
+    });
+    assert_eq!(done, Ok(()));
+    if which.is_multiple_of(16) {
+        let sums = ics.query(|view| Ok((view.read(Var::<u64>::new(0))?, view.read(Var::<u64>::new(1))?)));
+        assert!(matches!(sums, Ok((left, right)) if left == right), "a state that never was");
+    }
+}
+
+/// What a handler does.
+type Handler = Option<Box<dyn FnMut()>>;
+
+thread_local! {
+    /// What the handlers of this thread do, by how deep they are.
+    static HANDLERS: RefCell<[Handler; 2]> = const { RefCell::new([None, None]) };
+}
+
+/// Handled in the middle of sections; the second interrupts the first.
+fn signals() -> [i32; 2] {
+    [libc::SIGRTMIN() + 4, libc::SIGRTMIN() + 5]
+}
+
+extern "C" fn handle(signal: i32) {
+    let depth = usize::from(signal == signals()[1]);
+    // Taken out meanwhile: the signal itself is blocked here, the other is not.
+    let work = HANDLERS.with(|handlers| handlers.try_borrow_mut().ok().and_then(|mut handlers| handlers[depth].take()));
+    if let Some(mut work) = work {
+        work();
+        HANDLERS.with(|handlers| {
+            if let Ok(mut handlers) = handlers.try_borrow_mut() {
+                handlers[depth] = Some(work);
+            } else {
+                std::mem::forget(work);
+            }
+        });
+    }
+}
+
+fn install_handlers() {
+    for signal in signals() {
+        // SAFETY: all zeros is a valid action; the handler touches what its thread alone has.
+        unsafe {
+            let mut action: libc::sigaction = std::mem::zeroed();
+            action.sa_sigaction = handle as *const () as usize;
+            action.sa_flags = libc::SA_RESTART;
+            libc::sigaction(signal, &raw const action, std::ptr::null_mut());
+        }
+    }
+}
+
+fn signal(thread: u32, signal: i32) {
+    // SAFETY: takes integers; the thread lives: it is joined later.
+    unsafe { libc::syscall(libc::SYS_tgkill, libc::getpid(), thread, signal) };
+}
+
+/// How a storm blows.
+#[derive(Clone, Copy)]
+struct Storm {
+    /// At least so many sections.
+    sections: u64,
+    cpus: [usize; 2],
+    /// Threads are moved between the two.
+    migrates: bool,
+    signals: bool,
+}
+
+/// What a storm left.
+struct Left {
+    sections: u64,
+    conflicts: u64,
+    is_exact: bool,
+}
+
+/// Sections of four priorities until there are so many, in bursts that leave the processor to others in between.
+fn blow<C: Commit + Send + Sync + 'static>(ics: Arc<Object<C>>, storm: Storm) -> Left {
+    install_handlers();
+    let (done, over) = (Arc::new(AtomicU64::new(0)), Arc::new(AtomicBool::new(false)));
+    let conflicts = Arc::new(AtomicU64::new(0));
+    let threads: Vec<_> = (0..THREADS)
+        .map(|index| {
+            let (ics, done, over, conflicts) =
+                (Arc::clone(&ics), Arc::clone(&done), Arc::clone(&over), Arc::clone(&conflicts));
+            let (send, receive) = std::sync::mpsc::channel();
+            let handle = spawn(move || {
+                // SAFETY: the numbers are this thread's and its handlers' alone; `ics` lives until they are gone.
+                let take = |place: usize| unsafe { ics.shared_slot(index + place * THREADS) }.expect("a slot each");
+                let mut slot = take(0);
+                for depth in 0..2 {
+                    let (ics, done) = (Arc::clone(&ics), Arc::clone(&done));
+                    let mut which = depth as u64;
+                    let work = move || {
+                        // SAFETY: as above.
+                        let slot = unsafe { ics.shared_slot(index + (1 + depth) * THREADS) };
+                        section(&ics, &mut slot.expect("a slot each"), which);
+                        which += 3;
+                        done.fetch_add(1, Ordering::Relaxed);
+                    };
+                    HANDLERS.with_borrow_mut(|handlers| handlers[depth] = Some(Box::new(work)));
+                }
+                set_fifo(tid(), 10 + 10 * index as u8);
+                pin(storm.cpus[index % 2]);
+                send.send(tid()).expect("the test waits");
+                let (mut which, mut burst) = (index as u64, Instant::now());
+                let mut cpu = index;
+                while !over.load(Ordering::Relaxed) {
+                    let sections = if index == 0 { 64 } else { 8 };
+                    for _ in 0..sections {
+                        section(&ics, &mut slot, which);
+                        which += 1;
+                    }
+                    done.fetch_add(sections, Ordering::Relaxed);
+                    if storm.migrates && which % 512 < 8 {
+                        cpu += 1;
+                        pin(storm.cpus[cpu % 2]);
+                    }
+                    if index > 0 {
+                        // Timers: each has its own period.
+                        std::thread::sleep(Duration::from_micros(40 + 27 * index as u64));
+                    } else if burst.elapsed() > BURST {
+                        std::thread::sleep(PAUSE);
+                        burst = Instant::now();
+                    }
+                }
+                HANDLERS.with_borrow_mut(|handlers| *handlers = [None, None]);
+                conflicts.fetch_add(slot.stats().conflicts + slot.stats().restarts, Ordering::Relaxed);
+            });
+            (receive.recv().expect("the thread begins"), handle)
+        })
+        .collect();
+    let mut round = 0_usize;
+    // BOUND: the watchdog of the stage.
+    while done.load(Ordering::Relaxed) < storm.sections {
+        if storm.signals {
+            signal(threads[round % THREADS].0, signals()[round / THREADS % 2]);
+            signal(threads[round % THREADS].0, signals()[(round / THREADS + 1) % 2]);
+        }
+        round += 1;
+        std::thread::sleep(Duration::from_micros(90));
+    }
+    over.store(true, Ordering::Relaxed);
+    threads.into_iter().for_each(|(_, handle)| handle.join().expect("all states were some"));
+    let sections = done.load(Ordering::Relaxed);
+    let words = ics.query(|view| {
+        let mut words = [0; WORDS];
+        for (index, word) in words.iter_mut().enumerate() {
+            *word = view.read(Var::<u64>::new(index))?;
+        }
+        Ok(words)
+    });
+    let words = words.expect("nobody else is there");
+    let is_exact = words[0] == sections && words[1] == sections && words[2..].iter().sum::<u64>() == sections;
+    Left { sections, conflicts: conflicts.load(Ordering::Relaxed), is_exact }
+}
+
+fn object<C: Commit>(commit: C) -> Arc<Object<C>> {
+    Arc::new(Ics::with([const { Word::new(0) }; WORDS], commit))
+}
+
+fn report(name: &str, left: &Left) {
+    println!(
+        "{name}: {} sections, {} attempts repeated, {}",
+        left.sections,
+        left.conflicts,
+        if left.is_exact { "exact" } else { "lost" }
+    );
+}
+
+/// A few for every run of the tests, or so many as are asked for.
+fn storms(sections: u64) {
+    let Some(stage) = Stage::set_for(Duration::from_secs(10 + sections / 20_000)) else { return };
+    let one = Storm { sections, cpus: [stage.cpu; 2], migrates: false, signals: true };
+    let left = blow(object(Locked), one);
+    report("locked, one processor", &left);
+    assert!(left.is_exact && left.conflicts > 0);
+
+    // SAFETY: all threads of the storm are bound to the stage's processor; the test itself reads the sums after they have ended.
+    let plain = unsafe { Strategy::plain() };
+    if plain.kind() == Kind::Plain {
+        let left = blow(object(plain), one);
+        report("plain, one processor", &left);
+        assert!(left.is_exact && left.conflicts > 0);
+    }
+
+    let rseq = object(Strategy::for_cpu(stage.cpu as u32));
+    if rseq.commit().kind() == Kind::Rseq {
+        let left = blow(Arc::clone(&rseq), one);
+        report("sequences, one processor", &left);
+        assert!(left.is_exact && left.conflicts > 0);
+        assert!(rseq.commit().rseq().is_some_and(Rseq::is_at_home) || cpus().len() > 1, "all were at home");
+        println!("aborted: {:?}", rseq.commit().rseq().map(Rseq::aborted));
+    }
+
+    let Some(&other) = cpus().get(1) else { return };
+    let two = Storm { cpus: [stage.cpu, other], migrates: true, ..one };
+    let left = blow(object(Locked), two);
+    report("locked, two processors", &left);
+    assert!(left.is_exact && left.conflicts > 0);
+
+    let rseq = object(Strategy::for_cpu(stage.cpu as u32));
+    if let Some(strategy) = rseq.commit().rseq() {
+        let left = blow(Arc::clone(&rseq), two);
+        report("sequences, two processors", &left);
+        assert!(left.is_exact && left.conflicts > 0);
+        assert!(!strategy.is_at_home() && strategy.elsewhere() > 0, "who is elsewhere is noticed");
+    }
+}
+
+#[test]
+fn no_update_is_lost_or_done_twice() {
+    storms(60_000);
+}
+
+#[test]
+#[ignore = "minutes: cargo test --release -p lockwright --test ics storm -- --ignored --nocapture"]
+fn no_update_of_millions_is_lost_or_done_twice() {
+    storms(4_000_000);
+}
+
+/// Home is left in the middle of a storm, again and again.
+#[test]
+fn who_comes_from_elsewhere_harms_nobody() {
+    let Some(stage) = Stage::set() else { return };
+    let Some(&other) = cpus().get(1) else { return };
+    for round in 0..10 {
+        let ics = object(Strategy::for_cpu(stage.cpu as u32));
+        if ics.commit().kind() != Kind::Rseq {
+            return;
+        }
+        let stranger = {
+            let ics = Arc::clone(&ics);
+            spawn(move || {
+                pin(other);
+                std::thread::sleep(Duration::from_millis(5));
+                // SAFETY: nobody else has the number: threads and handlers have those below.
+                let mut slot = unsafe { ics.shared_slot(SLOTS - 1) }.expect("a slot");
+                (0..1000).for_each(|which| section(&ics, &mut slot, which));
+            })
+        };
+        let storm = Storm { sections: 3_000, cpus: [stage.cpu; 2], migrates: false, signals: false };
+        let left = blow(Arc::clone(&ics), storm);
+        stranger.join().expect("all states were some");
+        let sum = ics.query(|view| view.read(Var::<u64>::new(0))).expect("nobody else is there");
+        assert_eq!(sum, left.sections + 1000, "round {round}");
+        assert!(ics.commit().rseq().is_some_and(|rseq| !rseq.is_at_home()));
+    }
+}
+
+/// A commit that does not test the conflict: the version is left out.
+struct Blind;
+
+// SAFETY: it breaks its promise; the test it is for must fail, on data that bears it.
+unsafe impl Commit for Blind {
+    fn post(&self, head: &AtomicU64, _: u64, new: u64) -> bool {
+        head.store(new, Ordering::Release);
+        true
+    }
+    fn perform(&self, head: &AtomicU64, seen: u64, word: &AtomicU64, old: u64, new: u64) {
+        Locked.perform(head, seen, word, old, new);
+    }
+}
+
+/// The twin: one word, so that no state shows what is lost but the sum.
+#[test]
+fn without_the_conflict_flag_updates_are_lost() {
+    let Some(stage) = Stage::set() else { return };
+    let ics = Arc::new(Ics::<[Word; 1], 2, 1, Blind>::with([Word::new(0)], Blind));
+    let over = Arc::new(AtomicBool::new(false));
+    let add = |ics: &Ics<[Word; 1], 2, 1, Blind>, slot: usize| {
+        // SAFETY: each thread has a number of its own.
+        let mut slot = unsafe { ics.shared_slot(slot) }.expect("two slots");
+        slot.update(|section| {
+            let sum: u64 = section.read(Var::new(0))?;
+            (0..30).for_each(|_| std::hint::spin_loop());
+            section.write(Var::new(0), sum + 1)
+        })
+        .expect("nothing stops it");
+    };
+    let low = {
+        let (ics, over) = (Arc::clone(&ics), Arc::clone(&over));
+        stage.thread(10, move || {
+            let start = Instant::now();
+            let mut sections = 0_u64;
+            while !over.load(Ordering::Relaxed) && start.elapsed() < BURST {
+                add(&ics, 0);
+                sections += 1;
+            }
+            sections
+        })
+    };
+    let high = {
+        let ics = Arc::clone(&ics);
+        stage.thread(20, move || {
+            for _ in 0..2000 {
+                std::thread::sleep(Duration::from_micros(60));
+                add(&ics, 1);
+            }
+            over.store(true, Ordering::Relaxed);
+            2000
+        })
+    };
+    let sections = high.end() + low.end();
+    let sum: u64 = ics.query(|view| view.read(Var::new(0))).expect("nobody else is there");
+    println!("without the flag: {} of {sections} lost", sections - sum.min(sections));
+    assert!(sum < sections, "nothing was lost: the storm is none");
+}
+
+/// Enqueuers and a dequeuer on two processors: all come out, once, and those of one enqueuer and priority in order.
+#[test]
+fn a_queue_loses_nothing() {
+    const EACH: u64 = 4_000;
+    let Some(stage) = Stage::set() else { return };
+    let queue = Arc::new(PriorityQueue::<24, 4, Strategy>::with(Strategy::for_cpu(stage.cpu as u32)));
+    let enqueuers: Vec<_> = (0..3_u64)
+        .map(|index| {
+            let queue = Arc::clone(&queue);
+            spawn(move || {
+                if let Some(&cpu) = cpus().get(index as usize % 2) {
+                    pin(cpu);
+                }
+                let mut slot = queue.slot().expect("a slot each");
+                for value in 0..EACH {
+                    while slot.enqueue(value % 3, index * EACH + value).is_err() {
+                        std::thread::sleep(Duration::from_micros(20));
+                    }
+                }
+            })
+        })
+        .collect();
+    let dequeuer = {
+        let queue = Arc::clone(&queue);
+        stage.thread(50, move || {
+            let mut slot = queue.slot().expect("a slot");
+            let mut last = [[None::<u64>; 3]; 3];
+            let mut count = 0;
+            while count < 3 * EACH {
+                let Some((priority, value)) = slot.dequeue().expect("nothing stops it") else {
+                    std::thread::sleep(Duration::from_micros(50));
+                    continue;
+                };
+                let last = &mut last[(value / EACH) as usize][priority as usize];
+                assert!(last.is_none_or(|last| last < value), "out of order");
+                *last = Some(value);
+                count += 1;
+            }
+        })
+    };
+    enqueuers.into_iter().for_each(|enqueuer| enqueuer.join().expect("it ends"));
+    dequeuer.end();
+    assert_eq!(queue.peek(), None);
+}
