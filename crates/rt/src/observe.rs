@@ -48,6 +48,9 @@ pub fn observe(system: &System, records: &[Record]) -> Vec<Observation> {
     let end = records.last().map_or(Instant::ZERO, |record| record.at);
     let jobs = jobs(system, records);
     let mut observations = vec![Observation::default(); system.tasks().len()];
+    for record in records.iter().filter(|record| matches!(record.event, Event::Restart(_))) {
+        observations[record.task.index()].restarts += 1;
+    }
     let all: Vec<Vec<Stretch>> = (0..system.cpus()).map(|cpu| stretches(system, records, CpuId::new(cpu))).collect();
     let moves = records.iter().any(|record| matches!(record.event, Event::Migrate(_)));
     for cpu in (0..system.cpus()).map(CpuId::new) {
