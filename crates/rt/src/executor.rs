@@ -119,6 +119,25 @@ const NAP_NS: u64 = 1_000_000;
 /// Between two looks at the clock.
 const SPINS: u32 = 1 << 12;
 
+/// Spins until `look` finds something. After [`SPIN_NS`] it lets `nap` sleep until a time in between, that lower threads of this processor execute, too.
+///
+/// BOUND: the caller's, for what it looks for.
+pub(crate) fn spin_until<T>(look: impl Fn() -> Option<T>, nap: impl Fn(u64)) -> T {
+    let mut start = None;
+    loop {
+        for _ in 0..SPINS {
+            if let Some(found) = look() {
+                return found;
+            }
+            spin_loop();
+        }
+        let now = clock::now_ns();
+        if now.saturating_sub(*start.get_or_insert(now)) > SPIN_NS {
+            nap(now + NAP_NS);
+        }
+    }
+}
+
 /// What the runtime keeps for the thread of one task. One cache line and more each, so that neighbours do not meet.
 #[derive(Debug)]
 #[repr(align(128))]
@@ -408,19 +427,10 @@ impl Executor {
     /// between, for whatever comes that no protocol knows of.
     fn spin(&self, task: TaskId) -> u32 {
         let flag = &self.seat(task).flag;
-        let start = clock::now_ns();
-        loop {
-            for _ in 0..SPINS {
-                if let Some(told) = Self::told(flag) {
-                    return told;
-                }
-                spin_loop();
-            }
-            let now = clock::now_ns();
-            if now.saturating_sub(start) > SPIN_NS {
-                futex::wait(flag, NOTHING, Some(now + NAP_NS));
-            }
-        }
+        let nap = |until| {
+            futex::wait(flag, NOTHING, Some(until));
+        };
+        spin_until(|| Self::told(flag), nap)
     }
 
     /// Changes a claim and tells the kernel, if the outcome is another level. Both under the seat's guard, so that

@@ -6,10 +6,9 @@
 //! ```
 
 use super::LockError;
-use crate::executor::Executor;
+use crate::executor::{Executor, spin_until};
 use crate::sys::clock;
 use lockwright_model::TaskId;
-use std::hint::spin_loop;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 /// # Bound
@@ -20,12 +19,6 @@ pub(super) struct SpinLock {
     next: AtomicU32,
     served: AtomicU32,
 }
-
-/// Between two looks at the clock.
-const SPINS: u32 = 1 << 12;
-/// After so long, the owner has met something that no protocol knows of: a pause for each look, that lower threads of this processor may execute, too.
-const SPIN_NS: u64 = 20_000_000;
-const NAP_NS: u64 = 1_000_000;
 
 impl SpinLock {
     pub(super) const fn new() -> Self {
@@ -39,24 +32,20 @@ impl SpinLock {
         }
         // ORDERING: Relaxed: the ticket orders nothing but tickets; `served` orders the sections.
         let ticket = self.next.fetch_add(1, Ordering::Relaxed);
-        let mut waited = false;
-        let mut start = None;
-        // BOUND: one section of each other processor. ORDERING: Acquire pairs with the Release in `unlock`.
-        while self.served.load(Ordering::Acquire) != ticket {
-            waited = true;
-            for _ in 0..SPINS {
-                if self.served.load(Ordering::Relaxed) == ticket {
-                    break;
-                }
-                spin_loop();
-            }
-            let now = clock::now_ns();
-            if now.saturating_sub(*start.get_or_insert(now)) > SPIN_NS {
-                // A refusal is one more round.
-                let _ = clock::sleep_until(now + NAP_NS);
-            }
+        // ORDERING: Acquire pairs with the Release in `unlock`.
+        let is_served = || self.served.load(Ordering::Acquire) == ticket;
+        if is_served() {
+            return Ok(false);
         }
-        Ok(waited)
+        // BOUND: one section of each other processor.
+        spin_until(
+            || is_served().then_some(()),
+            |until| {
+                // A refusal is one more round.
+                let _ = clock::sleep_until(until);
+            },
+        );
+        Ok(true)
     }
 
     /// The owner, the caller, gives it back.
