@@ -453,6 +453,17 @@ int lw_taskset_task(struct lw_taskset_t *set,
                     size_t count,
                     uint32_t *task);
 
+// As `lw_taskset_task`, a task of a cluster: its jobs execute on any of the `cpu_count` CPUs at `cpus`. Two tasks have all of these in common, or none
+// (`lw_taskset_build` says); under `omlp` alone.
+int lw_taskset_task_in_cluster(struct lw_taskset_t *set,
+                               const char *name,
+                               const int *cpus,
+                               size_t cpu_count,
+                               int priority,
+                               const uint32_t *resources,
+                               size_t count,
+                               uint32_t *task);
+
 // All has been said: from now on threads may join.
 //
 // EINVAL: it is not a task set, or its tasks and resources break a rule. EBUSY: it is built. ERANGE: the machine has too few CPUs, or too few levels.

@@ -5,7 +5,7 @@ use crate::fault::{Fault, told};
 use libc::{c_char, c_int, size_t};
 use lockwright::tasks::{Builder, TaskSet};
 use lockwright_model::format::{MAX_SOURCE_BYTES, nearest, parse_system_bytes};
-use lockwright_model::{MAX_RESOURCES, MAX_TASKS, Protocol, ResourceId, Scheduler};
+use lockwright_model::{MAX_CPUS, MAX_RESOURCES, MAX_TASKS, Protocol, ResourceId, Scheduler, TaskId};
 use std::ffi::{CStr, OsStr};
 use std::fs::File;
 use std::io::Read;
@@ -286,35 +286,80 @@ pub unsafe extern "C" fn lw_taskset_task(
     task: *mut u32,
 ) -> c_int {
     told(|| {
-        // SAFETY: the header's head asks for it.
-        let (kept, name) = unsafe { (at(set)?, text(name)?) };
-        require_place(task)?;
         let cpu = number(cpu, "the CPU", u16::MAX)?;
         let priority = number(priority, "the priority", u16::MAX)?;
-        if count > MAX_RESOURCES || (count > 0 && (resources.is_null() || !resources.is_aligned())) {
-            return Err(Fault::Plain(libc::EINVAL, "the resources of the task are not a list of that many"));
-        }
-        // SAFETY: looked at just now; the header's head asks for the rest.
-        let numbers = if count == 0 { &[] } else { unsafe { std::slice::from_raw_parts(resources, count) } };
-        let id = draft(kept, |draft| {
-            let id = |&number: &u32| {
-                let known = usize::try_from(number).ok().filter(|number| *number < draft.resources);
-                let none = || {
-                    Fault::Told(libc::EINVAL, format!("there is no resource {number}; lw_taskset_resource makes them"))
-                };
-                known.map(ResourceId::new).ok_or_else(none)
-            };
-            let uses = numbers.iter().map(id).collect::<Result<Vec<_>, _>>()?;
-            if draft.tasks >= MAX_TASKS {
-                return Err(too_many("task", MAX_TASKS));
-            }
-            draft.tasks += 1;
-            Ok(draft.builder.task(name, cpu, priority, &uses))
-        })?;
-        // SAFETY: looked at above; the header's head asks for the rest.
-        unsafe { argument::write(task, u32::from(id.0)) };
-        Ok(())
+        // SAFETY: the header's head asks for it.
+        unsafe { add_task(set, name, resources, count, task, |to, name, uses| to.task(name, cpu, priority, uses)) }
     })
+}
+
+/// As `lw_taskset_task`, a task of a cluster: its jobs execute on any of the `cpu_count` CPUs at `cpus`. Two tasks have all of these in common, or none
+/// (`lw_taskset_build` says); under `omlp` alone.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn lw_taskset_task_in_cluster(
+    set: *mut lw_taskset_t,
+    name: *const c_char,
+    cpus: *const c_int,
+    cpu_count: size_t,
+    priority: c_int,
+    resources: *const u32,
+    count: size_t,
+    task: *mut u32,
+) -> c_int {
+    told(|| {
+        // SAFETY: the header's head asks for it.
+        let cpus = unsafe { list(cpus, cpu_count, MAX_CPUS, "the CPUs of the task are not a list of that many")? };
+        let cpus = cpus.iter().map(|&cpu| number(cpu, "the CPU", u16::MAX)).collect::<Result<Vec<_>, _>>()?;
+        let priority = number(priority, "the priority", u16::MAX)?;
+        let add = |to: &mut Builder, name: &str, uses: &[ResourceId]| to.task_in_cluster(name, &cpus, priority, uses);
+        // SAFETY: the header's head asks for it.
+        unsafe { add_task(set, name, resources, count, task, add) }
+    })
+}
+
+/// # Safety
+/// As the header's head asks of `lw_taskset_task`.
+unsafe fn add_task(
+    set: *mut lw_taskset_t,
+    name: *const c_char,
+    resources: *const u32,
+    count: size_t,
+    task: *mut u32,
+    add: impl FnOnce(&mut Builder, &str, &[ResourceId]) -> TaskId,
+) -> Result<(), Fault> {
+    // SAFETY: the caller's.
+    let (kept, name) = unsafe { (at(set)?, text(name)?) };
+    require_place(task)?;
+    // SAFETY: the caller's.
+    let numbers =
+        unsafe { list(resources, count, MAX_RESOURCES, "the resources of the task are not a list of that many")? };
+    let id = draft(kept, |draft| {
+        let id = |&number: &u32| {
+            let known = usize::try_from(number).ok().filter(|number| *number < draft.resources);
+            let none =
+                || Fault::Told(libc::EINVAL, format!("there is no resource {number}; lw_taskset_resource makes them"));
+            known.map(ResourceId::new).ok_or_else(none)
+        };
+        let uses = numbers.iter().map(id).collect::<Result<Vec<_>, _>>()?;
+        if draft.tasks >= MAX_TASKS {
+            return Err(too_many("task", MAX_TASKS));
+        }
+        draft.tasks += 1;
+        Ok(add(&mut draft.builder, name, &uses))
+    })?;
+    // SAFETY: looked at above; the caller's for the rest.
+    unsafe { argument::write(task, u32::from(id.0)) };
+    Ok(())
+}
+
+/// # Safety
+/// Null, misaligned, or `count` values that stay for the call, where these are at most `most`.
+unsafe fn list<'a, T>(at: *const T, count: size_t, most: usize, otherwise: &'static str) -> Result<&'a [T], Fault> {
+    if count > most || (count > 0 && (at.is_null() || !at.is_aligned())) {
+        return Err(Fault::Plain(libc::EINVAL, otherwise));
+    }
+    // SAFETY: looked at just now; the caller's for the rest.
+    Ok(if count == 0 { &[] } else { unsafe { std::slice::from_raw_parts(at, count) } })
 }
 
 /// All has been said: from now on threads may join.

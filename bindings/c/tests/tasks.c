@@ -41,8 +41,9 @@ static lw_taskset_t set;
 static uint32_t counter, spare, tasks[TASKS];
 static int cpus;
 
-/* Two tasks on each of as many CPUs as there are, up to two; `spare` is nobody's but the first's and second's. */
-static void make(const char *protocol) {
+/* Two tasks on each of as many CPUs as there are, up to two, or all on any of these; `spare` is nobody's but the first's and second's. */
+static void make_in(const char *protocol, int is_cluster) {
+    static const int all[] = {0, 1};
     long before = allocations;
     EXPECT(0, lw_taskset_init(&set, protocol));
     CHECK(!IS_COUNTED || allocations > before);
@@ -51,9 +52,18 @@ static void make(const char *protocol) {
     const uint32_t both[] = {counter, spare};
     for (int i = 0; i < TASKS; i++) {
         char name[] = {'t', (char)('0' + i), 0};
-        EXPECT(0, lw_taskset_task(&set, name, i % cpus, 10 + i, both, i < 2 ? 2 : 1, &tasks[i]));
+        const size_t uses = i < 2 ? 2 : 1;
+        if (is_cluster) {
+            EXPECT(0, lw_taskset_task_in_cluster(&set, name, all, (size_t)cpus, 10 + i, both, uses, &tasks[i]));
+        } else {
+            EXPECT(0, lw_taskset_task(&set, name, i % cpus, 10 + i, both, uses, &tasks[i]));
+        }
     }
     EXPECT(0, lw_taskset_build(&set));
+}
+
+static void make(const char *protocol) {
+    make_in(protocol, 0);
 }
 
 static atomic_int inside;
@@ -80,22 +90,28 @@ static void *works(void *task) {
     return NULL;
 }
 
+static void all_work(void) {
+    count = 0;
+    pthread_t threads[TASKS];
+    for (int task = 0; task < TASKS; task++) {
+        threads[task] = start(works, &tasks[task]);
+    }
+    for (int task = 0; task < TASKS; task++) {
+        join(threads[task]);
+    }
+    CHECK(count == (long)TASKS * JOBS);
+    EXPECT(0, lw_taskset_destroy(&set));
+}
+
 static void one_holder_at_a_time(void) {
     static const char *const protocols[] = {"none",      "pip",       "icpp",       "pcp",  "srp",  "mpcp", "mpcp_vs", "dpcp", "dflp",
                                             "fmlp_long", "fmlp_plus", "fmlp_short", "msrp", "mrsp", "omlp"};
     for (size_t i = 0; i < sizeof protocols / sizeof *protocols; i++) {
         make(protocols[i]);
-        count = 0;
-        pthread_t threads[TASKS];
-        for (int task = 0; task < TASKS; task++) {
-            threads[task] = start(works, &tasks[task]);
-        }
-        for (int task = 0; task < TASKS; task++) {
-            join(threads[task]);
-        }
-        CHECK(count == (long)TASKS * JOBS);
-        EXPECT(0, lw_taskset_destroy(&set));
+        all_work();
     }
+    make_in("omlp", 1);
+    all_work();
 }
 
 static int policy(void) {

@@ -112,6 +112,10 @@ static void what_cannot_be_built(void) {
     const uint32_t none[] = {bus + 1}, one[] = {bus};
     EXPECT(EINVAL, lw_taskset_task(&set, "a", 0, 1, none, 1, &number));
     said("no resource 1", "lw_taskset_resource");
+    const int both[] = {0, 1}, beyond[] = {0, 64}, negative[] = {-1};
+    EXPECT(EINVAL, lw_taskset_task_in_cluster(&set, "a", NULL, 1, 1, NULL, 0, &number));
+    EXPECT(EINVAL, lw_taskset_task_in_cluster(&set, "a", both, SIZE_MAX, 1, NULL, 0, &number));
+    EXPECT(EINVAL, lw_taskset_task_in_cluster(&set, "a", negative, 1, 1, NULL, 0, &number));
     EXPECT(EINVAL, lw_taskset_task(&set, "a", 0, 1, NULL, 1, &number));
     EXPECT(EINVAL, lw_taskset_task(&set, "a", 0, 1, one, SIZE_MAX, &number));
     EXPECT(EINVAL, lw_taskset_task(&set, "a", 0, 1, one, 1, NULL));
@@ -126,6 +130,16 @@ static void what_cannot_be_built(void) {
     EXPECT(0, lw_taskset_task(&set, "a", 0, 2, one, 1, &number));
     EXPECT(EINVAL, lw_taskset_build(&set));
     said("`a`", "unique");
+    EXPECT(0, lw_taskset_destroy(&set));
+
+    EXPECT(0, lw_taskset_init(&set, "omlp"));
+    EXPECT(0, lw_taskset_task_in_cluster(&set, "a", beyond, 2, 1, NULL, 0, &number));
+    EXPECT(EINVAL, lw_taskset_build(&set));
+    EXPECT(0, lw_taskset_destroy(&set));
+    EXPECT(0, lw_taskset_init(&set, "omlp"));
+    EXPECT(0, lw_taskset_task_in_cluster(&set, "a", both, 2, 1, NULL, 0, &number));
+    EXPECT(0, lw_taskset_task(&set, "b", 1, 1, NULL, 0, &number));
+    EXPECT(EINVAL, lw_taskset_build(&set));
     EXPECT(0, lw_taskset_destroy(&set));
 
     EXPECT(0, lw_taskset_init(&set, "mpcp"));

@@ -16,23 +16,27 @@
 //!   before the section   s + syscall_in + syscall_out + lock + 2 (cache_refill + cache_delay)
 //!   in it                2 s + ipi_latency + syscall_in + syscall_out + unlock
 //! ```
+//! Under `ics` and `ics_lock` `lock` is in it: a section that was in vain is entered again.
 //! A section on a resource shared across processors is besides longer by the interrupts of its processor while it lasts: nothing is above it there
 //! but these, and who waits on another processor waits for them, too.
 //!
 //! Reference: Brandenburg, *Scheduling and Locking in Multiprocessor Real-Time Operating Systems*, 2011, for the terms. The interrupts in sections are
 //! ours.
 
-use lockwright_model::{CpuId, Duration, Invalid, Overhead, Overheads, Priority, Step, Subject, System, Task, TaskId};
+use lockwright_model::{
+    CpuId, Duration, Invalid, Overhead, Overheads, Priority, Protocol, ResourceId, Step, Subject, System, Task, TaskId,
+};
 
 /// Most rounds until a section's interrupts are counted.
 const ROUNDS_MAX: u32 = 1_000;
 
 /// The system with what its machine takes charged to it. The first tasks are the system's own, with the same ids; behind them stand the
-/// interrupts. Meant for the analysis, not to be executed.
+/// interrupts. Meant for the analysis, not to be executed. `protocol` is that of resources that name none: where sections are executed again instead of
+/// being waited for, so is what entering them takes.
 ///
 /// # Errors
 /// Where that is no valid system any more: too many tasks or steps, times that do not fit, interrupts that leave no time.
-pub fn charge(system: &System, overheads: &Overheads) -> Result<System, Invalid> {
+pub fn charge(system: &System, overheads: &Overheads, protocol: Protocol) -> Result<System, Invalid> {
     // Nothing to charge: `sensitivity` asks so for each of its steps.
     if *overheads == Overheads::default() {
         return Ok(system.clone());
@@ -80,10 +84,14 @@ pub fn charge(system: &System, overheads: &Overheads) -> Result<System, Invalid>
         let others = delay(largest(task.cpu, Some(id)));
         let all = refill.checked_add(delay(largest(task.cpu, None))).ok_or_else(too_long)?;
         let job = sum(&[switch, switch, refill, others]).ok_or_else(too_long)?;
-        let before = sum(&[switch, system_call, of(Overhead::Lock), all, all]).ok_or_else(too_long)?;
+        let before = sum(&[switch, system_call, all, all]).ok_or_else(too_long)?;
         let mut charged = task.clone();
         charged.jitter = task.jitter.checked_add(late).ok_or_else(too_long)?;
-        let body = lengthened(&task.body, job, before, inside).ok_or_else(too_long)?;
+        let section = |resource| match system.protocol_of(resource, protocol).is_interruptible() {
+            true => Some((before, inside.checked_add(of(Overhead::Lock))?)),
+            false => Some((before.checked_add(of(Overhead::Lock))?, inside)),
+        };
+        let body = lengthened(&task.body, job, section).ok_or_else(too_long)?;
         let own: Vec<&Task> = interrupts.iter().filter(|interrupt| interrupt.cpu == task.cpu).collect();
         charged.body = interrupted(system, &body, &own).ok_or_else(too_long)?;
         charged.wcet = runs(&charged.body).ok_or_else(too_long)?;
@@ -172,13 +180,18 @@ fn run(body: &mut Vec<Step>, time: Duration) -> Option<()> {
     Some(())
 }
 
-fn lengthened(body: &[Step], job: Duration, before: Duration, inside: Duration) -> Option<Vec<Step>> {
+fn lengthened(
+    body: &[Step],
+    job: Duration,
+    section: impl Fn(ResourceId) -> Option<(Duration, Duration)>,
+) -> Option<Vec<Step>> {
     let mut longer = Vec::with_capacity(body.len() + 1);
     run(&mut longer, job)?;
     for &step in body {
         match step {
             Step::Run(time) => run(&mut longer, time)?,
-            Step::Lock(_) => {
+            Step::Lock(resource) => {
+                let (before, inside) = section(resource)?;
                 run(&mut longer, before)?;
                 longer.push(step);
                 run(&mut longer, inside)?;
@@ -267,6 +280,23 @@ mod tests {
         syscall_out = "1 ns"
         ipi_latency = "9 ns"
     "#;
+
+    fn charge(system: &System, overheads: &Overheads) -> Result<System, Invalid> {
+        super::charge(system, overheads, Protocol::Mpcp)
+    }
+
+    /// The one before it is done again with it: 15 for each time.
+    #[test]
+    fn what_enters_an_interruptible_section_is_executed_again() {
+        let one_cpu = TWO.replace("cpus = 2", "cpus = 1").replace("cpu = 1", "").replace("cpu = 0", "");
+        let system = parse_system(&one_cpu).unwrap();
+        let overheads = parse_overheads("lock = \"5 ns\"").unwrap();
+        let layout = |protocol| super::charge(&system, &overheads, protocol).unwrap().task(TaskId(0)).body.clone();
+        let (own, locked) = (layout(Protocol::Ics), layout(Protocol::Icpp));
+        assert_eq!((own[0], own[2]), (Step::Run(ns(10)), Step::Run(ns(25))));
+        assert_eq!((locked[0], locked[2]), (Step::Run(ns(15)), Step::Run(ns(20))));
+        assert_eq!(runs(&own), runs(&locked));
+    }
 
     #[test]
     fn every_term_has_its_place() {

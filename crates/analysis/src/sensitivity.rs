@@ -73,7 +73,7 @@ impl Subject<'_> {
         }
         if matches!(system.scheduler(), Scheduler::PFp | Scheduler::CFp) {
             // Of the system's tasks: interrupts stand behind them.
-            let charged = charge(system, self.overheads);
+            let charged = charge(system, self.overheads, self.protocol);
             return Some(charged.is_ok_and(|charged| is_schedulable(&charged, self.protocol, system.tasks().len())));
         }
         let verdict = scheduled::verdict(system, self.overheads, effort).ok()?;

@@ -43,36 +43,43 @@ pub fn check(arguments: &Check, console: &Console) -> Result<Exit, Exit> {
     if !matches!(system.scheduler(), Scheduler::PFp | Scheduler::CFp) {
         return scheduled::check(arguments, &input, &overheads, console);
     }
-    let charged = charge(system, &overheads).map_err(|why| {
-        console.error(format!("the overheads cannot be charged: {}", why.message), &why.help);
-        Exit::BadInput
-    })?;
+    let charged = |protocol| {
+        let charged = charge(system, &overheads, protocol).map_err(|why| {
+            console.error(format!("the overheads cannot be charged: {}", why.message), &why.help);
+            Exit::BadInput
+        })?;
+        Ok((protocol, charged))
+    };
+    let charged: Vec<(Protocol, System)> =
+        arguments.subject.protocol.protocols(system).into_iter().map(charged).collect::<Result<_, Exit>>()?;
     if arguments.bound == BoundChoice::Lp && (arguments.explain.is_some() || arguments.sensitivity) {
         console.error("--bound lp goes with neither --explain nor --sensitivity", "leave one of them out");
         return Err(Exit::BadInput);
     }
     let task = arguments.explain.as_deref().map(|name| find_task(system, name, console)).transpose()?;
-    let answer = |protocol: Protocol| {
-        let mut analysis: Analysis = analyse(&charged, protocol);
+    let answer = |(protocol, charged): (Protocol, &System)| {
+        let mut analysis: Analysis = analyse(charged, protocol);
         if arguments.bound == BoundChoice::Lp
-            && let Err(why) = tighten(&charged, &mut analysis)
+            && let Err(why) = tighten(charged, &mut analysis)
         {
-            let why = tame(&why.describe(&charged));
+            let why = tame(&why.describe(charged));
             console.note(format!("under {protocol} the linear program gives no bounds: {why}"));
         }
-        let mut report = Report::of_bounds(&charged, &analysis);
+        let mut report = Report::of_bounds(charged, &analysis);
         // Behind them stand interrupts, which nobody asked for.
         report.rows.retain(|row| row.task.index() < system.tasks().len());
         Answer {
             report,
-            explain: task.map(|task| (task, explain(&charged, &analysis, task))),
+            explain: task.map(|task| (task, explain(charged, &analysis, task))),
             sensitivity: if arguments.sensitivity { grow(system, &overheads, protocol, console) } else { None },
             analysis,
         }
     };
-    let mut answers: Vec<Answer> = arguments.subject.protocol.protocols(system).into_iter().map(answer).collect();
-    answers.sort_by_key(|answer| Rank::of(&charged, &answer.report));
-    let input = Input { system: charged, name: input.name.clone() };
+    let mut answers: Vec<Answer> = charged.iter().map(|(protocol, charged)| answer((*protocol, charged))).collect();
+    // Under each protocol tasks execute for as long; how much of it is inside sections is in the answers.
+    let system = charged.into_iter().next().map_or_else(|| system.clone(), |(_, charged)| charged);
+    answers.sort_by_key(|answer| Rank::of(&system, &answer.report));
+    let input = Input { system, name: input.name.clone() };
     let text = if arguments.subject.json {
         json::to_text(&as_json(&input, &answers))
     } else if arguments.subject.protocol == ProtocolChoice::All {

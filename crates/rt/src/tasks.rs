@@ -477,8 +477,8 @@ impl Builder {
     pub fn task_in_cluster(&mut self, name: &str, cpus: &[u16], priority: u16, uses: &[ResourceId]) -> TaskId {
         let first = cpus.iter().copied().min().unwrap_or(0);
         let task = self.task(name, first, priority, uses);
-        // What is beyond is refused, for it is no CPU of any system.
-        let cluster = cpus.iter().fold(0, |set, &cpu| set | 1_u64.checked_shl(u32::from(cpu)).unwrap_or(0));
+        // With one that no system has, it is the cluster without any, which is refused.
+        let cluster = cpus.iter().try_fold(0, |set, &cpu| Some(set | 1_u64.checked_shl(u32::from(cpu))?)).unwrap_or(0);
         if let Some(own) = self.clusters.last_mut() {
             *own = cluster;
         }
