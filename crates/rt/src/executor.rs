@@ -525,7 +525,8 @@ mod tests {
         let [me, one, other] = [0, 1, 2].map(TaskId);
         let wake = |task| Action::Wake { task };
         let rise = |task| Action::SetPriority { task, priority: Priority::MIN, epoch: 1 };
-        let about = |list: &[Action]| Decision { list: list.to_vec(), is_granted: false, restarts: false }.is_about_several(me);
+        let about =
+            |list: &[Action]| Decision { list: list.to_vec(), is_granted: false, restarts: false }.is_about_several(me);
         assert!(!about(&[]) && !about(&[rise(me)]) && !about(&[rise(one), wake(one), rise(me)]));
         assert!(about(&[wake(one), wake(other)]));
         assert!(about(&[rise(one), Action::Migrate { task: one, cpu: CpuId(1), epoch: 2 }]));
