@@ -57,7 +57,8 @@ fn stop_ends_a_run_at_once() {
         sleeper
     });
     let system = system(2, 2, tasks);
-    for protocol in Protocol::ALL {
+    // Under `ics` nobody waits, and the stopper would get no CPU: see `interruptible`.
+    for protocol in Protocol::ALL.into_iter().filter(|&protocol| protocol != Protocol::Ics) {
         let control = Control::new();
         let other = control.clone();
         let stopper = std::thread::spawn(move || {
