@@ -409,7 +409,7 @@ int lw_ics_slot_stats(const struct lw_ics_slot_t *slot, struct lw_ics_stats_t *s
 // Makes a task set in `*set`, whatever was there, without tasks and resources yet: `lw_taskset_resource` and `lw_taskset_task` add them,
 // `lw_taskset_build` is the end of that. `protocol` is one of `none`, `pip`, `icpp`, `pcp`, `srp`, `mpcp`, `mpcp_vs`, `dpcp`, `dflp`, `fmlp_long`,
 // `fmlp_plus`, `fmlp_short`, `msrp`, `mrsp`, `omlp`. A resource of one CPU's tasks is under `icpp` where a protocol for several CPUs would rule it, but
-// for `fmlp_short` and resources with a home elsewhere.
+// for `fmlp_short` and resources with a home elsewhere. Sections under `ics` and `ics_lock` are no locks: `lw_taskset_build` refuses them, `lw_ics_update` has them.
 //
 // EINVAL: an argument is not one; there is no such protocol.
 int lw_taskset_init(struct lw_taskset_t *set,
@@ -419,8 +419,9 @@ int lw_taskset_init(struct lw_taskset_t *set,
 // the file; NULL stands for the file's own. CPUs count from 0 among those the calling thread may use. Nothing is to be built any more.
 //
 // EINVAL: an argument is not one, there is no such protocol, or the file has faults (`lw_task_error` says which, where, and what would be right).
-// ERANGE: the machine has too few CPUs, or too few levels. ENOTSUP: tasks hold two resources at a time, and their protocol has no nested requests; or
-// the file's scheduler is not `p-fp`. Otherwise why the file cannot be read (ENOENT, say). `*set` is as it was then.
+// ERANGE: the machine has too few CPUs, or too few levels. ENOTSUP: tasks hold two resources at a time, and their protocol has no nested requests; the
+// file's scheduler is not `p-fp`; or a resource is under `ics` or `ics_lock` (see `lw_ics_update`). Otherwise why the file cannot be read (ENOENT,
+// say). `*set` is as it was then.
 int lw_taskset_read(struct lw_taskset_t *set,
                     const char *path,
                     const char *protocol);
@@ -467,7 +468,7 @@ int lw_taskset_task_in_cluster(struct lw_taskset_t *set,
 // All has been said: from now on threads may join.
 //
 // EINVAL: it is not a task set, or its tasks and resources break a rule. EBUSY: it is built. ERANGE: the machine has too few CPUs, or too few levels.
-// The set is as it was then.
+// ENOTSUP: the protocol is `ics` or `ics_lock`. The set is as it was then.
 int lw_taskset_build(struct lw_taskset_t *set);
 
 // The number of the task of that name, into `*task`.

@@ -225,6 +225,9 @@ static void out_of_a_file(void) {
             NESTING("b", "1"));
     EXPECT(ENOTSUP, lw_taskset_read(&set, path, "dpcp"));
     said("no nested requests", "while it holds");
+    put("[platform]\ncpus = 1\n" TASKS);
+    EXPECT(ENOTSUP, lw_taskset_read(&set, path, "ics"));
+    said("under ics", "lw_ics_");
     put("name = \"\xff\"\n");
     EXPECT(EINVAL, lw_taskset_read(&set, path, NULL));
     said(":1:9: ", "UTF-8");

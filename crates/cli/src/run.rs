@@ -51,7 +51,7 @@ struct Above {
 pub fn run(arguments: &Run, console: &Console) -> Result<Exit, Exit> {
     let input = input::read_scheduled(&arguments.subject.file, &[Scheduler::PFp, Scheduler::CFp], console)?;
     let system = &input.system;
-    let protocols = on_threads(input::executable(&arguments.subject, system, console)?, system, console)?;
+    let protocols = input::executable(&arguments.subject, system, console)?;
     let duration = arguments.duration.unwrap_or_else(|| default_duration(system));
     // One control serves one run; a signal stops the run that goes on.
     let current = Arc::new(Mutex::new(Control::new()));
@@ -119,32 +119,6 @@ fn execute(system: &System, config: &RunConfig, control: &Control, console: &Con
         result
     });
     result.map_err(|error| refuse(system, &error, console))
-}
-
-/// The protocols under which threads can execute the system: interruptible sections they cannot yet.
-fn on_threads(mut protocols: Vec<Protocol>, system: &System, console: &Console) -> Result<Vec<Protocol>, Exit> {
-    let mut refused = Vec::new();
-    protocols.retain(|&protocol| {
-        let interruptible = system.interruptible(protocol);
-        refused.extend(interruptible.map(|resource| (protocol, resource)));
-        interruptible.is_none()
-    });
-    let Some(&(protocol, resource)) = refused.first() else { return Ok(protocols) };
-    if protocols.is_empty() {
-        let (name, ruling) = (&system.resource(resource).name, system.protocol_of(resource, protocol));
-        let message = format!(
-            "sections on `{}` are interruptible (`{ruling}`), and threads do not execute these yet",
-            tame(name)
-        );
-        console.error(
-            format!("cannot run: {message}"),
-            "`lockwright simulate` executes them; or run it under another protocol",
-        );
-        return Err(Exit::BadInput);
-    }
-    let names: Vec<&str> = refused.iter().map(|(protocol, _)| protocol.name()).collect();
-    console.note(format!("left out, for threads do not execute interruptible sections yet: {}", names.join(", ")));
-    Ok(protocols)
 }
 
 /// Says why there is no outcome, in the names of the file, and what to do.

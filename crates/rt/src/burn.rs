@@ -89,6 +89,12 @@ impl<'a> Burner<'a> {
         self.last_ns
     }
 
+    /// A time that was read within a lock operation, later than the last.
+    pub(crate) fn called(&mut self, at_ns: u64) {
+        self.step_to(at_ns, self.call_gap_ns);
+        self.note_place(at_ns);
+    }
+
     /// The time after a wait that was execution.
     pub(crate) fn after_spinning(&mut self) -> u64 {
         self.last_ns = clock::now_ns();
@@ -116,7 +122,11 @@ impl<'a> Burner<'a> {
     /// Reads the clock. Returns what was executed since the last reading: nothing, if it is above `gap_ns` ago.
     #[inline]
     fn step(&mut self, gap_ns: u64) -> u64 {
-        let now = clock::now_ns();
+        self.step_to(clock::now_ns(), gap_ns)
+    }
+
+    #[inline]
+    fn step_to(&mut self, now: u64, gap_ns: u64) -> u64 {
         let step = now - self.last_ns;
         let executed = if step > gap_ns {
             self.log.push(self.last_ns, Event::Stop);

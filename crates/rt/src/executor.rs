@@ -10,6 +10,7 @@
 //! | SetPriority, Migrate | - | see [`Claims`] |
 //! | Block, Hold | - | the caller waits on its own flag (Acquire) |
 //! | Spin | - | the caller reads its own flag, again and again |
+//! | Restart | - | the caller is told, and executes its section again |
 //!
 //! A task rises *before* it asks ([`Executor::rise`]): were it to ask first, it could be preempted
 //! between the machine's grant and its rise, and would hold the resource at its base priority for as long as others run. Before it waits, only what the machine
@@ -199,6 +200,8 @@ pub(crate) struct Decision {
     list: Vec<Action>,
     /// The caller owns what it asked for.
     is_granted: bool,
+    /// The section of the caller was in vain; it is inside still.
+    restarts: bool,
 }
 
 /// Whom an action is about.
@@ -231,6 +234,8 @@ pub(crate) struct Outcome {
     /// It owns what it asked for; else it tries again, or starts.
     pub(crate) is_granted: bool,
     pub(crate) waited: bool,
+    /// It has given nothing back: its section is executed again.
+    pub(crate) restarts: bool,
 }
 
 /// The seats of all tasks, and the levels of one run.
@@ -308,6 +313,11 @@ impl Executor {
         self.change(task, |claims| claims.base = base)
     }
 
+    /// The base priority of a task now.
+    pub(crate) fn base(&self, task: TaskId) -> Priority {
+        self.seat(task).claims.lock().base
+    }
+
     /// What counts for a task now.
     pub(crate) fn effective(&self, task: TaskId) -> Priority {
         self.seat(task).claims.lock().effective()
@@ -320,7 +330,7 @@ impl Executor {
         me: Option<TaskId>,
         event: impl FnOnce(&mut dyn Machine, &mut dyn FnMut(Action)) -> Result<(), Refusal>,
     ) -> Result<Decision, Refusal> {
-        let mut decision = Decision { list: take_notes(), is_granted: false };
+        let mut decision = Decision { list: take_notes(), is_granted: false, restarts: false };
         decision.list.clear();
         let answer = event(&mut **machine.lock(), &mut |action| self.note(me, &mut decision, action));
         match answer {
@@ -335,6 +345,8 @@ impl Executor {
     fn note(&self, me: Option<TaskId>, decision: &mut Decision, action: Action) {
         match action {
             Action::Grant { task, .. } if Some(task) == me => decision.is_granted = true,
+            // Machines tell nobody else.
+            Action::Restart { .. } => decision.restarts = true,
             // It is awake.
             Action::Wake { task } if Some(task) == me => {}
             // ORDERING: Release pairs with the Acquire in `told`: the new owner sees the section before.
@@ -362,7 +374,8 @@ impl Executor {
         is_excluded: bool,
         decision: Decision,
     ) -> (Outcome, Result<(), SysError>) {
-        let mut outcome = Outcome { is_granted: decision.is_granted, waited: false };
+        let (is_granted, restarts) = (decision.is_granted, decision.restarts);
+        let mut outcome = Outcome { is_granted, waited: false, restarts };
         let mut result = Ok(());
         // Who is not a task is above all tasks.
         let mut exclusive = me.filter(|&me| is_excluded || decision.is_about_several(me));
@@ -375,8 +388,7 @@ impl Executor {
                 result = result.and(self.include(me));
             }
             match *action {
-                Action::Grant { .. } => {}
-                Action::Restart { .. } => debug_assert!(false, "a system with interruptible sections was refused"),
+                Action::Grant { .. } | Action::Restart { .. } => {}
                 Action::Wake { task } => futex::wake(&self.seat(task).flag, 1),
                 Action::SetPriority { task, priority, epoch } => {
                     result = result.and(self.change(task, |claims| claims.set(source, priority, epoch)));
@@ -385,11 +397,11 @@ impl Executor {
                 // Machines tell nobody but the caller to wait. What it asked with counts no more: the machine has said what it waits with.
                 Action::Block { task, .. } | Action::Hold { task } => {
                     result = result.and(self.asked(task));
-                    outcome = Outcome { is_granted: self.wait(task) == GRANTED, waited: true };
+                    (outcome.is_granted, outcome.waited) = (self.wait(task) == GRANTED, true);
                 }
                 Action::Spin { task, .. } => {
                     result = result.and(self.asked(task));
-                    outcome = Outcome { is_granted: self.spin(task) == GRANTED, waited: true };
+                    (outcome.is_granted, outcome.waited) = (self.spin(task) == GRANTED, true);
                 }
             }
         }
@@ -523,7 +535,8 @@ mod tests {
         let [me, one, other] = [0, 1, 2].map(TaskId);
         let wake = |task| Action::Wake { task };
         let rise = |task| Action::SetPriority { task, priority: Priority::MIN, epoch: 1 };
-        let about = |list: &[Action]| Decision { list: list.to_vec(), is_granted: false }.is_about_several(me);
+        let about =
+            |list: &[Action]| Decision { list: list.to_vec(), is_granted: false, restarts: false }.is_about_several(me);
         assert!(!about(&[]) && !about(&[rise(me)]) && !about(&[rise(one), wake(one), rise(me)]));
         assert!(about(&[wake(one), wake(other)]));
         assert!(about(&[rise(one), Action::Migrate { task: one, cpu: CpuId(1), epoch: 2 }]));

@@ -144,7 +144,8 @@ impl TaskSet {
     ///
     /// # Errors
     /// [`TaskError::Machine`] where the machine has too few CPUs, or its 97 levels are too few, where tasks hold two resources at a time whose protocol has no nested
-    /// requests, where tasks of a cluster of CPUs use a resource that is not under `omlp`, and where a resource is under `ics` or `ics_lock`, which are no locks.
+    /// requests, where tasks of a cluster of CPUs use a resource that is not under `omlp`, and where a resource is under `ics` or `ics_lock`, which are no locks:
+    /// [`ics`](crate::ics) has their sections.
     pub fn new(system: &System, protocol: Protocol) -> Result<Self, TaskError> {
         if let Some((task, outer, inner)) = system.refused_nesting(protocol) {
             return Err(RunError::Nested { task, outer, inner }.into());
@@ -648,6 +649,19 @@ mod tests {
             first.end().expect("it was held");
             job.lock(ids[1]).expect("nothing is held").end().expect("it was held");
             job.end().expect("it had begun");
+        }
+    }
+
+    #[test]
+    fn interruptible_sections_are_refused_and_it_is_said_where_they_are() {
+        for protocol in [Protocol::Ics, Protocol::IcsLock] {
+            let mut builder = TaskSet::builder(protocol);
+            let bus = builder.resource("bus");
+            builder.task("a", 0, 1, &[bus]);
+            let error = builder.build().expect_err("no lock");
+            assert_eq!(error, TaskError::Machine(RunError::Interruptible { resource: bus }));
+            let text = error.to_string();
+            assert!(text.contains("lockwright::ics") && text.contains("lw_ics_"), "{text}");
         }
     }
 

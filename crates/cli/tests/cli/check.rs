@@ -140,18 +140,6 @@ fn a_comparison_says_where_interruptible_sections_win() {
 }
 
 #[test]
-fn threads_do_not_execute_interruptible_sections() {
-    const TABLE: &str = include_str!("../../../../examples/ics-table-1.toml");
-    let ended = on(TABLE, "run", &["--for", "100 ms"]);
-    assert_eq!((ended.status, ended.out.as_str()), (2, ""), "{}", ended.err);
-    assert!(
-        ended.err.contains("sections on `z` are interruptible (`ics`)") && ended.err.contains("simulate"),
-        "{}",
-        ended.err
-    );
-}
-
-#[test]
 fn every_protocol_can_be_asked_for() {
     for protocol in Protocol::ALL {
         let ended = on(HOLDS, "check", &["--protocol", protocol.name(), "--sensitivity"]);

@@ -9,6 +9,34 @@ use std::path::Path;
 /// The user that may do nothing.
 const NOBODY: u32 = 65534;
 
+/// The first table of the source, as it asks for, and under a lock below the cutoff: tasks whose sections are in vain are late no more than others.
+#[test]
+fn real_threads_execute_interruptible_sections() {
+    const TABLE: &str = include_str!("../../../../examples/ics-table-1.toml");
+    let Some(_machine) = require_realtime() else { return };
+    for protocol in ["ics", "ics_lock"] {
+        let ended = on(TABLE, "run", &["--for", "300 ms", "--protocol", protocol, "--json"]);
+        assert!([0, 1].contains(&ended.status), "{}{}", ended.out, ended.err);
+        let result = &json(&ended)["results"][0];
+        assert_eq!((&result["protocol"], &result["ended"]), (&protocol.into(), &"completed".into()), "{}", ended.out);
+        for (task, jobs) in result["tasks"].as_array().expect("tasks").iter().zip([30, 20, 10]) {
+            assert_eq!(task["jobs"].as_u64(), Some(jobs), "{task}");
+        }
+    }
+    // `tau1` arrives in the section of `tau3`, every time.
+    let disturbed = TABLE.replace("priority = 3\n", "priority = 3\noffset = \"1 ms\"\n").replace(
+        "wcet = \"4 ms\"\nrequests = [{ resource = \"z\", count = 1, length = \"1 ms\" }]",
+        "body = [{ lock = \"z\" }, { run = \"2 ms\" }, { unlock = \"z\" }]",
+    );
+    let disturbed = disturbed.replace("priority = 2\n", "priority = 2\noffset = \"5 ms\"\n");
+    let ended = on(&disturbed, "run", &["--for", "300 ms", "--json"]);
+    let tasks = &json(&ended)["results"][0]["tasks"];
+    assert!(tasks[2]["restarts"].as_u64() >= Some(5), "{}{}", ended.out, ended.err);
+    assert!(tasks[0].get("restarts").is_none(), "{}", ended.out);
+    let text = on(&disturbed, "run", &["--for", "300 ms"]).out;
+    assert!(text.contains("again"), "{text}");
+}
+
 #[test]
 fn real_threads_hold_light_deadlines_and_miss_impossible_ones() {
     let Some(_machine) = require_realtime() else { return };

@@ -2,15 +2,15 @@
 //!
 //! ```text
 //!   request   rise; [guard: decide]; wait for the grant if told to; where it was woken without one, or has arrived elsewhere: again
-//!   release   [guard: decide, grant to the next]; wake it; go back; fall
+//!   release   [guard: decide, grant to the next]; wake it; go back; fall;  or, where the section was in vain: nothing, it is executed again
 //!   arrive    [guard: decide]; wait if it must not start
 //!   set_base  [guard: decide]; change the priority of the task
 //! ```
 
-use super::LockError;
+use super::{Ending, LockError};
 use crate::executor::{Executor, Source};
 use crate::guard::Guarded;
-use crate::sys::SysError;
+use crate::sys::{SysError, clock};
 use lockwright_model::{CpuId, MpcpCeiling, Priority, ResourceId, TaskId};
 use lockwright_protocol::{Action, Machine, Refusal};
 use std::fmt;
@@ -36,11 +36,13 @@ pub(super) enum Rise {
     Home(CpuId, Priority),
     /// By processor.
     Local(Box<[Priority]>),
+    /// Tasks below the cutoff, the first, to the ceiling among them.
+    Below(Priority, Priority),
 }
 
 impl Rise {
-    /// Of a task on `cpu` that asks: at first, and when it has arrived at the resource's home.
-    fn of(&self, base: Priority, cpu: CpuId, is_first: bool) -> Option<Priority> {
+    /// Of a task that asks: at first, and when it has arrived at the resource's home.
+    fn of(&self, Asker { task, base, cpu }: Asker, executor: &Executor, is_first: bool) -> Option<Priority> {
         match self {
             Self::Nothing => None,
             Self::To(priority) => Some(*priority),
@@ -48,6 +50,8 @@ impl Rise {
             Self::Home(home, _) if is_first && *home != cpu => Some(base.boosted()),
             Self::Home(_, ceiling) => Some(base.boosted().max(*ceiling)),
             Self::Local(ceilings) => ceilings.get(cpu.index()).map(|ceiling| ceiling.raised()),
+            // A scripted change may have taken it across.
+            Self::Below(cutoff, ceiling) => Some(*ceiling).filter(|_| executor.base(task) < *cutoff),
         }
     }
 }
@@ -94,7 +98,7 @@ impl Managed {
         let task = asker.task;
         let (mut is_first, mut waited) = (true, false);
         loop {
-            let rises = rise.of(asker.base, asker.cpu, is_first);
+            let rises = rise.of(asker, executor, is_first);
             let risen = rises.map_or(Ok(()), |priority| executor.rise(task, priority));
             let decision = match risen {
                 Ok(()) if is_first => {
@@ -131,9 +135,38 @@ impl Managed {
         }
     }
 
-    /// `task`, the caller, gives back.
+    /// `task`, the caller, gives back, whether its section was in vain or not.
+    ///
+    /// BOUND: a round for each section of another that is committed between two decisions of the caller.
     pub(super) fn release(&self, executor: &Executor, task: TaskId, resource: ResourceId) -> Result<(), LockError> {
-        self.tell(executor, Some(task), |machine, act| machine.release(task, resource, act))
+        while self.leave(executor, task, resource, || {})? {}
+        Ok(())
+    }
+
+    /// `task`, the caller, has executed its section to the end, and gives back unless that was in vain. The time is read under the guard: so the times of
+    /// commits are in the order of the decisions.
+    pub(super) fn end(&self, executor: &Executor, task: TaskId, resource: ResourceId) -> Result<Ending, LockError> {
+        let mut at_ns = 0;
+        let restarts = self.leave(executor, task, resource, || at_ns = clock::now_ns())?;
+        Ok(Ending { at_ns, restarts })
+    }
+
+    /// Says whether the section is to be executed again.
+    fn leave(
+        &self,
+        executor: &Executor,
+        task: TaskId,
+        resource: ResourceId,
+        decided: impl FnOnce(),
+    ) -> Result<bool, LockError> {
+        let decision = executor.decide(&self.machine, Some(task), |machine, act| {
+            let answer = machine.release(task, resource, act);
+            decided();
+            answer
+        })?;
+        let (outcome, result) = executor.carry_out(self.source, Some(task), false, decision);
+        result?;
+        Ok(outcome.restarts)
     }
 
     /// A job of `task`, the caller, is released. Returns when it may start.

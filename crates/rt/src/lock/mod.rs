@@ -5,6 +5,7 @@
 //! | `none` | [`Protocol::None`] | suspended on a futex; woken one at a time, tries again |
 //! | `pip` | [`Protocol::Pip`] | suspended in the kernel, which lends the owner the waiters' priority |
 //! | `spin` | [`Protocol::FmlpShort`], [`Protocol::Msrp`] | spins, above all tasks |
+//! | `managed` | [`Protocol::Ics`], [`Protocol::IcsLock`] | not at all, but for the lock below a cutoff; who ends a section is told whether to execute it again |
 //! | `managed` | all others | as the protocol's machine says: suspended on the task's own flag, ready on another processor, or spinning |
 //!
 //! One machine rules all resources of its protocol that the same tasks can reach: protocols for one processor have one for each CPU, and `icpp` one more for what
@@ -78,6 +79,17 @@ enum Lock {
     Spin(SpinLock),
     /// Ruled by that machine.
     Managed(usize, Rise),
+    /// As well; its sections exclude nobody, and may be in vain.
+    Interruptible(usize, Rise),
+}
+
+/// What became of an interruptible section that was executed to its end.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Ending {
+    /// When that was decided, by the monotonic clock.
+    pub(crate) at_ns: u64,
+    /// It was in vain: the task is inside still, and executes it again from its beginning.
+    pub(crate) restarts: bool,
 }
 
 /// All resources of a system.
@@ -99,14 +111,15 @@ impl Locks {
             Protocol::FmlpShort | Protocol::Msrp => Lock::Spin(SpinLock::new()),
             ruling => {
                 let user = system.users(resource).first().map(|&user| system.task(user).cpu);
-                let is_local =
-                    matches!(ruling, Protocol::Icpp | Protocol::Pcp | Protocol::Srp) && !system.is_global(resource);
+                let for_one = matches!(ruling, Protocol::Icpp | Protocol::Pcp | Protocol::Srp);
+                let is_local = (for_one || ruling.is_interruptible()) && !system.is_global(resource);
                 let machine = (ruling, user.filter(|_| is_local));
                 let place = known.iter().position(|other| *other == machine).unwrap_or_else(|| {
                     known.push(machine);
                     known.len() - 1
                 });
-                Lock::Managed(place, rise(system, resource, ruling))
+                let rise = rise(system, resource, ruling);
+                if ruling.is_interruptible() { Lock::Interruptible(place, rise) } else { Lock::Managed(place, rise) }
             }
         };
         let locks: Box<[Lock]> = system.resource_ids().map(&mut lock).collect();
@@ -127,13 +140,13 @@ impl Locks {
             Lock::None(lock) => Ok(lock.lock()),
             Lock::Pip(lock) => lock.lock(),
             Lock::Spin(lock) => lock.lock(&self.executor, task),
-            Lock::Managed(machine, rise) => {
+            Lock::Managed(machine, rise) | Lock::Interruptible(machine, rise) => {
                 self.machines[*machine].request(&self.executor, self.tasks[task.index()], resource, rise)
             }
         }
     }
 
-    /// `task`, the calling thread, gives `resource` back.
+    /// `task`, the calling thread, gives `resource` back, for good.
     pub(crate) fn unlock(&self, task: TaskId, resource: ResourceId) -> Result<(), LockError> {
         match &self.locks[resource.index()] {
             Lock::None(lock) => {
@@ -142,8 +155,17 @@ impl Locks {
             }
             Lock::Pip(lock) => lock.unlock(),
             Lock::Spin(lock) => lock.unlock(&self.executor, task),
-            Lock::Managed(machine, _) => self.machines[*machine].release(&self.executor, task, resource),
+            Lock::Managed(machine, _) | Lock::Interruptible(machine, _) => {
+                self.machines[*machine].release(&self.executor, task, resource)
+            }
         }
+    }
+
+    /// `task`, the calling thread, has executed its section to the end. Where sections on `resource` may be in vain it is said whether this one was; it is given
+    /// back if not. `None` where they may not: nothing has happened then.
+    pub(crate) fn end_interruptible(&self, task: TaskId, resource: ResourceId) -> Option<Result<Ending, LockError>> {
+        let Lock::Interruptible(machine, _) = &self.locks[resource.index()] else { return None };
+        Some(self.machines[*machine].end(&self.executor, task, resource))
     }
 
     /// A job of `task`, the calling thread, is released. Returns when its protocols let it start.
@@ -170,7 +192,11 @@ impl Locks {
 
     /// Whether taking `resource` may change the priority or the place at once.
     pub(crate) fn has_ceiling(&self, resource: ResourceId) -> bool {
-        matches!(self.locks[resource.index()], Lock::Managed(..) | Lock::Spin(_))
+        match &self.locks[resource.index()] {
+            Lock::Managed(..) | Lock::Spin(_) => true,
+            Lock::Interruptible(_, rise) => *rise != Rise::Nothing,
+            Lock::None(_) | Lock::Pip(_) => false,
+        }
     }
 
     /// Whether a task that waits for `resource` executes meanwhile.
@@ -178,7 +204,7 @@ impl Locks {
         match &self.locks[resource.index()] {
             Lock::Spin(_) => true,
             Lock::Managed(_, rise) => matches!(rise, Rise::Local(_)),
-            Lock::None(_) | Lock::Pip(_) => false,
+            Lock::None(_) | Lock::Pip(_) | Lock::Interruptible(..) => false,
         }
     }
 }
@@ -186,6 +212,10 @@ impl Locks {
 fn rise(system: &System, resource: ResourceId, ruling: Protocol) -> Rise {
     match ruling {
         Protocol::Icpp => Rise::To(system.ceiling(resource)),
+        Protocol::IcsLock => {
+            let ceiling = system.locked_ceiling(resource).unwrap_or(Priority::MIN);
+            Rise::Below(system.cutoff(resource), ceiling)
+        }
         Protocol::Mpcp | Protocol::MpcpVs => Rise::Mpcp(system.mpcp_ceiling(resource)),
         Protocol::Dpcp => Rise::Home(system.home(resource), system.highest_user(resource).boosted()),
         Protocol::Dflp | Protocol::FmlpPlus | Protocol::Omlp => Rise::To(Priority::BASE_MAX.boosted()),

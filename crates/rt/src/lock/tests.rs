@@ -30,7 +30,8 @@ fn locks(protocol: Protocol) -> Locks {
     };
     let tasks =
         vec![task("me", 0, 1, &[LOCAL, GLOBAL]), task("local", 0, 2, &[LOCAL]), task("remote", 1, 3, &[GLOBAL])];
-    let resource = |name: &str| Resource { name: name.into(), ..Resource::default() };
+    // Under `ics_lock` all lock.
+    let resource = |name: &str| Resource { name: name.into(), cutoff: Some(Priority::base(9)), ..Resource::default() };
     let system = System::new("s".into(), 2, None, vec![resource("l"), resource("g")], tasks).expect("valid");
     let levels = Levels::of(&system, protocol, &[]).expect("few levels");
     let cpus = sched::affinity().expect("a CPU set");
@@ -126,7 +127,7 @@ fn the_kernel_refuses_a_task_that_would_wait_for_itself() {
 fn costs() {
     const ROUNDS: u64 = 20_000;
     let Some(_machine) = require_realtime() else { return };
-    for protocol in Protocol::ALL.into_iter().filter(|protocol| !protocol.is_interruptible()) {
+    for protocol in Protocol::ALL {
         as_me(protocol, move |locks| {
             locks.arrive(ME).expect("its first job");
             let start = crate::sys::clock::now_ns();
@@ -164,17 +165,73 @@ fn a_decision_waits_only_for_those_who_share_its_resources() {
 #[test]
 fn a_task_that_cannot_rise_takes_nothing() {
     let Some(_machine) = require_realtime() else { return };
-    as_me(Protocol::Icpp, |locks| {
-        // Somebody else takes SCHED_FIFO away, without a word.
-        let me = sched::gettid();
-        sched::set_other(me).expect("permission was checked");
-        for _ in 0..2 {
-            assert!(matches!(locks.lock(ME, LOCAL), Err(LockError::Sys(_))));
-        }
-        sched::set_fifo(me, locks.executor.level(Priority::base(1))).expect("permission was checked");
-        assert_eq!(locks.lock(ME, LOCAL), Ok(false), "nobody owns it");
-        assert_eq!(level_of_me(), i32::from(locks.executor.level(Priority::base(2))));
+    for protocol in [Protocol::Icpp, Protocol::IcsLock] {
+        as_me(protocol, |locks| {
+            // Somebody else takes SCHED_FIFO away, without a word.
+            let me = sched::gettid();
+            sched::set_other(me).expect("permission was checked");
+            for _ in 0..2 {
+                assert!(matches!(locks.lock(ME, LOCAL), Err(LockError::Sys(_))));
+            }
+            sched::set_fifo(me, locks.executor.level(Priority::base(1))).expect("permission was checked");
+            assert_eq!(locks.lock(ME, LOCAL), Ok(false), "nobody owns it");
+            assert_eq!(level_of_me(), i32::from(locks.executor.level(Priority::base(2))));
+            assert_eq!(locks.unlock(ME, LOCAL), Ok(()));
+            assert_eq!(level_of_me(), i32::from(locks.executor.level(Priority::base(1))));
+        });
+    }
+}
+
+#[test]
+fn a_section_in_vain_stays_inside_until_it_is_committed_or_given_up() {
+    let Some(_machine) = require_realtime() else { return };
+    as_me(Protocol::Ics, |locks| {
+        // They never wait, so one thread can be both.
+        const OTHER: TaskId = TaskId(1);
+        let restarts = |task| locks.end_interruptible(task, LOCAL).expect("it is such").map(|ending| ending.restarts);
+        let commit = || {
+            assert_eq!(locks.lock(OTHER, LOCAL), Ok(false));
+            assert_eq!(restarts(OTHER), Ok(false));
+        };
+        let before = level_of_me();
+        assert_eq!(locks.lock(ME, LOCAL), Ok(false));
+        assert_eq!(level_of_me(), before);
+        commit();
+        commit();
+        assert_eq!(restarts(ME), Ok(true));
+        assert_eq!(locks.lock(ME, LOCAL), Err(LockError::Refused(Refusal::AlreadyHeld)));
+        assert_eq!(restarts(ME), Ok(false), "once, however many there were");
+        assert_eq!(restarts(ME), Err(LockError::Refused(Refusal::NotHeld)));
+        // In vain, and given up.
+        assert_eq!(locks.lock(ME, LOCAL), Ok(false));
+        commit();
         assert_eq!(locks.unlock(ME, LOCAL), Ok(()));
-        assert_eq!(level_of_me(), i32::from(locks.executor.level(Priority::base(1))));
+        assert_eq!(locks.unlock(ME, LOCAL), Err(LockError::Refused(Refusal::NotHeld)));
+    });
+    as_me(Protocol::Icpp, |locks| {
+        assert_eq!(locks.lock(ME, LOCAL), Ok(false));
+        assert_eq!(locks.end_interruptible(ME, LOCAL), None);
+        assert_eq!(locks.unlock(ME, LOCAL), Ok(()), "nothing has happened");
+    });
+}
+
+#[test]
+fn from_the_cutoff_on_nobody_locks() {
+    let Some(_machine) = require_realtime() else { return };
+    as_me(Protocol::IcsLock, |locks| {
+        let level = |level| i32::from(locks.executor.level(Priority::base(level)));
+        assert_eq!(locks.lock(ME, LOCAL), Ok(false));
+        assert_eq!(level_of_me(), level(2), "the ceiling among those that lock");
+        assert_eq!(locks.unlock(ME, LOCAL), Ok(()));
+        assert_eq!(locks.set_base(ME, Priority::base(9)), Ok(()));
+        let before = level_of_me();
+        assert_eq!(locks.lock(ME, LOCAL), Ok(false));
+        assert_eq!(level_of_me(), before);
+        assert_eq!(locks.unlock(ME, LOCAL), Ok(()));
+        assert_eq!(locks.set_base(ME, Priority::base(1)), Ok(()));
+        assert_eq!(locks.lock(ME, LOCAL), Ok(false));
+        assert_eq!(level_of_me(), level(2));
+        assert_eq!(locks.unlock(ME, LOCAL), Ok(()));
+        assert_eq!(level_of_me(), level(1));
     });
 }

@@ -64,7 +64,8 @@ pub enum RunError {
         /// Which.
         resource: ResourceId,
     },
-    /// The sections on a resource begin again instead of being waited for (`ics`, `ics_lock`): that is no lock, and threads do not execute it yet.
+    /// The sections on a resource begin again instead of being waited for (`ics`, `ics_lock`): [`run`](crate::run()) executes these, but a task set for a program's own
+    /// threads cannot undo what their sections have written.
     Interruptible {
         /// Which.
         resource: ResourceId,
@@ -115,7 +116,7 @@ impl fmt::Display for RunError {
             Self::AboveCeiling { task, resource } => write!(
                 f,
                 "a scripted change lifts task {} above the ceiling of resource {}, which it uses; fix a higher \
-                 ceiling for the resource",
+                 ceiling for the resource (under ics_lock: another cutoff)",
                 task.0, resource.0
             ),
             Self::NoSlot => {
@@ -138,7 +139,8 @@ impl fmt::Display for RunError {
             }
             Self::Interruptible { resource } => write!(
                 f,
-                "resource {} is under ics or ics_lock, whose sections a simulation executes, and threads do not yet; use another protocol",
+                "resource {} is under ics or ics_lock, whose sections are no locks: what they wrote in vain must be undone; use interruptible \
+                 sections themselves (`lockwright::ics` in Rust, `lw_ics_*` in C), or another protocol",
                 resource.0
             ),
             Self::Job { task, error } => write!(f, "a job of task {} could not begin or end: {error}", task.0),

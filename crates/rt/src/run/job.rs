@@ -10,7 +10,7 @@ use super::control::FAILED;
 use super::shared::Shared;
 use super::{Failure, Job, TaskOutcome};
 use crate::burn::Burner;
-use crate::lock::LockError;
+use crate::lock::{Ending, LockError};
 use crate::log::Log;
 use crate::sys::clock;
 use hdrhistogram::Histogram;
@@ -132,8 +132,10 @@ impl<'a> TaskThread<'a> {
 
     fn job(&mut self) -> Result<Ended, Failure> {
         let mut waited_ns = 0;
-        // BOUND: the steps of the body.
-        for &step in &self.task.body {
+        let mut next = 0;
+        // BOUND: the steps of the body; those of an interruptible section once more for each commit of another that makes it in vain, while the run is not stopped.
+        while let Some(&step) = self.task.body.get(next) {
+            next += 1;
             match step {
                 Step::Run(time) => {
                     if !self.burner.burn(time.as_ns(), &self.shared.control) {
@@ -142,7 +144,13 @@ impl<'a> TaskThread<'a> {
                 }
                 Step::Lock(_) if self.shared.control.is_stopped() => return Ok(Ended::Stopped),
                 Step::Lock(resource) => waited_ns += self.lock(resource)?,
-                Step::Unlock(resource) => self.unlock(resource)?,
+                Step::Unlock(resource) if self.unlock(resource)? => {
+                    if self.shared.control.is_stopped() {
+                        return Ok(Ended::Stopped);
+                    }
+                    next = self.beginning(resource, next);
+                }
+                Step::Unlock(_) => {}
             }
         }
         let at = self.burner.now();
@@ -169,23 +177,59 @@ impl<'a> TaskThread<'a> {
         Ok(got - asked)
     }
 
-    fn unlock(&mut self, resource: ResourceId) -> Result<(), Failure> {
+    /// The first step in the section on `resource` that ends before step `until`.
+    fn beginning(&self, resource: ResourceId, until: usize) -> usize {
+        let lock = self.task.body[..until].iter().rposition(|&step| step == Step::Lock(resource));
+        // It is held, so it was asked for.
+        lock.map_or(0, |lock| lock + 1)
+    }
+
+    /// Says whether the section was in vain, and must be executed again; it is held still then.
+    fn unlock(&mut self, resource: ResourceId) -> Result<bool, Failure> {
         let at = self.burner.now();
+        let before = self.priority(resource);
+        if let Some(ended) = self.shared.locks.end_interruptible(self.id, resource) {
+            return self.ended(resource, before, ended);
+        }
         self.burner.log.push(at, Event::Release(resource));
         self.held.retain(|&held| held != resource);
-        let before = self.priority(resource);
         self.shared.locks.unlock(self.id, resource).map_err(|error| self.failure(resource, error))?;
         self.log_priority(at, resource, before);
         self.burner.after_call(false);
-        Ok(())
+        Ok(false)
     }
 
-    /// Releases everything, the last one first; returns the first failure, and does not stop at it.
+    /// What became of an interruptible section, as the protocol said.
+    fn ended(
+        &mut self,
+        resource: ResourceId,
+        before: Option<Priority>,
+        ended: Result<Ending, LockError>,
+    ) -> Result<bool, Failure> {
+        let is_over = !matches!(ended, Ok(Ending { restarts: true, .. }));
+        if is_over {
+            self.held.retain(|&held| held != resource);
+        }
+        let at = ended.map_err(|error| self.failure(resource, error))?.at_ns;
+        self.burner.called(at);
+        if is_over {
+            self.burner.log.push(at, Event::Release(resource));
+            self.log_priority(at, resource, before);
+        } else {
+            self.burner.log.push(at, Event::Restart(resource));
+            self.outcome.observation.restarts += 1;
+        }
+        self.burner.after_call(false);
+        Ok(!is_over)
+    }
+
+    /// Releases everything, the last one first; returns the first failure, and does not stop at it. An interruptible section is not executed to its end here,
+    /// but ends as if it had been: what it makes in vain ends, too, as the run does.
     fn release_all(&mut self) -> Result<(), Failure> {
         let mut result = Ok(());
-        // BOUND: what is held, at most MAX_NESTING.
+        // BOUND: what is held, at most MAX_NESTING; of an interruptible section, one more for each commit of another between two rounds.
         while let Some(&resource) = self.held.last() {
-            result = result.and(self.unlock(resource));
+            result = result.and(self.unlock(resource).map(drop));
         }
         result
     }

@@ -13,7 +13,7 @@ use crate::observe::observe;
 use crate::priorities::{Levels, SCRIPT_LEVEL, WATCHDOG_LEVEL};
 use crate::sys::{clock, memory, sched, signal};
 use crate::team::{Ends, Gate, Place, become_realtime, spawn};
-use lockwright_model::{Duration, Protocol, Record, Step, System, TaskId};
+use lockwright_model::{Duration, Priority, Protocol, Record, Step, System, TaskId};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread::JoinHandle;
@@ -51,9 +51,6 @@ pub fn run(system: &System, config: &RunConfig, control: &Control) -> Result<Out
     }
     if let Some(resource) = system.refused_in_clusters(config.protocol) {
         return Err(RunError::Clusters { resource });
-    }
-    if let Some(resource) = system.interruptible(config.protocol) {
-        return Err(RunError::Interruptible { resource });
     }
     let allowed = sched::affinity()?;
     if allowed.len() < system.cpus() {
@@ -143,6 +140,10 @@ fn check_changes(system: &System, config: &RunConfig) -> Result<(), RunError> {
             let resource = request.resource;
             let has_ceiling = match system.protocol_of(resource, config.protocol) {
                 Protocol::Icpp | Protocol::Pcp | Protocol::Srp => change.priority > system.ceiling(resource),
+                Protocol::IcsLock => {
+                    let ceiling = system.locked_ceiling(resource).unwrap_or(Priority::MIN);
+                    change.priority < system.cutoff(resource) && change.priority > ceiling
+                }
                 Protocol::Mrsp => change.priority > system.local_ceiling(resource, system.task(change.task).cpu),
                 _ => false,
             };
@@ -307,15 +308,27 @@ impl<'a> Crew<'a> {
 }
 
 /// Entries for the log of each task: what its jobs write, a gap for every job that may preempt them and for
-/// every tick of the kernel; less in proportion where all would be too much.
+/// every tick of the kernel, a section again for every commit of others; less in proportion where all would be too much.
 fn log_capacities(system: &System, config: &RunConfig) -> Vec<usize> {
     const A_JOB: u64 = 8;
     const A_LOCK: u64 = 12;
     const A_GAP: u64 = 2;
+    const A_RESTART: u64 = 6;
     const TICKS_PER_MS: u64 = 4;
     const SPARE: u64 = 256;
     let duration = config.duration.as_ns();
     let jobs: Vec<u64> = system.tasks().iter().map(|task| duration / task.period.as_ns() + 1).collect();
+    // By resource: how many sections are committed at most, each of which makes one of a task in vain at most.
+    let mut commits = vec![0_u64; system.resources().len()];
+    let ruled = |resource| system.protocol_of(resource, config.protocol).is_interruptible();
+    for resource in system.resource_ids().filter(|&resource| ruled(resource)) {
+        for &user in system.users(resource) {
+            let ends = |step: &&Step| **step == Step::Unlock(resource);
+            let sections = system.task(user).body.iter().filter(ends).count() as u64;
+            let all = &mut commits[resource.index()];
+            *all = all.saturating_add(jobs[user.index()].saturating_mul(sections));
+        }
+    }
     let wanted = |task: TaskId| {
         let this = system.task(task);
         let locks = this.body.iter().filter(|step| matches!(step, Step::Lock(_))).count() as u64;
@@ -323,6 +336,9 @@ fn log_capacities(system: &System, config: &RunConfig) -> Vec<usize> {
         let others = others.try_fold(0_u64, |sum, (_, jobs)| sum.checked_add(*jobs))?;
         let own = jobs[task.index()].checked_mul(A_JOB + A_LOCK * locks)?;
         let ticks = duration / 1_000_000 * TICKS_PER_MS;
+        let mut used = system.resource_ids().filter(|&resource| system.users(resource).contains(&task));
+        let commits = used.try_fold(0_u64, |sum, resource| sum.checked_add(commits[resource.index()]))?;
+        let own = own.checked_add(A_RESTART.checked_mul(commits)?)?;
         own.checked_add(A_GAP.checked_mul(others.checked_add(ticks)?)?)?.checked_add(SPARE)
     };
     let wanted: Vec<u64> = system.task_ids().map(|task| wanted(task).unwrap_or(u64::MAX)).collect();

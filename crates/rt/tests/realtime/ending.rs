@@ -1,6 +1,8 @@
 //! Every run ends: overloaded, interrupted, or changed under way.
 
-use crate::support::{R, as_nested_as, require_cpus, require_realtime, run_ms, run_us, system, task, us, violation};
+use crate::support::{
+    R, as_nested_as, fault, require_cpus, require_realtime, run_ms, run_us, system, task, us, violation,
+};
 use lockwright::{Control, Ended, PriorityChange, RunConfig, RunError};
 use lockwright_model::{
     Duration, Event, Instant, Priority, Protocol, Resource, ResourceId, Step, System, Task, TaskId,
@@ -26,13 +28,14 @@ fn overloaded() -> System {
 #[test]
 fn an_overloaded_run_ends() {
     let Some(_machine) = require_cpus(2) else { return };
-    for protocol in Protocol::ALL.into_iter().filter(|protocol| !protocol.is_interruptible()) {
+    for protocol in Protocol::ALL {
         let start = Wall::now();
-        let outcome = run_ms(&as_nested_as(protocol, &overloaded()), protocol, 150);
+        let system = as_nested_as(protocol, &overloaded());
+        let outcome = run_ms(&system, protocol, 150);
         println!("{protocol}: {:?} after {}", outcome.ended, outcome.elapsed);
         assert!(start.elapsed().as_millis() < 700, "{protocol}: {:?}", start.elapsed());
         assert_eq!(outcome.ended, Ended::Watchdog, "{protocol}");
-        assert_eq!(violation(&outcome.records), None, "{protocol}");
+        assert_eq!(fault(&system, protocol, &outcome.records), None, "{protocol}");
         assert!(outcome.tasks.iter().any(|task| task.observation.misses > 0), "{protocol}");
         let held = |event: fn(&Event) -> bool| outcome.records.iter().filter(|record| event(&record.event)).count();
         let (acquired, released) =
@@ -54,7 +57,8 @@ fn stop_ends_a_run_at_once() {
         sleeper
     });
     let system = system(2, 2, tasks);
-    for protocol in Protocol::ALL.into_iter().filter(|protocol| !protocol.is_interruptible()) {
+    // Under `ics` nobody waits, and the stopper would get no CPU: see `interruptible`.
+    for protocol in Protocol::ALL.into_iter().filter(|&protocol| protocol != Protocol::Ics) {
         let control = Control::new();
         let other = control.clone();
         let stopper = std::thread::spawn(move || {
@@ -66,12 +70,13 @@ fn stop_ends_a_run_at_once() {
         });
         // Both CPUs are taken by the run, so the stopper may be late: the watchdog ends the run then.
         let config = RunConfig::new(protocol, Duration::from_ms(60_000));
-        let outcome = lockwright::run(&as_nested_as(protocol, &system), &config, &control).expect("a run");
+        let system = as_nested_as(protocol, &system);
+        let outcome = lockwright::run(&system, &config, &control).expect("a run");
         let stopped = stopper.join().expect("the stopper stops");
         println!("{protocol}: ended after {}, {:?} after the stop", outcome.elapsed, stopped.elapsed());
         assert_eq!(outcome.ended, Ended::Interrupted, "{protocol}");
         assert!(stopped.elapsed().as_millis() < 100, "{protocol}: {:?}", stopped.elapsed());
-        assert_eq!(violation(&outcome.records), None, "{protocol}");
+        assert_eq!(fault(&system, protocol, &outcome.records), None, "{protocol}");
     }
 }
 
@@ -221,11 +226,10 @@ fn as_many_tasks_as_there_are_levels() {
     let system = system(1, 1, tasks);
     // These have priorities of their own beside those of tasks.
     let own = [Protocol::Dflp, Protocol::FmlpPlus];
-    for protocol in Protocol::ALL.into_iter().filter(|protocol| !own.contains(protocol) && !protocol.is_interruptible())
-    {
+    for protocol in Protocol::ALL.into_iter().filter(|protocol| !own.contains(protocol)) {
         let outcome = run_ms(&system, protocol, 100);
         assert_eq!(outcome.ended, Ended::Completed, "{protocol}");
-        assert_eq!(violation(&outcome.records), None, "{protocol}");
+        assert_eq!(fault(&system, protocol, &outcome.records), None, "{protocol}");
         assert!(outcome.tasks.iter().all(|task| task.observation.jobs == 5), "{protocol}");
     }
 }

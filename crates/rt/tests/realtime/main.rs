@@ -4,6 +4,7 @@
 
 mod ending;
 mod exclusion;
+mod interruptible;
 mod machine;
 mod pathfinder;
 mod support;

@@ -88,6 +88,65 @@ pub fn violation(records: &[Record]) -> Option<Record> {
     })
 }
 
+/// What a task knows of the section it is in.
+#[derive(Clone, Copy)]
+struct Section {
+    /// How many of the resource were committed when it asked, or began again; and when it was inside for sure.
+    asked: u64,
+    inside: u64,
+}
+
+/// The first time an interruptible section is committed although another was on its resource since it began, or begins again although none was.
+pub fn unsound(records: &[Record]) -> Option<Record> {
+    let mut commits: HashMap<ResourceId, u64> = HashMap::new();
+    let mut sections: HashMap<(TaskId, ResourceId), Section> = HashMap::new();
+    records.iter().copied().find(|record| {
+        let task = record.task;
+        match record.event {
+            Event::Request(resource) => {
+                let now = commits.get(&resource).copied().unwrap_or(0);
+                sections.insert((task, resource), Section { asked: now, inside: now }).is_some()
+            }
+            Event::Acquire(resource) => {
+                let now = commits.get(&resource).copied().unwrap_or(0);
+                let section = sections.get_mut(&(task, resource));
+                section.map(|section| section.inside = now).is_none()
+            }
+            Event::Restart(resource) => {
+                let now = commits.get(&resource).copied().unwrap_or(0);
+                sections.get_mut(&(task, resource)).is_none_or(|section| {
+                    let before = section.asked;
+                    (section.asked, section.inside) = (now, now);
+                    before == now
+                })
+            }
+            Event::Release(resource) => {
+                let now = commits.entry(resource).or_default();
+                let before = *now;
+                *now += 1;
+                sections.remove(&(task, resource)).is_none_or(|section| section.inside != before)
+            }
+            _ => false,
+        }
+    })
+}
+
+/// What must not happen under `protocol`, which rules all resources.
+pub fn fault(system: &System, protocol: Protocol, records: &[Record]) -> Option<Record> {
+    if !protocol.is_interruptible() {
+        return violation(records);
+    }
+    // Who locks excludes who locks.
+    let locks = |record: &&Record| match record.event {
+        Event::Acquire(resource) | Event::Release(resource) => {
+            protocol == Protocol::IcsLock && system.task(record.task).priority < system.cutoff(resource)
+        }
+        _ => false,
+    };
+    let locking: Vec<Record> = records.iter().filter(locks).copied().collect();
+    unsound(records).or_else(|| violation(&locking))
+}
+
 /// When `task` acquired `resource`, in order.
 pub fn acquisitions(records: &[Record], task: TaskId, resource: ResourceId) -> Vec<Instant> {
     let acquires = |record: &&Record| record.task == task && record.event == Event::Acquire(resource);
