@@ -7,6 +7,9 @@ use std::error::Error;
 /// In pixels; a viewer scales them.
 const SIZE: (u32, u32) = (640, 420);
 
+/// A line of the legend is as high as so many lines of names, for each name: they share one height.
+const LEGEND_SHARE: f64 = 0.11;
+
 /// Colours that the colour-blind tell apart (Okabe and Ito).
 pub const BLUE: RGBColor = RGBColor(0, 114, 178);
 /// See [`BLUE`].
@@ -91,18 +94,18 @@ impl Figure {
         &self,
         area: &DrawingArea<SVGBackend<'a>, Shift>,
     ) -> Result<(), DrawingAreaErrorKind<<SVGBackend<'a> as DrawingBackend>::ErrorType>> {
-        let ends = |series: &Series| series.mark.ends();
         let places = self
             .series
             .iter()
-            .flat_map(|series| series.points.iter().flat_map(move |&(x, _)| ends(series).map(|end| x + end)));
+            .flat_map(|series| series.points.iter().flat_map(|&(x, _)| series.mark.ends().map(|end| x + end)));
         // A logarithmic axis needs two ends, and the outermost marks some room.
         let (least, most) = places.fold((f64::MAX, 0.0), |(least, most): (f64, f64), x| (least.min(x), most.max(x)));
         let (from, to, lines, room) = match &self.y {
             Vertical::UpTo(end) => (0.0, *end, 11, 48),
             // Below the last there is room for the legend.
             Vertical::Names(names) => {
-                let legend = self.series.len();
+                let legend = (self.series.len() as f64).max(LEGEND_SHARE * (names.len() * self.series.len()) as f64);
+                let legend = legend.ceil() as usize;
                 let longest = names.iter().map(|name| name.chars().count() as u32).max().unwrap_or(0);
                 (-0.5 - legend as f64, names.len() as f64 - 0.5, names.len() + legend, (longest * 8).max(120))
             }

@@ -167,6 +167,8 @@ struct Shared {
     mechanism: Mechanism,
     fifo: Fifo,
     mutex: Mutex<()>,
+    /// All are ready.
+    begun: AtomicBool,
     over: AtomicBool,
     enqueued: AtomicU64,
     /// Who enqueues, by the kernel's number.
@@ -186,6 +188,7 @@ impl Shared {
             mechanism,
             fifo: Fifo::default(),
             mutex: mutex.build(()),
+            begun: AtomicBool::new(false),
             over: AtomicBool::new(false),
             enqueued: AtomicU64::new(0),
             enqueuers: [const { AtomicU32::new(0) }; ENQUEUERS],
@@ -377,6 +380,10 @@ fn experiment(
                 }
                 let _ = ready.send(());
                 risen?;
+                // BOUND: set-up of the others.
+                while !shared.begun.load(Ordering::Relaxed) && !shared.over.load(Ordering::Relaxed) {
+                    clock::sleep_until(clock::now_ns() + tick_ns)?;
+                }
                 if is_enqueuer {
                     enqueue(&shared, index, setting, tick_ns, pace)
                 } else {
@@ -390,11 +397,12 @@ fn experiment(
         let end_ns = clock::now_ns().saturating_add(work_ns.saturating_mul(LONGEST_WORKS).saturating_add(LONGEST_NS));
         let others: Vec<usize> = if cpus.len() > 1 { cpus[..cpus.len() - 1].to_vec() } else { cpus };
         let turns = spawn("turns", move || {
+            let risen = become_realtime(LEVEL, &others);
             // A thread that ended without a word has dropped its sender.
             for _ in 0..=ENQUEUERS {
                 let _ = all_ready.recv_timeout(Duration::from_secs(10));
             }
-            let risen = become_realtime(LEVEL, &others);
+            shared_by_turns.begun.store(true, Ordering::Relaxed);
             let interrupted = take_turns(&shared_by_turns, tick_ns, operations, end_ns, &own);
             shared_by_turns.over.store(true, Ordering::Relaxed);
             risen.map(|()| interrupted)
