@@ -102,6 +102,11 @@ const PROTOCOL_EXAMPLES: &str = "Examples:
   lockwright measure protocols --csv results --svg figures --overheads overheads
   lockwright check system.toml --protocol mpcp --overheads overheads/worst-mpcp.toml";
 
+const ICS_EXAMPLES: &str = "Examples:
+  lockwright measure ics
+  lockwright measure ics --alone --json
+  lockwright measure ics --tick 10ms --operations 10000 --csv results --svg figures";
+
 const BPL_EXAMPLES: &str = "Examples:
   lockwright study bpl
   lockwright study bpl --cores 64 --burst 8,32 --svg figures --csv figures.csv
@@ -239,6 +244,13 @@ pub enum Measure {
     /// those where the machine has no other. It needs the right to real-time priorities.
     #[command(after_help = with(PROTOCOL_EXAMPLES, STATUSES))]
     Protocols(MeasuredProtocols),
+    /// Interruptible sections beside the C library's locks; and whom a more urgent task waits for with each of five mechanisms
+    ///
+    /// The published experiment: three tasks of one priority execute for some ticks and then enqueue, a more urgent one sleeps and then dequeues, all on one CPU. The
+    /// queue is protected by a FIFO semaphore, a priority semaphore, a mutex with priority inheritance, interruptible sections, and an interruptible lock. It needs the
+    /// right to real-time priorities; `--alone` does without.
+    #[command(after_help = with(ICS_EXAMPLES, STATUSES))]
+    Ics(MeasuredIcs),
 }
 
 /// Where results go: what all of `measure` share. Each says which files it writes.
@@ -294,6 +306,28 @@ pub struct MeasuredProtocols {
     /// Write what `check --overheads` charges into this folder: worst-PROTOCOL.toml and average-PROTOCOL.toml
     #[arg(long, value_name = "FOLDER", value_hint = ValueHint::DirPath)]
     pub overheads: Option<PathBuf>,
+    #[command(flatten)]
+    #[allow(missing_docs)]
+    pub results: Results,
+}
+
+/// `measure ics`.
+#[derive(Args, Debug)]
+#[command(mut_arg("csv", |csv| csv.help("Write the results as CSV into this folder, too: cost.csv, response.csv and histogram.csv")))]
+#[command(mut_arg("svg", |svg| svg.help("Draw figures into this folder: what sections cost, and a histogram of response times for each mechanism and setting")))]
+pub struct MeasuredIcs {
+    /// How many readings, of 10,000 sections each
+    #[arg(long, value_name = "N", default_value_t = 100, value_parser = up_to(100_000))]
+    pub readings: usize,
+    /// Only what sections cost, without the experiment
+    #[arg(long, conflicts_with_all = ["tick", "operations"])]
+    pub alone: bool,
+    /// The experiment's unit of time
+    #[arg(long, value_name = "DURATION", default_value = "1ms", value_parser = tick)]
+    pub tick: Duration,
+    /// How many times something is enqueued, by all tasks together, with each mechanism in each setting
+    #[arg(long, value_name = "N", default_value_t = 400, value_parser = up_to(1_000_000))]
+    pub operations: usize,
     #[command(flatten)]
     #[allow(missing_docs)]
     pub results: Results,
@@ -583,6 +617,14 @@ fn up_to(most: u64) -> RangedU64ValueParser<usize> {
 fn section(text: &str) -> Result<Duration, String> {
     let section = duration(text)?;
     if section > SECTION_MAX { Err("it must be at most 10 ms".into()) } else { Ok(section) }
+}
+
+/// What the experiment with interruptible sections takes for a tick.
+const TICKS: std::ops::RangeInclusive<Duration> = Duration::from_us(50)..=Duration::from_ms(20);
+
+fn tick(text: &str) -> Result<Duration, String> {
+    let tick = duration(text)?;
+    if TICKS.contains(&tick) { Ok(tick) } else { Err("it must be from 50 us to 20 ms".into()) }
 }
 
 fn arrival_rate(text: &str) -> Result<f64, String> {

@@ -7,6 +7,9 @@ use std::error::Error;
 /// In pixels; a viewer scales them.
 const SIZE: (u32, u32) = (640, 420);
 
+/// A line of the legend is as high as so many lines of names, for each name: they share one height.
+const LEGEND_SHARE: f64 = 0.11;
+
 /// Colours that the colour-blind tell apart (Okabe and Ito).
 pub const BLUE: RGBColor = RGBColor(0, 114, 178);
 /// See [`BLUE`].
@@ -55,6 +58,23 @@ pub enum Mark {
     Triangle,
     /// A cross.
     Cross,
+    /// A bar from the axis up to the point, from so far beside it to so far.
+    Bar {
+        /// Less than nothing: to the left.
+        from: f64,
+        /// See there.
+        to: f64,
+    },
+}
+
+impl Mark {
+    /// How far beside the point it reaches; what has a size in pixels does not count.
+    fn ends(self) -> [f64; 2] {
+        match self {
+            Self::Bar { from, to } => [from, to],
+            Self::Circle | Self::Triangle | Self::Cross => [0.0; 2],
+        }
+    }
 }
 
 impl Figure {
@@ -74,17 +94,25 @@ impl Figure {
         &self,
         area: &DrawingArea<SVGBackend<'a>, Shift>,
     ) -> Result<(), DrawingAreaErrorKind<<SVGBackend<'a> as DrawingBackend>::ErrorType>> {
-        let places = self.series.iter().flat_map(|series| &series.points).map(|&(x, _)| x);
+        let places = self
+            .series
+            .iter()
+            .flat_map(|series| series.points.iter().flat_map(|&(x, _)| series.mark.ends().map(|end| x + end)));
         // A logarithmic axis needs two ends, and the outermost marks some room.
         let (least, most) = places.fold((f64::MAX, 0.0), |(least, most): (f64, f64), x| (least.min(x), most.max(x)));
         let (from, to, lines, room) = match &self.y {
             Vertical::UpTo(end) => (0.0, *end, 11, 48),
             // Below the last there is room for the legend.
             Vertical::Names(names) => {
-                let legend = self.series.len();
-                (-0.5 - legend as f64, names.len() as f64 - 0.5, names.len() + legend, 120)
+                let legend = (self.series.len() as f64).max(LEGEND_SHARE * (names.len() * self.series.len()) as f64);
+                let legend = legend.ceil() as usize;
+                let longest = names.iter().map(|name| name.chars().count() as u32).max().unwrap_or(0);
+                (-0.5 - legend as f64, names.len() as f64 - 0.5, names.len() + legend, (longest * 8).max(120))
             }
         };
+        // Bars stand low where they are far to the right.
+        let has_bars = self.series.iter().any(|series| matches!(series.mark, Mark::Bar { .. }));
+        let legend = if has_bars { SeriesLabelPosition::UpperRight } else { SeriesLabelPosition::LowerRight };
         area.fill(&WHITE)?;
         let mut chart = ChartBuilder::on(area)
             .caption(&self.title, ("sans-serif", 20))
@@ -105,7 +133,8 @@ impl Figure {
         for series in &self.series {
             let color = series.color;
             let points = || series.points.iter().map(|&(x, y)| (x, self.y.place(y)));
-            let line = points().filter(|_| matches!(self.y, Vertical::UpTo(_)));
+            let is_line = matches!(self.y, Vertical::UpTo(_)) && !matches!(series.mark, Mark::Bar { .. });
+            let line = points().filter(|_| is_line);
             chart
                 .draw_series(LineSeries::new(line, color.stroke_width(2)))?
                 .label(&series.name)
@@ -114,12 +143,15 @@ impl Figure {
                 Mark::Circle => chart.draw_series(points().map(|at| Circle::new(at, 4, color.filled())))?,
                 Mark::Triangle => chart.draw_series(points().map(|at| TriangleMarker::new(at, 5, color.filled())))?,
                 Mark::Cross => chart.draw_series(points().map(|at| Cross::new(at, 4, color.stroke_width(2))))?,
+                Mark::Bar { from, to } => chart.draw_series(
+                    points().map(|(x, y)| Rectangle::new([(x + from, 0.0), (x + to, y)], color.filled())),
+                )?,
             };
         }
         chart
             .configure_series_labels()
             .label_font(("sans-serif", 15))
-            .position(SeriesLabelPosition::LowerRight)
+            .position(legend)
             .background_style(WHITE.mix(0.85))
             .border_style(BLACK.mix(0.3))
             .draw()?;

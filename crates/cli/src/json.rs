@@ -763,6 +763,147 @@ pub struct ProtocolTimes {
     pub unlock_max_ns: Option<u64>,
 }
 
+/// What `measure ics` prints. All times are nanoseconds.
+#[derive(Serialize, JsonSchema)]
+pub struct IcsOutput {
+    /// "measure".
+    pub verb: MeasureVerb,
+    /// "ics".
+    pub subject: IcsSubject,
+    /// What threads of one CPU commit by on this machine.
+    pub strategy: IcsStrategy,
+    /// Whether the costs were measured under SCHED_FIFO; those of switches are left out otherwise.
+    pub realtime: bool,
+    /// The experiment's unit of time.
+    pub tick_ns: u64,
+    /// How many times something was to be enqueued, with each mechanism in each setting.
+    pub operations: usize,
+    /// Whether it was ended early by a signal.
+    pub interrupted: bool,
+    /// Sections that nobody else wants, locks of the C library beside them, and switches between threads.
+    pub costs: Vec<IcsCost>,
+    /// The experiment: each mechanism in each setting; empty with `--alone`.
+    pub responses: Vec<IcsResponses>,
+    /// How often response times were how long; empty with `--alone`.
+    pub histogram: Vec<IcsBin>,
+}
+
+/// The subject of [`IcsOutput`].
+#[derive(Clone, Copy, Serialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum IcsSubject {
+    /// Interruptible sections.
+    Ics,
+}
+
+/// How a section commits.
+#[derive(Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum IcsStrategy {
+    /// By compare-and-swap.
+    Locked,
+    /// By compare-and-swap without the LOCK prefix.
+    Plain,
+    /// In a restartable sequence.
+    Rseq,
+}
+
+impl IcsStrategy {
+    /// As in JSON.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Locked => "locked",
+            Self::Plain => "plain",
+            Self::Rseq => "rseq",
+        }
+    }
+}
+
+/// What one section, lock and unlock, or switch costs.
+#[derive(Default, Serialize, JsonSchema)]
+pub struct IcsCost {
+    /// What.
+    pub what: String,
+    /// How it commits; null where nothing does.
+    pub strategy: Option<IcsStrategy>,
+    /// How many readings.
+    pub readings: usize,
+    /// How many were executed for each; the times are of one.
+    pub count: u64,
+    /// The least.
+    pub min_ns: f64,
+    /// The median.
+    pub median_ns: f64,
+    /// What one reading in a hundred exceeds.
+    pub p99_ns: f64,
+    /// The greatest.
+    pub max_ns: f64,
+    /// The median over that of the C library's mutex with priority inheritance in this run; null where there is none.
+    pub over_pi_mutex: Option<f64>,
+}
+
+/// Response times, from a request to the end of its section, with one mechanism in one setting. Null where nothing was done.
+#[derive(Default, Serialize, JsonSchema)]
+pub struct IcsResponses {
+    /// What protects the queue.
+    pub mechanism: String,
+    /// How many ticks those that enqueue execute outside.
+    pub outside_ticks: u64,
+    /// How many inside.
+    pub inside_ticks: u64,
+    /// How many the one that dequeues sleeps; inside it executes for one.
+    pub sleep_ticks: u64,
+    /// Median response of dequeuing with nobody else.
+    pub alone_ns: u64,
+    /// How many times something was dequeued.
+    pub dequeued: u64,
+    /// Median response of dequeuing.
+    pub dequeue_median_ns: Option<u64>,
+    /// What one in a hundred exceeds.
+    pub dequeue_p99_ns: Option<u64>,
+    /// The greatest.
+    pub dequeue_max_ns: Option<u64>,
+    /// How many times something was enqueued.
+    pub enqueued: u64,
+    /// Median response of enqueuing.
+    pub enqueue_median_ns: Option<u64>,
+    /// What one in a hundred exceeds.
+    pub enqueue_p99_ns: Option<u64>,
+    /// The greatest.
+    pub enqueue_max_ns: Option<u64>,
+    /// How many sections were executed again.
+    pub repeated: u64,
+}
+
+/// How many responses were so long.
+#[derive(Default, Serialize, JsonSchema)]
+pub struct IcsBin {
+    /// What protects the queue.
+    pub mechanism: String,
+    /// How many ticks those that enqueue execute outside.
+    pub outside_ticks: u64,
+    /// How many inside.
+    pub inside_ticks: u64,
+    /// What was done.
+    pub operation: IcsOperation,
+    /// The response time, to the nearest tick.
+    pub response_ticks: u64,
+    /// How many times.
+    pub times: u64,
+}
+
+/// What is done with the queue.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Serialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum IcsOperation {
+    /// By one of the three less urgent tasks.
+    #[default]
+    Enqueue,
+    /// By the urgent one.
+    Dequeue,
+}
+
 /// Lock and unlock of one lock that nobody else wants.
 #[derive(Default, Serialize, JsonSchema)]
 pub struct LockCost {
@@ -896,6 +1037,8 @@ pub enum AnyOutput {
     Mutex(MutexOutput),
     /// `measure protocols`.
     Protocols(ProtocolsOutput),
+    /// `measure ics`.
+    Ics(IcsOutput),
     /// `doctor`.
     Doctor(DoctorOutput),
 }

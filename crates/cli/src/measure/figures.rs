@@ -1,9 +1,9 @@
-//! The figures of `measure`: costs alone, delays over the rate, and hand-overs over the waiters.
+//! The figures of `measure`: costs alone, delays over the rate, hand-overs over the waiters, and histograms of response times.
 
 use crate::figure::{BLUE, Figure, GREEN, Mark, ORANGE, Series, Vertical};
 use crate::json::{
-    LockArrivals, LockContention, LockCost, LocksOutput, MachineCost, MutexHandOver, MutexOutput, ProtocolTimes,
-    ProtocolsOutput,
+    IcsBin, IcsCost, IcsOperation, IcsOutput, IcsResponses, LockArrivals, LockContention, LockCost, LocksOutput,
+    MachineCost, MutexHandOver, MutexOutput, ProtocolTimes, ProtocolsOutput,
 };
 
 /// What there is of costs, warm and cold, and of delays, under each kind of arrivals.
@@ -79,6 +79,62 @@ pub fn of_protocols(output: &ProtocolsOutput) -> Vec<(String, Figure)> {
         figures.push(("machine.svg".into(), rows(names, "the machine and its kernel", vec![average, worst])));
     }
     figures
+}
+
+/// What sections cost, and the histograms of each mechanism in each setting.
+pub fn of_ics(output: &IcsOutput) -> Vec<(String, Figure)> {
+    let costs = |name: &str, mark, color, of: fn(&IcsCost) -> f64| Series {
+        name: name.to_owned(),
+        mark,
+        color,
+        points: output.costs.iter().enumerate().map(|(row, cost)| (of(cost), row as f64)).collect(),
+    };
+    let name = |cost: &IcsCost| match cost.strategy {
+        Some(strategy) => format!("{}, {}", cost.what, strategy.name()),
+        None => cost.what.clone(),
+    };
+    let cost = Figure {
+        title: "sections, locks and switches alone".into(),
+        x: "ns",
+        y: Vertical::Names(output.costs.iter().map(name).collect()),
+        series: vec![
+            costs("least (circles)", Mark::Circle, BLUE, |cost| cost.min_ns),
+            costs("median (triangles)", Mark::Triangle, ORANGE, |cost| cost.median_ns),
+        ],
+    };
+    let histograms = output.responses.iter().filter(|seen| seen.enqueued + seen.dequeued > 0);
+    std::iter::once(("cost.svg".into(), cost))
+        .chain(histograms.map(|seen| {
+            let mechanism = seen.mechanism.to_lowercase().replace(' ', "-");
+            let name = format!("histogram-{mechanism}-{}-{}.svg", seen.outside_ticks, seen.inside_ticks);
+            (name, histogram(seen, &output.histogram, output.tick_ns))
+        }))
+        .collect()
+}
+
+fn histogram(seen: &IcsResponses, bins: &[IcsBin], tick_ns: u64) -> Figure {
+    let setting = (&seen.mechanism, seen.outside_ticks, seen.inside_ticks);
+    let bars = |name: String, operation, whole: u64, mark, color| {
+        let of_these = |bin: &&IcsBin| {
+            (&bin.mechanism, bin.outside_ticks, bin.inside_ticks) == setting && bin.operation == operation
+        };
+        let share = |bin: &IcsBin| (bin.response_ticks as f64, 100.0 * bin.times as f64 / whole.max(1) as f64);
+        Series { name, mark, color, points: bins.iter().filter(of_these).map(share).collect() }
+    };
+    let (left, right) = (Mark::Bar { from: -0.4, to: 0.0 }, Mark::Bar { from: 0.0, to: 0.4 });
+    let dequeue = format!("dequeue (right); alone it takes {:.2}", seen.alone_ns as f64 / tick_ns as f64);
+    Figure {
+        title: format!(
+            "operations, %: {}, {} ticks outside, {} inside",
+            seen.mechanism, seen.outside_ticks, seen.inside_ticks
+        ),
+        x: "response time, ticks",
+        y: Vertical::UpTo(100.0),
+        series: vec![
+            bars("enqueue (left)".into(), IcsOperation::Enqueue, seen.enqueued, left, ORANGE),
+            bars(dequeue, IcsOperation::Dequeue, seen.dequeued, right, BLUE),
+        ],
+    }
 }
 
 fn costs(costs: &[LockCost]) -> Vec<(String, Figure)> {

@@ -68,10 +68,15 @@ impl<'a> Frame<'a> {
     /// Says why they cannot be measured.
     pub fn costs(&self, measure: impl FnOnce(&Control) -> Result<Costs, RunError>) -> Result<Costs, Exit> {
         let costs = measure(&self.control).map_err(|error| self.refuse(&error))?;
-        if !costs.realtime {
+        self.warn_unless(costs.realtime);
+        Ok(costs)
+    }
+
+    /// Warns where costs were not measured with real-time priority.
+    pub fn warn_unless(&self, realtime: bool) {
+        if !realtime {
             self.console.warn("measured without real-time priority: anything may have come between; `lockwright doctor` says what is missing");
         }
-        Ok(costs)
     }
 
     /// What `measure` finds, which may say how far it is.

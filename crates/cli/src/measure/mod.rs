@@ -2,6 +2,7 @@
 
 mod figures;
 mod frame;
+mod ics;
 mod locks;
 mod mutex;
 mod protocols;
@@ -22,6 +23,7 @@ pub fn measure(arguments: &Measure, console: &Console) -> Result<Exit, Exit> {
         Measure::Locks(arguments) => locks::locks(arguments, console),
         Measure::Mutex(arguments) => mutex::mutex(arguments, console),
         Measure::Protocols(arguments) => protocols::protocols(arguments, console),
+        Measure::Ics(arguments) => ics::ics(arguments, console),
     }
 }
 

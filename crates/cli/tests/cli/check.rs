@@ -383,7 +383,7 @@ fn wrong_arguments_are_2_and_help_is_0() {
         assert!(ended.out.contains("Exit status:"), "{verb:?}: {}", ended.out);
         assert!(verb.is_empty() || ended.out.contains("Example"), "{verb:?}: {}", ended.out);
     }
-    for verb in [&["measure"][..], &["measure", "locks"], &["study"], &["study", "bpl"]] {
+    for verb in [&["measure"][..], &["measure", "locks"], &["measure", "ics"], &["study"], &["study", "bpl"]] {
         let ended = end(lockwright().args(verb).arg("--help"));
         assert_eq!(ended.status, 0, "{verb:?}");
         assert!(ended.out.contains("  0  done\n") && ended.out.contains("  130  "), "{verb:?}: {}", ended.out);

@@ -1,4 +1,4 @@
-//! `measure locks`.
+//! `measure`.
 
 use crate::realtime::require_realtime;
 use crate::support::{end, json, lockwright};
@@ -147,5 +147,100 @@ fn mutexes_are_handed_over() {
     for name in ["hand-over-warm.svg", "hand-over-cold.svg"] {
         let svg = std::fs::read_to_string(folder.path().join(name)).expect("is there");
         assert!(svg.contains("lockwright serial") && svg.contains("glibc inherit"), "{name}");
+    }
+}
+
+/// What a section costs, by what it does and how it commits.
+fn median(costs: &Value, what: &str, strategy: &Value) -> f64 {
+    let cost = rows(costs).iter().find(|cost| cost["what"] == what && &cost["strategy"] == strategy);
+    cost.and_then(|cost| cost["median_ns"].as_f64()).unwrap_or_else(|| panic!("no {what} by {strategy}: {costs}"))
+}
+
+#[test]
+fn sections_are_measured_beside_the_c_library() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let arguments = ["measure", "ics", "--alone", "--readings", "5", "--json"];
+    let ended = end(lockwright().args(arguments).arg("--csv").arg(folder.path()).arg("--svg").arg(folder.path()));
+    assert_eq!(ended.status, 0, "{}", ended.err);
+    let value = json(&ended);
+    assert_eq!((&value["subject"], rows(&value["responses"]).len()), (&"ics".into(), 0));
+    for name in ["glibc mutex", "glibc PI mutex", "glibc semaphore"] {
+        assert!(median(&value["costs"], name, &Value::Null) > 0.0);
+    }
+    for strategy in [&"locked".into(), &value["strategy"]] {
+        for what in ["one word alone", "empty section", "section of a word", "section of ten words"] {
+            assert!(median(&value["costs"], what, strategy) > 0.0);
+        }
+    }
+    for cost in rows(&value["costs"]) {
+        let ns = ["min_ns", "median_ns", "p99_ns", "max_ns"].map(|key| cost[key].as_f64());
+        assert!(ns.iter().all(Option::is_some) && ns.is_sorted(), "{cost}");
+        assert_eq!(cost["over_pi_mutex"] == 1.0, cost["what"] == "glibc PI mutex", "{cost}");
+    }
+    assert_eq!(csv(&folder.path().join("cost.csv")).len(), 1 + rows(&value["costs"]).len());
+    let svg = std::fs::read_to_string(folder.path().join("cost.svg")).expect("is there");
+    assert!(svg.contains("section of ten words, locked") && svg.contains("glibc semaphore"));
+    assert!(!folder.path().join("response.csv").exists(), "there was none");
+}
+
+#[test]
+fn the_experiment_has_a_histogram_for_each_mechanism_and_setting() {
+    let Some(_machine) = require_realtime() else { return };
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let arguments = ["measure", "ics", "--readings", "1", "--tick", "100us", "--operations", "30", "--json"];
+    let ended = end(lockwright().args(arguments).arg("--csv").arg(folder.path()).arg("--svg").arg(folder.path()));
+    assert_eq!(ended.status, 0, "{}", ended.err);
+    let value = json(&ended);
+    let (seen, bins) = (rows(&value["responses"]), rows(&value["histogram"]));
+    assert_eq!((seen.len(), &value["tick_ns"], &value["interrupted"]), (2 * 5, &100_000.into(), &false.into()));
+    for seen in seen {
+        let of = |key: &str| seen[key].as_u64();
+        assert!(of("enqueued") >= Some(30) && of("alone_ns") >= Some(100_000), "{seen}");
+        let waits = ["ICS", "interruptible lock"].iter().all(|&name| seen["mechanism"] != name);
+        assert!(!waits || seen["repeated"] == 0, "who is alone inside repeats nothing: {seen}");
+        for (operation, times) in [("enqueue", "enqueued"), ("dequeue", "dequeued")] {
+            let ns = ["median", "p99", "max"].map(|part| of(&format!("{operation}_{part}_ns")));
+            assert!(ns.is_sorted() && (ns[0].is_some() == (of(times) > Some(0))), "{seen}");
+            let same = ["mechanism", "outside_ticks", "inside_ticks"];
+            let own = bins.iter().filter(|bin| same.iter().all(|&key| bin[key] == seen[key]));
+            let own = own.filter(|bin| bin["operation"] == operation);
+            let sum: u64 = own.map(|bin| bin["times"].as_u64().expect("a number")).sum();
+            assert_eq!(Some(sum), of(times), "each response is in the histogram once: {seen}");
+        }
+    }
+    let lines = csv(&folder.path().join("response.csv"));
+    assert_eq!(lines.len(), 1 + seen.len());
+    assert_eq!(lines[0][..3], ["mechanism", "outside_ticks", "inside_ticks"]);
+    assert_eq!(csv(&folder.path().join("histogram.csv")).len(), 1 + bins.len());
+    for setting in ["7-1", "2-4"] {
+        for mechanism in ["fifo-semaphore", "priority-semaphore", "pi-mutex", "ics", "interruptible-lock"] {
+            let name = format!("histogram-{mechanism}-{setting}.svg");
+            let svg = std::fs::read_to_string(folder.path().join(&name)).expect(&name);
+            assert!(svg.starts_with("<svg") && svg.trim_end().ends_with("</svg>"), "{name}");
+            assert!(svg.contains("enqueue (left)") && svg.contains("dequeue (right)"), "{name}");
+        }
+    }
+    let printed = end(lockwright().args(&arguments[..arguments.len() - 1]));
+    for part in ["commit by", "ticks of 100 us", "interruptible lock", "p99", "again"] {
+        assert!(printed.out.contains(part), "{part}: {}", printed.out);
+    }
+}
+
+#[test]
+fn wrong_arguments_of_the_experiment_are_refused() {
+    for (arguments, part) in [
+        (&["--tick", "49us"][..], "'--tick <DURATION>': it must be from 50 us to 20 ms"),
+        (&["--tick", "21ms"], "it must be from 50 us to 20 ms"),
+        (&["--tick", "1"], "unit"),
+        (&["--operations", "0"], "1..=1000000"),
+        (&["--readings", "0"], "1..=100000"),
+        (&["--alone", "--tick", "1ms"], "--tick"),
+        (&["--operations", "3", "--alone"], "--operations"),
+        (&["--csv", "/dev/null/results"], "give --csv a folder that can be written to"),
+        (&["--svg", "/dev/null/figures"], "give --svg a folder that can be written to"),
+    ] {
+        let ended = end(lockwright().args(["measure", "ics"]).args(arguments));
+        assert_eq!((ended.status, ended.out.as_str()), (2, ""), "{arguments:?}");
+        assert!(ended.err.contains(part), "{arguments:?}: {}", ended.err);
     }
 }

@@ -85,6 +85,25 @@ fn what_the_verbs_print_is_valid() {
         without["costs"][0].as_object_mut().expect("an object").remove(key);
         assert!(valid(&without).is_err(), "the twin without {key} must be refused");
     }
+    let mut measured = vec!["measure", "ics", "--readings", "1", "--json"];
+    let experiment = require_realtime();
+    measured.extend_from_slice(match &experiment {
+        Some(_machine) => &["--tick", "100us", "--operations", "5"],
+        None => &["--alone"],
+    });
+    let value = json(&end(lockwright().args(measured)));
+    if let Err(error) = valid(&value) {
+        panic!("{error}: {value}");
+    }
+    drop(experiment);
+    for list in ["costs", "responses", "histogram"] {
+        let Some(first) = value[list].as_array().and_then(|rows| rows.first()) else { continue };
+        for key in first.as_object().expect("an object").keys() {
+            let mut without = value.clone();
+            without[list][0].as_object_mut().expect("an object").remove(key);
+            assert!(valid(&without).is_err(), "the twin without {key} must be refused");
+        }
+    }
     let mut worst = json(&end(lockwright().args(study)));
     worst["free_lock"] = "worst".into();
     assert!(valid(&worst).is_err(), "nobody is served last");

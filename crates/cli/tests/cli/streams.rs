@@ -255,6 +255,19 @@ fn the_second_signal_ends_it_at_once() {
 }
 
 #[test]
+fn an_interrupted_experiment_prints_what_it_saw() {
+    let Some(_machine) = require_realtime() else { return };
+    let arguments = ["measure", "ics", "--readings", "1", "--operations", "1000000", "--json"];
+    let ended = interrupted(lockwright().args(arguments));
+    assert_eq!(ended.status, 130, "{}", ended.err);
+    assert!(ended.err.contains("left out"), "{}", ended.err);
+    let value = json(&ended);
+    let seen = value["responses"].as_array().expect("a list");
+    assert_eq!(value["interrupted"], true);
+    assert!(seen.len() < 10 && seen.iter().all(|seen| seen["enqueued"].as_u64() < Some(1_000_000)), "{value}");
+}
+
+#[test]
 fn an_interrupted_run_prints_what_it_saw() {
     let Some(_machine) = require_realtime() else { return };
     let file = File::new(HOLDS);

@@ -4,7 +4,7 @@ use super::LEVEL;
 use super::pace::Pace;
 use super::subject::{ALL, Candidate, Subject, read_nothing};
 use crate::run::{Control, RunError};
-use crate::sys::{cycles, sched, signal};
+use crate::sys::{SysError, cycles, sched, signal};
 use crate::team::{become_realtime, spawn};
 use lockwright_locks::Slot;
 
@@ -79,10 +79,7 @@ fn measure<S: Subject + ?Sized>(
 ) -> Result<Costs, RunError> {
     // The last CPU: the first serves most interrupts.
     let cpu = sched::affinity()?.last().copied().unwrap_or(0);
-    let realtime = become_realtime(LEVEL, &[cpu]).is_ok();
-    if !realtime {
-        sched::set_affinity(sched::gettid(), &[cpu])?;
-    }
+    let realtime = become_measuring(cpu)?;
     let cycles_per_ns = cycles::per_ns();
     let slot = Slot::claim().ok_or(RunError::NoSlot)?;
     let pace = Pace::new(0);
@@ -122,6 +119,15 @@ fn measure<S: Subject + ?Sized>(
     }
     let [harness_cycles, cold_harness_cycles] = harnesses;
     Ok(Costs { cycles_per_ns, harness_cycles, cold_harness_cycles, realtime, costs })
+}
+
+/// Binds the calling thread to this CPU, above everything else if it may be. Says whether it may.
+pub(super) fn become_measuring(cpu: usize) -> Result<bool, SysError> {
+    let realtime = become_realtime(LEVEL, &[cpu]).is_ok();
+    if !realtime {
+        sched::set_affinity(sched::gettid(), &[cpu])?;
+    }
+    Ok(realtime)
 }
 
 #[cfg(test)]

@@ -4,6 +4,7 @@
 //! dequeues in a section of one tick. All are on one processor; those that enqueue take turns every two ticks.
 
 use super::LEVEL;
+use super::cost::become_measuring;
 use super::pace::Pace;
 use super::protocols::Readings;
 use crate::ics::{Commit, Ics, Kind, PriorityQueue, QueueSlot, Single, Still, Stop, Strategy, Var, Word};
@@ -36,6 +37,17 @@ const QUANTUM_TICKS: u64 = 2;
 /// A task looks at its clock so often, and asks whether its section can still commit.
 const LOOK_NS: u64 = 10_000;
 const SOLO: u64 = 10;
+/// Looks take up a tenth of a tick then, or less.
+const TICK_NS_MIN: u64 = 50_000;
+/// Three operations fit into a measurement's share of a second.
+const TICK_NS_MAX: u64 = 20_000_000;
+/// How often it is told how far the experiment is.
+const TELL_NS: u64 = 20_000_000;
+/// One that has not come to its end after so many times the work of those that enqueue is ended: each commit is in vain for the others' sections at most, and a fifth of
+/// each second at least is the experiment's.
+const LONGEST_WORKS: u64 = 20;
+/// Beside that, for tasks that have not begun.
+const LONGEST_NS: u64 = 10_000_000_000;
 /// Longest response a histogram holds: an hour.
 const RESPONSE_NS_MAX: u64 = 3_600_000_000_000;
 
@@ -155,6 +167,8 @@ struct Shared {
     mechanism: Mechanism,
     fifo: Fifo,
     mutex: Mutex<()>,
+    /// All are ready.
+    begun: AtomicBool,
     over: AtomicBool,
     enqueued: AtomicU64,
     /// Who enqueues, by the kernel's number.
@@ -174,6 +188,7 @@ impl Shared {
             mechanism,
             fifo: Fifo::default(),
             mutex: mutex.build(()),
+            begun: AtomicBool::new(false),
             over: AtomicBool::new(false),
             enqueued: AtomicU64::new(0),
             enqueuers: [const { AtomicU32::new(0) }; ENQUEUERS],
@@ -309,20 +324,40 @@ fn solo(cpu: usize, tick_ns: u64) -> Result<u64, RunError> {
     Ok(responses.value_at_quantile(0.5))
 }
 
-/// Executes the experiment with a mechanism until `operations` have been enqueued, or `longest` has passed. A tick takes `tick`, at least 50 µs; all that is executed
-/// leaves a third of each second to others.
+/// Executes the experiment under both settings with each mechanism, until `operations` have been enqueued in each; `tell` hears how many have been in all of them. A tick takes
+/// `tick`, from 50 µs to 20 ms; all that is executed leaves a third of each second to others. What was not begun when it was stopped is left out.
 ///
 /// # Errors
 /// Without the right to real-time priorities; where threads cannot be started.
-pub fn experiment(
+pub fn ics_experiments(
+    tick: Duration,
+    operations: usize,
+    control: &Control,
+    tell: &mut dyn FnMut(usize, usize),
+) -> Result<Vec<Experiment>, RunError> {
+    let tick_ns = u64::try_from(tick.as_nanos()).unwrap_or(u64::MAX).clamp(TICK_NS_MIN, TICK_NS_MAX);
+    let each =
+        || Setting::PUBLISHED.into_iter().flat_map(|setting| Mechanism::ALL.map(|mechanism| (setting, mechanism)));
+    let whole = operations * each().count();
+    let mut seen = Vec::new();
+    for (done, (setting, mechanism)) in each().enumerate() {
+        let mut tell_all = |enqueued: usize| tell(done * operations + enqueued.min(operations), whole);
+        if control.is_stopped() {
+            break;
+        }
+        seen.push(experiment(mechanism, setting, tick_ns, operations as u64, control, &mut tell_all)?);
+    }
+    Ok(seen)
+}
+
+fn experiment(
     mechanism: Mechanism,
     setting: Setting,
-    tick: Duration,
+    tick_ns: u64,
     operations: u64,
-    longest: Duration,
     control: &Control,
+    tell: &mut dyn FnMut(usize),
 ) -> Result<Experiment, RunError> {
-    let tick_ns = u64::try_from(tick.as_nanos()).unwrap_or(u64::MAX).clamp(50_000, 1_000_000_000);
     let cpus = sched::affinity()?;
     // The last CPU: the first serves most interrupts.
     let cpu = *cpus.last().ok_or(RunError::SetUp)?;
@@ -345,6 +380,10 @@ pub fn experiment(
                 }
                 let _ = ready.send(());
                 risen?;
+                // BOUND: set-up of the others.
+                while !shared.begun.load(Ordering::Relaxed) && !shared.over.load(Ordering::Relaxed) {
+                    clock::sleep_until(clock::now_ns() + tick_ns)?;
+                }
                 if is_enqueuer {
                     enqueue(&shared, index, setting, tick_ns, pace)
                 } else {
@@ -354,18 +393,26 @@ pub fn experiment(
         }
         // Above all of them, where it can on another processor: it takes no time of theirs.
         let (shared_by_turns, own) = (Arc::clone(&shared), control.clone());
-        let end_ns = clock::now_ns().saturating_add(u64::try_from(longest.as_nanos()).unwrap_or(u64::MAX));
+        let work_ns = operations.saturating_mul((setting.outside + setting.inside) * tick_ns);
+        let end_ns = clock::now_ns().saturating_add(work_ns.saturating_mul(LONGEST_WORKS).saturating_add(LONGEST_NS));
         let others: Vec<usize> = if cpus.len() > 1 { cpus[..cpus.len() - 1].to_vec() } else { cpus };
         let turns = spawn("turns", move || {
+            let risen = become_realtime(LEVEL, &others);
             // A thread that ended without a word has dropped its sender.
             for _ in 0..=ENQUEUERS {
                 let _ = all_ready.recv_timeout(Duration::from_secs(10));
             }
-            let risen = become_realtime(LEVEL, &others);
+            shared_by_turns.begun.store(true, Ordering::Relaxed);
             let interrupted = take_turns(&shared_by_turns, tick_ns, operations, end_ns, &own);
             shared_by_turns.over.store(true, Ordering::Relaxed);
             risen.map(|()| interrupted)
         })?;
+        // BOUND: that thread: `end_ns`.
+        while !turns.is_finished() {
+            tell(shared.enqueued.load(Ordering::Relaxed) as usize);
+            let _ = clock::sleep_until(clock::now_ns() + TELL_NS);
+        }
+        tell(shared.enqueued.load(Ordering::Relaxed) as usize);
         let interrupted = turns.join().map_err(|_| RunError::SetUp)?;
         let (mut enqueued, mut dequeued, mut repeats) = (histogram()?, histogram()?, 0);
         for (index, thread) in threads.into_iter().enumerate() {
@@ -420,6 +467,8 @@ fn take_turns(shared: &Shared, tick_ns: u64, operations: u64, end_ns: u64, contr
 pub struct Overhead {
     /// What.
     pub name: &'static str,
+    /// How its sections commit; none where there are none.
+    pub strategy: Option<Kind>,
     /// How many were executed for each reading.
     pub count: u64,
     /// All of them together, in nanoseconds.
@@ -427,26 +476,22 @@ pub struct Overhead {
 }
 
 impl Overhead {
-    /// Of one, in nanoseconds, by the median.
+    /// Of one, in nanoseconds: what a share of the readings does not exceed.
     #[must_use]
-    pub fn each_ns(&self) -> f64 {
-        self.total.quantile(0.5) as f64 / self.count as f64
-    }
-
-    /// Of one, in nanoseconds, by the least.
-    #[must_use]
-    pub fn least_ns(&self) -> f64 {
-        self.total.quantile(0.0) as f64 / self.count as f64
+    pub fn each_ns(&self, share: f64) -> f64 {
+        self.total.quantile(share) as f64 / self.count as f64
     }
 }
 
 /// What was measured of sections nobody else wants.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Overheads {
+    /// What threads of one processor commit by on this machine.
+    pub strategy: Kind,
+    /// Whether the readings were taken under SCHED_FIFO; without, anything may come between, and nobody can say when there is a switch.
+    pub realtime: bool,
     /// Each of them.
     pub costs: Vec<Overhead>,
-    /// Whether it was ended early.
-    pub interrupted: bool,
 }
 
 /// Sections a reading, as in the paper.
@@ -454,22 +499,24 @@ const SECTIONS: u64 = 10_000;
 const MANY: usize = 10;
 const LEFT: Var<u64> = Var::new(0);
 
-type Work = Box<dyn FnMut()>;
+/// What, how its sections commit, and the work itself.
+type Work = (&'static str, Option<Kind>, Box<dyn FnMut()>);
 
-fn sections<C: Commit + 'static>(
-    all: &mut Vec<(&'static str, Work)>,
-    names: [&'static str; 4],
-    strategy: impl Fn() -> C,
-) -> Result<(), RunError> {
+fn sections<C: Commit + 'static>(all: &mut Vec<Work>, kind: Kind, strategy: impl Fn() -> C) -> Result<(), RunError> {
     let single = Single::<u64, C>::with(0, strategy());
-    all.push((names[0], Box::new(move || _ = black_box(&single).update(|value| Ok((value.wrapping_add(1), ()))))));
+    all.push((
+        "one word alone",
+        Some(kind),
+        Box::new(move || _ = black_box(&single).update(|value| Ok((value.wrapping_add(1), ())))),
+    ));
     // They are measured for as long as the process lives, a few times at most.
     let one: &'static Ics<[Word; 1], 2, 1, C> = Box::leak(Box::new(Ics::with([Word::new(0)], strategy())));
     let mut slot = one.slot().ok_or(RunError::SetUp)?;
-    all.push((names[1], Box::new(move || _ = black_box(&mut slot).update(|_| Ok(())))));
+    all.push(("empty section", Some(kind), Box::new(move || _ = black_box(&mut slot).update(|_| Ok(())))));
     let mut slot = one.slot().ok_or(RunError::SetUp)?;
     all.push((
-        names[2],
+        "section of a word",
+        Some(kind),
         Box::new(move || {
             let _ = black_box(&mut slot).update(|section| {
                 let value = section.read(LEFT)?;
@@ -481,7 +528,8 @@ fn sections<C: Commit + 'static>(
         Box::leak(Box::new(Ics::with([const { Word::new(0) }; MANY], strategy())));
     let mut slot = many.slot().ok_or(RunError::SetUp)?;
     all.push((
-        names[3],
+        "section of ten words",
+        Some(kind),
         Box::new(move || {
             let _ = black_box(&mut slot).update(|section| {
                 for word in 0..MANY {
@@ -494,25 +542,27 @@ fn sections<C: Commit + 'static>(
     Ok(())
 }
 
-/// Takes `readings` readings (at least 10) of 10,000 sections each, beside the C library's mutexes and semaphore, on one processor; and of switches between two threads, with a section in
-/// each turn and without.
+/// Takes `readings` readings of 10,000 sections each, beside the C library's mutexes and semaphore, on one processor; and of switches between two threads, with a section in
+/// each turn and without. Where nobody may be real-time, of all but the switches.
 ///
 /// # Errors
-/// Without the right to real-time priorities; where threads cannot be started.
+/// Where threads cannot be started.
 pub fn ics_overheads(readings: usize, control: &Control) -> Result<Overheads, RunError> {
     let control = control.clone();
-    let thread = signal::with_all_blocked(|| spawn("measure", move || overheads(readings.max(10), &control)))?;
+    let thread = signal::with_all_blocked(|| spawn("measure", move || overheads(readings.max(1), &control)))?;
     thread.join().map_err(|_| RunError::SetUp)?
 }
 
 fn overheads(readings: usize, control: &Control) -> Result<Overheads, RunError> {
     let cpu = *sched::affinity()?.last().ok_or(RunError::SetUp)?;
-    become_realtime(LEVEL, &[cpu])?;
-    let mut all: Vec<(&'static str, Work)> = Vec::new();
-    for (name, inherits) in [("mutex of the C library", false), ("PI mutex of the C library", true)] {
+    let realtime = become_measuring(cpu)?;
+    let chosen = Strategy::for_cpu(cpu as u32).kind();
+    let mut all: Vec<Work> = Vec::new();
+    for (name, inherits) in [("glibc mutex", false), ("glibc PI mutex", true)] {
         if let Some(mutex) = NativeMutex::new(NativeKind { inherits, ..NativeKind::default() }) {
             all.push((
                 name,
+                None,
                 Box::new(move || {
                     black_box(&mutex).lock();
                     mutex.unlock();
@@ -522,51 +572,30 @@ fn overheads(readings: usize, control: &Control) -> Result<Overheads, RunError> 
     }
     if let Some(semaphore) = NativeSemaphore::new() {
         all.push((
-            "semaphore of the C library",
+            "glibc semaphore",
+            None,
             Box::new(move || {
                 black_box(&semaphore).wait();
                 semaphore.post();
             }),
         ));
     }
-    sections(
-        &mut all,
-        [
-            "one word alone, locked",
-            "empty section, locked",
-            "section of a word, locked",
-            "section of ten words, locked",
-        ],
-        || lockwright_ics::Locked,
-    )?;
+    sections(&mut all, Kind::Locked, || lockwright_ics::Locked)?;
     #[cfg(target_arch = "x86_64")]
     {
         // SAFETY: this thread is bound to its processor, and nobody else knows of the objects.
         #[allow(unsafe_code)]
         let plain = || unsafe { lockwright_ics::Plain::new() };
-        sections(
-            &mut all,
-            [
-                "one word alone, plain",
-                "empty section, plain",
-                "section of a word, plain",
-                "section of ten words, plain",
-            ],
-            plain,
-        )?;
+        sections(&mut all, Kind::Plain, plain)?;
     }
-    if crate::ics::Rseq::new(cpu as u32).is_some() {
-        sections(
-            &mut all,
-            ["one word alone, rseq", "empty section, rseq", "section of a word, rseq", "section of ten words, rseq"],
-            || Strategy::for_cpu(cpu as u32),
-        )?;
+    if chosen == Kind::Rseq {
+        sections(&mut all, chosen, || Strategy::for_cpu(cpu as u32))?;
     }
     let mut taken: Vec<Vec<u64>> = vec![Vec::with_capacity(readings); all.len()];
     let pace = Pace::new(50_000_000);
     for _ in 0..readings {
         // They take turns, so that what happens to the machine happens to all.
-        for ((_, work), taken) in all.iter_mut().zip(&mut taken) {
+        for ((.., work), taken) in all.iter_mut().zip(&mut taken) {
             pace.rest();
             let start_ns = clock::now_ns();
             for _ in 0..SECTIONS {
@@ -578,15 +607,15 @@ fn overheads(readings: usize, control: &Control) -> Result<Overheads, RunError> 
             break;
         }
     }
-    let named = all.iter().map(|&(name, _)| name).zip(taken);
-    let mut costs: Vec<Overhead> = named
-        .filter_map(|(name, taken)| Some(Overhead { name, count: SECTIONS, total: Readings::new(taken)? }))
-        .collect();
-    for (name, with_sections) in [("switch", false), ("switch, with a section", true)] {
-        let total = Readings::new(switches(cpu, readings.min(20), with_sections, control)?);
-        costs.extend(total.map(|total| Overhead { name, count: SECTIONS, total }));
+    let cost = |name, strategy, taken| Some(Overhead { name, strategy, count: SECTIONS, total: Readings::new(taken)? });
+    let named = all.iter().map(|&(name, strategy, _)| (name, strategy)).zip(taken);
+    let mut costs: Vec<Overhead> = named.filter_map(|((name, strategy), taken)| cost(name, strategy, taken)).collect();
+    if realtime {
+        for (name, strategy) in [("switch", None), ("switch, section of a word", Some(chosen))] {
+            costs.extend(cost(name, strategy, switches(cpu, readings.min(20), strategy.is_some(), control)?));
+        }
     }
-    Ok(Overheads { costs, interrupted: control.is_stopped() })
+    Ok(Overheads { strategy: chosen, realtime, costs })
 }
 
 /// 10,000 switches between two threads of one level, by yielding.
@@ -645,9 +674,10 @@ mod tests {
         let Some(_machine) = require_realtime() else { return };
         for mechanism in Mechanism::ALL {
             let setting = Setting { outside: 2, inside: 4, sleeps: 5 };
-            let tick = Duration::from_micros(100);
-            let done = experiment(mechanism, setting, tick, 60, Duration::from_secs(5), &Control::new());
+            let mut told = 0;
+            let done = experiment(mechanism, setting, 100_000, 60, &Control::new(), &mut |enqueued| told = enqueued);
             let done = done.expect("permission was checked");
+            assert!(told >= 60 && !done.interrupted, "{mechanism:?}: {told}");
             assert!(done.enqueue.len() >= 60 && !done.dequeue.is_empty() && done.solo_ns >= 100_000, "{done:?}");
             let repeats = matches!(mechanism, Mechanism::Ics | Mechanism::InterruptibleLock);
             assert!(repeats || done.repeated == 0, "{mechanism:?}: who is alone inside repeats nothing");
@@ -658,38 +688,22 @@ mod tests {
     fn overheads_are_measured() {
         let Some(_machine) = require_realtime() else { return };
         let all = ics_overheads(10, &Control::new()).expect("permission was checked");
-        assert!(all.costs.len() >= 9 && all.costs.iter().all(|cost| cost.least_ns() > 0.0), "{all:?}");
+        assert!(all.realtime && all.costs.len() >= 9, "{all:?}");
+        for cost in &all.costs {
+            assert!(cost.each_ns(0.0) > 0.0 && (cost.total.count(), cost.count) == (10, 10_000), "{cost:?}");
+        }
+        assert!(
+            all.costs.iter().any(|cost| cost.strategy == Some(all.strategy)),
+            "what is chosen is measured: {all:?}"
+        );
     }
 
     #[test]
-    #[ignore = "a measurement: cargo test --release -p lockwright --lib measure::ics -- --ignored --nocapture"]
-    fn costs() {
-        let Some(_machine) = require_realtime() else { return };
-        let all = ics_overheads(100, &Control::new()).expect("permission was checked");
-        for cost in &all.costs {
-            println!("{:32} {:8.2} ns (least {:.2})", cost.name, cost.each_ns(), cost.least_ns());
-        }
-        for setting in Setting::PUBLISHED {
-            for mechanism in Mechanism::ALL {
-                let tick = Duration::from_millis(1);
-                let done = experiment(mechanism, setting, tick, 400, Duration::from_secs(15), &Control::new());
-                let done = done.expect("permission was checked");
-                let ms = |histogram: &Histogram<u64>, quantile| histogram.value_at_quantile(quantile) as f64 / 1e6;
-                println!(
-                    "{setting:?} {:20} solo {:.3} ms; dequeue: {} times, median {:.3}, greatest {:.3}; enqueue: {} times, median {:.3}, 99 % \
-                     {:.3}, greatest {:.3}; {} repeated",
-                    mechanism.name(),
-                    done.solo_ns as f64 / 1e6,
-                    done.dequeue.len(),
-                    ms(&done.dequeue, 0.5),
-                    ms(&done.dequeue, 1.0),
-                    done.enqueue.len(),
-                    ms(&done.enqueue, 0.5),
-                    ms(&done.enqueue, 0.99),
-                    ms(&done.enqueue, 1.0),
-                    done.repeated,
-                );
-            }
-        }
+    fn what_is_stopped_before_it_begins_executes_nothing() {
+        let control = Control::new();
+        control.stop();
+        let mut told = false;
+        let seen = ics_experiments(Duration::from_micros(100), 60, &control, &mut |_, _| told = true);
+        assert!(seen.is_ok_and(|seen| seen.is_empty()) && !told);
     }
 }

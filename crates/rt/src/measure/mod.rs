@@ -11,7 +11,7 @@ mod subject;
 
 pub use contention::{Arrivals, Contended, ContentionConfig, OverFifo, contention};
 pub use cost::{Cost, Costs, cost};
-pub use ics::{Experiment, Mechanism, Overhead, Overheads, Setting, experiment, ics_overheads};
+pub use ics::{Experiment, Mechanism, Overhead, Overheads, Setting, ics_experiments, ics_overheads};
 pub use mutex::{HandOver, hand_over, mutex_cost};
 pub use protocols::{ProtocolCost, Protocols, Readings, Work, protocols};
 pub use subject::lock_names;
