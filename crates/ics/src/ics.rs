@@ -17,6 +17,9 @@
 //! to be `h`, so what it read was older than `h`. Whoever commits after `h` has performed all of `h` before. So once the head has changed, the
 //! locator has as well; no locator ever comes back, for a version is given once; and the helper's compare-and-swap fails.
 //!
+//! Why a slot knows what became of its last attempt: whoever commits after a head `h` has marked `h` as performed in its record, or has found it marked; the owner of the record as
+//! all others. Marks are changed as locators are, so once the head is no longer `h` no late mark changes anything, and the record says `h` until its slot commits again.
+//!
 //! Why a page may be written again: its slot writes the page that it did not post last. That one was posted before some later commit of the same slot, so the head
 //! has changed since; who still reads it looks at the head before it does anything.
 //!
@@ -218,7 +221,7 @@ impl<W: Words, const SLOTS: usize, const WRITES: usize, C: Commit> Ics<W, SLOTS,
             return false;
         }
         self.perform(seen, slot, page);
-        // A mark is performed as a word is: late ones fail.
+        // A mark is performed as a word is. A late one fails: whoever committed after `seen` has marked it, the owner of the record, too, who does that by a store.
         self.commit.perform(&self.head, seen, performed, marked, seen);
         true
     }

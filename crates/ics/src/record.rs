@@ -15,7 +15,7 @@ pub(crate) struct Page<const WRITES: usize> {
 #[derive(Debug)]
 pub(crate) struct Record<const WRITES: usize> {
     pub(crate) pages: [Page<WRITES>; 2],
-    /// The last head that named this slot and of which all writes are performed; one that was followed by this slot's own next commit need not be here.
+    /// The last head that named this slot and of which all writes are performed. Before the slot, or anybody, commits after a head that names the slot, that head is here.
     pub(crate) performed: AtomicU64,
     /// Whether somebody has the slot.
     pub(crate) is_claimed: AtomicU32,

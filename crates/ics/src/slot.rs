@@ -121,15 +121,20 @@ impl<'s, W: Words, const SLOTS: usize, const WRITES: usize, C: Commit> Slot<'s, 
         // ORDERING: Relaxed, here and below: this slot's own.
         let pending = record.pending.load(Ordering::Relaxed);
         if pending == seen && pending != 0 {
-            // The last commit was this slot's. Nobody else needs to know that it is performed before there is another one.
+            // The last commit was this slot's. Who else performs it may mark that late: after this slot's next commit such a mark would say that the next is not performed, and
+            // the one who performed the next would fail to say that it is. So it is marked before there is a next; from then on late marks of this commit, and of those before, fail.
             self.ics.perform(seen, self.index, pending_page(pending));
+            if !is_left_out(Part::OwnMark) {
+                // ORDERING: Release pairs with the Acquire of `Ics::help`. A store is enough: only this slot posts heads that name it, so no newer mark is there.
+                record.performed.store(pending, Ordering::Release);
+            }
             self.settle(pending, true);
         } else {
             if self.ics.help(seen) && !names(seen, self.index) {
                 count(&record.counts.helped);
             }
             if pending != 0 {
-                // ORDERING: Relaxed: who committed after this slot marked it before, and the head has that.
+                // ORDERING: Relaxed: who committed after this slot marked it before, or found it marked, and the head has that.
                 self.settle(pending, record.performed.load(Ordering::Relaxed) == pending);
             }
         }
