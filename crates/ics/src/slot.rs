@@ -3,7 +3,7 @@
 use crate::commit::Commit;
 use crate::ics::{Ics, free_page, names, next};
 use crate::left_out::{Part, is_left_out};
-use crate::record::{Record, Stats, count};
+use crate::record::{CLAIMED, FREE, Record, Stats, count};
 use crate::sync::fence;
 use crate::transaction::{Stop, Transaction, View};
 use crate::value::Words;
@@ -162,10 +162,11 @@ impl<'s, W: Words, const SLOTS: usize, const WRITES: usize, C: Commit> Slot<'s, 
     /// Commits.
     #[inline]
     fn end(&mut self, transaction: &Transaction<'_, W, SLOTS, WRITES, C>) -> Result<(), Stop> {
-        if transaction.len == 0 {
-            return Ok(());
-        }
         let record = self.record();
+        if transaction.len == 0 {
+            // The body may have taken a conflict for a value.
+            return self.ics.validate(transaction.seen).inspect_err(|_| count(&record.counts.restarts));
+        }
         let new = next(transaction.seen, self.index, transaction.named_page);
         // ORDERING: Relaxed: the commit releases the page. Release: what is pending is told with its page, before it is posted; see `settle`.
         transaction.keep_rest();
@@ -190,8 +191,9 @@ const fn pending_page(pending: u64) -> usize {
 impl<W, const SLOTS: usize, const WRITES: usize, C> Drop for Slot<'_, W, SLOTS, WRITES, C> {
     fn drop(&mut self) {
         if self.is_claimed {
-            // ORDERING: Release pairs with the Acquire of who claims it next.
-            self.ics.records[self.index].is_claimed.store(0, Ordering::Release);
+            // ORDERING: Release pairs with the Acquire of who claims it next. One that was reserved meanwhile stays so.
+            let is_claimed = &self.ics.records[self.index].is_claimed;
+            let _ = is_claimed.compare_exchange(CLAIMED, FREE, Ordering::Release, Ordering::Relaxed);
         }
     }
 }
