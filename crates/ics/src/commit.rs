@@ -33,8 +33,9 @@ pub unsafe trait Commit {
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Locked;
 
-// SAFETY: both are one compare-and-swap of all processors. A word that was `old` while the head was `seen` is changed once for that head, by whoever is first; it never is
-// `old` again, for each change has another version.
+// SAFETY: both are one compare-and-swap of all processors. A word that was `old` while the head was `seen` is changed once for that head, by whoever is first, and before the
+// head is changed; it never is `old` again, for each change has another version. That goes for locators and for marks, which the owner of a record sets by a store, too
+// (`Slot::begin`).
 #[allow(unsafe_code)]
 unsafe impl Commit for Locked {
     #[inline]

@@ -17,6 +17,9 @@
 //! to be `h`, so what it read was older than `h`. Whoever commits after `h` has performed all of `h` before. So once the head has changed, the
 //! locator has as well; no locator ever comes back, for a version is given once; and the helper's compare-and-swap fails.
 //!
+//! Why a slot knows what became of its last attempt: whoever commits after a head `h` has marked `h` as performed in its record, or has found it marked; the owner of the record as
+//! all others. Marks are changed as locators are, so once the head is no longer `h` no late mark changes anything, and the record says `h` until its slot commits again.
+//!
 //! Why a page may be written again: its slot writes the page that it did not post last. That one was posted before some later commit of the same slot, so the head
 //! has changed since; who still reads it looks at the head before it does anything.
 //!
@@ -28,7 +31,7 @@
 
 use crate::commit::{Commit, Locked};
 use crate::left_out::{Part, is_left_out};
-use crate::record::{Record, Stats};
+use crate::record::{CLAIMED, FREE, RESERVED, Record, Stats};
 use crate::slot::Slot;
 use crate::sync::{AtomicU64, array, constructor, fence};
 use crate::transaction::{Stop, View};
@@ -51,7 +54,7 @@ pub const SLOTS_MAX: usize = (1 << (LOW_BITS - 1)) - 1;
 /// `SLOTS` threads may have a slot, to write; whoever likes may query. A section writes `WRITES` words at most. How commits are decided is `C`, see
 /// [`Commit`]; [`Locked`] is right everywhere.
 ///
-/// Bits that are all zeros are an object whose words are zero.
+/// With [`Locked`], bits that are all zeros are an object whose words are zero.
 ///
 /// # Bound
 /// An entry performs the writes of one record at most, `WRITES` conditional stores and one more, and takes over as many places. A read is a few loads; one of a word that the section
@@ -138,7 +141,7 @@ impl<W: Words, const SLOTS: usize, const WRITES: usize, C: Commit> Ics<W, SLOTS,
     pub fn slot(&self) -> Option<Slot<'_, W, SLOTS, WRITES, C>> {
         let claim = |record: &CachePadded<Record<WRITES>>| {
             // ORDERING: Acquire pairs with the Release of a slot's drop: what it did happens before.
-            record.is_claimed.compare_exchange(0, 1, Ordering::Acquire, Ordering::Relaxed).is_ok()
+            record.is_claimed.compare_exchange(FREE, CLAIMED, Ordering::Acquire, Ordering::Relaxed).is_ok()
         };
         self.records.iter().position(claim).map(|index| Slot::new(self, index, true))
     }
@@ -154,7 +157,9 @@ impl<W: Words, const SLOTS: usize, const WRITES: usize, C: Commit> Ics<W, SLOTS,
     pub unsafe fn shared_slot(&self, index: usize) -> Option<Slot<'_, W, SLOTS, WRITES, C>> {
         let record = self.records.get(index)?;
         // ORDERING: Relaxed: whoever claims it later comes by the exchange of `slot`.
-        record.is_claimed.store(1, Ordering::Relaxed);
+        if record.is_claimed.load(Ordering::Relaxed) == FREE {
+            let _ = record.is_claimed.compare_exchange(FREE, CLAIMED, Ordering::Relaxed, Ordering::Relaxed);
+        }
         Some(Slot::new(self, index, false))
     }
 
@@ -167,11 +172,11 @@ impl<W: Words, const SLOTS: usize, const WRITES: usize, C: Commit> Ics<W, SLOTS,
         (index < SLOTS).then(|| Slot::new(self, index, true))
     }
 
-    /// From now on [`Ics::slot`] gives the slot of this number to nobody: it is for [`Ics::shared_slot`].
+    /// From now on [`Ics::slot`] gives the slot of this number to nobody: it is for [`Ics::shared_slot`]. Who has it keeps it, and does not give it back when it is dropped.
     pub fn reserve(&self, index: usize) {
         if let Some(record) = self.records.get(index) {
             // ORDERING: Relaxed: who uses it is told by other means.
-            let _ = record.is_claimed.compare_exchange(0, 1, Ordering::Relaxed, Ordering::Relaxed);
+            record.is_claimed.store(RESERVED, Ordering::Relaxed);
         }
     }
 
@@ -192,19 +197,22 @@ impl<W: Words, const SLOTS: usize, const WRITES: usize, C: Commit> Ics<W, SLOTS,
     pub fn query<R>(&self, mut body: impl FnMut(&View<'_, W, SLOTS, WRITES, C>) -> Result<R, Stop>) -> Result<R, Stop> {
         // BOUND: the commits of others.
         loop {
-            match self.view().and_then(|view| body(&view)) {
-                Err(Stop::Conflict) => {}
-                done => return done,
+            let view = self.view();
+            match body(&view) {
+                // The body may have taken a conflict for a value.
+                Ok(result) if self.validate(view.seen()).is_ok() => return Ok(result),
+                Ok(_) | Err(Stop::Conflict) => {}
+                stopped => return stopped,
             }
         }
     }
 
     /// One attempt.
-    pub(crate) fn view(&self) -> Result<View<'_, W, SLOTS, WRITES, C>, Stop> {
+    fn view(&self) -> View<'_, W, SLOTS, WRITES, C> {
         // ORDERING: Acquire pairs with the Release of the commit.
         let seen = self.head.load(Ordering::Acquire);
         self.help(seen);
-        Ok(View::new(self, seen))
+        View::new(self, seen)
     }
 
     /// Sees to it that what is posted is performed. Says whether there was something to do.
@@ -218,7 +226,7 @@ impl<W: Words, const SLOTS: usize, const WRITES: usize, C: Commit> Ics<W, SLOTS,
             return false;
         }
         self.perform(seen, slot, page);
-        // A mark is performed as a word is: late ones fail.
+        // A mark is performed as a word is. A late one fails: whoever committed after `seen` has marked it, the owner of the record, too, who does that by a store.
         self.commit.perform(&self.head, seen, performed, marked, seen);
         true
     }
@@ -234,7 +242,7 @@ impl<W: Words, const SLOTS: usize, const WRITES: usize, C: Commit> Ics<W, SLOTS,
         for write in page.writes.iter().take(len) {
             let write = write.load(Ordering::Relaxed);
             let (index, place) = ((write >> LOW_BITS) as usize, u64::from(write) & LOW);
-            let Some(word) = self.words.word(index) else { return };
+            let Some(word) = self.word(index) else { return };
             let target = seen & !LOW | place;
             let old = word.locator.load(Ordering::Relaxed);
             if old == target {
@@ -248,10 +256,16 @@ impl<W: Words, const SLOTS: usize, const WRITES: usize, C: Commit> Ics<W, SLOTS,
         }
     }
 
+    /// A word by its number, which has to fit into a page, too.
+    #[inline]
+    pub(crate) fn word(&self, index: usize) -> Option<&Word> {
+        if index < W::COUNT { self.words.word(index) } else { None }
+    }
+
     /// The value of a word in the state that `seen` counts.
     #[inline]
     pub(crate) fn read<T: Value>(&self, var: Var<T>, seen: u64) -> Result<T, Stop> {
-        let word = self.words.word(var.index).ok_or(Stop::NoSuchWord)?;
+        let word = self.word(var.index).ok_or(Stop::NoSuchWord)?;
         // ORDERING: Relaxed, as the value: what counts is in the head that was acquired; if they are newer, the look at the head below, which the fence
         // keeps behind them, sees a newer one.
         let locator = word.locator.load(Ordering::Relaxed);
@@ -289,7 +303,7 @@ impl<W: Words, const SLOTS: usize, const WRITES: usize, C: Commit> Ics<W, SLOTS,
     pub(crate) fn place_of<'a>(&'a self, some: &'a Word, number: usize) -> &'a AtomicU64 {
         match self.values.as_flattened().get(number) {
             Some(value) => value,
-            None => self.words.word(number.wrapping_sub(Self::HOMES)).map_or(&some.place, |word| &word.place),
+            None => self.word(number.wrapping_sub(Self::HOMES)).map_or(&some.place, |word| &word.place),
         }
     }
 

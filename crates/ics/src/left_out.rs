@@ -13,6 +13,8 @@ pub(crate) enum Part {
     WriterFence,
     /// A reader does not keep its second look at the head behind what it reads.
     ReaderFence,
+    /// An owner that enters right behind its own commit does not mark it as performed.
+    OwnMark,
     /// A section prepares a node while it is in the pool still.
     OwnNode,
 }

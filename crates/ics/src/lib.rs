@@ -18,7 +18,7 @@
 //!   by the next.
 //! - Of those that try to commit at a time one succeeds. A section is repeated as often as others commit meanwhile: on one processor, as often as more urgent threads
 //!   do; there is no other bound. Where that is too often for the less urgent, let them take a lock first (interruptible locks, in the runtime crate).
-//! - Nothing allocates, and all bits zero are a fresh object.
+//! - Nothing allocates. All bits zero are a fresh [`Ics`] or [`Single`] with [`Locked`]; the structures, and other strategies, are to be constructed.
 //!
 //! # Targets
 //! Those that have a compare-and-swap of 64 bits.

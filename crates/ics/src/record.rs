@@ -12,12 +12,19 @@ pub(crate) struct Page<const WRITES: usize> {
     pub(crate) writes: [AtomicU32; WRITES],
 }
 
+/// Nobody has the slot.
+pub(crate) const FREE: u32 = 0;
+/// Somebody has it, until it is dropped.
+pub(crate) const CLAIMED: u32 = 1;
+/// Nobody is given it any more.
+pub(crate) const RESERVED: u32 = 2;
+
 #[derive(Debug)]
 pub(crate) struct Record<const WRITES: usize> {
     pub(crate) pages: [Page<WRITES>; 2],
-    /// The last head that named this slot and of which all writes are performed; one that was followed by this slot's own next commit need not be here.
+    /// The last head that named this slot and of which all writes are performed. Before the slot, or anybody, commits after a head that names the slot, that head is here.
     pub(crate) performed: AtomicU64,
-    /// Whether somebody has the slot.
+    /// Whether somebody has the slot: [`FREE`], [`CLAIMED`], [`RESERVED`].
     pub(crate) is_claimed: AtomicU32,
 
     // From here on its owner's alone.

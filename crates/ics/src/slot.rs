@@ -3,7 +3,7 @@
 use crate::commit::Commit;
 use crate::ics::{Ics, free_page, names, next};
 use crate::left_out::{Part, is_left_out};
-use crate::record::{Record, Stats, count};
+use crate::record::{CLAIMED, FREE, Record, Stats, count};
 use crate::sync::fence;
 use crate::transaction::{Stop, Transaction, View};
 use crate::value::Words;
@@ -121,15 +121,20 @@ impl<'s, W: Words, const SLOTS: usize, const WRITES: usize, C: Commit> Slot<'s, 
         // ORDERING: Relaxed, here and below: this slot's own.
         let pending = record.pending.load(Ordering::Relaxed);
         if pending == seen && pending != 0 {
-            // The last commit was this slot's. Nobody else needs to know that it is performed before there is another one.
+            // The last commit was this slot's. Who else performs it may mark that late: after this slot's next commit such a mark would say that the next is not performed, and
+            // the one who performed the next would fail to say that it is. So it is marked before there is a next; from then on late marks of this commit, and of those before, fail.
             self.ics.perform(seen, self.index, pending_page(pending));
+            if !is_left_out(Part::OwnMark) {
+                // ORDERING: Release pairs with the Acquire of `Ics::help`. A store is enough: only this slot posts heads that name it, so no newer mark is there.
+                record.performed.store(pending, Ordering::Release);
+            }
             self.settle(pending, true);
         } else {
             if self.ics.help(seen) && !names(seen, self.index) {
                 count(&record.counts.helped);
             }
             if pending != 0 {
-                // ORDERING: Relaxed: who committed after this slot marked it before, and the head has that.
+                // ORDERING: Relaxed: who committed after this slot marked it before, or found it marked, and the head has that.
                 self.settle(pending, record.performed.load(Ordering::Relaxed) == pending);
             }
         }
@@ -157,10 +162,11 @@ impl<'s, W: Words, const SLOTS: usize, const WRITES: usize, C: Commit> Slot<'s, 
     /// Commits.
     #[inline]
     fn end(&mut self, transaction: &Transaction<'_, W, SLOTS, WRITES, C>) -> Result<(), Stop> {
-        if transaction.len == 0 {
-            return Ok(());
-        }
         let record = self.record();
+        if transaction.len == 0 {
+            // The body may have taken a conflict for a value.
+            return self.ics.validate(transaction.seen).inspect_err(|_| count(&record.counts.restarts));
+        }
         let new = next(transaction.seen, self.index, transaction.named_page);
         // ORDERING: Relaxed: the commit releases the page. Release: what is pending is told with its page, before it is posted; see `settle`.
         transaction.keep_rest();
@@ -185,8 +191,9 @@ const fn pending_page(pending: u64) -> usize {
 impl<W, const SLOTS: usize, const WRITES: usize, C> Drop for Slot<'_, W, SLOTS, WRITES, C> {
     fn drop(&mut self) {
         if self.is_claimed {
-            // ORDERING: Release pairs with the Acquire of who claims it next.
-            self.ics.records[self.index].is_claimed.store(0, Ordering::Release);
+            // ORDERING: Release pairs with the Acquire of who claims it next. One that was reserved meanwhile stays so.
+            let is_claimed = &self.ics.records[self.index].is_claimed;
+            let _ = is_claimed.compare_exchange(CLAIMED, FREE, Ordering::Release, Ordering::Relaxed);
         }
     }
 }

@@ -18,6 +18,8 @@ pub enum Stop {
     Full,
     /// There is no word of this number.
     NoSuchWord,
+    /// The nodes of a structure are a ring: its memory was never constructed, or somebody else wrote into it.
+    Damaged,
     /// The body itself gave up.
     Cancelled,
 }
@@ -30,6 +32,7 @@ impl fmt::Display for Stop {
                 "more writes than a record holds, or no node left; make the object with more, or write less at once"
             }
             Self::NoSuchWord => "the object has no word of this number",
+            Self::Damaged => "the structure's memory was never constructed, or somebody else wrote into it",
             Self::Cancelled => "the section gave up and changed nothing",
         })
     }
@@ -47,6 +50,10 @@ pub struct View<'s, W, const SLOTS: usize, const WRITES: usize, C> {
 impl<'s, W: Words, const SLOTS: usize, const WRITES: usize, C: Commit> View<'s, W, SLOTS, WRITES, C> {
     pub(crate) const fn new(ics: &'s Ics<W, SLOTS, WRITES, C>, seen: u64) -> Self {
         Self { ics, seen }
+    }
+
+    pub(crate) const fn seen(&self) -> u64 {
+        self.seen
     }
 
     /// A word. With all that was read before, it was so at one instant.
@@ -138,7 +145,7 @@ impl<'s, W: Words, const SLOTS: usize, const WRITES: usize, C: Commit> Transacti
 
     #[cold]
     fn read_own<T: Value>(&self, var: Var<T>, nth: usize) -> Result<T, Stop> {
-        let word = self.ics.words.word(var.index).ok_or(Stop::NoSuchWord)?;
+        let word = self.ics.word(var.index).ok_or(Stop::NoSuchWord)?;
         // ORDERING: Relaxed: page and place are this slot's own.
         let write = self.page.writes[nth].load(Ordering::Relaxed);
         let value = self.ics.place(word, var.index, u64::from(place_of(write))).load(Ordering::Relaxed);
@@ -161,7 +168,7 @@ impl<'s, W: Words, const SLOTS: usize, const WRITES: usize, C: Commit> Transacti
     #[inline]
     pub fn write<T: Value>(&mut self, var: Var<T>, value: T) -> Result<(), Stop> {
         let index = var.index;
-        let word = self.ics.words.word(index).ok_or(Stop::NoSuchWord)?;
+        let word = self.ics.word(index).ok_or(Stop::NoSuchWord)?;
         // ORDERING: Relaxed, here and below: page and places are this slot's own until the commit, which releases them. The locator is what it was
         // at the entry, or the commit fails.
         if let Some(nth) = self.find(index) {
@@ -205,7 +212,7 @@ impl<'s, W: Words, const SLOTS: usize, const WRITES: usize, C: Commit> Transacti
     /// Only memory of a node that is this slot's spare; see `shadow`.
     #[inline]
     pub(crate) fn write_owned<T: Value>(&self, var: Var<T>, value: T) -> Result<(), Stop> {
-        let word = self.ics.words.word(var.index).ok_or(Stop::NoSuchWord)?;
+        let word = self.ics.word(var.index).ok_or(Stop::NoSuchWord)?;
         // ORDERING: Relaxed: the commit that makes it known releases it; a reader from before it was this slot's sees another head, by the fence of `Slot::begin`.
         let locator = word.locator.load(Ordering::Relaxed);
         self.ics.place(word, var.index, locator_place(locator)).store(value.to_bits(), Ordering::Relaxed);

@@ -179,8 +179,8 @@ impl<const NODES: usize, const FIELDS: usize, const SLOTS: usize> Nodes<NODES, F
                 found => return Ok((link, found)),
             }
         }
-        // Never: a structure has fewer nodes.
-        Err(Stop::Conflict)
+        // A ring: no section makes one. To begin again would be in vain.
+        Err(Stop::Damaged)
     }
 
     /// This slot's own node. A section has one: another that it would get by its own commit is not its own before that.

@@ -1,5 +1,7 @@
 //! Checks of sections, each with a twin that must fail.
 
+#[cfg(not(any(lockwright_loom, lockwright_shuttle)))]
+mod marks;
 #[cfg(any(lockwright_loom, lockwright_shuttle))]
 mod models;
 #[cfg(not(any(lockwright_loom, lockwright_shuttle)))]

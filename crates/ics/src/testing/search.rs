@@ -241,3 +241,51 @@ fn who_gives_up_changes_nothing() {
     assert_eq!(ics.query(|view| Ok((view.read(LEFT)?, view.read(RIGHT)?))), Ok((3, 2)));
     assert_eq!((slot.stats().commits, slot.stats().entries), (1, 5));
 }
+
+/// A slot that somebody has when it is reserved is given to nobody after it.
+#[test]
+fn what_is_reserved_is_given_to_nobody() {
+    let ics = Ics::<_, 2, 1>::new([Word::new(0)]);
+    let slot = ics.slot().expect("two slots");
+    ics.reserve(0);
+    assert_eq!(slot.index(), 0);
+    drop(slot);
+    let other = ics.slot().expect("the other one");
+    assert_eq!(other.index(), 1);
+    // SAFETY: nobody else uses it.
+    #[allow(unsafe_code)]
+    let shared = unsafe { ics.shared_slot(0) };
+    assert!(shared.is_some() && ics.slot().is_none());
+    drop(other);
+    assert_eq!(ics.slot().map(|slot| slot.index()), Some(1));
+}
+
+/// A body that takes a conflict for a value: what it makes of two states is not a result, neither of a query nor of a section that writes nothing.
+#[test]
+fn a_conflict_that_a_body_swallows_is_none_of_its_results() {
+    let ics = Ics::<_, 3, 2>::new([Word::new(0), Word::new(0)]);
+    let (mut reads, mut writes) = (ics.slot().expect("three slots"), ics.slot().expect("three slots"));
+    let mut commits = |is_first: bool| {
+        let both =
+            |section: &mut crate::Transaction<'_, _, 3, 2, _>| section.write(LEFT, 1).and(section.write(RIGHT, 1));
+        assert_eq!(if is_first { writes.update(both) } else { Ok(()) }, Ok(()));
+    };
+    let mut attempts = 0;
+    let read = ics.query(|view| {
+        attempts += 1;
+        let left = view.read(LEFT)?;
+        commits(attempts == 1);
+        Ok((left, view.read(RIGHT).unwrap_or(7)))
+    });
+    assert_eq!((read, attempts), (Ok((1, 1)), 2));
+    attempts = 0;
+    let read = reads.update(|section| {
+        attempts += 1;
+        let left = section.read(LEFT)?;
+        commits(attempts == 1);
+        Ok((left, section.read(RIGHT).unwrap_or(7)))
+    });
+    assert_eq!((read, attempts), (Ok((1, 1)), 2));
+    let stats = reads.stats();
+    assert_eq!((stats.entries, stats.restarts, stats.conflicts, stats.commits), (2, 1, 0, 0));
+}

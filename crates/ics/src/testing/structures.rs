@@ -206,3 +206,14 @@ fn each_part_is_needed() {
         assert!(leaving_out(Some(part), shows), "{part:?} left out goes unnoticed");
     }
 }
+
+/// Memory of zeros is no structure: its first node leads to itself.
+#[test]
+fn a_ring_is_answered() {
+    // SAFETY: words are integers.
+    #[allow(unsafe_code)]
+    let map: OrderedMap<3, 1> = unsafe { core::mem::zeroed() };
+    let mut slot = map.slot().expect("a slot");
+    assert_eq!((slot.insert(5, 1), slot.remove(5)), (Err(Stop::Damaged), Err(Stop::Damaged)));
+    assert_eq!(map.get(5), None);
+}

@@ -140,12 +140,12 @@ pub struct InterruptibleLock<W, const SLOTS: usize, const WRITES: usize, L = Mut
 
 impl InterruptibleLock<(), 1, 1> {
     /// Threads at this level of SCHED_FIFO and above do not take the lock; below they do. The lock is a mutex whose ceiling is the level below the
-    /// cutoff; where that is none (a cutoff of 0 or 1), one that inherits.
+    /// cutoff, 99 at most; where that is none (a cutoff of 0 or 1), one that inherits. At a cutoff of 100 or more all take the lock but the threads of SCHED_DEADLINE.
     #[must_use]
     pub fn builder(cutoff: u8) -> Builder<Mutex<()>> {
-        let protocol = match cutoff.saturating_sub(1) {
-            level @ 1..=98 => Protocol::Protect(level),
-            _ => Protocol::Inherit,
+        let protocol = match cutoff.saturating_sub(1).min(99) {
+            0 => Protocol::Inherit,
+            level => Protocol::Protect(level),
         };
         Builder { cutoff, gate: Mutex::builder().protocol(protocol).build(()), strategy: Strategy::locked() }
     }
@@ -178,10 +178,15 @@ impl fmt::Display for LockError {
 impl std::error::Error for LockError {}
 
 impl<W: Words, const SLOTS: usize, const WRITES: usize, L: Gate> InterruptibleLock<W, SLOTS, WRITES, L> {
-    /// The calling thread, at the level it has now; 0 where it is not a real-time thread. `None` where it would need a slot and there is none.
+    /// The calling thread, at the level it has now; one of SCHED_DEADLINE is above all levels, and one that is not a real-time thread is at 0. `None` where it would need
+    /// a slot and there is none.
     pub fn thread(&self) -> Option<Thread<'_, W, SLOTS, WRITES, L>> {
-        let level =
-            sched::scheduling(ME).map_or(0, |scheduling| if scheduling.has_level() { scheduling.level } else { 0 });
+        let level = sched::scheduling(ME).map_or(0, |scheduling| match scheduling {
+            // Nor could it take a mutex with a ceiling.
+            scheduling if scheduling.is_deadline() => u8::MAX,
+            scheduling if scheduling.has_level() => scheduling.level,
+            _ => 0,
+        });
         self.thread_at(level)
     }
 

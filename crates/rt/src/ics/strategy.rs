@@ -1,6 +1,5 @@
 //! How commits are decided on Linux.
 
-use crate::sys::SysError;
 use crate::sys::rseq::{self, Ended, Registered};
 use lockwright_ics::{Commit, Locked};
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
@@ -13,7 +12,8 @@ const LEAVES: u32 = 0x8000_0001;
 /// Commits by restartable sequences of Linux: a comparison and a store, which the kernel aborts if anybody comes between. For the threads of one processor, and of one process.
 ///
 /// A thread that enters on another processor, or is moved in the middle, is noticed at the store. From then on the object is everybody's: all
-/// use the compare-and-swap of [`Locked`], for all time.
+/// use the compare-and-swap of [`Locked`], for all time. That needs the system call `membarrier`: where the kernel refuses it then, as by a seccomp filter that was set after
+/// [`Rseq::new`], the process is aborted with a message, for updates would get lost.
 ///
 /// ```text
 ///   home     meaning                                      next
@@ -31,6 +31,9 @@ pub struct Rseq {
     aborted: AtomicU64,
     elsewhere: AtomicU64,
 }
+
+/// How often the kernel is asked to abort sequences before the process is given up.
+const ABORT_TRIES: u32 = 100;
 
 impl Rseq {
     /// For the threads of a processor (by its Linux number). `None` where there are no restartable sequences here: on other processors than x86-64, with C libraries other
@@ -100,12 +103,19 @@ impl Rseq {
         // ORDERING: SeqCst, with the barrier of the system call below: a sequence that begins after it sees this.
         let _ = self.home.compare_exchange(home, LEAVES, Ordering::SeqCst, Ordering::Relaxed);
         // Those that began before are aborted, unless they have stored; both are seen from here on. The kernel has no reason to refuse: the process is prepared, or is
-        // the child of one that was.
-        if rseq::abort_all().is_err() && rseq::prepare_to_abort().is_ok() {
-            let _: Result<(), SysError> = rseq::abort_all();
+        // the child of one that was, which is prepared here; memory may be short for a while.
+        // BOUND: ABORT_TRIES.
+        for _ in 0..ABORT_TRIES {
+            match rseq::abort_all() {
+                Ok(()) => {
+                    // ORDERING: Release pairs with the Acquire of `store_if`.
+                    self.home.store(SHARED, Ordering::Release);
+                    return;
+                }
+                Err(_) => _ = rseq::prepare_to_abort(),
+            }
         }
-        // ORDERING: Release pairs with the Acquire of `store_if`.
-        self.home.store(SHARED, Ordering::Release);
+        rseq::give_up();
     }
 }
 

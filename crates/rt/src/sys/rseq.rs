@@ -51,6 +51,16 @@ pub(crate) fn abort_all() -> Result<(), SysError> {
     membarrier(PRIVATE_EXPEDITED_RSEQ)
 }
 
+/// Sequences under way can neither be aborted nor waited for: whoever went on would lose updates. Allocates nothing: it may be in a signal handler.
+#[cold]
+pub(crate) fn give_up() -> ! {
+    const MESSAGE: &[u8] =
+        b"lockwright: ics: the kernel refuses membarrier, so a thread on another processor cannot go on; aborted\n";
+    // SAFETY: the place and length of a constant.
+    unsafe { libc::write(libc::STDERR_FILENO, MESSAGE.as_ptr().cast(), MESSAGE.len()) };
+    std::process::abort()
+}
+
 #[cfg(not(all(target_arch = "x86_64", target_env = "gnu")))]
 impl Registered {
     /// `None`: not written for this processor or C library.

@@ -107,3 +107,47 @@ fn those_below_share_a_slot() {
     assert!(above.iter().all(|thread| thread.as_ref().is_some_and(|thread| !thread.takes_lock())));
     assert!(shared.thread_at(50).is_none());
 }
+
+/// A cutoff above all levels: the ceiling is the highest one.
+#[test]
+fn above_all_levels_the_ceiling_is_the_highest() {
+    let Some(stage) = Stage::set() else { return };
+    for cutoff in [100, 101, u8::MAX] {
+        let shared: Shared = InterruptibleLock::builder(cutoff).build([Word::new(0)]);
+        let inside = stage.thread(10, move || {
+            let mut thread = shared.thread().expect("the shared slot");
+            assert!(thread.takes_lock());
+            thread.update(|_| Ok(level(tid()))).expect("nothing stops it")
+        });
+        assert_eq!(inside.end(), 99, "cutoff {cutoff}");
+    }
+}
+
+/// A thread of SCHED_DEADLINE is more urgent than all levels, and could not take a mutex with a ceiling.
+#[test]
+fn a_deadline_thread_takes_no_lock() {
+    let Some(_stage) = Stage::set() else { return };
+    let shared: Shared = InterruptibleLock::builder(50).build([Word::new(0)]);
+    let done = std::thread::scope(|scope| {
+        let thread = scope.spawn(|| {
+            if !lives_by_deadline() {
+                println!("skipped: no SCHED_DEADLINE for this thread here");
+                return None;
+            }
+            let mut thread = shared.thread().expect("a slot");
+            Some((thread.takes_lock(), thread.update(|section| section.write(COUNT, 1))))
+        });
+        thread.join().expect("it ends")
+    });
+    assert!(matches!(done, None | Some((false, Ok(())))), "{done:?}");
+    assert_eq!(count(&shared), u64::from(done.is_some()));
+}
+
+/// Makes the calling thread one of SCHED_DEADLINE, if the system lets it.
+fn lives_by_deadline() -> bool {
+    // `struct sched_attr`: size, policy, flags (64 bits), nice, priority, runtime, deadline, period (64 bits each).
+    let (size, policy) = (48, libc::SCHED_DEADLINE as u32);
+    let words: [u32; 12] = [size, policy, 0, 0, 0, 0, 5_000_000, 0, 50_000_000, 0, 50_000_000, 0];
+    // SAFETY: the kernel reads as many bytes as the first word says.
+    unsafe { libc::syscall(libc::SYS_sched_setattr, 0, words.as_ptr(), 0) == 0 }
+}

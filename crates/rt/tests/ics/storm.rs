@@ -179,14 +179,18 @@ fn blow<C: Commit + Send + Sync + 'static>(ics: Arc<Object<C>>, storm: Storm) ->
     over.store(true, Ordering::Relaxed);
     threads.into_iter().for_each(|(_, handle)| handle.join().expect("all states were some"));
     let sections = done.load(Ordering::Relaxed);
-    let words = ics.query(|view| {
-        let mut words = [0; WORDS];
-        for (index, word) in words.iter_mut().enumerate() {
-            *word = view.read(Var::<u64>::new(index))?;
-        }
-        Ok(words)
+    // At home: what it finds posted it performs.
+    let words = spawn(move || {
+        pin(storm.cpus[0]);
+        ics.query(|view| {
+            let mut words = [0; WORDS];
+            for (index, word) in words.iter_mut().enumerate() {
+                *word = view.read(Var::<u64>::new(index))?;
+            }
+            Ok(words)
+        })
     });
-    let words = words.expect("nobody else is there");
+    let words = words.join().expect("it ends").expect("nobody else is there");
     let is_exact = words[0] == sections && words[1] == sections && words[2..].iter().sum::<u64>() == sections;
     Left { sections, conflicts: conflicts.load(Ordering::Relaxed), is_exact }
 }
@@ -225,8 +229,11 @@ fn storms(sections: u64) {
         let left = blow(Arc::clone(&rseq), one);
         report("sequences, one processor", &left);
         assert!(left.is_exact && left.conflicts > 0);
-        assert!(rseq.commit().rseq().is_some_and(Rseq::is_at_home) || cpus().len() > 1, "all were at home");
-        println!("aborted: {:?}", rseq.commit().rseq().map(Rseq::aborted));
+        let aborted = rseq.commit().rseq().map_or(0, Rseq::aborted);
+        println!("aborted: {aborted}");
+        assert!(rseq.commit().rseq().is_some_and(Rseq::is_at_home), "all were at home");
+        // A store takes nanoseconds: few are interrupted, of a few sections none.
+        assert!(aborted > 0 || sections < 1_000_000, "none was interrupted in a store");
     }
 
     let Some(&other) = cpus().get(1) else { return };
