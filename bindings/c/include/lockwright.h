@@ -133,8 +133,8 @@ typedef struct lw_deadlock_link_t {
     uint32_t reserved;
 } lw_deadlock_link_t;
 
-// An object: `LW_ICS_WORDS` words of 64 bits, zeros at first, that sections read and write. Initialise it by `lw_ics_init`, and never move or copy it. Its fields are nobody's
-// business.
+// An object: `LW_ICS_WORDS` words of 64 bits, zeros at first, that sections read and write. Initialise it by `lw_ics_init`, and never move or copy it, nor
+// share it between processes: its words are in memory of the process that made it. Its fields are nobody's business.
 typedef struct lw_ics_t {
     const void *lw_object;
     uint32_t lw_check;
@@ -370,12 +370,13 @@ int lw_ics_commit(const struct lw_ics_t *ics, uint32_t *commit);
 // EAGAIN: all `LW_ICS_SLOTS` are taken. EINVAL: an argument is not one.
 int lw_ics_slot_open(const struct lw_ics_t *ics, struct lw_ics_slot_t *slot);
 
-// Gives a slot back.
+// Gives a slot back. That of a thread that has ended, wherever it was, may be closed by another one, after it has joined it.
 //
 // EINVAL: it is none.
 int lw_ics_slot_close(struct lw_ics_slot_t *slot);
 
-// Executes `body` in a section, again and again until no other section commits in between, and commits what it wrote. Never waits, and without system calls.
+// Executes `body` in a section, again and again until no other section commits in between, and commits what it wrote. Never waits. Makes no
+// system call, but for one of a thread that finds an object of `LW_ICS_AUTO` on another processor (`membarrier`); where the kernel refuses that, the process is aborted.
 //
 // 0: committed. ENOSPC: it wrote more than `LW_ICS_WRITES` words. EINVAL: an argument is not one. Otherwise what the body answered; nothing is changed then.
 int lw_ics_update(struct lw_ics_slot_t *slot,
@@ -395,6 +396,11 @@ int lw_ics_query(const struct lw_ics_t *ics,
 int lw_ics_read(struct lw_ics_section_t *section,
                 uint32_t word,
                 uint64_t *value);
+
+// Whether a section can still commit: to be asked now and then by a long body, so as not to work on in vain.
+//
+// 0: so far. EAGAIN: another section committed meanwhile; the body answers EAGAIN, too. EINVAL: an argument is not one.
+int lw_ics_check(struct lw_ics_section_t *section);
 
 // Writes a word in a section. Nobody sees it before the section has committed.
 //

@@ -23,8 +23,8 @@ pub const LW_ICS_PLAIN: u32 = 2;
 /// Restartable sequences; only `lw_ics_commit` answers it.
 pub const LW_ICS_RSEQ: u32 = 3;
 
-/// An object: `LW_ICS_WORDS` words of 64 bits, zeros at first, that sections read and write. Initialise it by `lw_ics_init`, and never move or copy it. Its fields are nobody's
-/// business.
+/// An object: `LW_ICS_WORDS` words of 64 bits, zeros at first, that sections read and write. Initialise it by `lw_ics_init`, and never move or copy it, nor
+/// share it between processes: its words are in memory of the process that made it. Its fields are nobody's business.
 #[repr(C)]
 pub struct lw_ics_t {
     lw_object: *const c_void,
@@ -185,12 +185,14 @@ pub unsafe extern "C" fn lw_ics_init(ics: *mut lw_ics_t, commit: u32, cpu: u32) 
 pub unsafe extern "C" fn lw_ics_destroy(ics: *mut lw_ics_t) -> c_int {
     guarded(|| {
         // SAFETY: the header's head asks for it.
-        let Some(object) = (unsafe { object(ics) }) else { return libc::EINVAL };
+        if unsafe { object(ics) }.is_none() {
+            return libc::EINVAL;
+        }
         // SAFETY: it is an object; made by `lw_ics_init` in a box, and nobody uses it any more.
         unsafe {
             // ORDERING: Relaxed: who destroys it made sure that nobody else uses it.
             check(&raw const (*ics).lw_check).store(0, Ordering::Relaxed);
-            drop(Box::from_raw(std::ptr::from_ref(object).cast_mut()));
+            drop(Box::from_raw((*ics).lw_object.cast::<Object>().cast_mut()));
         }
         0
     })
@@ -242,7 +244,7 @@ pub unsafe extern "C" fn lw_ics_slot_open(ics: *const lw_ics_t, slot: *mut lw_ic
     })
 }
 
-/// Gives a slot back.
+/// Gives a slot back. That of a thread that has ended, wherever it was, may be closed by another one, after it has joined it.
 ///
 /// EINVAL: it is none.
 #[unsafe(no_mangle)]
@@ -262,7 +264,8 @@ pub unsafe extern "C" fn lw_ics_slot_close(slot: *mut lw_ics_slot_t) -> c_int {
     })
 }
 
-/// Executes `body` in a section, again and again until no other section commits in between, and commits what it wrote. Never waits, and without system calls.
+/// Executes `body` in a section, again and again until no other section commits in between, and commits what it wrote. Never waits. Makes no
+/// system call, but for one of a thread that finds an object of `LW_ICS_AUTO` on another processor (`membarrier`); where the kernel refuses that, the process is aborted.
 ///
 /// 0: committed. ENOSPC: it wrote more than `LW_ICS_WRITES` words. EINVAL: an argument is not one. Otherwise what the body answered; nothing is changed then.
 #[unsafe(no_mangle)]
@@ -327,6 +330,24 @@ pub unsafe extern "C" fn lw_ics_read(section: *mut lw_ics_section_t, word: u32, 
             }
             Err(stop) => of_stop(stop),
         }
+    })
+}
+
+/// Whether a section can still commit: to be asked now and then by a long body, so as not to work on in vain.
+///
+/// 0: so far. EAGAIN: another section committed meanwhile; the body answers EAGAIN, too. EINVAL: an argument is not one.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn lw_ics_check(section: *mut lw_ics_section_t) -> c_int {
+    guarded(|| {
+        if section.is_null() {
+            return libc::EINVAL;
+        }
+        // SAFETY: as in `lw_ics_read`.
+        let checked = match unsafe { &(*section).0 } {
+            Section::Writes(transaction) => transaction.check(),
+            Section::Queries(view) => view.check(),
+        };
+        checked.map_or_else(of_stop, |()| 0)
     })
 }
 

@@ -55,6 +55,63 @@ static void *adds(void *argument) {
     return NULL;
 }
 
+/* Ends with its slot. */
+static void *adds_once(void *slot) {
+    EXPECT(0, lw_ics_slot_open(&ics, slot));
+    EXPECT(0, lw_ics_update(slot, add_to_both, NULL));
+    return NULL;
+}
+
+struct swallows {
+    lw_ics_slot_t left_behind;
+    int attempts;
+    uint64_t words[2];
+};
+
+/* Takes a conflict for a value, the first time. */
+static int swallows(lw_ics_section_t *section, void *argument) {
+    struct swallows *it = argument;
+    it->attempts++;
+    EXPECT(0, lw_ics_check(section));
+    EXPECT(0, lw_ics_read(section, 0, &it->words[0]));
+    if (it->attempts == 1) {
+        join(start(adds_once, &it->left_behind));
+        EXPECT(EAGAIN, lw_ics_check(section));
+    }
+    it->words[1] = 7;
+    (void)lw_ics_read(section, 1, &it->words[1]);
+    return 0;
+}
+
+static void conflicts_are_no_values(void) {
+    lw_ics_slot_t slot;
+    EXPECT(0, lw_ics_init(&ics, LW_ICS_LOCKED, 0));
+    EXPECT(0, lw_ics_slot_open(&ics, &slot));
+    for (uint64_t round = 1; round <= 2; round++) {
+        struct swallows it = {.attempts = 0};
+        EXPECT(0, round == 1 ? lw_ics_query(&ics, swallows, &it) : lw_ics_update(&slot, swallows, &it));
+        CHECK(it.attempts == 2 && it.words[0] == round && it.words[1] == round);
+        /* The thread has ended: another one closes its slot. */
+        EXPECT(0, lw_ics_slot_close(&it.left_behind));
+    }
+    EXPECT(EINVAL, lw_ics_check(NULL));
+    EXPECT(0, lw_ics_slot_close(&slot));
+    EXPECT(0, lw_ics_destroy(&ics));
+}
+
+/* All threads, this one too, are bound to one processor from here on. */
+static void bind_to_one(void) {
+    cpu_set_t all, one;
+    int cpu = 0;
+    CHECK(sched_getaffinity(0, sizeof all, &all) == 0);
+    while (!CPU_ISSET(cpu, &all)) {
+        cpu++;
+    }
+    CPU_ZERO(&one);
+    CPU_SET(cpu, &one);
+    CHECK(sched_setaffinity(0, sizeof one, &one) == 0);
+}
+
 static void several(uint32_t commit) {
     pthread_t threads[THREADS];
     uint64_t words[2] = {0, 1};
@@ -135,5 +192,8 @@ int main(void) {
     what_is_refused();
     several(LW_ICS_AUTO);
     several(LW_ICS_LOCKED);
+    conflicts_are_no_values();
+    bind_to_one();
+    several(LW_ICS_PLAIN);
     return 0;
 }

@@ -64,6 +64,15 @@ impl<'s, W: Words, const SLOTS: usize, const WRITES: usize, C: Commit> View<'s, 
     pub fn read<T: Value>(&self, var: Var<T>) -> Result<T, Stop> {
         self.ics.read(var, self.seen)
     }
+
+    /// Whether all that was read is so still: to be asked now and then in a long query.
+    ///
+    /// # Errors
+    /// [`Stop::Conflict`] where it is not.
+    #[inline]
+    pub fn check(&self) -> Result<(), Stop> {
+        self.ics.validate(self.seen)
+    }
 }
 
 /// One attempt to write. What it wrote nobody sees before it has committed; nor at all if it does not.
