@@ -284,27 +284,37 @@ fn rise(
             }
         }
         depend(tables, ruling, rows, delays, reasons);
-        let mut changed = false;
-        for &id in tables.cpus.iter().flatten() {
-            let index = id.index();
-            if reasons[index].is_some() {
-                continue;
-            }
-            match respond(tables, rows, index, responses) {
-                Ok(response) => {
-                    changed |= response != responses[index];
-                    responses[index] = response;
-                }
-                Err(reason) => {
-                    changed = true;
-                    reasons[index] = Some(reason);
-                }
-            }
-        }
-        if !changed {
+        if !raise_each(tables, responses, reasons, |index, responses| respond(tables, rows, index, responses)) {
             return;
         }
     }
+}
+
+/// Raises each response time that has no reason yet to what `respond` says, once. Whether that changed any, or gave a reason.
+pub(crate) fn raise_each(
+    tables: &Tables<'_>,
+    responses: &mut [u64],
+    reasons: &mut [Option<Unbounded>],
+    respond: impl Fn(usize, &[u64]) -> Result<u64, Unbounded>,
+) -> bool {
+    let mut changed = false;
+    for &id in tables.cpus.iter().flatten() {
+        let index = id.index();
+        if reasons[index].is_some() {
+            continue;
+        }
+        match respond(index, responses) {
+            Ok(response) => {
+                changed |= response != responses[index];
+                responses[index] = response;
+            }
+            Err(reason) => {
+                changed = true;
+                reasons[index] = Some(reason);
+            }
+        }
+    }
+    changed
 }
 
 /// Takes the bounds of those that rest on one that is not there.

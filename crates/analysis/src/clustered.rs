@@ -19,6 +19,7 @@
 //!
 //! All start at `C + J` and rise together. The least joint fixed point bounds every response: the first that exceeded it would do so after all that its equation rests on.
 
+use crate::across::raise_each;
 use crate::bound::{Analysis, Blocking, TaskBound, Unbounded};
 use crate::multiprocessor::spin::Fifo;
 use crate::multiprocessor::{Delay, Protocol as _};
@@ -172,24 +173,7 @@ fn rise(
             row.lends = if tables.omits(Omit::Boosted) { 0 } else { delay.arrival };
         }
         depend(rows, &delays, reasons);
-        let mut changed = false;
-        for &id in tables.cpus.iter().flatten() {
-            let index = id.index();
-            if reasons[index].is_some() {
-                continue;
-            }
-            match respond(tables, rows, index, responses) {
-                Ok(response) => {
-                    changed |= response != responses[index];
-                    responses[index] = response;
-                }
-                Err(reason) => {
-                    changed = true;
-                    reasons[index] = Some(reason);
-                }
-            }
-        }
-        if !changed {
+        if !raise_each(tables, responses, reasons, |index, responses| respond(tables, rows, index, responses)) {
             return;
         }
     }

@@ -520,63 +520,21 @@ mod tests {
         (builder.build().expect("a task set"), counter)
     }
 
-    #[test]
-    fn one_holder_at_a_time_under_every_protocol() {
-        const JOBS: u64 = 300;
-        let Some(_machine) = require_realtime() else { return };
-        for protocol in Protocol::ALL.into_iter().filter(|protocol| !protocol.is_interruptible()) {
-            let (set, counter) = set(protocol);
-            let (count, inside) = (AtomicU64::new(0), AtomicU64::new(0));
-            std::thread::scope(|scope| {
-                for task in set.system().task_ids() {
-                    let (set, count, inside) = (&set, &count, &inside);
-                    scope.spawn(move || {
-                        let me = set.join(task).expect("permission was checked");
-                        for _ in 0..JOBS {
-                            // No thread has a CPU for itself: throttled threads would stop the others.
-                            crate::sys::clock::sleep_until(crate::sys::clock::now_ns() + 20_000).expect("a sleep");
-                            let job = me.begin().expect("the last one has ended");
-                            let section = job.lock(counter).expect("a user");
-                            assert_eq!(inside.fetch_add(1, Ordering::Relaxed), 0, "{protocol}: two are inside");
-                            let seen = count.load(Ordering::Relaxed);
-                            std::hint::spin_loop();
-                            count.store(seen + 1, Ordering::Relaxed);
-                            inside.fetch_sub(1, Ordering::Relaxed);
-                            section.end().expect("it was held");
-                            job.end().expect("it had begun");
-                        }
-                    });
-                }
-            });
-            assert_eq!(count.load(Ordering::Relaxed), 4 * JOBS, "{protocol}");
-        }
-    }
-
-    /// Of a cluster of two CPUs: two requests at most, one owner, and nobody is forgotten.
-    #[test]
-    fn one_holder_at_a_time_in_a_cluster() {
-        const JOBS: u64 = 300;
-        let Some(_machine) = require_realtime() else { return };
-        if sched::affinity().expect("a CPU set").len() < 2 {
-            return;
-        }
-        let mut builder = TaskSet::builder(Protocol::Omlp);
-        let counter = builder.resource("counter");
-        for index in 0..5 {
-            builder.task_in_cluster(&format!("t{index}"), &[0, 1], 10 + index, &[counter]);
-        }
-        let set = builder.build().expect("a task set");
+    /// All tasks of the set lock the counter, `jobs` times each, and count: two that are inside at a time are noticed.
+    fn count_together(set: &TaskSet, counter: ResourceId, jobs: u64) {
+        let protocol = set.system().protocol_or_default();
         let (count, inside) = (AtomicU64::new(0), AtomicU64::new(0));
         std::thread::scope(|scope| {
             for task in set.system().task_ids() {
-                let (set, count, inside) = (&set, &count, &inside);
+                let (count, inside) = (&count, &inside);
                 scope.spawn(move || {
                     let me = set.join(task).expect("permission was checked");
-                    for _ in 0..JOBS {
+                    for _ in 0..jobs {
+                        // No thread has a CPU for itself: throttled threads would stop the others.
                         crate::sys::clock::sleep_until(crate::sys::clock::now_ns() + 20_000).expect("a sleep");
                         let job = me.begin().expect("the last one has ended");
                         let section = job.lock(counter).expect("a user");
-                        assert_eq!(inside.fetch_add(1, Ordering::Relaxed), 0, "two are inside");
+                        assert_eq!(inside.fetch_add(1, Ordering::Relaxed), 0, "{protocol}: two are inside");
                         let seen = count.load(Ordering::Relaxed);
                         std::hint::spin_loop();
                         count.store(seen + 1, Ordering::Relaxed);
@@ -587,7 +545,32 @@ mod tests {
                 });
             }
         });
-        assert_eq!(count.load(Ordering::Relaxed), 5 * JOBS);
+        assert_eq!(count.load(Ordering::Relaxed), set.system().tasks().len() as u64 * jobs, "{protocol}");
+    }
+
+    #[test]
+    fn one_holder_at_a_time_under_every_protocol() {
+        let Some(_machine) = require_realtime() else { return };
+        for protocol in Protocol::ALL.into_iter().filter(|protocol| !protocol.is_interruptible()) {
+            let (set, counter) = set(protocol);
+            count_together(&set, counter, 300);
+        }
+    }
+
+    /// Of a cluster of two CPUs: two requests at most, one owner, and nobody is forgotten.
+    #[test]
+    fn one_holder_at_a_time_in_a_cluster() {
+        let Some(_machine) = require_realtime() else { return };
+        if sched::affinity().expect("a CPU set").len() < 2 {
+            return;
+        }
+        let mut builder = TaskSet::builder(Protocol::Omlp);
+        let counter = builder.resource("counter");
+        for index in 0..5 {
+            builder.task_in_cluster(&format!("t{index}"), &[0, 1], 10 + index, &[counter]);
+        }
+        let set = builder.build().expect("a task set");
+        count_together(&set, counter, 300);
         // Who is in a cluster may execute on all of it, and other protocols know none.
         let mut builder = TaskSet::builder(Protocol::Mpcp);
         let bus = builder.resource("bus");
