@@ -42,8 +42,6 @@ use crossbeam_utils::CachePadded;
 /// Bits of a place, or of slot and page.
 const LOW_BITS: u32 = 16;
 const LOW: u64 = (1 << LOW_BITS) - 1;
-/// The bits of a place.
-pub(crate) const PLACE: u32 = LOW as u32;
 /// Most places, words and spares.
 pub const PLACES_MAX: usize = 1 << LOW_BITS;
 /// Most slots of an object.
@@ -225,25 +223,30 @@ impl<W: Words, const SLOTS: usize, const WRITES: usize, C: Commit> Ics<W, SLOTS,
         if marked == seen {
             return false;
         }
+        self.perform_and_mark(seen, slot, page, marked);
+        true
+    }
+
+    /// Out of the way of entries that find nothing to do.
+    #[inline(never)]
+    fn perform_and_mark(&self, seen: u64, slot: usize, page: usize, marked: u64) {
         self.perform(seen, slot, page);
         // A mark is performed as a word is. A late one fails: whoever committed after `seen` has marked it, the owner of the record, too, who does that by a store.
-        self.commit.perform(&self.head, seen, performed, marked, seen);
-        true
+        self.commit.perform(&self.head, seen, &self.records[slot].performed, marked, seen);
     }
 
     /// Performs the writes of the record that `seen` names, as long as the head is `seen`.
     ///
     /// BOUND: WRITES.
-    #[inline]
+    #[inline(never)]
     pub(crate) fn perform(&self, seen: u64, slot: usize, page: usize) {
         let page = &self.records[slot].pages[page];
         // ORDERING: Relaxed, here and below: the Acquire of the head has them all; where they were overwritten since, `Commit::perform` sees another head.
         let len = page.len.load(Ordering::Relaxed) as usize;
         for write in page.writes.iter().take(len) {
             let write = write.load(Ordering::Relaxed);
-            let (index, place) = ((write >> LOW_BITS) as usize, u64::from(write) & LOW);
-            let Some(word) = self.word(index) else { return };
-            let target = seen & !LOW | place;
+            let Some(word) = self.word(word_of(write)) else { return };
+            let target = seen & !LOW | place_of(write) as u64;
             let old = word.locator.load(Ordering::Relaxed);
             if old == target {
                 continue;
@@ -269,7 +272,7 @@ impl<W: Words, const SLOTS: usize, const WRITES: usize, C: Commit> Ics<W, SLOTS,
         // ORDERING: Relaxed, as the value: what counts is in the head that was acquired; if they are newer, the look at the head below, which the fence
         // keeps behind them, sees a newer one.
         let locator = word.locator.load(Ordering::Relaxed);
-        let value = self.place(word, var.index, locator & LOW).load(Ordering::Relaxed);
+        let value = self.place(word, locator_place(locator) ^ Self::home(var.index)).load(Ordering::Relaxed);
         self.validate(seen)?;
         Ok(T::from_bits(value))
     }
@@ -288,19 +291,9 @@ impl<W: Words, const SLOTS: usize, const WRITES: usize, C: Commit> Ics<W, SLOTS,
         }
     }
 
-    /// A place, counted from that of a word (`home`).
-    #[inline]
-    pub(crate) fn place<'a>(&'a self, word: &'a Word, home: usize, place: u64) -> &'a AtomicU64 {
-        if place == 0 {
-            return &word.place;
-        }
-        let own = Self::HOMES.wrapping_add(home) as u64;
-        self.place_of(word, (own.wrapping_add(place) & LOW) as usize)
-    }
-
     /// A place by its number. One that no write ever had is some word's: nobody is misled, for nobody is led there.
     #[inline]
-    pub(crate) fn place_of<'a>(&'a self, some: &'a Word, number: usize) -> &'a AtomicU64 {
+    pub(crate) fn place<'a>(&'a self, some: &'a Word, number: usize) -> &'a AtomicU64 {
         match self.values.as_flattened().get(number) {
             Some(value) => value,
             None => self.word(number.wrapping_sub(Self::HOMES)).map_or(&some.place, |word| &word.place),
@@ -310,14 +303,10 @@ impl<W: Words, const SLOTS: usize, const WRITES: usize, C: Commit> Ics<W, SLOTS,
     /// The first of the words' own places: they come behind those of the slots.
     const HOMES: usize = SLOTS * WRITES;
 
+    /// What the number of a place is combined with where a word leads to it: zero then means the word's own place. Doing it twice gives the number again.
     #[inline]
-    pub(crate) fn relative(index: u32, home: usize) -> u32 {
-        index.wrapping_sub(Self::HOMES.wrapping_add(home) as u32) & LOW as u32
-    }
-
-    #[inline]
-    pub(crate) fn absolute(relative: u64, home: usize) -> u32 {
-        (relative as u32).wrapping_add(Self::HOMES.wrapping_add(home) as u32) & LOW as u32
+    pub(crate) const fn home(index: usize) -> usize {
+        Self::HOMES.wrapping_add(index)
     }
 }
 
@@ -329,8 +318,8 @@ pub(crate) fn names(head: u64, slot: usize) -> bool {
 
 /// A write, as a page has it.
 #[inline]
-pub(crate) const fn pack(word: usize, place: u32) -> u32 {
-    (word as u32) << LOW_BITS | place
+pub(crate) const fn pack(word: usize, place: usize) -> u32 {
+    (word as u32) << LOW_BITS | place as u32
 }
 
 /// What a slot posts after `seen`.
@@ -349,15 +338,20 @@ pub(crate) fn free_page(last: u64) -> usize {
     }
 }
 
-pub(crate) const fn locator_place(locator: u64) -> u64 {
-    locator & LOW
+/// Of a locator: its place, combined with the word's [`Ics::home`].
+#[inline]
+pub(crate) const fn locator_place(locator: u64) -> usize {
+    (locator & LOW) as usize
 }
 
-/// Which slot a write-page's word is about.
+/// Of a write: its word.
+#[inline]
 pub(crate) const fn word_of(write: u32) -> usize {
     (write >> LOW_BITS) as usize
 }
 
-pub(crate) const fn place_of(write: u32) -> u32 {
-    write & LOW as u32
+/// Of a write: its place, combined with the word's [`Ics::home`].
+#[inline]
+pub(crate) const fn place_of(write: u32) -> usize {
+    (write & LOW as u32) as usize
 }

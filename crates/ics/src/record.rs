@@ -32,7 +32,7 @@ pub(crate) struct Record<const WRITES: usize> {
     pub(crate) pending: AtomicU64,
     /// What it posted last.
     pub(crate) last: AtomicU64,
-    /// With each page the places that are the slot's own when it writes that page, counted from those it was made with. Those of the other page become
+    /// With each page the places that are the slot's own when it writes that page, combined (exclusive or) with those it was made with. Those of the other page become
     /// its own by the commit: what it replaced, and what it did not need.
     pub(crate) spares: [[AtomicU32; WRITES]; 2],
     pub(crate) counts: Counts,

@@ -1,9 +1,9 @@
 //! Inside a section.
 
 use crate::commit::Commit;
-use crate::ics::{Ics, PLACE, locator_place, pack, place_of, word_of};
+use crate::ics::{Ics, locator_place, pack, place_of, word_of};
 use crate::record::{Page, Record};
-use crate::sync::AtomicU32;
+use crate::sync::{AtomicU32, AtomicU64};
 use crate::value::{Value, Var, Word, Words};
 use core::fmt;
 use core::sync::atomic::Ordering;
@@ -123,16 +123,8 @@ impl<'s, W: Words, const SLOTS: usize, const WRITES: usize, C: Commit> Transacti
     /// BOUND: WRITES.
     #[inline]
     fn find(&self, index: usize) -> Option<usize> {
-        if self.filter & bit(index) == 0 { None } else { self.search(index) }
-    }
-
-    /// Out of the way: few sections come here.
-    #[cold]
-    #[inline(never)]
-    fn search(&self, index: usize) -> Option<usize> {
-        let writes = self.page.writes.iter().take(self.len);
-        // ORDERING: Relaxed: the page is this slot's own.
-        writes.map(|write| write.load(Ordering::Relaxed)).position(|write| word_of(write) == index)
+        // Nobody is handed the transaction itself: it stays in registers.
+        if self.filter & bit(index) == 0 { None } else { search(self.page, self.len, index) }
     }
 
     /// Whether this section wrote the word.
@@ -148,17 +140,20 @@ impl<'s, W: Words, const SLOTS: usize, const WRITES: usize, C: Commit> Transacti
     pub fn read<T: Value>(&self, var: Var<T>) -> Result<T, Stop> {
         match self.find(var.index) {
             None => self.ics.read(var, self.seen),
-            Some(nth) => self.read_own(var, nth),
+            Some(nth) => {
+                let word = self.ics.word(var.index).ok_or(Stop::NoSuchWord)?;
+                // ORDERING: Relaxed: page and place are this slot's own.
+                Ok(T::from_bits(self.place(word, var.index, nth).load(Ordering::Relaxed)))
+            }
         }
     }
 
-    #[cold]
-    fn read_own<T: Value>(&self, var: Var<T>, nth: usize) -> Result<T, Stop> {
-        let word = self.ics.word(var.index).ok_or(Stop::NoSuchWord)?;
-        // ORDERING: Relaxed: page and place are this slot's own.
+    /// Where a write of this section is.
+    #[inline]
+    fn place(&self, word: &'s Word, index: usize, nth: usize) -> &'s AtomicU64 {
+        // ORDERING: Relaxed: the page is this slot's own.
         let write = self.page.writes[nth].load(Ordering::Relaxed);
-        let value = self.ics.place(word, var.index, u64::from(place_of(write))).load(Ordering::Relaxed);
-        Ok(T::from_bits(value))
+        self.ics.place(word, place_of(write) ^ Ics::<W, SLOTS, WRITES, C>::home(index))
     }
 
     /// Whether the section can still commit: to be asked now and then in a long one, so as not to work on in vain.
@@ -181,19 +176,19 @@ impl<'s, W: Words, const SLOTS: usize, const WRITES: usize, C: Commit> Transacti
         // ORDERING: Relaxed, here and below: page and places are this slot's own until the commit, which releases them. The locator is what it was
         // at the entry, or the commit fails.
         if let Some(nth) = self.find(index) {
-            self.overwrite(word, index, nth, value.to_bits());
+            self.place(word, index, nth).store(value.to_bits(), Ordering::Relaxed);
             return Ok(());
         }
         let nth = self.len;
         if nth >= WRITES {
             return Err(Stop::Full);
         }
-        let made_with = self.slot.wrapping_mul(WRITES).wrapping_add(nth) as u32;
-        let spare = made_with.wrapping_add(self.spares[nth].load(Ordering::Relaxed)) & PLACE;
-        let replaced = Ics::<W, SLOTS, WRITES, C>::absolute(locator_place(word.locator.load(Ordering::Relaxed)), index);
-        self.ics.place_of(word, spare as usize).store(value.to_bits(), Ordering::Relaxed);
-        self.next_spares[nth].store(replaced.wrapping_sub(made_with), Ordering::Relaxed);
-        self.page.writes[nth].store(pack(index, Ics::<W, SLOTS, WRITES, C>::relative(spare, index)), Ordering::Relaxed);
+        let (home, made_with) = (Ics::<W, SLOTS, WRITES, C>::home(index), self.slot.wrapping_mul(WRITES) + nth);
+        let spare = self.spares[nth].load(Ordering::Relaxed) as usize ^ made_with;
+        let replaced = locator_place(word.locator.load(Ordering::Relaxed)) ^ home;
+        self.ics.place(word, spare).store(value.to_bits(), Ordering::Relaxed);
+        self.next_spares[nth].store((replaced ^ made_with) as u32, Ordering::Relaxed);
+        self.page.writes[nth].store(pack(index, spare ^ home), Ordering::Relaxed);
         self.len = nth + 1;
         self.filter |= bit(index);
         Ok(())
@@ -210,12 +205,6 @@ impl<'s, W: Words, const SLOTS: usize, const WRITES: usize, C: Commit> Transacti
         }
     }
 
-    #[cold]
-    fn overwrite(&self, word: &Word, index: usize, nth: usize, bits: u64) {
-        let write = self.page.writes[nth].load(Ordering::Relaxed);
-        self.ics.place(word, index, u64::from(place_of(write))).store(bits, Ordering::Relaxed);
-    }
-
     /// Writes a word that nobody else reads or writes before this slot has committed, at once and without a place in the record.
     ///
     /// Only memory of a node that is this slot's spare; see `shadow`.
@@ -224,7 +213,18 @@ impl<'s, W: Words, const SLOTS: usize, const WRITES: usize, C: Commit> Transacti
         let word = self.ics.word(var.index).ok_or(Stop::NoSuchWord)?;
         // ORDERING: Relaxed: the commit that makes it known releases it; a reader from before it was this slot's sees another head, by the fence of `Slot::begin`.
         let locator = word.locator.load(Ordering::Relaxed);
-        self.ics.place(word, var.index, locator_place(locator)).store(value.to_bits(), Ordering::Relaxed);
+        let home = Ics::<W, SLOTS, WRITES, C>::home(var.index);
+        self.ics.place(word, locator_place(locator) ^ home).store(value.to_bits(), Ordering::Relaxed);
         Ok(())
     }
+}
+
+/// Which of the first `len` writes of a page is of this word.
+///
+/// BOUND: WRITES. Out of the way: few sections come here.
+#[cold]
+#[inline(never)]
+fn search<const WRITES: usize>(page: &Page<WRITES>, len: usize, index: usize) -> Option<usize> {
+    // ORDERING: Relaxed: the page is this slot's own.
+    page.writes.iter().take(len).position(|write| word_of(write.load(Ordering::Relaxed)) == index)
 }

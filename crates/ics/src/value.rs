@@ -9,7 +9,7 @@ use core::marker::PhantomData;
 /// somebody may read it.
 #[derive(Debug)]
 pub struct Word {
-    /// | version (48 bits) | place of the value, counted from this word's own (16 bits) |: zeros at first.
+    /// | version (48 bits) | place of the value, zero for this word's own (16 bits) |: zeros at first.
     pub(crate) locator: AtomicU64,
     /// One of the places; at first this word's own, later anybody's.
     pub(crate) place: AtomicU64,
