@@ -235,8 +235,8 @@ fn a_query_and_a_writer_who_goes_on() {
 
 /// One finds a record and helps, while its owner goes on until it writes that page anew, and gives up then.
 #[cfg(lockwright_loom)]
-fn one_helps_long() {
-    let ics = object(Locked);
+fn one_helps_long<C: Commit + Send + Sync + 'static>(commit: fn() -> C) {
+    let ics = object(commit());
     add_to_both(&ics, 1, 1);
     let other = {
         let ics = Arc::clone(&ics);
@@ -261,10 +261,34 @@ fn one_helps_long() {
 #[cfg(lockwright_loom)]
 #[test]
 fn a_helper_and_an_owner_who_goes_on() {
-    explore(one_helps_long);
+    explore(|| one_helps_long(|| Locked));
 }
 
-/// The fences of readers and writers, each alone. That of helpers goes unnoticed here: it is argued alone.
+/// Helps without a fence.
+#[cfg(lockwright_loom)]
+struct Unfenced;
+
+// SAFETY: as above.
+#[cfg(lockwright_loom)]
+#[allow(unsafe_code)]
+unsafe impl Commit for Unfenced {
+    fn post(&self, head: &AtomicU64, seen: u64, new: u64) -> bool {
+        Locked.post(head, seen, new)
+    }
+    fn perform(&self, head: &AtomicU64, seen: u64, word: &AtomicU64, old: u64, new: u64) {
+        if head.load(Ordering::Relaxed) == seen {
+            let _ = word.compare_exchange(old, new, Ordering::Release, Ordering::Relaxed);
+        }
+    }
+}
+
+#[cfg(lockwright_loom)]
+#[test]
+fn a_helper_without_a_fence_is_caught() {
+    assert!(fails(|| explore(|| one_helps_long(|| Unfenced))));
+}
+
+/// The fences of readers and writers, each alone.
 #[cfg(lockwright_loom)]
 #[test]
 fn each_fence_is_needed() {

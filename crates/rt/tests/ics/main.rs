@@ -8,4 +8,5 @@ mod support;
 
 mod killed;
 mod lock;
+mod refused;
 mod storm;

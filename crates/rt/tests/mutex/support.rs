@@ -364,9 +364,15 @@ impl Child {
 
     /// Waits for its end. Says whether `body` held.
     pub fn end(&self) -> bool {
+        self.status() == 0
+    }
+
+    /// Waits for its end. Says how it ended, as `waitpid` does.
+    pub fn status(&self) -> i32 {
         let mut status = -1;
         // SAFETY: `status` is valid for writing.
         let waited = unsafe { libc::waitpid(self.0, &raw mut status, 0) };
-        waited == self.0 && status == 0
+        assert_eq!(waited, self.0, "it is waited for once");
+        status
     }
 }
