@@ -35,7 +35,7 @@ use crate::record::{CLAIMED, FREE, RESERVED, Record, Stats};
 use crate::slot::Slot;
 use crate::sync::{AtomicU64, array, constructor, fence};
 use crate::transaction::{Stop, View};
-use crate::value::{Value, Var, Word, Words};
+use crate::value::{Word, Words};
 use core::sync::atomic::Ordering;
 use crossbeam_utils::CachePadded;
 
@@ -265,16 +265,16 @@ impl<W: Words, const SLOTS: usize, const WRITES: usize, C: Commit> Ics<W, SLOTS,
         if index < W::COUNT { self.words.word(index) } else { None }
     }
 
-    /// The value of a word in the state that `seen` counts.
+    /// The bits of a word in the state that `seen` counts.
     #[inline]
-    pub(crate) fn read<T: Value>(&self, var: Var<T>, seen: u64) -> Result<T, Stop> {
-        let word = self.word(var.index).ok_or(Stop::NoSuchWord)?;
+    pub(crate) fn read(&self, index: usize, seen: u64) -> Result<u64, Stop> {
+        let word = self.word(index).ok_or(Stop::NoSuchWord)?;
         // ORDERING: Relaxed, as the value: what counts is in the head that was acquired; if they are newer, the look at the head below, which the fence
         // keeps behind them, sees a newer one.
         let locator = word.locator.load(Ordering::Relaxed);
-        let value = self.place(word, locator_place(locator) ^ Self::home(var.index)).load(Ordering::Relaxed);
+        let value = self.place(word, locator_place(locator) ^ Self::home(index)).load(Ordering::Relaxed);
         self.validate(seen)?;
-        Ok(T::from_bits(value))
+        Ok(value)
     }
 
     /// Whether all that was read so far was so at one instant.

@@ -6,7 +6,7 @@
 //!
 //! | | |
 //! |---|---|
-//! | [`Ics`] | words, and sections that write several of them at once |
+//! | [`Ics`] | words, and sections that write several of them at once; a [`Var`] is one, or several that hold a [`Data`] together |
 //! | [`Single`] | one word alone, without any record |
 //! | [`PriorityQueue`], [`OrderedMap`] | structures of nodes in fixed storage, changed by three writes at most |
 //! | [`Commit`] | how a commit is decided: [`Locked`], `Plain` on x86-64; the runtime crate has one by restartable sequences of Linux |
@@ -59,4 +59,4 @@ pub use shadow::{MapSlot, OrderedMap, PriorityQueue, QueueSlot, Still};
 pub use single::Single;
 pub use slot::Slot;
 pub use transaction::{Stop, Transaction, View};
-pub use value::{Value, Var, Word, Words};
+pub use value::{Data, Value, Var, Word, Words};

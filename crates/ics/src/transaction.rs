@@ -4,7 +4,7 @@ use crate::commit::Commit;
 use crate::ics::{Ics, locator_place, pack, place_of, word_of};
 use crate::record::{Page, Record};
 use crate::sync::{AtomicU32, AtomicU64};
-use crate::value::{Value, Var, Word, Words};
+use crate::value::{Data, Value, Var, Word, Words};
 use core::fmt;
 use core::sync::atomic::Ordering;
 
@@ -56,13 +56,13 @@ impl<'s, W: Words, const SLOTS: usize, const WRITES: usize, C: Commit> View<'s, 
         self.seen
     }
 
-    /// A word. With all that was read before, it was so at one instant.
+    /// A variable. With all that was read before, it was so at one instant.
     ///
     /// # Errors
     /// [`Stop::Conflict`] where that is not so any more, [`Stop::NoSuchWord`].
     #[inline]
-    pub fn read<T: Value>(&self, var: Var<T>) -> Result<T, Stop> {
-        self.ics.read(var, self.seen)
+    pub fn read<T: Data>(&self, var: Var<T>) -> Result<T, Stop> {
+        var.take(|index| self.ics.read(index, self.seen))
     }
 
     /// Whether all that was read is so still: to be asked now and then in a long query.
@@ -132,20 +132,20 @@ impl<'s, W: Words, const SLOTS: usize, const WRITES: usize, C: Commit> Transacti
         self.find(var.index).is_some()
     }
 
-    /// A word, as this section wrote it, or as it was when the section began. With all that was read before, it was so at one instant.
+    /// A variable, as this section wrote it, or as it was when the section began. With all that was read before, it was so at one instant.
     ///
     /// # Errors
     /// [`Stop::Conflict`] where that is not so any more, [`Stop::NoSuchWord`].
     #[inline]
-    pub fn read<T: Value>(&self, var: Var<T>) -> Result<T, Stop> {
-        match self.find(var.index) {
-            None => self.ics.read(var, self.seen),
+    pub fn read<T: Data>(&self, var: Var<T>) -> Result<T, Stop> {
+        var.take(|index| match self.find(index) {
+            None => self.ics.read(index, self.seen),
             Some(nth) => {
-                let word = self.ics.word(var.index).ok_or(Stop::NoSuchWord)?;
+                let word = self.ics.word(index).ok_or(Stop::NoSuchWord)?;
                 // ORDERING: Relaxed: page and place are this slot's own.
-                Ok(T::from_bits(self.place(word, var.index, nth).load(Ordering::Relaxed)))
+                Ok(self.place(word, index, nth).load(Ordering::Relaxed))
             }
-        }
+        })
     }
 
     /// Where a write of this section is.
@@ -165,18 +165,38 @@ impl<'s, W: Words, const SLOTS: usize, const WRITES: usize, C: Commit> Transacti
         self.ics.validate(self.seen)
     }
 
-    /// Writes a word, if the section commits.
+    /// Writes a variable, if the section commits: all of it, or nothing.
     ///
     /// # Errors
     /// [`Stop::Full`] beyond `WRITES` words, [`Stop::NoSuchWord`].
     #[inline]
-    pub fn write<T: Value>(&mut self, var: Var<T>, value: T) -> Result<(), Stop> {
-        let index = var.index;
+    pub fn write<T: Data>(&mut self, var: Var<T>, value: T) -> Result<(), Stop> {
+        if T::WORDS > 1 {
+            self.reserve(var.index, T::WORDS)?;
+        }
+        var.put(value, |index, bits| self.write_word(index, bits))
+    }
+
+    /// Whether so many words from this one on can be written.
+    ///
+    /// BOUND: `count`.
+    #[inline]
+    fn reserve(&self, first: usize, count: usize) -> Result<(), Stop> {
+        if W::COUNT.checked_sub(first).is_none_or(|left| left < count) {
+            return Err(Stop::NoSuchWord);
+        }
+        let room = WRITES - self.len;
+        let is_new = |index: &usize| self.find(*index).is_none();
+        if count <= room || (first..first + count).filter(is_new).count() <= room { Ok(()) } else { Err(Stop::Full) }
+    }
+
+    #[inline]
+    fn write_word(&mut self, index: usize, bits: u64) -> Result<(), Stop> {
         let word = self.ics.word(index).ok_or(Stop::NoSuchWord)?;
         // ORDERING: Relaxed, here and below: page and places are this slot's own until the commit, which releases them. The locator is what it was
         // at the entry, or the commit fails.
         if let Some(nth) = self.find(index) {
-            self.place(word, index, nth).store(value.to_bits(), Ordering::Relaxed);
+            self.place(word, index, nth).store(bits, Ordering::Relaxed);
             return Ok(());
         }
         let nth = self.len;
@@ -186,7 +206,7 @@ impl<'s, W: Words, const SLOTS: usize, const WRITES: usize, C: Commit> Transacti
         let (home, made_with) = (Ics::<W, SLOTS, WRITES, C>::home(index), self.slot.wrapping_mul(WRITES) + nth);
         let spare = self.spares[nth].load(Ordering::Relaxed) as usize ^ made_with;
         let replaced = locator_place(word.locator.load(Ordering::Relaxed)) ^ home;
-        self.ics.place(word, spare).store(value.to_bits(), Ordering::Relaxed);
+        self.ics.place(word, spare).store(bits, Ordering::Relaxed);
         self.next_spares[nth].store((replaced ^ made_with) as u32, Ordering::Relaxed);
         self.page.writes[nth].store(pack(index, spare ^ home), Ordering::Relaxed);
         self.len = nth + 1;

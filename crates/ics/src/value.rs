@@ -102,15 +102,140 @@ impl Value for f32 {
     }
 }
 
-/// The number of a word, and the type of what is in it.
+/// What a variable may hold: one word or several, which sections read and write as a whole.
+///
+/// What fits into a word does, arrays and tuples of such, and structures by [`data!`](crate::data).
+pub trait Data: Copy {
+    /// How many words it takes.
+    const WORDS: usize;
+
+    /// Hands out its words, as many as [`Data::WORDS`], in order.
+    ///
+    /// # Errors
+    /// The first one of `each`.
+    fn put<E>(self, each: &mut impl FnMut(u64) -> Result<(), E>) -> Result<(), E>;
+
+    /// Out of as many words.
+    ///
+    /// # Errors
+    /// The first one of `next`.
+    fn take<E>(next: &mut impl FnMut() -> Result<u64, E>) -> Result<Self, E>;
+}
+
+impl<T: Value> Data for T {
+    const WORDS: usize = 1;
+
+    #[inline]
+    fn put<E>(self, each: &mut impl FnMut(u64) -> Result<(), E>) -> Result<(), E> {
+        each(self.to_bits())
+    }
+    #[inline]
+    fn take<E>(next: &mut impl FnMut() -> Result<u64, E>) -> Result<Self, E> {
+        next().map(T::from_bits)
+    }
+}
+
+impl<T: Data, const N: usize> Data for [T; N] {
+    const WORDS: usize = N * T::WORDS;
+
+    #[inline]
+    fn put<E>(self, each: &mut impl FnMut(u64) -> Result<(), E>) -> Result<(), E> {
+        self.into_iter().try_for_each(|part| part.put(each))
+    }
+    #[inline]
+    fn take<E>(next: &mut impl FnMut() -> Result<u64, E>) -> Result<Self, E> {
+        const { assert!(N > 0, "an array of data has one element at least") };
+        let mut parts = [T::take(next)?; N];
+        for part in parts.iter_mut().skip(1) {
+            *part = T::take(next)?;
+        }
+        Ok(parts)
+    }
+}
+
+/// Makes a structure of the program's [`Data`]: its fields, in the order given.
+///
+/// # Examples
+/// ```
+/// use lockwright_ics::{Ics, Var, Word, data};
+///
+/// #[derive(Clone, Copy, Debug, PartialEq)]
+/// struct Pose {
+///     x: f64,
+///     y: f64,
+///     heading: f32,
+/// }
+/// data!(Pose { x: f64, y: f64, heading: f32 });
+///
+/// const POSE: Var<Pose> = Var::new(0);
+/// const COUNT: Var<u32> = POSE.then();
+/// static SHARED: Ics<[Word; 4], 2, 4> = Ics::new([const { Word::new(0) }; 4]);
+///
+/// let mut slot = SHARED.slot().expect("two threads may have one");
+/// slot.update(|section| {
+///     let pose = section.read(POSE)?;
+///     section.write(POSE, Pose { x: pose.x + 1.5, ..pose })?;
+///     let count = section.read(COUNT)?;
+///     section.write(COUNT, count + 1)
+/// })?;
+/// let now = SHARED.query(|view| Ok((view.read(POSE)?, view.read(COUNT)?)))?;
+/// assert_eq!(now, (Pose { x: 1.5, y: 0.0, heading: 0.0 }, 1));
+/// # Ok::<(), lockwright_ics::Stop>(())
+/// ```
+#[macro_export]
+macro_rules! data {
+    ($name:ident { $($field:ident: $type:ty),+ $(,)? }) => {
+        impl $crate::Data for $name {
+            const WORDS: usize = 0 $(+ <$type as $crate::Data>::WORDS)+;
+
+            #[inline]
+            fn put<E>(
+                self,
+                each: &mut impl ::core::ops::FnMut(u64) -> ::core::result::Result<(), E>,
+            ) -> ::core::result::Result<(), E> {
+                // Every field, or it does not compile.
+                let Self { $($field),+ } = self;
+                $(<$type as $crate::Data>::put($field, each)?;)+
+                ::core::result::Result::Ok(())
+            }
+            #[inline]
+            fn take<E>(
+                next: &mut impl ::core::ops::FnMut() -> ::core::result::Result<u64, E>,
+            ) -> ::core::result::Result<Self, E> {
+                ::core::result::Result::Ok(Self { $($field: <$type as $crate::Data>::take(next)?),+ })
+            }
+        }
+    };
+}
+
+macro_rules! tuples {
+    ($(($($type:ident $part:tt),+))*) => {$(
+        impl<$($type: Data),+> Data for ($($type,)+) {
+            const WORDS: usize = 0 $(+ $type::WORDS)+;
+
+            #[inline]
+            fn put<E>(self, each: &mut impl FnMut(u64) -> Result<(), E>) -> Result<(), E> {
+                $(self.$part.put(each)?;)+
+                Ok(())
+            }
+            #[inline]
+            fn take<E>(next: &mut impl FnMut() -> Result<u64, E>) -> Result<Self, E> {
+                Ok(($($type::take(next)?,)+))
+            }
+        }
+    )*};
+}
+tuples!((A 0, B 1) (A 0, B 1, C 2) (A 0, B 1, C 2, D 3));
+
+/// The number of a variable's first word, and the type of what is in it.
 ///
 /// # Examples
 /// ```
 /// use lockwright_ics::Var;
 ///
-/// const SPEED: Var<f64> = Var::new(0);
-/// const IS_MOVING: Var<bool> = Var::new(1);
-/// # let _ = (SPEED, IS_MOVING);
+/// const SPEEDS: Var<[f64; 3]> = Var::new(0);
+/// const IS_MOVING: Var<bool> = SPEEDS.then();
+/// # let _ = (SPEEDS, IS_MOVING);
 /// ```
 #[derive(Debug)]
 pub struct Var<T> {
@@ -118,11 +243,37 @@ pub struct Var<T> {
     holds: PhantomData<fn() -> T>,
 }
 
-impl<T: Value> Var<T> {
-    /// The word of this number.
+impl<T: Data> Var<T> {
+    /// From the word of this number on.
     #[must_use]
     pub const fn new(index: usize) -> Self {
         Self { index, holds: PhantomData }
+    }
+
+    /// The variable behind this one.
+    #[must_use]
+    pub const fn then<U: Data>(self) -> Var<U> {
+        Var::new(self.index.saturating_add(T::WORDS))
+    }
+
+    #[inline]
+    pub(crate) fn take<E>(self, mut read: impl FnMut(usize) -> Result<u64, E>) -> Result<T, E> {
+        let mut index = self.index;
+        T::take(&mut || {
+            let bits = read(index)?;
+            index = index.saturating_add(1);
+            Ok(bits)
+        })
+    }
+
+    #[inline]
+    pub(crate) fn put<E>(self, value: T, mut write: impl FnMut(usize, u64) -> Result<(), E>) -> Result<(), E> {
+        let mut index = self.index;
+        value.put(&mut |bits| {
+            write(index, bits)?;
+            index = index.saturating_add(1);
+            Ok(())
+        })
     }
 }
 

@@ -12,3 +12,5 @@ mod published;
 mod search;
 #[cfg(not(any(lockwright_loom, lockwright_shuttle)))]
 mod structures;
+#[cfg(not(any(lockwright_loom, lockwright_shuttle)))]
+mod values;

@@ -27,7 +27,7 @@ mod strategy;
 
 pub use lock::{Builder, Gate, GateError, InterruptibleLock, LockError, Thread};
 pub use lockwright_ics::{
-    Commit, Ics, Locked, MapSlot, OrderedMap, PriorityQueue, QueueSlot, Single, Slot, Stats, Still, Stop, Transaction,
-    Value, Var, View, Word, Words,
+    Commit, Data, Ics, Locked, MapSlot, OrderedMap, PriorityQueue, QueueSlot, Single, Slot, Stats, Still, Stop,
+    Transaction, Value, Var, View, Word, Words, data,
 };
 pub use strategy::{Kind, Rseq, Strategy};
