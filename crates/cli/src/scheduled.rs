@@ -14,13 +14,25 @@ use lockwright_analysis::{Demanded, Scheduled, Sensitivity, explain_demand, sche
 use lockwright_model::{Duration, Overheads, Protocol, System, TaskId};
 
 /// Why no protocol can be chosen.
-pub const RULED: &str = "resources are under SRP and MSRP, or there are none";
+const RULED: &str = "resources are under SRP and MSRP, or there are none";
 
 /// What resources are under, whatever the file says: `msrp`, and so `srp` on one processor, or nothing where none is used.
 #[must_use]
 pub fn protocol(system: &System) -> Protocol {
     let is_sharing = system.task_ids().any(|id| !system.requests(id).is_empty());
     if is_sharing { Protocol::Msrp } else { Protocol::None }
+}
+
+/// Says what was asked for and does nothing: the options, where there are any, and other protocols that the file names.
+pub fn note_ruled(options: Option<&str>, system: &System, console: &Console) {
+    if let Some(options) = options {
+        console.note(format!("{options} here: {RULED}"));
+    }
+    let own = system.resource_ids().filter_map(|resource| system.resource(resource).protocol);
+    let is_ruled_out = |named: &Protocol| !matches!(named, Protocol::Srp | Protocol::Msrp);
+    if let Some(named) = own.chain(system.protocol()).find(is_ruled_out) {
+        console.note(format!("under `{}` the file's protocol `{named}` does nothing: {RULED}", system.scheduler()));
+    }
 }
 
 /// Tests the system under its scheduler, and prints what came out.
@@ -33,9 +45,8 @@ pub fn check(arguments: &Check, input: &Input, overheads: &Overheads, console: &
         Some(name) => Some(explain(system, overheads, find_task(system, name, console)?, console)?),
         None => None,
     };
-    if arguments.subject.protocol != ProtocolChoice::File || arguments.bound != BoundChoice::Classic {
-        console.note(format!("--protocol and --bound do nothing here: {RULED}"));
-    }
+    let is_asked = arguments.subject.protocol != ProtocolChoice::File || arguments.bound != BoundChoice::Classic;
+    note_ruled(is_asked.then_some("--protocol and --bound do nothing"), system, console);
     let found = scheduled(system, overheads).map_err(|why| {
         console.error(tame(&why.describe(system)), "use `p-fp`, or leave out of the file what is not covered");
         Exit::BadInput

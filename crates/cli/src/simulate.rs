@@ -266,9 +266,8 @@ pub fn simulate(arguments: &Simulate, console: &Console) -> Result<Exit, Exit> {
 
 /// What the tests of `p-edf` promise; no bounds where they do not cover the system, but the simulation does.
 fn promised(arguments: &Simulate, system: &System, console: &Console) -> Result<Report, Exit> {
-    if arguments.subject.protocol != ProtocolChoice::File {
-        console.note(format!("--protocol does nothing here: {}", scheduled::RULED));
-    }
+    let is_asked = arguments.subject.protocol != ProtocolChoice::File;
+    scheduled::note_ruled(is_asked.then_some("--protocol does nothing"), system, console);
     match lockwright_analysis::scheduled(system, &Overheads::default()) {
         Ok(found) => Ok(scheduled::report(system, &found)),
         Err(why @ Untested::Nested(_)) => {

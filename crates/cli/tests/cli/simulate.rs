@@ -63,6 +63,23 @@ fn resources_of_earliest_deadlines_are_under_msrp() {
 }
 
 #[test]
+fn a_protocol_that_does_nothing_under_earliest_deadlines_is_told() {
+    let with = |scheduler: &str, protocol: &str| {
+        let platform = format!("protocol = \"{protocol}\"\n[platform]\nscheduler = \"{scheduler}\"");
+        INVERSION.replace("[platform]", &platform)
+    };
+    for verb in ["simulate", "check"] {
+        let told = |scheduler: &str, protocol: &str| {
+            let ended = on(&with(scheduler, protocol), verb, &[]);
+            assert!(matches!(ended.status, 0 | 1), "{}{}", ended.out, ended.err);
+            ended.err.contains(&format!("the file's protocol `{protocol}` does nothing"))
+        };
+        assert!(told("p-edf", "pip") && told("p-edf", "none"), "{verb}");
+        assert!(!told("p-edf", "msrp") && !told("p-fp", "pip"), "{verb}");
+    }
+}
+
+#[test]
 fn what_no_test_covers_is_simulated_without_bounds() {
     let late = "wcet = \"6 ms\"\njitter = \"1 ms\"\nrequests = [{ resource = \"bus\", length = \"1 ms\" }]\n[[resource]]\nname = \"bus\"";
     let ended = on(&FULL.replace("wcet = \"7 ms\"", late), "simulate", &["--json", "--seed", "1"]);
