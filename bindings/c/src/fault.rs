@@ -52,9 +52,12 @@ fn of_task(error: &TaskError) -> c_int {
         TaskError::NotBegun => libc::EPERM,
         TaskError::NotAUser => libc::EACCES,
         TaskError::Machine(RunError::TooFewCpus { .. } | RunError::TooManyPriorities { .. }) => libc::ERANGE,
-        TaskError::Machine(RunError::Nested { .. } | RunError::Clusters { .. } | RunError::Interruptible { .. }) => {
-            libc::ENOTSUP
-        }
+        TaskError::Machine(
+            RunError::Scheduler(_)
+            | RunError::Nested { .. }
+            | RunError::Clusters { .. }
+            | RunError::Interruptible { .. },
+        ) => libc::ENOTSUP,
         TaskError::Machine(RunError::NoPermission(error) | RunError::Sys(error)) => of_sys(*error),
         TaskError::Lock(LockError::Deadlock | LockError::Refused(Refusal::AlreadyHeld)) => libc::EDEADLK,
         TaskError::Lock(LockError::OwnerDied) => libc::ESRCH,

@@ -5,7 +5,7 @@ use crate::fault::{Fault, told};
 use libc::{c_char, c_int, size_t};
 use lockwright::tasks::{Builder, TaskSet};
 use lockwright_model::format::{MAX_SOURCE_BYTES, nearest, parse_system_bytes};
-use lockwright_model::{MAX_CPUS, MAX_RESOURCES, MAX_TASKS, Protocol, ResourceId, Scheduler, TaskId};
+use lockwright_model::{MAX_CPUS, MAX_RESOURCES, MAX_TASKS, Protocol, ResourceId, TaskId};
 use std::ffi::{CStr, OsStr};
 use std::fs::File;
 use std::io::Read;
@@ -207,10 +207,6 @@ fn read(path: &Path, protocol: Option<Protocol>) -> Result<TaskSet, Fault> {
         };
         Fault::Told(libc::EINVAL, faults.iter().map(line).collect::<Vec<_>>().join("\n"))
     })?;
-    if !matches!(system.scheduler(), Scheduler::PFp | Scheduler::CFp) {
-        let why = format!("{shown} is for the scheduler `{}`, which only `lockwright check` knows", system.scheduler());
-        return Err(Fault::Told(libc::ENOTSUP, format!("{why}; say scheduler = \"p-fp\", and give each task a cpu")));
-    }
     Ok(TaskSet::new(&system, protocol.unwrap_or_else(|| system.protocol_or_default()))?)
 }
 

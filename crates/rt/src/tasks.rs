@@ -42,7 +42,7 @@
 
 use crate::lock::{LockError, Locks};
 use crate::priorities::Levels;
-use crate::run::RunError;
+use crate::run::{RunError, check_system};
 use crate::sys::sched::{self, ME, Scheduling};
 use lockwright_model::{
     CpuId, Duration, Invalid, MAX_NESTING, Priority, Protocol, Resource, ResourceId, Step, System, Task, TaskId,
@@ -143,16 +143,11 @@ impl TaskSet {
     /// set the calling thread may use.
     ///
     /// # Errors
-    /// [`TaskError::Machine`] where the machine has too few CPUs, or its 97 levels are too few, where tasks hold two resources at a time whose protocol has no nested
+    /// [`TaskError::Machine`] where the machine has too few CPUs, or its 97 levels are too few, where the scheduler is another than `p-fp` and `c-fp`, where tasks hold two resources at a time whose protocol has no nested
     /// requests, where tasks of a cluster of CPUs use a resource that is not under `omlp`, and where a resource is under `ics` or `ics_lock`, which are no locks:
     /// [`ics`](crate::ics) has their sections.
     pub fn new(system: &System, protocol: Protocol) -> Result<Self, TaskError> {
-        if let Some((task, outer, inner)) = system.refused_nesting(protocol) {
-            return Err(RunError::Nested { task, outer, inner }.into());
-        }
-        if let Some(resource) = system.refused_in_clusters(protocol) {
-            return Err(RunError::Clusters { resource }.into());
-        }
+        check_system(system, protocol)?;
         if let Some(resource) = system.interruptible(protocol) {
             return Err(RunError::Interruptible { resource }.into());
         }
@@ -507,6 +502,7 @@ impl Builder {
 mod tests {
     use super::*;
     use crate::machine::require_realtime;
+    use lockwright_model::Scheduler;
     use std::sync::atomic::AtomicU64;
 
     /// Two tasks on each of as many CPUs as there are, up to two, one counter.
@@ -645,6 +641,18 @@ mod tests {
             assert_eq!(error, TaskError::Machine(RunError::Interruptible { resource: bus }));
             let text = error.to_string();
             assert!(text.contains("lockwright::ics") && text.contains("lw_ics_"), "{text}");
+        }
+    }
+
+    #[test]
+    fn other_schedulers_are_refused() {
+        let (set, _) = set(Protocol::Icpp);
+        for scheduler in Scheduler::ALL {
+            let known = matches!(scheduler, Scheduler::PFp | Scheduler::CFp);
+            let system = set.system().clone().under(scheduler);
+            let error = TaskSet::new(&system, Protocol::Icpp).err();
+            let refused = error == Some(TaskError::Machine(RunError::Scheduler(scheduler)));
+            assert_eq!(refused, !known, "{scheduler}: {error:?}");
         }
     }
 

@@ -3,7 +3,7 @@
 use crate::lock::LockError;
 use crate::priorities::TASK_LEVELS_MAX;
 use crate::sys::SysError;
-use lockwright_model::{ResourceId, TaskId};
+use lockwright_model::{Protocol, ResourceId, Scheduler, System, TaskId};
 use std::fmt;
 
 /// Why there is no outcome. Tasks are named by id; the system knows their names.
@@ -50,6 +50,8 @@ pub enum RunError {
         /// Why.
         error: LockError,
     },
+    /// Another scheduler than fixed priorities on CPUs or clusters of them (`p-fp`, `c-fp`): nothing executes that.
+    Scheduler(Scheduler),
     /// A task holds two resources at a time, whose protocols have no nested requests.
     Nested {
         /// Whose.
@@ -93,6 +95,20 @@ pub enum RunError {
     },
 }
 
+/// What nobody can execute, whatever the machine.
+pub(crate) fn check_system(system: &System, protocol: Protocol) -> Result<(), RunError> {
+    if !matches!(system.scheduler(), Scheduler::PFp | Scheduler::CFp) {
+        return Err(RunError::Scheduler(system.scheduler()));
+    }
+    if let Some((task, outer, inner)) = system.refused_nesting(protocol) {
+        return Err(RunError::Nested { task, outer, inner });
+    }
+    match system.refused_in_clusters(protocol) {
+        Some(resource) => Err(RunError::Clusters { resource }),
+        None => Ok(()),
+    }
+}
+
 impl fmt::Display for RunError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -128,6 +144,11 @@ impl fmt::Display for RunError {
             Self::Lock { task, resource, error } => {
                 write!(f, "task {} failed at resource {}: {error}", task.0, resource.0)
             }
+            Self::Scheduler(scheduler) => write!(
+                f,
+                "threads are scheduled by fixed priorities, on CPUs or clusters of them, and the system asks for `{scheduler}`; make it \
+                 `p-fp` or `c-fp`"
+            ),
             Self::Nested { task, outer, inner } => write!(
                 f,
                 "task {} requests resource {} while it holds resource {}, and their protocols have no nested requests; give both \

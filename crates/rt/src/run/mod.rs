@@ -22,6 +22,7 @@ mod watchdog;
 
 pub use control::Control;
 pub use error::RunError;
+pub(crate) use error::check_system;
 pub use set_up::run;
 pub(crate) use set_up::{has_fair_server, throttling};
 

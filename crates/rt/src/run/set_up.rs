@@ -4,7 +4,8 @@ use super::control::{CUT, FAILED, INTERRUPTED};
 use super::job::{Report, TaskThread};
 use super::shared::{Nap, Shared};
 use super::{
-    Control, Ended, Failure, Outcome, PriorityChange, RunConfig, RunError, TaskOutcome, Throttling, script, watchdog,
+    Control, Ended, Failure, Outcome, PriorityChange, RunConfig, RunError, TaskOutcome, Throttling, check_system,
+    script, watchdog,
 };
 use crate::calibrate::{Calibration, calibrate};
 use crate::lock::Locks;
@@ -46,12 +47,7 @@ const START_DELAY_NS: u64 = 50_000_000;
 /// ```
 pub fn run(system: &System, config: &RunConfig, control: &Control) -> Result<Outcome, RunError> {
     check_changes(system, config)?;
-    if let Some((task, outer, inner)) = system.refused_nesting(config.protocol) {
-        return Err(RunError::Nested { task, outer, inner });
-    }
-    if let Some(resource) = system.refused_in_clusters(config.protocol) {
-        return Err(RunError::Clusters { resource });
-    }
+    check_system(system, config.protocol)?;
     let allowed = sched::affinity()?;
     if allowed.len() < system.cpus() {
         return Err(RunError::TooFewCpus { needed: system.cpus(), have: allowed.len() });
