@@ -117,7 +117,7 @@ fn solve_in_parts(tables: &Tables<'_>, protocol: Protocol) -> (Vec<Row>, Vec<u64
     let mut rows: Vec<Row> = system.task_ids().map(|id| row(tables, id)).collect();
     let mut responses: Vec<u64> = rows.iter().map(|row| row.cost.saturating_add(row.jitter)).collect();
     if let Some(resource) = system.refused_in_clusters(protocol) {
-        reasons.fill(Some(Unbounded::Clusters { resource, protocol: tables.protocol(resource) }));
+        reasons.fill(Some(Unbounded::Clusters { resource, protocol: system.protocol_of(resource, protocol) }));
     } else if let Some((task, outer, inner)) = system.refused_nesting(protocol) {
         reasons.fill(Some(Unbounded::Nested { task, outer, inner }));
     } else {

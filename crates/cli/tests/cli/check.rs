@@ -477,8 +477,11 @@ fn clusters() {
         assert_eq!(refused.status, 2, "{arguments:?}: {}{}", refused.out, refused.err);
         assert!(refused.err.contains("help") && refused.err.contains("cluster"), "{}", refused.err);
     }
-    let unbounded = on(CLUSTER, "check", &["--protocol", "dpcp"]);
-    assert!(unbounded.status == 1 && unbounded.out.contains("use `omlp` for it"), "{}", unbounded.out);
+    for protocol in ["dpcp", "pcp", "srp"] {
+        let unbounded = on(CLUSTER, "check", &["--protocol", protocol]);
+        let why = format!("which `{protocol}` does not know: use `omlp` for it");
+        assert!(unbounded.status == 1 && unbounded.out.contains(&why), "{}", unbounded.out);
+    }
     let overheads = File::named("overheads.toml", "tick = \"1 us\"\ntick_period = \"1 ms\"\n");
     let refused = on(CLUSTER, "check", &["--overheads", &overheads.path.display().to_string()]);
     assert!(refused.status == 2 && refused.err.contains("clusters"), "{}", refused.err);
