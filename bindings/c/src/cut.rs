@@ -54,29 +54,19 @@ fn current() -> &'static AtomicPtr<Cut> {
     unsafe { &*lockwright_cut_current().cast::<AtomicPtr<Cut>>() }
 }
 
-/// That the thread is in the library, where it cannot be cut; until dropped.
+/// That the thread is in the library, where its innermost section that may be cut is not; until dropped. Those outside have been told by the entry into that one.
 pub struct Inside<'a>(&'a Cut);
 
 impl<'a> Inside<'a> {
-    /// With regard to a section, `null` for one that cannot be cut.
-    ///
-    /// # Safety
-    /// Null, or the record of a section that is under way in this thread.
-    #[inline]
-    pub unsafe fn of(cut: *const Cut) -> Option<Self> {
-        // SAFETY: promised by the caller.
-        unsafe { cut.as_ref() }.map(Self::enter)
-    }
-
-    /// With regard to whatever section of the thread is under way.
+    /// `None` where the thread is in no section that may be cut.
     #[inline]
     pub fn of_thread() -> Option<Self> {
-        // ORDERING: Relaxed: a thread's section is under way only after it has read it there itself.
+        // ORDERING: Relaxed: the thread is in such a section only after it has read it there itself.
         if SIGNAL.load(Ordering::Relaxed) == 0 {
             return None;
         }
         // SAFETY: what is there is under way: `Cut::during` takes it away at its end.
-        unsafe { Self::of(current().load(Ordering::Relaxed)) }
+        unsafe { current().load(Ordering::Relaxed).as_ref() }.map(Self::enter)
     }
 
     fn enter(cut: &'a Cut) -> Self {
@@ -86,12 +76,9 @@ impl<'a> Inside<'a> {
         Self(cut)
     }
 
-    /// Whether a signal came meanwhile.
-    pub fn takes_note(&self) -> bool {
-        self.0.note.load(Ordering::Relaxed) != 0 && {
-            self.0.note.store(0, Ordering::Relaxed);
-            true
-        }
+    /// Whether a signal came, now or before, that did not cut it.
+    pub fn has_note(&self) -> bool {
+        self.0.note.load(Ordering::Relaxed) != 0
     }
 }
 

@@ -43,11 +43,7 @@ pub struct lw_ics_slot_t {
 }
 
 /// A section under way; its body alone has it.
-pub struct lw_ics_section_t {
-    section: Section<'static>,
-    /// Null: it is not to be cut.
-    cut: *const Cut,
-}
+pub struct lw_ics_section_t(Section<'static>);
 
 /// What a slot did.
 #[repr(C)]
@@ -146,7 +142,7 @@ unsafe fn slot<'a>(slot: *const lw_ics_slot_t) -> Option<(&'a Shared, Kept<'a>)>
 
 impl lw_ics_section_t {
     fn check(&self) -> Result<(), Stop> {
-        match &self.section {
+        match &self.0 {
             Section::Writes(transaction) => transaction.check(),
             Section::Queries(view) => view.check(),
         }
@@ -171,12 +167,12 @@ unsafe fn in_section(section: *mut lw_ics_section_t, ask: impl FnOnce(&mut lw_ic
     if section.is_null() {
         return libc::EINVAL;
     }
-    // SAFETY: promised by the caller; so for its record. Around all the rest: where the body can be cut, nothing must be undone and nobody uses the section.
-    let inside = unsafe { Inside::of((*section).cut) };
+    // Around all the rest: where the body can be cut, nothing must be undone, and nobody uses the section.
+    let inside = Inside::of_thread();
     // SAFETY: promised by the caller.
     let section = unsafe { &mut *section };
     guarded(|| match ask(section) {
-        0 if inside.as_ref().is_some_and(Inside::takes_note) => section.check().map_or_else(of_stop, |()| 0),
+        0 if inside.as_ref().is_some_and(Inside::has_note) => section.check().map_or_else(of_stop, |()| 0),
         answer => answer,
     })
 }
@@ -412,13 +408,10 @@ unsafe fn update(
     let told = &shared.told[slot.index()];
     let mut answer = 0;
     let ended = slot.update(|transaction| {
-        let mut section = lw_ics_section_t {
-            // SAFETY: only the lifetimes are changed: the body has it for this call alone, as the header says.
-            section: Section::Writes(unsafe {
-                std::mem::transmute::<&mut Transaction<'_, _, _, _, _>, &mut Transaction<'_, _, _, _, _>>(transaction)
-            }),
-            cut: cut.map_or(ptr::null(), ptr::from_ref),
-        };
+        // SAFETY: only the lifetimes are changed: the body has it for this call alone, as the header says.
+        let mut section = lw_ics_section_t(Section::Writes(unsafe {
+            std::mem::transmute::<&mut Transaction<'_, _, _, _, _>, &mut Transaction<'_, _, _, _, _>>(transaction)
+        }));
         let section = &raw mut section;
         // SAFETY: promised by the caller.
         let call = || unsafe {
@@ -446,13 +439,10 @@ pub unsafe extern "C" fn lw_ics_query(ics: *const lw_ics_t, body: lw_ics_body_t,
         let (Some(shared), Some(body)) = (unsafe { object(ics) }, body) else { return libc::EINVAL };
         let mut answer = 0;
         let ended = shared.object.query(|view| {
-            let mut section = lw_ics_section_t {
-                // SAFETY: as in `update`.
-                section: Section::Queries(unsafe {
-                    std::mem::transmute::<&View<'_, _, _, _, _>, &View<'_, _, _, _, _>>(view)
-                }),
-                cut: ptr::null(),
-            };
+            // SAFETY: as in `update`.
+            let mut section = lw_ics_section_t(Section::Queries(unsafe {
+                std::mem::transmute::<&View<'_, _, _, _, _>, &View<'_, _, _, _, _>>(view)
+            }));
             // SAFETY: the header asks for a function of this type.
             execute(|| unsafe { body(&raw mut section, argument) }, &mut answer)
         });
@@ -470,7 +460,7 @@ pub unsafe extern "C" fn lw_ics_read(section: *mut lw_ics_section_t, word: u32, 
             return libc::EINVAL;
         }
         let var = Var::<u64>::new(word as usize);
-        let read = match &section.section {
+        let read = match &section.0 {
             Section::Writes(transaction) => transaction.read(var),
             Section::Queries(view) => view.read(var),
         };
@@ -501,7 +491,7 @@ pub unsafe extern "C" fn lw_ics_check(section: *mut lw_ics_section_t) -> c_int {
 /// ENOSPC: more than `LW_ICS_WRITES` words. EPERM: the section is a query. EINVAL: an argument is not one. EAGAIN: as `lw_ics_read`, in sections that may be cut.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn lw_ics_write(section: *mut lw_ics_section_t, word: u32, value: u64) -> c_int {
-    let write = |section: &mut lw_ics_section_t| match &mut section.section {
+    let write = |section: &mut lw_ics_section_t| match &mut section.0 {
         Section::Queries(_) => libc::EPERM,
         Section::Writes(transaction) => transaction.write(Var::new(word as usize), value).map_or_else(of_stop, |()| 0),
     };

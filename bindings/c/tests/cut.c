@@ -15,6 +15,17 @@ enum { STORM_MS = 700, LOW = 10, MIDDLE = 20, URGENT = 30, CONDUCTOR = 40 };
 #define NOISE (SIGRTMIN + 4)
 #define NOISE_INSIDE (SIGRTMIN + 5)
 
+#if defined(__SANITIZE_ADDRESS__)
+#define SANITIZED 1
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer)
+#define SANITIZED 1
+#endif
+#endif
+#ifndef SANITIZED
+#define SANITIZED 0
+#endif
+
 /* Where all threads are, and where the urgent one is. */
 static int processor, other_processor;
 
@@ -273,7 +284,8 @@ static void storm(uint32_t commit, int urgent_cpu, int is_cut, int flags) {
 #endif
     if (is_cut) {
         CHECK(low_stats->cuts > 100);
-        if (urgent_cpu == processor) {
+        /* The sanitizer's frames are large, and have words of others in them: then a section is not cut. */
+        if (urgent_cpu == processor && !SANITIZED) {
             CHECK(low_stats->conflicts < low_stats->cuts / 10);
         }
     } else {
@@ -437,21 +449,10 @@ static void ends_with(int (*does)(lw_ics_section_t *, struct told *), int attemp
     rounds(NEAREST);
 }
 
-/* A thread that ends without a word is too much for the sanitizer. */
-#if defined(__SANITIZE_ADDRESS__)
-#define SANITIZED 1
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer)
-#define SANITIZED 1
-#endif
-#endif
-#ifndef SANITIZED
-#define SANITIZED 0
-#endif
-
 static int ends_the_thread(lw_ics_section_t *section, void *argument) {
     (void)section;
     *(int *)argument = 1;
+    /* The sanitizer wants to know of the end of a thread. */
     if (SANITIZED) {
         return ECANCELED;
     }
@@ -521,9 +522,8 @@ static void one_at_a_time(uint32_t commit) {
     ends_with(is_interrupted, 2, 1, 0);
     ends_with(has_much_on_the_stack, 2, 0, 1);
     ends_with(is_in_order, 1, 0, 1);
-    for (int i = 0; i < 3; i++) {
-        /* With handlers that keep nothing out, too. */
-        struct sigaction action = {.sa_handler = interrupts_in_a_handler, .sa_flags = i ? SA_NODEFER : 0};
+    for (int keeps_nothing_out = 0; keeps_nothing_out < 2; keeps_nothing_out++) {
+        struct sigaction action = {.sa_handler = interrupts_in_a_handler, .sa_flags = keeps_nothing_out ? SA_NODEFER : 0};
         CHECK(sigaction(NOISE, &action, NULL) == 0);
         handled = 0;
         ends_with(is_interrupted_in_a_handler, 2, 0, 1);
