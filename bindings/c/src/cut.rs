@@ -48,6 +48,13 @@ unsafe extern "C" {
 /// The signal of the process; 0: none was chosen, and no section can be cut.
 static SIGNAL: AtomicI32 = AtomicI32::new(0);
 
+/// Whether any section can be.
+#[inline]
+pub fn is_chosen() -> bool {
+    // ORDERING: Relaxed: a thread in a section that may be cut has acquired the choice from the object.
+    SIGNAL.load(Ordering::Relaxed) != 0
+}
+
 /// The innermost section of the calling thread that may be cut, or null.
 fn current() -> &'static AtomicPtr<Cut> {
     // SAFETY: a thread-local word of `cut.c`, a pointer, there as long as the thread, which uses it before it ends.
@@ -61,8 +68,7 @@ impl<'a> Inside<'a> {
     /// `None` where the thread is in no section that may be cut.
     #[inline]
     pub fn of_thread() -> Option<Self> {
-        // ORDERING: Relaxed: the thread is in such a section only after it has read it there itself.
-        if SIGNAL.load(Ordering::Relaxed) == 0 {
+        if !is_chosen() {
             return None;
         }
         // SAFETY: what is there is under way: `Cut::during` takes it away at its end.
@@ -221,7 +227,7 @@ impl Told {
 /// Whoever committed signals the others that are in sections: all of them are in vain.
 ///
 /// BOUND: a signal a slot.
-#[cold]
+#[inline(never)]
 pub fn tell(shared: &Shared, mine: usize, signal: c_int) {
     compiler_fence(Ordering::SeqCst);
     for (_, told) in shared.told.iter().enumerate().filter(|(index, _)| *index != mine) {
@@ -239,6 +245,7 @@ pub fn announce(signal: c_int) -> c_int {
             // SAFETY: takes an integer.
             let error = unsafe { lockwright_cut_install(signal) };
             if error == 0 {
+                // ORDERING: Relaxed: the object that it is chosen for releases it.
                 SIGNAL.store(signal, Ordering::Relaxed);
             }
             error

@@ -167,6 +167,22 @@ unsafe fn in_section(section: *mut lw_ics_section_t, ask: impl FnOnce(&mut lw_ic
     if section.is_null() {
         return libc::EINVAL;
     }
+    if cut::is_chosen() {
+        // SAFETY: promised by the caller.
+        return unsafe { in_watched_section(section, ask) };
+    }
+    // SAFETY: promised by the caller.
+    guarded(|| ask(unsafe { &mut *section }))
+}
+
+/// # Safety
+/// A section that is under way.
+#[cold]
+#[inline(never)]
+unsafe fn in_watched_section(
+    section: *mut lw_ics_section_t,
+    ask: impl FnOnce(&mut lw_ics_section_t) -> c_int,
+) -> c_int {
     // Around all the rest: where the body can be cut, nothing must be undone, and nobody uses the section.
     let inside = Inside::of_thread();
     // SAFETY: promised by the caller.
@@ -325,12 +341,15 @@ pub unsafe extern "C" fn lw_ics_slot_close(slot: *mut lw_ics_slot_t) -> c_int {
 /// 0: committed. ENOSPC: it wrote more than `LW_ICS_WRITES` words. EINVAL: an argument is not one. Otherwise what the body answered; nothing is changed then.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn lw_ics_update(slot: *mut lw_ics_slot_t, body: lw_ics_body_t, argument: *mut c_void) -> c_int {
-    let _inside = Inside::of_thread();
+    if cut::is_chosen() {
+        // SAFETY: the header's head asks for it.
+        return unsafe { watched_update(slot, body, argument, false) };
+    }
     guarded(|| {
         // SAFETY: the header's head asks for it.
-        let (Some((shared, slot)), Some(body)) = (unsafe { self::slot(slot) }, body) else { return libc::EINVAL };
+        let (Some((_, mut slot)), Some(body)) = (unsafe { self::slot(slot) }, body) else { return libc::EINVAL };
         // SAFETY: the header asks for a function of this type.
-        unsafe { update(shared, slot, body, argument, None) }
+        sections(&mut slot, |section| unsafe { body(section, argument) })
     })
 }
 
@@ -352,8 +371,8 @@ pub unsafe extern "C" fn lw_ics_set_signal(ics: *mut lw_ics_t, signal: c_int) ->
         }
         match cut::announce(signal) {
             0 => {
-                // ORDERING: Relaxed: a signal more or less.
-                shared.signal.store(signal, Ordering::Relaxed);
+                // ORDERING: Release pairs with the Acquire of `lw_ics_update_cut`.
+                shared.signal.store(signal, Ordering::Release);
                 0
             }
             error => error,
@@ -379,52 +398,53 @@ pub unsafe extern "C" fn lw_ics_update_cut(
     body: lw_ics_body_t,
     argument: *mut c_void,
 ) -> c_int {
+    // SAFETY: the header's head asks for it.
+    unsafe { watched_update(slot, body, argument, true) }
+}
+
+/// Where sections may be cut: this one, or those of others, who are told.
+///
+/// # Safety
+/// As `lw_ics_update`; if it may be cut, as `lw_ics_update_cut`.
+#[inline(never)]
+unsafe fn watched_update(
+    slot: *mut lw_ics_slot_t,
+    body: lw_ics_body_t,
+    argument: *mut c_void,
+    may_be_cut: bool,
+) -> c_int {
     let _inside = Inside::of_thread();
     guarded(|| {
-        // SAFETY: the header's head asks for it.
-        let (Some((shared, slot)), Some(body)) = (unsafe { self::slot(slot) }, body) else { return libc::EINVAL };
-        // ORDERING: Relaxed: a signal more or less.
-        let signal = shared.signal.load(Ordering::Relaxed);
-        // SAFETY: the header asks for a function of this type.
-        Cut::during(signal, |cut| unsafe { update(shared, slot, body, argument, cut) })
+        // SAFETY: promised by the caller.
+        let (Some((shared, mut slot)), Some(body)) = (unsafe { self::slot(slot) }, body) else { return libc::EINVAL };
+        // ORDERING: Acquire pairs with the Release of `lw_ics_set_signal`: `is_chosen` says so from here on, and the handler finds what it needs.
+        let signal = shared.signal.load(Ordering::Acquire);
+        let commits = slot.stats().commits;
+        let told = &shared.told[slot.index()];
+        let answer = Cut::during(if may_be_cut { signal } else { 0 }, |cut| match cut {
+            // SAFETY: promised by the caller.
+            Some(cut) => sections(&mut slot, |section| unsafe { cut.call(told, body, section, argument) }),
+            // SAFETY: promised by the caller.
+            None => sections(&mut slot, |section| unsafe { body(section, argument) }),
+        });
+        if signal != 0 && slot.stats().commits != commits {
+            cut::tell(shared, slot.index(), signal);
+        }
+        answer
     })
 }
 
-/// A section, whose body may be cut where there is a `cut`.
-///
-/// # Safety
-/// The body is one for `argument`; what it promises for `cut` it keeps.
+/// A section, begun again until it commits or gives up.
 #[inline]
-unsafe fn update(
-    shared: &Shared,
-    mut slot: Kept<'_>,
-    body: unsafe extern "C" fn(*mut lw_ics_section_t, *mut c_void) -> c_int,
-    argument: *mut c_void,
-    cut: Option<&Cut>,
-) -> c_int {
-    // ORDERING: Relaxed: a signal more or less.
-    let signal = shared.signal.load(Ordering::Relaxed);
-    let commits = if signal == 0 { 0 } else { slot.stats().commits };
-    let told = &shared.told[slot.index()];
+fn sections(slot: &mut Kept<'_>, mut call: impl FnMut(*mut lw_ics_section_t) -> c_int) -> c_int {
     let mut answer = 0;
     let ended = slot.update(|transaction| {
         // SAFETY: only the lifetimes are changed: the body has it for this call alone, as the header says.
         let mut section = lw_ics_section_t(Section::Writes(unsafe {
             std::mem::transmute::<&mut Transaction<'_, _, _, _, _>, &mut Transaction<'_, _, _, _, _>>(transaction)
         }));
-        let section = &raw mut section;
-        // SAFETY: promised by the caller.
-        let call = || unsafe {
-            match cut {
-                None => body(section, argument),
-                Some(cut) => cut.call(told, body, section, argument),
-            }
-        };
-        execute(call, &mut answer)
+        execute(|| call(&raw mut section), &mut answer)
     });
-    if signal != 0 && slot.stats().commits != commits {
-        cut::tell(shared, slot.index(), signal);
-    }
     of_ended(ended, answer)
 }
 
@@ -439,7 +459,7 @@ pub unsafe extern "C" fn lw_ics_query(ics: *const lw_ics_t, body: lw_ics_body_t,
         let (Some(shared), Some(body)) = (unsafe { object(ics) }, body) else { return libc::EINVAL };
         let mut answer = 0;
         let ended = shared.object.query(|view| {
-            // SAFETY: as in `update`.
+            // SAFETY: as in `sections`.
             let mut section = lw_ics_section_t(Section::Queries(unsafe {
                 std::mem::transmute::<&View<'_, _, _, _, _>, &View<'_, _, _, _, _>>(view)
             }));
