@@ -386,7 +386,7 @@ int lw_ics_update(struct lw_ics_slot_t *slot,
                   lw_ics_body_t body,
                   void *argument);
 
-// From now on whoever commits to the object sends `signal` to the threads whose sections are in vain because of that, if they execute them by `lw_ics_update_cut`: about 1.5 us of
+// From now on whoever commits to the object sends `signal` to the threads whose sections are in vain because of that, if they execute them by `lw_ics_update_cut`: about 2 us of
 // its time for each of them, `LW_ICS_SLOTS` - 1 at most. It pays where sections are long, some microseconds at least.
 //
 // The signal is a real-time one (SIGRTMIN to SIGRTMAX), SIGUSR1 or SIGUSR2, and the library's from then on, in the whole process: nobody else sends it or handles it. One for

@@ -353,7 +353,7 @@ pub unsafe extern "C" fn lw_ics_update(slot: *mut lw_ics_slot_t, body: lw_ics_bo
     })
 }
 
-/// From now on whoever commits to the object sends `signal` to the threads whose sections are in vain because of that, if they execute them by `lw_ics_update_cut`: about 1.5 us of
+/// From now on whoever commits to the object sends `signal` to the threads whose sections are in vain because of that, if they execute them by `lw_ics_update_cut`: about 2 us of
 /// its time for each of them, `LW_ICS_SLOTS` - 1 at most. It pays where sections are long, some microseconds at least.
 ///
 /// The signal is a real-time one (SIGRTMIN to SIGRTMAX), SIGUSR1 or SIGUSR2, and the library's from then on, in the whole process: nobody else sends it or handles it. One for
