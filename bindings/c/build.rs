@@ -1,4 +1,4 @@
-//! Linking of the shared library.
+//! Linking of the shared library, and what Rust cannot say: a call out of which a signal comes back early.
 
 fn main() {
     println!("cargo::rerun-if-changed=build.rs");
@@ -7,4 +7,6 @@ fn main() {
     println!("cargo::rustc-cdylib-link-arg=-Wl,-soname,liblockwright.so.{major}.{minor}");
     // Threads that wait, and threads with thread-local state, outlive a dlclose.
     println!("cargo::rustc-cdylib-link-arg=-Wl,-z,nodelete");
+    println!("cargo::rerun-if-changed=src/cut.c");
+    cc::Build::new().file("src/cut.c").std("gnu11").warnings_into_errors(true).compile("lockwright_cut");
 }

@@ -167,6 +167,8 @@ typedef struct lw_ics_stats_t {
     uint64_t restarts;
     // Sections of others whose writes it performed.
     uint64_t helped;
+    // Of `restarts`, those that the signal cut short.
+    uint64_t cuts;
 } lw_ics_stats_t;
 
 // Tasks, and the resources they share, under a locking protocol: 32 bytes, aligned to 8. Make it by `lw_taskset_init` or `lw_taskset_read`, and never
@@ -376,12 +378,39 @@ int lw_ics_slot_open(const struct lw_ics_t *ics, struct lw_ics_slot_t *slot);
 int lw_ics_slot_close(struct lw_ics_slot_t *slot);
 
 // Executes `body` in a section, again and again until no other section commits in between, and commits what it wrote. Never waits. Makes no
-// system call, but for one of a thread that finds an object of `LW_ICS_AUTO` on another processor (`membarrier`); where the kernel refuses that, the process is aborted.
+// system call, but for one of a thread that finds an object of `LW_ICS_AUTO` on another processor (`membarrier`); where the kernel refuses that, the process is aborted. And the
+// signals that `lw_ics_set_signal` asks for.
 //
 // 0: committed. ENOSPC: it wrote more than `LW_ICS_WRITES` words. EINVAL: an argument is not one. Otherwise what the body answered; nothing is changed then.
 int lw_ics_update(struct lw_ics_slot_t *slot,
                   lw_ics_body_t body,
                   void *argument);
+
+// From now on whoever commits to the object sends `signal` to the threads whose sections are in vain because of that, if they execute them by `lw_ics_update_cut`: about 2 us of
+// its time for each of them, `LW_ICS_SLOTS` - 1 at most. It pays where sections are long, some microseconds at least.
+//
+// The signal is a real-time one (SIGRTMIN to SIGRTMAX), SIGUSR1 or SIGUSR2, and the library's from then on, in the whole process: nobody else sends it or handles it. One for
+// all objects; the same again does no harm. Once chosen it stays.
+//
+// EBUSY: the signal has a handler or is ignored, or another one was chosen before. ENOTSUP: not on this processor, only on x86-64. EINVAL: an argument is not one.
+int lw_ics_set_signal(struct lw_ics_t *ics,
+                      int signal);
+
+// As `lw_ics_update`, and a body that is in vain is cut off at once, by the signal of `lw_ics_set_signal`, and begun again. Without one, and in a thread that has it blocked, the same as
+// `lw_ics_update`. Two system calls a call more than that.
+//
+// So the body may be left at any instruction. It and what it calls do nothing that has to be ended: no memory is allocated, no lock taken, no file or stream written, no thread
+// cancelled, no handler, mask or stack of signals changed, and in C++ no object on the stack has a destructor. What it leaves where `argument` says may be half written until it is executed to its end.
+// Of this library it calls `lw_ics_read`, `lw_ics_check` and `lw_ics_write`, which answer EAGAIN where it is in vain, and it may enter sections of other objects. Functions of
+// mathematics, `memcpy` and others that keep no state may be called.
+//
+// It is not cut while another handler executes on top of it, nor in a section of another object inside, nor with more than 16 KiB on the stack: then the next read, check or commit finds
+// that it is in vain. A signal that comes too late does nothing, but as any signal it may end a sleep early (EINTR), where threads of several processors share the object.
+//
+// As `lw_ics_update`.
+int lw_ics_update_cut(struct lw_ics_slot_t *slot,
+                      lw_ics_body_t body,
+                      void *argument);
 
 // Executes `body`, which must not write, in a section: all that it reads was so at one instant. Needs no slot, and makes nobody begin again.
 //
@@ -404,8 +433,10 @@ int lw_ics_check(struct lw_ics_section_t *section);
 
 // Writes a word in a section. Nobody sees it before the section has committed.
 //
-// ENOSPC: more than `LW_ICS_WRITES` words. EPERM: the section is a query. EINVAL: an argument is not one.
-int lw_ics_write(struct lw_ics_section_t *section, uint32_t word, uint64_t value);
+// ENOSPC: more than `LW_ICS_WRITES` words. EPERM: the section is a query. EINVAL: an argument is not one. EAGAIN: as `lw_ics_read`, in sections that may be cut.
+int lw_ics_write(struct lw_ics_section_t *section,
+                 uint32_t word,
+                 uint64_t value);
 
 // What a slot did, whoever had it.
 //

@@ -1,10 +1,12 @@
 //! `lw_ics_*`: interruptible critical sections.
 
+use crate::cut::{self, Cut, Inside, Told};
 use crate::errno::guarded;
 use libc::{c_int, c_void};
 use lockwright::ics::{Ics, Kind, Slot, Stop, Strategy, Transaction, Var, View, Word};
 use std::mem::ManuallyDrop;
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::ptr;
+use std::sync::atomic::{AtomicI32, AtomicU32, Ordering};
 
 /// Most words of an object.
 pub const LW_ICS_WORDS: u32 = 64;
@@ -57,6 +59,8 @@ pub struct lw_ics_stats_t {
     pub restarts: u64,
     /// Sections of others whose writes it performed.
     pub helped: u64,
+    /// Of `restarts`, those that the signal cut short.
+    pub cuts: u64,
 }
 
 /// What a section does. It may be executed several times, each time from its beginning, so it should do nothing but read, compute, write, and leave results where `argument`
@@ -71,6 +75,18 @@ const SLOTS: usize = LW_ICS_SLOTS as usize;
 const WRITES: usize = LW_ICS_WRITES as usize;
 
 type Object = Ics<[Word; WORDS], SLOTS, WRITES, Strategy>;
+
+/// What a `lw_ics_t` leads to.
+pub struct Shared {
+    object: Object,
+    /// What cuts sections in vain; 0: nothing does.
+    pub signal: AtomicI32,
+    /// Of each slot.
+    pub told: [Told; SLOTS],
+}
+
+/// A slot of C's.
+type Kept<'a> = ManuallyDrop<Slot<'a, [Word; WORDS], SLOTS, WRITES, Strategy>>;
 
 enum Section<'s> {
     Writes(&'s mut Transaction<'s, [Word; WORDS], SLOTS, WRITES, Strategy>),
@@ -91,7 +107,7 @@ unsafe fn check<'a>(place: *const u32) -> &'a AtomicU32 {
 
 /// # Safety
 /// Null, misaligned, or memory of a `lw_ics_t` that stays for the call.
-unsafe fn object<'a>(ics: *const lw_ics_t) -> Option<&'a Object> {
+unsafe fn object<'a>(ics: *const lw_ics_t) -> Option<&'a Shared> {
     if ics.is_null() || !ics.is_aligned() {
         return None;
     }
@@ -101,15 +117,13 @@ unsafe fn object<'a>(ics: *const lw_ics_t) -> Option<&'a Object> {
         if check(&raw const (*ics).lw_check).load(Ordering::Relaxed) != OBJECT_CHECK {
             return None;
         }
-        (*ics).lw_object.cast::<Object>().as_ref()
+        (*ics).lw_object.cast::<Shared>().as_ref()
     }
 }
 
 /// # Safety
 /// Null, misaligned, or memory of a `lw_ics_slot_t` that stays for the call, and whose object is not destroyed.
-unsafe fn slot<'a>(
-    slot: *const lw_ics_slot_t,
-) -> Option<ManuallyDrop<Slot<'a, [Word; WORDS], SLOTS, WRITES, Strategy>>> {
+unsafe fn slot<'a>(slot: *const lw_ics_slot_t) -> Option<(&'a Shared, Kept<'a>)> {
     if slot.is_null() || !slot.is_aligned() {
         return None;
     }
@@ -120,9 +134,63 @@ unsafe fn slot<'a>(
         if check(&raw const (*slot).lw_check).load(Ordering::Relaxed) != SLOT_CHECK {
             return None;
         }
-        let object = (*slot).lw_object.cast::<Object>().as_ref()?;
-        object.forgotten_slot((*slot).lw_index as usize).map(ManuallyDrop::new)
+        let shared = (*slot).lw_object.cast::<Shared>().as_ref()?;
+        let slot = shared.object.forgotten_slot((*slot).lw_index as usize)?;
+        Some((shared, ManuallyDrop::new(slot)))
     }
+}
+
+impl lw_ics_section_t {
+    fn check(&self) -> Result<(), Stop> {
+        match &self.0 {
+            Section::Writes(transaction) => transaction.check(),
+            Section::Queries(view) => view.check(),
+        }
+    }
+}
+
+/// Whether a section can still commit.
+///
+/// # Safety
+/// It is one, and nobody writes it meanwhile.
+pub unsafe fn check_section(section: *const lw_ics_section_t) -> Result<(), Stop> {
+    // SAFETY: promised by the caller.
+    unsafe { &*section }.check()
+}
+
+/// What a body asks for. A signal that comes meanwhile, and cannot cut it here, is answered on the way out.
+///
+/// # Safety
+/// Null, or a section that is under way.
+#[inline]
+unsafe fn in_section(section: *mut lw_ics_section_t, ask: impl FnOnce(&mut lw_ics_section_t) -> c_int) -> c_int {
+    if section.is_null() {
+        return libc::EINVAL;
+    }
+    if cut::is_chosen() {
+        // SAFETY: promised by the caller.
+        return unsafe { in_watched_section(section, ask) };
+    }
+    // SAFETY: promised by the caller.
+    guarded(|| ask(unsafe { &mut *section }))
+}
+
+/// # Safety
+/// A section that is under way.
+#[cold]
+#[inline(never)]
+unsafe fn in_watched_section(
+    section: *mut lw_ics_section_t,
+    ask: impl FnOnce(&mut lw_ics_section_t) -> c_int,
+) -> c_int {
+    // Around all the rest: where the body can be cut, nothing must be undone, and nobody uses the section.
+    let inside = Inside::of_thread();
+    // SAFETY: promised by the caller.
+    let section = unsafe { &mut *section };
+    guarded(|| match ask(section) {
+        0 if inside.as_ref().is_some_and(Inside::has_note) => section.check().map_or_else(of_stop, |()| 0),
+        answer => answer,
+    })
 }
 
 fn of_stop(stop: Stop) -> c_int {
@@ -169,10 +237,11 @@ pub unsafe extern "C" fn lw_ics_init(ics: *mut lw_ics_t, commit: u32, cpu: u32) 
         if ics.is_null() || !ics.is_aligned() {
             return libc::EINVAL;
         }
-        let object = Box::new(Object::with([const { Word::new(0) }; WORDS], strategy));
+        let object = Object::with([const { Word::new(0) }; WORDS], strategy);
+        let shared = Box::new(Shared { object, signal: AtomicI32::new(0), told: [const { Told::new() }; SLOTS] });
         // SAFETY: looked at just now; the header's head asks for the rest.
         unsafe {
-            ics.write(lw_ics_t { lw_object: Box::into_raw(object).cast(), lw_check: OBJECT_CHECK, lw_spare: 0 });
+            ics.write(lw_ics_t { lw_object: Box::into_raw(shared).cast(), lw_check: OBJECT_CHECK, lw_spare: 0 });
         }
         0
     })
@@ -192,7 +261,7 @@ pub unsafe extern "C" fn lw_ics_destroy(ics: *mut lw_ics_t) -> c_int {
         unsafe {
             // ORDERING: Relaxed: who destroys it made sure that nobody else uses it.
             check(&raw const (*ics).lw_check).store(0, Ordering::Relaxed);
-            drop(Box::from_raw((*ics).lw_object.cast::<Object>().cast_mut()));
+            drop(Box::from_raw((*ics).lw_object.cast::<Shared>().cast_mut()));
         }
         0
     })
@@ -205,11 +274,11 @@ pub unsafe extern "C" fn lw_ics_destroy(ics: *mut lw_ics_t) -> c_int {
 pub unsafe extern "C" fn lw_ics_commit(ics: *const lw_ics_t, commit: *mut u32) -> c_int {
     guarded(|| {
         // SAFETY: the header's head asks for it.
-        let Some(object) = (unsafe { object(ics) }) else { return libc::EINVAL };
+        let Some(shared) = (unsafe { object(ics) }) else { return libc::EINVAL };
         if commit.is_null() || !commit.is_aligned() {
             return libc::EINVAL;
         }
-        let strategy = object.commit();
+        let strategy = shared.object.commit();
         let now = match strategy.kind() {
             Kind::Locked => LW_ICS_LOCKED,
             Kind::Plain => LW_ICS_PLAIN,
@@ -229,15 +298,14 @@ pub unsafe extern "C" fn lw_ics_commit(ics: *const lw_ics_t, commit: *mut u32) -
 pub unsafe extern "C" fn lw_ics_slot_open(ics: *const lw_ics_t, slot: *mut lw_ics_slot_t) -> c_int {
     guarded(|| {
         // SAFETY: the header's head asks for it.
-        let Some(object) = (unsafe { object(ics) }) else { return libc::EINVAL };
+        let Some(shared) = (unsafe { object(ics) }) else { return libc::EINVAL };
         if slot.is_null() || !slot.is_aligned() {
             return libc::EINVAL;
         }
-        let Some(claimed) = object.slot() else { return libc::EAGAIN };
+        let Some(claimed) = shared.object.slot() else { return libc::EAGAIN };
         let index = claimed.index() as u32;
         std::mem::forget(claimed);
-        let opened =
-            lw_ics_slot_t { lw_object: std::ptr::from_ref(object).cast(), lw_index: index, lw_check: SLOT_CHECK };
+        let opened = lw_ics_slot_t { lw_object: ptr::from_ref(shared).cast(), lw_index: index, lw_check: SLOT_CHECK };
         // SAFETY: looked at just now; the header's head asks for the rest.
         unsafe { slot.write(opened) };
         0
@@ -253,10 +321,12 @@ pub unsafe extern "C" fn lw_ics_slot_close(slot: *mut lw_ics_slot_t) -> c_int {
         // SAFETY: the header's head asks for it.
         match unsafe { self::slot(slot) } {
             None => libc::EINVAL,
-            Some(claimed) => {
+            Some((shared, claimed)) => {
                 // SAFETY: it is a slot.
                 // ORDERING: Relaxed: who closes it made sure that nobody else uses it.
                 unsafe { check(&raw const (*slot).lw_check).store(0, Ordering::Relaxed) };
+                // Its thread may have ended in a section.
+                shared.told[claimed.index()].close();
                 drop(ManuallyDrop::into_inner(claimed));
                 0
             }
@@ -265,25 +335,117 @@ pub unsafe extern "C" fn lw_ics_slot_close(slot: *mut lw_ics_slot_t) -> c_int {
 }
 
 /// Executes `body` in a section, again and again until no other section commits in between, and commits what it wrote. Never waits. Makes no
-/// system call, but for one of a thread that finds an object of `LW_ICS_AUTO` on another processor (`membarrier`); where the kernel refuses that, the process is aborted.
+/// system call, but for one of a thread that finds an object of `LW_ICS_AUTO` on another processor (`membarrier`); where the kernel refuses that, the process is aborted. And the
+/// signals that `lw_ics_set_signal` asks for.
 ///
 /// 0: committed. ENOSPC: it wrote more than `LW_ICS_WRITES` words. EINVAL: an argument is not one. Otherwise what the body answered; nothing is changed then.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn lw_ics_update(slot: *mut lw_ics_slot_t, body: lw_ics_body_t, argument: *mut c_void) -> c_int {
+    if cut::is_chosen() {
+        // SAFETY: the header's head asks for it.
+        return unsafe { watched_update(slot, body, argument, false) };
+    }
     guarded(|| {
         // SAFETY: the header's head asks for it.
-        let (Some(mut slot), Some(body)) = (unsafe { self::slot(slot) }, body) else { return libc::EINVAL };
-        let mut answer = 0;
-        let ended = slot.update(|transaction| {
-            // SAFETY: only the lifetimes are changed: the body has it for this call alone, as the header says.
-            let mut section = lw_ics_section_t(Section::Writes(unsafe {
-                std::mem::transmute::<&mut Transaction<'_, _, _, _, _>, &mut Transaction<'_, _, _, _, _>>(transaction)
-            }));
-            // SAFETY: the header asks for a function of this type.
-            execute(|| unsafe { body(&raw mut section, argument) }, &mut answer)
-        });
-        of_ended(ended, answer)
+        let (Some((_, mut slot)), Some(body)) = (unsafe { self::slot(slot) }, body) else { return libc::EINVAL };
+        // SAFETY: the header asks for a function of this type.
+        sections(&mut slot, |section| unsafe { body(section, argument) })
     })
+}
+
+/// From now on whoever commits to the object sends `signal` to the threads whose sections are in vain because of that, if they execute them by `lw_ics_update_cut`: about 2 us of
+/// its time for each of them, `LW_ICS_SLOTS` - 1 at most. It pays where sections are long, some microseconds at least.
+///
+/// The signal is a real-time one (SIGRTMIN to SIGRTMAX), SIGUSR1 or SIGUSR2, and the library's from then on, in the whole process: nobody else sends it or handles it. One for
+/// all objects; the same again does no harm. Once chosen it stays.
+///
+/// EBUSY: the signal has a handler or is ignored, or another one was chosen before. ENOTSUP: not on this processor, only on x86-64. EINVAL: an argument is not one.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn lw_ics_set_signal(ics: *mut lw_ics_t, signal: c_int) -> c_int {
+    guarded(|| {
+        // SAFETY: the header's head asks for it.
+        let Some(shared) = (unsafe { object(ics) }) else { return libc::EINVAL };
+        let is_usual = signal == libc::SIGUSR1 || signal == libc::SIGUSR2;
+        if !is_usual && !(libc::SIGRTMIN()..=libc::SIGRTMAX()).contains(&signal) {
+            return libc::EINVAL;
+        }
+        match cut::announce(signal) {
+            0 => {
+                // ORDERING: Release pairs with the Acquire of `lw_ics_update_cut`.
+                shared.signal.store(signal, Ordering::Release);
+                0
+            }
+            error => error,
+        }
+    })
+}
+
+/// As `lw_ics_update`, and a body that is in vain is cut off at once, by the signal of `lw_ics_set_signal`, and begun again. Without one, and in a thread that has it blocked, the same as
+/// `lw_ics_update`. Two system calls a call more than that.
+///
+/// So the body may be left at any instruction. It and what it calls do nothing that has to be ended: no memory is allocated, no lock taken, no file or stream written, no thread
+/// cancelled, no handler, mask or stack of signals changed, and in C++ no object on the stack has a destructor. What it leaves where `argument` says may be half written until it is executed to its end.
+/// Of this library it calls `lw_ics_read`, `lw_ics_check` and `lw_ics_write`, which answer EAGAIN where it is in vain, and it may enter sections of other objects. Functions of
+/// mathematics, `memcpy` and others that keep no state may be called.
+///
+/// It is not cut while another handler executes on top of it, nor in a section of another object inside, nor with more than 16 KiB on the stack: then the next read, check or commit finds
+/// that it is in vain. A signal that comes too late does nothing, but as any signal it may end a sleep early (EINTR), where threads of several processors share the object.
+///
+/// As `lw_ics_update`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn lw_ics_update_cut(
+    slot: *mut lw_ics_slot_t,
+    body: lw_ics_body_t,
+    argument: *mut c_void,
+) -> c_int {
+    // SAFETY: the header's head asks for it.
+    unsafe { watched_update(slot, body, argument, true) }
+}
+
+/// Where sections may be cut: this one, or those of others, who are told.
+///
+/// # Safety
+/// As `lw_ics_update`; if it may be cut, as `lw_ics_update_cut`.
+#[inline(never)]
+unsafe fn watched_update(
+    slot: *mut lw_ics_slot_t,
+    body: lw_ics_body_t,
+    argument: *mut c_void,
+    may_be_cut: bool,
+) -> c_int {
+    let _inside = Inside::of_thread();
+    guarded(|| {
+        // SAFETY: promised by the caller.
+        let (Some((shared, mut slot)), Some(body)) = (unsafe { self::slot(slot) }, body) else { return libc::EINVAL };
+        // ORDERING: Acquire pairs with the Release of `lw_ics_set_signal`: `is_chosen` says so from here on, and the handler finds what it needs.
+        let signal = shared.signal.load(Ordering::Acquire);
+        let commits = slot.stats().commits;
+        let told = &shared.told[slot.index()];
+        let answer = Cut::during(if may_be_cut { signal } else { 0 }, |cut| match cut {
+            // SAFETY: promised by the caller.
+            Some(cut) => sections(&mut slot, |section| unsafe { cut.call(told, body, section, argument) }),
+            // SAFETY: promised by the caller.
+            None => sections(&mut slot, |section| unsafe { body(section, argument) }),
+        });
+        if signal != 0 && slot.stats().commits != commits {
+            cut::tell(shared, slot.index(), signal);
+        }
+        answer
+    })
+}
+
+/// A section, begun again until it commits or gives up.
+#[inline]
+fn sections(slot: &mut Kept<'_>, mut call: impl FnMut(*mut lw_ics_section_t) -> c_int) -> c_int {
+    let mut answer = 0;
+    let ended = slot.update(|transaction| {
+        // SAFETY: only the lifetimes are changed: the body has it for this call alone, as the header says.
+        let mut section = lw_ics_section_t(Section::Writes(unsafe {
+            std::mem::transmute::<&mut Transaction<'_, _, _, _, _>, &mut Transaction<'_, _, _, _, _>>(transaction)
+        }));
+        execute(|| call(&raw mut section), &mut answer)
+    });
+    of_ended(ended, answer)
 }
 
 /// Executes `body`, which must not write, in a section: all that it reads was so at one instant. Needs no slot, and makes nobody begin again.
@@ -291,12 +453,13 @@ pub unsafe extern "C" fn lw_ics_update(slot: *mut lw_ics_slot_t, body: lw_ics_bo
 /// 0: done. EINVAL: an argument is not one. Otherwise what the body answered.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn lw_ics_query(ics: *const lw_ics_t, body: lw_ics_body_t, argument: *mut c_void) -> c_int {
+    let _inside = Inside::of_thread();
     guarded(|| {
         // SAFETY: the header's head asks for it.
-        let (Some(object), Some(body)) = (unsafe { object(ics) }, body) else { return libc::EINVAL };
+        let (Some(shared), Some(body)) = (unsafe { object(ics) }, body) else { return libc::EINVAL };
         let mut answer = 0;
-        let ended = object.query(|view| {
-            // SAFETY: as in `lw_ics_update`.
+        let ended = shared.object.query(|view| {
+            // SAFETY: as in `sections`.
             let mut section = lw_ics_section_t(Section::Queries(unsafe {
                 std::mem::transmute::<&View<'_, _, _, _, _>, &View<'_, _, _, _, _>>(view)
             }));
@@ -312,13 +475,12 @@ pub unsafe extern "C" fn lw_ics_query(ics: *const lw_ics_t, body: lw_ics_body_t,
 /// 0: it is in `*value`. EAGAIN: another section committed meanwhile; the body answers EAGAIN, too. EINVAL: an argument is not one.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn lw_ics_read(section: *mut lw_ics_section_t, word: u32, value: *mut u64) -> c_int {
-    guarded(|| {
-        if section.is_null() || value.is_null() || !value.is_aligned() {
+    let read = |section: &mut lw_ics_section_t| {
+        if value.is_null() || !value.is_aligned() {
             return libc::EINVAL;
         }
         let var = Var::<u64>::new(word as usize);
-        // SAFETY: the header asks for the section that the body was given, during the body.
-        let read = match unsafe { &(*section).0 } {
+        let read = match &section.0 {
             Section::Writes(transaction) => transaction.read(var),
             Section::Queries(view) => view.read(var),
         };
@@ -330,7 +492,9 @@ pub unsafe extern "C" fn lw_ics_read(section: *mut lw_ics_section_t, word: u32, 
             }
             Err(stop) => of_stop(stop),
         }
-    })
+    };
+    // SAFETY: the header asks for the section that the body was given, during the body.
+    unsafe { in_section(section, read) }
 }
 
 /// Whether a section can still commit: to be asked now and then by a long body, so as not to work on in vain.
@@ -338,37 +502,21 @@ pub unsafe extern "C" fn lw_ics_read(section: *mut lw_ics_section_t, word: u32, 
 /// 0: so far. EAGAIN: another section committed meanwhile; the body answers EAGAIN, too. EINVAL: an argument is not one.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn lw_ics_check(section: *mut lw_ics_section_t) -> c_int {
-    guarded(|| {
-        if section.is_null() {
-            return libc::EINVAL;
-        }
-        // SAFETY: as in `lw_ics_read`.
-        let checked = match unsafe { &(*section).0 } {
-            Section::Writes(transaction) => transaction.check(),
-            Section::Queries(view) => view.check(),
-        };
-        checked.map_or_else(of_stop, |()| 0)
-    })
+    // SAFETY: as in `lw_ics_read`.
+    unsafe { in_section(section, |section| section.check().map_or_else(of_stop, |()| 0)) }
 }
 
 /// Writes a word in a section. Nobody sees it before the section has committed.
 ///
-/// ENOSPC: more than `LW_ICS_WRITES` words. EPERM: the section is a query. EINVAL: an argument is not one.
+/// ENOSPC: more than `LW_ICS_WRITES` words. EPERM: the section is a query. EINVAL: an argument is not one. EAGAIN: as `lw_ics_read`, in sections that may be cut.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn lw_ics_write(section: *mut lw_ics_section_t, word: u32, value: u64) -> c_int {
-    guarded(|| {
-        if section.is_null() {
-            return libc::EINVAL;
-        }
-        // SAFETY: as in `lw_ics_read`.
-        match unsafe { &mut (*section).0 } {
-            Section::Queries(_) => libc::EPERM,
-            Section::Writes(transaction) => match transaction.write(Var::new(word as usize), value) {
-                Ok(()) => 0,
-                Err(stop) => of_stop(stop),
-            },
-        }
-    })
+    let write = |section: &mut lw_ics_section_t| match &mut section.0 {
+        Section::Queries(_) => libc::EPERM,
+        Section::Writes(transaction) => transaction.write(Var::new(word as usize), value).map_or_else(of_stop, |()| 0),
+    };
+    // SAFETY: as in `lw_ics_read`.
+    unsafe { in_section(section, write) }
 }
 
 /// What a slot did, whoever had it.
@@ -378,7 +526,7 @@ pub unsafe extern "C" fn lw_ics_write(section: *mut lw_ics_section_t, word: u32,
 pub unsafe extern "C" fn lw_ics_slot_stats(slot: *const lw_ics_slot_t, stats: *mut lw_ics_stats_t) -> c_int {
     guarded(|| {
         // SAFETY: the header's head asks for it.
-        let Some(slot) = (unsafe { self::slot(slot) }) else { return libc::EINVAL };
+        let Some((shared, slot)) = (unsafe { self::slot(slot) }) else { return libc::EINVAL };
         if stats.is_null() || !stats.is_aligned() {
             return libc::EINVAL;
         }
@@ -389,6 +537,7 @@ pub unsafe extern "C" fn lw_ics_slot_stats(slot: *const lw_ics_slot_t, stats: *m
             conflicts: did.conflicts,
             restarts: did.restarts,
             helped: did.helped,
+            cuts: shared.told[slot.index()].cuts(),
         };
         // SAFETY: looked at just now; the header's head asks for the rest.
         unsafe { stats.write(did) };

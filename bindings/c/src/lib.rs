@@ -6,6 +6,7 @@
 //! | `cond` | `lw_cond_*` |
 //! | `deadlock` | the last deadlock of each thread |
 //! | `ics` | `lw_ics_*` |
+//! | `cut` | `lw_ics_set_signal`, `lw_ics_update_cut`; the jump is in `cut.c` |
 //! | `section` | `lw_section_*` |
 //! | `taskset` | `lw_taskset_*`: tasks and resources |
 //! | `task` | `lw_task_*`: the calling thread as one of the tasks |
@@ -21,6 +22,7 @@
 
 mod argument;
 mod cond;
+mod cut;
 mod deadlock;
 mod errno;
 mod fault;

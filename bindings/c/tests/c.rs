@@ -144,7 +144,7 @@ fn programs() -> Vec<PathBuf> {
 
 /// Runs a test or an example, with the machine to itself where it needs real-time priorities. `None` where the machine does not allow it.
 fn perform(file: &Path, linking: Linking, options: &[&str]) -> Option<Output> {
-    let is_realtime = file.file_stem().is_some_and(|name| name == "realtime" || name == "tasks");
+    let is_realtime = file.file_stem().is_some_and(|name| name == "realtime" || name == "tasks" || name == "cut");
     let _machine = if is_realtime { Some(machine::require_realtime()?) } else { None };
     let output = run(&mut Command::new(compile(file, linking, options)));
     assert!(output.status.code() != Some(SKIPPED), "the machine allowed it: {}", said(&output));

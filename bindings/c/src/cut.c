@@ -1,0 +1,241 @@
+/* How the signal of `cut.rs` leaves a body: what Rust cannot say, for a Rust frame must not be left in the middle.
+
+       lockwright_cut_body     sigsetjmp; body(...) ............. X       answers LOCKWRIGHT_CUT
+                                                  the signal comes ^      ^
+       on_signal                looks, sets the thread's next instruction; |
+       the kernel               restores what it saved at X: registers, floating point, mask, alternate stack
+       land                     where the body was: siglongjmp ------------+
+
+   Nothing but frames between X and the body's own is left, and only where X is the body's, or of a function that it called: not of another handler, of the
+   library, or of the dynamic linker. Where in doubt, the body goes on: the commit finds the conflict as well. */
+
+#define _GNU_SOURCE
+/* Its longjmp looks whether it goes up the stack: it does. */
+#undef _FORTIFY_SOURCE
+#include <dlfcn.h>
+#include <errno.h>
+#include <link.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <ucontext.h>
+#include <unistd.h>
+
+#define HIDDEN __attribute__((visibility("hidden")))
+
+/* A body that has more than that on the stack is not cut. */
+enum { STACK_MAX = 16 * 1024 };
+
+/* `Cut` of `cut.rs`. Its thread's alone, and that of handlers there. */
+struct cut {
+    struct cut *outer;
+    _Atomic(void *) section;
+    int (*is_lost)(const void *section);
+    _Atomic(sigjmp_buf *) jump;
+    /* The signal mask that the section began with, as the kernel has it. */
+    uint64_t mask;
+    /* The body is under way. */
+    atomic_int is_open;
+    /* How deep the body is in the library: it cannot be left there. */
+    atomic_int inside;
+    /* A signal came that could not cut it. */
+    atomic_int note;
+};
+
+typedef int body_fn(void *section, void *argument);
+
+/* The innermost section of the thread that may be cut. At a place that is known, so that a handler allocates nothing. */
+static _Thread_local _Atomic(struct cut *) current __attribute__((tls_model("initial-exec")));
+
+HIDDEN void *lockwright_cut_current(void);
+HIDDEN int lockwright_cut_install(int signal);
+HIDDEN int lockwright_cut_prepare(struct cut *cut, int signal);
+HIDDEN int lockwright_cut_body(struct cut *cut, body_fn *body, void *section, void *argument, int *was_cut);
+
+void *lockwright_cut_current(void)
+{
+    return &current;
+}
+
+#ifdef __x86_64__
+
+/* Where the dynamic linker has its instructions. */
+static uintptr_t linker_begin, linker_end;
+
+static int find_linker(struct dl_phdr_info *object, size_t size, void *place)
+{
+    (void)size;
+    for (int i = 0; i < object->dlpi_phnum; i++) {
+        const ElfW(Phdr) *part = &object->dlpi_phdr[i];
+        uintptr_t begin = object->dlpi_addr + part->p_vaddr;
+
+        if (part->p_type == PT_LOAD && (part->p_flags & PF_X) && (uintptr_t)place - begin < part->p_memsz) {
+            linker_begin = begin;
+            linker_end = begin + part->p_memsz;
+            return 1;
+        }
+    }
+    return 0;
+}
+
+/* Whether what was interrupted at `sp` is the body, or what it called: the mask is the body's, and on the stack there is neither the frame of a signal nor a way back
+   into the dynamic linker. A word that is there by chance keeps the body from being cut; that does no harm.
+
+   BOUND: STACK_MAX. */
+static int is_bodys(const struct cut *cut, const ucontext_t *at, uintptr_t ip, uintptr_t sp)
+{
+    uintptr_t end = (uintptr_t)atomic_load_explicit(&cut->jump, memory_order_relaxed);
+    /* What the kernel puts below each frame of a signal: where the handler returns to. */
+    uintptr_t restorer = ((const uintptr_t *)at)[-1];
+    uint64_t mask;
+
+    memcpy(&mask, &at->uc_sigmask, sizeof mask);
+    if (mask != cut->mask || sp > end || end - sp > STACK_MAX || (linker_begin <= ip && ip < linker_end))
+        return 0;
+    for (const uintptr_t *word = (const uintptr_t *)((sp + 7) & ~(uintptr_t)7); (uintptr_t)word < end; word++)
+        if (*word == restorer || (linker_begin <= *word && *word < linker_end))
+            return 0;
+    return 1;
+}
+
+static _Noreturn void land(struct cut *cut)
+{
+    /* A function begins, and ends, with an empty stack of the x87. */
+    __asm__ volatile("emms");
+    siglongjmp(*atomic_load_explicit(&cut->jump, memory_order_relaxed), 1);
+}
+
+static void on_signal(int signal, siginfo_t *info, void *context)
+{
+    struct cut *cut = atomic_load_explicit(&current, memory_order_relaxed);
+    ucontext_t *at = context;
+    greg_t *registers = at->uc_mcontext.gregs;
+    uintptr_t sp = (uintptr_t)registers[REG_RSP], ip = (uintptr_t)registers[REG_RIP];
+
+    (void)signal;
+    (void)info;
+    /* BOUND: how deep sections of the thread are nested. */
+    for (struct cut *each = cut; each; each = each->outer)
+        atomic_store_explicit(&each->note, 1, memory_order_relaxed);
+    if (!cut || !atomic_load_explicit(&cut->is_open, memory_order_relaxed)
+        || atomic_load_explicit(&cut->inside, memory_order_relaxed) || !is_bodys(cut, at, ip, sp)
+        || !cut->is_lost(atomic_load_explicit(&cut->section, memory_order_relaxed)))
+        return;
+    atomic_store_explicit(&cut->is_open, 0, memory_order_relaxed);
+    /* As if `land` was called there, beyond the 128 bytes that functions use below their stack. Nothing is written: the kernel's frame may be there. */
+    registers[REG_RSP] = (greg_t)(((sp - 128) & ~(uintptr_t)15) - 8);
+    registers[REG_RDI] = (greg_t)cut;
+    registers[REG_RIP] = (greg_t)land;
+    /* A function begins with the direction flag clear. */
+    registers[REG_EFL] &= ~(greg_t)0x400;
+}
+
+/* Makes `on_signal` the signal's handler. EBUSY: it has another one. */
+int lockwright_cut_install(int signal)
+{
+    struct sigaction before, ours;
+    void *place = dlsym(RTLD_DEFAULT, "__tls_get_addr");
+
+    if (place)
+        dl_iterate_phdr(find_linker, place);
+    memset(&ours, 0, sizeof ours);
+    ours.sa_sigaction = on_signal;
+    ours.sa_flags = SA_SIGINFO | SA_RESTART | SA_ONSTACK;
+    sigfillset(&ours.sa_mask);
+    if (sigaction(signal, NULL, &before))
+        return errno;
+    if ((before.sa_flags & SA_SIGINFO) || before.sa_handler != SIG_DFL)
+        return EBUSY;
+    return sigaction(signal, &ours, NULL) ? errno : 0;
+}
+
+/* The calling thread's id; 0: it has the signal blocked, or the kernel does not say. */
+int lockwright_cut_prepare(struct cut *cut, int signal)
+{
+    if (syscall(SYS_rt_sigprocmask, SIG_BLOCK, NULL, &cut->mask, sizeof cut->mask)
+        || (cut->mask >> (signal - 1) & 1))
+        return 0;
+    return (int)syscall(SYS_gettid);
+}
+
+/* Empties the stack where the body will be: what others left there is not to be taken for theirs. */
+static __attribute__((noinline)) void wipe(void)
+{
+    char stack[2048];
+
+    memset(stack, 0, sizeof stack);
+    __asm__ volatile("" : : "r"(stack) : "memory");
+}
+
+static int has_noted_loss(struct cut *cut, const void *section)
+{
+    int is_lost;
+
+    if (!atomic_load_explicit(&cut->note, memory_order_relaxed))
+        return 0;
+    atomic_store_explicit(&cut->inside, 1, memory_order_relaxed);
+    atomic_signal_fence(memory_order_seq_cst);
+    is_lost = cut->is_lost(section);
+    atomic_signal_fence(memory_order_seq_cst);
+    atomic_store_explicit(&cut->inside, 0, memory_order_relaxed);
+    return is_lost;
+}
+
+/* Calls the body. Where it was cut, it is as if it had answered EAGAIN. */
+int lockwright_cut_body(struct cut *cut, body_fn *body, void *section, void *argument, int *was_cut)
+{
+    sigjmp_buf jump;
+    uint32_t vectors;
+    uint16_t x87;
+    int answer = EAGAIN;
+
+    /* What the kernel restores is the body's: a function that it called may have changed it for a while. */
+    __asm__ volatile("stmxcsr %0" : "=m"(vectors));
+    __asm__ volatile("fnstcw %0" : "=m"(x87));
+    wipe();
+    *was_cut = 0;
+    atomic_store_explicit(&cut->section, section, memory_order_relaxed);
+    atomic_store_explicit(&cut->jump, &jump, memory_order_relaxed);
+    if (sigsetjmp(jump, 0)) {
+        __asm__ volatile("fnclex; fldcw %0" : : "m"(x87));
+        __asm__ volatile("ldmxcsr %0" : : "m"(vectors));
+        *was_cut = 1;
+        return EAGAIN;
+    }
+    atomic_store_explicit(&cut->is_open, 1, memory_order_relaxed);
+    atomic_signal_fence(memory_order_seq_cst);
+    /* A signal may have come since the slot told of this section. */
+    if (!has_noted_loss(cut, section))
+        answer = body(section, argument);
+    atomic_signal_fence(memory_order_seq_cst);
+    atomic_store_explicit(&cut->is_open, 0, memory_order_relaxed);
+    return answer;
+}
+
+#else
+
+int lockwright_cut_install(int signal)
+{
+    (void)signal;
+    return ENOTSUP;
+}
+
+int lockwright_cut_prepare(struct cut *cut, int signal)
+{
+    (void)cut;
+    (void)signal;
+    return 0;
+}
+
+int lockwright_cut_body(struct cut *cut, body_fn *body, void *section, void *argument, int *was_cut)
+{
+    (void)cut;
+    *was_cut = 0;
+    return body(section, argument);
+}
+
+#endif
