@@ -3,6 +3,7 @@
 mod counted;
 
 use crate::across::{self, Waiting};
+use crate::blocking::ics::Again;
 use crate::blocking::mpcp::{self, Remote};
 use crate::blocking::{Blocker, icpp, ics, pip};
 use crate::bound::{Analysis, Unbounded};
@@ -109,6 +110,7 @@ pub fn explain(system: &System, analysis: &Analysis, task: TaskId) -> Vec<Term> 
     if let Some(response) = analysis.task(task).response {
         remote_terms(&tables, task, &responses, &mut terms);
         let window = response.as_ns() - own.jitter.as_ns();
+        let again = Again::new(&tables, tables.neighbours(task));
         for h in tables.urgent(task) {
             let (other, id) = (system.task(h), h);
             let deferred = tables.suspends(h);
@@ -124,7 +126,7 @@ pub fn explain(system: &System, analysis: &Analysis, task: TaskId) -> Vec<Term> 
                 format!("jobs in a window of {}", Duration::from_ns(window))
             };
             terms.add(Cause::Interference, Some(id), None, jobs, other.wcet.as_ns(), why);
-            for section in ics::again(&tables, h, task) {
+            for section in again.sections(h, task) {
                 let whose = match section.task {
                     own if own == task => "its section".into(),
                     of => format!("the section of `{}`", system.task(of).name),

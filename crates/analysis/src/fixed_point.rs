@@ -3,7 +3,7 @@
 use crate::bound::Unbounded;
 use std::cell::Cell;
 
-/// Most terms one analysis evaluates in all its fixed points; more is taken for divergence, which is safe: it only
+/// Most terms one analysis evaluates in all its fixed points, and to find what these need of each pair of tasks; more is taken for divergence, which is safe: it only
 /// loses a bound. A second or so of computing.
 pub(crate) const TERMS_MAX: u64 = 100_000_000;
 
@@ -14,6 +14,12 @@ pub(crate) struct Budget(Cell<u64>);
 impl Budget {
     pub(crate) fn new() -> Self {
         Self(Cell::new(TERMS_MAX))
+    }
+
+    /// Takes so many terms off it; [`Unbounded::Unsettled`] where there are not so many left, and then none are taken.
+    pub(crate) fn spend(&self, terms: u64) -> Result<(), Unbounded> {
+        self.0.set(self.0.get().checked_sub(terms).ok_or(Unbounded::Unsettled)?);
+        Ok(())
     }
 
     /// The least `x` with `start <= x <= limit` and `f(x) <= x`, for an `f` of `terms` terms that never falls as `x` grows.
@@ -31,7 +37,7 @@ impl Budget {
     ) -> Result<u64, Unbounded> {
         let mut x = start;
         while x <= limit {
-            self.0.set(self.0.get().checked_sub(terms.max(1)).ok_or(Unbounded::Unsettled)?);
+            self.spend(terms.max(1))?;
             let next = f(x).ok_or(Unbounded::BeyondPeriod)?;
             if next <= x {
                 return Ok(x);

@@ -67,12 +67,15 @@ pub fn response_times(tasks: &[Interruptible], reading: Reading) -> Result<Vec<u
     // BOUND: each round but the last adds to a response time, none of which exceeds its deadline; the terms.
     loop {
         let mut changed = false;
+        let mut urgent: Vec<Option<Charge>> = Vec::with_capacity(tasks.len());
         for i in 0..tasks.len() {
-            let response = system.response(i, &responses, &mut terms)?;
+            let response = system.response(i, &mut urgent, &responses, &mut terms)?;
             changed |= response > responses[i];
             responses[i] = response;
+            urgent.push(system.charge(i));
         }
-        if !changed {
+        // A response time hangs on others as published alone.
+        if !changed || reading == Reading::Tight {
             return Ok(responses);
         }
     }
@@ -82,59 +85,85 @@ struct System<'a> {
     tasks: &'a [Interruptible],
     periods: Vec<Divisor>,
     reading: Reading,
-    /// By resource: the first that locks it.
-    ceilings: Vec<(u16, usize)>,
+    /// By task: its sections, in their order, with resources numbered from 0.
+    rows: Vec<Vec<Row>>,
+    /// By resource so numbered: the first that locks it.
+    ceilings: Vec<Option<usize>>,
+    /// By resource: of those that do not lock it, all more urgent than the first that does, the one of the least period.
+    quickest: Vec<Option<usize>>,
 }
 
 impl<'a> System<'a> {
     fn new(tasks: &'a [Interruptible], reading: Reading) -> Result<Self, Failure> {
-        let mut ceilings: Vec<(u16, usize)> = Vec::new();
-        let mut periods = Vec::new();
+        let all = tasks.iter().flat_map(|task| &task.sections);
+        let mut resources: Vec<u16> = all.map(|section| section.resource).collect();
+        resources.sort_unstable();
+        resources.dedup();
+        let number = |resource| resources.partition_point(|&other| other < resource);
+        let mut ceilings: Vec<Option<usize>> = vec![None; resources.len()];
+        let mut quickest = ceilings.clone();
+        let (mut periods, mut rows) = (Vec::new(), Vec::new());
         for (index, task) in tasks.iter().enumerate() {
             let none = Failure::Unsupported { task: index, what: "has no period" };
             periods.push(Divisor::new(task.task.period).ok_or(none)?);
             if task.task.deadline > task.task.period {
                 return Err(Failure::Unsupported { task: index, what: "has a deadline beyond its period" });
             }
-            for section in &task.sections {
-                let known = ceilings.iter().any(|&(resource, _)| resource == section.resource);
-                if known && !section.locked {
+            let row =
+                |section: &Section| Row { task: index, resource: number(section.resource), length: section.length };
+            rows.push(task.sections.iter().map(row).collect::<Vec<Row>>());
+            for (section, row) in task.sections.iter().zip(&rows[index]) {
+                let first = &mut ceilings[row.resource];
+                if first.is_some() && !section.locked {
                     let what = "enters a resource without the lock that a more urgent one takes";
                     return Err(Failure::Unsupported { task: index, what });
                 }
-                if !known && section.locked {
-                    ceilings.push((section.resource, index));
+                if section.locked {
+                    first.get_or_insert(index);
+                    continue;
+                }
+                let quickest = &mut quickest[row.resource];
+                if quickest.is_none_or(|other| task.task.period < tasks[other].task.period) {
+                    *quickest = Some(index);
                 }
             }
         }
-        Ok(Self { tasks, periods, reading, ceilings })
+        Ok(Self { tasks, periods, reading, rows, ceilings, quickest })
     }
 
-    fn can_block(&self, resource: u16, i: usize) -> bool {
-        self.ceilings.iter().any(|&(other, first)| other == resource && first <= i)
+    /// The sections of a task that it enters under a lock, or without.
+    fn sections(&self, task: usize, locked: bool) -> impl Iterator<Item = Row> {
+        let pairs = self.tasks[task].sections.iter().zip(&self.rows[task]);
+        pairs.filter(move |(section, _)| section.locked == locked).map(|(_, row)| *row)
     }
 
-    /// btot(j, i) or bptot(j, i); of several resources, what [`charged`] says.
-    fn again(&self, j: usize, i: usize) -> Option<u64> {
-        let starts =
-            |resource| self.tasks[j].sections.iter().any(|section| section.resource == resource && !section.locked);
-        let rows = |task: usize, section: &Section| (task, usize::from(section.resource), section.length);
-        let between = (j + 1..=i).flat_map(|k| self.tasks[k].sections.iter().map(move |section| rows(k, section)));
-        let mut below: Vec<_> = between.filter(|&(_, resource, _)| starts(resource as u16)).collect();
-        if self.reading == Reading::Published {
-            return Some(below.iter().map(|row| row.2).max().unwrap_or(0));
+    fn can_block(&self, resource: usize, i: usize) -> bool {
+        self.ceilings[resource].is_some_and(|first| first <= i)
+    }
+
+    /// What a job makes begin again, with no task below it yet; `None` where it starts none.
+    fn charge(&self, task: usize) -> Option<Charge> {
+        Charge::new(self.sections(task, false).map(|row| row.resource))
+    }
+
+    /// btot(j, i) or bptot(j, i), where i is the last task added; of several resources, what [`Charge`] says.
+    fn again(&self, charge: &Charge, blockers: &[Row]) -> Option<u64> {
+        match self.reading {
+            Reading::Published => Some(charge.greatest),
+            Reading::Tight => u64::try_from(charge.with(blockers).0).ok(),
         }
-        // As of one task: only one of them blocks a job.
-        let blocking = self.blockers(i).map(|(_, section)| rows(usize::MAX, section));
-        below.extend(blocking.filter(|&(_, resource, _)| starts(resource as u16)));
-        charged(&below).into_iter().try_fold(0_u64, |sum, place| sum.checked_add(below[place].2))
     }
 
-    /// The sections under locks of less urgent tasks that can block i.
-    fn blockers(&self, i: usize) -> impl Iterator<Item = (usize, &Section)> {
-        let lower = self.tasks.iter().enumerate().skip(i + 1);
-        let all = lower.flat_map(|(index, task)| task.sections.iter().map(move |section| (index, section)));
-        all.filter(move |(_, section)| section.locked && self.can_block(section.resource, i))
+    /// The sections under locks of less urgent tasks that can block i: the longest on each resource.
+    fn blockers(&self, i: usize) -> Vec<Row> {
+        let mut longest: Vec<Option<Row>> = vec![None; self.ceilings.len()];
+        for row in (i + 1..self.tasks.len()).flat_map(|task| self.sections(task, true)) {
+            let known = &mut longest[row.resource];
+            if self.can_block(row.resource, i) && known.is_none_or(|other| other.length < row.length) {
+                *known = Some(row);
+            }
+        }
+        longest.into_iter().flatten().collect()
     }
 
     /// Releases of k that count in a response time of `t`.
@@ -146,27 +175,21 @@ impl<'a> System<'a> {
     }
 
     /// The blocking that a section of task j means, as published.
-    fn blocking_of(&self, j: usize, section: &Section, responses: &[u64]) -> Option<u64> {
-        let interrupts = |k: &usize| {
-            let sections = &self.tasks[*k].sections;
-            sections.iter().any(|other| other.resource == section.resource && !other.locked)
-        };
-        let most = (0..j).filter(interrupts).map(|k| self.periods[k].ceil(responses[j])).max();
-        section.length.checked_mul(most.unwrap_or(1).max(1))
+    fn blocking_of(&self, j: usize, section: Row, responses: &[u64]) -> Option<u64> {
+        let most = self.quickest[section.resource].map_or(1, |k| self.periods[k].ceil(responses[j]));
+        section.length.checked_mul(most.max(1))
     }
 
-    fn blocking(&self, i: usize, responses: &[u64]) -> Option<u64> {
+    fn blocking(&self, i: usize, blockers: &[Row], responses: &[u64]) -> Option<u64> {
         let mut most = 0;
         match self.reading {
             Reading::Tight => {
-                most = self.blockers(i).map(|(_, section)| section.length).max().unwrap_or(0);
+                most = blockers.iter().map(|section| section.length).max().unwrap_or(0);
             }
             Reading::Published => {
-                for (j, task) in self.tasks.iter().enumerate() {
-                    for section in &task.sections {
-                        if section.locked && self.can_block(section.resource, i) {
-                            most = self.blocking_of(j, section, responses)?.max(most);
-                        }
+                for j in 0..self.tasks.len() {
+                    for section in self.sections(j, true).filter(|section| self.can_block(section.resource, i)) {
+                        most = self.blocking_of(j, section, responses)?.max(most);
                     }
                 }
             }
@@ -174,12 +197,30 @@ impl<'a> System<'a> {
         Some(most)
     }
 
-    /// The least response time of i with these of the others, no less than before.
-    fn response(&self, i: usize, responses: &[u64], terms: &mut u64) -> Result<u64, Failure> {
+    /// The least response time of i with these of the others, no less than before. Adds i to what jobs of more urgent tasks make begin again.
+    fn response(
+        &self,
+        i: usize,
+        urgent: &mut [Option<Charge>],
+        responses: &[u64],
+        terms: &mut u64,
+    ) -> Result<u64, Failure> {
+        let mut spend = |more: usize| {
+            let limit = Limit { name: "terms", most: TERMS_MAX };
+            *terms = terms.checked_sub(more as u64).ok_or(Failure::Diverged { task: i, limit })?;
+            Ok(())
+        };
         let task = self.tasks[i].task;
-        let own = self.blocking(i, responses).and_then(|blocked| blocked.checked_add(task.cost));
+        spend(self.rows.iter().map(Vec::len).sum())?;
+        let blockers = self.blockers(i);
+        let own = self.blocking(i, &blockers, responses).and_then(|blocked| blocked.checked_add(task.cost));
         let own = own.ok_or(Failure::Overflow)?;
-        let charges = (0..i).map(|j| self.tasks[j].task.cost.checked_add(self.again(j, i)?));
+        spend(urgent.iter().flatten().count() * (self.rows[i].len() + blockers.len()))?;
+        let charges = urgent.iter_mut().zip(self.tasks).map(|(charge, j)| {
+            let Some(charge) = charge else { return Some(j.task.cost) };
+            charge.add(self.rows[i].iter().copied());
+            j.task.cost.checked_add(self.again(charge, &blockers)?)
+        });
         let charges: Vec<u64> = charges.collect::<Option<_>>().ok_or(Failure::Overflow)?;
         let mut t = responses[i].max(own);
         // BOUND: the deadline, and the terms.
@@ -187,8 +228,7 @@ impl<'a> System<'a> {
             if t > task.deadline {
                 return Err(Failure::Late { task: i, response: t });
             }
-            let limit = Limit { name: "terms", most: TERMS_MAX };
-            *terms = terms.checked_sub(i as u64 + 1).ok_or(Failure::Diverged { task: i, limit })?;
+            spend(i + 1)?;
             let mut next = own;
             for (j, &charge) in charges.iter().enumerate() {
                 let more = self.releases(j, t).checked_mul(charge);
@@ -202,23 +242,76 @@ impl<'a> System<'a> {
     }
 }
 
-/// Of sections that one job starts again (task, resource, length), the places of those whose lengths bound all of it together: the longest of each resource, or
-/// of each task, whichever is less. Of one resource it starts at most one again, and of one task.
-pub(crate) fn charged(sections: &[(usize, usize, u64)]) -> Vec<usize> {
-    let longest_by = |key: fn(&(usize, usize, u64)) -> usize| {
-        let mut chosen: Vec<usize> = Vec::new();
-        for (place, section) in sections.iter().enumerate() {
-            match chosen.iter_mut().find(|other| key(&sections[**other]) == key(section)) {
-                Some(other) if sections[*other].2 < section.2 => *other = place,
-                Some(_) => {}
-                None => chosen.push(place),
+/// A section: whose, on what, how long.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Row {
+    pub(crate) task: usize,
+    pub(crate) resource: usize,
+    pub(crate) length: u64,
+}
+
+/// How long one job makes others execute again at worst, as the tasks below it are added one by one. Of one resource it starts at most one section again, and of one task: the longest of
+/// each resource, or of each task, whichever is less, bound all of it together.
+pub(crate) struct Charge {
+    /// By resource, up to the last that the job commits: the longest section, of no length before there is one; `None` where the job does not commit it.
+    longest: Vec<Option<Row>>,
+    of_resources: u128,
+    of_tasks: u128,
+    /// The longest of all.
+    pub(crate) greatest: u64,
+}
+
+impl Charge {
+    /// Of a job that commits these resources; `None` where there are none.
+    pub(crate) fn new(resources: impl Iterator<Item = usize>) -> Option<Self> {
+        let mut longest = Vec::new();
+        for resource in resources {
+            longest.resize(longest.len().max(resource + 1), None);
+            longest[resource] = Some(Row { task: usize::MAX, resource, length: 0 });
+        }
+        (!longest.is_empty()).then_some(Self { longest, of_resources: 0, of_tasks: 0, greatest: 0 })
+    }
+
+    /// The longest section on the resource, if the job commits it.
+    fn known(&self, resource: usize) -> Option<Row> {
+        self.longest.get(resource).copied().flatten()
+    }
+
+    /// Adds the sections of a task below. The longest of those that the job can start again.
+    pub(crate) fn add(&mut self, sections: impl Iterator<Item = Row>) -> Option<Row> {
+        let mut longest: Option<Row> = None;
+        for section in sections {
+            let Some(known) = self.known(section.resource) else { continue };
+            if known.length < section.length {
+                self.longest[section.resource] = Some(section);
+                self.of_resources += u128::from(section.length - known.length);
+            }
+            if longest.is_none_or(|other| other.length < section.length) {
+                longest = Some(section);
             }
         }
-        chosen
-    };
-    let sum = |chosen: &Vec<usize>| chosen.iter().map(|&place| u128::from(sections[place].2)).sum::<u128>();
-    let (by_resource, by_task) = (longest_by(|section| section.1), longest_by(|section| section.0));
-    if sum(&by_task) < sum(&by_resource) { by_task } else { by_resource }
+        let length = longest.map_or(0, |section| section.length);
+        self.of_tasks += u128::from(length);
+        self.greatest = self.greatest.max(length);
+        longest
+    }
+
+    /// With one more task that has these sections, each on another resource; and the longest of them that the job can start again.
+    pub(crate) fn with(&self, sections: &[Row]) -> (u128, u64) {
+        let (mut more, mut longest) = (0, 0);
+        for section in sections {
+            let Some(known) = self.known(section.resource) else { continue };
+            more += u128::from(section.length.saturating_sub(known.length));
+            longest = longest.max(section.length);
+        }
+        ((self.of_resources + more).min(self.of_tasks + u128::from(longest)), longest)
+    }
+
+    /// The sections whose lengths are the bound, where `of_tasks` are those that [`Charge::add`] gave.
+    pub(crate) fn chosen(self, of_tasks: Vec<Row>) -> Vec<Row> {
+        let of_resources = self.longest.into_iter().flatten().filter(|section| section.length > 0);
+        if self.of_tasks < self.of_resources { of_tasks } else { of_resources.collect() }
+    }
 }
 
 #[cfg(test)]
@@ -323,6 +416,20 @@ mod tests {
         tasks.remove(1);
         tasks[1].sections.push(section(0, 5));
         assert_eq!(responses(&tasks), [Some(12 + 10); 2]);
+    }
+
+    #[test]
+    fn what_starts_again_counts_among_the_terms() {
+        // A thousand tasks that commit the same resources: each looks at the sections of all, and of each with those of the others.
+        let of = |resources| {
+            let sections = (0..resources).map(|resource| Section { resource, length: 1, locked: false }).collect();
+            let task = Sporadic { cost: 1, period: 1 << 30, deadline: 1 << 30 };
+            let responses = response_times(&vec![Interruptible { task, sections }; 1_000], Reading::Tight);
+            responses.map(|responses| responses[999])
+        };
+        // Of one job, a section of each resource, or of each task below.
+        assert_eq!(of(60), Ok(1_000 + (1..1_000).map(|below| below.min(60)).sum::<u64>()));
+        assert!(matches!(of(70), Err(Failure::Diverged { limit: Limit { name: "terms", .. }, .. })));
     }
 
     #[test]

@@ -14,8 +14,9 @@
 //! has any whose bound rests on it. Deadlines play no part but in the verdict.
 
 use crate::across;
+use crate::blocking::ics::{Again, Length};
 use crate::blocking::mpcp::Remote;
-use crate::blocking::{icpp, ics, pip};
+use crate::blocking::{icpp, pip};
 use crate::bound::{Analysis, Blocking, TaskBound, Unbounded};
 use crate::clustered;
 use crate::hazard::hazards;
@@ -83,9 +84,8 @@ struct Equation {
 struct Interferer {
     task: TaskId,
     cost: u64,
-    /// Interruptible sections that one job makes begin again; and of these, one that blocks.
-    again: u64,
-    blocker_again: u64,
+    /// Interruptible sections that one job makes begin again.
+    again: Length,
     period: u64,
     /// `None`: its response time less its cost.
     jitter: Option<u64>,
@@ -148,8 +148,17 @@ fn solve(tables: &Tables<'_>, protocol: Protocol, judged: Option<usize>) -> Anal
         let start = task.wcet.as_ns() + task.jitter.as_ns();
         responses.push(reasons[index].is_none().then_some(start));
     }
-    let equations: Vec<Equation> =
+    let mut equations: Vec<Equation> =
         system.task_ids().map(|id| equation(tables, id, statics[id.index()].as_ref())).collect();
+    for tasks in &tables.cpus {
+        let counted = Again::new(tables, tasks).each(|h, id, again| equations[id.index()].urgent[h].again = again);
+        let Err(reason) = counted else { continue };
+        for id in tasks {
+            if responses[id.index()].take().is_some() {
+                reasons[id.index()] = Some(reason.clone());
+            }
+        }
+    }
     if let Some(remote) = &remote {
         iterate(tables, remote, &equations, judged, &mut responses, &mut suspended, &mut reasons);
     }
@@ -170,9 +179,9 @@ fn solve(tables: &Tables<'_>, protocol: Protocol, judged: Option<usize>) -> Anal
 /// How long a less urgent task's section that blocks is executed again.
 fn blocked_again(equation: &Equation, response: Option<u64>) -> u64 {
     let window = response.unwrap_or_default().saturating_sub(equation.jitter);
-    equation.urgent.iter().filter(|h| h.blocker_again > 0).fold(0, |sum, h| {
+    equation.urgent.iter().filter(|h| h.again.blocker > 0).fold(0, |sum, h| {
         let jobs = window.saturating_add(h.jitter.unwrap_or_default()).div_ceil(h.period);
-        sum.saturating_add(jobs.saturating_mul(h.blocker_again))
+        sum.saturating_add(jobs.saturating_mul(h.again.blocker))
     })
 }
 
@@ -187,8 +196,7 @@ fn equation(tables: &Tables<'_>, id: TaskId, known: Option<&Static>) -> Equation
         .map(|h| Interferer {
             task: h,
             cost: system.task(h).wcet.as_ns(),
-            again: ics::again(tables, h, id).iter().fold(0, |sum, section| sum.saturating_add(section.length)),
-            blocker_again: ics::blocker_again(tables, h, id),
+            again: Length::default(),
             period: system.task(h).period.as_ns(),
             jitter: (!tables.suspends(h) || tables.omits(Omit::SuspensionJitter)).then(|| jitter(h)),
         })
@@ -294,7 +302,7 @@ fn respond(
                 None => responses[h.task.index()]?.saturating_sub(h.cost),
             };
             sum = sum.checked_add(
-                window.checked_add(jitter)?.div_ceil(h.period).checked_mul(h.cost.checked_add(h.again)?)?,
+                window.checked_add(jitter)?.div_ceil(h.period).checked_mul(h.cost.checked_add(h.again.all)?)?,
             )?;
         }
         Some(sum)

@@ -2,7 +2,7 @@
 
 use crate::fixed_point::Budget;
 use crate::omit::Omit;
-use lockwright_model::{NestedCeilings, Protocol, ResourceId, System, TaskId};
+use lockwright_model::{NestedCeilings, Priority, Protocol, ResourceId, System, TaskId};
 
 pub(crate) struct Tables<'s> {
     pub(crate) system: &'s System,
@@ -10,6 +10,10 @@ pub(crate) struct Tables<'s> {
     pub(crate) protocols: Vec<Protocol>,
     /// By resource.
     pub(crate) ceilings: NestedCeilings,
+    /// By resource: from which priority on tasks commit without a lock, under `ics` and `ics_lock`.
+    pub(crate) cutoffs: Vec<Option<Priority>>,
+    /// By resource: the ceiling at which the others lock it, under `ics_lock`, and all, under `icpp`.
+    pub(crate) lock_ceilings: Vec<Option<Priority>>,
     /// By CPU: its tasks, most urgent first, earlier ids first among equals.
     pub(crate) cpus: Vec<Vec<TaskId>>,
     /// By task: requests for resources under `mpcp`, by one job.
@@ -30,6 +34,19 @@ impl<'s> Tables<'s> {
                 protocols.fill(Protocol::Icpp);
             }
         }
+        let by_resource = |of: fn(&System, ResourceId, Protocol) -> Option<Priority>| {
+            system.resource_ids().map(|id| of(system, id, protocols[id.index()])).collect()
+        };
+        let cutoffs = by_resource(|system, id, protocol| match protocol {
+            Protocol::Ics => Some(Priority::MIN),
+            Protocol::IcsLock => Some(system.cutoff(id)),
+            _ => None,
+        });
+        let lock_ceilings = by_resource(|system, id, protocol| match protocol {
+            Protocol::Icpp => Some(system.ceiling(id)),
+            Protocol::IcsLock => system.locked_ceiling(id),
+            _ => None,
+        });
         let mut cpus = vec![Vec::new(); system.cpus()];
         for id in system.task_ids() {
             cpus[system.task(id).cpu.index()].push(id);
@@ -48,6 +65,8 @@ impl<'s> Tables<'s> {
             system,
             protocols,
             ceilings: NestedCeilings::of(system, protocol),
+            cutoffs,
+            lock_ceilings,
             cpus,
             suspensions,
             budget: Budget::new(),

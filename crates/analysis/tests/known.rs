@@ -3,7 +3,8 @@
 use lockwright_analysis::{Analysis, Cause, Growth, Sensitivity, Unbounded, analyse, explain, sensitivity};
 use lockwright_model::format::parse_system;
 use lockwright_model::{
-    CpuId, Duration, Overheads, Priority, Protocol, Request, Resource, ResourceId, System, Task, TaskId, place_requests,
+    CpuId, Duration, MAX_TASKS, Overheads, Priority, Protocol, Request, Resource, ResourceId, Step, System, Task,
+    TaskId, place_requests,
 };
 use serde::Deserialize;
 
@@ -260,4 +261,38 @@ fn mpcp_is_never_looser_than_published() {
     }
     println!("{equal} response times equal, {tighter} tighter");
     assert!(equal + tighter > 20);
+}
+
+/// As many tasks as there may be, each with sections on so many resources.
+fn crowd(resources: usize) -> System {
+    let list = (0..resources).map(|index| Resource { name: format!("r{index}"), ..Resource::default() }).collect();
+    let second = Duration::from_ms(1_000);
+    let body: Vec<Step> = (0..resources)
+        .map(ResourceId::new)
+        .flat_map(|id| [Step::Lock(id), Step::Run(Duration::from_ns(1)), Step::Unlock(id)])
+        .collect();
+    let task = |index: usize| Task {
+        name: format!("t{index}"),
+        cpu: CpuId(0),
+        priority: Priority::base(index as u32),
+        period: second,
+        deadline: second,
+        jitter: Duration::ZERO,
+        offset: Duration::ZERO,
+        wcet: Duration::from_ns(resources as u64),
+        body: body.clone(),
+    };
+    System::new("crowd".into(), 1, None, list, (0..MAX_TASKS).map(task).collect()).expect("a valid system")
+}
+
+/// Each job against each section of less urgent tasks: 97 million steps with 185 resources, 101 with 192.
+#[test]
+fn interruptible_sections_are_within_the_steps_of_an_analysis() {
+    let bounded = analyse(&crowd(185), Protocol::Ics);
+    let least = bounded.tasks.first().unwrap();
+    // Each of the others executes once, and makes a section of each resource, or of each task below, begin again.
+    let again: u64 = (1..1_024).map(|below| below.min(185)).sum();
+    assert_eq!(least.response, Some(Duration::from_ns(1_024 * 185 + again)));
+    let refused = analyse(&crowd(192), Protocol::Ics);
+    assert!(refused.tasks.iter().all(|task| task.response.is_none() && task.unbounded == Some(Unbounded::Unsettled)));
 }

@@ -3,8 +3,9 @@
 use fastrand::Rng;
 use lockwright_analysis::{Cause, analyse, explain};
 use lockwright_model::format::write_system;
-use lockwright_model::{Duration, Protocol};
+use lockwright_model::{Duration, Protocol, System, TaskId};
 use lockwright_study::{Shape, generate};
+use std::collections::BTreeMap;
 
 #[test]
 fn terms_sum_to_the_response() {
@@ -51,4 +52,69 @@ fn terms_sum_to_the_response() {
     // Who delays a job, how often and on which resource, is said everywhere else.
     unnamed.sort_by_key(|(protocol, _)| *protocol);
     assert_eq!(unnamed, [(Protocol::MpcpVs, Cause::Waiting), (Protocol::FmlpLong, Cause::Waiting)]);
+}
+
+/// What a job of `h` makes begin again while `i` is delayed, as `blocking/ics.rs` has it, from nothing.
+fn again(system: &System, protocol: Protocol, h: TaskId, i: TaskId) -> Duration {
+    let priority = |id: TaskId| system.task(id).priority;
+    let (mut by_resource, mut by_task) = (BTreeMap::new(), BTreeMap::new());
+    for k in system.task_ids() {
+        for request in system.requests(k) {
+            let resource = request.resource;
+            let locks = |id| match system.protocol_of(resource, protocol) {
+                Protocol::Ics => false,
+                Protocol::IcsLock => priority(id) < system.cutoff(resource),
+                _ => true,
+            };
+            let ceiling = system.locked_ceiling(resource);
+            let whose = match k {
+                _ if locks(h) || !system.users(resource).contains(&h) => continue,
+                k if priority(i) <= priority(k) && priority(k) < priority(h) => Some(k),
+                k if priority(k) < priority(i) && locks(k) && ceiling >= Some(priority(i)) => None,
+                _ => continue,
+            };
+            let of_resource: &mut Duration = by_resource.entry(resource).or_default();
+            *of_resource = request.length.max(*of_resource);
+            let of_task: &mut Duration = by_task.entry(whose).or_default();
+            *of_task = request.length.max(*of_task);
+        }
+    }
+    by_resource.into_values().sum::<Duration>().min(by_task.into_values().sum())
+}
+
+#[test]
+fn what_begins_again_is_as_told() {
+    let own_protocol = (40, vec![Protocol::Ics, Protocol::IcsLock, Protocol::Icpp]);
+    let shape = Shape {
+        cpus: (1, 1),
+        tasks: (2, 12),
+        sections: (0, 5),
+        resources: (1, 6),
+        period: (100, 2_000),
+        utilization: (10, 50),
+        nested: 0,
+        cutoff: 60,
+        own_protocol,
+        ..Shape::small()
+    };
+    let mut several = 0;
+    for seed in 0..2_000 {
+        let system = generate(&mut Rng::with_seed(seed), &shape);
+        for protocol in [Protocol::Ics, Protocol::IcsLock] {
+            let analysis = analyse(&system, protocol);
+            for id in system.task_ids().filter(|&id| analysis.task(id).response.is_some()) {
+                let terms = explain(&system, &analysis, id);
+                let sum: Duration = terms.iter().map(|term| term.total).sum();
+                assert_eq!(Some(sum), analysis.task(id).response, "{protocol}, seed {seed}: {terms:#?}");
+                for h in system.task_ids().filter(|&h| h != id && system.task(h).priority >= system.task(id).priority) {
+                    let told = terms.iter().filter(|term| term.cause == Cause::Again && term.by == Some(h));
+                    let each: Vec<Duration> = told.map(|term| term.each).collect();
+                    several += u64::from(each.len() > 1);
+                    let expected = again(&system, protocol, h, id);
+                    assert_eq!(each.into_iter().sum::<Duration>(), expected, "{protocol}, seed {seed}: {terms:#?}");
+                }
+            }
+        }
+    }
+    assert!(several > 1_000, "{several} with several sections");
 }

@@ -17,6 +17,9 @@ use lockwright_model::TaskId;
 /// The longest section that may block a job of `task`, if any may.
 pub(crate) fn longest(tables: &Tables<'_>, task: TaskId) -> Option<Blocker> {
     let system = tables.system;
+    if tables.lock_ceilings.iter().all(Option::is_none) {
+        return None;
+    }
     let priority = system.task(task).priority;
     let sections = tables.lesser(task).iter().flat_map(|&holder| {
         let requests = system.requests(holder).iter();

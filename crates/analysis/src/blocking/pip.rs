@@ -25,6 +25,9 @@ fn rules(tables: &Tables<'_>, resource: ResourceId) -> bool {
 /// The sections that may block a job of `task`: their sum is the bound.
 pub(crate) fn blockers(tables: &Tables<'_>, task: TaskId) -> Vec<Blocker> {
     let system = tables.system;
+    if !system.resource_ids().any(|resource| rules(tables, resource)) {
+        return Vec::new();
+    }
     let priority = system.task(task).priority;
     let mut by_task: Vec<Blocker> = Vec::new();
     let mut by_resource: Vec<Blocker> = Vec::new();
