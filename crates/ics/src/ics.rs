@@ -272,7 +272,12 @@ impl<W: Words, const SLOTS: usize, const WRITES: usize, C: Commit> Ics<W, SLOTS,
         // ORDERING: Relaxed, as the value: what counts is in the head that was acquired; if they are newer, the look at the head below, which the fence
         // keeps behind them, sees a newer one.
         let locator = word.locator.load(Ordering::Relaxed);
-        let value = self.place(word, locator_place(locator) ^ Self::home(index)).load(Ordering::Relaxed);
+        let place = match locator_place(locator) {
+            // The word's own: of most words, where sections write few.
+            0 => &word.place,
+            place => self.place(word, place ^ Self::home(index)),
+        };
+        let value = place.load(Ordering::Relaxed);
         self.validate(seen)?;
         Ok(value)
     }

@@ -17,6 +17,12 @@ pub(crate) enum Part {
     OwnMark,
     /// A section prepares a node while it is in the pool still.
     OwnNode,
+    /// A variable of several words is written without a look whether there is room for all of them.
+    Room,
+    /// An owner notes what it posts after it has posted it.
+    NoteBefore,
+    /// An owner forgets that an attempt is to be settled before it has settled it.
+    SettleBefore,
 }
 
 #[cfg(not(test))]

@@ -151,6 +151,9 @@ impl<'s, W: Words, const SLOTS: usize, const WRITES: usize, C: Commit> Slot<'s, 
     #[inline]
     fn settle(&self, pending: u64, is_committed: bool) {
         let record = self.record();
+        if is_left_out(Part::SettleBefore) {
+            record.pending.store(0, Ordering::Release);
+        }
         if is_committed {
             // ORDERING: Relaxed: this slot's own.
             record.last.store(pending, Ordering::Relaxed);
@@ -171,8 +174,14 @@ impl<'s, W: Words, const SLOTS: usize, const WRITES: usize, C: Commit> Slot<'s, 
         // ORDERING: Relaxed: the commit releases the page. Release: what is pending is told with its page, before it is posted; see `settle`.
         transaction.keep_rest();
         record.pages[transaction.named_page].len.store(transaction.len as u32, Ordering::Relaxed);
-        record.pending.store(new, Ordering::Release);
-        if self.ics.commit.post(&self.ics.head, transaction.seen, new) {
+        if !is_left_out(Part::NoteBefore) {
+            record.pending.store(new, Ordering::Release);
+        }
+        let is_posted = self.ics.commit.post(&self.ics.head, transaction.seen, new);
+        if is_left_out(Part::NoteBefore) {
+            record.pending.store(new, Ordering::Release);
+        }
+        if is_posted {
             count(&record.counts.commits);
             Ok(())
         } else {

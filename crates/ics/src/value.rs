@@ -104,9 +104,14 @@ impl Value for f32 {
 
 /// What a variable may hold: one word or several, which sections read and write as a whole.
 ///
-/// What fits into a word does, arrays and tuples of such, and structures by [`data!`](crate::data).
+/// What fits into a word does, arrays and tuples (up to four) of such, and structures by [`data!`](crate::data).
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` cannot be read and written in sections",
+    label = "neither fits into a word nor is made of such",
+    note = "for a structure of your own say `data!(Name {{ field: Type, ... }})`"
+)]
 pub trait Data: Copy {
-    /// How many words it takes.
+    /// How many words it takes. One that takes more than it says may be written by halves, where a record has room for the first ones only.
     const WORDS: usize;
 
     /// Hands out its words, as many as [`Data::WORDS`], in order.
@@ -136,7 +141,10 @@ impl<T: Value> Data for T {
 }
 
 impl<T: Data, const N: usize> Data for [T; N] {
-    const WORDS: usize = N * T::WORDS;
+    const WORDS: usize = {
+        assert!(N > 0, "an array of data has one element at least");
+        N * T::WORDS
+    };
 
     #[inline]
     fn put<E>(self, each: &mut impl FnMut(u64) -> Result<(), E>) -> Result<(), E> {
@@ -144,7 +152,6 @@ impl<T: Data, const N: usize> Data for [T; N] {
     }
     #[inline]
     fn take<E>(next: &mut impl FnMut() -> Result<u64, E>) -> Result<Self, E> {
-        const { assert!(N > 0, "an array of data has one element at least") };
         let mut parts = [T::take(next)?; N];
         for part in parts.iter_mut().skip(1) {
             *part = T::take(next)?;
@@ -153,7 +160,9 @@ impl<T: Data, const N: usize> Data for [T; N] {
     }
 }
 
-/// Makes a structure of the program's [`Data`]: its fields, in the order given.
+/// Makes a structure of the program's [`Data`]: all its fields by name, in the order given.
+///
+/// The structure is [`Copy`], has no generic parameters, and goes by one name where the macro stands.
 ///
 /// # Examples
 /// ```
@@ -189,19 +198,18 @@ macro_rules! data {
             const WORDS: usize = 0 $(+ <$type as $crate::Data>::WORDS)+;
 
             #[inline]
-            fn put<E>(
+            fn put<ErrorOfEach>(
                 self,
-                each: &mut impl ::core::ops::FnMut(u64) -> ::core::result::Result<(), E>,
-            ) -> ::core::result::Result<(), E> {
-                // Every field, or it does not compile.
-                let Self { $($field),+ } = self;
-                $(<$type as $crate::Data>::put($field, each)?;)+
+                each: &mut impl ::core::ops::FnMut(u64) -> ::core::result::Result<(), ErrorOfEach>,
+            ) -> ::core::result::Result<(), ErrorOfEach> {
+                $(<$type as $crate::Data>::put(self.$field, each)?;)+
                 ::core::result::Result::Ok(())
             }
             #[inline]
-            fn take<E>(
-                next: &mut impl ::core::ops::FnMut() -> ::core::result::Result<u64, E>,
-            ) -> ::core::result::Result<Self, E> {
+            fn take<ErrorOfNext>(
+                next: &mut impl ::core::ops::FnMut() -> ::core::result::Result<u64, ErrorOfNext>,
+            ) -> ::core::result::Result<Self, ErrorOfNext> {
+                // Every field, or it does not compile.
                 ::core::result::Result::Ok(Self { $($field: <$type as $crate::Data>::take(next)?),+ })
             }
         }

@@ -168,7 +168,7 @@ fn sections_are_measured_beside_the_c_library() {
         assert!(median(&value["costs"], name, &Value::Null) > 0.0);
     }
     for strategy in [&"locked".into(), &value["strategy"]] {
-        for what in ["one word alone", "empty section", "section of a word", "section of ten words"] {
+        for what in ["one word alone", "empty section", "section of a word", "section of ten words by name", "section of a variable of ten words"] {
             assert!(median(&value["costs"], what, strategy) > 0.0);
         }
     }
@@ -179,7 +179,7 @@ fn sections_are_measured_beside_the_c_library() {
     }
     assert_eq!(csv(&folder.path().join("cost.csv")).len(), 1 + rows(&value["costs"]).len());
     let svg = std::fs::read_to_string(folder.path().join("cost.svg")).expect("is there");
-    assert!(svg.contains("section of ten words, locked") && svg.contains("glibc semaphore"));
+    assert!(svg.contains("section of ten words by name, locked") && svg.contains("glibc semaphore"));
     assert!(!folder.path().join("response.csv").exists(), "there was none");
 }
 

@@ -176,12 +176,16 @@ fn storm(part: Option<Part>, longest: Duration) -> (u64, u64, (u64, u64)) {
 
 #[test]
 fn storms_of_late_marks_tear_nothing() {
-    let (torn, done, words) = storm(None, Duration::from_secs(2));
+    let (torn, done, words) = storm(None, Duration::from_secs(6));
     assert_eq!((torn, words), (0, (done, done)));
 }
 
 #[test]
 fn a_storm_without_the_own_mark_tears() {
+    if std::thread::available_parallelism().map_or(1, usize::from) < 2 {
+        std::println!("not seen: two helpers in the middle of something need two processors");
+        return;
+    }
     let (torn, done, words) = storm(Some(Part::OwnMark), Duration::from_secs(60));
     assert!(torn != 0 || words != (done, done), "left out, it goes unnoticed in {done} sections");
 }

@@ -154,8 +154,13 @@ unsafe impl Commit for Unordered {
     }
 }
 
+/// Whether a check of this file fails; a model's own limits do not count.
 fn fails(work: impl FnOnce() + std::panic::UnwindSafe) -> bool {
-    std::panic::catch_unwind(work).is_err()
+    let Err(why) = std::panic::catch_unwind(work) else { return false };
+    let text = why.downcast_ref::<std::string::String>().map(std::string::String::as_str);
+    let text = text.or_else(|| why.downcast_ref::<&str>().copied()).unwrap_or_default();
+    assert!(!text.contains("exceeded"), "the model gave up: {text}");
+    true
 }
 
 #[cfg(lockwright_loom)]

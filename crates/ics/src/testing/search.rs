@@ -186,9 +186,12 @@ fn nor_without_the_lock_prefix() {
     assert_eq!(hold(plain, SCRIPTS[0], 0, 1).wrong, 0);
 }
 
+/// Somebody is killed in these.
+const KILLED: [&Script; 2] = [&[&[Both(1), Third(1)], &[Both(BACK)]], &[&[Both(1), Third(1), Both(1)]]];
+
 #[test]
 fn who_is_killed_harms_nobody() {
-    for script in [&[&[Both(1), Third(1)][..], &[Both(BACK)]] as &Script, &[&[Both(1), Third(1), Both(1)]]] {
+    for script in KILLED {
         let explored = hold(|| Locked, script, 1, 1);
         std::println!("{script:?}: {} schedules", explored.schedules);
         assert_eq!(explored.wrong, 0);
@@ -214,6 +217,14 @@ fn a_late_helper_that_only_looks_first_undoes_what_came_after() {
 fn each_part_is_needed() {
     for part in [Part::StaleHelper, Part::Validation, Part::SecondPage] {
         assert!(leaving_out(Some(part), || shows(|| Locked)), "{part:?} left out goes unnoticed");
+    }
+}
+
+#[test]
+fn what_is_pending_is_noted_before_and_forgotten_after() {
+    for part in [Part::NoteBefore, Part::SettleBefore] {
+        let wrong = || KILLED.iter().any(|script| hold(|| Locked, script, 1, 1).wrong > 0);
+        assert!(leaving_out(Some(part), wrong), "{part:?} left out goes unnoticed");
     }
 }
 

@@ -1,5 +1,6 @@
 //! Variables of several words: read and written as a whole.
 
+use crate::left_out::{Part, leaving_out};
 use crate::{Data, Ics, Stop, Var, Word, data};
 
 #[derive(Clone, Copy, PartialEq, Debug)]
@@ -51,42 +52,79 @@ fn one_that_does_not_fit_is_not_written_by_halves() {
     let ics = object();
     let mut slot = ics.slot().expect("two slots");
     let swallowed = slot.update(|section| {
-        section.write(POSE, Pose { x: 1.0, y: 1.0, is_valid: true })?;
-        // Four words more, and there is room for one. The body goes on all the same.
+        // Three of the four words that there is room for. The body goes on, whatever it is answered.
+        section.write(Var::<[u64; 3]>::new(0), [1; 3])?;
         assert_eq!(section.write(PAIRS, [(1, 1.0); 2]), Err(Stop::Full));
+        assert_eq!(section.write(Var::<(u64, u64)>::new(6), (1, 1)), Err(Stop::Full));
         assert_eq!(section.write(Var::<[u64; 3]>::new(6), [1; 3]), Err(Stop::NoSuchWord));
         assert_eq!(section.write(Var::<(u64, u64)>::new(usize::MAX), (1, 1)), Err(Stop::NoSuchWord));
-        // Of these two words one is written already.
-        section.write(Var::<[u64; 2]>::new(2), [0, 5])
+        assert_eq!(section.read(Var::<[u64; 5]>::new(3)), Ok([0; 5]));
+        Ok(())
     });
     assert_eq!(swallowed, Ok(()));
-    assert_eq!(read(&ics, Var::<[u64; 8]>::new(0)), [1.0_f64.to_bits(), 1.0_f64.to_bits(), 0, 5, 0, 0, 0, 0]);
+    let all = Var::<[u64; 8]>::new(0);
+    assert_eq!(read(&ics, all), [1, 1, 1, 0, 0, 0, 0, 0]);
+    // Up to the last word, and with one of two written already.
+    let fits = slot.update(|section| {
+        section.write(Var::<[u64; 3]>::new(5), [2; 3])?;
+        section.write(Var::<[u64; 2]>::new(4), [3; 2])
+    });
+    assert_eq!(fits, Ok(()));
+    assert_eq!(read(&ics, all), [1, 1, 1, 0, 3, 3, 2, 2]);
 }
 
-/// Says that it has a word, and has three.
-#[derive(Clone, Copy)]
-struct Liar;
-
-impl Data for Liar {
-    const WORDS: usize = 1;
-
-    fn put<E>(self, each: &mut impl FnMut(u64) -> Result<(), E>) -> Result<(), E> {
-        (0..3).try_for_each(|_| each(1))
-    }
-    fn take<E>(_: &mut impl FnMut() -> Result<u64, E>) -> Result<Self, E> {
-        Ok(Self)
-    }
+/// What a section leaves that writes a variable for which there is no room, and goes on.
+fn left_of_one_without_room() -> [u64; 8] {
+    let ics = object();
+    let mut slot = ics.slot().expect("two slots");
+    let swallowed = slot.update(|section| {
+        section.write(Var::<[u64; 3]>::new(0), [1; 3])?;
+        assert_eq!(section.write(Var::<(u64, u64)>::new(6), (1, 1)), Err(Stop::Full));
+        Ok(())
+    });
+    assert_eq!(swallowed, Ok(()));
+    read(&ics, Var::new(0))
 }
 
 #[test]
 fn without_a_look_at_the_room_halves_are_written() {
+    assert_eq!(left_of_one_without_room(), [1, 1, 1, 0, 0, 0, 0, 0]);
+    assert_eq!(leaving_out(Some(Part::Room), left_of_one_without_room), [1, 1, 1, 0, 0, 0, 1, 0]);
+}
+
+/// Names that a macro might use itself, and a field named like a constant.
+mod names {
+    use crate::data;
+
+    #[derive(Clone, Copy, PartialEq, Debug)]
+    pub(super) struct E(pub(super) u8);
+
+    impl crate::Value for E {
+        fn to_bits(self) -> u64 {
+            self.0.into()
+        }
+        fn from_bits(bits: u64) -> Self {
+            Self(bits as u8)
+        }
+    }
+
+    #[allow(non_upper_case_globals, dead_code)]
+    const known: u64 = 3;
+
+    #[derive(Clone, Copy, PartialEq, Debug)]
+    pub(super) struct Odd {
+        pub(super) each: E,
+        pub(super) next: u64,
+        pub(super) known: u64,
+        pub(super) r#type: bool,
+    }
+    data!(Odd { each: E, next: u64, known: u64, r#type: bool });
+}
+
+#[test]
+fn names_of_a_structure_are_its_own() {
     let ics = object();
-    let mut slot = ics.slot().expect("two slots");
-    let swallowed = slot.update(|section| {
-        section.write(POSE, Pose { x: 0.0, y: 0.0, is_valid: false })?;
-        assert_eq!(section.write(Var::<Liar>::new(5), Liar), Err(Stop::Full));
-        Ok(())
-    });
-    assert_eq!(swallowed, Ok(()));
-    assert_eq!(read(&ics, Var::<[u64; 3]>::new(5)), [1, 0, 0]);
+    let odd = names::Odd { each: names::E(7), next: 8, known: 9, r#type: true };
+    assert_eq!(ics.slot().expect("two slots").update(|section| section.write(Var::new(4), odd)), Ok(()));
+    assert_eq!(read(&ics, Var::<names::Odd>::new(4)), odd);
 }

@@ -531,7 +531,7 @@ fn sections<C: Commit + 'static>(all: &mut Vec<Work>, kind: Kind, strategy: impl
     let many: &'static Ics<[Word; MANY], 2, MANY, C> =
         Box::leak(Box::new(Ics::with([const { Word::new(0) }; MANY], strategy())));
     let mut slot = many.slot().ok_or(RunError::SetUp)?;
-    all.push(work("section of ten words", Some(kind), move || {
+    all.push(work("section of ten words by name", Some(kind), move || {
         // Word by word, as a program has its variables by name.
         macro_rules! write_each {
             ($section:ident: $($word:literal)*) => {
@@ -542,6 +542,12 @@ fn sections<C: Commit + 'static>(all: &mut Vec<Work>, kind: Kind, strategy: impl
             write_each!(section: 0 1 2 3 4 5 6 7 8 9);
             Ok(())
         });
+    }));
+    let whole: &'static Ics<[Word; MANY], 2, MANY, C> =
+        Box::leak(Box::new(Ics::with([const { Word::new(0) }; MANY], strategy())));
+    let mut slot = whole.slot().ok_or(RunError::SetUp)?;
+    all.push(work("section of a variable of ten words", Some(kind), move || {
+        let _ = black_box(&mut slot).update(|section| section.write(Var::new(0), black_box([7_u64; MANY])));
     }));
     Ok(())
 }

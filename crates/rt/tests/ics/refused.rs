@@ -1,6 +1,6 @@
 //! The kernel refuses the system call by which an object leaves its processor: who cannot go on says so and ends the process, and nobody waits for ever.
 
-use crate::support::{Child, pin};
+use crate::support::{Child, cpus, pin};
 use lockwright::ics::{Ics, Kind, Strategy, Var, Word};
 use std::fs::File;
 use std::io::{Read, Seek};
@@ -40,9 +40,10 @@ type Object = Ics<[Word; 1], 1, 1, Strategy>;
 
 /// Of a processor that this thread is not on.
 fn object_from_elsewhere() -> Option<Object> {
-    let (here, elsewhere) = (0, 1);
+    let here = *cpus().first()?;
     pin(here);
-    let ics = Object::with([Word::new(0)], Strategy::for_cpu(elsewhere));
+    // There need not be one.
+    let ics = Object::with([Word::new(0)], Strategy::for_cpu(here as u32 + 1));
     (ics.commit().kind() == Kind::Rseq).then_some(ics)
 }
 
