@@ -27,8 +27,8 @@
 
 #define HIDDEN __attribute__((visibility("hidden")))
 
-/* A body that has more than that on the stack is not cut. */
-enum { STACK_MAX = 16 * 1024 };
+/* A body that has more than that on the stack is not cut. What was left there before is wiped out first. */
+enum { STACK_MAX = 4096 };
 
 /* `Cut` of `cut.rs`. Its thread's alone, and that of handlers there. */
 struct cut {
@@ -36,6 +36,8 @@ struct cut {
     _Atomic(void *) section;
     int (*is_lost)(const void *section);
     _Atomic(sigjmp_buf *) jump;
+    /* Where the body's stack begins: what is above is the library's. */
+    _Atomic(void *) end;
     /* The signal mask that the section began with, as the kernel has it. */
     uint64_t mask;
     /* The body is under way. */
@@ -88,7 +90,7 @@ static int find_linker(struct dl_phdr_info *object, size_t size, void *place)
    BOUND: STACK_MAX. */
 static int is_bodys(const struct cut *cut, const ucontext_t *at, uintptr_t ip, uintptr_t sp)
 {
-    uintptr_t end = (uintptr_t)atomic_load_explicit(&cut->jump, memory_order_relaxed);
+    uintptr_t end = (uintptr_t)atomic_load_explicit(&cut->end, memory_order_relaxed);
     /* What the kernel puts below each frame of a signal: where the handler returns to. */
     uintptr_t restorer = ((const uintptr_t *)at)[-1];
     uint64_t mask;
@@ -96,7 +98,8 @@ static int is_bodys(const struct cut *cut, const ucontext_t *at, uintptr_t ip, u
     memcpy(&mask, &at->uc_sigmask, sizeof mask);
     if (mask != cut->mask || sp > end || end - sp > STACK_MAX || (linker_begin <= ip && ip < linker_end))
         return 0;
-    for (const uintptr_t *word = (const uintptr_t *)((sp + 7) & ~(uintptr_t)7); (uintptr_t)word < end; word++)
+    /* From the word below on: a handler that has just returned has its way back there. */
+    for (const uintptr_t *word = (const uintptr_t *)(sp & ~(uintptr_t)7) - 1; (uintptr_t)word < end; word++)
         if (*word == restorer || (linker_begin <= *word && *word < linker_end))
             return 0;
     return 1;
@@ -104,8 +107,8 @@ static int is_bodys(const struct cut *cut, const ucontext_t *at, uintptr_t ip, u
 
 static _Noreturn void land(struct cut *cut)
 {
-    /* A function begins, and ends, with an empty stack of the x87. */
-    __asm__ volatile("emms");
+    /* A function begins, and ends, with an empty stack of the x87; what the body did there raises nothing any more. */
+    __asm__ volatile("fnclex; emms");
     siglongjmp(*atomic_load_explicit(&cut->jump, memory_order_relaxed), 1);
 }
 
@@ -165,7 +168,7 @@ int lockwright_cut_prepare(struct cut *cut, int signal)
 /* Empties the stack where the body will be: what others left there is not to be taken for theirs. */
 static __attribute__((noinline)) void wipe(void)
 {
-    char stack[2048];
+    char stack[STACK_MAX];
 
     memset(stack, 0, sizeof stack);
     __asm__ volatile("" : : "r"(stack) : "memory");
@@ -189,6 +192,7 @@ static int has_noted_loss(struct cut *cut, const void *section)
 int lockwright_cut_body(struct cut *cut, body_fn *body, void *section, void *argument, int *was_cut)
 {
     sigjmp_buf jump;
+    void *end;
     uint32_t vectors;
     uint16_t x87;
     int answer = EAGAIN;
@@ -196,6 +200,8 @@ int lockwright_cut_body(struct cut *cut, body_fn *body, void *section, void *arg
     /* What the kernel restores is the body's: a function that it called may have changed it for a while. */
     __asm__ volatile("stmxcsr %0" : "=m"(vectors));
     __asm__ volatile("fnstcw %0" : "=m"(x87));
+    __asm__ volatile("mov %%rsp, %0" : "=r"(end));
+    atomic_store_explicit(&cut->end, end, memory_order_relaxed);
     wipe();
     *was_cut = 0;
     atomic_store_explicit(&cut->section, section, memory_order_relaxed);

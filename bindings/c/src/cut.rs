@@ -23,6 +23,7 @@ pub struct Cut {
     section: AtomicPtr<c_void>,
     is_lost: unsafe extern "C" fn(*const c_void) -> c_int,
     jump: AtomicPtr<c_void>,
+    end: AtomicPtr<c_void>,
     mask: u64,
     is_open: AtomicI32,
     inside: AtomicI32,
@@ -112,6 +113,7 @@ impl Cut {
             section: AtomicPtr::new(ptr::null_mut()),
             is_lost,
             jump: AtomicPtr::new(ptr::null_mut()),
+            end: AtomicPtr::new(ptr::null_mut()),
             mask: 0,
             is_open: AtomicI32::new(0),
             inside: AtomicI32::new(0),
@@ -203,7 +205,7 @@ impl Told {
         self.cuts.load(Ordering::Relaxed)
     }
 
-    /// Signals the section, once an attempt: (thread, n, 0) -> (thread, n, 1); and (0, n, 0) where there is no such thread any more.
+    /// Signals the section, once an attempt: (thread, n, 0) -> (thread, n, 1); back where the kernel refuses it, and to (0, n, 0) where there is no such thread any more.
     fn signal(&self, signal: c_int) {
         let word = self.word.load(Ordering::Relaxed);
         let thread = (word >> 32) as c_int;
@@ -213,9 +215,10 @@ impl Told {
         // The process is asked for anew: in a child of `fork` the word may name a thread of the parent's.
         // SAFETY: take integers. A thread of this process that has the id but no such section finds nothing to do.
         let sent = unsafe { libc::syscall(libc::SYS_tgkill, c_long::from(libc::getpid()), thread, signal) };
-        // SAFETY: the C library's own.
-        if sent != 0 && unsafe { *libc::__errno_location() } == libc::ESRCH {
-            self.becomes(word | TOLD, word & ATTEMPT);
+        if sent != 0 {
+            // SAFETY: the C library's own.
+            let is_gone = unsafe { *libc::__errno_location() } == libc::ESRCH;
+            self.becomes(word | TOLD, if is_gone { word & ATTEMPT } else { word });
         }
     }
 

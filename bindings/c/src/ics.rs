@@ -354,7 +354,8 @@ pub unsafe extern "C" fn lw_ics_update(slot: *mut lw_ics_slot_t, body: lw_ics_bo
 }
 
 /// From now on whoever commits to the object sends `signal` to the threads whose sections are in vain because of that, if they execute them by `lw_ics_update_cut`: about 2 us of
-/// its time for each of them, `LW_ICS_SLOTS` - 1 at most. It pays where sections are long, some microseconds at least.
+/// its time for each of them, `LW_ICS_SLOTS` - 1 at most. It pays where sections are long, some microseconds at least;
+/// those of all other objects of the process become longer by some tens of nanoseconds.
 ///
 /// The signal is a real-time one (SIGRTMIN to SIGRTMAX), SIGUSR1 or SIGUSR2, and the library's from then on, in the whole process: nobody else sends it or handles it. One for
 /// all objects; the same again does no harm. Once chosen it stays.
@@ -384,11 +385,11 @@ pub unsafe extern "C" fn lw_ics_set_signal(ics: *mut lw_ics_t, signal: c_int) ->
 /// `lw_ics_update`. Two system calls a call more than that.
 ///
 /// So the body may be left at any instruction. It and what it calls do nothing that has to be ended: no memory is allocated, no lock taken, no file or stream written, no thread
-/// cancelled, no handler, mask or stack of signals changed, and in C++ no object on the stack has a destructor. What it leaves where `argument` says may be half written until it is executed to its end.
+/// cancelled, no handler, mask or stack of signals changed; the thread is not ended; and in C++ no object on the stack has a destructor. What it leaves where `argument` says may be half written until it is executed to its end.
 /// Of this library it calls `lw_ics_read`, `lw_ics_check` and `lw_ics_write`, which answer EAGAIN where it is in vain, and it may enter sections of other objects. Functions of
 /// mathematics, `memcpy` and others that keep no state may be called.
 ///
-/// It is not cut while another handler executes on top of it, nor in a section of another object inside, nor with more than 16 KiB on the stack: then the next read, check or commit finds
+/// It is not cut while another handler executes on top of it, nor in a section of another object inside, nor with more than 4 KiB on the stack: then the next read, check or commit finds
 /// that it is in vain. A signal that comes too late does nothing, but as any signal it may end a sleep early (EINTR), where threads of several processors share the object.
 ///
 /// As `lw_ics_update`.

@@ -452,12 +452,54 @@ static int has_another_cut_inside(lw_ics_section_t *section, struct told *it) {
     return lw_ics_check(section);
 }
 
+/* Where handlers return to, as the kernel has it on the stack. */
+static uintptr_t way_home;
+
+static void looks_where(int signal, siginfo_t *info, void *context) {
+    (void)signal, (void)info;
+    way_home = ((uintptr_t *)context)[-1];
+}
+
+/* Leaves on the stack what looks like the frames of signals. */
+static __attribute__((noinline)) void leaves_ways_home(void) {
+    volatile uintptr_t stack[500];
+    for (size_t i = 0; i < sizeof stack / sizeof *stack; i++) {
+        stack[i] = way_home;
+    }
+}
+
+/* An exception of the x87 that is to be raised, and has not been yet. */
+static int divides_by_zero(lw_ics_section_t *section, struct told *it) {
+    (void)section, (void)it;
+#ifdef __x86_64__
+    uint16_t x87;
+    __asm__ volatile("fnstcw %0" : "=m"(x87));
+    x87 &= (uint16_t)~4u;
+    __asm__ volatile("fldcw %0; fldz; fld1; fdiv %%st(1), %%st" : : "m"(x87));
+#endif
+    interrupt(&ics);
+#ifdef __x86_64__
+    __asm__ volatile("fnclex; fninit");
+#endif
+    return 0;
+}
+
+/* Does not write over all that it has on the stack. */
+static int has_unwritten_stack(lw_ics_section_t *section, struct told *it) {
+    volatile uintptr_t stack[200];
+    stack[0] = stack[199] = 0;
+    (void)section, (void)it;
+    interrupt(&ics);
+    return (int)stack[0];
+}
+
 static void ends_with(int (*does)(lw_ics_section_t *, struct told *), int attempts, uint64_t cuts, int went_on) {
     struct told it = {.does = does};
     uint64_t before = value_of(&ics), cut_before = stats_of(&slot).cuts;
     sigset_t mask_before, mask;
     rounds(DOWN);
     sigprocmask(SIG_BLOCK, NULL, &mask_before);
+    leaves_ways_home();
     EXPECT(0, lw_ics_update_cut(&slot, is_told, &it));
     sigprocmask(SIG_BLOCK, NULL, &mask);
     CHECK(!cuts || rounds(-1) == DOWN);
@@ -540,7 +582,11 @@ static void one_at_a_time(uint32_t commit) {
     ends_with(is_interrupted, 2, 0, 1);
     EXPECT(0, lw_ics_set_signal(&ics, CUTS));
     EXPECT(0, lw_ics_set_signal(&other, CUTS));
+    struct sigaction looks = {.sa_sigaction = looks_where, .sa_flags = SA_SIGINFO};
+    CHECK(sigaction(NOISE, &looks, NULL) == 0 && raise(NOISE) == 0 && way_home);
     ends_with(is_interrupted, 2, 1, 0);
+    ends_with(has_unwritten_stack, 2, 1, 0);
+    ends_with(divides_by_zero, 2, 1, 0);
     ends_with(has_much_on_the_stack, 2, 0, 1);
     ends_with(is_in_order, 1, 0, 1);
     for (int way = 0; way < 3; way++) {

@@ -168,7 +168,13 @@ fn sections_are_measured_beside_the_c_library() {
         assert!(median(&value["costs"], name, &Value::Null) > 0.0);
     }
     for strategy in [&"locked".into(), &value["strategy"]] {
-        for what in ["one word alone", "empty section", "section of a word", "section of ten words by name", "section of a variable of ten words"] {
+        for what in [
+            "one word alone",
+            "empty section",
+            "section of a word",
+            "section of ten words by name",
+            "section of a variable of ten words",
+        ] {
             assert!(median(&value["costs"], what, strategy) > 0.0);
         }
     }
