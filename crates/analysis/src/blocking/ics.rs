@@ -101,11 +101,15 @@ impl<'t> Again<'t> {
         self.blockers.reverse();
     }
 
+    /// The resources that `h` commits without a lock.
+    fn freely(&self, h: TaskId) -> impl Iterator<Item = ResourceId> {
+        let resources = self.tables.system.requests(h).iter().map(|request| request.resource);
+        resources.filter(move |&resource| commits_freely(self.tables, h, resource))
+    }
+
     /// What a job of `h` makes begin again, with no task below it yet; `None` where it commits nothing without a lock.
     fn charge(&self, h: TaskId) -> Option<Charge> {
-        let resources = self.tables.system.requests(h).iter().map(|request| request.resource);
-        let freely = resources.filter(|&resource| commits_freely(self.tables, h, resource));
-        Charge::new(freely.map(ResourceId::index))
+        Charge::new(self.freely(h).map(ResourceId::index))
     }
 
     /// Calls `found` with every two tasks of which the first, named by its place, commits something without a lock, and the second is less urgent.
@@ -132,7 +136,7 @@ impl<'t> Again<'t> {
     fn terms(&self) -> u64 {
         let (mut terms, mut below) = (0, 0);
         for (tasks, blockers) in self.levels.iter().zip(&self.blockers).rev() {
-            terms += below * tasks.iter().filter(|&&h| self.charge(h).is_some()).count();
+            terms += below * tasks.iter().filter(|&&h| self.freely(h).next().is_some()).count();
             let requests = tasks.iter().map(|&task| self.tables.system.requests(task).len());
             below += blockers.len() + requests.map(|requests| 1 + requests).sum::<usize>();
         }

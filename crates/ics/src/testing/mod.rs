@@ -1,5 +1,6 @@
 //! Checks of sections, each with a twin that must fail.
 
+mod broken;
 #[cfg(not(any(lockwright_loom, lockwright_shuttle)))]
 mod marks;
 #[cfg(any(lockwright_loom, lockwright_shuttle))]

@@ -1,7 +1,8 @@
 //! The sections on a model's atomics: all interleavings of two threads with a bound of preemptions and the memory order of the language (loom); many of three,
 //! by chance (shuttle).
 
-use crate::sync::{AtomicU64, fence};
+use super::broken::{Blind, LooksFirst};
+use crate::sync::AtomicU64;
 use crate::{Commit, Ics, Locked, Var, Word};
 use core::sync::atomic::Ordering;
 #[cfg(lockwright_loom)]
@@ -108,42 +109,10 @@ fn three<C: Commit + Send + Sync + 'static>(commit: fn() -> C) {
     assert_eq!(sums(&ics), (10 + 6 + 2, 9));
 }
 
-/// Looks first and then stores.
-struct LooksFirst;
-
-// SAFETY: it breaks its promise; the tests it is for must fail, on data that bears it.
-#[allow(unsafe_code)]
-unsafe impl Commit for LooksFirst {
-    fn post(&self, head: &AtomicU64, seen: u64, new: u64) -> bool {
-        Locked.post(head, seen, new)
-    }
-    fn perform(&self, head: &AtomicU64, seen: u64, word: &AtomicU64, _: u64, new: u64) {
-        fence(Ordering::Acquire);
-        if head.load(Ordering::Relaxed) == seen {
-            word.store(new, Ordering::Release);
-        }
-    }
-}
-
-/// Does not look whether another came before.
-struct Blind;
-
-// SAFETY: as above.
-#[allow(unsafe_code)]
-unsafe impl Commit for Blind {
-    fn post(&self, head: &AtomicU64, _: u64, new: u64) -> bool {
-        head.store(new, Ordering::Release);
-        true
-    }
-    fn perform(&self, head: &AtomicU64, seen: u64, word: &AtomicU64, old: u64, new: u64) {
-        Locked.perform(head, seen, word, old, new);
-    }
-}
-
 /// Publishes nothing.
 struct Unordered;
 
-// SAFETY: as above.
+// SAFETY: it breaks its promise; the tests it is for must fail, on data that bears it.
 #[allow(unsafe_code)]
 unsafe impl Commit for Unordered {
     fn post(&self, head: &AtomicU64, seen: u64, new: u64) -> bool {

@@ -1,47 +1,15 @@
 //! Sections of three priorities under every schedule of one processor.
 
+use super::broken::{Blind, LooksFirst};
 use super::nested::{Explored, Task, explore};
 use crate::left_out::{Part, leaving_out};
-use crate::sync::AtomicU64;
 use crate::{Commit, Ics, Locked, Stop, Var, Word};
 use core::cell::Cell;
-use core::sync::atomic::Ordering;
 use std::rc::Rc;
 
 const LEFT: Var<u64> = Var::new(0);
 const RIGHT: Var<u64> = Var::new(1);
 const THIRD: Var<u64> = Var::new(2);
-
-/// A commit that does not look whether another came before: the conflict flag left out.
-struct Blind;
-
-// SAFETY: it breaks its promise; the tests it is for must fail, on data that bears it.
-#[allow(unsafe_code)]
-unsafe impl Commit for Blind {
-    fn post(&self, head: &AtomicU64, _: u64, new: u64) -> bool {
-        head.store(new, Ordering::Release);
-        true
-    }
-    fn perform(&self, head: &AtomicU64, seen: u64, word: &AtomicU64, old: u64, new: u64) {
-        Locked.perform(head, seen, word, old, new);
-    }
-}
-
-/// A helper that looks at the head and then stores: it may be preempted in between.
-struct LooksFirst;
-
-// SAFETY: as above.
-#[allow(unsafe_code)]
-unsafe impl Commit for LooksFirst {
-    fn post(&self, head: &AtomicU64, seen: u64, new: u64) -> bool {
-        Locked.post(head, seen, new)
-    }
-    fn perform(&self, head: &AtomicU64, seen: u64, word: &AtomicU64, _: u64, new: u64) {
-        if head.load(Ordering::Relaxed) == seen {
-            word.store(new, Ordering::Release);
-        }
-    }
-}
 
 /// A section: what it adds to the two words that are always the same, or else to the third.
 #[derive(Clone, Copy, Debug)]
