@@ -35,6 +35,12 @@ impl<const TASKS: usize, const RESOURCES: usize> Dflp<TASKS, RESOURCES> {
         self.distributed.owner(resource)
     }
 
+    /// For the walk of effects: epochs begin anew, and levels stay.
+    #[cfg(test)]
+    pub(crate) fn zero_epochs(&mut self) {
+        self.distributed.zero_epochs();
+    }
+
     /// For the exhaustive walk: states that differ only in epochs and in gaps between levels are one.
     #[cfg(test)]
     pub(crate) fn forget_epochs(&mut self) {
@@ -43,6 +49,10 @@ impl<const TASKS: usize, const RESOURCES: usize> Dflp<TASKS, RESOURCES> {
 }
 
 impl<const TASKS: usize, const RESOURCES: usize> Machine for Dflp<TASKS, RESOURCES> {
+    fn settles_others_at_once(&self) -> bool {
+        true
+    }
+
     fn request(&mut self, task: TaskId, resource: ResourceId, act: &mut dyn FnMut(Action)) -> Result<(), Refusal> {
         self.distributed.request(task, resource, act)
     }

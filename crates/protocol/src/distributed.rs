@@ -9,6 +9,12 @@
 //!
 //! A task that is at home already takes the resource at once. Tasks of a home that do not suspend inside their sections never find it taken: they execute
 //! one after the other there. Where a resource is taken all the same, they wait for it in order.
+//!
+//! Under `dflp` the order is that of the requests, not of arrivals: "free" means that no earlier request for the resource is left, and "first waiter" is the earliest
+//! request, if it is there. One that is on its way finds the resource free, and those after it wait. So who owns what next does not depend on who executes first.
+//!
+//! When the levels of requests run out, those of one home get new ones. They are told in the order of the requests: at each step an earlier request is above a later
+//! one, see [`Slots`].
 
 use crate::single::{Single, Stand};
 use crate::slots::Slots;
@@ -73,11 +79,15 @@ impl<const TASKS: usize, const RESOURCES: usize> Distributed<TASKS, RESOURCES> {
     ) -> Result<(), Refusal> {
         self.single.may_ask(task, resource)?;
         let home = self.homes[resource.index()].0;
-        self.single.send_off(task, resource);
-        if let Order::Arrival(slots) = &mut self.order
-            && slots.take(task, home)
-        {
-            self.single.tasks().filter(|&other| other != task).for_each(|other| self.settle(other, act));
+        match &mut self.order {
+            Order::Priority => self.single.send_off(task, resource),
+            Order::Arrival(slots) => {
+                let renumbered = slots.take(task, home);
+                self.single.reserve(task, resource);
+                if renumbered {
+                    self.settle_before(task, home, act);
+                }
+            }
         }
         if self.single.cpu(task) == home {
             self.arrive(task, resource, act);
@@ -86,6 +96,18 @@ impl<const TASKS: usize, const RESOURCES: usize> Distributed<TASKS, RESOURCES> {
             self.single.send(task, home, act);
         }
         Ok(())
+    }
+
+    /// The earlier requests of a home have new levels: the earliest is told first.
+    fn settle_before(&mut self, task: TaskId, home: CpuId, act: &mut dyn FnMut(Action)) {
+        let mut last = None;
+        // BOUND: the requests of the home; `task` is the last.
+        while let Order::Arrival(slots) = &self.order
+            && let Some((other, level)) = slots.after(home, last).filter(|&(other, _)| other != task)
+        {
+            self.settle(other, act);
+            last = Some(level);
+        }
     }
 
     pub(crate) fn woken(&mut self, task: TaskId, act: &mut dyn FnMut(Action)) -> Result<(), Refusal> {
@@ -97,11 +119,10 @@ impl<const TASKS: usize, const RESOURCES: usize> Distributed<TASKS, RESOURCES> {
 
     /// The task executes at home.
     fn arrive(&mut self, task: TaskId, resource: ResourceId, act: &mut dyn FnMut(Action)) {
-        let key = match self.order {
-            Order::Priority => self.single.base(task),
-            Order::Arrival(_) => Priority::MIN,
+        let owns = match self.order {
+            Order::Priority => self.single.enter(task, resource, self.single.base(task)),
+            Order::Arrival(_) => self.single.arrive(task, resource),
         };
-        let owns = self.single.enter(task, resource, key);
         self.settle(task, act);
         act(if owns { Action::Grant { task, resource } } else { Action::Block { task, resource } });
     }
@@ -121,7 +142,14 @@ impl<const TASKS: usize, const RESOURCES: usize> Distributed<TASKS, RESOURCES> {
     }
 
     pub(crate) fn cancel(&mut self, task: TaskId, act: &mut dyn FnMut(Action)) -> Result<(), Refusal> {
-        if let Stand::Waits(_) = self.single.give_up(task)? {
+        let stand = self.single.give_up(task)?;
+        if let Stand::Sent(resource) = stand
+            && let Some(next) = self.single.hand_over(resource)
+        {
+            act(Action::Grant { task: next, resource });
+            act(Action::Wake { task: next });
+        }
+        if let Stand::Waits(_) = stand {
             act(Action::Wake { task });
         }
         self.go_back(task, act);
@@ -149,6 +177,12 @@ impl<const TASKS: usize, const RESOURCES: usize> Distributed<TASKS, RESOURCES> {
         }
         self.settle(task, act);
         Ok(())
+    }
+
+    /// For the walk of effects: epochs begin anew, and levels stay.
+    #[cfg(test)]
+    pub(crate) fn zero_epochs(&mut self) {
+        self.single.forget_epochs();
     }
 
     /// For the exhaustive walk: states that differ only in epochs and in gaps between levels are one.

@@ -4,6 +4,8 @@
 //!   request   boosted below all earlier requests of the processor; free: -> task, grant;  else: queue, wait
 //!   release   first waiter w: -> w, grant w, wake w;  else: -> none;  fall
 //! ```
+//!
+//! When the levels of requests run out, those of the processor get new ones, and are told in the order of the requests, as in `distributed.rs`.
 
 use crate::single::{Single, Stand};
 use crate::slots::Slots;
@@ -45,6 +47,12 @@ impl<const TASKS: usize, const RESOURCES: usize> FmlpPlus<TASKS, RESOURCES> {
         self.single.tell(task, priority, act);
     }
 
+    /// For the walk of effects: epochs begin anew, and levels stay.
+    #[cfg(test)]
+    pub(crate) fn zero_epochs(&mut self) {
+        self.single.forget_epochs();
+    }
+
     /// For the exhaustive walk: states that differ only in epochs and in gaps between levels are one.
     #[cfg(test)]
     pub(crate) fn forget_epochs(&mut self) {
@@ -58,10 +66,20 @@ impl<const TASKS: usize, const RESOURCES: usize> FmlpPlus<TASKS, RESOURCES> {
 }
 
 impl<const TASKS: usize, const RESOURCES: usize> Machine for FmlpPlus<TASKS, RESOURCES> {
+    fn settles_others_at_once(&self) -> bool {
+        true
+    }
+
     fn request(&mut self, task: TaskId, resource: ResourceId, act: &mut dyn FnMut(Action)) -> Result<(), Refusal> {
         self.single.may_ask(task, resource)?;
-        if self.slots.take(task, self.single.own_cpu(task)) {
-            self.single.tasks().filter(|&other| other != task).for_each(|other| self.settle(other, act));
+        let cpu = self.single.own_cpu(task);
+        if self.slots.take(task, cpu) {
+            let mut last = None;
+            // BOUND: the requests of the processor; `task` is the last.
+            while let Some((other, level)) = self.slots.after(cpu, last).filter(|&(other, _)| other != task) {
+                self.settle(other, act);
+                last = Some(level);
+            }
         }
         self.settle(task, act);
         act(if self.single.enter(task, resource, Priority::MIN) {

@@ -45,6 +45,8 @@ mod cycle;
 mod dflp;
 mod distributed;
 mod dpcp;
+#[cfg(test)]
+mod effects_walk;
 mod fmlp_long;
 mod fmlp_plus;
 mod fmlp_short;

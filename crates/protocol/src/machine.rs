@@ -11,6 +11,13 @@ pub trait Machine {
         false
     }
 
+    /// Whether the priorities that a decision tells other tasks must be in effect before the next event is decided: whoever carries them out does so, one by one
+    /// as they are told, under the same mutual exclusion. Where requests are told their order by priorities, a request decided in between could otherwise be above one that
+    /// was not told yet.
+    fn settles_others_at_once(&self) -> bool {
+        false
+    }
+
     /// A job of `task` is released. It may start unless it is told to [`Hold`](Action::Hold).
     ///
     /// # Errors

@@ -7,6 +7,8 @@
 //!   Waits     -                              -                         -> Idle
 //!   Holds     -                              Idle;  first waiter: Holds
 //! ```
+//!
+//! Where a task is given its place in the queue when it is sent (`reserve`), the resource stays free until the first of the queue is there (`arrive`), or gives up.
 
 use crate::queue::{Links, WaitQueue};
 use crate::{Action, Refusal};
@@ -136,6 +138,29 @@ impl<const TASKS: usize, const RESOURCES: usize> Single<TASKS, RESOURCES> {
         is_free
     }
 
+    /// As [`Single::send_off`]; and the task has its place from now on, behind all requests for the resource.
+    pub(crate) fn reserve(&mut self, task: TaskId, resource: ResourceId) {
+        self.send_off(task, resource);
+        self.queues[resource.index()].insert(&mut self.links, task, Priority::MIN);
+    }
+
+    /// A task with a place is there. Says whether it owns the resource.
+    pub(crate) fn arrive(&mut self, task: TaskId, resource: ResourceId) -> bool {
+        self.tasks[task.index()].stand = Stand::Waits(resource);
+        self.hand_over(resource) == Some(task)
+    }
+
+    /// Who owns a resource that was free: the first of its queue, if that is there.
+    pub(crate) fn hand_over(&mut self, resource: ResourceId) -> Option<TaskId> {
+        let place = resource.index();
+        let first = self.queues[place].first().filter(|_| self.owners[place].is_none());
+        let next = first.filter(|&first| self.stand(first) == Stand::Waits(resource))?;
+        self.queues[place].pop(&mut self.links);
+        self.owners[place] = Some(next);
+        self.tasks[next.index()].stand = Stand::Holds(resource);
+        Some(next)
+    }
+
     /// The task gives the resource back. Says who owns it now.
     pub(crate) fn exit(&mut self, task: TaskId, resource: ResourceId) -> Result<Option<TaskId>, Refusal> {
         self.known(task)?;
@@ -146,12 +171,8 @@ impl<const TASKS: usize, const RESOURCES: usize> Single<TASKS, RESOURCES> {
             return Err(Refusal::NotHeld);
         }
         self.tasks[task.index()].stand = Stand::Idle;
-        let next = self.queues[resource.index()].pop(&mut self.links);
-        self.owners[resource.index()] = next;
-        if let Some(next) = next {
-            self.tasks[next.index()].stand = Stand::Holds(resource);
-        }
-        Ok(next)
+        self.owners[resource.index()] = None;
+        Ok(self.hand_over(resource))
     }
 
     /// The task does not want any more what it asked for and does not hold. Says where it stood.
@@ -160,8 +181,8 @@ impl<const TASKS: usize, const RESOURCES: usize> Single<TASKS, RESOURCES> {
         let stand = self.stand(task);
         match stand {
             Stand::Idle | Stand::Holds(_) => return Err(Refusal::NotWaiting),
-            Stand::Sent(_) => {}
-            Stand::Waits(resource) => {
+            // One that was sent may have a place.
+            Stand::Sent(resource) | Stand::Waits(resource) => {
                 self.queues[resource.index()].remove(&mut self.links, task);
             }
         }

@@ -54,18 +54,25 @@ impl<const TASKS: usize> Slots<TASKS> {
         self.levels.iter().flatten().filter(move |slot| slot.0 == cpu).map(|slot| slot.1)
     }
 
+    /// The first request on `cpu` after the one at level `last`, and its level; without `last`, the earliest.
+    pub(crate) fn after(&self, cpu: CpuId, last: Option<u16>) -> Option<(TaskId, u16)> {
+        let slots = self.levels.iter().enumerate();
+        let there = slots.filter_map(|(place, slot)| slot.filter(|slot| slot.0 == cpu).map(|slot| (place, slot.1)));
+        let later = there.filter(|&(_, level)| last.is_none_or(|last| level < last));
+        later.max_by_key(|&(_, level)| level).map(|(place, level)| (TaskId::new(place), level))
+    }
+
     /// The levels of one processor, in the same order, from the top without gaps. Returns the lowest.
+    ///
+    /// No level falls: above the request at place k there are k others, so its level was at most the one it gets. Whoever tells the tasks in the order of their
+    /// requests keeps that order at each step: the told ones are above the level of the next, and it is above all that follow.
     fn compact(&mut self, cpu: CpuId) -> Option<u16> {
-        let mut lowest = None;
-        // The highest level not yet given, and the next to be looked for.
-        let (mut next, mut below) = (TOP, u32::from(TOP) + 1);
-        while let Some(level) = self.on(cpu).filter(|&level| u32::from(level) < below).max() {
-            let place = self.levels.iter().position(|&slot| slot == Some((cpu, level)));
-            below = u32::from(level);
-            if let Some(place) = place {
-                self.levels[place] = Some((cpu, next));
-            }
-            (lowest, next) = (Some(next), next.saturating_sub(1));
+        let (mut lowest, mut last) = (None, None);
+        for next in (0..=TOP).rev() {
+            let Some((task, level)) = self.after(cpu, last) else { break };
+            self.levels[task.index()] = Some((cpu, next));
+            // What was given a new level has it above all that follow.
+            (lowest, last) = (Some(next), Some(level));
         }
         lowest
     }
@@ -95,5 +102,33 @@ mod tests {
         assert!(!slots.take(first, CpuId(0)), "behind the last, not in the gap");
         assert_eq!(level(&slots, first), 65_532);
         assert_eq!(slots.priority(first).map(Priority::is_boosted), Some(true));
+    }
+
+    /// As [`lockwright_protocol::Machine`]s tell them: one by one.
+    #[test]
+    fn levels_told_in_order_of_arrival_keep_it_at_each_step() {
+        const CPU: CpuId = CpuId(0);
+        let orders = [[0, 1, 2], [0, 2, 1], [1, 0, 2], [1, 2, 0], [2, 0, 1], [2, 1, 0]];
+        // Each three of the lower levels that three tasks have.
+        let levels =
+            (bottom(4)..TOP - 1).flat_map(|a| (a + 1..TOP).flat_map(move |b| (b + 1..=TOP).map(move |c| [c, b, a])));
+        for old in levels.filter(|old| old[2] == bottom(4)) {
+            for order in orders {
+                let mut slots = Slots::<4>::new(4);
+                for (&task, level) in order.iter().zip(old) {
+                    slots.levels[task] = Some((CPU, level));
+                }
+                assert!(slots.take(TaskId::new(3), CPU));
+                let mut told = old;
+                let (mut last, mut place) = (None, 0);
+                while let Some((task, level)) = slots.after(CPU, last).filter(|(task, _)| *task != TaskId::new(3)) {
+                    assert_eq!(task.index(), order[place], "the earliest first");
+                    told[place] = level;
+                    assert!(told.is_sorted_by(|earlier, later| earlier > later), "{old:?}, then {told:?}");
+                    (last, place) = (Some(level), place + 1);
+                }
+                assert_eq!((place, told), (3, [TOP, TOP - 1, TOP - 2]));
+            }
+        }
     }
 }

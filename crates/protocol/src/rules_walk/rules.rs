@@ -362,6 +362,11 @@ impl Shadow {
 
     fn queue(&mut self, rule: Rule, task: usize) {
         let place = self.requests.iter().position(|request| request.task == task).unwrap();
+        if rule == Rule::Dflp {
+            // In the order of the requests, not of arrivals.
+            self.requests[place].is_queued = true;
+            return;
+        }
         let request = self.requests.remove(place);
         let key = if rule.queues_by_priority() { self.acting[task] } else { 0 };
         self.requests.push(Request { is_queued: true, key, ..request });
@@ -437,8 +442,11 @@ impl Shadow {
             }
         }
         for resource in 0..RESOURCES {
+            // One that is on its way, and first, finds the resource free.
+            let counts = |request: &Request| request.is_queued || rule == Rule::Dflp;
             if self.owners[resource].is_none()
-                && let Some(next) = self.first(|request| request.is_queued && request.resource == resource)
+                && let Some(next) = self.first(|request| counts(request) && request.resource == resource)
+                && next.is_queued
             {
                 self.owners[resource] = Some(next.task);
                 self.requests.retain(|request| request.task != next.task);
@@ -556,7 +564,10 @@ impl Shadow {
                 continue;
             };
             if request.is_queued {
-                assert!(self.owners[request.resource].is_some_and(|owner| owner != task), "waits for nobody");
+                let is_before = |other: &Request| other.resource == request.resource && !other.is_queued;
+                let before = self.requests.iter().take_while(|other| other.task != task).any(is_before);
+                let waits_for_one = self.owners[request.resource].is_some_and(|owner| owner != task);
+                assert!(waits_for_one || rule == Rule::Dflp && before, "waits for nobody");
                 let expected = if rule.spins() { Mode::Spins } else { Mode::Sleeps };
                 assert_eq!(mode, expected, "how task {task} waits after {event:?}");
             } else if rule.is_distributed() {
