@@ -8,6 +8,7 @@
 //! | Grant to another | its flag says so (Release) | - |
 //! | Wake | its flag says so, if nothing else | futex wake on its flag |
 //! | SetPriority, Migrate | - | see [`Claims`] |
+//! | SetPriority of another, where priorities are an order ([`Machine::settles_others_at_once`]) | the kernel is told | - |
 //! | Block, Hold | - | the caller waits on its own flag (Acquire) |
 //! | Spin | - | the caller reads its own flag, again and again |
 //! | Restart | - | the caller is told, and executes its section again |
@@ -18,6 +19,17 @@
 //!
 //! A move and the priority that goes with it are two system calls: between them a task has the priority of one processor on the other, for about as long as a
 //! system call takes.
+//!
+//! What a task claims is kept under its seat's guard. Which calls to the kernel are made under it, too:
+//!
+//! | call | under the seat's guard | why |
+//! |---|---|---|
+//! | the task sets its own level | yes | it may fall by that, and be preempted before the call returns: whoever has something newer to tell then waits for the guard, and lends it its priority |
+//! | another sets it | no | the task may rise by that, and execute at once: it would find its own seat taken. The caller is not preempted meanwhile |
+//! | anyone sets its place | no | the call suspends the caller, and returns to a task that goes elsewhere when that executes there |
+//!
+//! A call that is made without the guard may be late: the kernel hears of something newer first. The caller notices that under the guard, afterwards, and tells
+//! the kernel what counts now. So the last change is also the last the kernel hears of, as soon as no call is under way.
 
 use crate::guard::Guarded;
 use crate::priorities::Levels;
@@ -33,7 +45,7 @@ pub(crate) type Source = usize;
 
 /// Everything that has a say in the priority and the place of one task. On the task's own processor the highest priority counts; elsewhere that of the machine which sent
 /// it there, for the others know nothing of that processor's tasks.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Claims {
     base: Priority,
     /// By source.
@@ -44,8 +56,15 @@ pub(crate) struct Claims {
     exclusive: u8,
     /// The machine that sent it to another processor.
     sent_by: Option<Source>,
-    /// What the kernel was told last.
+    /// Where it was sent last, by which machine; and how often it was sent (wraps).
+    sent: (CpuId, Source),
+    moves: u32,
+    /// What the kernel was told last, where no call is under way.
     level: u8,
+    /// How often the kernel was told a level (wraps).
+    calls: u32,
+    /// The calls of others that are under way.
+    calls_under_way: u16,
 }
 
 /// What a machine said last, and when.
@@ -68,10 +87,21 @@ fn not_far_behind(epoch: u32, latest: u32) -> u32 {
 }
 
 impl Claims {
-    fn new(base: Priority, level: u8, machines: usize) -> Self {
+    fn new(base: Priority, own_cpu: CpuId, level: u8, machines: usize) -> Self {
         // A machine says nothing before its first change.
         let silent = Said { priority: Priority::MIN, priority_epoch: 0, place_epoch: 0 };
-        Self { base, machines: vec![silent; machines].into(), asking: None, exclusive: 0, sent_by: None, level }
+        Self {
+            base,
+            machines: vec![silent; machines].into(),
+            asking: None,
+            exclusive: 0,
+            sent_by: None,
+            sent: (own_cpu, 0),
+            moves: 0,
+            level,
+            calls: 0,
+            calls_under_way: 0,
+        }
     }
 
     /// Takes a machine's value, unless a later one was taken already.
@@ -103,6 +133,28 @@ impl Claims {
             None => self.machines.iter().map(|said| said.priority).fold(self.base, Priority::max),
         };
         said.max(self.asking.unwrap_or(Priority::MIN))
+    }
+
+    /// A call that tells the kernel a level begins, unless the kernel has that level for sure. Says which call it is.
+    fn begin_call(&mut self, level: u8) -> Option<u32> {
+        if level == self.level && self.calls_under_way == 0 {
+            return None;
+        }
+        self.calls = self.calls.wrapping_add(1);
+        Some(self.calls)
+    }
+
+    /// As [`Claims::begin_call`], where the call is made without the guard.
+    fn begin_call_unguarded(&mut self, level: u8) -> Option<u32> {
+        let call = self.begin_call(level)?;
+        self.calls_under_way += 1;
+        Some(call)
+    }
+
+    /// A call without the guard is over. Says whether no other began since; if one did, it is not known which of them the kernel heard of last.
+    fn end_call(&mut self, call: u32) -> bool {
+        self.calls_under_way -= 1;
+        self.calls == call
     }
 }
 
@@ -202,6 +254,8 @@ pub(crate) struct Decision {
     is_granted: bool,
     /// The section of the caller was in vain; it is inside still.
     restarts: bool,
+    /// How telling those went that were told under the guard.
+    told: Result<(), SysError>,
 }
 
 /// Whom an action is about.
@@ -219,12 +273,12 @@ fn subject(action: &Action) -> TaskId {
 }
 
 impl Decision {
-    /// Whether more than one other task is told something, or one is moved.
-    fn is_about_several(&self, me: TaskId) -> bool {
+    /// Whether another task is told its priority or its place, or several are woken.
+    fn is_about_others(&self, me: TaskId) -> bool {
         let mut others = self.list.iter().filter(|action| subject(action) != me);
         let Some(first) = others.next() else { return false };
-        let moves = |action: &Action| matches!(action, Action::Migrate { .. });
-        moves(first) || others.any(|action| moves(action) || subject(action) != subject(first))
+        let tells = |action: &Action| matches!(action, Action::SetPriority { .. } | Action::Migrate { .. });
+        tells(first) || others.any(|action| tells(action) || subject(action) != subject(first))
     }
 }
 
@@ -261,7 +315,7 @@ impl Executor {
             place: AtomicU32::new(u32::from(own_cpu.0)),
             is_ordinary: AtomicBool::new(false),
             own_cpu,
-            claims: Guarded::new(Claims::new(base, levels.get(base), machines)),
+            claims: Guarded::new(Claims::new(base, own_cpu, levels.get(base), machines)),
         };
         Self { seats: tasks.map(seat).collect(), levels, cpus: cpus.into() }
     }
@@ -269,8 +323,8 @@ impl Executor {
     /// Memory for the decisions of the calling thread, as much as any takes.
     pub(crate) fn prepare(&self) {
         let mut notes = take_notes();
-        // Each task is told a priority and a place and is woken, at most twice.
-        notes.reserve(8 + 6 * self.seats.len());
+        // Each task is granted something, told a priority and a place and woken, at most twice.
+        notes.reserve(8 + 8 * self.seats.len());
         put_notes(notes);
     }
 
@@ -290,27 +344,27 @@ impl Executor {
 
     /// `task`, the caller, rises to `ceiling` before it asks. Ends with [`Executor::asked`], after an error too.
     pub(crate) fn rise(&self, task: TaskId, ceiling: Priority) -> Result<(), SysError> {
-        self.change(task, |claims| claims.asking = Some(ceiling))
+        self.change_own(task, |claims| claims.asking = Some(ceiling))
     }
 
     /// The answer is there: from here on only the machines' values count.
     pub(crate) fn asked(&self, task: TaskId) -> Result<(), SysError> {
-        self.change(task, |claims| claims.asking = None)
+        self.change_own(task, |claims| claims.asking = None)
     }
 
     /// From now on no task preempts `task`, the caller, until [`Executor::include`]; after an error, too.
     pub(crate) fn exclude(&self, task: TaskId) -> Result<(), SysError> {
-        self.change(task, |claims| claims.exclusive = claims.exclusive.saturating_add(1))
+        self.change_own(task, |claims| claims.exclusive = claims.exclusive.saturating_add(1))
     }
 
     /// As often as [`Executor::exclude`].
     pub(crate) fn include(&self, task: TaskId) -> Result<(), SysError> {
-        self.change(task, |claims| claims.exclusive = claims.exclusive.saturating_sub(1))
+        self.change_own(task, |claims| claims.exclusive = claims.exclusive.saturating_sub(1))
     }
 
     /// The base priority of a task changes. The machines are told apart.
     pub(crate) fn set_base(&self, task: TaskId, base: Priority) -> Result<(), SysError> {
-        self.change(task, |claims| claims.base = base)
+        self.change_others(task, |claims| claims.base = base)
     }
 
     /// The base priority of a task now.
@@ -326,13 +380,21 @@ impl Executor {
     /// Lets a machine decide on an event of `me`, the caller; `None` where the event is of another. A grant to another, and that it may go on, take effect here, under the guard.
     pub(crate) fn decide(
         &self,
+        source: Source,
         machine: &Guarded<Box<dyn Machine + Send>>,
         me: Option<TaskId>,
         event: impl FnOnce(&mut dyn Machine, &mut dyn FnMut(Action)) -> Result<(), Refusal>,
     ) -> Result<Decision, Refusal> {
-        let mut decision = Decision { list: take_notes(), is_granted: false, restarts: false };
+        let mut decision = Decision { list: take_notes(), is_granted: false, restarts: false, told: Ok(()) };
         decision.list.clear();
-        let answer = event(&mut **machine.lock(), &mut |action| self.note(me, &mut decision, action));
+        let answer = {
+            let mut machine = machine.lock();
+            let answer = event(&mut **machine, &mut |action| self.note(me, &mut decision, action));
+            if answer.is_ok() && machine.settles_others_at_once() {
+                decision.told = self.settle_others(source, me, &mut decision.list);
+            }
+            answer
+        };
         match answer {
             Ok(()) => Ok(decision),
             Err(refusal) => {
@@ -349,24 +411,51 @@ impl Executor {
             Action::Restart { .. } => decision.restarts = true,
             // It is awake.
             Action::Wake { task } if Some(task) == me => {}
-            // ORDERING: Release pairs with the Acquire in `told`: the new owner sees the section before.
-            Action::Grant { task, .. } => self.seat(task).flag.store(GRANTED, Ordering::Release),
+            Action::Grant { task, .. } => {
+                // ORDERING: Release pairs with the Acquire in `told`: the new owner sees the section before.
+                self.seat(task).flag.store(GRANTED, Ordering::Release);
+                decision.list.push(action);
+            }
             Action::Wake { task } => {
-                // ORDERING: Release, as above. It fails where the grant was told before.
-                let flag = &self.seat(task).flag;
-                let _ = flag.compare_exchange(NOTHING, WOKEN, Ordering::Release, Ordering::Relaxed);
+                // The new owner may have taken the grant by now: a word more would stay for its next wait, and wake it without a grant.
+                let is_granted = |noted: &Action| matches!(*noted, Action::Grant { task: owner, .. } if owner == task);
+                if !decision.list.iter().any(is_granted) {
+                    // ORDERING: Release, as above.
+                    let flag = &self.seat(task).flag;
+                    let _ = flag.compare_exchange(NOTHING, WOKEN, Ordering::Release, Ordering::Relaxed);
+                }
                 decision.list.push(action);
             }
             _ => decision.list.push(action),
         }
     }
 
+    /// Tells the kernel the priorities of others, in the order given, and takes them off the list: nobody decides before all are told. An error does not keep the
+    /// others from being told.
+    ///
+    /// BOUND: two system calls for each task, and two more.
+    fn settle_others(&self, source: Source, me: Option<TaskId>, list: &mut Vec<Action>) -> Result<(), SysError> {
+        let other = |action: &Action| match *action {
+            Action::SetPriority { task, priority, epoch } if Some(task) != me => Some((task, priority, epoch)),
+            _ => None,
+        };
+        if !list.iter().any(|action| other(action).is_some()) {
+            return Ok(());
+        }
+        let mut result = me.map_or(Ok(()), |me| self.exclude(me));
+        for (task, priority, epoch) in list.iter().filter_map(other) {
+            result = result.and(self.change_others(task, |claims| claims.set(source, priority, epoch)));
+        }
+        list.retain(|action| other(action).is_none());
+        result.and(me.map_or(Ok(()), |me| self.include(me)))
+    }
+
     /// Carries a decision out, without the guard. An error does not keep the rest from being carried out.
     ///
     /// BOUND: the waits of the protocol.
     ///
-    /// Where it is about several others, none of them preempts the caller meanwhile: of two that it wakes the first would keep it from waking the second, however
-    /// urgent that is. `is_excluded`: it is not preempted already.
+    /// Where others are told something, none of them preempts the caller meanwhile: of two that it wakes the first would keep it from waking the second, however
+    /// urgent that is; and a call that came late must be made good at once, see [`Executor::change_others`]. `is_excluded`: it is not preempted already.
     pub(crate) fn carry_out(
         &self,
         source: Source,
@@ -376,11 +465,11 @@ impl Executor {
     ) -> (Outcome, Result<(), SysError>) {
         let (is_granted, restarts) = (decision.is_granted, decision.restarts);
         let mut outcome = Outcome { is_granted, waited: false, restarts };
-        let mut result = Ok(());
+        let mut result = decision.told;
         // Who is not a task is above all tasks.
-        let mut exclusive = me.filter(|&me| is_excluded || decision.is_about_several(me));
+        let mut exclusive = me.filter(|&me| is_excluded || decision.is_about_others(me));
         if let Some(me) = exclusive.filter(|_| !is_excluded) {
-            result = self.exclude(me);
+            result = result.and(self.exclude(me));
         }
         for action in &decision.list {
             // The caller's own come last.
@@ -391,9 +480,9 @@ impl Executor {
                 Action::Grant { .. } | Action::Restart { .. } => {}
                 Action::Wake { task } => futex::wake(&self.seat(task).flag, 1),
                 Action::SetPriority { task, priority, epoch } => {
-                    result = result.and(self.change(task, |claims| claims.set(source, priority, epoch)));
+                    result = result.and(self.change(me, task, |claims| claims.set(source, priority, epoch)));
                 }
-                Action::Migrate { task, cpu, epoch } => result = result.and(self.migrate(source, task, cpu, epoch)),
+                Action::Migrate { task, cpu, epoch } => result = result.and(self.migrate(source, me, task, cpu, epoch)),
                 // Machines tell nobody but the caller to wait. What it asked with counts no more: the machine has said what it waits with.
                 Action::Block { task, .. } | Action::Hold { task } => {
                     result = result.and(self.asked(task));
@@ -445,43 +534,99 @@ impl Executor {
         spin_until(|| Self::told(flag), nap)
     }
 
-    /// Changes a claim and tells the kernel, if the outcome is another level. Both under the seat's guard, so that
-    /// the last change is also the last the kernel hears of.
-    fn change(&self, task: TaskId, change: impl FnOnce(&mut Claims)) -> Result<(), SysError> {
+    /// Changes a claim of `task` and tells the kernel, if the outcome is another level; `me` is the caller.
+    fn change(&self, me: Option<TaskId>, task: TaskId, change: impl FnOnce(&mut Claims)) -> Result<(), SysError> {
+        if me == Some(task) { self.change_own(task, change) } else { self.change_others(task, change) }
+    }
+
+    /// As [`Executor::change`], of the caller: all under the seat's guard.
+    fn change_own(&self, task: TaskId, change: impl FnOnce(&mut Claims)) -> Result<(), SysError> {
         let seat = self.seat(task);
         let mut claims = seat.claims.lock();
         change(&mut claims);
-        self.tell_level(seat, &mut claims)
+        self.tell(seat, &mut claims)
     }
 
-    fn tell_level(&self, seat: &Seat, claims: &mut Claims) -> Result<(), SysError> {
+    /// As [`Executor::change`], by another thread, which is not preempted: the call is made without the guard. If the kernel was told another level in between, it is
+    /// not known which it heard of last, and it is told once more, this time under the guard.
+    ///
+    /// BOUND: two system calls.
+    fn change_others(&self, task: TaskId, change: impl FnOnce(&mut Claims)) -> Result<(), SysError> {
+        let seat = self.seat(task);
+        let (level, call) = {
+            let mut claims = seat.claims.lock();
+            change(&mut claims);
+            let level = self.levels.get(claims.effective());
+            let Some(call) = claims.begin_call_unguarded(level) else { return Ok(()) };
+            (level, call)
+        };
+        let told = Self::set_level(seat, level);
+        let mut claims = seat.claims.lock();
+        if claims.end_call(call) {
+            return told.map(|level| claims.level = level.unwrap_or(claims.level));
+        }
+        claims.calls = claims.calls.wrapping_add(1);
         let level = self.levels.get(claims.effective());
-        if level == claims.level {
+        Self::set_level(seat, level).map(|level| claims.level = level.unwrap_or(claims.level))
+    }
+
+    /// Tells the kernel what counts, unless it has that for sure; under the seat's guard.
+    fn tell(&self, seat: &Seat, claims: &mut Claims) -> Result<(), SysError> {
+        let level = self.levels.get(claims.effective());
+        if claims.begin_call(level).is_none() {
             return Ok(());
         }
+        Self::set_level(seat, level).map(|level| claims.level = level.unwrap_or(claims.level))
+    }
+
+    /// Returns the level that the kernel has then; `None` where levels mean nothing to the thread any more.
+    fn set_level(seat: &Seat, level: u8) -> Result<Option<u8>, SysError> {
         match sched::set_level(seat.tid(), level) {
             // ORDERING: Acquire pairs with the Release in `Seat::demote`.
-            Err(SysError { errno: libc::EINVAL, .. }) if seat.is_ordinary.load(Ordering::Acquire) => Ok(()),
-            Err(error) => Err(error),
-            Ok(()) => {
-                claims.level = level;
-                Ok(())
-            }
+            Err(SysError { errno: libc::EINVAL, .. }) if seat.is_ordinary.load(Ordering::Acquire) => Ok(None),
+            result => result.map(|()| Some(level)),
         }
     }
 
-    /// As [`Executor::change`], for the place. A task that comes back has its base priority again, and one that leaves has not.
-    fn migrate(&self, source: Source, task: TaskId, cpu: CpuId, epoch: u32) -> Result<(), SysError> {
+    /// As [`Executor::change`], for the place; the guard is not held while the task moves. A task that comes back has its base priority again, and one that leaves
+    /// has not.
+    ///
+    /// BOUND: a round for each later move of the task that is decided meanwhile; who decides one carries it out, too.
+    fn migrate(
+        &self,
+        source: Source,
+        me: Option<TaskId>,
+        task: TaskId,
+        cpu: CpuId,
+        epoch: u32,
+    ) -> Result<(), SysError> {
         let seat = self.seat(task);
-        let mut claims = seat.claims.lock();
-        if !claims.moves(source, epoch) {
-            return Ok(());
+        let (mut cpu, mut moves) = {
+            let mut claims = seat.claims.lock();
+            if !claims.moves(source, epoch) {
+                return Ok(());
+            }
+            claims.sent = (cpu, source);
+            claims.moves = claims.moves.wrapping_add(1);
+            (cpu, claims.moves)
+        };
+        loop {
+            sched::set_affinity(seat.tid(), &[self.cpus[cpu.index()]])?;
+            let claims = seat.claims.lock();
+            if claims.moves == moves {
+                break;
+            }
+            (cpu, moves) = (claims.sent.0, claims.moves);
         }
-        sched::set_affinity(seat.tid(), &[self.cpus[cpu.index()]])?;
-        // ORDERING: Relaxed: for the log.
-        seat.place.store(u32::from(cpu.0), Ordering::Relaxed);
-        claims.sent_by = Some(source).filter(|_| cpu != seat.own_cpu);
-        self.tell_level(seat, &mut claims)
+        self.change(me, task, |claims| {
+            // What was decided later is carried out by whom decided it.
+            if claims.moves == moves {
+                let (cpu, source) = claims.sent;
+                // ORDERING: Relaxed: for the log.
+                seat.place.store(u32::from(cpu.0), Ordering::Relaxed);
+                claims.sent_by = Some(source).filter(|_| cpu != seat.own_cpu);
+            }
+        })
     }
 }
 
@@ -492,7 +637,7 @@ mod tests {
     #[test]
     fn a_stale_priority_is_dropped() {
         let [low, high, top] = [1, 2, 3].map(Priority::base);
-        let mut claims = Claims::new(low, 1, 1);
+        let mut claims = Claims::new(low, CpuId(0), 1, 1);
         claims.set(0, top, 2);
         claims.set(0, high, 1);
         assert_eq!(claims.effective(), top, "epoch 1 arrived after epoch 2");
@@ -503,7 +648,7 @@ mod tests {
     #[test]
     fn epochs_are_compared_across_their_wrap() {
         let [low, high, top] = [1, 2, 3].map(Priority::base);
-        let mut claims = Claims::new(low, 1, 1);
+        let mut claims = Claims::new(low, CpuId(0), 1, 1);
         claims.machines[0].priority_epoch = u32::MAX;
         claims.set(0, top, 0);
         assert_eq!(claims.effective(), top);
@@ -511,16 +656,96 @@ mod tests {
         assert_eq!(claims.effective(), top);
     }
 
+    /// What the kernel has, and three that tell it: the task itself, twice, and two others. `repeats`: as it is done, else a call that was late stays.
+    #[derive(Clone)]
+    struct Tellers {
+        claims: Claims,
+        kernel: u8,
+        own: Vec<Option<Priority>>,
+        /// Of each other: the priority it tells; the level and the call, when that has begun; whether the kernel has heard.
+        others: [(Priority, Option<(u8, u32)>, u8); 2],
+        repeats: bool,
+    }
+
+    impl Tellers {
+        fn level(&self) -> u8 {
+            self.claims.effective().level() as u8
+        }
+
+        /// One step of a teller; `false` where it is done.
+        fn step(&mut self, teller: usize) -> bool {
+            let Some(other) = teller.checked_sub(1) else {
+                let Some(asking) = self.own.pop() else { return false };
+                self.claims.asking = asking;
+                let level = self.level();
+                if self.claims.begin_call(level).is_some() {
+                    (self.kernel, self.claims.level) = (level, level);
+                }
+                return true;
+            };
+            match self.others[other] {
+                (priority, None, 0) => {
+                    self.claims.set(other, priority, 1);
+                    let level = self.level();
+                    let call = self.claims.begin_call_unguarded(level);
+                    self.others[other] = (priority, call.map(|call| (level, call)), if call.is_some() { 1 } else { 3 });
+                }
+                (priority, Some((level, call)), 1) => {
+                    self.kernel = level;
+                    self.others[other] = (priority, Some((level, call)), 2);
+                }
+                (priority, Some((level, call)), 2) => {
+                    self.others[other] = (priority, None, 3);
+                    if self.claims.end_call(call) {
+                        self.claims.level = level;
+                    } else if self.repeats {
+                        self.claims.calls = self.claims.calls.wrapping_add(1);
+                        (self.kernel, self.claims.level) = (self.level(), self.level());
+                    }
+                }
+                _ => return false,
+            }
+            true
+        }
+
+        /// Whether the kernel has what counts at last, whoever executes when; and whenever no call is under way.
+        fn ends_well(&self) -> bool {
+            let is_right = self.claims.calls_under_way > 0 || self.kernel == self.level();
+            let goes_on = |teller| {
+                let mut next = self.clone();
+                !next.step(teller) || next.ends_well()
+            };
+            is_right && (0..3).all(goes_on)
+        }
+    }
+
+    #[test]
+    fn the_last_change_is_the_last_the_kernel_hears_of() {
+        let base = Priority::base(1);
+        for (low, high) in [(2, 3), (3, 2), (5, 6), (6, 5), (2, 6)] {
+            let tellers = |repeats| Tellers {
+                claims: Claims::new(base, CpuId(0), 1, 2),
+                kernel: 1,
+                // It rises to 4, and falls again; twice.
+                own: vec![None, Some(Priority::base(4)), None, Some(Priority::base(4))],
+                others: [(Priority::base(low), None, 0), (Priority::base(high), None, 0)],
+                repeats,
+            };
+            assert!(tellers(true).ends_well());
+            assert!(!tellers(false).ends_well(), "a call that was late stays, and nobody notices");
+        }
+    }
+
     #[test]
     fn a_base_priority_falls_where_no_machine_holds_it_up() {
-        let mut claims = Claims::new(Priority::base(5), 1, 1);
+        let mut claims = Claims::new(Priority::base(5), CpuId(0), 1, 1);
         claims.base = Priority::base(0);
         assert_eq!(claims.effective(), Priority::base(0));
     }
 
     #[test]
     fn the_highest_claim_counts() {
-        let mut claims = Claims::new(Priority::base(1), 1, 2);
+        let mut claims = Claims::new(Priority::base(1), CpuId(0), 1, 2);
         claims.set(0, Priority::base(5), 1);
         claims.set(1, Priority::base(2).boosted(), 1);
         assert_eq!(claims.effective(), Priority::base(2).boosted());
@@ -531,20 +756,21 @@ mod tests {
     }
 
     #[test]
-    fn a_decision_about_several_others_is_noticed() {
+    fn a_decision_about_others_is_noticed() {
         let [me, one, other] = [0, 1, 2].map(TaskId);
         let wake = |task| Action::Wake { task };
         let rise = |task| Action::SetPriority { task, priority: Priority::MIN, epoch: 1 };
-        let about =
-            |list: &[Action]| Decision { list: list.to_vec(), is_granted: false, restarts: false }.is_about_several(me);
-        assert!(!about(&[]) && !about(&[rise(me)]) && !about(&[rise(one), wake(one), rise(me)]));
-        assert!(about(&[wake(one), wake(other)]));
+        let about = |list: &[Action]| {
+            Decision { list: list.to_vec(), is_granted: false, restarts: false, told: Ok(()) }.is_about_others(me)
+        };
+        assert!(!about(&[]) && !about(&[rise(me)]) && !about(&[wake(one), rise(me)]));
+        assert!(about(&[wake(one), wake(other)]) && about(&[rise(one), wake(one), rise(me)]));
         assert!(about(&[rise(one), Action::Migrate { task: one, cpu: CpuId(1), epoch: 2 }]));
     }
 
     #[test]
     fn exclusions_nest() {
-        let mut claims = Claims::new(Priority::base(1), 1, 0);
+        let mut claims = Claims::new(Priority::base(1), CpuId(0), 1, 0);
         claims.exclusive = 2;
         assert_eq!(claims.effective(), Priority::NON_PREEMPTIVE);
         claims.exclusive -= 1;
@@ -555,7 +781,7 @@ mod tests {
 
     #[test]
     fn a_base_priority_counts_at_home_only() {
-        let mut claims = Claims::new(Priority::base(9), 1, 2);
+        let mut claims = Claims::new(Priority::base(9), CpuId(0), 1, 2);
         claims.set(0, Priority::base(5), 1);
         claims.set(1, Priority::base(9), 1);
         assert_eq!(claims.effective(), Priority::base(9));
@@ -565,7 +791,7 @@ mod tests {
 
     #[test]
     fn what_has_not_changed_for_long_is_not_taken_for_stale() {
-        let mut claims = Claims::new(Priority::base(1), 1, 1);
+        let mut claims = Claims::new(Priority::base(1), CpuId(0), 1, 1);
         for epoch in (0..u32::MAX).step_by(1 << 29).skip(1) {
             claims.set(0, Priority::base(5), epoch);
         }

@@ -2,7 +2,7 @@
 //!
 //! A waiter suspends and the holder inherits its priority; nobody spins in user space. (The kernel itself spins for an owner that
 //! is executing on another CPU, for as long as it does.) Uncontended it is one atomic
-//! operation each way. What is done under it is bounded: a machine's decision, or one priority change.
+//! operation each way. What is done under it is bounded: a machine's decision, with the priorities that are in effect before the next, or one priority change.
 
 use crate::pi_word::PiWord;
 use crate::sys::sched::gettid;

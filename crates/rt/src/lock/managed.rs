@@ -101,10 +101,12 @@ impl Managed {
             let rises = rise.of(asker, executor, is_first);
             let risen = rises.map_or(Ok(()), |priority| executor.rise(task, priority));
             let decision = match risen {
-                Ok(()) if is_first => {
-                    executor.decide(&self.machine, Some(task), |machine, act| machine.request(task, resource, act))
+                Ok(()) if is_first => executor.decide(self.source, &self.machine, Some(task), |machine, act| {
+                    machine.request(task, resource, act)
+                }),
+                Ok(()) => {
+                    executor.decide(self.source, &self.machine, Some(task), |machine, act| machine.woken(task, act))
                 }
-                Ok(()) => executor.decide(&self.machine, Some(task), |machine, act| machine.woken(task, act)),
                 Err(error) => {
                     let settled = executor.asked(task);
                     // What was asked before is taken back.
@@ -159,7 +161,7 @@ impl Managed {
         resource: ResourceId,
         decided: impl FnOnce(),
     ) -> Result<bool, LockError> {
-        let decision = executor.decide(&self.machine, Some(task), |machine, act| {
+        let decision = executor.decide(self.source, &self.machine, Some(task), |machine, act| {
             let answer = machine.release(task, resource, act);
             decided();
             answer
@@ -206,7 +208,7 @@ impl Managed {
             return self.tell(executor, Some(task), event);
         }
         let excluded = executor.exclude(task);
-        match executor.decide(&self.machine, Some(task), event) {
+        match executor.decide(self.source, &self.machine, Some(task), event) {
             Ok(decision) => {
                 let (_, result) = executor.carry_out(self.source, Some(task), true, decision);
                 Ok(excluded.and(result)?)
@@ -221,7 +223,7 @@ impl Managed {
         me: Option<TaskId>,
         event: impl FnOnce(&mut dyn Machine, &mut dyn FnMut(Action)) -> Result<(), Refusal>,
     ) -> Result<(), LockError> {
-        let decision = executor.decide(&self.machine, me, event)?;
+        let decision = executor.decide(self.source, &self.machine, me, event)?;
         let (_, result) = executor.carry_out(self.source, me, false, decision);
         Ok(result?)
     }
