@@ -6,5 +6,6 @@ mod ending;
 mod exclusion;
 mod interruptible;
 mod machine;
+mod order;
 mod pathfinder;
 mod support;

@@ -1,0 +1,222 @@
+//! Who passes whom: of each wait it is counted how often another task asked later and owned the resource earlier, of each change of owners whether a more urgent task
+//! had asked in time, and both are held against the protocol's promise.
+//!
+//! A request is stamped before the task rises, and decided about a microsecond later. A task that is preempted or whose CPU is taken away in between has asked by its stamp, and
+//! not yet by the protocol: others may pass it there, without any fault. That is rare, and so the tests allow one wait of [`RACES`].
+
+use crate::support::{R, require_cpus, require_realtime, run_ms, run_us, task};
+use lockwright_model::{
+    CpuId, Duration, Event, Instant, Protocol, Record, Resource, ResourceId, Step, System, Task, TaskId,
+};
+
+/// One wait of so many may be passed in the race between its stamp and its decision.
+const RACES: usize = 200;
+/// A request is decided so long after its stamp at the latest, unless it is in that race.
+const DECIDED: Duration = Duration::from_us(50);
+
+/// What a protocol promises of the order in which one resource is owned.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Promise {
+    /// In the order of the requests: nobody passes a wait. In the race above one task may do so once; where the queue is never empty that is as rare as the rest.
+    Fifo,
+    /// By priority: the next owner is the most urgent of those that have asked.
+    Priority,
+    /// Nobody less urgent of the same processor passes a wait. A request may be held back there, and be passed by those of other processors meanwhile.
+    LocalPriority,
+    /// Nothing: a task that was woken tries again, and may find the resource taken.
+    Nothing,
+}
+
+fn promise(protocol: Protocol) -> Promise {
+    match protocol {
+        Protocol::Dflp
+        | Protocol::FmlpLong
+        | Protocol::FmlpPlus
+        | Protocol::FmlpShort
+        | Protocol::Msrp
+        | Protocol::Mrsp => Promise::Fifo,
+        Protocol::Pip | Protocol::Icpp | Protocol::Pcp | Protocol::Srp | Protocol::Mpcp | Protocol::Dpcp => {
+            Promise::Priority
+        }
+        Protocol::MpcpVs | Protocol::Omlp => Promise::LocalPriority,
+        // Interruptible sections exclude nobody.
+        Protocol::None | Protocol::Ics | Protocol::IcsLock => Promise::Nothing,
+        other => panic!("what does {other} promise?"),
+    }
+}
+
+/// What was seen of the waits for one resource.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+struct Waits {
+    waits: usize,
+    /// Waits that another task passed; and those that one task passed twice or more.
+    passed: usize,
+    passed_twice: usize,
+    /// Waits that a less urgent task of the same processor passed.
+    by_less_urgent: usize,
+    /// Changes of owners where a more urgent task had asked before the last owner got the resource.
+    out_of_turn: usize,
+}
+
+impl Waits {
+    /// `is_overloaded`: the queue is never empty, so a task that is late to ask is late for a place at its end.
+    fn breaks(&self, promise: Promise, is_overloaded: bool) -> bool {
+        let count = match promise {
+            Promise::Fifo if is_overloaded => self.passed,
+            Promise::Fifo => self.passed_twice,
+            Promise::Priority => self.out_of_turn,
+            Promise::LocalPriority => self.by_less_urgent,
+            Promise::Nothing => 0,
+        };
+        count * RACES > self.waits
+    }
+}
+
+/// Counts, for each request that was granted, the requests of each other task that came later and were granted earlier; and whose turn it was.
+fn waits(system: &System, records: &[Record], resource: ResourceId) -> Waits {
+    let mut seen = Waits::default();
+    // By task: when it asked, and how often each other task has passed it since.
+    let mut asked: Vec<Option<(Instant, Vec<usize>)>> = vec![None; system.tasks().len()];
+    // When the last owner got it. One that asks later may be preempted by that section before it rises.
+    let mut last: Option<Instant> = None;
+    for record in records {
+        let me = record.task.index();
+        let own = system.task(record.task);
+        if record.event == Event::Request(resource) {
+            asked[me] = Some((record.at, vec![0; asked.len()]));
+        } else if record.event == Event::Acquire(resource)
+            && let Some((at, passed)) = asked[me].take()
+        {
+            seen.waits += 1;
+            seen.passed += usize::from(passed.iter().any(|&passed| passed > 0));
+            seen.passed_twice += usize::from(passed.iter().any(|&passed| passed > 1));
+            let passers = passed.iter().zip(system.tasks()).filter(|(passed, _)| **passed > 0).map(|(_, other)| other);
+            let is_local = |other: &Task| other.cpu == own.cpu && other.priority < own.priority;
+            seen.by_less_urgent += usize::from(passers.into_iter().any(is_local));
+            let mut others =
+                asked.iter().zip(system.tasks()).filter_map(|(asked, other)| Some((asked.as_ref()?, other)));
+            let was_there = |since: Instant| last.is_some_and(|last| since + DECIDED < last);
+            seen.out_of_turn +=
+                usize::from(others.any(|((since, _), other)| other.priority > own.priority && was_there(*since)));
+            last = Some(record.at);
+            for (since, passed) in asked.iter_mut().flatten() {
+                passed[me] += usize::from(at > *since);
+            }
+        }
+    }
+    seen
+}
+
+/// A task for each of these CPUs, the first the least urgent: a section of `inside` in each period.
+fn sections(cpus: &[usize], home: usize, period_us: u64, inside_us: u64) -> System {
+    let body = || vec![run_us(20), Step::Lock(R), run_us(inside_us), Step::Unlock(R)];
+    let named = |(index, &cpu): (usize, &usize)| task(&format!("t{index}"), cpu, 1 + index as u32, period_us, body());
+    let tasks = cpus.iter().enumerate().map(named).collect();
+    let resource = Resource { name: "r".into(), home: Some(CpuId::new(home)), ..Resource::default() };
+    let processors = cpus.iter().copied().max().unwrap_or(0).max(home) + 1;
+    System::new("order".into(), processors, None, vec![resource], tasks).expect("a valid system")
+}
+
+fn observe(system: &System, protocol: Protocol, ms: u64) -> Waits {
+    let outcome = run_ms(system, protocol, ms);
+    assert_eq!(outcome.dropped, 0, "{protocol}");
+    let seen = waits(system, &outcome.records, R);
+    println!("{protocol}: {seen:?}");
+    seen
+}
+
+fn hold(system: &System, protocol: Protocol, ms: u64, is_overloaded: bool) {
+    let seen = observe(system, protocol, ms);
+    assert!(seen.waits > 100, "{protocol}: hardly anybody waited");
+    assert!(!seen.breaks(promise(protocol), is_overloaded), "{protocol} promises {:?}: {seen:?}", promise(protocol));
+}
+
+/// For several processors.
+fn is_global(protocol: &Protocol) -> bool {
+    promise(*protocol) != Promise::Nothing && !matches!(protocol, Protocol::Icpp | Protocol::Pcp | Protocol::Srp)
+}
+
+#[test]
+fn nobody_passes_a_wait_while_the_home_is_overloaded() {
+    let Some(_machine) = require_cpus(2) else { return };
+    let system = sections(&[0; 7], 1, 1_000, 200);
+    for protocol in [Protocol::Dflp, Protocol::Dpcp] {
+        hold(&system, protocol, 400, true);
+    }
+}
+
+#[test]
+fn nobody_passes_a_wait_for_an_overloaded_resource() {
+    let Some(_machine) = require_cpus(2) else { return };
+    let system = sections(&[0, 1, 0, 1, 0, 1, 0], 1, 1_000, 200);
+    for protocol in Protocol::ALL.into_iter().filter(is_global) {
+        hold(&system, protocol, 300, true);
+    }
+}
+
+/// In order of arrival alone: where few wait, a request by priority is in the race above too often.
+#[test]
+fn nobody_passes_a_wait_for_short_sections() {
+    let Some(_machine) = require_cpus(2) else { return };
+    let system = sections(&[0, 1, 0, 1, 0, 1, 0], 0, 500, 30);
+    for protocol in Protocol::ALL.into_iter().filter(is_global) {
+        if promise(protocol) != Promise::Fifo {
+            continue;
+        }
+        hold(&system, protocol, 200, false);
+    }
+}
+
+#[test]
+fn nobody_passes_a_wait_on_one_processor() {
+    let Some(_machine) = require_realtime() else { return };
+    // The second is overloaded.
+    for period_us in [2_000, 1_000] {
+        let system = sections(&[0; 7], 0, period_us, 200);
+        for protocol in [Protocol::Icpp, Protocol::Pcp, Protocol::Srp, Protocol::Pip] {
+            hold(&system, protocol, 300, true);
+        }
+    }
+}
+
+/// What is served by priority does not keep the order of requests, and the other way round: a count that found neither would find nothing.
+#[test]
+fn the_count_finds_another_order() {
+    let Some(_machine) = require_cpus(2) else { return };
+    let system = sections(&[0, 1, 0, 1, 0, 1, 0], 1, 1_000, 200);
+    let by_priority = observe(&system, Protocol::Mpcp, 300);
+    assert!(by_priority.breaks(Promise::Fifo, true), "{by_priority:?}");
+    let in_order = observe(&system, Protocol::FmlpPlus, 300);
+    assert!(in_order.breaks(Promise::Priority, true), "{in_order:?}");
+}
+
+#[test]
+fn passes_are_counted_by_task_and_urgency() {
+    let system = sections(&[0, 1, 0], 1, 1_000, 200);
+    let record = |at: u64, task, event| Record { at: Instant::from_ns(at * 100_000), task: TaskId(task), event };
+    let (asks, owns, ends) = (Event::Request(R), Event::Acquire(R), Event::Release(R));
+    // Task 2 waits from 1 on; task 1 owned before, and passes it at 3 and 5; task 0 once, at 7.
+    let records = [
+        record(0, 1, asks),
+        record(1, 1, owns),
+        record(1, 2, asks),
+        record(2, 1, ends),
+        record(2, 1, asks),
+        record(3, 1, owns),
+        record(4, 1, ends),
+        record(4, 1, asks),
+        record(5, 1, owns),
+        record(6, 0, asks),
+        record(7, 1, ends),
+        record(7, 0, owns),
+        record(8, 0, ends),
+        record(8, 2, owns),
+    ];
+    let seen = waits(&system, &records, R);
+    assert_eq!(seen, Waits { waits: 5, passed: 1, passed_twice: 1, by_less_urgent: 1, out_of_turn: 2 });
+    let once = &records[..6];
+    assert_eq!(
+        waits(&system, once, R),
+        Waits { waits: 2, passed: 0, passed_twice: 0, by_less_urgent: 0, out_of_turn: 0 }
+    );
+}
