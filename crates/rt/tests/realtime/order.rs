@@ -21,6 +21,8 @@ enum Promise {
     Fifo,
     /// By priority: the next owner is the most urgent of those that have asked.
     Priority,
+    /// The same, from arrival at home: one on its way may be passed. Ten times as many may be out of turn.
+    AtHome,
     /// Nobody less urgent of the same processor passes a wait. A request may be held back there, and be passed by those of other processors meanwhile.
     LocalPriority,
     /// Nothing: a task that was woken tries again, and may find the resource taken.
@@ -35,9 +37,8 @@ fn promise(protocol: Protocol) -> Promise {
         | Protocol::FmlpShort
         | Protocol::Msrp
         | Protocol::Mrsp => Promise::Fifo,
-        Protocol::Pip | Protocol::Icpp | Protocol::Pcp | Protocol::Srp | Protocol::Mpcp | Protocol::Dpcp => {
-            Promise::Priority
-        }
+        Protocol::Pip | Protocol::Icpp | Protocol::Pcp | Protocol::Srp | Protocol::Mpcp => Promise::Priority,
+        Protocol::Dpcp => Promise::AtHome,
         Protocol::MpcpVs | Protocol::Omlp => Promise::LocalPriority,
         // Interruptible sections exclude nobody.
         Protocol::None | Protocol::Ics | Protocol::IcsLock => Promise::Nothing,
@@ -65,6 +66,7 @@ impl Waits {
             Promise::Fifo if is_overloaded => self.passed,
             Promise::Fifo => self.passed_twice,
             Promise::Priority => self.out_of_turn,
+            Promise::AtHome => self.out_of_turn / 10,
             Promise::LocalPriority => self.by_less_urgent,
             Promise::Nothing => 0,
         };
