@@ -5,7 +5,7 @@ use crate::console::{Console, tame};
 use crate::diagnose::{self, Severity};
 use crate::exit::Exit;
 use lockwright_model::format::{self, Diagnostic, MAX_DIAGNOSTICS, MAX_SOURCE_BYTES};
-use lockwright_model::{Overheads, Protocol, Scheduler, System};
+use lockwright_model::{MAX_EXECUTED_TASKS, Overheads, Protocol, Scheduler, System};
 use std::fs::File;
 use std::io::{self, Read};
 use std::path::Path;
@@ -120,10 +120,10 @@ fn help(error: &io::Error, path: &Path) -> &'static str {
     }
 }
 
-/// As [`read_system`], for verbs that know some schedulers.
+/// As [`read_system`], for verbs that execute the tasks, and know some schedulers.
 ///
 /// # Errors
-/// As [`read_system`], and where the file asks for another scheduler.
+/// As [`read_system`], and where the file asks for another scheduler, or has more tasks than are executed.
 pub fn read_scheduled(path: &Path, known: &[Scheduler], console: &Console) -> Result<Input, Exit> {
     let input = read_system(path, console)?;
     let scheduler = input.system.scheduler();
@@ -132,6 +132,14 @@ pub fn read_scheduled(path: &Path, known: &[Scheduler], console: &Console) -> Re
         console.error(
             format!("{}: it is for `{scheduler}`, which only {others}", input.name),
             "use `lockwright check`, or say scheduler = \"p-fp\" and give each task a cpu",
+        );
+        return Err(Exit::BadInput);
+    }
+    let tasks = input.system.tasks().len();
+    if tasks > MAX_EXECUTED_TASKS {
+        console.error(
+            format!("{}: it has {tasks} tasks; at most {MAX_EXECUTED_TASKS} are simulated or executed", input.name),
+            "use `lockwright check`, or leave tasks out",
         );
         return Err(Exit::BadInput);
     }

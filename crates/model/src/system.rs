@@ -1,13 +1,17 @@
 //! A whole system, validated once.
 
 use crate::validate::{Invalid, Subject, check_body, check_counts, check_name, check_times};
-use crate::{CpuId, Protocol, Request, Resource, ResourceId, Scheduler, Section, Task, TaskId, section};
+use crate::{
+    CpuId, Duration, Protocol, Request, Resource, ResourceId, Scheduler, Section, Step, Task, TaskId, section,
+};
 use alloc::collections::BTreeSet;
 use alloc::string::String;
 use alloc::vec::Vec;
 
 /// Most tasks of one system.
-pub const MAX_TASKS: usize = 1024;
+pub const MAX_TASKS: usize = 8192;
+/// Most tasks of a system that is simulated or executed: protocol machines have room for so many. The analysis takes all.
+pub const MAX_EXECUTED_TASKS: usize = 1024;
 /// Most resources of one system.
 pub const MAX_RESOURCES: usize = 256;
 /// Most processors of one system.
@@ -168,6 +172,32 @@ impl System {
             working_sets.pop();
         }
         Self { working_sets, ..self }
+    }
+
+    /// Gives a task another body, and the wcet that it adds up to. It has the same sections in the same order; their lengths may be others.
+    ///
+    /// # Errors
+    /// As [`System::new`]; nothing has changed then.
+    ///
+    /// # Panics
+    /// When the sections are others.
+    pub fn set_body(&mut self, id: TaskId, body: Vec<Step>) -> Result<(), Invalid> {
+        let wcet = body.iter().try_fold(Duration::ZERO, |sum, step| match step {
+            Step::Run(time) => sum.checked_add(*time),
+            Step::Lock(_) | Step::Unlock(_) => Some(sum),
+        });
+        let wcet = wcet.unwrap_or(Duration::from_ns(u64::MAX));
+        let task = Task { body, wcet, ..self.tasks[id.index()].clone() };
+        check_times(self.cpus, &task, Subject::Task(id))?;
+        check_body(&self.resources, &task, id)?;
+        let sections = section::sections_of(&task.body);
+        let mut pairs = sections.iter().zip(&self.sections[id.index()]);
+        let is_same = pairs.all(|(one, other)| (one.resource, one.parent) == (other.resource, other.parent));
+        assert!(is_same && sections.len() == self.sections[id.index()].len(), "a body with other sections");
+        self.requests[id.index()] = requests_of(&sections);
+        self.sections[id.index()] = sections;
+        self.tasks[id.index()] = task;
+        Ok(())
     }
 
     /// The same system with other tasks. Working sets stay, by task id.

@@ -6,8 +6,8 @@ use crate::machines::{Machines, Source};
 use crate::task::{Asked, Job, State, TaskState};
 use crate::tracer::Tracer;
 use lockwright_model::{
-    CpuId, Duration, Event, Instant, Observation, Priority, Protocol, Record, Resource, ResourceId, Scheduler, Step,
-    System, TaskId, assign_deadline_monotonic,
+    CpuId, Duration, Event, Instant, MAX_EXECUTED_TASKS, Observation, Priority, Protocol, Record, Resource, ResourceId,
+    Scheduler, Step, System, TaskId, assign_deadline_monotonic,
 };
 use lockwright_protocol::fulock::Unlock;
 use lockwright_protocol::{Action, Machine, Refusal};
@@ -55,7 +55,7 @@ impl<'s, T: Tracer> Simulation<'s, T> {
     ///
     /// # Panics
     /// When a job makes a nested request that its protocol refuses, or there are clusters that it does not know: see [`System::refused_nesting`] and
-    /// [`System::refused_in_clusters`].
+    /// [`System::refused_in_clusters`]. When there are more than [`MAX_EXECUTED_TASKS`].
     #[must_use]
     pub fn new(system: &'s System, config: &Config, tracer: T) -> Self {
         Self::build(system, config, None, tracer)
@@ -71,6 +71,7 @@ impl<'s, T: Tracer> Simulation<'s, T> {
     fn build(system: &'s System, config: &Config, fulock: Option<Unlock>, tracer: T) -> Self {
         let protocol = config.protocol.unwrap_or_else(|| system.protocol_or_default());
         let by_deadline = system.scheduler() == Scheduler::PEdf;
+        assert!(system.tasks().len() <= MAX_EXECUTED_TASKS, "at most {MAX_EXECUTED_TASKS} tasks are simulated");
         assert!(system.refused_in_clusters(protocol).is_none(), "`{protocol}` knows no clusters");
         let ruling = |resource| match by_deadline {
             true if system.is_global(resource) => Protocol::Msrp,
@@ -285,7 +286,7 @@ impl<'s, T: Tracer> Simulation<'s, T> {
         let mut jobs: Vec<(u64, usize)> = (0..self.tasks.len()).filter_map(due).collect();
         jobs.sort_unstable_by_key(|&job| Reverse(job));
         for (level, (_, task)) in jobs.into_iter().enumerate() {
-            // At most MAX_TASKS.
+            // At most MAX_EXECUTED_TASKS.
             self.set_view(task, 0, Priority::base(level as u32 + 1));
         }
     }
