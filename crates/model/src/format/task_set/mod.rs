@@ -25,6 +25,8 @@ use fields::{Fields, Found};
 use groups::{Groups, Member};
 use std::collections::HashMap;
 use task::{Draft, Surroundings};
+use toml::Spanned;
+use toml::de::DeTable;
 
 pub use overheads::parse_overheads;
 
@@ -74,7 +76,22 @@ pub fn parse_system_bytes(source: &[u8]) -> Result<System, Vec<Diagnostic>> {
 }
 
 fn read(source: &str, faults: &mut Faults) -> Option<System> {
-    let document = syntax::parse(source, faults)?;
+    let parts = syntax::split(source, faults)?;
+    let document = syntax::tree(&parts.frame, faults)?;
+    if !parts.tasks.is_empty() && document.get_ref().contains_key("task") {
+        // Of two kinds, which TOML does not allow, or in an order that it has words for.
+        let parts = syntax::Parts { frame: source.into(), tasks: Vec::new() };
+        return read_parts(source, &parts, &syntax::parse(source, faults)?, faults);
+    }
+    read_parts(source, &parts, &document, faults)
+}
+
+fn read_parts(
+    source: &str,
+    parts: &syntax::Parts<'_>,
+    document: &Spanned<DeTable<'_>>,
+    faults: &mut Faults,
+) -> Option<System> {
     let keys = ["name", "protocol", "cutoff", "platform", "resource", "task"];
     let fields = Fields::of(document.get_ref(), "a task set", 0..0, &keys, faults);
     let name = fields.get("name").map_or(Some(String::new()), |name| name.text("the name of the system", faults));
@@ -93,15 +110,28 @@ fn read(source: &str, faults: &mut Faults) -> Option<System> {
     let groups = Groups::new(members, faults);
 
     let surroundings = Surroundings { cpus: platform.cpus, scheduler: platform.scheduler, resources: &resources };
-    let task_tables = tables(fields.get("task"), "task", MAX_TASKS, faults);
-    if !fields.means("task") {
-        faults.push(Diagnostic::new("a system without tasks").help("add at least one [[task]]"));
-    }
     let mut drafts: Vec<Draft> = Vec::new();
-    for found in task_tables.iter().flatten() {
-        drafts.push(Draft::read(found, &surroundings, faults));
-        if faults.is_full() {
-            return None;
+    if let Some(beyond) = parts.tasks.get(MAX_TASKS) {
+        let header = beyond.start..beyond.start + "[[task]]".len();
+        let fault = Diagnostic::new(format!("{} tasks", parts.tasks.len())).at(header);
+        faults.push(fault.help(format!("at most {MAX_TASKS} are supported")));
+    } else if !parts.tasks.is_empty() {
+        for place in &parts.tasks {
+            drafts.extend(read_part(source, place, &surroundings, faults));
+            if faults.is_full() {
+                return None;
+            }
+        }
+    } else {
+        let task_tables = tables(fields.get("task"), "task", MAX_TASKS, faults);
+        if !fields.means("task") {
+            faults.push(Diagnostic::new("a system without tasks").help("add at least one [[task]]"));
+        }
+        for found in task_tables.iter().flatten() {
+            drafts.push(Draft::read(found, &surroundings, faults));
+            if faults.is_full() {
+                return None;
+            }
         }
     }
     refuse_namesakes("task", drafts.iter().map(|draft| (&*draft.task.name, &draft.places)), faults);
@@ -141,6 +171,23 @@ fn read(source: &str, faults: &mut Faults) -> Option<System> {
     }
 }
 
+/// The task of one `[[task]]` of a long text; `None` where that is not TOML.
+fn read_part(source: &str, place: &Range<usize>, surroundings: &Surroundings, faults: &mut Faults) -> Option<Draft> {
+    let mut own = Faults::default();
+    let read = || {
+        let document = syntax::tree(source.get(place.clone())?, &mut own)?;
+        let fields = Fields::of(document.get_ref(), "a task set", 0..0, &["task"], &mut own);
+        let found = tables(fields.get("task"), "task", 1, &mut own)?;
+        let mut draft = Draft::read(found.first()?, surroundings, &mut own);
+        draft.places.move_by(place.start);
+        Some(draft)
+    };
+    let draft = { read }();
+    own.move_by(place.start);
+    faults.append(own);
+    draft
+}
+
 /// What a broken rule of [`System::new`] reads like.
 fn refusal(invalid: Invalid, span: Option<Range<usize>>) -> Diagnostic {
     Diagnostic { message: invalid.message, span, label: String::new(), help: Some(invalid.help) }
@@ -160,6 +207,14 @@ struct Places {
 impl Places {
     fn at(head: Range<usize>) -> Self {
         Self { head, ..Self::default() }
+    }
+
+    /// To where a part of a text stands in the whole.
+    fn move_by(&mut self, distance: usize) {
+        let values = self.values.iter_mut().map(|(_, span)| span);
+        for span in values.chain(&mut self.steps).chain([&mut self.head]) {
+            *span = span.start + distance..span.end + distance;
+        }
     }
 
     fn note(&mut self, key: &'static str, found: Option<&Found>) {
