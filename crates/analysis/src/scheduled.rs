@@ -23,6 +23,8 @@ pub struct Scheduled {
     pub tests: Vec<Test>,
     /// Bounds on response times, from arrival, by task id; `None` where there is none.
     pub responses: Vec<Option<Duration>>,
+    /// Why a response time was looked for and not found, by task id.
+    pub unbounded: Vec<Option<Failure>>,
     /// Whether the task's deadlines are proved to hold, by task id.
     pub proved: Vec<bool>,
     /// Whether all are.
@@ -31,6 +33,20 @@ pub struct Scheduled {
     pub blocked: Vec<Option<Blocker>>,
     /// Whether the tests say no only where a deadline can be missed.
     pub exact: bool,
+}
+
+impl Scheduled {
+    /// Why no response time of the task was found, in words, where one was looked for.
+    #[must_use]
+    pub fn describe_unbounded(&self, task: TaskId) -> Option<String> {
+        Some(match (*self.unbounded.get(task.index())?)? {
+            Failure::Overload => "more work arrives on its CPU than that can do".into(),
+            Failure::Diverged { limit, .. } => {
+                format!("the response times of its CPU need more than {} {}", limit.most, limit.name)
+            }
+            other => other.to_string(),
+        })
+    }
 }
 
 /// One test, which accepts or not.
@@ -322,6 +338,7 @@ fn overwhelmed(system: &System, failure: Failure) -> Scheduled {
     Scheduled {
         tests: vec![test],
         responses: vec![None; count],
+        unbounded: vec![None; count],
         proved: vec![false; count],
         blocked: vec![None; count],
         schedulable: false,
@@ -472,6 +489,7 @@ fn partitioned_edf(system: &System, sharing: &Sharing) -> Scheduled {
     let mut result = Scheduled {
         tests: Vec::new(),
         responses: vec![None; count],
+        unbounded: vec![None; count],
         proved: vec![false; count],
         blocked: vec![None; count],
         schedulable: true,
@@ -491,11 +509,12 @@ fn partitioned_edf(system: &System, sharing: &Sharing) -> Scheduled {
         let alone = tasks.iter().all(|&id| system.requests(id).is_empty() && system.task(id).jitter == Duration::ZERO);
         if let (true, Ok((inflated, _))) = (alone, &tested) {
             let on_cpu: Vec<uniprocessor::Task> = inflated.iter().map(|&task| task.into()).collect();
-            if let Ok(responses) = edf::response_bounds(&on_cpu, u64::MAX) {
-                tasks
+            match edf::response_bounds(&on_cpu, u64::MAX) {
+                Ok(responses) => tasks
                     .iter()
                     .zip(responses)
-                    .for_each(|(id, response)| result.responses[id.index()] = Some(Duration::from_ns(response)));
+                    .for_each(|(id, response)| result.responses[id.index()] = Some(Duration::from_ns(response))),
+                Err(why) => tasks.iter().for_each(|id| result.unbounded[id.index()] = Some(why)),
             }
         }
         let held = edf::held(sharing, cpu.0).unwrap_or_default();
@@ -614,7 +633,8 @@ fn global_edf(system: &System, tasks: &[Sporadic]) -> Scheduled {
         |responses| responses.into_iter().map(|response| Some(Duration::from_ns(response))).collect(),
     );
     let (proved, blocked) = (vec![schedulable; tasks.len()], vec![None; tasks.len()]);
-    Scheduled { tests, responses, proved, blocked, schedulable, exact: processors == 1 }
+    let unbounded = vec![None; tasks.len()];
+    Scheduled { tests, responses, unbounded, proved, blocked, schedulable, exact: processors == 1 }
 }
 
 fn global_fp(system: &System, tasks: &[Sporadic]) -> Result<Scheduled, Untested> {
@@ -633,5 +653,6 @@ fn global_fp(system: &System, tasks: &[Sporadic]) -> Result<Scheduled, Untested>
     let tests = vec![Test { name: "Guan", cpu: None, failure, tasks: order, point: None }];
     let schedulable = failure.is_none();
     let (proved, blocked) = (vec![schedulable; tasks.len()], vec![None; tasks.len()]);
-    Ok(Scheduled { tests, responses, proved, blocked, schedulable, exact: false })
+    let unbounded = vec![None; tasks.len()];
+    Ok(Scheduled { tests, responses, unbounded, proved, blocked, schedulable, exact: false })
 }

@@ -112,7 +112,8 @@ pub fn report(system: &System, found: &Scheduled) -> Report {
     let row = |task| {
         let (response, proved) = (found.responses[TaskId::index(task)], found.proved[TaskId::index(task)]);
         let blocker = found.blocked[TaskId::index(task)];
-        Row { task, bound: Bound { response, proved, blocker, ..Bound::default() }, seen: None }
+        let reason = found.describe_unbounded(task);
+        Row { task, bound: Bound { response, proved, blocker, reason, ..Bound::default() }, seen: None }
     };
     Report { protocol: protocol(system).to_string(), rows: table_order(system).into_iter().map(row).collect() }
 }
@@ -146,6 +147,7 @@ fn as_text(input: &Input, report: &Report, found: &Scheduled, console: &Console)
     let mut text =
         format!("{}, {}{sharing}\n\n", table::system_line(&input.name, system).trim_end(), system.scheduler());
     text.push_str(&table::tasks(system, report, console.color_out));
+    text.push_str(&table::reasons(system, report));
     let columns = [
         Column::words("test", found.tests.iter().map(ToString::to_string)),
         Column::words(
