@@ -22,6 +22,7 @@
 
 use super::Blocker;
 use crate::bound::Unbounded;
+use crate::fixed_point::Budget;
 use crate::omit::Omit;
 use crate::tables::Tables;
 use lockwright_model::{Protocol, ResourceId, TaskId};
@@ -114,6 +115,19 @@ impl Remote {
         responses: &[Option<u64>],
         limit: u64,
     ) -> Result<Wait, Unbounded> {
+        self.wait_within(tables, &tables.budget, task, resource, responses, limit)
+    }
+
+    /// The same with another budget than the tables have.
+    pub(crate) fn wait_within(
+        &self,
+        tables: &Tables<'_>,
+        budget: &Budget,
+        task: TaskId,
+        resource: ResourceId,
+        responses: &[Option<u64>],
+        limit: u64,
+    ) -> Result<Wait, Unbounded> {
         let holder = self.holder(tables, task, resource).filter(|_| !tables.omits(Omit::RemoteHolder));
         let urgent = self.urgent(tables, task, resource);
         if let Some(user) = urgent.clone().find(|user| responses[user.task.index()].is_none()) {
@@ -129,7 +143,7 @@ impl Remote {
         if met == 0 && urgent.clone().next().is_none() {
             return Ok(Wait { total: 0, holder });
         }
-        let total = tables.budget.least(1, limit, 1 + urgent.clone().count() as u64, |x| {
+        let total = budget.least(1, limit, 1 + urgent.clone().count() as u64, |x| {
             let mut sum = met;
             if tables.omits(Omit::RemoteUrgent) {
                 return Some(sum);
