@@ -3,8 +3,8 @@
 use lockwright_analysis::{Analysis, Cause, Growth, Sensitivity, Unbounded, analyse, explain, sensitivity};
 use lockwright_model::format::parse_system;
 use lockwright_model::{
-    CpuId, Duration, Overheads, Priority, Protocol, Request, Resource, ResourceId, Step, System, Task,
-    TaskId, place_requests,
+    CpuId, Duration, Overheads, Priority, Protocol, Request, Resource, ResourceId, Step, System, Task, TaskId,
+    place_requests,
 };
 use serde::Deserialize;
 

@@ -152,7 +152,7 @@ impl<'t> Shape<'t> {
         let mut form = base.clone();
         form.costs[place] = system.task(self.ids[place]).wcet.as_ns();
         // Its sections block more urgent tasks of its processor, and stretch those of all.
-        for above in self.urgent[place].0..self.ends[place] {
+        for above in self.urgent[place].0..place {
             let known = static_blocking(&tables, self.ids[above])?;
             form.blocking[above] = known.local.checked_add(known.boosted)?;
         }
@@ -177,7 +177,8 @@ impl<'t> Shape<'t> {
             }
             Changed::Cost(place) => {
                 let mut dirty = vec![0; count];
-                self.mark_window(&mut dirty, place);
+                // Its response time has grown by as much already: who waits for it meets more of its jobs.
+                self.mark_resting(&mut dirty, place);
                 dirty[place] |= WINDOW;
                 dirty
             }
@@ -255,21 +256,21 @@ impl<'t> Shape<'t> {
         if response > before {
             state.set(self, place, response, cost);
             if self.suspends[place] {
-                self.mark_window(dirty, place);
-                for &delayed in &self.delays[place] {
-                    dirty[delayed] |= WAITS | WINDOW;
-                }
+                self.mark_resting(dirty, place);
             }
         }
         Some(())
     }
 
-    /// The windows that the jobs of the task at `place` are met in.
-    fn mark_window(&self, dirty: &mut [u8], place: usize) {
+    /// What rests on the response time of the task at `place`, or on its execution time: the windows in which its jobs are met, and waits for its sections.
+    fn mark_resting(&self, dirty: &mut [u8], place: usize) {
         for (other, dirty) in dirty.iter_mut().enumerate().take(self.ends[place]).skip(self.urgent[place].0) {
             if other != place && self.urgent[other].1 > place {
                 *dirty |= WINDOW;
             }
+        }
+        for &delayed in &self.delays[place] {
+            dirty[delayed] |= WAITS | WINDOW;
         }
     }
 
