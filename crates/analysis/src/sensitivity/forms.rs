@@ -3,7 +3,7 @@
 //! The time that a task has room for outside of its sections is found first. Beyond it no factor helps its execution times, nor any part of them; so where sections grow,
 //! too, the search begins there.
 
-use super::joint::{Changed, Form, Point, Shape};
+use super::joint::{Changed, Form, Point, Rooms, Shape};
 use super::{FACTOR_MAX, Growth, Part, Progress, Sensitivity, scaled, scaled_body};
 use crate::tables::Tables;
 use lockwright_model::{Duration, Overheads, Protocol, System, TaskId};
@@ -37,8 +37,9 @@ pub(super) fn find<F: FnMut(usize, usize) -> bool>(
     let scratch = RefCell::new(system.clone());
     let mut search = Search { shape, progress, system, scratch, form, unchanged: None };
     if let Some(point) = holds {
+        let mut alone = Rooms::new(&search.shape, &search.form, &point);
         let room = |task| {
-            let most = search.room(&point, task)?;
+            let most = search.room(&mut alone, &point, task)?;
             progress.add();
             Some(most)
         };
@@ -67,10 +68,10 @@ impl<F: FnMut(usize, usize) -> bool> Search<'_, F> {
     }
 
     /// How much longer the task can execute outside of its sections. `None` where it was interrupted.
-    fn room(&self, point: &Point, task: TaskId) -> Option<u64> {
+    fn room(&self, alone: &mut Rooms<'_, '_>, point: &Point, task: TaskId) -> Option<u64> {
         self.asked()?;
         let place = self.shape.place(task);
-        let most = self.shape.room(&self.form, point, place, &|| self.progress.asked())?;
+        let most = alone.of(place, &|| self.progress.asked())?;
         if most == 0 || !self.shape.is_coupled() {
             return Some(most);
         }

@@ -278,57 +278,16 @@ impl<'t> Shape<'t> {
     fn window(&self, form: &Form, jitters: &[u64], place: usize, own: u64, start: u64, budget: &Budget) -> Option<u64> {
         let (first, end) = self.urgent[place];
         let limit = self.deadlines[place].checked_sub(self.jitters[place])?;
-        let term =
-            |h: usize, window: u64| self.periods[h].ceil(window.checked_add(jitters[h])?).checked_mul(form.costs[h]);
-        let sum = |range: std::ops::Range<usize>, sum: u64, window: u64| {
-            range.into_iter().try_fold(sum, |sum, h| sum.checked_add(term(h, window)?))
-        };
-        let found = budget.least(own.max(start), limit, (end - first) as u64, |window| {
-            sum(place + 1..end, sum(first..place, own, window)?, window)
-        });
-        found.ok()
+        let work = |window| self.work(form, jitters, place, own, window);
+        budget.least(own.max(start), limit, (end - first) as u64, work).ok()
     }
 
-    /// More than the task at `place` can execute longer with every deadline met: what each task no more urgent on its processor has room for, with all others as they are at
-    /// `point`, where the deadlines of `form` hold. `None` where it was interrupted.
-    pub(super) fn room(&self, form: &Form, point: &Point, place: usize, go_on: &dyn Fn() -> bool) -> Option<u64> {
-        let jitters: Vec<u64> =
-            (0..self.ids.len()).map(|h| if self.suspends[h] { point.beside[h] } else { self.jitters[h] }).collect();
-        let mut longer = form.clone();
-        let rests = |&other: &usize| other == place || self.urgent[other].1 > place;
-        let resting = || (self.urgent[place].0..self.ends[place]).filter(rests);
-        let slack =
-            |other: usize| self.deadlines[other].saturating_sub(point.beside[other].saturating_add(form.costs[other]));
-        let mut most = resting().map(slack).min().unwrap_or(0);
-        let mut fits = |other: usize, extra: u64| {
-            let budget = Budget::new();
-            longer.costs[place] = form.costs[place].saturating_add(extra);
-            let own = longer.costs[other]
-                .checked_add(form.blocking[other])
-                .and_then(|own| own.checked_add(point.suspended[other]));
-            let start = form.costs[other] + point.beside[other] - self.jitters[other] + extra;
-            own.is_some_and(|own| self.window(&longer, &jitters, other, own, start, &budget).is_some())
-        };
-        for other in resting() {
-            if most == 0 {
-                break;
-            }
-            if !fits(other, most) {
-                go_on().then_some(())?;
-                let (mut holding, mut breaking) = (0, most);
-                // BOUND: sixty-four halvings.
-                while breaking - holding > 1 {
-                    let middle = holding + (breaking - holding) / 2;
-                    if fits(other, middle) {
-                        holding = middle;
-                    } else {
-                        breaking = middle;
-                    }
-                }
-                most = holding;
-            }
-        }
-        Some(most)
+    /// What is due in a window of the task at `place`: its own, and that of tasks at least as urgent on its processor.
+    fn work(&self, form: &Form, jitters: &[u64], place: usize, own: u64, window: u64) -> Option<u64> {
+        let (first, end) = self.urgent[place];
+        let term = |h: usize| self.periods[h].ceil(window.checked_add(jitters[h])?).checked_mul(form.costs[h]);
+        let sum = |mut range: std::ops::Range<usize>, sum: u64| range.try_fold(sum, |sum, h| sum.checked_add(term(h)?));
+        sum(place + 1..end, sum(first..place, own)?)
     }
 
     /// The form in which the task at `place` executes longer outside of its sections.
@@ -336,6 +295,142 @@ impl<'t> Shape<'t> {
         let mut longer = form.clone();
         longer.costs[place] = form.costs[place].checked_add(extra)?;
         Some(longer)
+    }
+}
+
+/// How much longer each task can execute outside of its sections, as far as response times do not rest on one another.
+///
+/// A window w in which so much work is due as the form is, is long enough for an amount e more of each job of the task at k where
+/// ```text
+///   work(w) + ceil((w + J_k) / T_k) * e <= w
+/// ```
+/// So what was computed once says for every k how much surely fits, and only where the least of these amounts is not enough is a fixed point looked for.
+pub(super) struct Rooms<'a, 't> {
+    shape: &'a Shape<'t>,
+    form: &'a Form,
+    point: &'a Point,
+    /// J_h, as others see it. By place.
+    jitters: Vec<u64>,
+    /// By place, at most [`SEEN_MAX`] each.
+    seen: Vec<Vec<Seen>>,
+}
+
+/// A window of one task, and the work in it that is due, which is no more.
+#[derive(Clone, Copy)]
+struct Seen {
+    window: u64,
+    work: u64,
+}
+
+/// Most windows kept for one task.
+const SEEN_MAX: usize = 32;
+
+impl<'a, 't> Rooms<'a, 't> {
+    /// Of a form whose deadlines hold at `point`, its fixed point.
+    pub(super) fn new(shape: &'a Shape<'t>, form: &'a Form, point: &'a Point) -> Self {
+        let count = shape.ids.len();
+        let jitter = |h: usize| if shape.suspends[h] { point.beside[h] } else { shape.jitters[h] };
+        let mut rooms =
+            Self { shape, form, point, jitters: (0..count).map(jitter).collect(), seen: vec![Vec::new(); count] };
+        for place in 0..count {
+            // The longest window that is short enough.
+            let limit = shape.deadlines[place] - shape.jitters[place];
+            let work = rooms.own(place).and_then(|own| shape.work(form, &rooms.jitters, place, own, limit));
+            rooms.seen[place].extend(work.filter(|&work| work <= limit).map(|work| Seen { window: limit, work }));
+        }
+        rooms
+    }
+
+    /// What the task at `place` executes and waits for by itself.
+    fn own(&self, place: usize) -> Option<u64> {
+        self.form.costs[place].checked_add(self.form.blocking[place])?.checked_add(self.point.suspended[place])
+    }
+
+    /// Jobs of the task at `place` in a window of the one at `other`.
+    fn jobs(&self, place: usize, other: usize, window: u64) -> Option<u64> {
+        if place == other {
+            return Some(1);
+        }
+        Some(self.shape.periods[place].ceil(window.checked_add(self.jitters[place])?))
+    }
+
+    /// An amount that the task at `place` can execute longer with the deadline of `other` met.
+    fn certain(&self, place: usize, other: usize) -> u64 {
+        let fits =
+            |seen: &Seen| Some(seen.window.saturating_sub(seen.work) / self.jobs(place, other, seen.window)?.max(1));
+        self.seen[other].iter().filter_map(fits).max().unwrap_or(0)
+    }
+
+    /// The most that the task at `place` can execute longer with every deadline met, with what others suspend as it is at the point. `None` where it was interrupted.
+    pub(super) fn of(&mut self, place: usize, go_on: &dyn Fn() -> bool) -> Option<u64> {
+        let shape = self.shape;
+        let rests = |&other: &usize| other == place || shape.urgent[other].1 > place;
+        let resting = (shape.urgent[place].0..shape.ends[place]).filter(rests);
+        let (mut most, mut order) = (u64::MAX, Vec::new());
+        for other in resting {
+            // Its window grows by as much, and more.
+            let response = self.point.beside[other].saturating_add(self.form.costs[other]);
+            most = most.min(shape.deadlines[other].saturating_sub(response));
+            order.push((self.certain(place, other), other));
+        }
+        // The tightest first: what it has room for is seldom too much for the others.
+        order.sort_unstable();
+        for (certain, other) in order {
+            if certain >= most {
+                break;
+            }
+            go_on().then_some(())?;
+            most = self.greatest(place, other, (certain, most));
+        }
+        Some(most)
+    }
+
+    /// The most that the task at `place` can execute longer with the deadline of `other` met: at least the first amount, and at most the second.
+    fn greatest(&mut self, place: usize, other: usize, (mut holding, most): (u64, u64)) -> u64 {
+        let response = self.form.costs[other] + self.point.beside[other];
+        // The least fixed point of a lesser amount, and that amount.
+        let mut below = (response - self.shape.jitters[other], 0);
+        let (mut tried, mut breaking, mut is_next) = (most, most.saturating_add(1), false);
+        // BOUND: of two turns one halves the distance, or is the last.
+        while breaking - holding > 1 {
+            let start = below.0.saturating_add(tried - below.1);
+            if let Some(window) = self.longer(place, other, tried, start) {
+                below = (window, tried);
+                // The window may be long enough for more. Often it is the best one: the next amount has none then.
+                holding = self.keep(place, other, window).unwrap_or(tried).clamp(tried, breaking - 1);
+                is_next = !is_next;
+            } else {
+                breaking = tried;
+                is_next = false;
+            }
+            tried = if is_next { holding + 1 } else { holding + (breaking - holding) / 2 };
+        }
+        holding
+    }
+
+    /// The least window of the task at `other` with so much more of each job of the one at `place`.
+    fn longer(&self, place: usize, other: usize, extra: u64, start: u64) -> Option<u64> {
+        let shape = self.shape;
+        let own = self.own(other)?;
+        let limit = shape.deadlines[other] - shape.jitters[other];
+        let (first, end) = shape.urgent[other];
+        let found = Budget::new().least(start, limit, (end - first) as u64, |window| {
+            let more = self.jobs(place, other, window)?.checked_mul(extra)?;
+            shape.work(self.form, &self.jitters, other, own, window)?.checked_add(more)
+        });
+        found.ok()
+    }
+
+    /// Keeps a window of the task at `other`; how much longer that at `place` can execute with it.
+    fn keep(&mut self, place: usize, other: usize, window: u64) -> Option<u64> {
+        let jobs = self.jobs(place, other, window)?;
+        let work = self.shape.work(self.form, &self.jitters, other, self.own(other)?, window)?;
+        let seen = &mut self.seen[other];
+        if seen.len() == SEEN_MAX {
+            seen.remove(0);
+        }
+        seen.push(Seen { window, work });
+        Some(window.saturating_sub(work) / jobs.max(1))
     }
 }
 

@@ -64,7 +64,16 @@ struct Seen {
 
 /// Compares so many systems. Says what differs first.
 fn compare(systems: u32, seed: u64) -> Result<Seen, String> {
-    let protocols = [Protocol::None, Protocol::Pip, Protocol::Icpp, Protocol::Pcp, Protocol::Srp, Protocol::Mpcp];
+    let protocols = [
+        Protocol::None,
+        Protocol::Pip,
+        Protocol::Icpp,
+        Protocol::Pcp,
+        Protocol::Srp,
+        Protocol::Mpcp,
+        Protocol::Mpcp,
+        Protocol::Mpcp,
+    ];
     let mut random = Rng::with_seed(seed);
     let mut seen = Seen::default();
     for number in 0..systems {
