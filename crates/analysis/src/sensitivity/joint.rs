@@ -14,7 +14,7 @@
 use crate::blocking::mpcp::Remote;
 use crate::divisor::Divisor;
 use crate::fixed_point::Budget;
-use crate::response::static_blocking;
+use crate::response::{occasions, static_blocking};
 use crate::tables::Tables;
 use lockwright_model::{Priority, Protocol, ResourceId, System, TaskId};
 use std::cell::Cell;
@@ -146,18 +146,33 @@ impl<'t> Shape<'t> {
         })
     }
 
-    /// As [`Shape::form`], where `system` differs from what `base` is the form of in the task at `place` alone.
+    /// As [`Shape::form`], where `system` differs from the one of the tables, whose form `base` is, in the task at `place` alone.
     pub(super) fn form_beside(&self, base: &Form, system: &System, place: usize) -> Option<Form> {
-        let tables = self.tables.of_form(system);
+        let (task, before) = (self.ids[place], self.tables.system);
         let mut form = base.clone();
-        form.costs[place] = system.task(self.ids[place]).wcet.as_ns();
+        form.costs[place] = system.task(task).wcet.as_ns();
         // Its sections block more urgent tasks of its processor, and stretch those of all.
-        for above in self.urgent[place].0..place {
-            let known = static_blocking(&tables, self.ids[above])?;
-            form.blocking[above] = known.local.checked_add(known.boosted)?;
+        let is_mpcp = |resource| self.tables.protocol(resource) == Protocol::Mpcp;
+        let is_all_mpcp = system.requests(task).iter().all(|request| is_mpcp(request.resource));
+        if is_all_mpcp {
+            let longest = |system: &System| system.requests(task).iter().map(|request| request.length.as_ns()).max();
+            let (old, new) = (longest(before).unwrap_or(0), longest(system).unwrap_or(0));
+            for above in self.urgent[place].0..place {
+                if system.task(self.ids[above]).priority > system.task(task).priority {
+                    let occasions = occasions(self.tables, self.ids[above]);
+                    let rest = form.blocking[above].checked_sub(old.checked_mul(occasions)?)?;
+                    form.blocking[above] = rest.checked_add(new.checked_mul(occasions)?)?;
+                }
+            }
+        } else {
+            let tables = self.tables.of_form(system);
+            for above in self.urgent[place].0..place {
+                let known = static_blocking(&tables, self.ids[above])?;
+                form.blocking[above] = known.local.checked_add(known.boosted)?;
+            }
         }
         if self.is_coupled() {
-            form.remote = Rc::new(Remote::new(&tables)?);
+            form.remote = Rc::new(base.remote.beside(self.tables, system, task)?);
         }
         Some(form)
     }
@@ -394,7 +409,7 @@ impl<'a, 't> Rooms<'a, 't> {
         // BOUND: of two turns one halves the distance, or is the last.
         while breaking - holding > 1 {
             let start = below.0.saturating_add(tried - below.1);
-            if let Some(window) = self.longer(place, other, tried, start) {
+            if let Some(window) = self.longer(place, other, (tried, 0), start) {
                 below = (window, tried);
                 // The window may be long enough for more. Often it is the best one: the next amount has none then.
                 holding = self.keep(place, other, window).unwrap_or(tried).clamp(tried, breaking - 1);
@@ -408,10 +423,10 @@ impl<'a, 't> Rooms<'a, 't> {
         holding
     }
 
-    /// The least window of the task at `other` with so much more of each job of the one at `place`.
-    fn longer(&self, place: usize, other: usize, extra: u64, start: u64) -> Option<u64> {
+    /// The least window of the task at `other` with so much more of each job of the one at `place`, and so much more blocking.
+    fn longer(&self, place: usize, other: usize, (extra, blocked): (u64, u64), start: u64) -> Option<u64> {
         let shape = self.shape;
-        let own = self.own(other)?;
+        let own = self.own(other)?.checked_add(blocked)?;
         let limit = shape.deadlines[other] - shape.jitters[other];
         let (first, end) = shape.urgent[other];
         let found = Budget::new().least(start, limit, (end - first) as u64, |window| {
@@ -419,6 +434,41 @@ impl<'a, 't> Rooms<'a, 't> {
             shape.work(self.form, &self.jitters, other, own, window)?.checked_add(more)
         });
         found.ok()
+    }
+
+    /// Whether the deadlines of a form hold that differs in the task at `place` alone, which executes no less there, where no task suspends.
+    pub(super) fn hold(&mut self, place: usize, longer: &Form) -> bool {
+        let critical = self.shape.critical.get();
+        let all = self.shape.urgent[place].0..self.shape.ends[place];
+        let first = all.contains(&critical).then_some(critical);
+        for other in first.into_iter().chain(all) {
+            if self.holds(place, longer, other).is_none() {
+                self.shape.critical.set(other);
+                return false;
+            }
+        }
+        true
+    }
+
+    fn holds(&mut self, place: usize, longer: &Form, other: usize) -> Option<()> {
+        let shape = self.shape;
+        let rests = other == place || shape.urgent[other].1 > place;
+        let extra = if rests { longer.costs[place] - self.form.costs[place] } else { 0 };
+        let blocked = longer.blocking[other].checked_sub(self.form.blocking[other])?;
+        if (extra, blocked) == (0, 0) {
+            return Some(());
+        }
+        let fits = |seen: &Seen| {
+            let more = self.jobs(place, other, seen.window)?.checked_mul(extra)?;
+            Some(seen.work.checked_add(blocked)?.checked_add(more)? <= seen.window)
+        };
+        if !self.seen[other].iter().any(|seen| fits(seen) == Some(true)) {
+            let response = self.form.costs[other] + self.point.beside[other];
+            let start = (response - shape.jitters[other]).checked_add(extra)?.checked_add(blocked)?;
+            let window = self.longer(place, other, (extra, blocked), start)?;
+            self.keep(place, other, window)?;
+        }
+        Some(())
     }
 
     /// Keeps a window of the task at `other`; how much longer that at `place` can execute with it.
