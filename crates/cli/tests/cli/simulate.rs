@@ -182,3 +182,19 @@ fn nested_requests_are_refused_where_a_protocol_has_none() {
     let results = json(&all)["results"].as_array().map(Vec::len);
     assert_eq!(results, Some(Protocol::ALL.iter().filter(|protocol| protocol.has_nesting()).count()));
 }
+
+#[test]
+fn more_tasks_than_are_executed_are_checked_alone() {
+    let task = |index| format!("[[task]]\nname = \"t{index}\"\nperiod = \"10 s\"\nwcet = \"1 us\"\n");
+    let text: String = (0..1025).map(task).collect();
+    for verb in ["simulate", "run"] {
+        let ended = on(&text, verb, &[]);
+        assert_eq!(ended.status, 2, "{verb}: {}{}", ended.out, ended.err);
+        assert!(ended.err.contains("has 1025 tasks; at most 1024 are simulated or executed"), "{verb}: {}", ended.err);
+        assert!(ended.err.contains("use `lockwright check`"), "{verb}: {}", ended.err);
+    }
+    assert_eq!(on(&text, "check", &["--protocol", "none"]).status, 0);
+    let fewer: String = (0..1024).map(task).collect();
+    let ended = on(&fewer, "simulate", &["--protocol", "none", "--for", "1 s"]);
+    assert_eq!(ended.status, 0, "{}{}", ended.out, ended.err);
+}
