@@ -38,12 +38,11 @@ impl<const TASKS: usize, const RESOURCES: usize> FmlpLong<TASKS, RESOURCES> {
 
     /// What counts for a task now: nobody that waits inherits, for requests are not nested.
     ///
-    /// BOUND: a step a task.
+    /// BOUND: a step a waiter.
     fn settle(&mut self, task: TaskId, act: &mut dyn FnMut(Action)) {
         let mut priority = self.single.base(task);
         if let Stand::Holds(held) = self.single.stand(task) {
-            let waiters = self.single.tasks().filter(|&other| self.single.stand(other) == Stand::Waits(held));
-            priority = waiters.map(|waiter| self.single.base(waiter)).fold(priority, Priority::max);
+            priority = self.single.waiters(held).map(|waiter| self.single.base(waiter)).fold(priority, Priority::max);
         }
         self.single.tell(task, priority, act);
     }

@@ -62,6 +62,7 @@ mod mrsp;
 mod none;
 mod omlp;
 mod pcp;
+mod peers;
 mod pip;
 mod queue;
 #[cfg(test)]

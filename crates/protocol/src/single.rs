@@ -8,8 +8,10 @@
 //!   Holds     -                              Idle;  first waiter: Holds
 //! ```
 
+use crate::peers::Peers;
 use crate::queue::{Links, WaitQueue};
 use crate::{Action, Refusal};
+use core::ops::Range;
 use lockwright_model::{CpuId, Priority, ResourceId, TaskId};
 
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
@@ -18,8 +20,11 @@ pub(crate) struct Single<const TASKS: usize, const RESOURCES: usize> {
     queues: [WaitQueue; RESOURCES],
     links: Links<TaskId, TASKS>,
     tasks: [TaskState; TASKS],
+    peers: Peers<TASKS>,
     /// Tasks and resources that exist; others are refused.
     counts: (usize, usize),
+    /// How many tasks wait, in all queues.
+    waiting: usize,
 }
 
 /// Where a task stands with its one request.
@@ -56,7 +61,9 @@ impl<const TASKS: usize, const RESOURCES: usize> Single<TASKS, RESOURCES> {
             queues: [WaitQueue::EMPTY; RESOURCES],
             links: Links::new(),
             tasks: all,
+            peers: Peers::new(tasks.iter().map(|task| task.1)),
             counts: (tasks.len().min(TASKS), resources.min(RESOURCES)),
+            waiting: 0,
         }
     }
 
@@ -84,6 +91,26 @@ impl<const TASKS: usize, const RESOURCES: usize> Single<TASKS, RESOURCES> {
 
     pub(crate) fn tasks(&self) -> impl Iterator<Item = TaskId> + Clone + use<TASKS, RESOURCES> {
         (0..self.counts.0).map(TaskId::new)
+    }
+
+    /// The tasks of the processor of `task`, itself included, by id.
+    pub(crate) fn peers(&self, task: TaskId) -> &[TaskId] {
+        self.peers.of(task)
+    }
+
+    /// See [`Peers::places`].
+    pub(crate) fn peer_places(&self, task: TaskId) -> Range<usize> {
+        self.peers.places(task)
+    }
+
+    /// See [`Peers::at`].
+    pub(crate) fn peer_at(&self, place: usize) -> TaskId {
+        self.peers.at(place)
+    }
+
+    /// Whether any task waits in a queue.
+    pub(crate) fn is_contended(&self) -> bool {
+        self.waiting > 0
     }
 
     pub(crate) fn resources(&self) -> impl Iterator<Item = ResourceId> + Clone + use<TASKS, RESOURCES> {
@@ -131,6 +158,7 @@ impl<const TASKS: usize, const RESOURCES: usize> Single<TASKS, RESOURCES> {
             *owner = Some(task);
         } else {
             self.queues[resource.index()].insert(&mut self.links, task, key);
+            self.waiting += 1;
         }
         self.tasks[task.index()].stand = if is_free { Stand::Holds(resource) } else { Stand::Waits(resource) };
         is_free
@@ -149,6 +177,7 @@ impl<const TASKS: usize, const RESOURCES: usize> Single<TASKS, RESOURCES> {
         let next = self.queues[resource.index()].pop(&mut self.links);
         self.owners[resource.index()] = next;
         if let Some(next) = next {
+            self.waiting -= 1;
             self.tasks[next.index()].stand = Stand::Holds(resource);
         }
         Ok(next)
@@ -163,6 +192,7 @@ impl<const TASKS: usize, const RESOURCES: usize> Single<TASKS, RESOURCES> {
             Stand::Sent(_) => {}
             Stand::Waits(resource) => {
                 self.queues[resource.index()].remove(&mut self.links, task);
+                self.waiting -= 1;
             }
         }
         self.tasks[task.index()].stand = Stand::Idle;
