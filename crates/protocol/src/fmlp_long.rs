@@ -47,6 +47,21 @@ impl<const TASKS: usize, const RESOURCES: usize> FmlpLong<TASKS, RESOURCES> {
         self.single.tell(task, priority, act);
     }
 
+    /// What [`FmlpLong::settle`] is a short way to: all that wait, for all owners.
+    #[cfg(test)]
+    pub(crate) fn settle_all(&mut self, act: &mut dyn FnMut(Action)) {
+        for task in self.single.tasks() {
+            let held = match self.single.stand(task) {
+                Stand::Holds(held) => Some(held),
+                _ => None,
+            };
+            let waits = |&other: &TaskId| matches!(self.single.stand(other), Stand::Waits(on) if Some(on) == held);
+            let waiting = self.single.tasks().filter(waits).map(|other| self.single.base(other));
+            let priority = waiting.fold(self.single.base(task), Priority::max);
+            self.single.tell(task, priority, act);
+        }
+    }
+
     /// For the exhaustive walk: states that differ only in epochs are one.
     #[cfg(test)]
     pub(crate) fn forget_epochs(&mut self) {

@@ -69,6 +69,8 @@ mod queue;
 mod reach;
 #[cfg(test)]
 mod rules_walk;
+#[cfg(test)]
+mod settled;
 mod single;
 mod slots;
 mod srp;

@@ -92,6 +92,22 @@ impl<const TASKS: usize, const RESOURCES: usize> MpcpVs<TASKS, RESOURCES> {
         }
     }
 
+    /// What [`MpcpVs::wake`] is a short way to: all tasks, each with all others of its processor.
+    #[cfg(test)]
+    pub(crate) fn settle_all(&mut self, act: &mut dyn FnMut(Action)) {
+        for task in self.single.tasks() {
+            let is_before = |&other: &TaskId| {
+                let asked = matches!(self.single.stand(other), Stand::Waits(_) | Stand::Holds(_));
+                let is_there = other != task && self.single.own_cpu(other) == self.single.own_cpu(task);
+                asked && is_there && self.single.base(other) >= self.single.base(task)
+            };
+            let is_held_back = matches!(self.single.stand(task), Stand::Sent(_)) && !self.awake[task.index()];
+            if is_held_back && !self.single.tasks().any(|other| is_before(&other)) {
+                act(Action::Wake { task });
+            }
+        }
+    }
+
     /// For the exhaustive walk: states that differ only in epochs are one.
     #[cfg(test)]
     pub(crate) fn forget_epochs(&mut self) {

@@ -31,6 +31,8 @@ pub struct Mrsp<const TASKS: usize = DEFAULT_TASKS, const RESOURCES: usize = DEF
     /// By resource and processor.
     ceilings: [[Priority; MAX_CPUS]; RESOURCES],
     jobs: [bool; TASKS],
+    /// How many tasks wait.
+    waiting: usize,
 }
 
 impl<const TASKS: usize, const RESOURCES: usize> Mrsp<TASKS, RESOURCES> {
@@ -47,7 +49,7 @@ impl<const TASKS: usize, const RESOURCES: usize> Mrsp<TASKS, RESOURCES> {
                 *ceiling = base.max(*ceiling);
             }
         }
-        Self { single: Single::new(tasks, count), ceilings, jobs: [false; TASKS] }
+        Self { single: Single::new(tasks, count), ceilings, jobs: [false; TASKS], waiting: 0 }
     }
 
     /// The owner of a resource.
@@ -84,7 +86,7 @@ impl<const TASKS: usize, const RESOURCES: usize> Mrsp<TASKS, RESOURCES> {
         act: &mut dyn FnMut(Action),
     ) {
         let mut last_goal = self.goal(last);
-        if self.single.is_contended() {
+        if self.waiting > 0 {
             let goals = self.help();
             let mut owners = [(TaskId(0), ResourceId(0)); RESOURCES];
             let mut count = 0;
@@ -186,6 +188,31 @@ impl<const TASKS: usize, const RESOURCES: usize> Mrsp<TASKS, RESOURCES> {
         !self.single.peers(host).iter().any(is_in_the_way) && !self.awaited().any(may_come)
     }
 
+    /// What [`Mrsp::settle`] is a short way to: all tasks, and all resources.
+    #[cfg(test)]
+    pub(crate) fn settle_all(&mut self, act: &mut dyn FnMut(Action)) {
+        let mut goals = [(Priority::MIN, CpuId(0)); TASKS];
+        self.single.tasks().for_each(|task| goals[task.index()] = self.goal(task));
+        for resource in self.single.resources() {
+            let Some(owner) = self.single.owner(resource) else { continue };
+            let goal = |host: TaskId| {
+                let cpu = self.single.own_cpu(host);
+                (self.ceiling(resource, cpu).raised(), cpu)
+            };
+            let executes = |&host: &TaskId| {
+                !self.single.tasks().any(|task| {
+                    let (other, place) = goals[task.index()];
+                    task != owner && self.jobs[task.index()] && place == goal(host).1 && other > goal(host).0
+                })
+            };
+            let first = [owner, self.stays(owner, resource)];
+            if let Some(host) = first.into_iter().chain(self.single.waiters(resource)).find(executes) {
+                goals[owner.index()] = goal(host);
+            }
+        }
+        self.single.tasks().for_each(|task| self.tell(task, goals[task.index()], act));
+    }
+
     /// For the exhaustive walk: states that differ only in epochs are one.
     #[cfg(test)]
     pub(crate) fn forget_epochs(&mut self) {
@@ -219,6 +246,7 @@ impl<const TASKS: usize, const RESOURCES: usize> Machine for Mrsp<TASKS, RESOURC
             return Err(Refusal::AboveCeiling);
         }
         let owns = self.single.enter(task, resource, Priority::MIN);
+        self.waiting += usize::from(!owns);
         self.settle(task, Some(resource), None, act);
         act(if owns { Action::Grant { task, resource } } else { Action::Spin { task, resource } });
         Ok(())
@@ -226,16 +254,16 @@ impl<const TASKS: usize, const RESOURCES: usize> Machine for Mrsp<TASKS, RESOURC
 
     fn release(&mut self, task: TaskId, resource: ResourceId, act: &mut dyn FnMut(Action)) -> Result<(), Refusal> {
         let next = self.single.exit(task, resource)?;
+        self.waiting -= usize::from(next.is_some());
         self.settle(task, Some(resource), next.map(|task| Action::Grant { task, resource }), act);
         Ok(())
     }
 
     fn cancel(&mut self, task: TaskId, act: &mut dyn FnMut(Action)) -> Result<(), Refusal> {
-        let changed = match self.single.give_up(task)? {
-            Stand::Idle => None,
-            Stand::Sent(resource) | Stand::Waits(resource) | Stand::Holds(resource) => Some(resource),
-        };
-        self.settle(task, changed, None, act);
+        let Stand::Waits(resource) = self.single.stand_known(task)? else { return Err(Refusal::NotWaiting) };
+        self.single.give_up(task)?;
+        self.waiting -= 1;
+        self.settle(task, Some(resource), None, act);
         Ok(())
     }
 

@@ -189,6 +189,31 @@ impl<const TASKS: usize, const RESOURCES: usize> Omlp<TASKS, RESOURCES> {
         self.single.tell(task, if self.has_asked(task) { Priority::BASE_MAX.boosted() } else { base }, act);
     }
 
+    /// What [`Omlp::give_back`] and [`Omlp::admit`] are short ways to: all tasks, each with all others of its cluster.
+    #[cfg(test)]
+    pub(crate) fn settle_all(&mut self, act: &mut dyn FnMut(Action)) {
+        let cluster = |task| self.single.own_cpu(task);
+        let base = |task| self.single.base(task);
+        for task in self.single.tasks() {
+            let beside = |other: &TaskId| *other != task && cluster(*other) == cluster(task);
+            let goes_first = |other: &TaskId| {
+                let counts = self.jobs[other.index()] && self.lends_to[other.index()].is_none();
+                counts && (self.has_asked(*other) || base(*other) > base(task))
+            };
+            let before = self.single.tasks().filter(beside).filter(goes_first).count();
+            let is_first = self.held_back[cluster(task).index()].first() == Some(task);
+            let loan = self.lends_to[task.index()].map(|to| {
+                let others = self.single.tasks().filter(|&other| other != to && cluster(other) == cluster(to));
+                let is_before = |other: &TaskId| self.jobs[other.index()] && base(*other) >= base(to);
+                self.has_asked(to) && others.filter(is_before).count() >= self.places(cluster(to))
+            });
+            if is_first && before < self.places(cluster(task)) || loan == Some(false) {
+                act(Action::Wake { task });
+            }
+        }
+        assert_eq!(self.lenders, self.lends_to.iter().flatten().count());
+    }
+
     /// For the exhaustive walk: states that differ only in epochs are one.
     #[cfg(test)]
     pub(crate) fn forget_epochs(&mut self) {

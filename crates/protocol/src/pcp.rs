@@ -243,6 +243,44 @@ impl<const TASKS: usize, const RESOURCES: usize> Pcp<TASKS, RESOURCES> {
         }
     }
 
+    /// What [`Pcp::settle`] is a short way to: all tasks, each with all that is owned.
+    #[cfg(test)]
+    pub(crate) fn settle_all(&mut self, act: &mut dyn FnMut(Action)) {
+        let tasks = (0..self.counts.0).map(TaskId::new);
+        let before = self.tasks.map(|state| state.effective);
+        self.tasks.iter_mut().for_each(|state| state.effective = state.frozen);
+        let in_the_way = |machine: &Self, task: TaskId, index: usize| {
+            let state = machine.state(task);
+            let at_ceiling =
+                |owner: TaskId| machine.state(owner).cpu == state.cpu && machine.ceilings[index] >= state.effective;
+            let awaited = state.waits_for == Some(ResourceId::new(index));
+            machine.owners[index].filter(|&owner| owner != task && (awaited || at_ceiling(owner)))
+        };
+        let mut changed = true;
+        while changed {
+            changed = false;
+            for task in tasks.clone() {
+                let TaskState { waits_for: Some(_), effective: priority, .. } = *self.state(task) else { continue };
+                for index in 0..self.counts.1 {
+                    if let Some(owner) =
+                        in_the_way(self, task, index).filter(|&owner| self.state(owner).effective < priority)
+                    {
+                        self.tasks[owner.index()].effective = priority;
+                        changed = true;
+                    }
+                }
+            }
+        }
+        for task in tasks {
+            self.tell(task, before[task.index()], act);
+            let state = *self.state(task);
+            let is_free = (0..self.counts.1).all(|index| in_the_way(self, task, index).is_none());
+            if state.waits_for.is_some() && !state.is_awake && is_free {
+                act(Action::Wake { task });
+            }
+        }
+    }
+
     /// For the exhaustive walk: states that differ only in epochs are one.
     #[cfg(test)]
     pub(crate) fn forget_epochs(&mut self) {

@@ -23,8 +23,6 @@ pub(crate) struct Single<const TASKS: usize, const RESOURCES: usize> {
     peers: Peers<TASKS>,
     /// Tasks and resources that exist; others are refused.
     counts: (usize, usize),
-    /// How many tasks wait, in all queues.
-    waiting: usize,
 }
 
 /// Where a task stands with its one request.
@@ -63,7 +61,6 @@ impl<const TASKS: usize, const RESOURCES: usize> Single<TASKS, RESOURCES> {
             tasks: all,
             peers: Peers::new(tasks.iter().map(|task| task.1)),
             counts: (tasks.len().min(TASKS), resources.min(RESOURCES)),
-            waiting: 0,
         }
     }
 
@@ -106,11 +103,6 @@ impl<const TASKS: usize, const RESOURCES: usize> Single<TASKS, RESOURCES> {
     /// See [`Peers::at`].
     pub(crate) fn peer_at(&self, place: usize) -> TaskId {
         self.peers.at(place)
-    }
-
-    /// Whether any task waits in a queue.
-    pub(crate) fn is_contended(&self) -> bool {
-        self.waiting > 0
     }
 
     pub(crate) fn resources(&self) -> impl Iterator<Item = ResourceId> + Clone + use<TASKS, RESOURCES> {
@@ -158,7 +150,6 @@ impl<const TASKS: usize, const RESOURCES: usize> Single<TASKS, RESOURCES> {
             *owner = Some(task);
         } else {
             self.queues[resource.index()].insert(&mut self.links, task, key);
-            self.waiting += 1;
         }
         self.tasks[task.index()].stand = if is_free { Stand::Holds(resource) } else { Stand::Waits(resource) };
         is_free
@@ -177,7 +168,6 @@ impl<const TASKS: usize, const RESOURCES: usize> Single<TASKS, RESOURCES> {
         let next = self.queues[resource.index()].pop(&mut self.links);
         self.owners[resource.index()] = next;
         if let Some(next) = next {
-            self.waiting -= 1;
             self.tasks[next.index()].stand = Stand::Holds(resource);
         }
         Ok(next)
@@ -192,7 +182,6 @@ impl<const TASKS: usize, const RESOURCES: usize> Single<TASKS, RESOURCES> {
             Stand::Sent(_) => {}
             Stand::Waits(resource) => {
                 self.queues[resource.index()].remove(&mut self.links, task);
-                self.waiting -= 1;
             }
         }
         self.tasks[task.index()].stand = Stand::Idle;

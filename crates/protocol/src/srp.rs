@@ -146,6 +146,22 @@ impl<const TASKS: usize, const RESOURCES: usize> Srp<TASKS, RESOURCES> {
         }
     }
 
+    /// What [`Srp::start`] is a short way to: all tasks, each with all that is owned on its processor.
+    #[cfg(test)]
+    pub(crate) fn settle_all(&mut self, act: &mut dyn FnMut(Action)) {
+        for task in (0..self.counts.0).map(TaskId::new) {
+            let own = self.tasks[task.index()];
+            let mut owned = self.owners.iter().zip(&self.ceilings);
+            let is_held = owned.any(|(owner, &ceiling)| {
+                let other = owner.filter(|&owner| owner != task && self.tasks[owner.index()].cpu == own.cpu);
+                other.is_some() && ceiling >= own.level
+            });
+            if own.job == Job::Held && !is_held {
+                act(Action::Wake { task });
+            }
+        }
+    }
+
     /// For the exhaustive walk: states that differ only in epochs are one.
     #[cfg(test)]
     pub(crate) fn forget_epochs(&mut self) {
