@@ -35,6 +35,7 @@
 
 mod config;
 mod cpu;
+mod earliest;
 mod horizon;
 mod machines;
 pub mod plain;
