@@ -20,7 +20,7 @@
 //! All start at `C + J` and rise together. The least joint fixed point bounds every response: the first that exceeded it would do so after all that its equation rests on.
 
 use crate::across::raise_each;
-use crate::bound::{Analysis, Blocking, TaskBound, Unbounded};
+use crate::bound::{Analysis, Blocking, Proof, TaskBound, Unbounded};
 use crate::multiprocessor::spin::Fifo;
 use crate::multiprocessor::{Delay, Protocol as _};
 use crate::omit::Omit;
@@ -80,7 +80,7 @@ pub(crate) fn solve(tables: &Tables<'_>, protocol: Protocol) -> Analysis {
             remote: Duration::from_ns(rows[index].waits),
         });
         let schedulable = response.is_some_and(|response| response <= tables.system.task(id).deadline);
-        TaskBound { blocking, response, schedulable, unbounded }
+        TaskBound { blocking, response, schedulable, unbounded, proof: Proof::Classic }
     });
     Analysis { protocol, tasks: bounds.collect() }
 }

@@ -10,9 +10,9 @@
 //! problems", Real-Time Systems 55(1), 2019.
 
 use super::mpcp::Owners;
-use super::spin::Order;
+use super::spin::{Arrivals, Order};
 use super::view::{View, add_product};
-use super::{Blocked, dflp, dpcp, fmlp_plus, mpcp, spin, sum};
+use super::{Blocked, Work, dflp, dpcp, fmlp_plus, mpcp, spin, sum};
 use crate::multiprocessor::{joint, msrp};
 use crate::{Failure, Limit, Sharing};
 
@@ -100,18 +100,21 @@ pub fn responses_of_program(sharing: &Sharing, protocol: Protocol<'_>) -> Result
     }
     // BOUND: ROUNDS_MAX.
     for round in 1..=ROUNDS_MAX {
+        let work = &mut Work::of_all(&view);
         let spinning = |order| {
-            let bounds = spin::bounds(&view, order)?;
-            Ok::<_, Failure>(bounds.into_iter().map(|local| Blocked { remote: 0, local }).collect())
+            let bounds = spin::bounds(&view, order, Arrivals::Shared, &mut Work::of_all(&view))?;
+            Ok::<_, Failure>(
+                bounds.into_iter().map(|both| Blocked { remote: 0, local: both.remote + both.local }).collect(),
+            )
         };
         let blocked: Vec<Blocked> = match protocol {
             Protocol::Mpcp => match &owners {
-                Some(owners) => mpcp::bounds(&view, owners)?,
+                Some(owners) => mpcp::bounds(&view, owners, work)?,
                 None => Vec::new(),
             },
-            Protocol::Dpcp(_) => dpcp::bounds(&view, &placed)?,
-            Protocol::Dflp(_) => dflp::bounds(&view, &placed)?,
-            Protocol::FmlpPlus => fmlp_plus::bounds(&view)?,
+            Protocol::Dpcp(_) => dpcp::bounds(&view, &placed, work)?,
+            Protocol::Dflp(_) => dflp::bounds(&view, &placed, work)?,
+            Protocol::FmlpPlus => fmlp_plus::bounds(&view, work)?,
             Protocol::SpinFifo => spinning(Order::Fifo)?,
             Protocol::SpinFifoPreemptable => spinning(Order::FifoPreemptable)?,
             Protocol::SpinUnordered => spinning(Order::Unordered)?,
