@@ -4,6 +4,11 @@
 //! Locks that suspend: `R = C + B + sum over local h of higher priority of ceil((R + J_h) / T_h) * C_h`, B all
 //! blocking, J_h = R_h - C_h where h can suspend, else 0; tasks of equal priority interfere. Spin locks: the same, J = 0.
 //!
+//! Under DPCP and DFLP this takes C whole for what a task executes on its processor, as the published analyses do, whose
+//! C is without sections. Where C holds the sections, those that execute at homes elsewhere count twice for tasks of
+//! lower priority: as interference here, and where they ask there. So these response times can exceed those of
+//! [`analyse`](crate::analyse), which knows where each section executes; [`tighten`](crate::tighten()) knows too.
+//!
 //! # Reference
 //! B. Brandenburg, "Improved analysis and evaluation of real-time semaphore protocols for P-FP scheduling", RTAS 2013;
 //! A. Wieder, B. Brandenburg, RTSS 2013. Jitter R - C of tasks that suspend: J.-J. Chen et al., "Many suspensions, many
