@@ -149,8 +149,8 @@ pub struct Check {
     /// Say how far all execution times, or the sections on one resource, can grow before a deadline breaks
     #[arg(long)]
     pub sensitivity: bool,
-    /// Which bounds under mpcp: the published terms, or those of a linear program where they are less (slower)
-    #[arg(long, value_name = "BOUND", default_value = "classic")]
+    /// Which bounds: those of the protocol's page, or those of linear programs where they are less
+    #[arg(long, value_name = "BOUND", default_value = "best")]
     pub bound: BoundChoice,
     /// The scheduler, whatever the file says
     #[arg(long, value_name = "SCHEDULER")]
@@ -522,10 +522,12 @@ impl ProtocolChoice {
 /// How a bound is found.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
 pub enum BoundChoice {
-    /// By the published terms, which --explain takes apart
+    /// The terms that the page of the protocol has
     Classic,
-    /// By a linear program, where that is tighter
+    /// As best; a note names what keeps linear programs from a system that they do not cover
     Lp,
+    /// The least of both for each task
+    Best,
 }
 
 /// How CPUs are given to jobs.

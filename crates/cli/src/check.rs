@@ -13,7 +13,8 @@ use crate::scheduled;
 use crate::table::{self, Column};
 use crate::units;
 use lockwright_analysis::{
-    Analysis, Failure, Growth, Sensitivity, Term, analyse, charge, explain, partitioned, sensitivity, tighten,
+    Analysis, Failure, Growth, Proof, Sensitivity, Term, Uncovered, analyse, best, charge, explain, partitioned,
+    sensitivity,
 };
 use lockwright_model::format::nearest;
 use lockwright_model::{Duration, Overheads, Protocol, Scheduler, System, TaskId};
@@ -52,18 +53,16 @@ pub fn check(arguments: &Check, console: &Console) -> Result<Exit, Exit> {
     };
     let charged: Vec<(Protocol, System)> =
         arguments.subject.protocol.protocols(system).into_iter().map(charged).collect::<Result<_, Exit>>()?;
-    if arguments.bound == BoundChoice::Lp && (arguments.explain.is_some() || arguments.sensitivity) {
-        console.error("--bound lp goes with neither --explain nor --sensitivity", "leave one of them out");
+    if arguments.bound == BoundChoice::Lp && arguments.sensitivity {
+        console.error("--sensitivity is of the classic bounds alone", "leave --bound lp out");
         return Err(Exit::BadInput);
     }
     let task = arguments.explain.as_deref().map(|name| find_task(system, name, console)).transpose()?;
     let answer = |(protocol, charged): (Protocol, &System)| {
-        let mut analysis: Analysis = analyse(charged, protocol);
-        if arguments.bound == BoundChoice::Lp
-            && let Err(why) = tighten(charged, &mut analysis)
-        {
-            let why = tame(&why.describe(charged));
-            console.note(format!("under {protocol} the linear program gives no bounds: {why}"));
+        let analysis = bounds(arguments.bound, charged, protocol, console);
+        let is_tighter = analysis.tasks.iter().any(|task| task.proof != Proof::Classic);
+        if arguments.sensitivity && is_tighter {
+            console.note(format!("under {protocol} the factors are of the classic bounds: see `--bound classic`"));
         }
         let mut report = Report::of_bounds(charged, &analysis);
         // Behind them stand interrupts, which nobody asked for.
@@ -93,6 +92,20 @@ pub fn check(arguments: &Check, console: &Console) -> Result<Exit, Exit> {
         return Ok(Exit::Interrupted);
     }
     Ok(Exit::from_holds(answers.iter().all(|answer| answer.report.holds())))
+}
+
+/// The bounds that were asked for.
+fn bounds(choice: BoundChoice, system: &System, protocol: Protocol, console: &Console) -> Analysis {
+    let (analysis, uncovered) = match choice {
+        BoundChoice::Classic => (analyse(system, protocol), None),
+        BoundChoice::Lp | BoundChoice::Best => best(system, protocol),
+    };
+    // Under `best` nobody asked for programs in particular: those that were given up are named alone.
+    if let Some(why) = uncovered.filter(|why| choice == BoundChoice::Lp || *why == Uncovered::Work) {
+        let why = tame(&why.describe(system));
+        console.note(format!("under {protocol} the bounds are the classic ones; linear programs give none: {why}"));
+    }
+    analysis
 }
 
 /// Below the tables, where there are any: what C holds.

@@ -197,6 +197,10 @@ pub struct TaskResult {
     pub misses: Option<u64>,
     /// Whether its deadline is proved to hold, whichever the verb.
     pub proved: bool,
+    /// What proves `response_ns`: "classic", the terms of the protocol's page, or "lp", a linear program. Left out where there is no bound, and under
+    /// other schedulers than p-fp and c-fp.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub proof: Option<String>,
     /// Why there is no bound.
     pub reason: Option<String>,
     /// The parts of `blocking_ns`.
@@ -417,6 +421,7 @@ impl TaskResult {
             jobs: observation.map(|seen| seen.jobs),
             misses: observation.map(|seen| seen.misses),
             proved: row.bound.proved,
+            proof: row.bound.proof.map(|proof| proof.to_string()),
             reason: row.bound.reason.clone(),
             blocking: row.bound.blocking.map(|blocking| BlockingParts {
                 local_ns: blocking.local.as_ns(),

@@ -1,7 +1,7 @@
 //! What a verb found out about a system under one protocol: bounds, observations, verdicts. The table and the JSON
 //! are two views of it.
 
-use lockwright_analysis::{Analysis, Blocker, Blocking, TaskBound, Unbounded};
+use lockwright_analysis::{Analysis, Blocker, Blocking, Proof, TaskBound, Unbounded};
 use lockwright_model::{Duration, Observation, Protocol, System, TaskId};
 use std::cmp::Reverse;
 
@@ -27,6 +27,8 @@ pub struct Bound {
     pub response: Option<Duration>,
     /// Whether the response is proved to be within the deadline.
     pub proved: bool,
+    /// What proves the response; `None` where there is none, or it is not of partitioned fixed priorities.
+    pub proof: Option<Proof>,
     /// Why there is no bound.
     pub reason: Option<String>,
     /// There is no bound because the response grows beyond the period, and so beyond the deadline.
@@ -212,6 +214,7 @@ fn bound_of(system: &System, bound: &TaskBound) -> Bound {
         blocking: bound.blocking,
         response: bound.response,
         proved: bound.schedulable,
+        proof: bound.response.map(|_| bound.proof),
         reason: bound.unbounded.as_ref().map(|unbounded| unbounded.describe(system)),
         beyond_period: matches!(bound.unbounded, Some(Unbounded::BeyondPeriod)),
         uncovered: bound.unbounded.as_ref().is_some_and(Unbounded::is_uncovered),

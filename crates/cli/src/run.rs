@@ -13,7 +13,7 @@ use crate::trace_file::TraceFile;
 use crate::units;
 use lockwright::observe::{Timeline, timeline};
 use lockwright::{Control, Ended, Job, Outcome, RunConfig, RunError, TaskOutcome};
-use lockwright_analysis::analyse;
+use lockwright_analysis::best;
 use lockwright_model::{Duration, Event, Protocol, Record, Scheduler, System, TaskId};
 use lockwright_sim::default_horizon;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -151,7 +151,7 @@ impl Ran {
     fn new(system: &System, protocol: Protocol, outcome: Outcome) -> Self {
         let seen: Vec<Seen> =
             outcome.tasks.iter().map(|task| Seen { observation: task.observation, p999: p999(task) }).collect();
-        let report = Report::of_bounds(system, &analyse(system, protocol)).with_seen(&seen);
+        let report = Report::of_bounds(system, &best(system, protocol).0).with_seen(&seen);
         let above = report.rows.iter().filter_map(|row| Above::of(system, row, &outcome)).collect();
         Self { report, outcome, above }
     }

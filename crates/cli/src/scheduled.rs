@@ -45,7 +45,7 @@ pub fn check(arguments: &Check, input: &Input, overheads: &Overheads, console: &
         Some(name) => Some(explain(system, overheads, find_task(system, name, console)?, console)?),
         None => None,
     };
-    let is_asked = arguments.subject.protocol != ProtocolChoice::File || arguments.bound != BoundChoice::Classic;
+    let is_asked = arguments.subject.protocol != ProtocolChoice::File || arguments.bound != BoundChoice::Best;
     note_ruled(is_asked.then_some("--protocol and --bound do nothing"), system, console);
     let found = scheduled(system, overheads).map_err(|why| {
         console.error(tame(&why.describe(system)), "use `p-fp`, or leave out of the file what is not covered");

@@ -13,7 +13,7 @@ use crate::seed;
 use crate::table;
 use crate::trace_file::TraceFile;
 use crate::units;
-use lockwright_analysis::{Untested, analyse};
+use lockwright_analysis::{Untested, best};
 use lockwright_model::{
     DURATION_MAX, Duration, Instant, Observation, Overheads, Protocol, Record, Scheduler, System, Task,
 };
@@ -238,7 +238,7 @@ pub fn simulate(arguments: &Simulate, console: &Console) -> Result<Exit, Exit> {
             }
             trace.write(system, &title, &found.records, console)?;
         }
-        let bounds = by_deadline.clone().unwrap_or_else(|| Report::of_bounds(system, &analyse(system, protocol)));
+        let bounds = by_deadline.clone().unwrap_or_else(|| Report::of_bounds(system, &best(system, protocol).0));
         let report = bounds.with_seen(&found.seen);
         reports.push((report, found.played));
         if interrupt::requested() {

@@ -4,6 +4,7 @@ use crate::console::tame;
 use crate::report::{Report, Row, Verdict};
 use crate::units::{self, Round, Unit};
 use comfy_table::{CellAlignment, LineStyle, Table, TableStyle};
+use lockwright_analysis::Proof;
 use lockwright_model::{CpuId, Duration, Scheduler, System, TaskId};
 
 /// No lines but one under the header.
@@ -154,10 +155,17 @@ pub fn tasks(system: &System, report: &Report, color: bool) -> String {
         }
         columns.push(Column::numbers("misses", observed(|seen| seen.misses)));
     }
+    let is_lowered = |row: &Row| row.bound.proof.is_some_and(|proof| proof != Proof::Classic);
+    let is_lowered = !seen && rows.iter().any(is_lowered);
+    if is_lowered {
+        let proof = |row: &Row| row.bound.proof.map_or_else(|| ABSENT.into(), |proof| proof.to_string());
+        columns.push(Column::words("proof", rows.iter().map(proof)));
+    }
     columns.push(Column::words("verdict", rows.iter().map(|row| row.verdict().word().to_owned())));
     let text = draw(&columns);
     let text = if color { paint(&text, rows) } else { text };
-    format!("{text}times in {}; C execution, B blocking, R response, D deadline\n", unit.name())
+    let proof = if is_lowered { "; proof lp: by a linear program (docs/analysis.md)" } else { "" };
+    format!("{text}times in {}; C execution, B blocking, R response, D deadline{proof}\n", unit.name())
 }
 
 /// The CPUs of a task.

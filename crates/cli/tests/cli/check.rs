@@ -270,12 +270,25 @@ fn a_linear_program_is_tighter() {
         [[task]]\nname = \"b\"\ncpu = 1\nperiod = \"12 ms\"\nwcet = \"3 ms\"\nrequests = [{ resource = \"bus\", length = \"500 us\" }, { resource = \"log\", count = 2, length = \"300 us\" }]\n\
         [[task]]\nname = \"c\"\ncpu = 0\nperiod = \"30 ms\"\nwcet = \"5 ms\"\nrequests = [{ resource = \"log\", count = 2, length = \"900 us\" }]\n\
         [[task]]\nname = \"d\"\ncpu = 1\nperiod = \"50 ms\"\nwcet = \"8 ms\"\nrequests = [{ resource = \"bus\", length = \"1 ms\" }]\n";
-    assert_eq!(on(text, "check", &[]).status, 1);
-    let tighter = on(text, "check", &["--bound", "lp"]);
+    assert_eq!(on(text, "check", &["--bound", "classic"]).status, 1);
+    let tighter = on(text, "check", &[]);
     assert_eq!((tighter.status, tighter.err.as_str()), (0, ""), "{}", tighter.out);
-    let uncovered = on(HOLDS, "check", &["--bound", "lp"]);
-    assert!(uncovered.err.contains("linear program"), "{}", uncovered.err);
+    assert!(tighter.out.contains("proof"), "{}", tighter.out);
+    assert_eq!(on(text, "check", &["--bound", "lp"]).out, tighter.out);
+    let tasks = json(&on(text, "check", &["--json"]))["results"][0]["tasks"].as_array().expect("tasks").clone();
+    assert!(tasks.iter().any(|task| task["proof"] == "lp"), "{tasks:?}");
+    for task in &tasks {
+        let name = task["name"].as_str().expect("a name");
+        let explained =
+            json(&on(text, "check", &["--json", "--explain", name]))["results"][0]["explain"]["terms"].clone();
+        let terms = explained.as_array().expect("terms").iter();
+        let sum: u64 = terms.map(|term| term["total_ns"].as_u64().expect("a time")).sum();
+        assert_eq!(Some(sum), task["response_ns"].as_u64(), "{explained:?}");
+    }
+    let classic = on(HOLDS, "check", &["--bound", "lp"]);
+    assert!(classic.err.contains("linear programs give none"), "{}", classic.err);
     assert_eq!(on(text, "check", &["--bound", "lp", "--sensitivity"]).status, 2);
+    assert!(on(text, "check", &["--sensitivity"]).err.contains("of the classic bounds"));
 }
 
 #[test]
