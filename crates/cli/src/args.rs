@@ -19,6 +19,9 @@ pub struct Cli {
     /// When to colour the output
     #[arg(long, global = true, value_name = "WHEN", default_value = "auto")]
     pub color: Color,
+    /// Show all columns of tables and wrap nothing, however narrow the screen is
+    #[arg(long, global = true)]
+    pub wide: bool,
     /// What to do.
     #[command(subcommand)]
     pub verb: Verb,

@@ -10,7 +10,9 @@ use crate::json::{self, Explain, Output, ProtocolResult, SensitivityResult};
 use crate::progress::Progress;
 use crate::report::{Rank, Report};
 use crate::scheduled;
-use crate::table::{self, Column};
+use crate::layout::{Column, Layout};
+use crate::same::{self, grouped};
+use crate::table;
 use crate::units;
 use lockwright_analysis::{
     Analysis, Failure, Growth, Sensitivity, Term, analyse, charge, explain, partitioned, sensitivity, tighten,
@@ -80,14 +82,16 @@ pub fn check(arguments: &Check, console: &Console) -> Result<Exit, Exit> {
     let system = charged.into_iter().next().map_or_else(|| system.clone(), |(_, charged)| charged);
     answers.sort_by_key(|answer| Rank::of(&system, &answer.report));
     let input = Input { system, name: input.name.clone() };
-    let text = if arguments.subject.json {
-        json::to_text(&as_json(&input, &answers))
-    } else if arguments.subject.protocol == ProtocolChoice::All {
-        compare(&input, &answers)
+    if arguments.subject.json {
+        console.print(&json::to_text(&as_json(&input, &answers)))?;
     } else {
-        answers.iter().map(|answer| one(&input, answer, console)).collect()
-    };
-    console.print(&(text + &charged_note(arguments)))?;
+        let text = if arguments.subject.protocol == ProtocolChoice::All {
+            compare(&input, &answers, console.layout)
+        } else {
+            answers.iter().map(|answer| one(&input, answer, console)).collect()
+        };
+        console.print_text(&(text + &charged_note(arguments)))?;
+    }
     if interrupt::requested() {
         console.note("interrupted: the sensitivity is not complete");
         return Ok(Exit::Interrupted);
@@ -95,9 +99,9 @@ pub fn check(arguments: &Check, console: &Console) -> Result<Exit, Exit> {
     Ok(Exit::from_holds(answers.iter().all(|answer| answer.report.holds())))
 }
 
-/// Below the tables, where there are any: what C holds.
+/// Below the tables: what C holds.
 pub(crate) fn charged_note(arguments: &Check) -> String {
-    let Some(path) = arguments.overheads.as_ref().filter(|_| !arguments.subject.json) else { return String::new() };
+    let Some(path) = &arguments.overheads else { return String::new() };
     let path = tame(&path.display().to_string());
     format!("\nThe overheads of {path} are charged; see docs/overheads.md.\n")
 }
@@ -193,34 +197,39 @@ fn one(input: &Input, answer: &Answer, console: &Console) -> String {
     let (system, report) = (&input.system, &answer.report);
     let mut text = table::headline(&input.name, system, report);
     text.push('\n');
-    text.push_str(&table::tasks(system, report, console.color_out));
+    text.push_str(&table::tasks(system, report, console));
     text.push_str(&table::reasons(system, report));
-    text.push_str(&extras(system, answer));
+    text.push_str(&extras(system, answer, console.layout));
     text
 }
 
 /// What was asked for beside the table.
-fn extras(system: &System, answer: &Answer) -> String {
+fn extras(system: &System, answer: &Answer, layout: Layout) -> String {
     let mut text = String::new();
     if let Some((task, terms)) = &answer.explain {
         text.push('\n');
-        text.push_str(&explained(system, &answer.report, *task, terms));
+        text.push_str(&explained(system, &answer.report, *task, terms, layout));
     }
     if let Some(sensitivity) = &answer.sensitivity {
         text.push('\n');
-        text.push_str(&grown(system, sensitivity));
+        text.push_str(&grown(system, sensitivity, layout));
     }
     text
 }
 
 /// Below the comparison: what makes its order.
-const ORDER: &str = "The best first: all deadlines proved, then all tasks bounded, each by worst slack; then who has tasks without a bound, \
-    last where the protocol\nsays nothing of such a system. Equals stand as in the help.\n";
+const ORDER: &str = "Sorted best first: protocols under which all deadlines are proved, then those under which all \
+    tasks have bounds, each by worst slack; then those that leave tasks without a bound; protocols that do not apply to \
+    this system come last. Ties follow the order in `--help`.\n";
 
 /// A row a protocol, the best first.
-fn compare(input: &Input, answers: &[Answer]) -> String {
+fn compare(input: &Input, answers: &[Answer], layout: Layout) -> String {
     let system = &input.system;
-    let reports = || answers.iter().map(|answer| &answer.report);
+    let bounds = answers.iter().map(|answer| (answer.analysis.protocol, answer.report.clone())).collect();
+    let groups = grouped(system, bounds);
+    let reports = || groups.iter().map(|(_, report)| report);
+    let is_shown = |answer: &&Answer| groups.iter().any(|(protocol, _)| *protocol == answer.analysis.protocol);
+    let shown: Vec<&Answer> = answers.iter().filter(is_shown).collect();
     let slack = |report: &Report| match report.worst_slack(system) {
         Some((slack, task)) => format!("{} ({})", units::slack(slack), system.task(task).name),
         None => "no bound".into(),
@@ -228,21 +237,22 @@ fn compare(input: &Input, answers: &[Answer]) -> String {
     let columns = [
         Column::words("protocol", reports().map(|report| report.protocol.to_string())),
         Column::words("schedulable", reports().map(|report| if report.holds() { "yes" } else { "no" }.to_owned())),
-        Column::words("worst slack", reports().map(slack)),
-        Column::words("who loses", reports().map(|report| losers(system, report))),
+        Column::prose("worst slack", reports().map(slack)),
+        Column::prose("not proved", reports().map(|report| losers(system, report))),
     ];
     let mut text = table::system_line(&input.name, system);
     text.push('\n');
-    text.push_str(&table::draw(&columns));
+    text.push_str(&layout.draw(&columns));
+    text.push_str(&same::legend(reports()));
     text.push_str(ORDER);
-    for answer in answers {
+    for &answer in &shown {
         if let Some(found) = of_all(system, answers, answer) {
             text.push_str(&tame(&beside::sentence(system, &answer.report.protocol, &found)));
         }
     }
-    text.push_str(&first_reasons(system, answers));
-    for answer in answers {
-        let more = extras(system, answer);
+    text.push_str(&first_reasons(system, &shown));
+    for answer in shown {
+        let more = extras(system, answer, layout);
         if !more.is_empty() {
             text.push_str(&format!("\nUnder {}:\n{}", answer.report.protocol, more.trim_start_matches('\n')));
         }
@@ -257,7 +267,7 @@ fn of_all(system: &System, answers: &[Answer], answer: &Answer) -> Option<Beside
 }
 
 /// For each protocol without bounds, the first task that has none, and why: the others often follow from it.
-fn first_reasons(system: &System, answers: &[Answer]) -> String {
+fn first_reasons(system: &System, answers: &[&Answer]) -> String {
     let mut text = String::new();
     for report in answers.iter().map(|answer| &answer.report) {
         let first = report.rows.iter().find_map(|row| Some((row.task, row.bound.reason.as_ref()?)));
@@ -281,7 +291,7 @@ fn losers(system: &System, report: &Report) -> String {
     }
 }
 
-fn explained(system: &System, report: &Report, task: TaskId, terms: &[Term]) -> String {
+fn explained(system: &System, report: &Report, task: TaskId, terms: &[Term], layout: Layout) -> String {
     let bound = report.rows.iter().find(|row| row.task == task).and_then(|row| row.bound.response);
     let name = &system.task(task).name;
     let title = match bound {
@@ -289,11 +299,11 @@ fn explained(system: &System, report: &Report, task: TaskId, terms: &[Term]) -> 
         None => format!("{name}: no response bound; the terms known without one\n"),
     };
     let sum = terms.iter().try_fold(Duration::ZERO, |sum, term| sum.checked_add(term.total));
-    tame(&title) + "\n" + &terms_table(system, terms, bound.and(sum).map(|sum| ("R", sum)))
+    tame(&title) + "\n" + &terms_table(system, terms, bound.and(sum).map(|sum| ("R", sum)), layout)
 }
 
 /// A row a term; with the name of the sum, and the sum, where there is one.
-pub(crate) fn terms_table(system: &System, terms: &[Term], sum: Option<(&str, Duration)>) -> String {
+pub(crate) fn terms_table(system: &System, terms: &[Term], sum: Option<(&str, Duration)>, layout: Layout) -> String {
     let by = |term: &Term| term.by.map_or_else(String::new, |by| system.task(by).name.clone());
     let resource = |term: &Term| term.resource.map_or_else(String::new, |id| system.resource(id).name.clone());
     let times = |term: &Term| if term.count == 0 { "any".into() } else { term.count.to_string() };
@@ -305,7 +315,7 @@ pub(crate) fn terms_table(system: &System, terms: &[Term], sum: Option<(&str, Du
         Column::numbers("times", terms.iter().map(times)),
         Column::numbers("each", terms.iter().map(|term| units::text(term.each))),
         Column::numbers("total", terms.iter().map(total)),
-        Column::words("why", terms.iter().map(|term| term.why.clone())),
+        Column::prose("why", terms.iter().map(|term| term.why.clone())),
     ];
     if let Some((name, sum)) = sum {
         for column in &mut columns {
@@ -317,10 +327,10 @@ pub(crate) fn terms_table(system: &System, terms: &[Term], sum: Option<(&str, Du
         }
     }
     columns.retain(|column| column.cells.iter().any(|cell| !cell.is_empty()));
-    table::draw(&columns)
+    layout.draw(&columns)
 }
 
-pub(crate) fn grown(system: &System, sensitivity: &Sensitivity) -> String {
+pub(crate) fn grown(system: &System, sensitivity: &Sensitivity, layout: Layout) -> String {
     let rows = || {
         let tasks = sensitivity.tasks.iter().map(|(id, growth)| (system.task(*id).name.clone(), *growth));
         let resources = sensitivity.resources.iter();
@@ -338,7 +348,7 @@ pub(crate) fn grown(system: &System, sensitivity: &Sensitivity) -> String {
     let names = sensitivity.tolerated.iter().map(|(id, _)| system.task(*id).name.clone());
     let most = sensitivity.tolerated.iter().map(|(_, most)| most.map_or_else(|| "–".into(), units::text));
     let tolerated = [Column::words("task", names), Column::numbers("more blocking it tolerates", most)];
-    format!("{}\n{}", table::draw(&columns), table::draw(&tolerated))
+    format!("{}\n{}", layout.draw(&columns), layout.draw(&tolerated))
 }
 
 fn factor(growth: Growth) -> String {

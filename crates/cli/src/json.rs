@@ -55,6 +55,10 @@ pub struct ProtocolResult {
     pub scheduler: String,
     /// The protocol of resources that name none, as task-set files spell it; msrp under p-edf.
     pub protocol: String,
+    /// Another protocol whose rules are the same on this system: what was observed is that one's. `simulate` and `run`
+    /// with `--protocol all`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub same_rules_as: Option<String>,
     /// The verdict of the verb, which its exit status follows. `check`: every deadline is proved to hold. `simulate` and `run`: no
     /// job was seen to miss its deadline, which says nothing about tasks that finished no job (`jobs` is 0): they are warned of.
     pub schedulable: bool,
@@ -379,6 +383,7 @@ impl ProtocolResult {
         Self {
             scheduler: system.scheduler().to_string(),
             protocol: report.protocol.clone(),
+            same_rules_as: None,
             schedulable: report.holds(),
             proved: report.rows.iter().all(|row| row.bound.proved),
             worst_slack_ns: report.worst_slack(system).map(|(slack, _)| slack),
@@ -391,6 +396,16 @@ impl ProtocolResult {
             explain: None,
             sensitivity: None,
         }
+    }
+
+    /// The JSON views of a report, `with` more in them: its own, and those of the protocols that have the same rules.
+    pub fn all(system: &System, report: &Report, with: impl Fn(Self) -> Self) -> Vec<Self> {
+        let same = |name: &String| Self {
+            protocol: name.clone(),
+            same_rules_as: Some(report.protocol.clone()),
+            ..Self::new(system, report)
+        };
+        std::iter::once(Self::new(system, report)).chain(report.same.iter().map(same)).map(with).collect()
     }
 }
 

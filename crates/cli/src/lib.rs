@@ -17,11 +17,13 @@ pub mod import;
 pub mod input;
 pub mod interrupt;
 pub mod json;
+pub mod layout;
 pub mod measure;
 pub mod perfetto;
 pub mod progress;
 pub mod report;
 pub mod run;
+pub mod same;
 mod scheduled;
 pub mod seed;
 pub mod simulate;
@@ -40,7 +42,7 @@ use std::process::ExitCode;
 #[must_use]
 pub fn main() -> ExitCode {
     std::panic::set_hook(Box::new(|panic| {
-        Console::new(console::Color::Never).error(
+        Console::new(console::Color::Never, false).error(
             format!("this is a bug in lockwright: {panic}"),
             "please report it, with the file and the arguments that led here",
         );
@@ -53,7 +55,7 @@ pub fn main() -> ExitCode {
             return if error.use_stderr() { Exit::BadInput } else { Exit::Holds }.into();
         }
     };
-    let console = Console::new(cli.color);
+    let console = Console::new(cli.color, cli.wide);
     let exit = match &cli.verb {
         Verb::Check(arguments) => check::check(arguments, &console),
         Verb::Simulate(arguments) => simulate::simulate(arguments, &console),

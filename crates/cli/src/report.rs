@@ -125,6 +125,8 @@ impl Row {
 pub struct Report {
     /// The protocol of resources that name none.
     pub protocol: String,
+    /// Other protocols that have the same rules on this system, and so the same rows.
+    pub same: Vec<String>,
     /// In [`table_order`].
     pub rows: Vec<Row>,
 }
@@ -134,7 +136,8 @@ impl Report {
     #[must_use]
     pub fn of_bounds(system: &System, analysis: &Analysis) -> Self {
         let row = |task: TaskId| Row { task, bound: bound_of(system, &analysis.tasks[task.index()]), seen: None };
-        Self { protocol: analysis.protocol.to_string(), rows: table_order(system).into_iter().map(row).collect() }
+        let rows = table_order(system).into_iter().map(row).collect();
+        Self { protocol: analysis.protocol.to_string(), same: Vec::new(), rows }
     }
 
     /// The promises with what was seen beside them, by task id.

@@ -8,6 +8,7 @@ use crate::interrupt;
 use crate::json::{self, Output, ProtocolResult, WorstJob};
 use crate::progress::Progress;
 use crate::report::{Report, Row, Seen, interrupt_text};
+use crate::same::{self, Once, grouped};
 use crate::table;
 use crate::trace_file::TraceFile;
 use crate::units;
@@ -57,37 +58,46 @@ pub fn run(arguments: &Run, console: &Console) -> Result<Exit, Exit> {
     let current = Arc::new(Mutex::new(Control::new()));
     let stopped = Arc::clone(&current);
     interrupt::listen(move || stopped.lock().unwrap_or_else(PoisonError::into_inner).stop(), console);
+    let bounds = |protocol| (protocol, Report::of_bounds(system, &analyse(system, protocol)));
+    let groups = grouped(system, protocols.into_iter().map(bounds).collect());
     let mut runs: Vec<Ran> = Vec::new();
-    for &protocol in &protocols {
+    for (protocol, bounds) in &groups {
+        let protocol = *protocol;
         let control = Control::new();
         *current.lock().unwrap_or_else(PoisonError::into_inner) = control.clone();
         if interrupt::requested() {
             break;
         }
-        let trace = TraceFile::create(arguments.trace.as_deref(), protocol, protocols.len(), console)?;
+        let trace = TraceFile::create(arguments.trace.as_deref(), protocol, groups.len(), console)?;
         console.note(format!("running {} under {protocol} for {}", input.name, units::text(duration)));
         let outcome = execute(system, &RunConfig::new(protocol, duration), &control, console)?;
         if let Some(trace) = trace {
             let title = format!("{} under {protocol}, executed", input.name);
             trace.write(system, &title, &outcome.records, console)?;
         }
-        runs.push(Ran::new(system, protocol, outcome));
+        runs.push(Ran::new(system, bounds.clone(), outcome));
     }
-    let text = if arguments.subject.json {
-        json::to_text(&as_json(&input, duration, &runs))
+    let mut warnings = Once::default();
+    for ran in &runs {
+        ran.report.unseen_text(system).into_iter().chain(ran.warnings()).for_each(|text| warnings.add(&ran.report.protocol, text));
+    }
+    warnings.texts(runs.len()).for_each(|text| console.warn(text));
+    if let Some(throttling) = runs.iter().find_map(|ran| ran.outcome.throttling) {
+        console.note(format!(
+            "this kernel gives real-time threads at most {} of every {}",
+            units::text(throttling.runtime),
+            units::text(throttling.period)
+        ));
+    }
+    if arguments.subject.json {
+        console.print(&json::to_text(&as_json(&input, duration, &runs)))?;
     } else {
         let reason = if arguments.duration.is_some() { "" } else { " (two hyperperiods, at least 1 s, at most 10 s)" };
-        as_text(&input, duration, reason, &runs, console)
-    };
-    for ran in &runs {
-        if let Some(unseen) = ran.report.unseen_text(system) {
-            console.warn(unseen);
-        }
-        ran.warn(console);
+        console.print_text(&as_text(&input, duration, reason, &runs, console))?;
     }
-    console.print(&text)?;
     if interrupt::requested() {
-        console.warn(interrupt_text(&protocols[runs.len()..]));
+        let missing: Vec<Protocol> = groups[runs.len()..].iter().map(|(protocol, _)| *protocol).collect();
+        console.warn(interrupt_text(&missing));
         return Ok(Exit::Interrupted);
     }
     Ok(Exit::from_holds(runs.iter().all(Ran::holds)))
@@ -148,10 +158,10 @@ fn refuse(system: &System, error: &RunError, console: &Console) -> Exit {
 }
 
 impl Ran {
-    fn new(system: &System, protocol: Protocol, outcome: Outcome) -> Self {
+    fn new(system: &System, bounds: Report, outcome: Outcome) -> Self {
         let seen: Vec<Seen> =
             outcome.tasks.iter().map(|task| Seen { observation: task.observation, p999: p999(task) }).collect();
-        let report = Report::of_bounds(system, &analyse(system, protocol)).with_seen(&seen);
+        let report = bounds.with_seen(&seen);
         let above = report.rows.iter().filter_map(|row| Above::of(system, row, &outcome)).collect();
         Self { report, outcome, above }
     }
@@ -165,28 +175,23 @@ impl Ran {
         if self.outcome.ended == Ended::Interrupted { self.outcome.elapsed.min(asked) } else { asked }
     }
 
-    /// What makes the numbers say less than they seem to.
-    fn warn(&self, console: &Console) {
+    /// What makes the numbers less telling than they seem.
+    fn warnings(&self) -> Vec<String> {
         let outcome = &self.outcome;
+        let mut warnings = Vec::new();
         if outcome.ended == Ended::Watchdog {
-            console.warn("the watchdog ended the run: jobs were still unfinished when all deadlines had passed");
+            warnings.push("the watchdog ended the run: jobs were still unfinished when all deadlines had passed".into());
         }
         if outcome.dropped > 0 {
-            console.warn(format!(
+            warnings.push(format!(
                 "{} found the log full: the trace and the observed blocking are not complete; a shorter --for helps",
                 units::count(outcome.dropped, "record")
             ));
         }
         if !outcome.memory_locked {
-            console.warn("the memory could not be locked: a page fault may have delayed a job");
+            warnings.push("the memory could not be locked: a page fault may have delayed a job".into());
         }
-        if let Some(throttling) = outcome.throttling {
-            console.note(format!(
-                "this kernel gives real-time threads at most {} of every {}",
-                units::text(throttling.runtime),
-                units::text(throttling.period)
-            ));
-        }
+        warnings
     }
 }
 
@@ -265,6 +270,13 @@ fn executed_by(task: TaskId, timeline: &Timeline) -> Duration {
 fn as_text(input: &Input, asked: Duration, reason: &str, runs: &[Ran], console: &Console) -> String {
     let system = &input.system;
     let mut text = String::new();
+    if runs.len() > 1 {
+        let compared: Vec<&Report> = runs.iter().map(|ran| &ran.report).collect();
+        text.push_str(&table::system_line(&input.name, system));
+        text.push('\n');
+        text.push_str(&console.layout.draw(&same::comparison(system, &compared)));
+        text.push_str(&same::legend(compared.into_iter()));
+    }
     for ran in runs {
         if !text.is_empty() {
             text.push('\n');
@@ -275,7 +287,7 @@ fn as_text(input: &Input, asked: Duration, reason: &str, runs: &[Ran], console: 
         let part = if observed < asked { format!("{} of ", units::text(observed)) } else { String::new() };
         let duration = units::text(asked);
         text.push_str(&format!("executed for {part}{duration}{reason} on CPU {} of this machine\n\n", cpus.join(", ")));
-        text.push_str(&table::tasks(system, &ran.report, console.color_out));
+        text.push_str(&table::tasks(system, &ran.report, console));
         text.push_str(&table::reasons(system, &ran.report));
         if !ran.above.is_empty() {
             text.push_str(
@@ -289,8 +301,7 @@ fn as_text(input: &Input, asked: Duration, reason: &str, runs: &[Ran], console: 
 
 fn as_json(input: &Input, asked: Duration, runs: &[Ran]) -> Output {
     let system = &input.system;
-    let result = |ran: &Ran| {
-        let mut result = ProtocolResult::new(system, &ran.report);
+    let with = |ran: &Ran, mut result: ProtocolResult| {
         result.schedulable = ran.holds();
         result.observed_ns = Some(ran.observed(asked).as_ns());
         let ended = match ran.outcome.ended {
@@ -307,10 +318,11 @@ fn as_json(input: &Input, asked: Duration, runs: &[Ran]) -> Output {
         }
         result
     };
+    let results = |ran: &Ran| ProtocolResult::all(system, &ran.report, |result| with(ran, result));
     Output {
         // Only the last run can have been cut short.
         duration_ns: Some(runs.last().map_or(Duration::ZERO, |last| last.observed(asked)).as_ns()),
         interrupted: Some(interrupt::requested()),
-        ..Output::new(json::Verb::Run, &input.name, runs.iter().map(result).collect())
+        ..Output::new(json::Verb::Run, &input.name, runs.iter().flat_map(results).collect())
     }
 }

@@ -8,7 +8,8 @@ use crate::input::Input;
 use crate::interrupt;
 use crate::json::{self, BlockedBy, Explain, Output, PointResult, ProtocolResult, SensitivityResult, TestResult};
 use crate::report::{Bound, Report, Row, table_order};
-use crate::table::{self, Column};
+use crate::layout::{Column, Layout};
+use crate::table;
 use crate::units;
 use lockwright_analysis::{Demanded, Scheduled, Sensitivity, explain_demand, scheduled};
 use lockwright_model::{Duration, Overheads, Protocol, System, TaskId};
@@ -53,27 +54,25 @@ pub fn check(arguments: &Check, input: &Input, overheads: &Overheads, console: &
     })?;
     let report = report(system, &found);
     let sensitivity = if arguments.sensitivity { grown_for(system, overheads, console) } else { None };
-    let mut text = if arguments.subject.json {
+    if arguments.subject.json {
         let mut output = as_json(input, &report, &found, sensitivity.as_ref());
         if let (Some((task, demanded)), Some(result)) = (&explained, output.results.first_mut()) {
             let explain = Explain::new(system, *task, &demanded.terms);
             result.explain = Some(Explain { interval_ns: Some(demanded.interval.as_ns()), ..explain });
         }
-        json::to_text(&output)
+        console.print(&json::to_text(&output))?;
     } else {
-        as_text(input, &report, &found, console)
-    };
-    if !arguments.subject.json {
+        let mut text = as_text(input, &report, &found, console);
         if let Some((task, demanded)) = &explained {
             text.push('\n');
-            text.push_str(&taken_apart(system, *task, demanded));
+            text.push_str(&taken_apart(system, *task, demanded, console.layout));
         }
         if let Some(sensitivity) = &sensitivity {
             text.push('\n');
-            text.push_str(&grown(system, sensitivity));
+            text.push_str(&grown(system, sensitivity, console.layout));
         }
+        console.print_text(&(text + &charged_note(arguments)))?;
     }
-    console.print(&(text + &charged_note(arguments)))?;
     if interrupt::requested() {
         console.note("interrupted: the sensitivity is not complete");
         return Ok(Exit::Interrupted);
@@ -94,7 +93,7 @@ fn explain(
     Ok((task, demanded))
 }
 
-fn taken_apart(system: &System, task: TaskId, demanded: &Demanded) -> String {
+fn taken_apart(system: &System, task: TaskId, demanded: &Demanded, layout: Layout) -> String {
     let sum = demanded.terms.iter().try_fold(Duration::ZERO, |sum, term| sum.checked_add(term.total));
     let fits = match sum {
         Some(sum) if sum <= demanded.interval => "fits",
@@ -103,7 +102,7 @@ fn taken_apart(system: &System, task: TaskId, demanded: &Demanded) -> String {
     let interval = units::text(demanded.interval);
     let title =
         format!("{}: every term of what is due on its CPU in {interval}, which {fits}\n", system.task(task).name);
-    tame(&title) + "\n" + &terms_table(system, &demanded.terms, sum.map(|sum| ("due", sum)))
+    tame(&title) + "\n" + &terms_table(system, &demanded.terms, sum.map(|sum| ("due", sum)), layout)
 }
 
 /// The promises of the tests.
@@ -114,7 +113,8 @@ pub fn report(system: &System, found: &Scheduled) -> Report {
         let blocker = found.blocked[TaskId::index(task)];
         Row { task, bound: Bound { response, proved, blocker, ..Bound::default() }, seen: None }
     };
-    Report { protocol: protocol(system).to_string(), rows: table_order(system).into_iter().map(row).collect() }
+    let rows = table_order(system).into_iter().map(row).collect();
+    Report { protocol: protocol(system).to_string(), same: Vec::new(), rows }
 }
 
 fn as_json(input: &Input, report: &Report, found: &Scheduled, sensitivity: Option<&Sensitivity>) -> Output {
@@ -145,17 +145,17 @@ fn as_text(input: &Input, report: &Report, found: &Scheduled, console: &Console)
     let sharing = if report.protocol == "none" { String::new() } else { format!(" and {}", report.protocol) };
     let mut text =
         format!("{}, {}{sharing}\n\n", table::system_line(&input.name, system).trim_end(), system.scheduler());
-    text.push_str(&table::tasks(system, report, console.color_out));
+    text.push_str(&table::tasks(system, report, console));
     let columns = [
         Column::words("test", found.tests.iter().map(ToString::to_string)),
         Column::words(
             "accepts",
             found.tests.iter().map(|test| if test.failure.is_none() { "yes" } else { "no" }.into()),
         ),
-        Column::words("why not", found.tests.iter().map(|test| test.describe(system).unwrap_or_default())),
+        Column::prose("why not", found.tests.iter().map(|test| test.describe(system).unwrap_or_default())),
     ];
     text.push('\n');
-    text.push_str(&table::draw(&columns));
+    text.push_str(&console.layout.draw(&columns));
     let verdict = match (found.schedulable, found.exact) {
         (true, _) if found.tests.len() > 1 && system.scheduler().is_global() => {
             "All deadlines hold: one test that accepts is enough."
@@ -164,13 +164,13 @@ fn as_text(input: &Input, report: &Report, found: &Scheduled, console: &Console)
         (false, true) => "A deadline can be missed.",
         (false, false) => "Not every deadline is proved to hold; none is shown to be missed.",
     };
-    text.push_str(&blocked(system, report));
+    text.push_str(&blocked(system, report, console.layout));
     text.push_str(&format!("\n{verdict}\n"));
     text
 }
 
 /// Which section can keep each task waiting, where one can.
-fn blocked(system: &System, report: &Report) -> String {
+fn blocked(system: &System, report: &Report, layout: Layout) -> String {
     let all: Vec<_> = report.rows.iter().filter_map(|row| Some((row.task, row.bound.blocker?))).collect();
     if all.is_empty() {
         return String::new();
@@ -183,5 +183,5 @@ fn blocked(system: &System, report: &Report) -> String {
         Column::numbers("section", all.iter().map(|(_, by)| units::text(by.length))),
         Column::numbers("spinning before", all.iter().map(|(_, by)| units::text(by.spin))),
     ];
-    format!("\n{}", table::draw(&columns))
+    format!("\n{}", layout.draw(&columns))
 }

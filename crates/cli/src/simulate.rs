@@ -8,6 +8,7 @@ use crate::interrupt;
 use crate::json::{self, Output, ProtocolResult};
 use crate::progress::Progress;
 use crate::report::{Bound, Report, Row, Seen, interrupt_text, table_order};
+use crate::same::{self, Once, grouped};
 use crate::scheduled;
 use crate::seed;
 use crate::table;
@@ -227,10 +228,15 @@ pub fn simulate(arguments: &Simulate, console: &Console) -> Result<Exit, Exit> {
     if let (Some(seed), None) = (plan.seed, arguments.seed) {
         console.note(format!("the seed is {seed}; `--seed {seed}` repeats this simulation"));
     }
+    let bounds = |protocol| {
+        let bounds = by_deadline.clone().unwrap_or_else(|| Report::of_bounds(system, &analyse(system, protocol)));
+        (protocol, bounds)
+    };
+    let groups = grouped(system, protocols.into_iter().map(bounds).collect());
     let mut reports = Vec::new();
-    for &protocol in &protocols {
-        let trace = TraceFile::create(arguments.trace.as_deref(), protocol, protocols.len(), console)?;
-        let found = play_all(&plan, protocol, trace.is_some(), console);
+    for (protocol, bounds) in &groups {
+        let trace = TraceFile::create(arguments.trace.as_deref(), *protocol, groups.len(), console)?;
+        let found = play_all(&plan, *protocol, trace.is_some(), console);
         if let Some(trace) = trace {
             let title = format!("{} under {protocol}, simulated", input.name);
             if found.records.len() == RECORDS_MAX {
@@ -238,27 +244,27 @@ pub fn simulate(arguments: &Simulate, console: &Console) -> Result<Exit, Exit> {
             }
             trace.write(system, &title, &found.records, console)?;
         }
-        let bounds = by_deadline.clone().unwrap_or_else(|| Report::of_bounds(system, &analyse(system, protocol)));
-        let report = bounds.with_seen(&found.seen);
-        reports.push((report, found.played));
+        reports.push((bounds.clone().with_seen(&found.seen), found.played));
         if interrupt::requested() {
             break;
         }
     }
-    let text = if arguments.subject.json {
-        json::to_text(&as_json(&input, &plan, &reports))
-    } else {
-        as_text(&input, &plan, &reports, console)
-    };
+    let mut unseen = Once::default();
     for (report, _) in &reports {
-        if let Some(unseen) = report.unseen_text(system) {
-            console.warn(unseen);
+        if let Some(text) = report.unseen_text(system) {
+            unseen.add(&report.protocol, text);
         }
         warn_above(system, report, console);
     }
-    console.print(&text)?;
+    unseen.texts(reports.len()).for_each(|text| console.warn(text));
+    if arguments.subject.json {
+        console.print(&json::to_text(&as_json(&input, &plan, &reports)))?;
+    } else {
+        console.print_text(&as_text(&input, &plan, &reports, console))?;
+    }
     if interrupt::requested() {
-        console.warn(interrupt_text(&protocols[reports.len()..]));
+        let missing: Vec<Protocol> = groups[reports.len()..].iter().map(|(protocol, _)| *protocol).collect();
+        console.warn(interrupt_text(&missing));
         return Ok(Exit::Interrupted);
     }
     Ok(Exit::from_holds(reports.iter().all(|(report, _)| report.holds())))
@@ -278,7 +284,7 @@ fn promised(arguments: &Simulate, system: &System, console: &Console) -> Result<
             console.note(format!("there are no bounds: {}", tame(&why.describe(system))));
             let row = |task| Row { task, bound: Bound::default(), seen: None };
             let rows = table_order(system).into_iter().map(row).collect();
-            Ok(Report { protocol: scheduled::protocol(system).to_string(), rows })
+            Ok(Report { protocol: scheduled::protocol(system).to_string(), same: Vec::new(), rows })
         }
     }
 }
@@ -297,23 +303,32 @@ fn warn_above(system: &System, report: &Report, console: &Console) {
 
 fn as_text(input: &Input, plan: &Plan<'_>, reports: &[(Report, Played)], console: &Console) -> String {
     let mut text = String::new();
+    if reports.len() > 1 {
+        let compared: Vec<&Report> = reports.iter().map(|(report, _)| report).collect();
+        text.push_str(&table::system_line(&input.name, plan.system));
+        text.push('\n');
+        text.push_str(&console.layout.draw(&same::comparison(plan.system, &compared)));
+        text.push_str(&same::legend(compared.into_iter()));
+    }
     for (report, played) in reports {
         if !text.is_empty() {
             text.push('\n');
         }
         text.push_str(&table::headline(&input.name, plan.system, report));
         text.push_str(&format!("simulated {}\n\n", plan.describe(played)));
-        text.push_str(&table::tasks(plan.system, report, console.color_out));
+        text.push_str(&table::tasks(plan.system, report, console));
         text.push_str(&table::reasons(plan.system, report));
     }
     text
 }
 
 fn as_json(input: &Input, plan: &Plan<'_>, reports: &[(Report, Played)]) -> Output {
-    let result = |(report, played): &(Report, Played)| ProtocolResult {
-        runs: Some(played.schedules),
-        observed_ns: Some(played.time(plan).as_ns()),
-        ..ProtocolResult::new(plan.system, report)
+    let result = |(report, played): &(Report, Played)| {
+        ProtocolResult::all(plan.system, report, |result| ProtocolResult {
+            runs: Some(played.schedules),
+            observed_ns: Some(played.time(plan).as_ns()),
+            ..result
+        })
     };
     // Only the last protocol can have been cut short.
     let last = reports.last().map(|(_, played)| *played);
@@ -324,7 +339,7 @@ fn as_json(input: &Input, plan: &Plan<'_>, reports: &[(Report, Played)]) -> Outp
         runs: Some(last.map_or(0, |last| last.schedules)),
         duration_ns: Some(cut.unwrap_or(plan.duration).as_ns()),
         interrupted: Some(interrupt::requested()),
-        ..Output::new(json::Verb::Simulate, &input.name, reports.iter().map(result).collect())
+        ..Output::new(json::Verb::Simulate, &input.name, reports.iter().flat_map(result).collect())
     }
 }
 

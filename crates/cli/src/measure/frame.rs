@@ -110,7 +110,10 @@ impl<'a> Frame<'a> {
     /// Says what cannot be written.
     pub fn end<T: Serialize>(self, findings: Findings<'_, T>) -> Result<Exit, Exit> {
         let console = self.console;
-        let printed = console.print(&if self.is_json { json::to_text(findings.output) } else { findings.text });
+        let printed = match self.is_json {
+            true => console.print(&json::to_text(findings.output)),
+            false => console.print_text(&findings.text),
+        };
         let tabled = self.csv.map_or(Ok(()), |csv| {
             findings.csv.into_iter().try_for_each(|(name, content)| csv.write(name, content, console))
         });

@@ -7,7 +7,7 @@ use crate::console::Console;
 use crate::exit::Exit;
 use crate::export::{ResultFolder, csv_text};
 use crate::json::{MachineCost, MeasureVerb, ProtocolTimes, ProtocolsOutput, ProtocolsSubject};
-use crate::table::{self, Column};
+use crate::layout::{Column, Layout};
 use crate::units;
 use lockwright::measure::{ProtocolCost, Protocols, Readings, Work};
 use lockwright_model::Duration;
@@ -51,7 +51,7 @@ pub fn protocols(arguments: &MeasuredProtocols, console: &Console) -> Result<Exi
     }
     frame.end(Findings {
         output: &output,
-        text: as_text(&output),
+        text: as_text(&output, console.layout),
         csv: vec![("machine.csv", csv_text(&output.machine)), ("protocols.csv", csv_text(&output.protocols))],
         figures: figures::of_protocols(&output),
         interrupted: output.interrupted,
@@ -129,12 +129,12 @@ fn protocol_times(cost: &ProtocolCost) -> ProtocolTimes {
     }
 }
 
-fn as_text(output: &ProtocolsOutput) -> String {
+fn as_text(output: &ProtocolsOutput, layout: Layout) -> String {
     let us = |ns: u64| format!("{:.2}", ns as f64 / 1e3);
     let known = |ns: Option<u64>| ns.map_or_else(|| "–".into(), us);
     let machine = |of: fn(&MachineCost) -> u64| output.machine.iter().map(move |cost| us(of(cost)));
     let mut text = String::from("the machine and its kernel, in us; average and worst without the top 1 %\n\n");
-    text.push_str(&table::draw(&[
+    text.push_str(&layout.draw(&[
         Column::words("what", output.machine.iter().map(|cost| cost.work.clone())),
         Column::numbers("min", machine(|cost| cost.min_ns)),
         Column::numbers("median", machine(|cost| cost.median_ns)),
@@ -145,7 +145,7 @@ fn as_text(output: &ProtocolsOutput) -> String {
     text.push_str("\nlock and unlock together that nobody else wants, in us\n\n");
     let each = |of: fn(&ProtocolTimes) -> u64| output.protocols.iter().map(move |seen| us(of(seen)));
     let names = || output.protocols.iter().map(|seen| seen.protocol.clone());
-    text.push_str(&table::draw(&[
+    text.push_str(&layout.draw(&[
         Column::words("protocol", names()),
         Column::numbers("median", each(|seen| seen.alone_median_ns)),
         Column::numbers("p99", each(|seen| seen.alone_p99_ns)),
@@ -166,16 +166,16 @@ fn as_text(output: &ProtocolsOutput) -> String {
     ));
     let some =
         |of: fn(&ProtocolTimes) -> Option<u64>| loaded.iter().map(move |seen| known(of(seen))).collect::<Vec<_>>();
-    text.push_str(&table::draw(&[
+    text.push_str(&layout.draw(&[
         Column::words("protocol", loaded.iter().map(|seen| seen.protocol.clone())),
-        Column::numbers("lock min", some(|seen| seen.lock_min_ns)),
-        Column::numbers("mean", some(|seen| seen.lock_mean_ns)),
-        Column::numbers("p99", some(|seen| seen.lock_p99_ns)),
-        Column::numbers("max", some(|seen| seen.lock_max_ns)),
-        Column::numbers("unlock min", some(|seen| seen.unlock_min_ns)),
-        Column::numbers("mean", some(|seen| seen.unlock_mean_ns)),
-        Column::numbers("p99", some(|seen| seen.unlock_p99_ns)),
-        Column::numbers("max", some(|seen| seen.unlock_max_ns)),
+        Column::numbers("lock min", some(|seen| seen.lock_min_ns)).gives_way(1),
+        Column::numbers("lock mean", some(|seen| seen.lock_mean_ns)),
+        Column::numbers("lock p99", some(|seen| seen.lock_p99_ns)).gives_way(2),
+        Column::numbers("lock max", some(|seen| seen.lock_max_ns)),
+        Column::numbers("unlock min", some(|seen| seen.unlock_min_ns)).gives_way(1),
+        Column::numbers("unlock mean", some(|seen| seen.unlock_mean_ns)),
+        Column::numbers("unlock p99", some(|seen| seen.unlock_p99_ns)).gives_way(2),
+        Column::numbers("unlock max", some(|seen| seen.unlock_max_ns)),
     ]));
     text
 }

@@ -11,3 +11,4 @@ mod simulate;
 mod streams;
 mod study;
 mod support;
+mod widths;
