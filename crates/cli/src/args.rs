@@ -61,6 +61,7 @@ const CHECK_EXAMPLES: &str = "Examples:
 
 const SIMULATE_EXAMPLES: &str = "Examples:
   lockwright simulate system.toml
+  lockwright simulate system.toml --overheads overheads.toml
   lockwright simulate system.toml --offsets random --runs 1000 --seed 7
   lockwright simulate system.toml --for 10s --trace out.pftrace
 
@@ -69,6 +70,7 @@ Traces open in https://ui.perfetto.dev.";
 const RUN_EXAMPLES: &str = "Examples:
   lockwright run system.toml
   lockwright run system.toml --for 10s --protocol pip --trace out.pftrace
+  lockwright run system.toml --overheads overheads.toml
 
 It needs the right to real-time priorities; `lockwright doctor` says what is missing.";
 
@@ -184,6 +186,9 @@ pub struct Simulate {
     /// Let every job execute for a random part of its worst-case time, instead of all of it
     #[arg(long)]
     pub random_execution: bool,
+    /// Charge what the machine takes, from an overheads file (docs/overheads.md): in the bounds, and in what is executed
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub overheads: Option<PathBuf>,
     /// Write the schedule as a Perfetto trace (of the worst one, where there are several)
     #[arg(long, value_name = "OUT", value_hint = ValueHint::FilePath)]
     pub trace: Option<PathBuf>,
@@ -201,6 +206,12 @@ pub struct Run {
     /// Write the schedule as a Perfetto trace
     #[arg(long, value_name = "OUT", value_hint = ValueHint::FilePath)]
     pub trace: Option<PathBuf>,
+    /// Charge what the machine takes, from an overheads file (docs/overheads.md); a response above its bound is a failure then
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub overheads: Option<PathBuf>,
+    /// Without overheads as well, a response above its bound is a failure: exit status 1
+    #[arg(long)]
+    pub strict: bool,
 }
 
 /// `doctor`.

@@ -2,6 +2,7 @@
 
 use crate::args::{BoundChoice, Check, ProtocolChoice};
 use crate::beside::{self, Beside};
+use crate::charges;
 use crate::console::{Console, tame};
 use crate::exit::Exit;
 use crate::input::{self, Input};
@@ -13,7 +14,7 @@ use crate::scheduled;
 use crate::table::{self, Column};
 use crate::units;
 use lockwright_analysis::{
-    Analysis, Failure, Growth, Sensitivity, Term, analyse, charge, explain, partitioned, sensitivity, tighten,
+    Analysis, Failure, Growth, Sensitivity, Term, analyse, explain, partitioned, sensitivity, tighten,
 };
 use lockwright_model::format::nearest;
 use lockwright_model::{Duration, Overheads, Protocol, Scheduler, System, TaskId};
@@ -43,13 +44,7 @@ pub fn check(arguments: &Check, console: &Console) -> Result<Exit, Exit> {
     if !matches!(system.scheduler(), Scheduler::PFp | Scheduler::CFp) {
         return scheduled::check(arguments, &input, &overheads, console);
     }
-    let charged = |protocol| {
-        let charged = charge(system, &overheads, protocol).map_err(|why| {
-            console.error(format!("the overheads cannot be charged: {}", why.message), &why.help);
-            Exit::BadInput
-        })?;
-        Ok((protocol, charged))
-    };
+    let charged = |protocol| Ok((protocol, charges::charged(system, &overheads, protocol, console)?));
     let charged: Vec<(Protocol, System)> =
         arguments.subject.protocol.protocols(system).into_iter().map(charged).collect::<Result<_, Exit>>()?;
     if arguments.bound == BoundChoice::Lp && (arguments.explain.is_some() || arguments.sensitivity) {
@@ -65,41 +60,35 @@ pub fn check(arguments: &Check, console: &Console) -> Result<Exit, Exit> {
             let why = tame(&why.describe(charged));
             console.note(format!("under {protocol} the linear program gives no bounds: {why}"));
         }
-        let mut report = Report::of_bounds(charged, &analysis);
-        // Behind them stand interrupts, which nobody asked for.
-        report.rows.retain(|row| row.task.index() < system.tasks().len());
         Answer {
-            report,
+            report: match arguments.overheads {
+                Some(_) => Report::of_charged(system, charged.clone(), &analysis),
+                None => Report::of_bounds(system, &analysis),
+            },
             explain: task.map(|task| (task, explain(charged, &analysis, task))),
             sensitivity: if arguments.sensitivity { grow(system, &overheads, protocol, console) } else { None },
             analysis,
         }
     };
     let mut answers: Vec<Answer> = charged.iter().map(|(protocol, charged)| answer((*protocol, charged))).collect();
-    // Under each protocol tasks execute for as long; how much of it is inside sections is in the answers.
-    let system = charged.into_iter().next().map_or_else(|| system.clone(), |(_, charged)| charged);
-    answers.sort_by_key(|answer| Rank::of(&system, &answer.report));
-    let input = Input { system, name: input.name.clone() };
-    let text = if arguments.subject.json {
-        json::to_text(&as_json(&input, &answers))
+    answers.sort_by_key(|answer| Rank::of(system, &answer.report));
+    let mut text = if arguments.subject.json {
+        let charged = arguments.overheads.as_deref().map(json::Charged::given);
+        json::to_text(&Output { overheads: charged, ..as_json(&input, &answers) })
     } else if arguments.subject.protocol == ProtocolChoice::All {
         compare(&input, &answers)
     } else {
         answers.iter().map(|answer| one(&input, answer, console)).collect()
     };
-    console.print(&(text + &charged_note(arguments)))?;
+    if !arguments.subject.json {
+        text.push_str(&charges::note(arguments.overheads.as_deref()));
+    }
+    console.print(&text)?;
     if interrupt::requested() {
         console.note("interrupted: the sensitivity is not complete");
         return Ok(Exit::Interrupted);
     }
     Ok(Exit::from_holds(answers.iter().all(|answer| answer.report.holds())))
-}
-
-/// Below the tables, where there are any: what C holds.
-pub(crate) fn charged_note(arguments: &Check) -> String {
-    let Some(path) = arguments.overheads.as_ref().filter(|_| !arguments.subject.json) else { return String::new() };
-    let path = tame(&path.display().to_string());
-    format!("\nThe overheads of {path} are charged; see docs/overheads.md.\n")
 }
 
 /// Under the scheduler, and on the CPUs, that were asked for.
@@ -182,7 +171,10 @@ fn as_json(input: &Input, answers: &[Answer]) -> Output {
     let system = &input.system;
     let result = |answer: &Answer| ProtocolResult {
         beside: of_all(system, answers, answer).map(|found| json::BesideLock::new(system, &found)),
-        explain: answer.explain.as_ref().map(|(task, terms)| Explain::new(system, *task, terms)),
+        explain: answer
+            .explain
+            .as_ref()
+            .map(|(task, terms)| Explain::new(answer.report.analysed(system), *task, terms)),
         sensitivity: answer.sensitivity.as_ref().map(|found| SensitivityResult::new(system, found)),
         ..ProtocolResult::new(system, &answer.report)
     };
@@ -204,7 +196,7 @@ fn extras(system: &System, answer: &Answer) -> String {
     let mut text = String::new();
     if let Some((task, terms)) = &answer.explain {
         text.push('\n');
-        text.push_str(&explained(system, &answer.report, *task, terms));
+        text.push_str(&explained(answer.report.analysed(system), &answer.report, *task, terms));
     }
     if let Some(sensitivity) = &answer.sensitivity {
         text.push('\n');

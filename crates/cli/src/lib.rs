@@ -6,6 +6,7 @@
 
 pub mod args;
 pub mod beside;
+mod charges;
 pub mod check;
 pub mod console;
 pub mod diagnose;

@@ -44,6 +44,18 @@ pub struct Seen {
     pub p999: Option<Duration>,
 }
 
+/// What a verdict on something that was seen asks for. Each asks for all that those before it ask for.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Default)]
+pub enum Standard {
+    /// No deadline was missed.
+    #[default]
+    InTime,
+    /// No response was longer than its bound.
+    WithinBound,
+    /// Every deadline is proved to hold.
+    Proved,
+}
+
 /// One task.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Row {
@@ -53,6 +65,8 @@ pub struct Row {
     pub bound: Bound,
     /// The observation; `None` for `check`.
     pub seen: Option<Seen>,
+    /// What the verdict asks for, where something was seen.
+    pub standard: Standard,
 }
 
 /// One word on a task.
@@ -66,6 +80,8 @@ pub enum Verdict {
     NoBound,
     /// No deadline was missed, but a response was longer than its bound.
     AboveBound,
+    /// Nothing was seen to be wrong, but the deadline is not proved, and was to be.
+    NotProved,
     /// No job finished and none was due.
     NotSeen,
 }
@@ -79,17 +95,21 @@ impl Verdict {
             Self::Late => "late",
             Self::NoBound => "no bound",
             Self::AboveBound => "above bound",
+            Self::NotProved => "not proved",
             Self::NotSeen => "not seen",
         }
     }
 }
 
 impl Row {
-    /// Whether the deadlines of the task hold, as far as the verb can tell: proved by `check`, not missed in what
-    /// `simulate` and `run` observed.
+    /// Whether the deadlines of the task hold, as far as the verb can tell: proved by `check`, and otherwise as the
+    /// standard asks for.
     #[must_use]
     pub fn holds(&self) -> bool {
-        self.seen.map_or(self.bound.proved, |seen| seen.observation.misses == 0)
+        let Some(seen) = self.seen else { return self.bound.proved };
+        seen.observation.misses == 0
+            && (self.standard < Standard::WithinBound || self.above_bound() != Some(true))
+            && (self.standard < Standard::Proved || self.bound.proved)
     }
 
     /// Whether a response was longer than promised. `None` where nothing was promised or nothing was seen.
@@ -114,6 +134,7 @@ impl Row {
             None => Verdict::Late,
             Some(seen) if seen.observation.misses > 0 => Verdict::Late,
             Some(_) if self.above_bound() == Some(true) => Verdict::AboveBound,
+            Some(_) if !self.holds() => Verdict::NotProved,
             Some(seen) if seen.observation.jobs == 0 => Verdict::NotSeen,
             Some(_) => Verdict::Ok,
         }
@@ -127,14 +148,49 @@ pub struct Report {
     pub protocol: String,
     /// In [`table_order`].
     pub rows: Vec<Row>,
+    /// The system with overheads charged, which the promises are about: its first tasks are those of the file. `None` where no
+    /// overheads are charged, or not as a system.
+    pub charged: Option<System>,
 }
 
 impl Report {
     /// The promises alone.
     #[must_use]
     pub fn of_bounds(system: &System, analysis: &Analysis) -> Self {
-        let row = |task: TaskId| Row { task, bound: bound_of(system, &analysis.tasks[task.index()]), seen: None };
-        Self { protocol: analysis.protocol.to_string(), rows: table_order(system).into_iter().map(row).collect() }
+        Self::of(system, system, analysis)
+    }
+
+    /// The promises of a system with overheads charged to it, for the tasks of the file: what stands behind these are interrupts.
+    #[must_use]
+    pub fn of_charged(system: &System, charged: System, analysis: &Analysis) -> Self {
+        let report = Self::of(system, &charged, analysis);
+        Self { charged: Some(charged), ..report }
+    }
+
+    fn of(system: &System, analysed: &System, analysis: &Analysis) -> Self {
+        let row = |task: TaskId| Row {
+            task,
+            bound: bound_of(analysed, &analysis.tasks[task.index()]),
+            seen: None,
+            standard: Standard::default(),
+        };
+        let rows = table_order(system).into_iter().map(row).collect();
+        Self { protocol: analysis.protocol.to_string(), rows, charged: None }
+    }
+
+    /// As it is judged: see [`Standard`].
+    #[must_use]
+    pub fn judged_by(mut self, standard: Standard) -> Self {
+        for row in &mut self.rows {
+            row.standard = standard;
+        }
+        self
+    }
+
+    /// The system that was analysed, for names of tasks that are not in the file.
+    #[must_use]
+    pub fn analysed<'a>(&'a self, system: &'a System) -> &'a System {
+        self.charged.as_ref().unwrap_or(system)
     }
 
     /// The promises with what was seen beside them, by task id.
@@ -233,7 +289,24 @@ mod tests {
             p999: None,
         });
         let bound = Bound { response: response.map(Duration::from_ns), proved, ..Bound::default() };
-        Row { task: TaskId(0), bound, seen }
+        Row { task: TaskId(0), bound, seen, standard: Standard::InTime }
+    }
+
+    #[test]
+    fn each_standard_asks_for_more() {
+        use Standard::{InTime, Proved, WithinBound};
+        let holds = [(row(Some(5), true, Some((3, 0, 5))), Verdict::Ok, [true; 3])];
+        let above = [(row(Some(5), true, Some((3, 0, 6))), Verdict::AboveBound, [true, false, false])];
+        let open = [(row(None, false, Some((3, 0, 7))), Verdict::NotProved, [true, true, false])];
+        let late = [(row(Some(50), false, Some((3, 0, 7))), Verdict::NotProved, [true, true, false])];
+        let missed = [(row(Some(5), true, Some((3, 1, 6))), Verdict::Late, [false; 3])];
+        for (mut row, verdict, holds) in [holds, above, open, late, missed].concat() {
+            let held = [InTime, WithinBound, Proved].map(|standard| {
+                row.standard = standard;
+                row.holds()
+            });
+            assert_eq!((held, row.verdict()), (holds, verdict), "{row:?}");
+        }
     }
 
     #[test]

@@ -1,13 +1,14 @@
 //! `lockwright check` under schedulers other than partitioned fixed priorities: what each test says.
 
 use crate::args::{BoundChoice, Check, ProtocolChoice};
-use crate::check::{charged_note, find_task, grown, grown_for, terms_table};
+use crate::charges;
+use crate::check::{find_task, grown, grown_for, terms_table};
 use crate::console::{Console, tame};
 use crate::exit::Exit;
 use crate::input::Input;
 use crate::interrupt;
 use crate::json::{self, BlockedBy, Explain, Output, PointResult, ProtocolResult, SensitivityResult, TestResult};
-use crate::report::{Bound, Report, Row, table_order};
+use crate::report::{Bound, Report, Row, Standard, table_order};
 use crate::table::{self, Column};
 use crate::units;
 use lockwright_analysis::{Demanded, Scheduled, Sensitivity, explain_demand, scheduled};
@@ -55,6 +56,7 @@ pub fn check(arguments: &Check, input: &Input, overheads: &Overheads, console: &
     let sensitivity = if arguments.sensitivity { grown_for(system, overheads, console) } else { None };
     let mut text = if arguments.subject.json {
         let mut output = as_json(input, &report, &found, sensitivity.as_ref());
+        output.overheads = arguments.overheads.as_deref().map(json::Charged::given);
         if let (Some((task, demanded)), Some(result)) = (&explained, output.results.first_mut()) {
             let explain = Explain::new(system, *task, &demanded.terms);
             result.explain = Some(Explain { interval_ns: Some(demanded.interval.as_ns()), ..explain });
@@ -73,7 +75,10 @@ pub fn check(arguments: &Check, input: &Input, overheads: &Overheads, console: &
             text.push_str(&grown(system, sensitivity));
         }
     }
-    console.print(&(text + &charged_note(arguments)))?;
+    if !arguments.subject.json {
+        text.push_str(&charges::note(arguments.overheads.as_deref()));
+    }
+    console.print(&text)?;
     if interrupt::requested() {
         console.note("interrupted: the sensitivity is not complete");
         return Ok(Exit::Interrupted);
@@ -112,9 +117,11 @@ pub fn report(system: &System, found: &Scheduled) -> Report {
     let row = |task| {
         let (response, proved) = (found.responses[TaskId::index(task)], found.proved[TaskId::index(task)]);
         let blocker = found.blocked[TaskId::index(task)];
-        Row { task, bound: Bound { response, proved, blocker, ..Bound::default() }, seen: None }
+        let bound = Bound { response, proved, blocker, ..Bound::default() };
+        Row { task, bound, seen: None, standard: Standard::default() }
     };
-    Report { protocol: protocol(system).to_string(), rows: table_order(system).into_iter().map(row).collect() }
+    let rows = table_order(system).into_iter().map(row).collect();
+    Report { protocol: protocol(system).to_string(), rows, charged: None }
 }
 
 fn as_json(input: &Input, report: &Report, found: &Scheduled, sensitivity: Option<&Sensitivity>) -> Output {

@@ -124,6 +124,7 @@ pub fn tasks(system: &System, report: &Report, color: bool) -> String {
     let bound = if seen { "R bound" } else { "R" };
     let mut times = vec![
         Times::new("C", rows, |row| Some(system.task(row.task).wcet)),
+        Times::new("C charged", rows, |row| Some(report.charged.as_ref()?.task(row.task).wcet)).optional(),
         Times::new("B local", rows, |row| Some(row.bound.blocking?.local)).optional(),
         Times::new("B boosted", rows, |row| Some(row.bound.blocking?.boosted)).optional(),
         Times::new("B remote", rows, |row| Some(row.bound.blocking?.remote)).optional(),
@@ -157,7 +158,8 @@ pub fn tasks(system: &System, report: &Report, color: bool) -> String {
     columns.push(Column::words("verdict", rows.iter().map(|row| row.verdict().word().to_owned())));
     let text = draw(&columns);
     let text = if color { paint(&text, rows) } else { text };
-    format!("{text}times in {}; C execution, B blocking, R response, D deadline\n", unit.name())
+    let charged = if report.charged.is_some() { ", C charged with overheads" } else { "" };
+    format!("{text}times in {}; C execution{charged}, B blocking, R response, D deadline\n", unit.name())
 }
 
 /// The CPUs of a task.
@@ -188,7 +190,7 @@ fn color(verdict: Verdict) -> u8 {
     match verdict {
         Verdict::Ok => 32,
         Verdict::Late => 31,
-        Verdict::NoBound | Verdict::AboveBound | Verdict::NotSeen => 33,
+        Verdict::NoBound | Verdict::AboveBound | Verdict::NotProved | Verdict::NotSeen => 33,
     }
 }
 
@@ -199,7 +201,9 @@ pub fn headline(name: &str, system: &System, report: &Report) -> String {
         Scheduler::PFp => String::new(),
         other => format!(" and {other}"),
     };
-    format!("{name} under {}{scheduler}: {}\n", report.protocol, size(system))
+    let charged =
+        report.charged.as_ref().map_or_else(String::new, |charged| format!("; with overheads {}", loads(charged)));
+    format!("{name} under {}{scheduler}: {}{charged}\n", report.protocol, size(system))
 }
 
 /// As [`headline`], of several protocols.
@@ -211,8 +215,12 @@ pub fn system_line(name: &str, system: &System) -> String {
 fn size(system: &System) -> String {
     let tasks = units::count(system.tasks().len() as u64, "task");
     let cpus = units::count(system.cpus() as u64, "CPU");
-    let loads: Vec<String> = utilization(system).into_iter().map(units::percent).collect();
-    format!("{tasks} on {cpus}, utilization {}", loads.join(", "))
+    format!("{tasks} on {cpus}, utilization {}", loads(system))
+}
+
+/// The utilization of each CPU, or cluster.
+fn loads(system: &System) -> String {
+    utilization(system).into_iter().map(units::percent).collect::<Vec<_>>().join(", ")
 }
 
 /// Below a table: why tasks have no bound, a sentence each, and what would give one. Tasks with the same reason share it.

@@ -3,6 +3,7 @@
 mod check;
 mod machine;
 mod measure;
+mod overheads;
 /// Turns on the real-time machine, shared with the runtime's own tests.
 #[path = "../../../rt/tests/realtime/machine.rs"]
 mod realtime;
