@@ -12,7 +12,8 @@ use std::path::PathBuf;
 /// Real-time locking you can prove, run and check.
 ///
 /// One task-set file goes in. `check` proves bounds on its response times, `simulate` plays its schedule in virtual time, and
-/// `run` executes it as real threads on this Linux; all three print the same table.
+/// `run` executes it as real threads on this Linux; all three print the same table. `verify` proves and executes it with
+/// what this machine takes, and says whether both agree.
 #[derive(Parser, Debug)]
 #[command(name = "lockwright", version, after_help = exit::HELP, propagate_version = true)]
 pub struct Cli {
@@ -36,6 +37,11 @@ pub enum Verb {
     /// Execute the tasks as real-time threads on this machine and hold what is observed against the bounds
     #[command(after_help = with(RUN_EXAMPLES, exit::HELP))]
     Run(Run),
+    /// Measure what this machine takes, prove bounds with that, execute the tasks and hold what is observed against the bounds
+    ///
+    /// Measuring takes some seconds. The overheads are kept for a day in the user's cache folder, for this machine and this kernel.
+    #[command(after_help = with(VERIFY_EXAMPLES, exit::HELP))]
+    Verify(Verify),
     /// Say what this machine lacks for real time, and the fix for each
     #[command(after_help = DOCTOR_HELP)]
     Doctor(Doctor),
@@ -71,6 +77,13 @@ const RUN_EXAMPLES: &str = "Examples:
   lockwright run system.toml
   lockwright run system.toml --for 10s --protocol pip --trace out.pftrace
   lockwright run system.toml --overheads overheads.toml
+
+It needs the right to real-time priorities; `lockwright doctor` says what is missing.";
+
+const VERIFY_EXAMPLES: &str = "Examples:
+  lockwright verify system.toml
+  lockwright verify system.toml --for 10s --protocol mpcp --json
+  lockwright verify system.toml --overheads overheads.toml
 
 It needs the right to real-time priorities; `lockwright doctor` says what is missing.";
 
@@ -125,7 +138,7 @@ fn with(examples: &str, statuses: &str) -> String {
     format!("{examples}\n\n{statuses}")
 }
 
-/// A file and a protocol: what three verbs share.
+/// A file and a protocol: what four verbs share.
 #[derive(Args, Debug)]
 pub struct Subject {
     /// The task-set file; - is standard input
@@ -212,6 +225,26 @@ pub struct Run {
     /// Without overheads as well, a response above its bound is a failure: exit status 1
     #[arg(long)]
     pub strict: bool,
+}
+
+/// `verify`.
+#[derive(Args, Debug)]
+pub struct Verify {
+    #[command(flatten)]
+    #[allow(missing_docs)]
+    pub subject: Subject,
+    /// How long to run [default: two hyperperiods, at least 1 s and at most 10 s]
+    #[arg(long = "for", value_name = "DURATION", value_parser = duration)]
+    pub duration: Option<Duration>,
+    /// Write the schedule as a Perfetto trace
+    #[arg(long, value_name = "OUT", value_hint = ValueHint::FilePath)]
+    pub trace: Option<PathBuf>,
+    /// Charge the overheads of this file (docs/overheads.md) instead of measuring them
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub overheads: Option<PathBuf>,
+    /// Measure the overheads even where those of the last day are kept
+    #[arg(long, conflicts_with = "overheads")]
+    pub remeasure: bool,
 }
 
 /// `doctor`.

@@ -30,6 +30,7 @@ pub mod study;
 pub mod table;
 pub mod trace_file;
 pub mod units;
+pub mod verify;
 
 use args::{Cli, Verb};
 use clap::Parser;
@@ -59,6 +60,7 @@ pub fn main() -> ExitCode {
         Verb::Check(arguments) => check::check(arguments, &console),
         Verb::Simulate(arguments) => simulate::simulate(arguments, &console),
         Verb::Run(arguments) => run::run(arguments, &console),
+        Verb::Verify(arguments) => verify::verify(arguments, &console),
         Verb::Doctor(arguments) => doctor::doctor(arguments, &console),
         Verb::Import(arguments) => import::import(arguments, &console),
         Verb::Measure(arguments) => measure::measure(arguments, &console),

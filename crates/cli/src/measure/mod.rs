@@ -13,6 +13,7 @@ use crate::exit::Exit;
 use crate::json::LockCost;
 use crate::table::{self, Column};
 use lockwright::measure::{Cost, Costs};
+pub(crate) use protocols::overheads_of;
 
 /// Does `measure`.
 ///

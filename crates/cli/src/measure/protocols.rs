@@ -64,6 +64,15 @@ type Pick = fn(&Readings) -> u64;
 /// Without the top 1 %.
 const KINDS: [(&str, Pick); 2] = [("worst", |readings| readings.usual().1), ("average", |readings| readings.usual().0)];
 
+/// An overheads file for locks under any protocol: each operation takes as long as under the protocol where it takes longest.
+pub(crate) fn overheads_of(seen: &Protocols) -> String {
+    let (kind, pick) = KINDS[0];
+    let each = || seen.costs.iter().filter_map(|cost| cost.alone_each.as_ref());
+    let lock = each().map(|(lock, _)| pick(lock)).max().unwrap_or(0);
+    let unlock = each().map(|(_, unlock)| pick(unlock)).max().unwrap_or(0);
+    overheads(seen, kind, "any protocol", pick, (lock, unlock))
+}
+
 /// An overheads file. What is a part of another reading is taken from it, so that nothing is charged twice.
 fn overheads(seen: &Protocols, kind: &str, protocol: &str, pick: Pick, (lock, unlock): (u64, u64)) -> String {
     let of = |work| seen.work(work).map_or(0, pick);

@@ -1,8 +1,10 @@
-//! `--overheads` of `check`, `simulate` and `run`.
+//! `--overheads` of `check`, `simulate` and `run`, and `verify`, which measures them.
 
 use crate::realtime::require_realtime;
-use crate::support::{Ended, File, GLOBAL, HOLDS, INVERSION, end, json, lockwright, on};
+use crate::support::{Ended, File, GLOBAL, HOLDS, INVERSION, LATE, end, json, lockwright, on};
 use serde_json::Value;
+use std::path::Path;
+use std::process::Command;
 
 /// One task whose bound is its execution time: on real threads each of its jobs takes longer by at least a wake-up.
 const ALONE: &str = r#"
@@ -142,7 +144,7 @@ fn overheads_that_cannot_be_charged_are_2() {
         (&by_deadline, TINY, "p-edf"),
     ];
     for (system, overheads, wanted) in cases {
-        for verb in ["simulate", "run"] {
+        for verb in ["simulate", "run", "verify"] {
             let ended = charged(system, verb, overheads, &[]);
             assert_eq!((ended.status, ended.out.as_str()), (2, ""), "{verb}: {}", ended.err);
             assert!(ended.err.contains(wanted), "{verb}: {}", ended.err);
@@ -179,4 +181,76 @@ fn without_overheads_a_response_above_its_bound_is_1_only_if_strict() {
         assert_eq!(ended.status, status, "{}{}", ended.out, ended.err);
         assert!(ended.out.contains("charge no overhead"), "{}", ended.out);
     }
+}
+
+/// `verify`, with a cache folder of its own.
+fn verify(cache: &Path) -> Command {
+    let mut command = lockwright();
+    command.arg("verify").env("XDG_CACHE_HOME", cache);
+    command
+}
+
+#[test]
+fn verify_ends_with_one_verdict() {
+    let Some(_machine) = require_realtime() else { return };
+    let cases = [
+        (ALONE, LARGE, 0, "verdict: holds: every deadline is proved, and 5 jobs were seen"),
+        (ALONE, TINY, 1, "verdict: does not hold: responses were above their bounds, by up to "),
+        (
+            LATE,
+            TINY,
+            1,
+            "verdict: does not hold: not every deadline is proved (`second`); deadlines were missed (`second`)",
+        ),
+    ];
+    for (system, overheads, status, wanted) in cases {
+        let ended = charged(system, "verify", overheads, &["--for", "500 ms"]);
+        assert_eq!(ended.status, status, "{}{}", ended.out, ended.err);
+        let last = ended.out.lines().last().expect("a line");
+        assert!(last.starts_with(wanted), "{}", ended.out);
+        assert_eq!(ended.out.matches("verdict: ").count(), 1, "{}", ended.out);
+        assert!(!ended.out.contains("charge no overhead"), "{}", ended.out);
+    }
+    // Nothing is late, but that is not proved.
+    let lazy = LATE.replace("wcet = \"60 ms\"", "wcet = \"20 ms\"").replace("110 ms", "200 ms");
+    let ended = charged(&lazy, "verify", "schedule = \"25 ms\"\n", &["--for", "200 ms"]);
+    assert_eq!(ended.status, 1, "{}{}", ended.out, ended.err);
+    assert!(ended.out.contains("not proved") && !ended.out.contains("missed"), "{}", ended.out);
+}
+
+#[test]
+fn verify_keeps_what_it_measured() {
+    let Some(_machine) = require_realtime() else { return };
+    let file = File::new(ALONE);
+    let cache = file.beside("cache");
+    let verified = |arguments: &[&str]| {
+        let ended = end(verify(&cache).arg(&file.path).args(["--for", "300 ms", "--json"]).args(arguments));
+        let value = json(&ended);
+        let result = &value["results"][0];
+        // What the host takes may come on top of what was measured.
+        assert_eq!(ended.status, i32::from(result["schedulable"] != true), "{}{}", ended.out, ended.err);
+        assert_eq!((&value["verb"], result["proved"].as_bool()), (&"verify".into(), Some(true)), "{value}");
+        assert!(result["verdict"].is_string(), "{value}");
+        (value["overheads"].clone(), ended.err)
+    };
+    let (measured, err) = verified(&[]);
+    assert_eq!(measured["origin"], "measured", "{err}");
+    for step in ["measuring what this machine takes", "proving bounds of alone", "running alone"] {
+        assert!(err.contains(step), "{step} is missing in {err}");
+    }
+    let path = measured["file"].as_str().expect("it is kept").to_owned();
+    let text = std::fs::read_to_string(&path).expect("is there");
+    let (kept, err) = verified(&[]);
+    assert_eq!((&kept["origin"], &kept["file"]), (&"kept".into(), &measured["file"]), "{err}");
+    assert!(err.contains("measured less than a minute ago") && !err.contains("some seconds"), "{err}");
+    std::fs::write(&path, &text[..text.len() / 2]).expect("is ours");
+    let (anew, err) = verified(&[]);
+    assert_eq!(anew["origin"], "measured", "{err}");
+    assert!(err.contains("the file is not complete; measuring them anew"), "{err}");
+    // A file in the place of the folder: nothing can be kept, and nothing needs to be.
+    let blocked = file.beside("blocked");
+    std::fs::write(&blocked, "").expect("a temporary file");
+    let ended = end(verify(&blocked).arg(&file.path).args(["--for", "300 ms", "--json"]));
+    assert!(ended.err.contains("the overheads cannot be kept"), "{}", ended.err);
+    assert_eq!(json(&ended)["overheads"]["file"], Value::Null, "{}", ended.out);
 }

@@ -54,6 +54,7 @@ fn what_the_verbs_print_is_valid() {
     if let Some(_machine) = require_realtime() {
         outputs.push(on(HOLDS, "run", &["--json", "--for", "200 ms"]));
         outputs.push(on(HOLDS, "run", &["--json", "--for", "200 ms", "--overheads", &overheads]));
+        outputs.push(on(HOLDS, "verify", &["--json", "--for", "200 ms", "--overheads", &overheads]));
     }
     for ended in &outputs {
         let value = json(ended);
