@@ -23,6 +23,7 @@ mod system;
 mod task;
 mod time;
 mod trace;
+mod utilization;
 mod validate;
 
 pub use ceiling::{MpcpCeiling, NestedCeilings};

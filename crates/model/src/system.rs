@@ -1,7 +1,7 @@
 //! A whole system, validated once.
 
 use crate::validate::{Invalid, Subject, check_body, check_counts, check_name, check_times};
-use crate::{CpuId, Protocol, Request, Resource, ResourceId, Scheduler, Section, Task, TaskId, section};
+use crate::{CpuId, Protocol, Request, Resource, ResourceId, Scheduler, Section, Task, TaskId, section, utilization};
 use alloc::collections::BTreeSet;
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -318,13 +318,22 @@ impl System {
     }
 
     fn least_used(&self) -> CpuId {
-        // In 2^-32 of a processor: no verdict hangs on it.
-        let mut used = alloc::vec![0_u128; self.cpus];
+        // In 2^-32 of a processor, rounded down for each task: nearly always enough to tell who is used least.
+        let (mut used, mut tasks) = (alloc::vec![0_u128; self.cpus], alloc::vec![0_u128; self.cpus]);
         for task in &self.tasks {
             used[task.cpu.index()] += (u128::from(task.wcet.as_ns()) << 32) / u128::from(task.period.as_ns());
+            tasks[task.cpu.index()] += 1;
         }
-        let least = (0..self.cpus).min_by_key(|&cpu| used[cpu]);
-        CpuId::new(least.unwrap_or(0))
+        let shares = |cpu: usize| {
+            let tasks = self.tasks.iter().filter(move |task| task.cpu.index() == cpu);
+            tasks.map(|task| (task.wcet.as_ns(), task.period.as_ns()))
+        };
+        let is_less = |cpu: usize, than: usize| {
+            let is_open = used[cpu] <= used[than] + tasks[than] && used[than] <= used[cpu] + tasks[cpu];
+            if is_open { utilization::compare(shares(cpu), shares(than)).is_lt() } else { used[cpu] < used[than] }
+        };
+        let least = (1..self.cpus).fold(0, |least, cpu| if is_less(cpu, least) { cpu } else { least });
+        CpuId::new(least)
     }
 
     /// The protocol the file asks for; without one, `omlp` where there are clusters, else `mpcp` where a resource is shared across processors and `icpp` otherwise.
