@@ -11,7 +11,7 @@ mod writer;
 
 pub use diagnostic::{Diagnostic, MAX_DIAGNOSTICS, MAX_SOURCE_BYTES, nearest};
 pub use rt_app::{Imported, import_rt_app};
-pub use task_set::{parse_overheads, parse_system, parse_system_bytes};
+pub use task_set::{Placed, Placing, parse_overheads, parse_placed_bytes, parse_system, parse_system_bytes};
 pub use writer::write_system;
 
 use crate::{Duration, Step};

@@ -54,7 +54,8 @@ fn write_task(out: &mut String, system: &System, id: TaskId) -> core::fmt::Resul
         }
     }
     writeln!(out, "wcet = \"{}\"\npriority = {}", task.wcet, task.priority.level())?;
-    if !system.scheduler().is_global() {
+    // Under a global scheduler they mean nothing, and a file with them is read with a note.
+    if !system.scheduler().is_global() || task.cpu.0 > 0 {
         let cpus: Vec<String> = system.cpus_of(id).map(|cpu| cpu.0.to_string()).collect();
         match cpus.as_slice() {
             [cpu] => writeln!(out, "cpu = {cpu}")?,

@@ -28,6 +28,24 @@ use task::{Draft, Surroundings};
 
 pub use overheads::parse_overheads;
 
+/// Whether tasks need a CPU in the file.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Placing {
+    /// Yes, on several CPUs and under a scheduler that is not global.
+    File,
+    /// No: the caller places the tasks, or gives the system another scheduler. A task without a CPU is on CPU 0.
+    Caller,
+}
+
+/// A system as it was read.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Placed {
+    /// The system. Under a global scheduler, the CPUs of its tasks are what the file says, and mean nothing.
+    pub system: System,
+    /// How many of its tasks have a `cpu` or `cpus` in the file.
+    pub placed: usize,
+}
+
 /// Reads one system from a TOML task set.
 ///
 /// # Errors
@@ -43,11 +61,14 @@ pub use overheads::parse_overheads;
 /// assert_eq!(faults[0].help.as_deref(), Some("did you mean `wcet`?"));
 /// ```
 pub fn parse_system(source: &str) -> Result<System, Vec<Diagnostic>> {
+    parse_placed(source, Placing::File).map(|placed| placed.system)
+}
+
+fn parse_placed(source: &str, placing: Placing) -> Result<Placed, Vec<Diagnostic>> {
     check_length(source.len())?;
     let mut faults = Faults::default();
-    let system = read(source, &mut faults);
-    match system {
-        Some(system) if faults.is_empty() => Ok(system),
+    match read(source, placing, &mut faults) {
+        Some(placed) if faults.is_empty() => Ok(placed),
         _ => {
             if faults.is_empty() {
                 faults.push(Diagnostic::new("this is not a task set"));
@@ -63,8 +84,16 @@ pub fn parse_system(source: &str) -> Result<System, Vec<Diagnostic>> {
 /// As [`parse_system`]; or one fault at the first byte that is not UTF-8. Its span is an offset into `source`, with
 /// the text before it intact.
 pub fn parse_system_bytes(source: &[u8]) -> Result<System, Vec<Diagnostic>> {
+    parse_placed_bytes(source, Placing::File).map(|placed| placed.system)
+}
+
+/// As [`parse_system_bytes`], where tasks need no CPU in the file, or it matters whether they have one.
+///
+/// # Errors
+/// As [`parse_system_bytes`].
+pub fn parse_placed_bytes(source: &[u8], placing: Placing) -> Result<Placed, Vec<Diagnostic>> {
     match core::str::from_utf8(source) {
-        Ok(source) => parse_system(source),
+        Ok(source) => parse_placed(source, placing),
         Err(error) => {
             let at = error.valid_up_to();
             let fault = Diagnostic::new("the file is not UTF-8 text").at(at..at).help("save it as UTF-8");
@@ -73,7 +102,7 @@ pub fn parse_system_bytes(source: &[u8]) -> Result<System, Vec<Diagnostic>> {
     }
 }
 
-fn read(source: &str, faults: &mut Faults) -> Option<System> {
+fn read(source: &str, placing: Placing, faults: &mut Faults) -> Option<Placed> {
     let document = syntax::parse(source, faults)?;
     let keys = ["name", "protocol", "cutoff", "platform", "resource", "task"];
     let fields = Fields::of(document.get_ref(), "a task set", 0..0, &keys, faults);
@@ -92,7 +121,8 @@ fn read(source: &str, faults: &mut Faults) -> Option<System> {
     let resources: Vec<Resource> = members.iter().map(|member| member.resource.clone()).collect();
     let groups = Groups::new(members, faults);
 
-    let surroundings = Surroundings { cpus: platform.cpus, scheduler: platform.scheduler, resources: &resources };
+    let (cpus, scheduler) = (platform.cpus, platform.scheduler);
+    let surroundings = Surroundings { cpus, scheduler, placing, resources: &resources };
     let task_tables = tables(fields.get("task"), "task", MAX_TASKS, faults);
     if !fields.means("task") {
         faults.push(Diagnostic::new("a system without tasks").help("add at least one [[task]]"));
@@ -111,6 +141,7 @@ fn read(source: &str, faults: &mut Faults) -> Option<System> {
         return None;
     }
     let working_sets = drafts.iter().map(|draft| draft.working_set).collect();
+    let placed = drafts.iter().filter(|draft| draft.is_placed).count();
     let clusters: Vec<u64> = drafts.iter().map(|draft| draft.cluster).collect();
     for draft in &mut drafts {
         groups.rewrite(&mut draft.task.body, &mut draft.places.steps);
@@ -127,7 +158,7 @@ fn read(source: &str, faults: &mut Faults) -> Option<System> {
         _ => Ok(system.under(scheduler)),
     });
     match system {
-        Ok(system) => Some(system.with_working_sets(working_sets)),
+        Ok(system) => Some(Placed { system: system.with_working_sets(working_sets), placed }),
         Err(invalid) => {
             let span = match invalid.subject {
                 Subject::Task(task) => places.get(task.index()).map(|places| places.of(invalid.key)),
