@@ -99,7 +99,7 @@ pub fn explain(system: &System, analysis: &Analysis, task: TaskId) -> Vec<Term> 
         across_terms(&tables, analysis, ruling, task, &mut terms);
         return terms.list;
     }
-    local_terms(&tables, task, reason.is_none(), &mut terms);
+    local_terms(&tables, analysis.protocol, task, reason.is_none(), &mut terms);
     if let Some(Unbounded::Inversion { resource, between, .. }) = reason {
         for &id in between {
             let why = format!("can come between, again and again, while `{}` is held", system.resource(*resource).name);
@@ -164,13 +164,15 @@ impl Terms<'_> {
     }
 }
 
-fn local_terms(tables: &Tables<'_>, task: TaskId, is_bounded: bool, terms: &mut Terms<'_>) {
+fn local_terms(tables: &Tables<'_>, protocol: Protocol, task: TaskId, is_bounded: bool, terms: &mut Terms<'_>) {
     let count = occasions(tables, task);
     let occasions = if count > 1 { ", at its arrival and at each resumption" } else { "" };
     let name = |id: ResourceId| &tables.system.resource(id).name;
     if let Some(longest) = icpp::longest(tables, task) {
         let ceiling = ics::lock_ceiling(tables, longest.task, longest.resource).unwrap_or(Priority::MIN);
-        let why = format!("holds `{}` at its ceiling {ceiling}{occasions}", name(longest.resource));
+        // The tables have `icpp` for `pcp` and `srp`, which delay alike.
+        let protocol = terms.system.protocol_of(longest.resource, protocol);
+        let why = holds(name(longest.resource), protocol, ceiling) + occasions;
         terms.block(Cause::Local, count, longest, why);
     }
     for blocker in pip::blockers(tables, task) {
@@ -189,13 +191,28 @@ fn local_terms(tables: &Tables<'_>, task: TaskId, is_bounded: bool, terms: &mut 
     }
 }
 
+/// Why the section of a less urgent task on a resource with a ceiling delays a job.
+fn holds(resource: &str, protocol: Protocol, ceiling: Priority) -> String {
+    match protocol {
+        Protocol::Pcp => {
+            format!("holds `{resource}`, whose ceiling is {ceiling}, and inherits from the job whose request waits")
+        }
+        Protocol::Srp => {
+            format!("holds `{resource}`, whose ceiling is {ceiling}: the job does not start before its end")
+        }
+        _ => format!("holds `{resource}` at its ceiling {ceiling}"),
+    }
+}
+
 /// Under a protocol of `across.rs`.
 fn across_terms(tables: &Tables<'_>, analysis: &Analysis, ruling: Protocol, task: TaskId, terms: &mut Terms<'_>) {
     let system = terms.system;
     if let Some((longest, occasions)) = across::local(tables, ruling, task) {
         let ceiling = system.ceiling(longest.resource);
         let again = if occasions > 1 { ", at its arrival and at each request" } else { "" };
-        let why = format!("holds `{}` at its ceiling {ceiling}{again}", system.resource(longest.resource).name);
+        let name = &system.resource(longest.resource).name;
+        let protocol = system.protocol_of(longest.resource, analysis.protocol);
+        let why = holds(name, protocol, ceiling) + again;
         terms.block(Cause::Local, occasions, longest, why);
     }
     let Some(parts) = across::parts(tables, analysis.protocol, ruling, task) else { return };
@@ -337,11 +354,10 @@ fn remote_terms(tables: &Tables<'_>, task: TaskId, responses: &[Option<u64>], te
         for user in remote.urgent(tables, task, request.resource) {
             let Some(jobs) = remote.jobs(tables, user, wait.total, responses) else { continue };
             let blocker = Blocker { task: user.task, resource: request.resource, length: user.kept };
-            let why = format!(
-                "is served first: {} requests in a wait of {}",
-                jobs * user.count,
-                Duration::from_ns(wait.total)
-            );
+            let requests = jobs * user.count;
+            let plural = if requests == 1 { "" } else { "s" };
+            let wait = Duration::from_ns(wait.total);
+            let why = format!("is served first: {requests} request{plural} in a wait of {wait}");
             terms.block(Cause::Urgent, count * jobs * user.count, blocker, why);
         }
     }
