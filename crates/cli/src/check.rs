@@ -4,7 +4,7 @@ use crate::args::{BoundChoice, Check, ProtocolChoice};
 use crate::beside::{self, Beside};
 use crate::console::{Console, tame};
 use crate::exit::Exit;
-use crate::input::{self, Input};
+use crate::input::{self, Input, Source};
 use crate::interrupt;
 use crate::json::{self, Explain, Output, ProtocolResult, SensitivityResult};
 use crate::progress::Progress;
@@ -15,7 +15,7 @@ use crate::units;
 use lockwright_analysis::{
     Analysis, Failure, Growth, Sensitivity, Term, analyse, charge, explain, partitioned, sensitivity, tighten,
 };
-use lockwright_model::format::nearest;
+use lockwright_model::format::{Placing, nearest};
 use lockwright_model::{Duration, Overheads, Protocol, Scheduler, System, TaskId};
 
 /// Everything asked about one protocol.
@@ -31,7 +31,7 @@ struct Answer {
 /// # Errors
 /// What was wrong has been said on the console.
 pub fn check(arguments: &Check, console: &Console) -> Result<Exit, Exit> {
-    let input = placed(arguments, input::read_system(&arguments.subject.file, console)?, console)?;
+    let input = placed(arguments, console)?;
     let system = &input.system;
     let overheads = match &arguments.overheads {
         Some(path) => input::read_overheads(path, console)?,
@@ -103,8 +103,12 @@ pub(crate) fn charged_note(arguments: &Check) -> String {
 }
 
 /// Under the scheduler, and on the CPUs, that were asked for.
-fn placed(arguments: &Check, input: Input, console: &Console) -> Result<Input, Exit> {
-    let Input { mut system, name } = input;
+fn placed(arguments: &Check, console: &Console) -> Result<Input, Exit> {
+    // The CPUs of the file matter where neither the tasks are placed anew nor the scheduler is global.
+    let is_global = arguments.scheduler.is_some_and(|choice| choice.scheduler().is_global());
+    let placing = if arguments.partition.is_some() || is_global { Placing::Caller } else { Placing::File };
+    let source = Source::read(&arguments.subject.file, console)?;
+    let (Input { mut system, name }, placed) = source.placed(placing, console)?;
     let (from, has_clusters) = (system.scheduler(), system.has_clusters());
     if let Some(choice) = arguments.scheduler {
         system = system.under(choice.scheduler());
@@ -139,7 +143,7 @@ fn placed(arguments: &Check, input: Input, console: &Console) -> Result<Input, E
             );
             return Err(Exit::BadInput);
         }
-        None if from.is_global() && !scheduler.is_global() && system.cpus() > 1 => {
+        None if from.is_global() && !scheduler.is_global() && system.cpus() > 1 && placed < system.tasks().len() => {
             console.error(
                 format!("under `{scheduler}` tasks need CPUs, which the file does not give"),
                 "add --partition worst-fit",
@@ -147,6 +151,16 @@ fn placed(arguments: &Check, input: Input, console: &Console) -> Result<Input, E
             return Err(Exit::BadInput);
         }
         None => {}
+    }
+    let why = match arguments.partition {
+        Some(_) => Some("--partition places the tasks anew".to_owned()),
+        None => scheduler.is_global().then(|| format!("under `{scheduler}` jobs execute on any CPU")),
+    };
+    if let Some(why) = why.filter(|_| placed > 0) {
+        console.note(format!(
+            "{why}: the CPUs that the file gives to {} are ignored",
+            units::count(placed as u64, "task")
+        ));
     }
     Ok(Input { system, name })
 }

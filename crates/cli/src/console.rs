@@ -4,6 +4,7 @@
 //! the verb.
 
 use crate::exit::Exit;
+use crate::fault::{self, Fault};
 use std::fmt::Display;
 use std::io::{self, IsTerminal, Write};
 
@@ -60,7 +61,10 @@ impl Console {
                 self.error(format!("cannot write the output: {error}"), "");
                 Err(Exit::Machine)
             }
-            _ => Ok(()),
+            _ => {
+                fault::printed();
+                Ok(())
+            }
         }
     }
 
@@ -76,7 +80,10 @@ impl Console {
 
     /// Says why the verb gives up, and what to do about it.
     pub fn error(&self, message: impl Display, help: &str) {
-        self.say(Tone::Error, message);
+        let message = message.to_string();
+        self.say(Tone::Error, &message);
+        let help_kept = (!help.is_empty()).then(|| tame(help));
+        fault::keep(Fault { message: tame(&message), help: help_kept, place: None });
         if !help.is_empty() {
             self.say(Tone::Help, help);
         }

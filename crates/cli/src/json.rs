@@ -1,6 +1,7 @@
 //! The object that `--json` prints. Its schema is generated from these types into `docs/output.schema.json`.
 
 use crate::beside::{Beside, Changed};
+use crate::fault::Fault;
 use crate::report::{Report, Row};
 use lockwright_analysis::{Blocker, Growth, Sensitivity, Term};
 use lockwright_model::{Duration, System, TaskId};
@@ -1041,6 +1042,17 @@ pub enum AnyOutput {
     Ics(IcsOutput),
     /// `doctor`.
     Doctor(DoctorOutput),
+    /// Any verb that gave up, in place of its result; the exit status is 2 or 3.
+    Error(ErrorOutput),
+}
+
+/// Why a verb gave up. People read the same on standard error.
+#[derive(Serialize, JsonSchema)]
+pub struct ErrorOutput {
+    /// The first fault.
+    pub error: Fault,
+    /// Further ones, such as those of a file with several.
+    pub more: Vec<Fault>,
 }
 
 /// One object as text, ending in a newline.

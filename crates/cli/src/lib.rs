@@ -12,6 +12,7 @@ pub mod diagnose;
 pub mod doctor;
 pub mod exit;
 pub mod export;
+pub mod fault;
 pub mod figure;
 pub mod import;
 pub mod input;
@@ -50,7 +51,11 @@ pub fn main() -> ExitCode {
         Err(error) => {
             // Help and version go to standard output, complaints to standard error; whether anyone reads them is not ours to judge.
             let _ = error.print();
-            return if error.use_stderr() { Exit::BadInput } else { Exit::Holds }.into();
+            if !error.use_stderr() {
+                return Exit::Holds.into();
+            }
+            fault::keep(fault::Fault::of_arguments(&error));
+            return gave_up(Exit::BadInput, &Console::new(console::Color::Never)).into();
         }
     };
     let console = Console::new(cli.color);
@@ -63,5 +68,18 @@ pub fn main() -> ExitCode {
         Verb::Measure(arguments) => measure::measure(arguments, &console),
         Verb::Study(arguments) => study::study(arguments, &console),
     };
-    exit.unwrap_or_else(|exit| exit).into()
+    exit.unwrap_or_else(|exit| gave_up(exit, &console)).into()
+}
+
+/// With `--json`, why: as one object on standard output, which has none yet.
+fn gave_up(exit: Exit, console: &Console) -> Exit {
+    let mut faults = fault::kept().into_iter();
+    if fault::wants_json(std::env::args_os())
+        && !fault::is_printed()
+        && let Some(error) = faults.next()
+    {
+        // Where standard output refuses, that has been said, or is said now; the status stays.
+        let _ = console.print(&json::to_text(&json::ErrorOutput { error, more: faults.collect() }));
+    }
+    exit
 }

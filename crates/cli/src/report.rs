@@ -27,6 +27,8 @@ pub struct Bound {
     pub response: Option<Duration>,
     /// Whether the response is proved to be within the deadline.
     pub proved: bool,
+    /// Whether the deadline is neither proved to hold nor shown to be missed, because the tests are not exact.
+    pub open: bool,
     /// Why there is no bound.
     pub reason: Option<String>,
     /// There is no bound because the response grows beyond the period, and so beyond the deadline.
@@ -64,6 +66,8 @@ pub enum Verdict {
     Late,
     /// `check` found no bound.
     NoBound,
+    /// `check` found a bound beyond the deadline, by a test that is not exact.
+    NotProved,
     /// No deadline was missed, but a response was longer than its bound.
     AboveBound,
     /// No job finished and none was due.
@@ -78,6 +82,7 @@ impl Verdict {
             Self::Ok => "ok",
             Self::Late => "late",
             Self::NoBound => "no bound",
+            Self::NotProved => "not proved",
             Self::AboveBound => "above bound",
             Self::NotSeen => "not seen",
         }
@@ -111,6 +116,7 @@ impl Row {
         match self.seen {
             None if self.bound.proved => Verdict::Ok,
             None if self.bound.response.is_none() && !self.bound.beyond_period => Verdict::NoBound,
+            None if self.bound.open => Verdict::NotProved,
             None => Verdict::Late,
             Some(seen) if seen.observation.misses > 0 => Verdict::Late,
             Some(_) if self.above_bound() == Some(true) => Verdict::AboveBound,
@@ -212,6 +218,7 @@ fn bound_of(system: &System, bound: &TaskBound) -> Bound {
         blocking: bound.blocking,
         response: bound.response,
         proved: bound.schedulable,
+        open: false,
         reason: bound.unbounded.as_ref().map(|unbounded| unbounded.describe(system)),
         beyond_period: matches!(bound.unbounded, Some(Unbounded::BeyondPeriod)),
         uncovered: bound.unbounded.as_ref().is_some_and(Unbounded::is_uncovered),

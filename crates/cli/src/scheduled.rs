@@ -11,10 +11,16 @@ use crate::report::{Bound, Report, Row, table_order};
 use crate::table::{self, Column};
 use crate::units;
 use lockwright_analysis::{Demanded, Scheduled, Sensitivity, explain_demand, scheduled};
-use lockwright_model::{Duration, Overheads, Protocol, System, TaskId};
+use lockwright_model::{Duration, Overheads, Protocol, Scheduler, System, TaskId};
 
-/// Why no protocol can be chosen.
-const RULED: &str = "resources are under SRP and MSRP, or there are none";
+/// Why no protocol can be chosen under a scheduler.
+fn ruled(scheduler: Scheduler) -> String {
+    if scheduler.is_global() {
+        format!("the tests of `{scheduler}` cover no shared resources")
+    } else {
+        format!("under `{scheduler}` resources are under SRP on one CPU, and under MSRP across CPUs")
+    }
+}
 
 /// What resources are under, whatever the file says: `msrp`, and so `srp` on one processor, or nothing where none is used.
 #[must_use]
@@ -26,12 +32,12 @@ pub fn protocol(system: &System) -> Protocol {
 /// Says what was asked for and does nothing: the options, where there are any, and other protocols that the file names.
 pub fn note_ruled(options: Option<&str>, system: &System, console: &Console) {
     if let Some(options) = options {
-        console.note(format!("{options} here: {RULED}"));
+        console.note(format!("{options} here: {}", ruled(system.scheduler())));
     }
     let own = system.resource_ids().filter_map(|resource| system.resource(resource).protocol);
     let is_ruled_out = |named: &Protocol| !matches!(named, Protocol::Srp | Protocol::Msrp);
     if let Some(named) = own.chain(system.protocol()).find(is_ruled_out) {
-        console.note(format!("under `{}` the file's protocol `{named}` does nothing: {RULED}", system.scheduler()));
+        console.note(format!("the file's protocol `{named}` does nothing here: {}", ruled(system.scheduler())));
     }
 }
 
@@ -112,7 +118,9 @@ pub fn report(system: &System, found: &Scheduled) -> Report {
     let row = |task| {
         let (response, proved) = (found.responses[TaskId::index(task)], found.proved[TaskId::index(task)]);
         let blocker = found.blocked[TaskId::index(task)];
-        Row { task, bound: Bound { response, proved, blocker, ..Bound::default() }, seen: None }
+        // A test that is not exact shows no miss where it proves nothing.
+        let open = !proved && !found.exact;
+        Row { task, bound: Bound { response, proved, open, blocker, ..Bound::default() }, seen: None }
     };
     Report { protocol: protocol(system).to_string(), rows: table_order(system).into_iter().map(row).collect() }
 }

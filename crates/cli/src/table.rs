@@ -188,7 +188,7 @@ fn color(verdict: Verdict) -> u8 {
     match verdict {
         Verdict::Ok => 32,
         Verdict::Late => 31,
-        Verdict::NoBound | Verdict::AboveBound | Verdict::NotSeen => 33,
+        Verdict::NoBound | Verdict::NotProved | Verdict::AboveBound | Verdict::NotSeen => 33,
     }
 }
 

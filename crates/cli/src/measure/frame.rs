@@ -20,6 +20,8 @@ pub struct Frame<'a> {
     is_json: bool,
     csv: Option<ResultFolder>,
     svg: Option<ResultFolder>,
+    /// What needs no right to real-time priorities, where there is such a thing and it was not asked for.
+    without_rights: Option<&'static str>,
     /// Stopped by a signal.
     pub control: Control,
 }
@@ -59,7 +61,13 @@ impl<'a> Frame<'a> {
         let control = Control::new();
         let stop = control.clone();
         interrupt::listen(move || stop.stop(), console);
-        Ok(Self { console, is_json: results.json, csv, svg, control })
+        Ok(Self { console, is_json: results.json, csv, svg, without_rights: None, control })
+    }
+
+    /// Of a measurement whose part alone needs no right to real-time priorities.
+    pub fn works_alone(mut self, is_alone: bool) -> Self {
+        self.without_rights = (!is_alone).then_some("`--alone` measures what needs no permission");
+        self
     }
 
     /// Costs without contention.
@@ -99,8 +107,12 @@ impl<'a> Frame<'a> {
             }
             _ => error.to_string(),
         };
-        let help = "`lockwright doctor` says what this machine lacks; `--alone` needs no permission";
-        self.console.error(format!("cannot measure: {message}"), help);
+        let doctor = "`lockwright doctor` says what this machine lacks";
+        let help = match (error, self.without_rights) {
+            (RunError::NoPermission(_), Some(instead)) => format!("{doctor}; {instead}"),
+            _ => doctor.into(),
+        };
+        self.console.error(format!("cannot measure: {message}"), &help);
         Exit::Machine
     }
 

@@ -19,7 +19,7 @@ use std::collections::BTreeMap;
 /// # Errors
 /// What was wrong has been said on the console.
 pub fn ics(arguments: &MeasuredIcs, console: &Console) -> Result<Exit, Exit> {
-    let frame = Frame::begin(&arguments.results, console)?;
+    let frame = Frame::begin(&arguments.results, console)?.works_alone(arguments.alone);
     let overheads = frame.measure(|control, _| ics_overheads(arguments.readings, control))?;
     frame.warn_unless(overheads.realtime);
     let tick_ns = arguments.tick.as_ns();

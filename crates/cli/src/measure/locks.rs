@@ -16,7 +16,7 @@ use lockwright::measure::{Arrivals, Contended, ContentionConfig, Costs, contenti
 /// What was wrong has been said on the console.
 pub fn locks(arguments: &Locks, console: &Console) -> Result<Exit, Exit> {
     let seed = arguments.seed.unwrap_or_else(seed::draw);
-    let frame = Frame::begin(&arguments.results, console)?;
+    let frame = Frame::begin(&arguments.results, console)?.works_alone(arguments.alone);
     let costs = frame.costs(|control| cost(arguments.readings, control))?;
     let contended = if arguments.alone {
         Vec::new()

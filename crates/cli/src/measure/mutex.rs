@@ -14,7 +14,7 @@ use lockwright::measure::{Costs, HandOver, hand_over, mutex_cost};
 /// # Errors
 /// What was wrong has been said on the console.
 pub fn mutex(arguments: &Mutexes, console: &Console) -> Result<Exit, Exit> {
-    let frame = Frame::begin(&arguments.results, console)?;
+    let frame = Frame::begin(&arguments.results, console)?.works_alone(arguments.alone);
     let costs = frame.costs(|control| mutex_cost(arguments.readings, control))?;
     let handed = if arguments.alone {
         Vec::new()

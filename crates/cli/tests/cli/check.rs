@@ -208,6 +208,155 @@ fn schedulers_have_tests_of_their_own() {
     assert!(!full.out.contains(" yes") && full.out.contains("none is shown to be missed"), "{}", full.out);
 }
 
+/// Three tasks of 6/10 on two CPUs: bounds on their tardiness exist, and no test shows a miss.
+#[test]
+fn a_test_that_is_not_exact_calls_no_task_late() {
+    let task = |name| format!("[[task]]\nname = \"{name}\"\nperiod = \"10 ms\"\nwcet = \"6 ms\"\n");
+    let text = "[platform]\ncpus = 2\nscheduler = \"g-edf\"\n".to_owned() + &["a", "b", "c"].map(task).concat();
+    let ended = on(&text, "check", &[]);
+    assert_eq!(ended.status, 1, "{}{}", ended.out, ended.err);
+    assert!(ended.out.contains("none is shown to be missed"), "{}", ended.out);
+    assert!(!ended.out.contains("late") && ended.out.matches("not proved").count() == 3, "{}", ended.out);
+    // An exact one shows it.
+    let exact = on(&LATE.replace("[platform]", "[platform]\nscheduler = \"p-edf\""), "check", &[]);
+    assert!(exact.out.contains("A deadline can be missed."), "{}", exact.out);
+}
+
+/// `cpu` is needed under `p-fp`, and ignored aloud where tasks are placed anew or execute anywhere.
+#[test]
+fn one_file_serves_every_scheduler() {
+    let place = |text: &str| {
+        let mut cpus = ["0", "1", "1"].iter();
+        let line = |line: &str| match line.strip_prefix("name = ") {
+            Some(_) => format!("{line}\ncpu = {}\n", cpus.next().expect("three tasks")),
+            None => format!("{line}\n"),
+        };
+        text.lines().map(line).collect::<String>()
+    };
+    let ignored = "the CPUs that the file gives to 3 tasks are ignored";
+    for scheduler in ["p-fp", "p-edf", "g-edf", "g-fp"] {
+        let without = FREE.replace("g-edf", scheduler);
+        let with = place(&without);
+        let is_global = scheduler.starts_with("g-");
+        for (arguments, says) in [
+            (&["--scheduler", "g-edf"][..], "under `g-edf` jobs execute on any CPU: "),
+            (&["--scheduler", "g-fp"], "under `g-fp` jobs execute on any CPU: "),
+            (&["--scheduler", "p-edf", "--partition", "worst-fit"], "--partition places the tasks anew: "),
+            (&["--scheduler", "p-fp", "--partition", "worst-fit"], "--partition places the tasks anew: "),
+        ] {
+            let bare = on(&without, "check", arguments);
+            assert_eq!((bare.status, bare.err.as_str()), (0, ""), "{scheduler} {arguments:?}: {}", bare.out);
+            let placed = on(&with, "check", arguments);
+            assert_eq!(placed.status, 0, "{scheduler} {arguments:?}: {}{}", placed.out, placed.err);
+            assert_eq!(placed.err, format!("note: {says}{ignored}\n"), "{scheduler} {arguments:?}");
+            assert_eq!(placed.out, bare.out, "{scheduler} {arguments:?}: ignored is ignored");
+        }
+        // What the file says counts where nothing else is asked for.
+        let own = on(&with, "check", &[]);
+        assert_eq!(own.err.contains(ignored), is_global, "{scheduler}: {}", own.err);
+        assert_eq!(on(&with, "check", &["--scheduler", "p-edf"]).err, "", "{scheduler}");
+        assert_eq!(on(&without, "check", &[]).status == 2, !is_global, "{scheduler}");
+        assert_eq!(on(&without, "check", &["--scheduler", "p-edf"]).status, 2, "{scheduler}");
+    }
+    // A CPU that does not exist is wrong whether it counts or not.
+    let wrong = on(&place(FREE).replace("cpu = 1", "cpu = 2"), "check", &[]);
+    assert_eq!((wrong.status, wrong.out.as_str()), (2, ""));
+    assert!(wrong.err.contains("it must be from 0 to 1"), "{}", wrong.err);
+}
+
+#[test]
+fn what_does_nothing_is_said_with_the_reason() {
+    for (scheduler, reason) in [
+        ("g-fp", "--protocol and --bound do nothing here: the tests of `g-fp` cover no shared resources"),
+        ("g-edf", "--protocol and --bound do nothing here: the tests of `g-edf` cover no shared resources"),
+        ("p-edf", "under `p-edf` resources are under SRP on one CPU, and under MSRP across CPUs"),
+    ] {
+        let text = FREE.replace("cpus = 2", "cpus = 1").replace("g-edf", scheduler);
+        let ended = on(&text, "check", &["--protocol", "mpcp"]);
+        assert!(ended.err.contains(reason), "{scheduler}: {}", ended.err);
+    }
+}
+
+#[test]
+fn holders_are_at_their_ceiling_only_where_they_rise() {
+    for (protocol, says) in [
+        ("icpp", "holds `bus` at its ceiling 3"),
+        ("pcp", "holds `bus`, whose ceiling is 3, and inherits from the job whose request waits"),
+        ("srp", "holds `bus`, whose ceiling is 3: the job does not start before its end"),
+    ] {
+        let ended = on(INVERSION, "check", &["--protocol", protocol, "--explain", "high"]);
+        assert!(ended.out.contains(says), "{protocol}: {}", ended.out);
+        assert_eq!(ended.out.contains("at its ceiling"), protocol == "icpp", "{protocol}: {}", ended.out);
+    }
+}
+
+#[test]
+fn one_request_is_not_several() {
+    let text = GLOBAL.replace("cpu = 1\nperiod = \"20 ms\"", "cpu = 1\nperiod = \"5 ms\"");
+    let ended = on(&text, "check", &["--protocol", "mpcp", "--explain", "here"]);
+    assert!(ended.out.contains("is served first: 1 request in a wait of"), "{}{}", ended.out, ended.err);
+    assert!(!ended.out.contains("1 requests"), "{}", ended.out);
+}
+
+#[test]
+fn durations_that_are_none_get_the_advice_that_helps() {
+    for (wcet, says) in [
+        ("nan", "a duration is a finite number and a unit"),
+        ("\"nan ms\"", "a duration is a finite number and a unit"),
+        ("\"1e3 ms\"", "write the number without an exponent"),
+    ] {
+        let ended = on(&LATE.replacen("\"60 ms\"", wcet, 1), "check", &[]);
+        assert_eq!(ended.status, 2, "{wcet}");
+        assert!(ended.err.contains(says) && !ended.err.contains("such as \"nan"), "{wcet}: {}", ended.err);
+    }
+    let hours = LATE.replacen("\"60 ms\"", "\"0.001 h\"", 1).replacen("\"100 ms\"", "\"1 h\"", 1);
+    let ended = on(&hours.replacen("\"110 ms\"", "\"2 h\"", 1), "check", &["--json"]);
+    assert_eq!(json(&ended)["results"][0]["tasks"][0]["deadline_ns"], 3_600_000_000_000_u64, "{}", ended.err);
+}
+
+#[test]
+fn other_formats_are_named_once() {
+    for (text, format) in [
+        ("<?xml version=\"1.0\"?>\n<taskset>\n<task period=\"10\"/>\n</taskset>\n".to_owned(), "XML"),
+        ("tasks:\n".to_owned() + &"  - name: camera\n    period: 10 ms\n".repeat(30), "YAML"),
+        ("--- # a task set\ntasks: []\n".to_owned(), "YAML"),
+    ] {
+        let ended = on(&text, "check", &[]);
+        assert_eq!((ended.status, ended.out.as_str()), (2, ""));
+        for part in [&format!("this looks like {format}"), "docs/task-set.md"] {
+            assert!(ended.err.contains(part), "{part} is missing in {}", ended.err);
+        }
+        assert_eq!(ended.err.matches("error").count(), 1, "{}", ended.err);
+    }
+}
+
+#[test]
+fn with_json_an_error_is_an_object_too() {
+    let error = |ended: &crate::support::Ended| json(ended)["error"].clone();
+    let text = HOLDS.replacen("resource = \"bus\"", "resource = \"buss\"", 1).replace("\"200 us\"", "5");
+    let ended = on(&text, "check", &["--json"]);
+    let line = text.lines().position(|line| line.contains("buss")).expect("is there") + 1;
+    assert_eq!(ended.status, 2);
+    let first = error(&ended);
+    assert_eq!((&first["place"]["line"], &first["help"]), (&line.into(), &"did you mean `bus`?".into()), "{first}");
+    assert!(first["place"]["file"].as_str().is_some_and(|file| file.ends_with("system.toml")), "{first}");
+    assert_eq!(json(&ended)["more"].as_array().map(Vec::len), Some(1), "{}", ended.out);
+    assert!(ended.err.contains("did you mean `bus`?"), "people read it as ever: {}", ended.err);
+    // Every kind of refusal: of a file, of a task, of the arguments.
+    let missing = end(lockwright().args(["check", "/nowhere/at-all.toml", "--json"]));
+    assert!(error(&missing)["message"].as_str().is_some_and(|text| text.contains("at-all.toml")), "{}", missing.out);
+    let task = on(HOLDS, "check", &["--json", "--explain", "fats"]);
+    assert_eq!(error(&task)["help"], "did you mean `fast`?");
+    let arguments = on(HOLDS, "check", &["--json", "--protocol", "icp"]);
+    assert_eq!((arguments.status, error(&arguments)["place"].is_null()), (2, true), "{}", arguments.out);
+    assert!(error(&arguments)["message"].as_str().is_some_and(|text| text.contains("icp")), "{}", arguments.out);
+    for verb in ["simulate", "run"] {
+        assert!(error(&on("nonsense", verb, &["--json"]))["message"].is_string(), "{verb}");
+    }
+    // Without --json standard output stays empty.
+    assert_eq!(on(&text, "check", &[]).out, "");
+}
+
 #[test]
 fn each_cpu_is_proved_alone() {
     let text = "[platform]\ncpus = 2\nscheduler = \"p-edf\"\n\

@@ -109,6 +109,15 @@ fn without_permission_it_is_3_and_says_what_to_grant() {
         assert!(ended.err.contains(part), "{part} is missing in {}", ended.err);
     }
     assert_eq!(end(&mut as_nobody(&["check", &path])).status, 0, "the twin needs no permission");
+    // What works without is proposed where it exists, and where it was not asked for.
+    for (subject, works_alone) in [("locks", true), ("mutex", true), ("ics", true), ("protocols", false)] {
+        let whole = end(&mut as_nobody(&["measure", subject, "--readings", "1"]));
+        assert_eq!(whole.status, 3, "{subject}: {}", whole.err);
+        assert_eq!(whole.err.contains("`--alone`"), works_alone, "{subject}: {}", whole.err);
+        let alone = end(&mut as_nobody(&["measure", subject, "--readings", "1", "--alone"]));
+        assert_eq!(alone.status == 0, works_alone, "{subject}: {}", alone.err);
+        assert!(!alone.err.contains("`--alone`"), "{subject}: {}", alone.err);
+    }
     let doctor = end(&mut as_nobody(&["doctor"]));
     assert_eq!(doctor.status, 3, "{}", doctor.out);
     assert!(doctor.out.contains("missing"), "{}", doctor.out);

@@ -116,5 +116,14 @@ fn what_the_verbs_print_is_valid() {
         without["findings"][0].as_object_mut().expect("an object").remove(key);
         assert!(valid(&without).is_err(), "the twin without {key} must be refused");
     }
+    let value = json(&on("nonsense", "check", &["--json"]));
+    if let Err(error) = valid(&value) {
+        panic!("{error}: {value}");
+    }
+    for key in ["message", "help", "place"] {
+        let mut without = value.clone();
+        without["error"].as_object_mut().expect("an object").remove(key);
+        assert!(valid(&without).is_err(), "the twin without {key} must be refused");
+    }
     assert!(valid(&serde_json::json!({ "verb": "guess", "system": "s", "results": [] })).is_err());
 }
