@@ -53,6 +53,16 @@ impl Machines {
         Self { list, sources, counting }
     }
 
+    /// Puts a machine in the place of the only one.
+    ///
+    /// # Panics
+    /// Where there are several, or none.
+    pub(crate) fn replace(&mut self, machine: Box<dyn Machine>) {
+        assert_eq!(self.list.len(), 1, "one machine rules all resources");
+        self.counting = if machine.counts_jobs() { vec![0] } else { Vec::new() };
+        self.list = vec![machine];
+    }
+
     pub(crate) fn count(&self) -> usize {
         self.list.len()
     }

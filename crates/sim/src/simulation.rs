@@ -68,6 +68,18 @@ impl<'s, T: Tracer> Simulation<'s, T> {
         Self::build(system, config, Some(unlock), tracer)
     }
 
+    /// As [`Simulation::new`], with this machine in the place of that of the protocol, which rules all resources: for machines that are tried out, and for
+    /// mutants of the known ones.
+    ///
+    /// # Panics
+    /// As [`Simulation::new`], and where resources are under several protocols or there are none.
+    #[must_use]
+    pub fn with_machine(system: &'s System, config: &Config, machine: Box<dyn Machine>, tracer: T) -> Self {
+        let mut simulation = Self::build(system, config, None, tracer);
+        simulation.machines.replace(machine);
+        simulation
+    }
+
     fn build(system: &'s System, config: &Config, fulock: Option<Unlock>, tracer: T) -> Self {
         let protocol = config.protocol.unwrap_or_else(|| system.protocol_or_default());
         let by_deadline = system.scheduler() == Scheduler::PEdf;
