@@ -11,17 +11,23 @@
 //! *Interrupts* are tasks above all others: on each processor one for its ticks and, unless a processor of its own takes them, one for the releases
 //! of each of its tasks. Both come late by up to the release latency.
 //!
-//! *Sections.* A request can suspend and resume: with s = schedule + context_switch,
+//! *Sections.* A request can suspend and resume: with s = schedule + context_switch, by the protocol of the section's resource,
 //! ```text
-//!   before the section   s + syscall_in + syscall_out + lock + 2 (cache_refill + cache_delay)
-//!   in it                2 s + ipi_latency + syscall_in + syscall_out + unlock
+//!   before the section   s + syscall_in + syscall_out
+//!   in it                lock + 2 s + ipi_latency + syscall_in + syscall_out + unlock + leave_section + 2 (cache_refill + cache_delay)
+//!   before it, besides, where sections execute on a home processor: s + ipi_latency + cache_refill + cache_delay, for the way back
 //! ```
-//! Under `ics` and `ics_lock` `lock` is in it: a section that was in vain is entered again.
+//! What delays others is in the section. So is the lock operation: a task rises before it asks, so tasks of its processor wait for that too; and under
+//! `ics` and `ics_lock` a section that was in vain is entered again. So is leaving it, as the job does that before a preemption that was delayed takes
+//! place; the system call it makes for that is the one charged in the section. So are both refills: the job comes to its section with cold caches, and
+//! leaves cold caches to the job that its raised priority preempted.
+//!
 //! A section on a resource shared across processors is besides longer by the interrupts of its processor while it lasts: nothing is above it there
 //! but these, and who waits on another processor waits for them, too.
 //!
 //! Reference: Brandenburg, *Scheduling and Locking in Multiprocessor Real-Time Operating Systems*, 2011, for the terms. The interrupts in sections are
-//! ours.
+//! ours. Leaving a section: Brandenburg et al., *Real-time synchronization on multiprocessors: to block or not to block, to suspend or spin?*, RTAS 2008,
+//! whose non-preemptive sections end with a system call where a preemption was delayed; our place for it is the section.
 
 use lockwright_model::{
     CpuId, Duration, Invalid, Overhead, Overheads, Priority, Protocol, ResourceId, Step, Subject, System, Task, TaskId,
@@ -41,6 +47,7 @@ pub fn charge(system: &System, overheads: &Overheads, protocol: Protocol) -> Res
     if *overheads == Overheads::default() {
         return Ok(system.clone());
     }
+    let system = &with_homes(system)?;
     if system.has_clusters() {
         return Err(refuse(
             "overheads are not charged to clusters of several CPUs",
@@ -48,13 +55,10 @@ pub fn charge(system: &System, overheads: &Overheads, protocol: Protocol) -> Res
         ));
     }
     let of = |overhead| overheads.cost(overhead).with(system.tasks().len());
-    let sum = |parts: &[Duration]| parts.iter().try_fold(Duration::ZERO, |sum, part| sum.checked_add(*part));
     let too_long = || refuse("a time that the overheads lengthen does not fit", "look at the overheads' units");
     let switch = sum(&[of(Overhead::Schedule), of(Overhead::ContextSwitch)]).ok_or_else(too_long)?;
-    let system_call = sum(&[of(Overhead::SyscallIn), of(Overhead::SyscallOut)]).ok_or_else(too_long)?;
     let refill = of(Overhead::CacheRefill);
     let ipi = of(Overhead::IpiLatency);
-    let inside = sum(&[switch, switch, ipi, system_call, of(Overhead::Unlock)]).ok_or_else(too_long)?;
     let late = if overheads.dedicated_interrupts {
         sum(&[of(Overhead::ReleaseLatency), queued_releases(system, overheads).ok_or_else(too_long)?, ipi])
     } else {
@@ -84,12 +88,21 @@ pub fn charge(system: &System, overheads: &Overheads, protocol: Protocol) -> Res
         let others = delay(largest(task.cpu, Some(id)));
         let all = refill.checked_add(delay(largest(task.cpu, None))).ok_or_else(too_long)?;
         let job = sum(&[switch, switch, refill, others]).ok_or_else(too_long)?;
-        let before = sum(&[switch, system_call, all, all]).ok_or_else(too_long)?;
         let mut charged = task.clone();
         charged.jitter = task.jitter.checked_add(late).ok_or_else(too_long)?;
-        let section = |resource| match system.protocol_of(resource, protocol).is_interruptible() {
-            true => Some((before, inside.checked_add(of(Overhead::Lock))?)),
-            false => Some((before.checked_add(of(Overhead::Lock))?, inside)),
+        let section = |resource| {
+            let of = |overhead| {
+                overheads.cost_under(overhead, system.protocol_of(resource, protocol)).with(system.tasks().len())
+            };
+            let system_call = of(Overhead::SyscallIn).checked_add(of(Overhead::SyscallOut))?;
+            let ipi = of(Overhead::IpiLatency);
+            let operations = [of(Overhead::Lock), ipi, of(Overhead::Unlock), of(Overhead::LeaveSection)];
+            let inside = sum(&[sum(&operations)?, switch, switch, system_call, all, all])?;
+            let back = match system.protocol_of(resource, protocol).has_homes() {
+                true => sum(&[switch, ipi, all])?,
+                false => Duration::ZERO,
+            };
+            Some((sum(&[switch, system_call, back])?, inside))
         };
         let body = lengthened(&task.body, job, section).ok_or_else(too_long)?;
         let own: Vec<&Task> = interrupts.iter().filter(|interrupt| interrupt.cpu == task.cpu).collect();
@@ -99,6 +112,23 @@ pub fn charge(system: &System, overheads: &Overheads, protocol: Protocol) -> Res
     }
     tasks.extend(interrupts);
     system.with_tasks(tasks)
+}
+
+/// Homes that follow from what tasks execute stay where they are when that grows.
+fn with_homes(system: &System) -> Result<System, Invalid> {
+    let mut resources = system.resources().to_vec();
+    for (id, resource) in system.resource_ids().zip(&mut resources) {
+        if system.is_global(id) {
+            resource.home = Some(system.home(id));
+        }
+    }
+    if system.has_clusters() || resources == system.resources() {
+        return Ok(system.clone());
+    }
+    let tasks = system.tasks().to_vec();
+    let homes = System::new(system.name().into(), system.cpus(), system.protocol(), resources, tasks)?;
+    let working_sets = system.task_ids().map(|id| system.working_set(id)).collect();
+    Ok(homes.under(system.scheduler()).with_working_sets(working_sets))
 }
 
 /// What the cache delay counts for a task, in KiB: its working set, or the largest there is a point for.
@@ -163,7 +193,11 @@ fn unused(system: &System, mut name: String) -> String {
     name
 }
 
-fn runs(body: &[Step]) -> Option<Duration> {
+pub(crate) fn sum(parts: &[Duration]) -> Option<Duration> {
+    parts.iter().try_fold(Duration::ZERO, |sum, part| sum.checked_add(*part))
+}
+
+pub(crate) fn runs(body: &[Step]) -> Option<Duration> {
     body.iter().try_fold(Duration::ZERO, |sum, step| match step {
         Step::Run(time) => sum.checked_add(*time),
         Step::Lock(_) | Step::Unlock(_) => Some(sum),
@@ -180,7 +214,8 @@ fn run(body: &mut Vec<Step>, time: Duration) -> Option<()> {
     Some(())
 }
 
-fn lengthened(
+/// The body with so much before the job, and before and in each section.
+pub(crate) fn lengthened(
     body: &[Step],
     job: Duration,
     section: impl Fn(ResourceId) -> Option<(Duration, Duration)>,
@@ -276,6 +311,7 @@ mod tests {
         cache_refill = "5 ns"
         lock = "6 ns"
         unlock = "7 ns"
+        leave_section = "3 ns"
         syscall_in = "1 ns"
         syscall_out = "1 ns"
         ipi_latency = "9 ns"
@@ -285,17 +321,33 @@ mod tests {
         super::charge(system, overheads, Protocol::Mpcp)
     }
 
-    /// The one before it is done again with it: 15 for each time.
+    /// As `ics` executes the section again, and as a task rises before it asks: 15 each time.
     #[test]
-    fn what_enters_an_interruptible_section_is_executed_again() {
-        let one_cpu = TWO.replace("cpus = 2", "cpus = 1").replace("cpu = 1", "").replace("cpu = 0", "");
-        let system = parse_system(&one_cpu).unwrap();
+    fn entering_a_section_is_part_of_it() {
+        let system = parse_system(TWO).unwrap();
         let overheads = parse_overheads("lock = \"5 ns\"").unwrap();
-        let layout = |protocol| super::charge(&system, &overheads, protocol).unwrap().task(TaskId(0)).body.clone();
-        let (own, locked) = (layout(Protocol::Ics), layout(Protocol::Icpp));
-        assert_eq!((own[0], own[2]), (Step::Run(ns(10)), Step::Run(ns(25))));
-        assert_eq!((locked[0], locked[2]), (Step::Run(ns(15)), Step::Run(ns(20))));
-        assert_eq!(runs(&own), runs(&locked));
+        for protocol in [Protocol::Ics, Protocol::Icpp] {
+            let body = super::charge(&system, &overheads, protocol).unwrap().task(TaskId(0)).body.clone();
+            assert_eq!((body[0], body[2]), (Step::Run(ns(10)), Step::Run(ns(25))));
+        }
+    }
+
+    #[test]
+    fn each_section_costs_what_its_protocol_costs() {
+        let two = TWO.replace("name = \"r\"", "name = \"r\"\nprotocol = \"srp\"\n[[resource]]\nname = \"q\"");
+        let two = two.replace("resource = \"r\"", "resource = \"q\"");
+        let system = parse_system(&two).unwrap();
+        let overheads = parse_overheads(
+            "unlock = \"1 ns\"\nleave_section = \"50 ns\"\n[lock]\nlock = \"2 ns\"\n[lock.srp]\nlock = \"100 ns\"\n\
+             leave_section = \"7 ns\"\n[lock.pip]\nunlock = \"1000 ns\"\nipi_latency = \"4 ns\"\nsyscall_in = \"3 ns\"",
+        )
+        .unwrap();
+        let lengths = |protocol| {
+            let charged = super::charge(&system, &overheads, protocol).unwrap();
+            [0, 1].map(|task| charged.requests(TaskId(task))[0].length.as_ns())
+        };
+        assert_eq!(lengths(Protocol::Icpp), [20 + 100 + 1 + 7, 30 + 2 + 1 + 50]);
+        assert_eq!(lengths(Protocol::Pip), [20 + 100 + 1 + 7, 30 + 2 + 1000 + 50 + 4 + 3]);
     }
 
     #[test]
@@ -303,14 +355,23 @@ mod tests {
         let system = parse_system(TWO).unwrap();
         let charged = charge(&system, &parse_overheads(ALL).unwrap()).unwrap();
         let a = charged.task(TaskId(0));
-        // Job: 2 * 10 + 5. Before: 10 + 2 + 6 + 2 * 5. In it: 2 * 10 + 9 + 2 + 7.
-        let (begun, inside) = (ns(25 + 10 + 28), ns(38 + 20));
+        // Job: 2 * 10 + 5. Before: 10 + 2. In it: 6 + 2 * 10 + 9 + 2 + 7 + 3 + 2 * 5.
+        let (begun, inside) = (ns(25 + 10 + 12), ns(57 + 20));
         assert_eq!(a.body[0], Step::Run(begun));
         assert_eq!(a.body[2], Step::Run(inside));
-        assert_eq!((a.jitter, a.wcet), (ns(5), ns(63 + 58)));
+        assert_eq!((a.jitter, a.wcet), (ns(5), ns(47 + 77)));
         let names: Vec<&str> = charged.tasks()[2..].iter().map(|task| task.name.as_str()).collect();
         assert_eq!(names, ["the tick of CPU 0", "the release of a", "the release of b"]);
         assert_eq!((charged.tasks()[2].wcet, charged.tasks()[2].jitter), (ns(4), ns(2)));
+        // The way back from a home: 10 + 9 + 5.
+        let two = TWO.replace("name = \"b\"", "name = \"b\"\ncpu = 1").replace("name = \"a\"", "name = \"a\"\ncpu = 0");
+        let system = parse_system(&format!("[platform]\ncpus = 2\n{two}")).unwrap();
+        let longer = |protocol| {
+            let charged = super::charge(&system, &parse_overheads(ALL).unwrap(), protocol).unwrap();
+            (charged.task(TaskId(0)).body[0], charged.home(ResourceId(0)))
+        };
+        assert_eq!(longer(Protocol::Dpcp), (Step::Run(ns(10 + 25 + 12 + 24)), system.home(ResourceId(0))));
+        assert_eq!(longer(Protocol::Mpcp).0, Step::Run(ns(10 + 25 + 12)));
         // Nothing costs nothing.
         assert_eq!(charge(&system, &Overheads::default()).unwrap(), system);
     }

@@ -13,7 +13,7 @@ use crate::sharing::{Sharer, Sharing, demands};
 use crate::sporadic::Sporadic;
 use crate::uniprocessor::{self, Effort, edf};
 use crate::{charge, global, overheads};
-use lockwright_model::{CpuId, Duration, Overhead, Overheads, ResourceId, Scheduler, System, TaskId};
+use lockwright_model::{CpuId, Duration, Overhead, Overheads, Protocol, ResourceId, Scheduler, System, TaskId};
 use std::fmt;
 
 /// What is known of a system under its scheduler.
@@ -379,6 +379,14 @@ pub fn partitioned(system: &System, fit: Fit) -> Result<System, Failure> {
 
 /// The system's tasks, in nanoseconds. Under EDF with overheads centred on preemptions, under fixed priorities too: a job keeps its priority there as well.
 fn charged(system: &System, model: &Overheads) -> Result<Sharing, Failure> {
+    let longer;
+    let system = match *model == Overheads::default() {
+        true => system,
+        false => {
+            longer = with_operations(system, model)?;
+            &longer
+        }
+    };
     // The deadline of a job that is released late is as far from its arrival as ever.
     let deadline = |id: TaskId| system.task(id).deadline.as_ns().saturating_sub(system.task(id).jitter.as_ns());
     let plain = |id: TaskId| overheads::Task {
@@ -400,7 +408,6 @@ fn charged(system: &System, model: &Overheads) -> Result<Sharing, Failure> {
             let queued = charge::queued_releases(system, model).ok_or(Failure::Overflow)?;
             costs.release = overheads::Curve::constant(queued.as_ns());
         }
-        tasks = overheads::locking::spin(&costs, &tasks)?;
         let interrupts = overheads::jlfp::Interrupts {
             processors: u16::try_from(system.cpus()).unwrap_or(u16::MAX),
             dedicated: model.dedicated_interrupts,
@@ -427,6 +434,24 @@ fn charged(system: &System, model: &Overheads) -> Result<Sharing, Failure> {
         requests: task.requests,
     };
     Ok(Sharing { tasks: system.task_ids().zip(tasks).map(sharer).collect() })
+}
+
+/// All that a request takes is in its section: neither `srp` nor `msrp` suspends a job, and jobs that arrive meanwhile wait for the operations too. Two system
+/// calls, for the lock and for giving it back or leaving the section.
+fn with_operations(system: &System, model: &Overheads) -> Result<System, Failure> {
+    let section = |resource| {
+        let protocol = if system.is_global(resource) { Protocol::Msrp } else { Protocol::Srp };
+        let of = |of: Overhead| model.cost_under(of, protocol).with(system.tasks().len());
+        let [lock, unlock, leave] = [Overhead::Lock, Overhead::Unlock, Overhead::LeaveSection].map(of);
+        let [enter, exit] = [Overhead::SyscallIn, Overhead::SyscallOut].map(of);
+        Some((Duration::ZERO, charge::sum(&[lock, unlock, leave, enter, exit, enter, exit])?))
+    };
+    let mut tasks = system.tasks().to_vec();
+    for task in &mut tasks {
+        task.body = charge::lengthened(&task.body, Duration::ZERO, section).ok_or(Failure::Overflow)?;
+        task.wcet = charge::runs(&task.body).ok_or(Failure::Overflow)?;
+    }
+    system.with_tasks(tasks).map_err(|_| Failure::Overflow)
 }
 
 /// With so many tasks.

@@ -350,6 +350,17 @@ fn overheads_files() {
             "release = []",
             "1:11: the points of `release` are not in order; give at least one, fewer tasks first, none twice",
         ),
+        ("[lock.spr]\nlock = \"1 us\"", "1:7: `lock` has no key `spr`; did you mean `srp`?"),
+        ("unlock = \"1 us\"\n[lock.srp]\nlok = \"1 us\"", "3:1: `lock.srp` has no key `lok`; did you mean `lock`?"),
+        (
+            "[lock.srp]\nrelease = \"1 us\"",
+            "2:1: `lock.srp` has no key `release`; the keys here are ipi_latency, lock, unlock, leave_section, syscall_in, syscall_out",
+        ),
+        (
+            "[lock]\nsrp = \"1 us\"",
+            "2:7: `lock.srp` is a text, but should be a table; write [lock.srp], and below it lock = \"1 us\"",
+        ),
+        ("[lock.srp]\nunlock = 7", "2:10: `unlock` has no unit; write it with a unit, in quotes, such as \"7 us\""),
         (
             "dedicated_interrupts = 1",
             "1:24: `dedicated_interrupts` is a whole number, but should be true or false; write true or false, without quotes",
