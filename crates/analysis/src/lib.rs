@@ -44,6 +44,8 @@ pub mod uniprocessor;
 
 pub use bound::{Analysis, Blocking, TaskBound, Unbounded};
 pub use charge::charge;
+#[cfg(feature = "twins")]
+pub use charge::{Uncharged, charge_omitting};
 pub use explain::{Cause, Term, explain};
 pub use failure::{Failure, Limit};
 #[cfg(feature = "twins")]

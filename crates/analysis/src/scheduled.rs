@@ -417,9 +417,11 @@ fn charged(system: &System, model: &Overheads) -> Result<Sharing, Failure> {
         // Sections hold their interrupts, as other tasks wait for them.
         let interrupts = charge::interrupts(system, model);
         for (id, task) in system.task_ids().zip(&mut tasks) {
-            let own: Vec<_> = interrupts.iter().filter(|interrupt| interrupt.cpu == system.task(id).cpu).collect();
+            let all = interrupts.iter().map(|(_, interrupt)| interrupt);
+            let own: Vec<_> = all.filter(|interrupt| interrupt.cpu == system.task(id).cpu).collect();
             for request in &mut task.requests {
-                let stretched = charge::stretched(Duration::from_ns(request.length), &own).ok_or(Failure::Overload)?;
+                let length = Duration::from_ns(request.length);
+                let stretched = charge::stretched(length, &own, Duration::ZERO).ok_or(Failure::Overload)?;
                 request.length = stretched.as_ns();
             }
         }

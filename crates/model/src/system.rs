@@ -24,6 +24,8 @@ pub struct System {
     tasks: Vec<Task>,
     /// Sets of processors, a bit each, that are clusters of several; disjoint, in order. Processors in none are clusters of their own.
     clusters: Vec<u64>,
+    /// The last so many tasks are interrupts.
+    interrupts: usize,
     /// In KiB, by task; the tasks beyond its end do not say.
     working_sets: Vec<Option<u32>>,
     /// By task.
@@ -82,6 +84,7 @@ impl System {
             resources,
             tasks,
             clusters,
+            interrupts: 0,
             working_sets,
             sections,
             requests,
@@ -185,6 +188,23 @@ impl System {
             false => system.under(self.scheduler),
         };
         Ok(system.with_working_sets(self.working_sets.clone()))
+    }
+
+    /// As [`System::with_tasks`], and behind these tasks some that stand for interrupts: above all others, on their own processor alone, in clusters too. For analyses,
+    /// not to be executed.
+    ///
+    /// # Errors
+    /// As [`System::new`].
+    pub fn with_interrupts(&self, mut tasks: Vec<Task>, interrupts: Vec<Task>) -> Result<Self, Invalid> {
+        let count = interrupts.len();
+        tasks.extend(interrupts);
+        Ok(Self { interrupts: count, ..self.with_tasks(tasks)? })
+    }
+
+    /// Whether the task stands for an interrupt.
+    #[must_use]
+    pub fn is_interrupt(&self, task: TaskId) -> bool {
+        task.index() + self.interrupts >= self.tasks.len()
     }
 
     /// The protocol of resources that name none, where the system names one.

@@ -7,6 +7,14 @@ pub(crate) struct Cpu {
     pub(crate) running: Option<usize>,
     /// When the running task's current run ends; `u64::MAX` while nobody runs.
     pub(crate) run_ends: u64,
+    /// Until then the machine takes the processor for itself.
+    pub(crate) stalled_until: u64,
+    /// Nothing but that ends at `run_ends`.
+    pub(crate) only_stalled: bool,
+    /// Who the processor was given last.
+    pub(crate) given: Option<usize>,
+    /// When the next tick should come, and when it does.
+    pub(crate) tick: (u64, u64),
     /// Most urgent first; first come, first served inside a priority.
     ready: Vec<(Priority, usize)>,
     /// Execution so far by rank of base priority, the most urgent rank first.
@@ -16,7 +24,25 @@ pub(crate) struct Cpu {
 
 impl Cpu {
     pub(crate) fn new(ranks: usize) -> Self {
-        Self { running: None, run_ends: u64::MAX, ready: Vec::new(), executed: vec![0; ranks], accounted_until: 0 }
+        Self {
+            running: None,
+            run_ends: u64::MAX,
+            stalled_until: 0,
+            only_stalled: false,
+            given: None,
+            tick: (0, u64::MAX),
+            ready: Vec::new(),
+            executed: vec![0; ranks],
+            accounted_until: 0,
+        }
+    }
+
+    /// The machine takes the processor for so long.
+    pub(crate) fn stall(&mut self, now: u64, ns: u64) {
+        self.stalled_until = self.stalled_until.max(now).saturating_add(ns);
+        if self.run_ends != u64::MAX {
+            self.run_ends = self.run_ends.saturating_add(ns);
+        }
     }
 
     /// Behind its equals: newly ready, or risen.

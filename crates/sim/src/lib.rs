@@ -42,7 +42,7 @@ mod simulation;
 mod task;
 mod tracer;
 
-pub use config::{Arrivals, Change, Config, Execution, Offsets};
+pub use config::{Arrivals, Change, Config, Execution, Offsets, Taken};
 pub use horizon::{Horizon, HorizonReason, JOBS_DEFAULT, default_horizon};
 pub use lockwright_protocol::fulock::Unlock;
 pub use simulation::Simulation;

@@ -1,6 +1,6 @@
 //! The event loop.
 
-use crate::config::{Arrivals, Change, Config, Execution, Offsets};
+use crate::config::{Arrivals, Change, Config, Execution, Offsets, Taken};
 use crate::cpu::Cpu;
 use crate::machines::{Machines, Source};
 use crate::task::{Asked, Job, State, TaskState};
@@ -147,6 +147,12 @@ impl<'s, T: Tracer> Simulation<'s, T> {
             let release = simulation.draw_release(task);
             simulation.releases.push(Reverse((release, task)));
         }
+        if let Some(taken) = simulation.config.taken.filter(|taken| taken.tick_period > Duration::ZERO) {
+            for cpu in 0..simulation.cpus.len() {
+                let first = simulation.random.u64(0..taken.tick_period.as_ns());
+                simulation.cpus[cpu].tick = (first, simulation.late(first, taken));
+            }
+        }
         simulation
     }
 
@@ -170,7 +176,11 @@ impl<'s, T: Tracer> Simulation<'s, T> {
             let runs = self.cpus.iter().map(|cpu| cpu.run_ends).min().unwrap_or(u64::MAX);
             let release = self.releases.peek().map_or(u64::MAX, |Reverse((at, _))| *at);
             let change = self.changes.last().map_or(u64::MAX, |change| change.at.as_ns());
-            let next = runs.min(release).min(change);
+            let tick = match self.config.taken {
+                Some(_) => self.cpus.iter().map(|cpu| cpu.tick.1).min().unwrap_or(u64::MAX),
+                None => u64::MAX,
+            };
+            let next = runs.min(release).min(change).min(tick);
             if next > end {
                 break;
             }
@@ -179,6 +189,9 @@ impl<'s, T: Tracer> Simulation<'s, T> {
             if runs == next {
                 self.end_runs();
                 self.settle();
+            }
+            if tick == next {
+                self.tick();
             }
             if change == next || release == next {
                 self.change_priorities();
@@ -231,7 +244,63 @@ impl<'s, T: Tracer> Simulation<'s, T> {
             },
         };
         // Past the end of 64-bit time nothing is released any more.
-        self.tasks[task].next_arrival.saturating_add(delay)
+        let at = self.tasks[task].next_arrival.saturating_add(delay);
+        self.config.taken.map_or(at, |taken| self.late(at, taken))
+    }
+
+    /// When an interrupt comes that should come at `at`.
+    fn late(&mut self, at: u64, taken: Taken) -> u64 {
+        let most = taken.latency.as_ns();
+        at.saturating_add(match self.random.u8(0..3) {
+            _ if most == 0 => 0,
+            0 => most,
+            1 => self.random.u64(0..=most),
+            _ => 0,
+        })
+    }
+
+    /// The ticks that come now.
+    fn tick(&mut self) {
+        let Some(taken) = self.config.taken else { return };
+        for cpu in 0..self.cpus.len() {
+            if self.cpus[cpu].tick.1 == self.now {
+                self.cpus[cpu].stall(self.now, taken.tick.as_ns());
+                let next = self.cpus[cpu].tick.0.saturating_add(taken.tick_period.as_ns());
+                self.cpus[cpu].tick = (next, self.late(next, taken).max(self.now + 1));
+            }
+        }
+    }
+
+    /// The interrupt of a release.
+    fn interrupt(&mut self, task: usize) {
+        let Some(taken) = self.config.taken else { return };
+        let own = self.tasks[task].own_cpu;
+        let mut members = self.clusters[own];
+        for _ in 0..self.random.u32(0..members.count_ones().max(1)) {
+            members &= members - 1;
+        }
+        self.cpus[members.trailing_zeros() as usize].stall(self.now, taken.release.as_ns());
+    }
+
+    /// Where another task executes than before, the machine has done something for it.
+    fn switch(&mut self, cpu: usize) {
+        let Some(taken) = self.config.taken else { return };
+        let running = self.cpus[cpu].running;
+        if self.cpus[cpu].given != running {
+            self.cpus[cpu].given = running;
+            self.cpus[cpu].stall(self.now, taken.switch.as_ns());
+            if running.is_some_and(|task| self.tasks[task].step > 0 || self.tasks[task].left.is_some()) {
+                self.cpus[cpu].stall(self.now, taken.refill.as_ns());
+            }
+        }
+    }
+
+    /// Whether the task's next step is none that takes time, and the machine has the processor.
+    fn is_stalled(&self, cpu: usize, task: usize) -> bool {
+        let state = &self.tasks[task];
+        self.cpus[cpu].stalled_until > self.now
+            && !matches!(self.system.tasks()[task].body.get(state.step), Some(Step::Run(_)))
+            && !matches!(state.asked, Asked::Spinning(_))
     }
 
     fn release_jobs(&mut self) {
@@ -251,6 +320,7 @@ impl<'s, T: Tracer> Simulation<'s, T> {
                 *first = Reverse((next, task));
             }
             self.released += 1;
+            self.interrupt(task);
             self.record(arrival, task, Event::Arrive);
             let (cpu, rank) = (self.tasks[task].own_cpu, self.tasks[task].rank);
             self.account(cpu);
@@ -349,9 +419,11 @@ impl<'s, T: Tracer> Simulation<'s, T> {
                 && let Some(task) = self.cpus[cpu].running
             {
                 self.cpus[cpu].run_ends = u64::MAX;
-                self.tasks[task].left = None;
-                self.tasks[task].step += 1;
                 self.unsettled |= 1 << cpu;
+                if !std::mem::take(&mut self.cpus[cpu].only_stalled) {
+                    self.tasks[task].left = None;
+                    self.tasks[task].step += 1;
+                }
             }
         }
     }
@@ -369,10 +441,15 @@ impl<'s, T: Tracer> Simulation<'s, T> {
             } else {
                 self.dispatch(cpu, cpu);
             }
+            self.switch(cpu);
             if let Some(task) = self.cpus[cpu].running
                 && self.cpus[cpu].run_ends == u64::MAX
             {
-                self.step(cpu, task);
+                if self.is_stalled(cpu, task) {
+                    (self.cpus[cpu].run_ends, self.cpus[cpu].only_stalled) = (self.cpus[cpu].stalled_until, true);
+                } else {
+                    self.step(cpu, task);
+                }
             }
         }
     }
@@ -431,8 +508,8 @@ impl<'s, T: Tracer> Simulation<'s, T> {
     fn leave(&mut self, cpu: usize, task: usize) {
         self.account(cpu);
         let ends = std::mem::replace(&mut self.cpus[cpu].run_ends, u64::MAX);
-        if ends != u64::MAX {
-            self.tasks[task].left = Some(ends - self.now);
+        if !std::mem::take(&mut self.cpus[cpu].only_stalled) && ends != u64::MAX {
+            self.tasks[task].left = Some(ends - self.now.max(self.cpus[cpu].stalled_until));
         }
         self.cpus[cpu].running = None;
         self.unsettled |= 1 << cpu;
@@ -481,7 +558,7 @@ impl<'s, T: Tracer> Simulation<'s, T> {
                     },
                 });
                 // Past the end of 64-bit time it never ends.
-                self.cpus[cpu].run_ends = self.now.saturating_add(left);
+                self.cpus[cpu].run_ends = self.now.max(self.cpus[cpu].stalled_until).saturating_add(left);
             }
             Some(Step::Lock(_)) if matches!(state.asked, Asked::Spinning(_)) => {}
             Some(Step::Lock(resource)) => {
