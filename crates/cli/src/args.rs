@@ -303,7 +303,7 @@ pub struct MeasuredProtocols {
     /// Only alone, without the load
     #[arg(long, conflicts_with = "pairs")]
     pub alone: bool,
-    /// Write what `check --overheads` charges into this folder: worst-PROTOCOL.toml and average-PROTOCOL.toml
+    /// Write what `check --overheads` charges into this folder: worst.toml and average.toml of all protocols, and worst-PROTOCOL.toml and average-PROTOCOL.toml of each
     #[arg(long, value_name = "FOLDER", value_hint = ValueHint::DirPath)]
     pub overheads: Option<PathBuf>,
     #[command(flatten)]
