@@ -9,8 +9,8 @@ pub(crate) struct Cpu {
     pub(crate) run_ends: u64,
     /// Until then the machine takes the processor for itself.
     pub(crate) stalled_until: u64,
-    /// Nothing but that ends at `run_ends`.
-    pub(crate) only_stalled: bool,
+    /// What is to be decided here is decided then.
+    pub(crate) deferred: bool,
     /// Who the processor was given last.
     pub(crate) given: Option<usize>,
     /// When the next tick should come, and when it does.
@@ -28,7 +28,7 @@ impl Cpu {
             running: None,
             run_ends: u64::MAX,
             stalled_until: 0,
-            only_stalled: false,
+            deferred: false,
             given: None,
             tick: (0, u64::MAX),
             ready: Vec::new(),

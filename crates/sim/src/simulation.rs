@@ -176,11 +176,14 @@ impl<'s, T: Tracer> Simulation<'s, T> {
             let runs = self.cpus.iter().map(|cpu| cpu.run_ends).min().unwrap_or(u64::MAX);
             let release = self.releases.peek().map_or(u64::MAX, |Reverse((at, _))| *at);
             let change = self.changes.last().map_or(u64::MAX, |change| change.at.as_ns());
-            let tick = match self.config.taken {
-                Some(_) => self.cpus.iter().map(|cpu| cpu.tick.1).min().unwrap_or(u64::MAX),
-                None => u64::MAX,
-            };
-            let next = runs.min(release).min(change).min(tick);
+            let (mut tick, mut deferred) = (u64::MAX, u64::MAX);
+            if self.config.taken.is_some() {
+                for cpu in &self.cpus {
+                    tick = tick.min(cpu.tick.1);
+                    deferred = deferred.min(if cpu.deferred { cpu.stalled_until } else { u64::MAX });
+                }
+            }
+            let next = runs.min(release).min(change).min(tick).min(deferred);
             if next > end {
                 break;
             }
@@ -192,6 +195,10 @@ impl<'s, T: Tracer> Simulation<'s, T> {
             }
             if tick == next {
                 self.tick();
+            }
+            if deferred == next {
+                self.go_on();
+                self.settle();
             }
             if change == next || release == next {
                 self.change_priorities();
@@ -267,6 +274,16 @@ impl<'s, T: Tracer> Simulation<'s, T> {
                 self.cpus[cpu].stall(self.now, taken.tick.as_ns());
                 let next = self.cpus[cpu].tick.0.saturating_add(taken.tick_period.as_ns());
                 self.cpus[cpu].tick = (next, self.late(next, taken).max(self.now + 1));
+            }
+        }
+    }
+
+    /// Where the machine has done what it did, what was deferred is decided.
+    fn go_on(&mut self) {
+        for cpu in 0..self.cpus.len() {
+            if self.cpus[cpu].deferred && self.cpus[cpu].stalled_until <= self.now {
+                self.cpus[cpu].deferred = false;
+                self.unsettled |= 1 << cpu;
             }
         }
     }
@@ -419,11 +436,9 @@ impl<'s, T: Tracer> Simulation<'s, T> {
                 && let Some(task) = self.cpus[cpu].running
             {
                 self.cpus[cpu].run_ends = u64::MAX;
+                self.tasks[task].left = None;
+                self.tasks[task].step += 1;
                 self.unsettled |= 1 << cpu;
-                if !std::mem::take(&mut self.cpus[cpu].only_stalled) {
-                    self.tasks[task].left = None;
-                    self.tasks[task].step += 1;
-                }
             }
         }
     }
@@ -438,6 +453,10 @@ impl<'s, T: Tracer> Simulation<'s, T> {
             self.unsettled &= !(1 << cpu);
             if self.clusters[cpu].count_ones() > 1 {
                 self.dispatch_cluster(cpu);
+            } else if self.cpus[cpu].stalled_until > self.now {
+                // The machine chooses when it has done what it does.
+                self.cpus[cpu].deferred = true;
+                continue;
             } else {
                 self.dispatch(cpu, cpu);
             }
@@ -446,7 +465,7 @@ impl<'s, T: Tracer> Simulation<'s, T> {
                 && self.cpus[cpu].run_ends == u64::MAX
             {
                 if self.is_stalled(cpu, task) {
-                    (self.cpus[cpu].run_ends, self.cpus[cpu].only_stalled) = (self.cpus[cpu].stalled_until, true);
+                    self.cpus[cpu].deferred = true;
                 } else {
                     self.step(cpu, task);
                 }
@@ -508,7 +527,7 @@ impl<'s, T: Tracer> Simulation<'s, T> {
     fn leave(&mut self, cpu: usize, task: usize) {
         self.account(cpu);
         let ends = std::mem::replace(&mut self.cpus[cpu].run_ends, u64::MAX);
-        if !std::mem::take(&mut self.cpus[cpu].only_stalled) && ends != u64::MAX {
+        if ends != u64::MAX {
             self.tasks[task].left = Some(ends - self.now.max(self.cpus[cpu].stalled_until));
         }
         self.cpus[cpu].running = None;
