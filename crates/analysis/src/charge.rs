@@ -15,12 +15,14 @@
 //! ```text
 //!   before the section   s + syscall_in + syscall_out
 //!   in it                lock + 2 s + ipi_latency + syscall_in + syscall_out + unlock + leave_section + 2 (cache_refill + cache_delay)
-//!   before it, besides, where sections execute on a home processor: s + ipi_latency + 2 (cache_refill + cache_delay)
+//!   before it, besides, where sections execute on a home processor:
+//!                        s + ipi_latency + lock + unlock + syscall_in + syscall_out + 2 (cache_refill + cache_delay)
 //! ```
 //! What delays others is in the section. So is the lock operation: a task rises before it asks, so tasks of its processor wait for that too; and under
 //! `ics` and `ics_lock` a section that was in vain is entered again. So is leaving it, as the job does that before a preemption that was delayed takes
 //! place; the system call it makes for that is the one charged in the section. So are both refills: the job comes to its section with cold caches, and
-//! leaves cold caches to the job that its raised priority preempted. A job that comes back from a home preempts one that had cold caches when it went.
+//! leaves cold caches to the job that its raised priority preempted. A job that comes back from a home preempts one that had cold caches when it went;
+//! its operations begin on one processor and end on the other, so both count them.
 //!
 //! A section on a resource shared across processors is besides longer by the interrupts of the processor where it executes while it lasts: nothing is above
 //! it there except these, and tasks of other processors wait for them too. Where that may be one of several processors, in clusters and under `mrsp`, all of
@@ -184,7 +186,7 @@ fn charge_all_but(
             let inside = [unless(Uncharged::Operations, sum(&operations)?), switches, switches];
             let inside = sum(&[sum(&inside)?, filled_there, filled_there])?;
             let back = match ruling.has_homes() {
-                true => sum(&[switch, ipi, filled, filled])?,
+                true => sum(&[switch, ipi, filled, filled, of(Overhead::Lock), of(Overhead::Unlock), system_call])?,
                 false => Duration::ZERO,
             };
             Some((unless(Uncharged::Before, sum(&[switch, system_call, back])?), inside))
@@ -506,14 +508,14 @@ mod tests {
         let names: Vec<&str> = charged.tasks()[2..].iter().map(|task| task.name.as_str()).collect();
         assert_eq!(names, ["the tick of CPU 0", "the release of a", "the release of b"]);
         assert_eq!((charged.tasks()[2].wcet, charged.tasks()[2].jitter), (ns(4), ns(2)));
-        // The way back from a home: 10 + 9 + 2 * 5.
+        // To a home and back: 10 + 9 + 2 * 5, and the operations: 6 + 7 + 2.
         let two = TWO.replace("name = \"b\"", "name = \"b\"\ncpu = 1").replace("name = \"a\"", "name = \"a\"\ncpu = 0");
         let system = parse_system(&format!("[platform]\ncpus = 2\n{two}")).unwrap();
         let longer = |protocol| {
             let charged = super::charge(&system, &parse_overheads(ALL).unwrap(), protocol).unwrap();
             (charged.task(TaskId(0)).body[0], charged.home(ResourceId(0)))
         };
-        assert_eq!(longer(Protocol::Dpcp), (Step::Run(ns(10 + 25 + 12 + 29)), system.home(ResourceId(0))));
+        assert_eq!(longer(Protocol::Dpcp), (Step::Run(ns(10 + 25 + 12 + 29 + 15)), system.home(ResourceId(0))));
         assert_eq!(longer(Protocol::Mpcp).0, Step::Run(ns(10 + 25 + 12)));
         // Nothing costs nothing.
         assert_eq!(charge(&system, &Overheads::default()).unwrap(), system);
