@@ -51,7 +51,9 @@ fn of_task(error: &TaskError) -> c_int {
         TaskError::Taken | TaskError::Begun => libc::EBUSY,
         TaskError::NotBegun => libc::EPERM,
         TaskError::NotAUser => libc::EACCES,
-        TaskError::Machine(RunError::TooFewCpus { .. } | RunError::TooManyPriorities { .. }) => libc::ERANGE,
+        TaskError::Machine(
+            RunError::TooFewCpus { .. } | RunError::TooManyPriorities { .. } | RunError::TooManyTasks { .. },
+        ) => libc::ERANGE,
         TaskError::Machine(
             RunError::Scheduler(_)
             | RunError::Nested { .. }

@@ -5,7 +5,7 @@ use crate::fault::{Fault, told};
 use libc::{c_char, c_int, size_t};
 use lockwright::tasks::{Builder, TaskSet};
 use lockwright_model::format::{MAX_SOURCE_BYTES, nearest, parse_system_bytes};
-use lockwright_model::{MAX_CPUS, MAX_RESOURCES, MAX_TASKS, Protocol, ResourceId, TaskId};
+use lockwright_model::{MAX_CPUS, MAX_EXECUTED_TASKS, MAX_RESOURCES, Protocol, ResourceId, TaskId};
 use std::ffi::{CStr, OsStr};
 use std::fs::File;
 use std::io::Read;
@@ -338,8 +338,8 @@ unsafe fn add_task(
             known.map(ResourceId::new).ok_or_else(none)
         };
         let uses = numbers.iter().map(id).collect::<Result<Vec<_>, _>>()?;
-        if draft.tasks >= MAX_TASKS {
-            return Err(too_many("task", MAX_TASKS));
+        if draft.tasks >= MAX_EXECUTED_TASKS {
+            return Err(too_many("task", MAX_EXECUTED_TASKS));
         }
         draft.tasks += 1;
         Ok(add(&mut draft.builder, name, &uses))

@@ -207,6 +207,16 @@ static void sleep_until(struct timespec *time, long ns) {
         time->tv_nsec -= 1000000000;
         time->tv_sec++;
     }
+    /* Where waking up takes so long that this is over, others get their turn all the same. */
+    struct timespec current = now(CLOCK_MONOTONIC);
+    if (time->tv_sec < current.tv_sec || (time->tv_sec == current.tv_sec && time->tv_nsec < current.tv_nsec)) {
+        *time = current;
+        time->tv_nsec += ns;
+        if (time->tv_nsec >= 1000000000) {
+            time->tv_nsec -= 1000000000;
+            time->tv_sec++;
+        }
+    }
     /* The last section may be over when the signal for it comes: that ends a sleep. */
     while (clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, time, NULL) == EINTR) {
     }

@@ -159,6 +159,24 @@ static void what_cannot_be_built(void) {
     EXPECT(ERANGE, lw_taskset_resource(&set, "r", -1, &number));
     EXPECT(0, lw_taskset_destroy(&set));
 
+    /* CPUs that no system has are named as they were said. */
+    EXPECT(0, lw_taskset_init(&set, "mpcp"));
+    EXPECT(0, lw_taskset_task(&set, "beyond", 77, 1, NULL, 0, &number));
+    EXPECT(EINVAL, lw_taskset_build(&set));
+    said("task `beyond` is on CPU 77", "at most 64 are supported");
+    EXPECT(0, lw_taskset_destroy(&set));
+    EXPECT(0, lw_taskset_init(&set, "omlp"));
+    const int far[] = {0, 99};
+    EXPECT(0, lw_taskset_task_in_cluster(&set, "wide", far, 2, 1, NULL, 0, &number));
+    EXPECT(EINVAL, lw_taskset_build(&set));
+    said("task `wide` may execute on CPU 99", "at most 64 are supported");
+    EXPECT(0, lw_taskset_destroy(&set));
+    EXPECT(0, lw_taskset_init(&set, "dpcp"));
+    EXPECT(0, lw_taskset_resource(&set, "away", 64, &number));
+    EXPECT(EINVAL, lw_taskset_build(&set));
+    said("resource `away` is at home on CPU 64", "at most 64 are supported");
+    EXPECT(0, lw_taskset_destroy(&set));
+
     /* More CPUs than any machine this is tested on. */
     cpu_set_t cpus;
     CHECK(sched_getaffinity(0, sizeof cpus, &cpus) == 0);

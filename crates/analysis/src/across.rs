@@ -13,8 +13,9 @@
 //!
 //! All start at `C + J` and rise together. Where one task with requests has no bound, none that its requests can delay has one.
 
+use crate::Failure;
 use crate::blocking::{Blocker, across, icpp};
-use crate::bound::{Analysis, Blocking, TaskBound, Unbounded};
+use crate::bound::{Analysis, Blocking, Proof, TaskBound, Unbounded};
 use crate::hazard::hazards;
 use crate::multiprocessor::{Delay, Protocol as Bounds};
 use crate::omit::Omit;
@@ -55,7 +56,7 @@ pub(crate) fn waiting(protocol: Protocol) -> Option<Waiting> {
 }
 
 /// What one task's equation needs, in nanoseconds.
-struct Row {
+pub(crate) struct Row {
     task: TaskId,
     cost: u64,
     /// Of that, on its own processor.
@@ -71,6 +72,10 @@ struct Row {
     /// Whether its work can be deferred by waiting.
     defers: bool,
     urgent: Vec<usize>,
+    /// A bound that is known otherwise: the response time rises no higher.
+    known: Option<u64>,
+    /// It has that bound, for the protocol gives it none: why.
+    settled: Option<Unbounded>,
     // Of this round.
     suspended: u64,
     executed: u64,
@@ -80,6 +85,12 @@ struct Row {
 }
 
 impl Row {
+    /// Whether the protocol gave it no bound because that would have taken too many steps.
+    #[cfg(feature = "lp")]
+    pub(crate) fn is_unsettled(&self) -> bool {
+        self.settled == Some(Unbounded::Unsettled)
+    }
+
     /// Whether its own waiting delays those below it: deferred, or as execution.
     fn is_felt(&self) -> bool {
         self.defers || self.executed > 0
@@ -117,10 +128,36 @@ pub(crate) struct Urgent {
 pub(crate) fn parts(tables: &Tables<'_>, protocol: Protocol, ruling: Protocol, task: TaskId) -> Option<Parts> {
     let (analysis, rows) = solve_in_parts(tables, protocol, ruling);
     analysis.task(task).response?;
-    let row = rows.get(task.index())?;
     let responses: Vec<u64> = rows.iter().map(|row| row.response).collect();
+    parts_of(&rows, task, &responses)
+}
+
+/// The parts of the bound that the protocol's `bounds` give `task` where the response times are those of `analysis`.
+#[cfg(feature = "lp")]
+pub(crate) fn parts_by(
+    tables: &Tables<'_>,
+    analysis: &Analysis,
+    ruling: Protocol,
+    task: TaskId,
+    bounds: &mut impl Bounds,
+) -> Option<Parts> {
+    analysis.task(task).response?;
+    let responses: Vec<u64> = analysis.tasks.iter().map(|bound| bound.response.map_or(0, Duration::as_ns)).collect();
+    let mut rows: Vec<Row> = tables.system.task_ids().map(|id| row(tables, ruling, id)).collect();
+    let mut delays = vec![Delay::default(); rows.len()];
+    bounds.set_responses(&responses).and_then(|()| bounds.delays(&mut delays)).ok()?;
+    for ((row, delay), &response) in rows.iter_mut().zip(&delays).zip(&responses) {
+        let charge = bounds.charge(delay)?;
+        (row.suspended, row.executed, row.blocked) = (charge.suspended, charge.executed, charge.blocked);
+        row.response = response;
+    }
+    parts_of(&rows, task, &responses)
+}
+
+fn parts_of(rows: &[Row], task: TaskId, responses: &[u64]) -> Option<Parts> {
+    let row = rows.get(task.index())?;
     let urgent = row.urgent.iter().map(|&h| {
-        let jobs = jobs(&rows, h, row.response - row.jitter, &responses)?;
+        let jobs = jobs(rows, h, row.response - row.jitter, responses)?;
         let delayed = if row.kept > 0 { jobs.checked_mul(rows[h].occasions)? } else { 0 };
         Some(Urgent { task: rows[h].task, jobs, here: rows[h].here, executed: rows[h].executed, delayed })
     });
@@ -151,6 +188,17 @@ pub(crate) fn requests(tables: &Tables<'_>, ruling: Protocol, task: TaskId) -> u
 }
 
 fn solve_in_parts(tables: &Tables<'_>, protocol: Protocol, ruling: Protocol) -> (Analysis, Vec<Row>) {
+    solve_by(tables, protocol, ruling, &[], || across::Bounds::new(tables, ruling, sharing(tables, ruling)))
+}
+
+/// Bounds by the protocol's bounds `make`. Where a task's response time is `known` otherwise, by its id, it has that at most.
+pub(crate) fn solve_by(
+    tables: &Tables<'_>,
+    protocol: Protocol,
+    ruling: Protocol,
+    known: &[Option<u64>],
+    make: impl FnOnce() -> Result<across::Bounds, Unbounded>,
+) -> (Analysis, Vec<Row>) {
     let system = tables.system;
     let count = system.tasks().len();
     let mut reasons = hazards(tables);
@@ -158,9 +206,10 @@ fn solve_in_parts(tables: &Tables<'_>, protocol: Protocol, ruling: Protocol) -> 
     let mut delays = vec![Delay::default(); count];
     let mut rows: Vec<Row> = Vec::new();
     if reasons.iter().all(Option::is_none) {
-        match across::Bounds::new(tables, ruling, sharing(tables, ruling)) {
+        match make() {
             Ok(mut bounds) => {
                 rows = system.task_ids().map(|id| row(tables, ruling, id)).collect();
+                rows.iter_mut().zip(known).for_each(|(row, known)| row.known = *known);
                 responses = rows.iter().map(|row| row.cost.saturating_add(row.jitter)).collect();
                 rise(tables, ruling, &mut bounds, &mut rows, &mut responses, &mut delays, &mut reasons);
             }
@@ -177,7 +226,7 @@ fn solve_in_parts(tables: &Tables<'_>, protocol: Protocol, ruling: Protocol) -> 
             remote: Duration::from_ns(waits(ruling, &rows, index, &responses)),
         });
         let schedulable = response.is_some_and(|response| response <= system.task(id).deadline);
-        TaskBound { blocking, response, schedulable, unbounded }
+        TaskBound { blocking, response, schedulable, unbounded, proof: Proof::Classic }
     });
     let analysis = Analysis { protocol, tasks: bounds.collect() };
     for (row, response) in rows.iter_mut().zip(responses) {
@@ -209,7 +258,7 @@ fn delayed(rows: &[Row], index: usize, responses: &[u64]) -> u64 {
 }
 
 /// The requests that the protocol's bounds are of.
-fn sharing(tables: &Tables<'_>, ruling: Protocol) -> Sharing {
+pub(crate) fn sharing(tables: &Tables<'_>, ruling: Protocol) -> Sharing {
     sharing_of(tables.system, |demand| {
         let protocol = tables.protocols[usize::from(demand.resource)];
         protocol == ruling || (ruling == Protocol::Msrp && protocol == Protocol::Icpp)
@@ -240,9 +289,11 @@ fn row(tables: &Tables<'_>, ruling: Protocol, id: TaskId) -> Row {
         occasions: 1 + requests,
         kept: local.filter(|_| is_kept).map_or(0, |(section, _)| section.length),
         defers: requests > 0
-            && matches!(waiting, Some(Waiting::Suspends | Waiting::Away))
+            && !matches!(waiting, Some(Waiting::Oblivious | Waiting::Spins))
             && !tables.omits(Omit::SuspensionJitter),
         urgent: tables.urgent(id).map(TaskId::index).collect(),
+        known: None,
+        settled: None,
         suspended: 0,
         executed: 0,
         blocked: 0,
@@ -264,17 +315,21 @@ fn rise(
 ) {
     for round in 0..=ROUNDS_MAX {
         if let Err(failure) = bounds.set_responses(responses).and_then(|()| bounds.delays(delays)) {
-            // Nothing but numbers that do not fit.
-            debug_assert_eq!(failure, crate::Failure::Overflow);
-            return reasons.fill(Some(Unbounded::BeyondPeriod));
+            // Numbers that do not fit, or too much work.
+            let reason = match failure {
+                Failure::Diverged { .. } => Unbounded::Unsettled,
+                _ => Unbounded::BeyondPeriod,
+            };
+            (0..rows.len()).for_each(|index| give_up(rows, responses, reasons, index, &reason));
+            return;
         }
-        for row in rows.iter_mut() {
-            let index = row.task.index();
+        for index in 0..rows.len() {
             let Some(charge) = bounds.charge(&delays[index]).filter(|_| round < ROUNDS_MAX) else {
                 let reason = if round < ROUNDS_MAX { Unbounded::BeyondPeriod } else { Unbounded::Unsettled };
-                reasons[index].get_or_insert(reason);
+                give_up(rows, responses, reasons, index, &reason);
                 continue;
             };
+            let row = &mut rows[index];
             (row.suspended, row.executed, row.blocked) = (charge.suspended, charge.executed, charge.blocked);
             if tables.omits(Omit::Waiting) {
                 (row.suspended, row.executed) = (0, 0);
@@ -283,10 +338,35 @@ fn rise(
                 row.blocked = 0;
             }
         }
-        depend(tables, ruling, rows, delays, reasons);
-        if !raise_each(tables, responses, reasons, |index, responses| respond(tables, rows, index, responses)) {
+        depend(tables, ruling, rows, responses, delays, reasons);
+        let respond = |index: usize, responses: &[u64]| {
+            let row: &Row = &rows[index];
+            match (row.known, respond(tables, row, rows, responses)) {
+                (Some(known), _) if row.settled.is_some() => Ok(known),
+                (Some(known), found) => Ok(found.map_or(known, |found| found.min(known))),
+                (None, found) => found,
+            }
+        };
+        if !raise_each(tables, responses, reasons, respond) {
             return;
         }
+    }
+}
+
+/// A task has no bound by the protocol's: it has what is known otherwise, or none.
+fn give_up(
+    rows: &mut [Row],
+    responses: &mut [u64],
+    reasons: &mut [Option<Unbounded>],
+    index: usize,
+    reason: &Unbounded,
+) {
+    match rows[index].known {
+        Some(known) => {
+            responses[index] = known;
+            rows[index].settled.get_or_insert_with(|| reason.clone());
+        }
+        None => _ = reasons[index].get_or_insert_with(|| reason.clone()),
     }
 }
 
@@ -318,9 +398,16 @@ pub(crate) fn raise_each(
 }
 
 /// Takes the bounds of those that rest on one that is not there.
-fn depend(tables: &Tables<'_>, ruling: Protocol, rows: &[Row], delays: &[Delay], reasons: &mut [Option<Unbounded>]) {
+fn depend(
+    tables: &Tables<'_>,
+    ruling: Protocol,
+    rows: &mut [Row],
+    responses: &mut [u64],
+    delays: &[Delay],
+    reasons: &mut [Option<Unbounded>],
+) {
     let asks = |index: usize| {
-        let requests = tables.system.requests(rows[index].task);
+        let requests = tables.system.requests(TaskId::new(index));
         requests.iter().any(|request| tables.protocol(request.resource) == ruling)
     };
     // BOUND: each round but the last takes one.
@@ -330,12 +417,12 @@ fn depend(tables: &Tables<'_>, ruling: Protocol, rows: &[Row], delays: &[Delay],
             let index = row.task.index();
             let is_delayed = delays[index] != Delay::default();
             let urgent = row.urgent.iter().any(|&h| reasons[h].is_some() && rows[h].is_felt());
-            reasons[index].is_none() && (lost.is_some() && is_delayed || urgent)
+            reasons[index].is_none() && row.settled.is_none() && (lost.is_some() && is_delayed || urgent)
         });
         let Some(index) = next else { return };
         let urgent = rows[index].urgent.iter().copied().find(|&h| reasons[h].is_some() && rows[h].is_felt());
         let Some(on) = urgent.or(lost) else { return };
-        reasons[index] = Some(Unbounded::DependsOn { task: rows[on].task });
+        give_up(rows, responses, reasons, index, &Unbounded::DependsOn { task: TaskId::new(on) });
     }
 }
 
@@ -346,8 +433,8 @@ fn jobs(rows: &[Row], h: usize, window: u64, responses: &[u64]) -> Option<u64> {
     Some(window.checked_add(jitter)?.div_ceil(row.period))
 }
 
-fn respond(tables: &Tables<'_>, rows: &[Row], index: usize, responses: &[u64]) -> Result<u64, Unbounded> {
-    let row = &rows[index];
+fn respond(tables: &Tables<'_>, row: &Row, rows: &[Row], responses: &[u64]) -> Result<u64, Unbounded> {
+    let index = row.task.index();
     let own = [row.executed, row.suspended, row.blocked, row.local].into_iter().try_fold(row.cost, u64::checked_add);
     let own = own.ok_or(Unbounded::BeyondPeriod)?;
     let start = own.max(responses[index] - row.jitter);

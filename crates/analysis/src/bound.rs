@@ -1,5 +1,6 @@
 //! What an analysis answers.
 
+use core::fmt;
 use lockwright_model::{Duration, Protocol, ResourceId, System, Task, TaskId};
 
 /// The bounds of all tasks of a system under one protocol.
@@ -22,6 +23,28 @@ pub struct TaskBound {
     pub schedulable: bool,
     /// Why there is no response-time bound.
     pub unbounded: Option<Unbounded>,
+    /// What proves the response-time bound, where there is one.
+    pub proof: Proof,
+}
+
+/// What proves a bound.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[non_exhaustive]
+pub enum Proof {
+    /// The terms that the page of the protocol has.
+    #[default]
+    Classic,
+    /// A program whose optimum is the bound on blocking (`linear`).
+    Program,
+}
+
+impl fmt::Display for Proof {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            Self::Classic => "classic",
+            Self::Program => "lp",
+        })
+    }
 }
 
 /// Blocking of one job by cause.

@@ -11,17 +11,30 @@
 //! *Interrupts* are tasks above all others: on each processor one for its ticks and, unless a processor of its own takes them, one for the releases
 //! of each of its tasks. Both come late by up to the release latency.
 //!
-//! *Sections.* A request can suspend and resume: with s = schedule + context_switch,
+//! *Sections.* A request can suspend and resume: with s = schedule + context_switch, by the protocol of the section's resource,
 //! ```text
-//!   before the section   s + syscall_in + syscall_out + lock + 2 (cache_refill + cache_delay)
-//!   in it                2 s + ipi_latency + syscall_in + syscall_out + unlock
+//!   before the section   s + syscall_in + syscall_out
+//!   in it                lock + 2 s + ipi_latency + syscall_in + syscall_out + unlock + leave_section + 2 (cache_refill + cache_delay)
+//!   before it, besides, where sections execute on a home processor:
+//!                        s + ipi_latency + lock + unlock + syscall_in + syscall_out + 2 (cache_refill + cache_delay)
 //! ```
-//! Under `ics` and `ics_lock` `lock` is in it: a section that was in vain is entered again.
-//! A section on a resource shared across processors is besides longer by the interrupts of its processor while it lasts: nothing is above it there
-//! but these, and who waits on another processor waits for them, too.
+//! What delays others is in the section. So is the lock operation: a task rises before it asks, so tasks of its processor wait for that too; and under
+//! `ics` and `ics_lock` a section that was in vain is entered again. So is leaving it, as the job does that before a preemption that was delayed takes
+//! place; the system call it makes for that is the one charged in the section. So are both refills: the job comes to its section with cold caches, and
+//! leaves cold caches to the job that its raised priority preempted. A job that comes back from a home preempts one that had cold caches when it went;
+//! its operations begin on one processor and end on the other, so both count them.
+//!
+//! A section on a resource shared across processors is besides longer by the interrupts of the processor where it executes while it lasts: nothing is above
+//! it there except these, and tasks of other processors wait for them too. Where that may be one of several processors, in clusters and under `mrsp`, all of
+//! theirs count, those that were under way before too. Under `mrsp` it is also longer by what its moves take: each release of a task above the ceiling on
+//! a processor of a user may make it move once, 2 s + ipi_latency + 2 (cache_refill + cache_delay).
+//!
+//! *Clusters.* A release is taken by one processor of the cluster and told another: J += ipi_latency. Every section is lengthened by interrupts, as its request
+//! blocks jobs of its own cluster too. Interrupts execute on one processor, not on any of the cluster: [`System::is_interrupt`], `clustered.rs`.
 //!
 //! Reference: Brandenburg, *Scheduling and Locking in Multiprocessor Real-Time Operating Systems*, 2011, for the terms. The interrupts in sections are
-//! ours.
+//! ours. Leaving a section: Brandenburg et al., *Real-time synchronization on multiprocessors: to block or not to block, to suspend or spin?*, RTAS 2008,
+//! whose non-preemptive sections end with a system call where a preemption was delayed; our place for it is the section.
 
 use lockwright_model::{
     CpuId, Duration, Invalid, Overhead, Overheads, Priority, Protocol, ResourceId, Step, Subject, System, Task, TaskId,
@@ -37,32 +50,98 @@ const ROUNDS_MAX: u32 = 1_000;
 /// # Errors
 /// Where that is no valid system any more: too many tasks or steps, times that do not fit, interrupts that leave no time.
 pub fn charge(system: &System, overheads: &Overheads, protocol: Protocol) -> Result<System, Invalid> {
+    charge_all_but(system, overheads, protocol, None)
+}
+
+/// One charge that a mutant leaves out, so that tests can show they would notice.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[cfg_attr(not(feature = "twins"), allow(dead_code))]
+pub enum Uncharged {
+    /// The job's own two switches.
+    JobSwitches,
+    /// The refill after a job that preempted.
+    JobRefill,
+    /// How late a release is.
+    Lateness,
+    /// The ticks.
+    Ticks,
+    /// The interrupts of releases.
+    Releases,
+    /// The operations in a section.
+    Operations,
+    /// What is before a section.
+    Before,
+    /// The switches in a section.
+    SectionSwitches,
+    /// The refills in a section.
+    SectionRefills,
+    /// The interrupts while a section lasts.
+    SectionInterrupts,
+    /// The preemptions of an owner that others help.
+    Helped,
+}
+
+#[cfg(feature = "twins")]
+impl Uncharged {
+    /// Every mutant.
+    pub const ALL: [Self; 11] = [
+        Self::JobSwitches,
+        Self::JobRefill,
+        Self::Lateness,
+        Self::Ticks,
+        Self::Releases,
+        Self::Operations,
+        Self::Before,
+        Self::SectionSwitches,
+        Self::SectionRefills,
+        Self::SectionInterrupts,
+        Self::Helped,
+    ];
+}
+
+/// As [`charge`], without one charge.
+///
+/// # Errors
+/// As [`charge`].
+#[cfg(feature = "twins")]
+pub fn charge_omitting(
+    system: &System,
+    overheads: &Overheads,
+    protocol: Protocol,
+    omit: Uncharged,
+) -> Result<System, Invalid> {
+    charge_all_but(system, overheads, protocol, Some(omit))
+}
+
+fn charge_all_but(
+    system: &System,
+    overheads: &Overheads,
+    protocol: Protocol,
+    omit: Option<Uncharged>,
+) -> Result<System, Invalid> {
     // Nothing to charge: `sensitivity` asks so for each of its steps.
     if *overheads == Overheads::default() {
         return Ok(system.clone());
     }
-    if system.has_clusters() {
-        return Err(refuse(
-            "overheads are not charged to clusters of several CPUs",
-            "leave them out, or give each task one CPU",
-        ));
-    }
+    let unless = |part, time: Duration| if omit == Some(part) { Duration::ZERO } else { time };
+    let system = &with_homes(system)?;
     let of = |overhead| overheads.cost(overhead).with(system.tasks().len());
-    let sum = |parts: &[Duration]| parts.iter().try_fold(Duration::ZERO, |sum, part| sum.checked_add(*part));
     let too_long = || refuse("a time that the overheads lengthen does not fit", "look at the overheads' units");
     let switch = sum(&[of(Overhead::Schedule), of(Overhead::ContextSwitch)]).ok_or_else(too_long)?;
-    let system_call = sum(&[of(Overhead::SyscallIn), of(Overhead::SyscallOut)]).ok_or_else(too_long)?;
     let refill = of(Overhead::CacheRefill);
     let ipi = of(Overhead::IpiLatency);
-    let inside = sum(&[switch, switch, ipi, system_call, of(Overhead::Unlock)]).ok_or_else(too_long)?;
     let late = if overheads.dedicated_interrupts {
         sum(&[of(Overhead::ReleaseLatency), queued_releases(system, overheads).ok_or_else(too_long)?, ipi])
+    } else if system.has_clusters() {
+        // The processor that takes the interrupt tells the one that has the least urgent job.
+        sum(&[of(Overhead::ReleaseLatency), of(Overhead::Release), ipi])
     } else {
         sum(&[of(Overhead::ReleaseLatency), of(Overhead::Release)])
     };
-    let late = late.ok_or_else(too_long)?;
+    let late = unless(Uncharged::Lateness, late.ok_or_else(too_long)?);
 
-    let interrupts = interrupts(system, overheads);
+    let mut interrupts = interrupts(system, overheads);
+    interrupts.retain(|(kind, _)| omit != Some(*kind));
     let largest = |cpu: CpuId, besides: Option<TaskId>| {
         let there = system.task_ids().filter(|&id| system.task(id).cpu == cpu && Some(id) != besides);
         there.map(|id| working_set(system, overheads, id)).max()
@@ -79,26 +158,117 @@ pub fn charge(system: &System, overheads: &Overheads, protocol: Protocol) -> Res
             help: "measure that of the largest working set, too".into(),
         });
     }
-    let mut tasks = Vec::with_capacity(system.tasks().len() + interrupts.len());
+    // By processor: filling the caches again, for whoever has the largest working set there; where none has one, for whoever comes from elsewhere.
+    let all = |cpu| refill.checked_add(delay(largest(cpu, None)));
+    let mut tasks = Vec::with_capacity(system.tasks().len());
     for (id, task) in system.task_ids().zip(system.tasks()) {
         let others = delay(largest(task.cpu, Some(id)));
-        let all = refill.checked_add(delay(largest(task.cpu, None))).ok_or_else(too_long)?;
-        let job = sum(&[switch, switch, refill, others]).ok_or_else(too_long)?;
-        let before = sum(&[switch, system_call, all, all]).ok_or_else(too_long)?;
+        let preempted = unless(Uncharged::JobRefill, refill.checked_add(others).ok_or_else(too_long)?);
+        let switches = unless(Uncharged::JobSwitches, switch);
+        let job = sum(&[switches, switches, preempted]).ok_or_else(too_long)?;
         let mut charged = task.clone();
         charged.jitter = task.jitter.checked_add(late).ok_or_else(too_long)?;
-        let section = |resource| match system.protocol_of(resource, protocol).is_interruptible() {
-            true => Some((before, inside.checked_add(of(Overhead::Lock))?)),
-            false => Some((before.checked_add(of(Overhead::Lock))?, inside)),
+        // The most a refill takes on any processor where the section may execute: the owner's caches, or those of the job it preempts there.
+        let filled = |resource| {
+            let places = places(system, protocol, resource, task.cpu) | 1 << task.cpu.index();
+            let there = (0..system.cpus()).filter(|cpu| places >> cpu & 1 == 1).map(|cpu| all(CpuId::new(cpu)));
+            there.collect::<Option<Vec<_>>>().map(|all| all.into_iter().max().unwrap_or_default())
+        };
+        let section = |resource| {
+            let ruling = system.protocol_of(resource, protocol);
+            let of = |overhead| overheads.cost_under(overhead, ruling).with(system.tasks().len());
+            let filled = filled(resource)?;
+            let system_call = of(Overhead::SyscallIn).checked_add(of(Overhead::SyscallOut))?;
+            let ipi = of(Overhead::IpiLatency);
+            let operations = [of(Overhead::Lock), ipi, of(Overhead::Unlock), of(Overhead::LeaveSection), system_call];
+            let (switches, filled_there) =
+                (unless(Uncharged::SectionSwitches, switch), unless(Uncharged::SectionRefills, filled));
+            let inside = [unless(Uncharged::Operations, sum(&operations)?), switches, switches];
+            let inside = sum(&[sum(&inside)?, filled_there, filled_there])?;
+            let back = match ruling.has_homes() {
+                true => sum(&[switch, ipi, filled, filled, of(Overhead::Lock), of(Overhead::Unlock), system_call])?,
+                false => Duration::ZERO,
+            };
+            Some((unless(Uncharged::Before, sum(&[switch, system_call, back])?), inside))
         };
         let body = lengthened(&task.body, job, section).ok_or_else(too_long)?;
-        let own: Vec<&Task> = interrupts.iter().filter(|interrupt| interrupt.cpu == task.cpu).collect();
-        charged.body = interrupted(system, &body, &own).ok_or_else(too_long)?;
+        let stretch = |resource, length: Duration| {
+            if omit == Some(Uncharged::SectionInterrupts) || !(system.is_global(resource) || system.has_clusters()) {
+                return Some(length);
+            }
+            let places = places(system, protocol, resource, task.cpu);
+            let there = |interrupt: &&Task| places >> interrupt.cpu.index() & 1 == 1;
+            let mut there: Vec<&Task> = interrupts.iter().map(|(_, interrupt)| interrupt).filter(there).collect();
+            let moves = if omit == Some(Uncharged::Helped) {
+                Vec::new()
+            } else {
+                let each = sum(&[switch, switch, ipi, filled(resource)?, filled(resource)?])?;
+                helped(system, protocol, resource, late, each)?
+            };
+            there.extend(&moves);
+            // On one processor the owner executes as the section begins, or interrupts that came before have taken time already.
+            let carried = if places.count_ones() > 1 {
+                stretched(Duration::ZERO, &there, Duration::ZERO)?
+            } else {
+                Duration::ZERO
+            };
+            stretched(length, &there, carried)
+        };
+        charged.body = interrupted(&body, stretch).ok_or_else(too_long)?;
         charged.wcet = runs(&charged.body).ok_or_else(too_long)?;
         tasks.push(charged);
     }
-    tasks.extend(interrupts);
-    system.with_tasks(tasks)
+    // Those of a cluster are its first processor's.
+    let home = |cpu: CpuId| CpuId::new(system.cluster(cpu).trailing_zeros() as usize);
+    let interrupts = interrupts.into_iter().map(|(_, task)| Task { cpu: home(task.cpu), ..task });
+    system.with_interrupts(tasks, interrupts.collect())
+}
+
+/// Where a section of a task of `cpu` may execute, a bit a processor.
+fn places(system: &System, protocol: Protocol, resource: ResourceId, cpu: CpuId) -> u64 {
+    let of = |cpu: CpuId| system.cluster(cpu);
+    match system.protocol_of(resource, protocol) {
+        homes if homes.has_homes() => of(system.home(resource)),
+        Protocol::Mrsp => system.users(resource).iter().fold(0, |all, &user| all | of(system.task(user).cpu)),
+        _ => of(cpu),
+    }
+}
+
+/// Under `mrsp` the releases that make an owner move, or wait to be helped: of tasks above the resource's ceiling on a processor of its users. Each takes `each` of
+/// the section.
+fn helped(
+    system: &System,
+    protocol: Protocol,
+    resource: ResourceId,
+    late: Duration,
+    each: Duration,
+) -> Option<Vec<Task>> {
+    if system.protocol_of(resource, protocol) != Protocol::Mrsp || each == Duration::ZERO {
+        return Some(Vec::new());
+    }
+    let ceiling = |cpu: CpuId| {
+        let there = system.users(resource).iter().map(|&user| system.task(user)).filter(|user| user.cpu == cpu);
+        there.map(|user| user.priority).max()
+    };
+    let above = system.tasks().iter().filter(|task| ceiling(task.cpu).is_some_and(|ceiling| task.priority > ceiling));
+    above.map(|task| Some(Task { wcet: each, jitter: task.jitter.checked_add(late)?, ..task.clone() })).collect()
+}
+
+/// Homes that follow from what tasks execute stay where they are when that grows.
+fn with_homes(system: &System) -> Result<System, Invalid> {
+    let mut resources = system.resources().to_vec();
+    for (id, resource) in system.resource_ids().zip(&mut resources) {
+        if system.is_global(id) {
+            resource.home = Some(system.home(id));
+        }
+    }
+    if system.has_clusters() || resources == system.resources() {
+        return Ok(system.clone());
+    }
+    let tasks = system.tasks().to_vec();
+    let homes = System::new(system.name().into(), system.cpus(), system.protocol(), resources, tasks)?;
+    let working_sets = system.task_ids().map(|id| system.working_set(id)).collect();
+    Ok(homes.under(system.scheduler()).with_working_sets(working_sets))
 }
 
 /// What the cache delay counts for a task, in KiB: its working set, or the largest there is a point for.
@@ -124,10 +294,10 @@ fn refuse(message: &str, help: &str) -> Invalid {
 }
 
 /// As tasks above all others. None for what takes no time.
-pub(crate) fn interrupts(system: &System, overheads: &Overheads) -> Vec<Task> {
+pub(crate) fn interrupts(system: &System, overheads: &Overheads) -> Vec<(Uncharged, Task)> {
     let of = |overhead| overheads.cost(overhead).with(system.tasks().len());
     let jitter = of(Overhead::ReleaseLatency);
-    let interrupt = |name: String, cpu: CpuId, period: Duration, wcet: Duration| Task {
+    let interrupt = |name: String, cpu: CpuId, period: Duration, wcet: Duration, jitter: Duration| Task {
         name,
         cpu,
         priority: Priority::BASE_MAX,
@@ -142,13 +312,19 @@ pub(crate) fn interrupts(system: &System, overheads: &Overheads) -> Vec<Task> {
     if of(Overhead::Tick) != Duration::ZERO {
         for cpu in (0..system.cpus()).filter_map(|cpu| u16::try_from(cpu).ok()) {
             let name = unused(system, format!("the tick of CPU {cpu}"));
-            tasks.push(interrupt(name, CpuId(cpu), overheads.tick_period, of(Overhead::Tick)));
+            // One that is late by more meets the next: the kernel makes one of both.
+            let late = jitter.min(overheads.tick_period.saturating_sub(of(Overhead::Tick)));
+            let tick = interrupt(name, CpuId(cpu), overheads.tick_period, of(Overhead::Tick), late);
+            tasks.push((Uncharged::Ticks, tick));
         }
     }
     if of(Overhead::Release) != Duration::ZERO && !overheads.dedicated_interrupts {
         for task in system.tasks() {
             let name = unused(system, format!("the release of {}", task.name));
-            tasks.push(interrupt(name, task.cpu, task.period, of(Overhead::Release)));
+            // Where a task's jobs are released late, so are their interrupts.
+            let jitter = task.jitter.checked_add(jitter).unwrap_or(task.jitter);
+            let release = interrupt(name, task.cpu, task.period, of(Overhead::Release), jitter);
+            tasks.push((Uncharged::Releases, release));
         }
     }
     tasks
@@ -163,7 +339,11 @@ fn unused(system: &System, mut name: String) -> String {
     name
 }
 
-fn runs(body: &[Step]) -> Option<Duration> {
+pub(crate) fn sum(parts: &[Duration]) -> Option<Duration> {
+    parts.iter().try_fold(Duration::ZERO, |sum, part| sum.checked_add(*part))
+}
+
+pub(crate) fn runs(body: &[Step]) -> Option<Duration> {
     body.iter().try_fold(Duration::ZERO, |sum, step| match step {
         Step::Run(time) => sum.checked_add(*time),
         Step::Lock(_) | Step::Unlock(_) => Some(sum),
@@ -180,7 +360,8 @@ fn run(body: &mut Vec<Step>, time: Duration) -> Option<()> {
     Some(())
 }
 
-fn lengthened(
+/// The body with so much before the job, and before and in each section.
+pub(crate) fn lengthened(
     body: &[Step],
     job: Duration,
     section: impl Fn(ResourceId) -> Option<(Duration, Duration)>,
@@ -202,8 +383,8 @@ fn lengthened(
     Some(longer)
 }
 
-/// Sections on resources shared across processors, longer by the interrupts that come meanwhile. `None` where these leave no time.
-fn interrupted(system: &System, body: &[Step], interrupts: &[&Task]) -> Option<Vec<Step>> {
+/// Sections as long as `stretch` says, the inner ones first. `None` where it says nothing.
+fn interrupted(body: &[Step], stretch: impl Fn(ResourceId, Duration) -> Option<Duration>) -> Option<Vec<Step>> {
     let mut longer: Vec<Step> = Vec::with_capacity(body.len());
     // Where sections began.
     let mut open: Vec<usize> = Vec::new();
@@ -212,11 +393,9 @@ fn interrupted(system: &System, body: &[Step], interrupts: &[&Task]) -> Option<V
             Step::Lock(_) => open.push(longer.len()),
             Step::Unlock(resource) => {
                 let begun = open.pop().unwrap_or(0);
-                if system.is_global(resource) {
-                    let length = runs(&longer[begun..])?;
-                    let more = stretched(length, interrupts)?.checked_sub(length)?;
-                    run(&mut longer, more)?;
-                }
+                let length = runs(&longer[begun..])?;
+                let more = stretch(resource, length)?.checked_sub(length)?;
+                run(&mut longer, more)?;
             }
             Step::Run(_) => {}
         }
@@ -225,12 +404,15 @@ fn interrupted(system: &System, body: &[Step], interrupts: &[&Task]) -> Option<V
     Some(longer)
 }
 
-/// So much execution, with interrupts in between.
-pub(crate) fn stretched(length: Duration, interrupts: &[&Task]) -> Option<Duration> {
-    let mut whole = length.as_ns();
+/// So much execution, with interrupts in between; of those that came up to `carried` before some may be to come. Of no execution, how long interrupts alone may last.
+/// `None` where they leave no time.
+pub(crate) fn stretched(length: Duration, interrupts: &[&Task], carried: Duration) -> Option<Duration> {
+    let all = || interrupts.iter().try_fold(0_u64, |sum, interrupt| sum.checked_add(interrupt.wcet.as_ns()));
+    let mut whole = if length == Duration::ZERO { all()? } else { length.as_ns() };
     for _ in 0..ROUNDS_MAX {
         let next = interrupts.iter().try_fold(length.as_ns(), |sum, interrupt| {
-            let times = whole.checked_add(interrupt.jitter.as_ns())?.div_ceil(interrupt.period.as_ns().max(1));
+            let window = whole.checked_add(interrupt.jitter.as_ns())?.checked_add(carried.as_ns())?;
+            let times = window.div_ceil(interrupt.period.as_ns().max(1));
             sum.checked_add(times.checked_mul(interrupt.wcet.as_ns())?)
         })?;
         if next == whole {
@@ -276,6 +458,7 @@ mod tests {
         cache_refill = "5 ns"
         lock = "6 ns"
         unlock = "7 ns"
+        leave_section = "3 ns"
         syscall_in = "1 ns"
         syscall_out = "1 ns"
         ipi_latency = "9 ns"
@@ -285,17 +468,33 @@ mod tests {
         super::charge(system, overheads, Protocol::Mpcp)
     }
 
-    /// The one before it is done again with it: 15 for each time.
+    /// As `ics` executes the section again, and as a task rises before it asks: 15 each time.
     #[test]
-    fn what_enters_an_interruptible_section_is_executed_again() {
-        let one_cpu = TWO.replace("cpus = 2", "cpus = 1").replace("cpu = 1", "").replace("cpu = 0", "");
-        let system = parse_system(&one_cpu).unwrap();
+    fn entering_a_section_is_part_of_it() {
+        let system = parse_system(TWO).unwrap();
         let overheads = parse_overheads("lock = \"5 ns\"").unwrap();
-        let layout = |protocol| super::charge(&system, &overheads, protocol).unwrap().task(TaskId(0)).body.clone();
-        let (own, locked) = (layout(Protocol::Ics), layout(Protocol::Icpp));
-        assert_eq!((own[0], own[2]), (Step::Run(ns(10)), Step::Run(ns(25))));
-        assert_eq!((locked[0], locked[2]), (Step::Run(ns(15)), Step::Run(ns(20))));
-        assert_eq!(runs(&own), runs(&locked));
+        for protocol in [Protocol::Ics, Protocol::Icpp] {
+            let body = super::charge(&system, &overheads, protocol).unwrap().task(TaskId(0)).body.clone();
+            assert_eq!((body[0], body[2]), (Step::Run(ns(10)), Step::Run(ns(25))));
+        }
+    }
+
+    #[test]
+    fn each_section_costs_what_its_protocol_costs() {
+        let two = TWO.replace("name = \"r\"", "name = \"r\"\nprotocol = \"srp\"\n[[resource]]\nname = \"q\"");
+        let two = two.replace("resource = \"r\"", "resource = \"q\"");
+        let system = parse_system(&two).unwrap();
+        let overheads = parse_overheads(
+            "unlock = \"1 ns\"\nleave_section = \"50 ns\"\n[lock]\nlock = \"2 ns\"\n[lock.srp]\nlock = \"100 ns\"\n\
+             leave_section = \"7 ns\"\n[lock.pip]\nunlock = \"1000 ns\"\nipi_latency = \"4 ns\"\nsyscall_in = \"3 ns\"",
+        )
+        .unwrap();
+        let lengths = |protocol| {
+            let charged = super::charge(&system, &overheads, protocol).unwrap();
+            [0, 1].map(|task| charged.requests(TaskId(task))[0].length.as_ns())
+        };
+        assert_eq!(lengths(Protocol::Icpp), [20 + 100 + 1 + 7, 30 + 2 + 1 + 50]);
+        assert_eq!(lengths(Protocol::Pip), [20 + 100 + 1 + 7, 30 + 2 + 1000 + 50 + 4 + 3]);
     }
 
     #[test]
@@ -303,14 +502,23 @@ mod tests {
         let system = parse_system(TWO).unwrap();
         let charged = charge(&system, &parse_overheads(ALL).unwrap()).unwrap();
         let a = charged.task(TaskId(0));
-        // Job: 2 * 10 + 5. Before: 10 + 2 + 6 + 2 * 5. In it: 2 * 10 + 9 + 2 + 7.
-        let (begun, inside) = (ns(25 + 10 + 28), ns(38 + 20));
+        // Job: 2 * 10 + 5. Before: 10 + 2. In it: 6 + 2 * 10 + 9 + 2 + 7 + 3 + 2 * 5.
+        let (begun, inside) = (ns(25 + 10 + 12), ns(57 + 20));
         assert_eq!(a.body[0], Step::Run(begun));
         assert_eq!(a.body[2], Step::Run(inside));
-        assert_eq!((a.jitter, a.wcet), (ns(5), ns(63 + 58)));
+        assert_eq!((a.jitter, a.wcet), (ns(5), ns(47 + 77)));
         let names: Vec<&str> = charged.tasks()[2..].iter().map(|task| task.name.as_str()).collect();
         assert_eq!(names, ["the tick of CPU 0", "the release of a", "the release of b"]);
         assert_eq!((charged.tasks()[2].wcet, charged.tasks()[2].jitter), (ns(4), ns(2)));
+        // To a home and back: 10 + 9 + 2 * 5, and the operations: 6 + 7 + 2.
+        let two = TWO.replace("name = \"b\"", "name = \"b\"\ncpu = 1").replace("name = \"a\"", "name = \"a\"\ncpu = 0");
+        let system = parse_system(&format!("[platform]\ncpus = 2\n{two}")).unwrap();
+        let longer = |protocol| {
+            let charged = super::charge(&system, &parse_overheads(ALL).unwrap(), protocol).unwrap();
+            (charged.task(TaskId(0)).body[0], charged.home(ResourceId(0)))
+        };
+        assert_eq!(longer(Protocol::Dpcp), (Step::Run(ns(10 + 25 + 12 + 29 + 15)), system.home(ResourceId(0))));
+        assert_eq!(longer(Protocol::Mpcp).0, Step::Run(ns(10 + 25 + 12)));
         // Nothing costs nothing.
         assert_eq!(charge(&system, &Overheads::default()).unwrap(), system);
     }

@@ -17,10 +17,18 @@
 //! that is released late or carried in is counted as late as it may execute, and those after it from their arrivals on; jitter is covered. That waiting may be counted as
 //! execution: Brandenburg, Anderson, *Optimality results for multiprocessor real-time locking*, RTSS 2010.
 //!
+//! *Interrupts* execute on one processor each, so all of their work can be on the one that executes job i. It is not divided by c:
+//! ```text
+//!   w = E_i + floor( (sum over h … + c * sum over interrupts of the cluster of min(W(w), w - E_i + 1)) / c )
+//! ```
+//! Let job i be unfinished in a window w, so that X = w - E_i + 1 of it passes without progress of i. In that time either an interrupt has the processor of i, or each of
+//! the c processors executes a job at least as urgent, or has an interrupt that delays such a job. An interrupt takes at most min(W, X) of the time of i, and at most as
+//! much of that in which i does not have a processor, on one processor of c: both together are at most c min(W, X). An interrupt lends nothing, and waits for none.
+//!
 //! All start at `C + J` and rise together. The least joint fixed point bounds every response: the first that exceeded it would do so after all that its equation rests on.
 
 use crate::across::raise_each;
-use crate::bound::{Analysis, Blocking, TaskBound, Unbounded};
+use crate::bound::{Analysis, Blocking, Proof, TaskBound, Unbounded};
 use crate::multiprocessor::spin::Fifo;
 use crate::multiprocessor::{Delay, Protocol as _};
 use crate::omit::Omit;
@@ -39,6 +47,8 @@ struct Row {
     /// c.
     processors: u64,
     urgent: Vec<usize>,
+    /// On one processor, and no more than its execution.
+    is_interrupt: bool,
     asks: bool,
     /// b, of this round.
     waits: u64,
@@ -50,6 +60,11 @@ impl Row {
     /// E.
     fn executed(&self) -> Option<u64> {
         self.cost.checked_add(self.waits)?.checked_add(self.lends)
+    }
+
+    /// How often its work counts among that of the processors of `row`.
+    fn times(&self, row: &Row) -> u64 {
+        if self.is_interrupt { row.processors } else { 1 }
     }
 }
 
@@ -80,7 +95,7 @@ pub(crate) fn solve(tables: &Tables<'_>, protocol: Protocol) -> Analysis {
             remote: Duration::from_ns(rows[index].waits),
         });
         let schedulable = response.is_some_and(|response| response <= tables.system.task(id).deadline);
-        TaskBound { blocking, response, schedulable, unbounded }
+        TaskBound { blocking, response, schedulable, unbounded, proof: Proof::Classic }
     });
     Analysis { protocol, tasks: bounds.collect() }
 }
@@ -98,7 +113,7 @@ pub(crate) fn parts(tables: &Tables<'_>, protocol: Protocol, task: TaskId) -> Op
     let mut urgent = Vec::new();
     for &h in &row.urgent {
         let (work, _) = interference(tables, &rows, index, h, window, &responses)?;
-        sum = sum.checked_add(work)?;
+        sum = sum.checked_add(work.checked_mul(rows[h].times(row))?)?;
         let share = sum / row.processors - shared;
         shared += share;
         urgent.push((TaskId::new(h), work, share));
@@ -140,6 +155,7 @@ fn row(tables: &Tables<'_>, id: TaskId) -> Row {
         jitter: task.jitter.as_ns(),
         processors: size(system, task.cpu),
         urgent: tables.urgent(id).filter(equals).map(TaskId::index).collect(),
+        is_interrupt: system.is_interrupt(id) && !tables.omits(Omit::Pinned),
         asks: !system.requests(id).is_empty(),
         waits: 0,
         lends: 0,
@@ -170,7 +186,7 @@ fn rise(
                 continue;
             };
             row.waits = if tables.omits(Omit::Waiting) { 0 } else { remote };
-            row.lends = if tables.omits(Omit::Boosted) { 0 } else { delay.arrival };
+            row.lends = if tables.omits(Omit::Boosted) || row.is_interrupt { 0 } else { delay.arrival };
         }
         depend(rows, &delays, reasons);
         if !raise_each(tables, responses, reasons, |index, responses| respond(tables, rows, index, responses)) {
@@ -226,8 +242,9 @@ fn respond(tables: &Tables<'_>, rows: &[Row], index: usize, responses: &[u64]) -
         rises.clear();
         let sum = row.urgent.iter().try_fold(0_u64, |sum, &h| {
             let (work, until) = interference(tables, rows, index, h, window, responses)?;
-            rises.push(until);
-            sum.checked_add(work)
+            let times = rows[h].times(row);
+            rises.extend((0..times).map(|_| until));
+            sum.checked_add(work.checked_mul(times)?)
         });
         let next = own.checked_add(sum? / row.processors)?;
         let processors = usize::try_from(row.processors).ok()?;

@@ -6,10 +6,14 @@ use crate::across::{self, Waiting};
 use crate::blocking::ics::Again;
 use crate::blocking::mpcp::{self, Remote};
 use crate::blocking::{Blocker, icpp, ics, pip};
+#[cfg(feature = "lp")]
+use crate::bound::Proof;
 use crate::bound::{Analysis, Unbounded};
 use crate::clustered;
 use crate::response::occasions;
 use crate::tables::Tables;
+#[cfg(feature = "lp")]
+use crate::tighten;
 use core::fmt;
 use counted::Counted;
 use lockwright_model::{Duration, Priority, Protocol, ResourceId, System, TaskId};
@@ -95,11 +99,16 @@ pub fn explain(system: &System, analysis: &Analysis, task: TaskId) -> Vec<Term> 
         clustered_terms(&tables, analysis, task, &mut terms);
         return terms.list;
     }
+    #[cfg(feature = "lp")]
+    if analysis.task(task).proof == Proof::Program {
+        program_terms(&tables, analysis, task, &mut terms);
+        return terms.list;
+    }
     if let Some(ruling) = across::ruling(&tables) {
         across_terms(&tables, analysis, ruling, task, &mut terms);
         return terms.list;
     }
-    local_terms(&tables, task, reason.is_none(), &mut terms);
+    local_terms(&tables, analysis.protocol, task, reason.is_none(), &mut terms);
     if let Some(Unbounded::Inversion { resource, between, .. }) = reason {
         for &id in between {
             let why = format!("can come between, again and again, while `{}` is held", system.resource(*resource).name);
@@ -164,13 +173,15 @@ impl Terms<'_> {
     }
 }
 
-fn local_terms(tables: &Tables<'_>, task: TaskId, is_bounded: bool, terms: &mut Terms<'_>) {
+fn local_terms(tables: &Tables<'_>, protocol: Protocol, task: TaskId, is_bounded: bool, terms: &mut Terms<'_>) {
     let count = occasions(tables, task);
     let occasions = if count > 1 { ", at its arrival and at each resumption" } else { "" };
     let name = |id: ResourceId| &tables.system.resource(id).name;
     if let Some(longest) = icpp::longest(tables, task) {
         let ceiling = ics::lock_ceiling(tables, longest.task, longest.resource).unwrap_or(Priority::MIN);
-        let why = format!("holds `{}` at its ceiling {ceiling}{occasions}", name(longest.resource));
+        // The tables have `icpp` for `pcp` and `srp`, which delay alike.
+        let protocol = terms.system.protocol_of(longest.resource, protocol);
+        let why = holds(name(longest.resource), protocol, ceiling) + occasions;
         terms.block(Cause::Local, count, longest, why);
     }
     for blocker in pip::blockers(tables, task) {
@@ -189,15 +200,85 @@ fn local_terms(tables: &Tables<'_>, task: TaskId, is_bounded: bool, terms: &mut 
     }
 }
 
-/// Under a protocol of `across.rs`.
-fn across_terms(tables: &Tables<'_>, analysis: &Analysis, ruling: Protocol, task: TaskId, terms: &mut Terms<'_>) {
-    let system = terms.system;
+/// Why the section of a less urgent task on a resource with a ceiling delays a job.
+fn holds(resource: &str, protocol: Protocol, ceiling: Priority) -> String {
+    match protocol {
+        Protocol::Pcp => {
+            format!("holds `{resource}`, whose ceiling is {ceiling}, and inherits from the job whose request waits")
+        }
+        Protocol::Srp => {
+            format!("holds `{resource}`, whose ceiling is {ceiling}: the job does not start before its end")
+        }
+        _ => format!("holds `{resource}` at its ceiling {ceiling}"),
+    }
+}
+
+/// Where a program proves the bound.
+#[cfg(feature = "lp")]
+fn program_terms(tables: &Tables<'_>, analysis: &Analysis, task: TaskId, terms: &mut Terms<'_>) {
+    let Some(tighten::Parts { ruling, parts, counted }) = tighten::parts(tables, analysis, task) else { return };
+    icpp_terms(tables, analysis, ruling, task, terms);
+    match counted {
+        Some(counted) => {
+            for section in counted {
+                let (cause, why) = if section.remote {
+                    (Cause::Waiting, program_waits(ruling))
+                } else {
+                    (Cause::Boosted, program_blocks(ruling))
+                };
+                let (of, resource) = (TaskId::new(section.task), ResourceId(section.resource));
+                let blocker = Blocker { task: of, resource, length: section.length };
+                terms.block(cause, section.count, blocker, why.into());
+            }
+        }
+        None => {
+            let why = "all that its requests can wait for, one after another: less than the sections that can delay it";
+            terms.add(Cause::Waiting, None, None, 1, parts.waits, why.into());
+            if parts.blocked > 0 {
+                terms.add(Cause::Boosted, None, None, 1, parts.blocked, boosts(ruling).into());
+            }
+        }
+    }
+    interference_terms(tables, analysis, ruling, task, parts.urgent, terms);
+}
+
+/// Why a program counts a section that is waited for.
+#[cfg(feature = "lp")]
+fn program_waits(ruling: Protocol) -> &'static str {
+    match ruling {
+        Protocol::Dpcp | Protocol::Dflp => "can go first on the resource's home CPU: each request counts once",
+        Protocol::FmlpShort | Protocol::Msrp | Protocol::Mrsp => {
+            "is spun for once, by this task, by a more urgent one, or by what delays it at its arrival"
+        }
+        _ => "is waited for, or executes before one that is: each request counts once",
+    }
+}
+
+/// Why a program counts a section of the task's own processor.
+#[cfg(feature = "lp")]
+fn program_blocks(ruling: Protocol) -> &'static str {
+    match ruling {
+        Protocol::Dpcp | Protocol::Dflp => "executes its section here, the resource's home, above all jobs",
+        Protocol::FmlpShort | Protocol::Msrp | Protocol::Mrsp => "had asked when the job arrived",
+        _ => "executes its section above all jobs, at the job's arrival and as often as it may wait",
+    }
+}
+
+/// Sections under `icpp` beside a protocol of `across.rs`.
+fn icpp_terms(tables: &Tables<'_>, analysis: &Analysis, ruling: Protocol, task: TaskId, terms: &mut Terms<'_>) {
     if let Some((longest, occasions)) = across::local(tables, ruling, task) {
-        let ceiling = system.ceiling(longest.resource);
+        let ceiling = terms.system.ceiling(longest.resource);
         let again = if occasions > 1 { ", at its arrival and at each request" } else { "" };
-        let why = format!("holds `{}` at its ceiling {ceiling}{again}", system.resource(longest.resource).name);
+        let name = &terms.system.resource(longest.resource).name;
+        let protocol = terms.system.protocol_of(longest.resource, analysis.protocol);
+        let why = holds(name, protocol, ceiling) + again;
         terms.block(Cause::Local, occasions, longest, why);
     }
+}
+
+/// Under a protocol of `across.rs`.
+fn across_terms(tables: &Tables<'_>, analysis: &Analysis, ruling: Protocol, task: TaskId, terms: &mut Terms<'_>) {
+    icpp_terms(tables, analysis, ruling, task, terms);
     let Some(parts) = across::parts(tables, analysis.protocol, ruling, task) else { return };
     let counted = Counted::new(tables, analysis, ruling, task);
     match counted.waits(parts.waits) {
@@ -225,8 +306,21 @@ fn across_terms(tables: &Tables<'_>, analysis: &Analysis, ruling: Protocol, task
         }
         None => {}
     }
+    interference_terms(tables, analysis, ruling, task, parts.urgent, terms);
+}
+
+/// More urgent jobs under a protocol of `across.rs`.
+fn interference_terms(
+    tables: &Tables<'_>,
+    analysis: &Analysis,
+    ruling: Protocol,
+    task: TaskId,
+    urgent: Vec<across::Urgent>,
+    terms: &mut Terms<'_>,
+) {
+    let system = terms.system;
     let window = analysis.task(task).response.unwrap_or_default().as_ns() - system.task(task).jitter.as_ns();
-    for h in parts.urgent {
+    for h in urgent {
         let waits = match h.executed {
             0 => String::new(),
             _ => format!(", each with {} of waiting that counts as execution", Duration::from_ns(h.executed)),
@@ -337,11 +431,10 @@ fn remote_terms(tables: &Tables<'_>, task: TaskId, responses: &[Option<u64>], te
         for user in remote.urgent(tables, task, request.resource) {
             let Some(jobs) = remote.jobs(tables, user, wait.total, responses) else { continue };
             let blocker = Blocker { task: user.task, resource: request.resource, length: user.kept };
-            let why = format!(
-                "is served first: {} requests in a wait of {}",
-                jobs * user.count,
-                Duration::from_ns(wait.total)
-            );
+            let requests = jobs * user.count;
+            let plural = if requests == 1 { "" } else { "s" };
+            let wait = Duration::from_ns(wait.total);
+            let why = format!("is served first: {requests} request{plural} in a wait of {wait}");
             terms.block(Cause::Urgent, count * jobs * user.count, blocker, why);
         }
     }

@@ -42,8 +42,10 @@ mod tables;
 mod tighten;
 pub mod uniprocessor;
 
-pub use bound::{Analysis, Blocking, TaskBound, Unbounded};
+pub use bound::{Analysis, Blocking, Proof, TaskBound, Unbounded};
 pub use charge::charge;
+#[cfg(feature = "twins")]
+pub use charge::{Uncharged, charge_omitting};
 pub use explain::{Cause, Term, explain};
 pub use failure::{Failure, Limit};
 #[cfg(feature = "twins")]
@@ -56,5 +58,7 @@ pub use scheduled::{Blocker, Demanded, Point, Scheduled, Test, Untested, explain
 pub use sensitivity::{FACTOR_MAX, Growth, Sensitivity, sensitivity};
 pub use sharing::{Demand, Sharer, Sharing};
 pub use sporadic::Sporadic;
+#[cfg(all(feature = "lp", feature = "twins"))]
+pub use tighten::tighten_omitting;
 #[cfg(feature = "lp")]
-pub use tighten::{Uncovered, tighten};
+pub use tighten::{PROGRAM_WORK_MAX, Uncovered, best, tighten};

@@ -42,12 +42,14 @@ pub enum Omit {
     AgainRest,
     /// Those under a lock of less urgent tasks, which block.
     AgainOfBlocker,
+    /// In clusters: that interrupts are shared by no other processors.
+    Pinned,
 }
 
 #[cfg(feature = "twins")]
 impl Omit {
     /// Every twin.
-    pub const ALL: [Self; 19] = [
+    pub const ALL: [Self; 20] = [
         Self::LocalIcpp,
         Self::LocalPip,
         Self::LocalPipRest,
@@ -67,5 +69,6 @@ impl Omit {
         Self::Again,
         Self::AgainRest,
         Self::AgainOfBlocker,
+        Self::Pinned,
     ];
 }

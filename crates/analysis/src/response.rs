@@ -17,7 +17,7 @@ use crate::across;
 use crate::blocking::ics::{Again, Length};
 use crate::blocking::mpcp::Remote;
 use crate::blocking::{icpp, pip};
-use crate::bound::{Analysis, Blocking, TaskBound, Unbounded};
+use crate::bound::{Analysis, Blocking, Proof, TaskBound, Unbounded};
 use crate::clustered;
 use crate::hazard::hazards;
 use crate::omit::Omit;
@@ -171,7 +171,7 @@ fn solve(tables: &Tables<'_>, protocol: Protocol, judged: Option<usize>) -> Anal
             remote: Duration::from_ns(suspended[index]),
         });
         let schedulable = response.is_some_and(|response| response <= system.task(id).deadline);
-        TaskBound { blocking, response, schedulable, unbounded: reasons[index].take() }
+        TaskBound { blocking, response, schedulable, unbounded: reasons[index].take(), proof: Proof::Classic }
     });
     Analysis { protocol, tasks: bounds.collect() }
 }

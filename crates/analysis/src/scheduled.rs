@@ -13,7 +13,7 @@ use crate::sharing::{Sharer, Sharing, demands};
 use crate::sporadic::Sporadic;
 use crate::uniprocessor::{self, Effort, edf};
 use crate::{charge, global, overheads};
-use lockwright_model::{CpuId, Duration, Overhead, Overheads, ResourceId, Scheduler, System, TaskId};
+use lockwright_model::{CpuId, Duration, Overhead, Overheads, Protocol, ResourceId, Scheduler, System, TaskId};
 use std::fmt;
 
 /// What is known of a system under its scheduler.
@@ -23,6 +23,8 @@ pub struct Scheduled {
     pub tests: Vec<Test>,
     /// Bounds on response times, from arrival, by task id; `None` where there is none.
     pub responses: Vec<Option<Duration>>,
+    /// Why a response time was looked for and not found, by task id.
+    pub unbounded: Vec<Option<Failure>>,
     /// Whether the task's deadlines are proved to hold, by task id.
     pub proved: Vec<bool>,
     /// Whether all are.
@@ -31,6 +33,20 @@ pub struct Scheduled {
     pub blocked: Vec<Option<Blocker>>,
     /// Whether the tests say no only where a deadline can be missed.
     pub exact: bool,
+}
+
+impl Scheduled {
+    /// Why no response time of the task was found, in words, where one was looked for.
+    #[must_use]
+    pub fn describe_unbounded(&self, task: TaskId) -> Option<String> {
+        Some(match (*self.unbounded.get(task.index())?)? {
+            Failure::Overload => "more work arrives on its CPU than that can do".into(),
+            Failure::Diverged { limit, .. } => {
+                format!("the response times of its CPU need more than {} {}", limit.most, limit.name)
+            }
+            other => other.to_string(),
+        })
+    }
 }
 
 /// One test, which accepts or not.
@@ -322,6 +338,7 @@ fn overwhelmed(system: &System, failure: Failure) -> Scheduled {
     Scheduled {
         tests: vec![test],
         responses: vec![None; count],
+        unbounded: vec![None; count],
         proved: vec![false; count],
         blocked: vec![None; count],
         schedulable: false,
@@ -379,6 +396,14 @@ pub fn partitioned(system: &System, fit: Fit) -> Result<System, Failure> {
 
 /// The system's tasks, in nanoseconds. Under EDF with overheads centred on preemptions, under fixed priorities too: a job keeps its priority there as well.
 fn charged(system: &System, model: &Overheads) -> Result<Sharing, Failure> {
+    let longer;
+    let system = match *model == Overheads::default() {
+        true => system,
+        false => {
+            longer = with_operations(system, model)?;
+            &longer
+        }
+    };
     // The deadline of a job that is released late is as far from its arrival as ever.
     let deadline = |id: TaskId| system.task(id).deadline.as_ns().saturating_sub(system.task(id).jitter.as_ns());
     let plain = |id: TaskId| overheads::Task {
@@ -400,7 +425,6 @@ fn charged(system: &System, model: &Overheads) -> Result<Sharing, Failure> {
             let queued = charge::queued_releases(system, model).ok_or(Failure::Overflow)?;
             costs.release = overheads::Curve::constant(queued.as_ns());
         }
-        tasks = overheads::locking::spin(&costs, &tasks)?;
         let interrupts = overheads::jlfp::Interrupts {
             processors: u16::try_from(system.cpus()).unwrap_or(u16::MAX),
             dedicated: model.dedicated_interrupts,
@@ -410,9 +434,11 @@ fn charged(system: &System, model: &Overheads) -> Result<Sharing, Failure> {
         // Sections hold their interrupts, as other tasks wait for them.
         let interrupts = charge::interrupts(system, model);
         for (id, task) in system.task_ids().zip(&mut tasks) {
-            let own: Vec<_> = interrupts.iter().filter(|interrupt| interrupt.cpu == system.task(id).cpu).collect();
+            let all = interrupts.iter().map(|(_, interrupt)| interrupt);
+            let own: Vec<_> = all.filter(|interrupt| interrupt.cpu == system.task(id).cpu).collect();
             for request in &mut task.requests {
-                let stretched = charge::stretched(Duration::from_ns(request.length), &own).ok_or(Failure::Overload)?;
+                let length = Duration::from_ns(request.length);
+                let stretched = charge::stretched(length, &own, Duration::ZERO).ok_or(Failure::Overload)?;
                 request.length = stretched.as_ns();
             }
         }
@@ -427,6 +453,24 @@ fn charged(system: &System, model: &Overheads) -> Result<Sharing, Failure> {
         requests: task.requests,
     };
     Ok(Sharing { tasks: system.task_ids().zip(tasks).map(sharer).collect() })
+}
+
+/// All that a request takes is in its section: neither `srp` nor `msrp` suspends a job, and jobs that arrive meanwhile wait for the operations too. Two system
+/// calls, for the lock and for giving it back or leaving the section.
+fn with_operations(system: &System, model: &Overheads) -> Result<System, Failure> {
+    let section = |resource| {
+        let protocol = if system.is_global(resource) { Protocol::Msrp } else { Protocol::Srp };
+        let of = |of: Overhead| model.cost_under(of, protocol).with(system.tasks().len());
+        let [lock, unlock, leave] = [Overhead::Lock, Overhead::Unlock, Overhead::LeaveSection].map(of);
+        let [enter, exit] = [Overhead::SyscallIn, Overhead::SyscallOut].map(of);
+        Some((Duration::ZERO, charge::sum(&[lock, unlock, leave, enter, exit, enter, exit])?))
+    };
+    let mut tasks = system.tasks().to_vec();
+    for task in &mut tasks {
+        task.body = charge::lengthened(&task.body, Duration::ZERO, section).ok_or(Failure::Overflow)?;
+        task.wcet = charge::runs(&task.body).ok_or(Failure::Overflow)?;
+    }
+    system.with_tasks(tasks).map_err(|_| Failure::Overflow)
 }
 
 /// With so many tasks.
@@ -472,6 +516,7 @@ fn partitioned_edf(system: &System, sharing: &Sharing) -> Scheduled {
     let mut result = Scheduled {
         tests: Vec::new(),
         responses: vec![None; count],
+        unbounded: vec![None; count],
         proved: vec![false; count],
         blocked: vec![None; count],
         schedulable: true,
@@ -491,11 +536,12 @@ fn partitioned_edf(system: &System, sharing: &Sharing) -> Scheduled {
         let alone = tasks.iter().all(|&id| system.requests(id).is_empty() && system.task(id).jitter == Duration::ZERO);
         if let (true, Ok((inflated, _))) = (alone, &tested) {
             let on_cpu: Vec<uniprocessor::Task> = inflated.iter().map(|&task| task.into()).collect();
-            if let Ok(responses) = edf::response_bounds(&on_cpu, u64::MAX) {
-                tasks
+            match edf::response_bounds(&on_cpu, u64::MAX) {
+                Ok(responses) => tasks
                     .iter()
                     .zip(responses)
-                    .for_each(|(id, response)| result.responses[id.index()] = Some(Duration::from_ns(response)));
+                    .for_each(|(id, response)| result.responses[id.index()] = Some(Duration::from_ns(response))),
+                Err(why) => tasks.iter().for_each(|id| result.unbounded[id.index()] = Some(why)),
             }
         }
         let held = edf::held(sharing, cpu.0).unwrap_or_default();
@@ -614,7 +660,8 @@ fn global_edf(system: &System, tasks: &[Sporadic]) -> Scheduled {
         |responses| responses.into_iter().map(|response| Some(Duration::from_ns(response))).collect(),
     );
     let (proved, blocked) = (vec![schedulable; tasks.len()], vec![None; tasks.len()]);
-    Scheduled { tests, responses, proved, blocked, schedulable, exact: processors == 1 }
+    let unbounded = vec![None; tasks.len()];
+    Scheduled { tests, responses, unbounded, proved, blocked, schedulable, exact: processors == 1 }
 }
 
 fn global_fp(system: &System, tasks: &[Sporadic]) -> Result<Scheduled, Untested> {
@@ -633,5 +680,6 @@ fn global_fp(system: &System, tasks: &[Sporadic]) -> Result<Scheduled, Untested>
     let tests = vec![Test { name: "Guan", cpu: None, failure, tasks: order, point: None }];
     let schedulable = failure.is_none();
     let (proved, blocked) = (vec![schedulable; tasks.len()], vec![None; tasks.len()]);
-    Ok(Scheduled { tests, responses, proved, blocked, schedulable, exact: false })
+    let unbounded = vec![None; tasks.len()];
+    Ok(Scheduled { tests, responses, unbounded, proved, blocked, schedulable, exact: false })
 }

@@ -74,6 +74,21 @@ impl<'s> Tables<'s> {
         }
     }
 
+    /// The same of a system that differs in execution times alone.
+    pub(crate) fn of_form<'f>(&self, system: &'f System) -> Tables<'f> {
+        Tables {
+            system,
+            protocols: self.protocols.clone(),
+            ceilings: self.ceilings.clone(),
+            cutoffs: self.cutoffs.clone(),
+            lock_ceilings: self.lock_ceilings.clone(),
+            cpus: self.cpus.clone(),
+            suspensions: self.suspensions.clone(),
+            budget: Budget::new(),
+            omit: self.omit,
+        }
+    }
+
     pub(crate) fn protocol(&self, resource: ResourceId) -> Protocol {
         self.protocols[resource.index()]
     }

@@ -3,8 +3,8 @@
 use lockwright_analysis::{Analysis, Cause, Growth, Sensitivity, Unbounded, analyse, explain, sensitivity};
 use lockwright_model::format::parse_system;
 use lockwright_model::{
-    CpuId, Duration, MAX_TASKS, Overheads, Priority, Protocol, Request, Resource, ResourceId, Step, System, Task,
-    TaskId, place_requests,
+    CpuId, Duration, Overheads, Priority, Protocol, Request, Resource, ResourceId, Step, System, Task, TaskId,
+    place_requests,
 };
 use serde::Deserialize;
 
@@ -263,7 +263,7 @@ fn mpcp_is_never_looser_than_published() {
     assert!(equal + tighter > 20);
 }
 
-/// As many tasks as there may be, each with sections on so many resources.
+/// A thousand tasks, each with sections on so many resources.
 fn crowd(resources: usize) -> System {
     let list = (0..resources).map(|index| Resource { name: format!("r{index}"), ..Resource::default() }).collect();
     let second = Duration::from_ms(1_000);
@@ -282,7 +282,7 @@ fn crowd(resources: usize) -> System {
         wcet: Duration::from_ns(resources as u64),
         body: body.clone(),
     };
-    System::new("crowd".into(), 1, None, list, (0..MAX_TASKS).map(task).collect()).expect("a valid system")
+    System::new("crowd".into(), 1, None, list, (0..1_024).map(task).collect()).expect("a valid system")
 }
 
 /// Each job against each section of less urgent tasks: 97 million steps with 185 resources, 101 with 192.

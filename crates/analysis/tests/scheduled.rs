@@ -265,3 +265,19 @@ fn working_sets_lengthen_jobs_under_edf() {
         scheduled(&system(&text("working_set_kib = 65")), &parse_overheads("cache_delay = [[64, \"1 us\"]]").unwrap());
     assert!(matches!(one, Err(Untested::Overheads(_))), "one point says nothing beyond it");
 }
+
+/// Where there are more points than terms to look at them, the reason is told; the verdict does not rest on response times.
+#[test]
+fn a_response_time_with_too_many_points_has_a_reason() {
+    let system = system(
+        "[platform]\nscheduler = \"p-edf\"\n[[task]]\nname = \"a\"\nperiod = \"10 ns\"\nwcet = \"5 ns\"\n\
+         [[task]]\nname = \"b\"\nperiod = \"1000000001 ns\"\nwcet = \"500000000 ns\"\n",
+    );
+    let found = scheduled(&system, &Overheads::default()).unwrap();
+    assert!(found.schedulable);
+    assert_eq!(found.responses, [None, None]);
+    for task in system.task_ids() {
+        let why = found.describe_unbounded(task).expect("a reason");
+        assert!(why.contains("100000000 terms"), "{why}");
+    }
+}

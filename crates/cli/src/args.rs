@@ -12,13 +12,17 @@ use std::path::PathBuf;
 /// Real-time locking you can prove, run and check.
 ///
 /// One task-set file goes in. `check` proves bounds on its response times, `simulate` plays its schedule in virtual time, and
-/// `run` executes it as real threads on this Linux; all three print the same table.
+/// `run` executes it as real threads on this Linux; all three print the same table. `verify` proves and executes it with
+/// what this machine takes, and says whether both agree.
 #[derive(Parser, Debug)]
 #[command(name = "lockwright", version, after_help = exit::HELP, propagate_version = true)]
 pub struct Cli {
     /// When to colour the output
     #[arg(long, global = true, value_name = "WHEN", default_value = "auto")]
     pub color: Color,
+    /// Show all columns of tables and wrap nothing, however narrow the screen is
+    #[arg(long, global = true)]
+    pub wide: bool,
     /// What to do.
     #[command(subcommand)]
     pub verb: Verb,
@@ -36,6 +40,11 @@ pub enum Verb {
     /// Execute the tasks as real-time threads on this machine and hold what is observed against the bounds
     #[command(after_help = with(RUN_EXAMPLES, exit::HELP))]
     Run(Run),
+    /// Measure what this machine takes, prove bounds with that, execute the tasks and hold what is observed against the bounds
+    ///
+    /// Measuring takes some seconds. The overheads are kept for a day in the user's cache folder, for this machine and this kernel.
+    #[command(after_help = with(VERIFY_EXAMPLES, exit::HELP))]
+    Verify(Verify),
     /// Say what this machine lacks for real time, and the fix for each
     #[command(after_help = DOCTOR_HELP)]
     Doctor(Doctor),
@@ -61,6 +70,7 @@ const CHECK_EXAMPLES: &str = "Examples:
 
 const SIMULATE_EXAMPLES: &str = "Examples:
   lockwright simulate system.toml
+  lockwright simulate system.toml --overheads overheads.toml
   lockwright simulate system.toml --offsets random --runs 1000 --seed 7
   lockwright simulate system.toml --for 10s --trace out.pftrace
 
@@ -69,6 +79,14 @@ Traces open in https://ui.perfetto.dev.";
 const RUN_EXAMPLES: &str = "Examples:
   lockwright run system.toml
   lockwright run system.toml --for 10s --protocol pip --trace out.pftrace
+  lockwright run system.toml --overheads overheads.toml
+
+It needs the right to real-time priorities; `lockwright doctor` says what is missing.";
+
+const VERIFY_EXAMPLES: &str = "Examples:
+  lockwright verify system.toml
+  lockwright verify system.toml --for 10s --protocol mpcp --json
+  lockwright verify system.toml --overheads overheads.toml
 
 It needs the right to real-time priorities; `lockwright doctor` says what is missing.";
 
@@ -123,7 +141,7 @@ fn with(examples: &str, statuses: &str) -> String {
     format!("{examples}\n\n{statuses}")
 }
 
-/// A file and a protocol: what three verbs share.
+/// A file and a protocol: what four verbs share.
 #[derive(Args, Debug)]
 pub struct Subject {
     /// The task-set file; - is standard input
@@ -149,8 +167,8 @@ pub struct Check {
     /// Say how far all execution times, or the sections on one resource, can grow before a deadline breaks
     #[arg(long)]
     pub sensitivity: bool,
-    /// Which bounds under mpcp: the published terms, or those of a linear program where they are less (slower)
-    #[arg(long, value_name = "BOUND", default_value = "classic")]
+    /// Which bounds: those of the protocol's page, or those of linear programs where they are less
+    #[arg(long, value_name = "BOUND", default_value = "best")]
     pub bound: BoundChoice,
     /// The scheduler, whatever the file says
     #[arg(long, value_name = "SCHEDULER")]
@@ -184,6 +202,9 @@ pub struct Simulate {
     /// Let every job execute for a random part of its worst-case time, instead of all of it
     #[arg(long)]
     pub random_execution: bool,
+    /// Charge what the machine takes, from an overheads file (docs/overheads.md): in the bounds, and in what is executed
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub overheads: Option<PathBuf>,
     /// Write the schedule as a Perfetto trace (of the worst one, where there are several)
     #[arg(long, value_name = "OUT", value_hint = ValueHint::FilePath)]
     pub trace: Option<PathBuf>,
@@ -201,6 +222,32 @@ pub struct Run {
     /// Write the schedule as a Perfetto trace
     #[arg(long, value_name = "OUT", value_hint = ValueHint::FilePath)]
     pub trace: Option<PathBuf>,
+    /// Charge what the machine takes, from an overheads file (docs/overheads.md); a response above its bound is a failure then
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub overheads: Option<PathBuf>,
+    /// Without overheads as well, a response above its bound is a failure: exit status 1
+    #[arg(long)]
+    pub strict: bool,
+}
+
+/// `verify`.
+#[derive(Args, Debug)]
+pub struct Verify {
+    #[command(flatten)]
+    #[allow(missing_docs)]
+    pub subject: Subject,
+    /// How long to run [default: two hyperperiods, at least 1 s and at most 10 s]
+    #[arg(long = "for", value_name = "DURATION", value_parser = duration)]
+    pub duration: Option<Duration>,
+    /// Write the schedule as a Perfetto trace
+    #[arg(long, value_name = "OUT", value_hint = ValueHint::FilePath)]
+    pub trace: Option<PathBuf>,
+    /// Charge the overheads of this file (docs/overheads.md) instead of measuring them
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub overheads: Option<PathBuf>,
+    /// Measure the overheads even where those of the last day are kept
+    #[arg(long, conflicts_with = "overheads")]
+    pub remeasure: bool,
 }
 
 /// `doctor`.
@@ -303,7 +350,7 @@ pub struct MeasuredProtocols {
     /// Only alone, without the load
     #[arg(long, conflicts_with = "pairs")]
     pub alone: bool,
-    /// Write what `check --overheads` charges into this folder: worst-PROTOCOL.toml and average-PROTOCOL.toml
+    /// Write what `check --overheads` charges into this folder: worst.toml and average.toml of all protocols, and worst-PROTOCOL.toml and average-PROTOCOL.toml of each
     #[arg(long, value_name = "FOLDER", value_hint = ValueHint::DirPath)]
     pub overheads: Option<PathBuf>,
     #[command(flatten)]
@@ -522,10 +569,12 @@ impl ProtocolChoice {
 /// How a bound is found.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
 pub enum BoundChoice {
-    /// By the published terms, which --explain takes apart
+    /// The terms that the page of the protocol has
     Classic,
-    /// By a linear program, where that is tighter
+    /// As best; a note names what keeps linear programs from a system that they do not cover
     Lp,
+    /// The least of both for each task
+    Best,
 }
 
 /// How CPUs are given to jobs.

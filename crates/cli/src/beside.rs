@@ -35,6 +35,7 @@ pub fn beside(system: &System, all: &[(&Report, &Analysis)], report: &Report, pr
         return None;
     }
     let (lock, analysis) = all.iter().find(|(_, analysis)| !analysis.protocol.is_interruptible())?;
+    let analysed = lock.analysed(system);
     let (mut better, mut worse) = (Vec::new(), Vec::new());
     for row in &report.rows {
         let there = lock.rows.iter().find(|other| other.task == row.task)?;
@@ -46,7 +47,7 @@ pub fn beside(system: &System, all: &[(&Report, &Analysis)], report: &Report, pr
             sections,
         };
         match response(row).cmp(&response(there)) {
-            std::cmp::Ordering::Less => better.push(changed(waited_for(system, analysis, row.task))),
+            std::cmp::Ordering::Less => better.push(changed(waited_for(analysed, analysis, row.task))),
             std::cmp::Ordering::Equal => {}
             std::cmp::Ordering::Greater => worse.push(changed(Vec::new())),
         }

@@ -2,20 +2,23 @@
 
 use crate::args::{BoundChoice, Check, ProtocolChoice};
 use crate::beside::{self, Beside};
+use crate::charges;
 use crate::console::{Console, tame};
 use crate::exit::Exit;
-use crate::input::{self, Input};
+use crate::input::{self, Input, Source};
 use crate::interrupt;
 use crate::json::{self, Explain, Output, ProtocolResult, SensitivityResult};
+use crate::layout::{Column, Layout};
 use crate::progress::Progress;
 use crate::report::{Rank, Report};
+use crate::same::{self, grouped};
 use crate::scheduled;
-use crate::table::{self, Column};
+use crate::table;
 use crate::units;
 use lockwright_analysis::{
-    Analysis, Failure, Growth, Sensitivity, Term, analyse, charge, explain, partitioned, sensitivity, tighten,
+    Analysis, Failure, Growth, Proof, Sensitivity, Term, Uncovered, analyse, best, explain, partitioned, sensitivity,
 };
-use lockwright_model::format::nearest;
+use lockwright_model::format::{Placing, nearest};
 use lockwright_model::{Duration, Overheads, Protocol, Scheduler, System, TaskId};
 
 /// Everything asked about one protocol.
@@ -31,7 +34,7 @@ struct Answer {
 /// # Errors
 /// What was wrong has been said on the console.
 pub fn check(arguments: &Check, console: &Console) -> Result<Exit, Exit> {
-    let input = placed(arguments, input::read_system(&arguments.subject.file, console)?, console)?;
+    let input = placed(arguments, console)?;
     let system = &input.system;
     let overheads = match &arguments.overheads {
         Some(path) => input::read_overheads(path, console)?,
@@ -43,51 +46,43 @@ pub fn check(arguments: &Check, console: &Console) -> Result<Exit, Exit> {
     if !matches!(system.scheduler(), Scheduler::PFp | Scheduler::CFp) {
         return scheduled::check(arguments, &input, &overheads, console);
     }
-    let charged = |protocol| {
-        let charged = charge(system, &overheads, protocol).map_err(|why| {
-            console.error(format!("the overheads cannot be charged: {}", why.message), &why.help);
-            Exit::BadInput
-        })?;
-        Ok((protocol, charged))
-    };
+    let charged = |protocol| Ok((protocol, charges::charged(system, &overheads, protocol, console)?));
     let charged: Vec<(Protocol, System)> =
         arguments.subject.protocol.protocols(system).into_iter().map(charged).collect::<Result<_, Exit>>()?;
-    if arguments.bound == BoundChoice::Lp && (arguments.explain.is_some() || arguments.sensitivity) {
-        console.error("--bound lp goes with neither --explain nor --sensitivity", "leave one of them out");
+    if arguments.bound == BoundChoice::Lp && arguments.sensitivity {
+        console.error("--sensitivity is of the classic bounds alone", "leave --bound lp out");
         return Err(Exit::BadInput);
     }
     let task = arguments.explain.as_deref().map(|name| find_task(system, name, console)).transpose()?;
     let answer = |(protocol, charged): (Protocol, &System)| {
-        let mut analysis: Analysis = analyse(charged, protocol);
-        if arguments.bound == BoundChoice::Lp
-            && let Err(why) = tighten(charged, &mut analysis)
-        {
-            let why = tame(&why.describe(charged));
-            console.note(format!("under {protocol} the linear program gives no bounds: {why}"));
+        let analysis = bounds(arguments.bound, charged, protocol, console);
+        let is_tighter = analysis.tasks.iter().any(|task| task.proof != Proof::Classic);
+        if arguments.sensitivity && is_tighter {
+            console.note(format!("under {protocol} the factors are of the classic bounds: see `--bound classic`"));
         }
-        let mut report = Report::of_bounds(charged, &analysis);
-        // Behind them stand interrupts, which nobody asked for.
-        report.rows.retain(|row| row.task.index() < system.tasks().len());
         Answer {
-            report,
+            report: match arguments.overheads {
+                Some(_) => Report::of_charged(system, charged.clone(), &analysis),
+                None => Report::of_bounds(system, &analysis),
+            },
             explain: task.map(|task| (task, explain(charged, &analysis, task))),
             sensitivity: if arguments.sensitivity { grow(system, &overheads, protocol, console) } else { None },
             analysis,
         }
     };
     let mut answers: Vec<Answer> = charged.iter().map(|(protocol, charged)| answer((*protocol, charged))).collect();
-    // Under each protocol tasks execute for as long; how much of it is inside sections is in the answers.
-    let system = charged.into_iter().next().map_or_else(|| system.clone(), |(_, charged)| charged);
-    answers.sort_by_key(|answer| Rank::of(&system, &answer.report));
-    let input = Input { system, name: input.name.clone() };
-    let text = if arguments.subject.json {
-        json::to_text(&as_json(&input, &answers))
-    } else if arguments.subject.protocol == ProtocolChoice::All {
-        compare(&input, &answers)
+    answers.sort_by_key(|answer| Rank::of(system, &answer.report));
+    if arguments.subject.json {
+        let charged = arguments.overheads.as_deref().map(json::Charged::given);
+        console.print(&json::to_text(&Output { overheads: charged, ..as_json(&input, &answers) }))?;
     } else {
-        answers.iter().map(|answer| one(&input, answer, console)).collect()
-    };
-    console.print(&(text + &charged_note(arguments)))?;
+        let text = if arguments.subject.protocol == ProtocolChoice::All {
+            compare(&input, &answers, console.layout)
+        } else {
+            answers.iter().map(|answer| one(&input, answer, console)).collect()
+        };
+        console.print_text(&(text + &charges::note(arguments.overheads.as_deref())))?;
+    }
     if interrupt::requested() {
         console.note("interrupted: the sensitivity is not complete");
         return Ok(Exit::Interrupted);
@@ -95,16 +90,27 @@ pub fn check(arguments: &Check, console: &Console) -> Result<Exit, Exit> {
     Ok(Exit::from_holds(answers.iter().all(|answer| answer.report.holds())))
 }
 
-/// Below the tables, where there are any: what C holds.
-pub(crate) fn charged_note(arguments: &Check) -> String {
-    let Some(path) = arguments.overheads.as_ref().filter(|_| !arguments.subject.json) else { return String::new() };
-    let path = tame(&path.display().to_string());
-    format!("\nThe overheads of {path} are charged; see docs/overheads.md.\n")
+/// The bounds that were asked for.
+fn bounds(choice: BoundChoice, system: &System, protocol: Protocol, console: &Console) -> Analysis {
+    let (analysis, uncovered) = match choice {
+        BoundChoice::Classic => (analyse(system, protocol), None),
+        BoundChoice::Lp | BoundChoice::Best => best(system, protocol),
+    };
+    // Under `best` nobody asked for programs in particular: those that were given up are named alone.
+    if let Some(why) = uncovered.filter(|why| choice == BoundChoice::Lp || *why == Uncovered::Work) {
+        let why = tame(&why.describe(system));
+        console.note(format!("under {protocol} the bounds are the classic ones; linear programs give none: {why}"));
+    }
+    analysis
 }
 
 /// Under the scheduler, and on the CPUs, that were asked for.
-fn placed(arguments: &Check, input: Input, console: &Console) -> Result<Input, Exit> {
-    let Input { mut system, name } = input;
+fn placed(arguments: &Check, console: &Console) -> Result<Input, Exit> {
+    // The CPUs of the file matter where neither the tasks are placed anew nor the scheduler is global.
+    let is_global = arguments.scheduler.is_some_and(|choice| choice.scheduler().is_global());
+    let placing = if arguments.partition.is_some() || is_global { Placing::Caller } else { Placing::File };
+    let source = Source::read(&arguments.subject.file, console)?;
+    let (Input { mut system, name }, placed) = source.placed(placing, console)?;
     let (from, has_clusters) = (system.scheduler(), system.has_clusters());
     if let Some(choice) = arguments.scheduler {
         system = system.under(choice.scheduler());
@@ -139,7 +145,7 @@ fn placed(arguments: &Check, input: Input, console: &Console) -> Result<Input, E
             );
             return Err(Exit::BadInput);
         }
-        None if from.is_global() && !scheduler.is_global() && system.cpus() > 1 => {
+        None if from.is_global() && !scheduler.is_global() && system.cpus() > 1 && placed < system.tasks().len() => {
             console.error(
                 format!("under `{scheduler}` tasks need CPUs, which the file does not give"),
                 "add --partition worst-fit",
@@ -147,6 +153,16 @@ fn placed(arguments: &Check, input: Input, console: &Console) -> Result<Input, E
             return Err(Exit::BadInput);
         }
         None => {}
+    }
+    let why = match arguments.partition {
+        Some(_) => Some("--partition places the tasks anew".to_owned()),
+        None => scheduler.is_global().then(|| format!("under `{scheduler}` jobs execute on any CPU")),
+    };
+    if let Some(why) = why.filter(|_| placed > 0) {
+        console.note(format!(
+            "{why}: the CPUs that the file gives to {} are ignored",
+            units::count(placed as u64, "task")
+        ));
     }
     Ok(Input { system, name })
 }
@@ -182,7 +198,10 @@ fn as_json(input: &Input, answers: &[Answer]) -> Output {
     let system = &input.system;
     let result = |answer: &Answer| ProtocolResult {
         beside: of_all(system, answers, answer).map(|found| json::BesideLock::new(system, &found)),
-        explain: answer.explain.as_ref().map(|(task, terms)| Explain::new(system, *task, terms)),
+        explain: answer
+            .explain
+            .as_ref()
+            .map(|(task, terms)| Explain::new(answer.report.analysed(system), *task, terms)),
         sensitivity: answer.sensitivity.as_ref().map(|found| SensitivityResult::new(system, found)),
         ..ProtocolResult::new(system, &answer.report)
     };
@@ -193,34 +212,39 @@ fn one(input: &Input, answer: &Answer, console: &Console) -> String {
     let (system, report) = (&input.system, &answer.report);
     let mut text = table::headline(&input.name, system, report);
     text.push('\n');
-    text.push_str(&table::tasks(system, report, console.color_out));
+    text.push_str(&table::tasks(system, report, console));
     text.push_str(&table::reasons(system, report));
-    text.push_str(&extras(system, answer));
+    text.push_str(&extras(system, answer, console.layout));
     text
 }
 
 /// What was asked for beside the table.
-fn extras(system: &System, answer: &Answer) -> String {
+fn extras(system: &System, answer: &Answer, layout: Layout) -> String {
     let mut text = String::new();
     if let Some((task, terms)) = &answer.explain {
         text.push('\n');
-        text.push_str(&explained(system, &answer.report, *task, terms));
+        text.push_str(&explained(answer.report.analysed(system), &answer.report, *task, terms, layout));
     }
     if let Some(sensitivity) = &answer.sensitivity {
         text.push('\n');
-        text.push_str(&grown(system, sensitivity));
+        text.push_str(&grown(system, sensitivity, layout));
     }
     text
 }
 
 /// Below the comparison: what makes its order.
-const ORDER: &str = "The best first: all deadlines proved, then all tasks bounded, each by worst slack; then who has tasks without a bound, \
-    last where the protocol\nsays nothing of such a system. Equals stand as in the help.\n";
+const ORDER: &str = "Sorted best first: protocols under which all deadlines are proved, then those under which all \
+    tasks have bounds, each by worst slack; then those that leave tasks without a bound; protocols that do not apply to \
+    this system come last. Ties follow the order in `--help`.\n";
 
 /// A row a protocol, the best first.
-fn compare(input: &Input, answers: &[Answer]) -> String {
+fn compare(input: &Input, answers: &[Answer], layout: Layout) -> String {
     let system = &input.system;
-    let reports = || answers.iter().map(|answer| &answer.report);
+    let bounds = answers.iter().map(|answer| (answer.analysis.protocol, answer.report.clone())).collect();
+    let groups = grouped(system, bounds);
+    let reports = || groups.iter().map(|(_, report)| report);
+    let is_shown = |answer: &&Answer| groups.iter().any(|(protocol, _)| *protocol == answer.analysis.protocol);
+    let shown: Vec<&Answer> = answers.iter().filter(is_shown).collect();
     let slack = |report: &Report| match report.worst_slack(system) {
         Some((slack, task)) => format!("{} ({})", units::slack(slack), system.task(task).name),
         None => "no bound".into(),
@@ -228,21 +252,22 @@ fn compare(input: &Input, answers: &[Answer]) -> String {
     let columns = [
         Column::words("protocol", reports().map(|report| report.protocol.to_string())),
         Column::words("schedulable", reports().map(|report| if report.holds() { "yes" } else { "no" }.to_owned())),
-        Column::words("worst slack", reports().map(slack)),
-        Column::words("who loses", reports().map(|report| losers(system, report))),
+        Column::prose("worst slack", reports().map(slack)),
+        Column::prose("not proved", reports().map(|report| losers(system, report))),
     ];
     let mut text = table::system_line(&input.name, system);
     text.push('\n');
-    text.push_str(&table::draw(&columns));
+    text.push_str(&layout.draw(&columns));
+    text.push_str(&same::legend(reports()));
     text.push_str(ORDER);
-    for answer in answers {
+    for &answer in &shown {
         if let Some(found) = of_all(system, answers, answer) {
             text.push_str(&tame(&beside::sentence(system, &answer.report.protocol, &found)));
         }
     }
-    text.push_str(&first_reasons(system, answers));
-    for answer in answers {
-        let more = extras(system, answer);
+    text.push_str(&first_reasons(system, &shown));
+    for answer in shown {
+        let more = extras(system, answer, layout);
         if !more.is_empty() {
             text.push_str(&format!("\nUnder {}:\n{}", answer.report.protocol, more.trim_start_matches('\n')));
         }
@@ -257,7 +282,7 @@ fn of_all(system: &System, answers: &[Answer], answer: &Answer) -> Option<Beside
 }
 
 /// For each protocol without bounds, the first task that has none, and why: the others often follow from it.
-fn first_reasons(system: &System, answers: &[Answer]) -> String {
+fn first_reasons(system: &System, answers: &[&Answer]) -> String {
     let mut text = String::new();
     for report in answers.iter().map(|answer| &answer.report) {
         let first = report.rows.iter().find_map(|row| Some((row.task, row.bound.reason.as_ref()?)));
@@ -281,7 +306,7 @@ fn losers(system: &System, report: &Report) -> String {
     }
 }
 
-fn explained(system: &System, report: &Report, task: TaskId, terms: &[Term]) -> String {
+fn explained(system: &System, report: &Report, task: TaskId, terms: &[Term], layout: Layout) -> String {
     let bound = report.rows.iter().find(|row| row.task == task).and_then(|row| row.bound.response);
     let name = &system.task(task).name;
     let title = match bound {
@@ -289,11 +314,11 @@ fn explained(system: &System, report: &Report, task: TaskId, terms: &[Term]) -> 
         None => format!("{name}: no response bound; the terms known without one\n"),
     };
     let sum = terms.iter().try_fold(Duration::ZERO, |sum, term| sum.checked_add(term.total));
-    tame(&title) + "\n" + &terms_table(system, terms, bound.and(sum).map(|sum| ("R", sum)))
+    tame(&title) + "\n" + &terms_table(system, terms, bound.and(sum).map(|sum| ("R", sum)), layout)
 }
 
 /// A row a term; with the name of the sum, and the sum, where there is one.
-pub(crate) fn terms_table(system: &System, terms: &[Term], sum: Option<(&str, Duration)>) -> String {
+pub(crate) fn terms_table(system: &System, terms: &[Term], sum: Option<(&str, Duration)>, layout: Layout) -> String {
     let by = |term: &Term| term.by.map_or_else(String::new, |by| system.task(by).name.clone());
     let resource = |term: &Term| term.resource.map_or_else(String::new, |id| system.resource(id).name.clone());
     let times = |term: &Term| if term.count == 0 { "any".into() } else { term.count.to_string() };
@@ -302,10 +327,10 @@ pub(crate) fn terms_table(system: &System, terms: &[Term], sum: Option<(&str, Du
         Column::words("cause", terms.iter().map(|term| term.cause.to_string())),
         Column::words("by", terms.iter().map(by)),
         Column::words("resource", terms.iter().map(resource)),
-        Column::numbers("times", terms.iter().map(times)),
-        Column::numbers("each", terms.iter().map(|term| units::text(term.each))),
+        Column::numbers("times", terms.iter().map(times)).gives_way(1),
+        Column::numbers("each", terms.iter().map(|term| units::text(term.each))).gives_way(2),
         Column::numbers("total", terms.iter().map(total)),
-        Column::words("why", terms.iter().map(|term| term.why.clone())),
+        Column::prose("why", terms.iter().map(|term| term.why.clone())),
     ];
     if let Some((name, sum)) = sum {
         for column in &mut columns {
@@ -317,10 +342,10 @@ pub(crate) fn terms_table(system: &System, terms: &[Term], sum: Option<(&str, Du
         }
     }
     columns.retain(|column| column.cells.iter().any(|cell| !cell.is_empty()));
-    table::draw(&columns)
+    layout.draw(&columns)
 }
 
-pub(crate) fn grown(system: &System, sensitivity: &Sensitivity) -> String {
+pub(crate) fn grown(system: &System, sensitivity: &Sensitivity, layout: Layout) -> String {
     let rows = || {
         let tasks = sensitivity.tasks.iter().map(|(id, growth)| (system.task(*id).name.clone(), *growth));
         let resources = sensitivity.resources.iter();
@@ -338,7 +363,7 @@ pub(crate) fn grown(system: &System, sensitivity: &Sensitivity) -> String {
     let names = sensitivity.tolerated.iter().map(|(id, _)| system.task(*id).name.clone());
     let most = sensitivity.tolerated.iter().map(|(_, most)| most.map_or_else(|| "–".into(), units::text));
     let tolerated = [Column::words("task", names), Column::numbers("more blocking it tolerates", most)];
-    format!("{}\n{}", table::draw(&columns), table::draw(&tolerated))
+    format!("{}\n{}", layout.draw(&columns), layout.draw(&tolerated))
 }
 
 fn factor(growth: Growth) -> String {

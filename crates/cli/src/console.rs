@@ -4,6 +4,8 @@
 //! the verb.
 
 use crate::exit::Exit;
+use crate::fault::{self, Fault};
+use crate::layout::Layout;
 use std::fmt::Display;
 use std::io::{self, IsTerminal, Write};
 
@@ -39,14 +41,24 @@ pub struct Console {
     pub color_err: bool,
     /// Whether a person watches standard error.
     pub watched: bool,
+    /// How wide standard output may be.
+    pub layout: Layout,
+    /// How wide standard error may be.
+    layout_err: Layout,
 }
 
 impl Console {
-    /// The console of this process.
+    /// The console of this process. With `wide` lines may be of any length.
     #[must_use]
-    pub fn new(color: Color) -> Self {
+    pub fn new(color: Color, wide: bool) -> Self {
         let watched = io::stderr().is_terminal();
-        Self { color_out: color.applies(io::stdout().is_terminal()), color_err: color.applies(watched), watched }
+        Self {
+            color_out: color.applies(io::stdout().is_terminal()),
+            color_err: color.applies(watched),
+            watched,
+            layout: Layout::of(io::stdout(), wide),
+            layout_err: Layout::of(io::stderr(), wide),
+        }
     }
 
     /// Writes data to standard output.
@@ -60,8 +72,19 @@ impl Console {
                 self.error(format!("cannot write the output: {error}"), "");
                 Err(Exit::Machine)
             }
-            _ => Ok(()),
+            _ => {
+                fault::printed();
+                Ok(())
+            }
         }
+    }
+
+    /// As [`Console::print`], text for a person: lines that are too wide for the screen are wrapped.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn print_text(&self, text: &str) -> Result<(), Exit> {
+        self.print(&self.layout.prose(text))
     }
 
     /// Says something beside the data: a note on standard error.
@@ -76,7 +99,10 @@ impl Console {
 
     /// Says why the verb gives up, and what to do about it.
     pub fn error(&self, message: impl Display, help: &str) {
-        self.say(Tone::Error, message);
+        let message = message.to_string();
+        self.say(Tone::Error, &message);
+        let help_kept = (!help.is_empty()).then(|| tame(help));
+        fault::keep(Fault { message: tame(&message), help: help_kept, place: None });
         if !help.is_empty() {
             self.say(Tone::Help, help);
         }
@@ -90,12 +116,13 @@ impl Console {
 
     fn say(&self, tone: Tone, text: impl Display) {
         let (word, text) = (tone.word(), tame(&text.to_string()));
-        let line = if self.color_err {
-            format!("\x1b[1;{}m{word}\x1b[0m: {text}\n", tone.color())
-        } else {
-            format!("{word}: {text}\n")
-        };
-        self.say_raw(&line);
+        let line = format!("{word}: {text}\n");
+        // A pipe gets one line for each message, which is easier to search.
+        let line = if self.watched { self.layout_err.hanging(line.trim_end(), word.len() + 2) } else { line };
+        match line.strip_prefix(word) {
+            Some(rest) if self.color_err => self.say_raw(&format!("\x1b[1;{}m{word}\x1b[0m{rest}", tone.color())),
+            _ => self.say_raw(&line),
+        }
     }
 }
 

@@ -12,7 +12,7 @@ use lockwright::doctor::{Finding, State, examine};
 /// What was wrong has been said on the console.
 pub fn doctor(arguments: &Doctor, console: &Console) -> Result<Exit, Exit> {
     let findings = examine();
-    let text = if arguments.json {
+    if arguments.json {
         let findings = findings.iter().map(|finding| DoctorFinding {
             name: finding.name.to_owned(),
             state: match finding.state {
@@ -23,25 +23,31 @@ pub fn doctor(arguments: &Doctor, console: &Console) -> Result<Exit, Exit> {
             found: finding.found.clone(),
             fix: Some(finding.fix.clone()).filter(|fix| !fix.is_empty()),
         });
-        json::to_text(&DoctorOutput { verb: DoctorVerb::Doctor, findings: findings.collect() })
+        console.print(&json::to_text(&DoctorOutput { verb: DoctorVerb::Doctor, findings: findings.collect() }))?;
     } else {
         let width = findings.iter().map(|finding| finding.name.chars().count()).max().unwrap_or(0);
-        findings.iter().map(|finding| line(finding, width, console.color_out)).collect()
-    };
-    console.print(&text)?;
+        let text: String = findings.iter().map(|finding| line(finding, width, console)).collect();
+        console.print(&text)?;
+    }
     let can_run = findings.iter().all(|finding| finding.state != State::Missing);
     Ok(if can_run { Exit::Holds } else { Exit::Machine })
 }
 
-fn line(finding: &Finding, width: usize, color: bool) -> String {
+/// The state, the name and what was found; what is wrapped stands below what was found.
+fn line(finding: &Finding, width: usize, console: &Console) -> String {
+    const WORD: usize = 7;
     let code = match finding.state {
         State::Ok => 32,
         State::Warn => 33,
         State::Missing => 31,
     };
-    let word = format!("{:<7}", finding.state.name());
-    let word = if color { format!("\x1b[{code}m{word}\x1b[0m") } else { word };
+    let word = finding.state.name();
     let fix = if finding.fix.is_empty() { String::new() } else { format!("; fix: {}", finding.fix) };
     // One line each, whatever a file of the kernel said.
-    format!("{word}  {:<width$}  {}{fix}", finding.name, finding.found).replace('\n', " ") + "\n"
+    let line = format!("{word:<WORD$}  {:<width$}  {}{fix}", finding.name, finding.found).replace('\n', " ");
+    let text = console.layout.hanging(&line, WORD + width + 4);
+    match text.strip_prefix(word) {
+        Some(rest) if console.color_out => format!("\x1b[{code}m{word}\x1b[0m{rest}"),
+        _ => text,
+    }
 }

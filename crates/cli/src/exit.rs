@@ -34,8 +34,9 @@ impl From<Exit> for ExitCode {
 
 /// Shown at the end of the help.
 pub const HELP: &str = "Exit status:
-  0  done; `check`: all deadlines hold; `simulate`, `run`: no miss was seen
-  1  `check`: some deadlines do not, or cannot be shown to; `simulate`, `run`: a miss was seen
+  0  done; `check`: all deadlines hold; `simulate`, `run`: no miss was seen; `verify`: both, and no response was above its bound
+  1  `check`: some deadlines do not, or cannot be shown to; `simulate`, `run`: a miss was seen, or, with `run --overheads` and
+     `run --strict`, a response above its bound; `verify`: any of these
   2  the arguments or the file are wrong
   3  the machine refuses, such as no real-time permission
   130  interrupted (Ctrl-C); what was seen until then is printed";

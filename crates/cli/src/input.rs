@@ -4,8 +4,9 @@ use crate::args::Subject;
 use crate::console::{Console, tame};
 use crate::diagnose::{self, Severity};
 use crate::exit::Exit;
-use lockwright_model::format::{self, Diagnostic, MAX_DIAGNOSTICS, MAX_SOURCE_BYTES};
-use lockwright_model::{Overheads, Protocol, Scheduler, System};
+use crate::fault::{self, Fault, Place};
+use lockwright_model::format::{self, Diagnostic, MAX_DIAGNOSTICS, MAX_SOURCE_BYTES, Placed, Placing};
+use lockwright_model::{MAX_EXECUTED_TASKS, Overheads, Protocol, Scheduler, System};
 use std::fs::File;
 use std::io::{self, Read};
 use std::path::Path;
@@ -56,6 +57,14 @@ impl Source {
         let text = String::from_utf8_lossy(&self.bytes);
         for diagnostic in diagnostics {
             console.say_raw(&diagnose::render(diagnostic, severity, &self.name, &text, console.color_err));
+            if severity == Severity::Error {
+                let (line, column) = diagnostic.line_column(&text).unzip();
+                fault::keep(Fault {
+                    message: tame(&diagnostic.message),
+                    help: diagnostic.help.as_deref().map(tame),
+                    place: Some(Place { file: tame(&self.name), line, column }),
+                });
+            }
         }
         if severity == Severity::Error && diagnostics.len() >= MAX_DIAGNOSTICS {
             console.note(format!("only the first {MAX_DIAGNOSTICS} faults are shown"));
@@ -79,6 +88,14 @@ impl Source {
     /// # Errors
     /// Shows what is wrong with it.
     pub fn system(&self, console: &Console) -> Result<Input, Exit> {
+        self.placed(Placing::File, console).map(|(input, _)| input)
+    }
+
+    /// As [`Source::system`], and how many tasks the file places on CPUs.
+    ///
+    /// # Errors
+    /// As [`Source::system`].
+    pub fn placed(&self, placing: Placing, console: &Console) -> Result<(Input, usize), Exit> {
         // No TOML begins so: its faults, line by line, would hide the one thing that is wrong.
         if matches!(self.bytes.iter().find(|byte| !byte.is_ascii_whitespace()), Some(b'{' | b'/')) {
             let help =
@@ -86,14 +103,38 @@ impl Source {
             console.error(format!("{} is no task-set file: this looks like rt-app's JSON", self.name), &help);
             return Err(Exit::BadInput);
         }
-        let system = format::parse_system_bytes(&self.bytes).map_err(|faults| {
+        if let Some(format) = foreign(&self.bytes) {
+            let help = "write the system as TOML, as docs/task-set.md describes; of other formats, `lockwright import` reads rt-app's JSON";
+            console.error(format!("{} is no task-set file: this looks like {format}", self.name), help);
+            return Err(Exit::BadInput);
+        }
+        let Placed { system, placed } = format::parse_placed_bytes(&self.bytes, placing).map_err(|faults| {
             self.show(&faults, Severity::Error, console);
             Exit::BadInput
         })?;
         let name = if system.name().is_empty() { self.stem.as_str() } else { system.name() };
         let name = tame(name).replace('\n', " ");
-        Ok(Input { system, name })
+        Ok((Input { system, name }, placed))
     }
+}
+
+/// A format whose files never begin as TOML does.
+///
+/// ```text
+///   XML    <
+///   YAML   ---   %YAML   - item   key: value      behind comments
+/// ```
+fn foreign(bytes: &[u8]) -> Option<&'static str> {
+    let bytes = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes);
+    let mut lines = bytes.split(|&byte| byte == b'\n').map(<[u8]>::trim_ascii);
+    let line = lines.find(|line| !line.is_empty() && !line.starts_with(b"#"))?;
+    if line.starts_with(b"<") {
+        return Some("XML");
+    }
+    let key = line.iter().take_while(|byte| byte.is_ascii_alphanumeric() || b"_-. ".contains(byte)).count();
+    let is_pair = key > 0 && line[key..].starts_with(b":") && matches!(line.get(key + 1), None | Some(b' ' | b'\t'));
+    let is_item = line == b"-" || line.starts_with(b"- ");
+    (is_pair || is_item || line.starts_with(b"---") || line.starts_with(b"%YAML")).then_some("YAML")
 }
 
 /// At most a byte more than what is read of a file at all, so that the reader can say that it is too long.
@@ -120,10 +161,10 @@ fn help(error: &io::Error, path: &Path) -> &'static str {
     }
 }
 
-/// As [`read_system`], for verbs that know some schedulers.
+/// As [`read_system`], for verbs that execute the tasks, and know some schedulers.
 ///
 /// # Errors
-/// As [`read_system`], and where the file asks for another scheduler.
+/// As [`read_system`], and where the file asks for another scheduler, or has more tasks than are executed.
 pub fn read_scheduled(path: &Path, known: &[Scheduler], console: &Console) -> Result<Input, Exit> {
     let input = read_system(path, console)?;
     let scheduler = input.system.scheduler();
@@ -132,6 +173,14 @@ pub fn read_scheduled(path: &Path, known: &[Scheduler], console: &Console) -> Re
         console.error(
             format!("{}: it is for `{scheduler}`, which only {others}", input.name),
             "use `lockwright check`, or say scheduler = \"p-fp\" and give each task a cpu",
+        );
+        return Err(Exit::BadInput);
+    }
+    let tasks = input.system.tasks().len();
+    if tasks > MAX_EXECUTED_TASKS {
+        console.error(
+            format!("{}: it has {tasks} tasks; at most {MAX_EXECUTED_TASKS} are simulated or executed", input.name),
+            "use `lockwright check`, or leave tasks out",
         );
         return Err(Exit::BadInput);
     }
@@ -197,4 +246,31 @@ pub fn executable(subject: &Subject, system: &System, console: &Console) -> Resu
     let names: Vec<&str> = refused.iter().map(|(protocol, _)| protocol.name()).collect();
     console.note(format!("left out, for they have no nested requests: {}; {nests}", names.join(", ")));
     Ok(protocols)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn foreign_formats_are_told_by_their_first_line() {
+        for (text, format) in [
+            ("<?xml version=\"1.0\"?>", Some("XML")),
+            ("\u{feff}\n  <taskset>", Some("XML")),
+            ("---\ntasks:", Some("YAML")),
+            ("# tasks\n\ntasks:\n  - name: a", Some("YAML")),
+            ("name: camera", Some("YAML")),
+            ("- name: camera", Some("YAML")),
+            ("%YAML 1.2", Some("YAML")),
+            ("name = \"a: b\"", None),
+            ("[[task]]", None),
+            ("\"a:\" = 1", None),
+            ("a:b", None),
+            ("-1", None),
+            ("# only a comment", None),
+            ("", None),
+        ] {
+            assert_eq!(foreign(text.as_bytes()), format, "{text}");
+        }
+    }
 }

@@ -1,13 +1,15 @@
 //! The object that `--json` prints. Its schema is generated from these types into `docs/output.schema.json`.
 
 use crate::beside::{Beside, Changed};
+use crate::fault::Fault;
 use crate::report::{Report, Row};
 use lockwright_analysis::{Blocker, Growth, Sensitivity, Term};
 use lockwright_model::{Duration, System, TaskId};
 use schemars::{JsonSchema, Schema, generate::SchemaSettings};
 use serde::Serialize;
+use std::path::Path;
 
-/// What `lockwright check`, `simulate` and `run` print with `--json`: exactly one such object. Times are integer
+/// What `lockwright check`, `simulate`, `run` and `verify` print with `--json`: exactly one such object. Times are integer
 /// nanoseconds. What does not exist (no bound, not observed) is null. More keys may be added; the required ones stay.
 #[derive(Serialize, JsonSchema)]
 pub struct Output {
@@ -20,6 +22,9 @@ pub struct Output {
     /// Where the first releases came from; `simulate` only.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub offsets: Option<String>,
+    /// The overheads that are charged; left out where none are.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub overheads: Option<Charged>,
     /// The seed that repeats the simulation, where anything in it was random.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub seed: Option<u64>,
@@ -28,10 +33,10 @@ pub struct Output {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub runs: Option<u64>,
     /// How much time was observed for each protocol (for each schedule of it); where it was ended early in the only schedule
-    /// or the run of the last one in `results`, for that one. `simulate` and `run`.
+    /// or the run of the last one in `results`, for that one. `simulate`, `run` and `verify`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub duration_ns: Option<u64>,
-    /// Whether it was ended early by a signal; protocols that were not reached have no result then. `simulate` and `run`.
+    /// Whether it was ended early by a signal; protocols that were not reached have no result then. `simulate`, `run` and `verify`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub interrupted: Option<bool>,
 }
@@ -46,6 +51,37 @@ pub enum Verb {
     Simulate,
     /// Real threads.
     Run,
+    /// Bounds with what the machine takes, and real threads.
+    Verify,
+}
+
+/// Overheads that are charged.
+#[derive(Serialize, JsonSchema)]
+pub struct Charged {
+    /// Which file they are in; null where they were measured and could not be kept.
+    pub file: Option<String>,
+    /// Where they are from.
+    pub origin: Origin,
+}
+
+/// Where overheads are from.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum Origin {
+    /// `--overheads` names the file.
+    Given,
+    /// Measured before, less than a day ago; `verify` only.
+    Kept,
+    /// Measured just now; `verify` only.
+    Measured,
+}
+
+impl Charged {
+    /// Those of a file that an option names.
+    #[must_use]
+    pub fn given(file: &Path) -> Self {
+        Self { file: Some(file.display().to_string()), origin: Origin::Given }
+    }
 }
 
 /// All tasks under one protocol.
@@ -55,8 +91,13 @@ pub struct ProtocolResult {
     pub scheduler: String,
     /// The protocol of resources that name none, as task-set files spell it; msrp under p-edf.
     pub protocol: String,
+    /// Another protocol whose rules are the same on this system: what was observed is that one's. `simulate` and `run`
+    /// with `--protocol all`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub same_rules_as: Option<String>,
     /// The verdict of the verb, which its exit status follows. `check`: every deadline is proved to hold. `simulate` and `run`: no
-    /// job was seen to miss its deadline, which says nothing about tasks that finished no job (`jobs` is 0): they are warned of.
+    /// job was seen to miss its deadline, which says nothing about tasks that finished no job (`jobs` is 0): they are warned of;
+    /// `run` with overheads or with `--strict`: and no response was above its bound. `verify`: all of these.
     pub schedulable: bool,
     /// Whether every deadline is proved to hold, whichever the verb.
     pub proved: bool,
@@ -67,12 +108,15 @@ pub struct ProtocolResult {
     /// How many schedules were begun; `simulate` only.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub runs: Option<u64>,
-    /// How much time was observed, of all schedules together; `simulate` and `run`.
+    /// How much time was observed, of all schedules together; `simulate`, `run` and `verify`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub observed_ns: Option<u64>,
-    /// How the run ended: "completed", "interrupted" or "watchdog"; `run` only.
+    /// How the run ended: "completed", "interrupted" or "watchdog"; `run` and `verify`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ended: Option<String>,
+    /// The verdict in a sentence; `verify` only.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub verdict: Option<String>,
     /// Every term of one task's bound; with `check --explain`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub explain: Option<Explain>,
@@ -173,8 +217,11 @@ pub struct TaskResult {
     pub cpus: Option<Vec<u16>>,
     /// Greater is more urgent.
     pub priority: u32,
-    /// Worst-case execution time of one job.
+    /// Worst-case execution time of one job, as the file has it.
     pub cost_ns: u64,
+    /// The same with overheads, which the bounds are about; left out where none are charged to jobs one by one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub charged_cost_ns: Option<u64>,
     /// Bound on the time less urgent tasks and other CPUs delay one job.
     pub blocking_ns: Option<u64>,
     /// Bound on the time from arrival to finish.
@@ -183,8 +230,7 @@ pub struct TaskResult {
     pub deadline_ns: u64,
     /// `deadline_ns` minus `response_ns`; below zero where the bound is beyond the deadline.
     pub slack_ns: Option<i64>,
-    /// The verdict of the verb. `check`: its deadline is proved to hold. `simulate` and `run`: no job of it was seen to miss
-    /// its deadline, which says nothing about it where `jobs` is 0.
+    /// The verdict of the verb, as of all tasks together. Where `jobs` is 0, what was seen says nothing about it.
     pub schedulable: bool,
     /// Longest time from arrival to finish seen.
     pub observed_response_ns: Option<u64>,
@@ -197,6 +243,10 @@ pub struct TaskResult {
     pub misses: Option<u64>,
     /// Whether its deadline is proved to hold, whichever the verb.
     pub proved: bool,
+    /// What proves `response_ns`: "classic", the terms of the protocol's page, or "lp", a linear program. Left out where there is no bound, and under
+    /// other schedulers than p-fp and c-fp.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub proof: Option<String>,
     /// Why there is no bound.
     pub reason: Option<String>,
     /// The parts of `blocking_ns`.
@@ -206,14 +256,14 @@ pub struct TaskResult {
     pub blocked_by: Option<BlockedBy>,
     /// Whether a response was longer than `response_ns`; null where nothing was promised or seen.
     pub above_bound: Option<bool>,
-    /// The response that 99.9 % of the jobs did not exceed; `run` only.
+    /// The response that 99.9 % of the jobs did not exceed; `run` and `verify`.
     pub observed_p999_ns: Option<u64>,
     /// Longest time one job spent between its requests and their grants.
     pub lock_wait_ns: Option<u64>,
     /// How often interruptible sections were executed again; left out where none was.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub restarts: Option<u64>,
-    /// The job with the longest response, where that was above the bound; `run` only.
+    /// The job with the longest response, where that was above the bound; `run` and `verify`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub worst_job: Option<WorstJob>,
 }
@@ -342,8 +392,17 @@ impl Output {
     /// The keys that every verb has.
     #[must_use]
     pub fn new(verb: Verb, system: &str, results: Vec<ProtocolResult>) -> Self {
-        let system = system.to_owned();
-        Self { verb, system, results, offsets: None, seed: None, runs: None, duration_ns: None, interrupted: None }
+        Self {
+            verb,
+            system: system.to_owned(),
+            results,
+            offsets: None,
+            overheads: None,
+            seed: None,
+            runs: None,
+            duration_ns: None,
+            interrupted: None,
+        }
     }
 }
 
@@ -379,23 +438,35 @@ impl ProtocolResult {
         Self {
             scheduler: system.scheduler().to_string(),
             protocol: report.protocol.clone(),
+            same_rules_as: None,
             schedulable: report.holds(),
             proved: report.rows.iter().all(|row| row.bound.proved),
             worst_slack_ns: report.worst_slack(system).map(|(slack, _)| slack),
-            tasks: report.rows.iter().map(|row| TaskResult::new(system, row)).collect(),
+            tasks: report.rows.iter().map(|row| TaskResult::new(system, report, row)).collect(),
             runs: None,
             observed_ns: None,
             ended: None,
+            verdict: None,
             beside: None,
             tests: None,
             explain: None,
             sensitivity: None,
         }
     }
+
+    /// The JSON views of a report, `with` more in them: its own, and those of the protocols that have the same rules.
+    pub fn all(system: &System, report: &Report, with: impl Fn(Self) -> Self) -> Vec<Self> {
+        let same = |name: &String| Self {
+            protocol: name.clone(),
+            same_rules_as: Some(report.protocol.clone()),
+            ..Self::new(system, report)
+        };
+        std::iter::once(Self::new(system, report)).chain(report.same.iter().map(same)).map(with).collect()
+    }
 }
 
 impl TaskResult {
-    fn new(system: &System, row: &Row) -> Self {
+    fn new(system: &System, report: &Report, row: &Row) -> Self {
         let task = system.task(row.task);
         let observation = row.seen.map(|seen| seen.observation);
         let ns = |time: Option<Duration>| time.map(Duration::as_ns);
@@ -407,6 +478,7 @@ impl TaskResult {
             cpus: (!is_alone).then_some(cluster),
             priority: task.priority.level(),
             cost_ns: task.wcet.as_ns(),
+            charged_cost_ns: report.charged.as_ref().map(|charged| charged.task(row.task).wcet.as_ns()),
             blocking_ns: ns(row.bound.blocking.and_then(|blocking| blocking.total())),
             response_ns: ns(row.bound.response),
             deadline_ns: task.deadline.as_ns(),
@@ -417,6 +489,7 @@ impl TaskResult {
             jobs: observation.map(|seen| seen.jobs),
             misses: observation.map(|seen| seen.misses),
             proved: row.bound.proved,
+            proof: row.bound.proof.map(|proof| proof.to_string()),
             reason: row.bound.reason.clone(),
             blocking: row.bound.blocking.map(|blocking| BlockingParts {
                 local_ns: blocking.local.as_ns(),
@@ -1027,7 +1100,7 @@ pub enum DoctorState {
 #[serde(untagged)]
 #[schemars(title = "Output of lockwright --json")]
 pub enum AnyOutput {
-    /// `check`, `simulate` and `run`.
+    /// `check`, `simulate`, `run` and `verify`.
     Tasks(Output),
     /// `study bpl`.
     Bpl(BplOutput),
@@ -1041,6 +1114,17 @@ pub enum AnyOutput {
     Ics(IcsOutput),
     /// `doctor`.
     Doctor(DoctorOutput),
+    /// Any verb that gave up, in place of its result; the exit status is 2 or 3.
+    Error(ErrorOutput),
+}
+
+/// Why a verb gave up. People read the same on standard error.
+#[derive(Serialize, JsonSchema)]
+pub struct ErrorOutput {
+    /// The first fault.
+    pub error: Fault,
+    /// Further ones, such as those of a file with several.
+    pub more: Vec<Fault>,
 }
 
 /// One object as text, ending in a newline.

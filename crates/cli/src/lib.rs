@@ -6,22 +6,26 @@
 
 pub mod args;
 pub mod beside;
+mod charges;
 pub mod check;
 pub mod console;
 pub mod diagnose;
 pub mod doctor;
 pub mod exit;
 pub mod export;
+pub mod fault;
 pub mod figure;
 pub mod import;
 pub mod input;
 pub mod interrupt;
 pub mod json;
+pub mod layout;
 pub mod measure;
 pub mod perfetto;
 pub mod progress;
 pub mod report;
 pub mod run;
+pub mod same;
 mod scheduled;
 pub mod seed;
 pub mod simulate;
@@ -29,6 +33,7 @@ pub mod study;
 pub mod table;
 pub mod trace_file;
 pub mod units;
+pub mod verify;
 
 use args::{Cli, Verb};
 use clap::Parser;
@@ -40,7 +45,7 @@ use std::process::ExitCode;
 #[must_use]
 pub fn main() -> ExitCode {
     std::panic::set_hook(Box::new(|panic| {
-        Console::new(console::Color::Never).error(
+        Console::new(console::Color::Never, false).error(
             format!("this is a bug in lockwright: {panic}"),
             "please report it, with the file and the arguments that led here",
         );
@@ -50,18 +55,36 @@ pub fn main() -> ExitCode {
         Err(error) => {
             // Help and version go to standard output, complaints to standard error; whether anyone reads them is not ours to judge.
             let _ = error.print();
-            return if error.use_stderr() { Exit::BadInput } else { Exit::Holds }.into();
+            if !error.use_stderr() {
+                return Exit::Holds.into();
+            }
+            fault::keep(fault::Fault::of_arguments(&error));
+            return gave_up(Exit::BadInput, &Console::new(console::Color::Never, false)).into();
         }
     };
-    let console = Console::new(cli.color);
+    let console = Console::new(cli.color, cli.wide);
     let exit = match &cli.verb {
         Verb::Check(arguments) => check::check(arguments, &console),
         Verb::Simulate(arguments) => simulate::simulate(arguments, &console),
         Verb::Run(arguments) => run::run(arguments, &console),
+        Verb::Verify(arguments) => verify::verify(arguments, &console),
         Verb::Doctor(arguments) => doctor::doctor(arguments, &console),
         Verb::Import(arguments) => import::import(arguments, &console),
         Verb::Measure(arguments) => measure::measure(arguments, &console),
         Verb::Study(arguments) => study::study(arguments, &console),
     };
-    exit.unwrap_or_else(|exit| exit).into()
+    exit.unwrap_or_else(|exit| gave_up(exit, &console)).into()
+}
+
+/// With `--json`, why: as one object on standard output, which has none yet.
+fn gave_up(exit: Exit, console: &Console) -> Exit {
+    let mut faults = fault::kept().into_iter();
+    if fault::wants_json(std::env::args_os())
+        && !fault::is_printed()
+        && let Some(error) = faults.next()
+    {
+        // Where standard output refuses, that has been said, or is said now; the status stays.
+        let _ = console.print(&json::to_text(&json::ErrorOutput { error, more: faults.collect() }));
+    }
+    exit
 }

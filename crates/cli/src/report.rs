@@ -1,7 +1,7 @@
 //! What a verb found out about a system under one protocol: bounds, observations, verdicts. The table and the JSON
 //! are two views of it.
 
-use lockwright_analysis::{Analysis, Blocker, Blocking, TaskBound, Unbounded};
+use lockwright_analysis::{Analysis, Blocker, Blocking, Proof, TaskBound, Unbounded};
 use lockwright_model::{Duration, Observation, Protocol, System, TaskId};
 use std::cmp::Reverse;
 
@@ -27,6 +27,10 @@ pub struct Bound {
     pub response: Option<Duration>,
     /// Whether the response is proved to be within the deadline.
     pub proved: bool,
+    /// What proves the response; `None` where there is none, or it is not of partitioned fixed priorities.
+    pub proof: Option<Proof>,
+    /// Whether the deadline is neither proved to hold nor shown to be missed, because the tests are not exact.
+    pub open: bool,
     /// Why there is no bound.
     pub reason: Option<String>,
     /// There is no bound because the response grows beyond the period, and so beyond the deadline.
@@ -44,6 +48,18 @@ pub struct Seen {
     pub p999: Option<Duration>,
 }
 
+/// What a verdict on something that was seen asks for. Each asks for all that those before it ask for.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Default)]
+pub enum Standard {
+    /// No deadline was missed.
+    #[default]
+    InTime,
+    /// No response was longer than its bound.
+    WithinBound,
+    /// Every deadline is proved to hold.
+    Proved,
+}
+
 /// One task.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Row {
@@ -53,6 +69,8 @@ pub struct Row {
     pub bound: Bound,
     /// The observation; `None` for `check`.
     pub seen: Option<Seen>,
+    /// What the verdict asks for, where something was seen.
+    pub standard: Standard,
 }
 
 /// One word on a task.
@@ -66,6 +84,8 @@ pub enum Verdict {
     NoBound,
     /// No deadline was missed, but a response was longer than its bound.
     AboveBound,
+    /// The deadline is not proved: by a test that is not exact, or although nothing was seen to be wrong.
+    NotProved,
     /// No job finished and none was due.
     NotSeen,
 }
@@ -79,17 +99,21 @@ impl Verdict {
             Self::Late => "late",
             Self::NoBound => "no bound",
             Self::AboveBound => "above bound",
+            Self::NotProved => "not proved",
             Self::NotSeen => "not seen",
         }
     }
 }
 
 impl Row {
-    /// Whether the deadlines of the task hold, as far as the verb can tell: proved by `check`, not missed in what
-    /// `simulate` and `run` observed.
+    /// Whether the deadlines of the task hold, as far as the verb can tell: proved by `check`, and otherwise as the
+    /// standard asks for.
     #[must_use]
     pub fn holds(&self) -> bool {
-        self.seen.map_or(self.bound.proved, |seen| seen.observation.misses == 0)
+        let Some(seen) = self.seen else { return self.bound.proved };
+        seen.observation.misses == 0
+            && (self.standard < Standard::WithinBound || self.above_bound() != Some(true))
+            && (self.standard < Standard::Proved || self.bound.proved)
     }
 
     /// Whether a response was longer than promised. `None` where nothing was promised or nothing was seen.
@@ -111,9 +135,11 @@ impl Row {
         match self.seen {
             None if self.bound.proved => Verdict::Ok,
             None if self.bound.response.is_none() && !self.bound.beyond_period => Verdict::NoBound,
+            None if self.bound.open => Verdict::NotProved,
             None => Verdict::Late,
             Some(seen) if seen.observation.misses > 0 => Verdict::Late,
             Some(_) if self.above_bound() == Some(true) => Verdict::AboveBound,
+            Some(_) if !self.holds() => Verdict::NotProved,
             Some(seen) if seen.observation.jobs == 0 => Verdict::NotSeen,
             Some(_) => Verdict::Ok,
         }
@@ -125,16 +151,53 @@ impl Row {
 pub struct Report {
     /// The protocol of resources that name none.
     pub protocol: String,
+    /// Other protocols that have the same rules on this system, and so the same rows.
+    pub same: Vec<String>,
     /// In [`table_order`].
     pub rows: Vec<Row>,
+    /// The system with overheads charged, which the promises are about: its first tasks are those of the file. `None` where no
+    /// overheads are charged, or not as a system.
+    pub charged: Option<System>,
 }
 
 impl Report {
     /// The promises alone.
     #[must_use]
     pub fn of_bounds(system: &System, analysis: &Analysis) -> Self {
-        let row = |task: TaskId| Row { task, bound: bound_of(system, &analysis.tasks[task.index()]), seen: None };
-        Self { protocol: analysis.protocol.to_string(), rows: table_order(system).into_iter().map(row).collect() }
+        Self::of(system, system, analysis)
+    }
+
+    /// The promises of a system with overheads charged to it, for the tasks of the file: what stands behind these are interrupts.
+    #[must_use]
+    pub fn of_charged(system: &System, charged: System, analysis: &Analysis) -> Self {
+        let report = Self::of(system, &charged, analysis);
+        Self { charged: Some(charged), ..report }
+    }
+
+    fn of(system: &System, analysed: &System, analysis: &Analysis) -> Self {
+        let row = |task: TaskId| Row {
+            task,
+            bound: bound_of(analysed, &analysis.tasks[task.index()]),
+            seen: None,
+            standard: Standard::default(),
+        };
+        let rows = table_order(system).into_iter().map(row).collect();
+        Self { protocol: analysis.protocol.to_string(), same: Vec::new(), rows, charged: None }
+    }
+
+    /// As it is judged: see [`Standard`].
+    #[must_use]
+    pub fn judged_by(mut self, standard: Standard) -> Self {
+        for row in &mut self.rows {
+            row.standard = standard;
+        }
+        self
+    }
+
+    /// The system that was analysed, for names of tasks that are not in the file.
+    #[must_use]
+    pub fn analysed<'a>(&'a self, system: &'a System) -> &'a System {
+        self.charged.as_ref().unwrap_or(system)
     }
 
     /// The promises with what was seen beside them, by task id.
@@ -212,6 +275,8 @@ fn bound_of(system: &System, bound: &TaskBound) -> Bound {
         blocking: bound.blocking,
         response: bound.response,
         proved: bound.schedulable,
+        proof: bound.response.map(|_| bound.proof),
+        open: false,
         reason: bound.unbounded.as_ref().map(|unbounded| unbounded.describe(system)),
         beyond_period: matches!(bound.unbounded, Some(Unbounded::BeyondPeriod)),
         uncovered: bound.unbounded.as_ref().is_some_and(Unbounded::is_uncovered),
@@ -233,7 +298,24 @@ mod tests {
             p999: None,
         });
         let bound = Bound { response: response.map(Duration::from_ns), proved, ..Bound::default() };
-        Row { task: TaskId(0), bound, seen }
+        Row { task: TaskId(0), bound, seen, standard: Standard::InTime }
+    }
+
+    #[test]
+    fn each_standard_asks_for_more() {
+        use Standard::{InTime, Proved, WithinBound};
+        let holds = [(row(Some(5), true, Some((3, 0, 5))), Verdict::Ok, [true; 3])];
+        let above = [(row(Some(5), true, Some((3, 0, 6))), Verdict::AboveBound, [true, false, false])];
+        let open = [(row(None, false, Some((3, 0, 7))), Verdict::NotProved, [true, true, false])];
+        let late = [(row(Some(50), false, Some((3, 0, 7))), Verdict::NotProved, [true, true, false])];
+        let missed = [(row(Some(5), true, Some((3, 1, 6))), Verdict::Late, [false; 3])];
+        for (mut row, verdict, holds) in [holds, above, open, late, missed].concat() {
+            let held = [InTime, WithinBound, Proved].map(|standard| {
+                row.standard = standard;
+                row.holds()
+            });
+            assert_eq!((held, row.verdict()), (holds, verdict), "{row:?}");
+        }
     }
 
     #[test]

@@ -1,19 +1,20 @@
 //! `lockwright run`: the task set as real threads on this machine.
 
 use crate::args::Run;
+use crate::charges::{self, Charges};
 use crate::console::{Console, tame};
 use crate::exit::Exit;
 use crate::input::{self, Input};
 use crate::interrupt;
 use crate::json::{self, Output, ProtocolResult, WorstJob};
 use crate::progress::Progress;
-use crate::report::{Report, Row, Seen, interrupt_text};
+use crate::report::{Report, Row, Seen, Standard, interrupt_text};
+use crate::same::{self, Once, grouped};
 use crate::table;
 use crate::trace_file::TraceFile;
 use crate::units;
 use lockwright::observe::{Timeline, timeline};
 use lockwright::{Control, Ended, Job, Outcome, RunConfig, RunError, TaskOutcome};
-use lockwright_analysis::analyse;
 use lockwright_model::{Duration, Event, Protocol, Record, Scheduler, System, TaskId};
 use lockwright_sim::default_horizon;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -27,21 +28,61 @@ const LONGEST: Duration = Duration::from_ms(10_000);
 const GLANCE: std::time::Duration = std::time::Duration::from_millis(100);
 
 /// One protocol's run.
-struct Ran {
-    report: Report,
-    outcome: Outcome,
+pub(crate) struct Ran {
+    pub(crate) report: Report,
+    pub(crate) outcome: Outcome,
     /// What happened during the worst job of each task that was above its bound.
-    above: Vec<Above>,
+    pub(crate) above: Vec<Above>,
 }
 
 /// A job that took longer than its bound.
-struct Above {
-    task: TaskId,
+pub(crate) struct Above {
+    pub(crate) task: TaskId,
     bound: Duration,
     job: Job,
     timeline: Timeline,
     /// Of what the task itself executed: by earlier jobs of it, which were late.
     earlier: Duration,
+}
+
+/// What a signal stops: one control serves one run, or one measurement.
+pub(crate) struct Stopper(Arc<Mutex<Control>>);
+
+impl Stopper {
+    /// Listens for signals.
+    pub(crate) fn listen(console: &Console) -> Self {
+        let current = Arc::new(Mutex::new(Control::new()));
+        let stopped = Arc::clone(&current);
+        interrupt::listen(move || stopped.lock().unwrap_or_else(PoisonError::into_inner).stop(), console);
+        Self(current)
+    }
+
+    /// The control of what goes on from now; `None` where nothing should, because a signal came before.
+    pub(crate) fn control(&self) -> Option<Control> {
+        let control = Control::new();
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = control.clone();
+        (!interrupt::requested()).then_some(control)
+    }
+}
+
+/// How long to run, and why so long.
+#[derive(Clone, Copy)]
+pub(crate) struct Length {
+    pub(crate) duration: Duration,
+    /// In words, after the duration.
+    pub(crate) reason: &'static str,
+}
+
+impl Length {
+    /// As `--for` says, or by default.
+    pub(crate) fn of(option: Option<Duration>, system: &System) -> Self {
+        match option {
+            Some(duration) => Self { duration, reason: "" },
+            None => {
+                Self { duration: default_duration(system), reason: " (two hyperperiods, at least 1 s, at most 10 s)" }
+            }
+        }
+    }
 }
 
 /// Does `run`.
@@ -52,45 +93,69 @@ pub fn run(arguments: &Run, console: &Console) -> Result<Exit, Exit> {
     let input = input::read_scheduled(&arguments.subject.file, &[Scheduler::PFp, Scheduler::CFp], console)?;
     let system = &input.system;
     let protocols = input::executable(&arguments.subject, system, console)?;
-    let duration = arguments.duration.unwrap_or_else(|| default_duration(system));
-    // One control serves one run; a signal stops the run that goes on.
-    let current = Arc::new(Mutex::new(Control::new()));
-    let stopped = Arc::clone(&current);
-    interrupt::listen(move || stopped.lock().unwrap_or_else(PoisonError::into_inner).stop(), console);
-    let mut runs: Vec<Ran> = Vec::new();
-    for &protocol in &protocols {
-        let control = Control::new();
-        *current.lock().unwrap_or_else(PoisonError::into_inner) = control.clone();
-        if interrupt::requested() {
-            break;
-        }
-        let trace = TraceFile::create(arguments.trace.as_deref(), protocol, protocols.len(), console)?;
-        console.note(format!("running {} under {protocol} for {}", input.name, units::text(duration)));
-        let outcome = execute(system, &RunConfig::new(protocol, duration), &control, console)?;
-        if let Some(trace) = trace {
-            let title = format!("{} under {protocol}, executed", input.name);
-            trace.write(system, &title, &outcome.records, console)?;
-        }
-        runs.push(Ran::new(system, protocol, outcome));
-    }
-    let text = if arguments.subject.json {
-        json::to_text(&as_json(&input, duration, &runs))
-    } else {
-        let reason = if arguments.duration.is_some() { "" } else { " (two hyperperiods, at least 1 s, at most 10 s)" };
-        as_text(&input, duration, reason, &runs, console)
+    let charges = Charges::of(arguments.overheads.as_deref(), console)?;
+    let is_strict = arguments.strict || charges.is_some();
+    let standard = if is_strict { Standard::WithinBound } else { Standard::InTime };
+    let bounds = |&protocol: &Protocol| {
+        let charged = charges.as_ref().map(|charges| charges.charge(system, protocol, console)).transpose()?;
+        Ok((protocol, charges::bounds(system, charged, protocol).judged_by(standard)))
     };
-    for ran in &runs {
-        if let Some(unseen) = ran.report.unseen_text(system) {
-            console.warn(unseen);
-        }
-        ran.warn(console);
+    let groups = grouped(system, protocols.iter().map(bounds).collect::<Result<_, Exit>>()?);
+    let length = Length::of(arguments.duration, system);
+    let stopper = Stopper::listen(console);
+    let mut runs: Vec<Ran> = Vec::new();
+    for (protocol, bounds) in &groups {
+        let Some(control) = stopper.control() else { break };
+        let trace = TraceFile::create(arguments.trace.as_deref(), *protocol, groups.len(), console)?;
+        let outcome = execute(&input, *protocol, length, trace, &control, console)?;
+        runs.push(Ran::new(system, bounds.clone(), outcome));
     }
-    console.print(&text)?;
+    warn(&runs, system, console);
+    if arguments.subject.json {
+        let charged = arguments.overheads.as_deref().map(json::Charged::given);
+        let output = Output { overheads: charged, ..as_json(json::Verb::Run, &input, length, &runs) };
+        console.print(&json::to_text(&output))?;
+    } else {
+        let charging = charges.as_ref().map(|charges| charges.name.as_str());
+        let texts: Vec<String> = runs.iter().map(|ran| ran.text(&input, length, charging, console)).collect();
+        let compared = compared(&input, &runs, console);
+        let note = charges::note(arguments.overheads.as_deref());
+        console.print_text(&(compared + &texts.join("\n") + &note))?;
+    }
     if interrupt::requested() {
-        console.warn(interrupt_text(&protocols[runs.len()..]));
+        let missing: Vec<Protocol> = groups[runs.len()..].iter().map(|(protocol, _)| *protocol).collect();
+        console.warn(interrupt_text(&missing));
         return Ok(Exit::Interrupted);
     }
     Ok(Exit::from_holds(runs.iter().all(Ran::holds)))
+}
+
+/// A row a protocol, where there are several.
+pub(crate) fn compared(input: &Input, runs: &[Ran], console: &Console) -> String {
+    if runs.len() < 2 {
+        return String::new();
+    }
+    let reports: Vec<&Report> = runs.iter().map(|ran| &ran.report).collect();
+    let table = console.layout.draw(&same::comparison(&input.system, &reports));
+    let legend = same::legend(reports.into_iter());
+    format!("{}\n{table}{legend}\n", table::system_line(&input.name, &input.system))
+}
+
+/// What makes the numbers less telling than they seem, each once for all protocols.
+pub(crate) fn warn(runs: &[Ran], system: &System, console: &Console) {
+    let mut warnings = Once::default();
+    for ran in runs {
+        let texts = ran.report.unseen_text(system).into_iter().chain(ran.warnings());
+        texts.for_each(|text| warnings.add(&ran.report.protocol, text));
+    }
+    warnings.texts(runs.len()).for_each(|text| console.warn(text));
+    if let Some(throttling) = runs.iter().find_map(|ran| ran.outcome.throttling) {
+        console.note(format!(
+            "this kernel gives real-time threads at most {} of every {}",
+            units::text(throttling.runtime),
+            units::text(throttling.period)
+        ));
+    }
 }
 
 /// Two hyperperiods, at least a second, at most ten.
@@ -98,8 +163,28 @@ fn default_duration(system: &System) -> Duration {
     default_horizon(system).duration.clamp(SHORTEST, LONGEST)
 }
 
-/// Runs, with a bar for who watches.
-fn execute(system: &System, config: &RunConfig, control: &Control, console: &Console) -> Result<Outcome, Exit> {
+/// Runs, with a bar for those who watch, and writes the trace where there is one.
+///
+/// # Errors
+/// Says why there is no outcome, or why the trace cannot be written.
+pub(crate) fn execute(
+    input: &Input,
+    protocol: Protocol,
+    length: Length,
+    trace: Option<TraceFile>,
+    control: &Control,
+    console: &Console,
+) -> Result<Outcome, Exit> {
+    console.note(format!("running {} under {protocol} for {}", input.name, units::text(length.duration)));
+    let outcome = watch(&input.system, &RunConfig::new(protocol, length.duration), control, console)?;
+    if let Some(trace) = trace {
+        let title = format!("{} under {protocol}, executed", input.name);
+        trace.write(&input.system, &title, &outcome.records, console)?;
+    }
+    Ok(outcome)
+}
+
+fn watch(system: &System, config: &RunConfig, control: &Control, console: &Console) -> Result<Outcome, Exit> {
     let over = AtomicBool::new(false);
     let result = std::thread::scope(|scope| {
         if console.watched {
@@ -148,45 +233,71 @@ fn refuse(system: &System, error: &RunError, console: &Console) -> Exit {
 }
 
 impl Ran {
-    fn new(system: &System, protocol: Protocol, outcome: Outcome) -> Self {
+    /// What was seen, beside the bounds.
+    pub(crate) fn new(system: &System, bounds: Report, outcome: Outcome) -> Self {
         let seen: Vec<Seen> =
             outcome.tasks.iter().map(|task| Seen { observation: task.observation, p999: p999(task) }).collect();
-        let report = Report::of_bounds(system, &analyse(system, protocol)).with_seen(&seen);
+        let report = bounds.with_seen(&seen);
         let above = report.rows.iter().filter_map(|row| Above::of(system, row, &outcome)).collect();
         Self { report, outcome, above }
     }
 
-    fn holds(&self) -> bool {
+    /// Whether the verdict is good.
+    pub(crate) fn holds(&self) -> bool {
         self.report.holds() && self.outcome.ended != Ended::Watchdog
     }
 
     /// How long it was observed, of what was asked for.
-    fn observed(&self, asked: Duration) -> Duration {
+    pub(crate) fn observed(&self, asked: Duration) -> Duration {
         if self.outcome.ended == Ended::Interrupted { self.outcome.elapsed.min(asked) } else { asked }
     }
 
-    /// What makes the numbers say less than they seem to.
-    fn warn(&self, console: &Console) {
+    fn warnings(&self) -> Vec<String> {
         let outcome = &self.outcome;
+        let mut warnings = Vec::new();
         if outcome.ended == Ended::Watchdog {
-            console.warn("the watchdog ended the run: jobs were still unfinished when all deadlines had passed");
+            let text = "the watchdog ended the run: jobs were still unfinished when all deadlines had passed";
+            warnings.push(text.into());
         }
         if outcome.dropped > 0 {
-            console.warn(format!(
+            warnings.push(format!(
                 "{} found the log full: the trace and the observed blocking are not complete; a shorter --for helps",
                 units::count(outcome.dropped, "record")
             ));
         }
         if !outcome.memory_locked {
-            console.warn("the memory could not be locked: a page fault may have delayed a job");
+            warnings.push("the memory could not be locked: a page fault may have delayed a job".into());
         }
-        if let Some(throttling) = outcome.throttling {
-            console.note(format!(
-                "this kernel gives real-time threads at most {} of every {}",
-                units::text(throttling.runtime),
-                units::text(throttling.period)
-            ));
+        warnings
+    }
+}
+
+impl Ran {
+    /// The table, and what was above its bound in which something is charged, or nothing.
+    pub(crate) fn text(&self, input: &Input, length: Length, charging: Option<&str>, console: &Console) -> String {
+        let (system, report) = (&input.system, &self.report);
+        let mut text = table::headline(&input.name, system, report);
+        let cpus: Vec<String> = self.outcome.cpus.iter().map(ToString::to_string).collect();
+        let observed = self.observed(length.duration);
+        let part = if observed < length.duration { format!("{} of ", units::text(observed)) } else { String::new() };
+        let (duration, reason) = (units::text(length.duration), length.reason);
+        text.push_str(&format!("executed for {part}{duration}{reason} on CPU {} of this machine\n\n", cpus.join(", ")));
+        text.push_str(&table::tasks(system, report, console));
+        text.push_str(&table::reasons(system, report));
+        if !self.above.is_empty() {
+            let title = match charging {
+                Some(charging) => format!("Above their bounds, in which {charging} are charged:"),
+                None => {
+                    "Above their bounds, which charge no overhead (context switches, lock operations, interrupts); \
+                         --overheads charges them:"
+                        .into()
+                }
+            };
+            text.push_str(&format!("\n{title}\n"));
+            let describe = |above: &Above| tame(&above.describe(system, report.charged.as_ref()));
+            text.extend(self.above.iter().map(describe));
         }
+        text
     }
 }
 
@@ -210,8 +321,13 @@ impl Above {
         Some(Self { task: row.task, bound, job, timeline, earlier })
     }
 
+    /// How much longer than its bound.
+    pub(crate) fn excess(&self) -> Duration {
+        self.job.finish.since(self.job.arrival).saturating_sub(self.bound)
+    }
+
     /// Which job, what ran during it, what nobody answers for.
-    fn describe(&self, system: &System) -> String {
+    fn describe(&self, system: &System, charged: Option<&System>) -> String {
         let response = self.job.finish.since(self.job.arrival);
         let executed: Vec<String> = self
             .timeline
@@ -223,6 +339,10 @@ impl Above {
                     return format!("`{task_name}` {}", units::text(time));
                 }
                 let worst = units::text(system.task(task).wcet);
+                let worst = match charged {
+                    Some(charged) => format!("{worst}, with overheads {}", units::text(charged.task(task).wcet)),
+                    None => worst,
+                };
                 let this = units::text(time.saturating_sub(self.earlier));
                 let earlier = if self.earlier == Duration::ZERO {
                     String::new()
@@ -237,7 +357,7 @@ impl Above {
             system.task(self.task).name,
             self.job.arrival,
             units::text(response),
-            units::text(response.saturating_sub(self.bound)),
+            units::text(self.excess()),
             units::text(self.bound),
             if executed.is_empty() { "none of the tasks".into() } else { executed.join(", ") },
             units::text(self.timeline.unaccounted),
@@ -262,35 +382,10 @@ fn executed_by(task: TaskId, timeline: &Timeline) -> Duration {
     timeline.executed.iter().filter(|(known, _)| *known == task).map(|&(_, time)| time).sum()
 }
 
-fn as_text(input: &Input, asked: Duration, reason: &str, runs: &[Ran], console: &Console) -> String {
+pub(crate) fn as_json(verb: json::Verb, input: &Input, length: Length, runs: &[Ran]) -> Output {
+    let asked = length.duration;
     let system = &input.system;
-    let mut text = String::new();
-    for ran in runs {
-        if !text.is_empty() {
-            text.push('\n');
-        }
-        text.push_str(&table::headline(&input.name, system, &ran.report));
-        let cpus: Vec<String> = ran.outcome.cpus.iter().map(ToString::to_string).collect();
-        let observed = ran.observed(asked);
-        let part = if observed < asked { format!("{} of ", units::text(observed)) } else { String::new() };
-        let duration = units::text(asked);
-        text.push_str(&format!("executed for {part}{duration}{reason} on CPU {} of this machine\n\n", cpus.join(", ")));
-        text.push_str(&table::tasks(system, &ran.report, console.color_out));
-        text.push_str(&table::reasons(system, &ran.report));
-        if !ran.above.is_empty() {
-            text.push_str(
-                "\nAbove their bounds, which charge no overhead (context switches, lock operations, interrupts):\n",
-            );
-            ran.above.iter().for_each(|above| text.push_str(&tame(&above.describe(system))));
-        }
-    }
-    text
-}
-
-fn as_json(input: &Input, asked: Duration, runs: &[Ran]) -> Output {
-    let system = &input.system;
-    let result = |ran: &Ran| {
-        let mut result = ProtocolResult::new(system, &ran.report);
+    let with = |ran: &Ran, mut result: ProtocolResult| {
         result.schedulable = ran.holds();
         result.observed_ns = Some(ran.observed(asked).as_ns());
         let ended = match ran.outcome.ended {
@@ -307,10 +402,11 @@ fn as_json(input: &Input, asked: Duration, runs: &[Ran]) -> Output {
         }
         result
     };
+    let results = |ran: &Ran| ProtocolResult::all(system, &ran.report, |result| with(ran, result));
     Output {
         // Only the last run can have been cut short.
         duration_ns: Some(runs.last().map_or(Duration::ZERO, |last| last.observed(asked)).as_ns()),
         interrupted: Some(interrupt::requested()),
-        ..Output::new(json::Verb::Run, &input.name, runs.iter().map(result).collect())
+        ..Output::new(verb, &input.name, runs.iter().flat_map(results).collect())
     }
 }

@@ -1,20 +1,28 @@
 //! `lockwright check` under schedulers other than partitioned fixed priorities: what each test says.
 
 use crate::args::{BoundChoice, Check, ProtocolChoice};
-use crate::check::{charged_note, find_task, grown, grown_for, terms_table};
+use crate::charges;
+use crate::check::{find_task, grown, grown_for, terms_table};
 use crate::console::{Console, tame};
 use crate::exit::Exit;
 use crate::input::Input;
 use crate::interrupt;
 use crate::json::{self, BlockedBy, Explain, Output, PointResult, ProtocolResult, SensitivityResult, TestResult};
-use crate::report::{Bound, Report, Row, table_order};
-use crate::table::{self, Column};
+use crate::layout::{Column, Layout};
+use crate::report::{Bound, Report, Row, Standard, table_order};
+use crate::table;
 use crate::units;
 use lockwright_analysis::{Demanded, Scheduled, Sensitivity, explain_demand, scheduled};
-use lockwright_model::{Duration, Overheads, Protocol, System, TaskId};
+use lockwright_model::{Duration, Overheads, Protocol, Scheduler, System, TaskId};
 
-/// Why no protocol can be chosen.
-const RULED: &str = "resources are under SRP and MSRP, or there are none";
+/// Why no protocol can be chosen under a scheduler.
+fn ruled(scheduler: Scheduler) -> String {
+    if scheduler.is_global() {
+        format!("the tests of `{scheduler}` cover no shared resources")
+    } else {
+        format!("under `{scheduler}` resources are under SRP on one CPU, and under MSRP across CPUs")
+    }
+}
 
 /// What resources are under, whatever the file says: `msrp`, and so `srp` on one processor, or nothing where none is used.
 #[must_use]
@@ -26,12 +34,12 @@ pub fn protocol(system: &System) -> Protocol {
 /// Says what was asked for and does nothing: the options, where there are any, and other protocols that the file names.
 pub fn note_ruled(options: Option<&str>, system: &System, console: &Console) {
     if let Some(options) = options {
-        console.note(format!("{options} here: {RULED}"));
+        console.note(format!("{options} here: {}", ruled(system.scheduler())));
     }
     let own = system.resource_ids().filter_map(|resource| system.resource(resource).protocol);
     let is_ruled_out = |named: &Protocol| !matches!(named, Protocol::Srp | Protocol::Msrp);
     if let Some(named) = own.chain(system.protocol()).find(is_ruled_out) {
-        console.note(format!("under `{}` the file's protocol `{named}` does nothing: {RULED}", system.scheduler()));
+        console.note(format!("the file's protocol `{named}` does nothing here: {}", ruled(system.scheduler())));
     }
 }
 
@@ -45,7 +53,7 @@ pub fn check(arguments: &Check, input: &Input, overheads: &Overheads, console: &
         Some(name) => Some(explain(system, overheads, find_task(system, name, console)?, console)?),
         None => None,
     };
-    let is_asked = arguments.subject.protocol != ProtocolChoice::File || arguments.bound != BoundChoice::Classic;
+    let is_asked = arguments.subject.protocol != ProtocolChoice::File || arguments.bound != BoundChoice::Best;
     note_ruled(is_asked.then_some("--protocol and --bound do nothing"), system, console);
     let found = scheduled(system, overheads).map_err(|why| {
         console.error(tame(&why.describe(system)), "use `p-fp`, or leave out of the file what is not covered");
@@ -53,27 +61,26 @@ pub fn check(arguments: &Check, input: &Input, overheads: &Overheads, console: &
     })?;
     let report = report(system, &found);
     let sensitivity = if arguments.sensitivity { grown_for(system, overheads, console) } else { None };
-    let mut text = if arguments.subject.json {
+    if arguments.subject.json {
         let mut output = as_json(input, &report, &found, sensitivity.as_ref());
+        output.overheads = arguments.overheads.as_deref().map(json::Charged::given);
         if let (Some((task, demanded)), Some(result)) = (&explained, output.results.first_mut()) {
             let explain = Explain::new(system, *task, &demanded.terms);
             result.explain = Some(Explain { interval_ns: Some(demanded.interval.as_ns()), ..explain });
         }
-        json::to_text(&output)
+        console.print(&json::to_text(&output))?;
     } else {
-        as_text(input, &report, &found, console)
-    };
-    if !arguments.subject.json {
+        let mut text = as_text(input, &report, &found, console);
         if let Some((task, demanded)) = &explained {
             text.push('\n');
-            text.push_str(&taken_apart(system, *task, demanded));
+            text.push_str(&taken_apart(system, *task, demanded, console.layout));
         }
         if let Some(sensitivity) = &sensitivity {
             text.push('\n');
-            text.push_str(&grown(system, sensitivity));
+            text.push_str(&grown(system, sensitivity, console.layout));
         }
+        console.print_text(&(text + &charges::note(arguments.overheads.as_deref())))?;
     }
-    console.print(&(text + &charged_note(arguments)))?;
     if interrupt::requested() {
         console.note("interrupted: the sensitivity is not complete");
         return Ok(Exit::Interrupted);
@@ -94,7 +101,7 @@ fn explain(
     Ok((task, demanded))
 }
 
-fn taken_apart(system: &System, task: TaskId, demanded: &Demanded) -> String {
+fn taken_apart(system: &System, task: TaskId, demanded: &Demanded, layout: Layout) -> String {
     let sum = demanded.terms.iter().try_fold(Duration::ZERO, |sum, term| sum.checked_add(term.total));
     let fits = match sum {
         Some(sum) if sum <= demanded.interval => "fits",
@@ -103,7 +110,7 @@ fn taken_apart(system: &System, task: TaskId, demanded: &Demanded) -> String {
     let interval = units::text(demanded.interval);
     let title =
         format!("{}: every term of what is due on its CPU in {interval}, which {fits}\n", system.task(task).name);
-    tame(&title) + "\n" + &terms_table(system, &demanded.terms, sum.map(|sum| ("due", sum)))
+    tame(&title) + "\n" + &terms_table(system, &demanded.terms, sum.map(|sum| ("due", sum)), layout)
 }
 
 /// The promises of the tests.
@@ -112,9 +119,14 @@ pub fn report(system: &System, found: &Scheduled) -> Report {
     let row = |task| {
         let (response, proved) = (found.responses[TaskId::index(task)], found.proved[TaskId::index(task)]);
         let blocker = found.blocked[TaskId::index(task)];
-        Row { task, bound: Bound { response, proved, blocker, ..Bound::default() }, seen: None }
+        let reason = found.describe_unbounded(task);
+        // A test that is not exact shows no miss where it proves nothing.
+        let open = !proved && !found.exact;
+        let bound = Bound { response, proved, open, blocker, reason, ..Bound::default() };
+        Row { task, bound, seen: None, standard: Standard::default() }
     };
-    Report { protocol: protocol(system).to_string(), rows: table_order(system).into_iter().map(row).collect() }
+    let rows = table_order(system).into_iter().map(row).collect();
+    Report { protocol: protocol(system).to_string(), same: Vec::new(), rows, charged: None }
 }
 
 fn as_json(input: &Input, report: &Report, found: &Scheduled, sensitivity: Option<&Sensitivity>) -> Output {
@@ -145,17 +157,18 @@ fn as_text(input: &Input, report: &Report, found: &Scheduled, console: &Console)
     let sharing = if report.protocol == "none" { String::new() } else { format!(" and {}", report.protocol) };
     let mut text =
         format!("{}, {}{sharing}\n\n", table::system_line(&input.name, system).trim_end(), system.scheduler());
-    text.push_str(&table::tasks(system, report, console.color_out));
+    text.push_str(&table::tasks(system, report, console));
+    text.push_str(&table::reasons(system, report));
     let columns = [
         Column::words("test", found.tests.iter().map(ToString::to_string)),
         Column::words(
             "accepts",
             found.tests.iter().map(|test| if test.failure.is_none() { "yes" } else { "no" }.into()),
         ),
-        Column::words("why not", found.tests.iter().map(|test| test.describe(system).unwrap_or_default())),
+        Column::prose("why not", found.tests.iter().map(|test| test.describe(system).unwrap_or_default())),
     ];
     text.push('\n');
-    text.push_str(&table::draw(&columns));
+    text.push_str(&console.layout.draw(&columns));
     let verdict = match (found.schedulable, found.exact) {
         (true, _) if found.tests.len() > 1 && system.scheduler().is_global() => {
             "All deadlines hold: one test that accepts is enough."
@@ -164,13 +177,13 @@ fn as_text(input: &Input, report: &Report, found: &Scheduled, console: &Console)
         (false, true) => "A deadline can be missed.",
         (false, false) => "Not every deadline is proved to hold; none is shown to be missed.",
     };
-    text.push_str(&blocked(system, report));
+    text.push_str(&blocked(system, report, console.layout));
     text.push_str(&format!("\n{verdict}\n"));
     text
 }
 
 /// Which section can keep each task waiting, where one can.
-fn blocked(system: &System, report: &Report) -> String {
+fn blocked(system: &System, report: &Report, layout: Layout) -> String {
     let all: Vec<_> = report.rows.iter().filter_map(|row| Some((row.task, row.bound.blocker?))).collect();
     if all.is_empty() {
         return String::new();
@@ -183,5 +196,5 @@ fn blocked(system: &System, report: &Report) -> String {
         Column::numbers("section", all.iter().map(|(_, by)| units::text(by.length))),
         Column::numbers("spinning before", all.iter().map(|(_, by)| units::text(by.spin))),
     ];
-    format!("\n{}", table::draw(&columns))
+    format!("\n{}", layout.draw(&columns))
 }

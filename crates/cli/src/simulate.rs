@@ -1,19 +1,21 @@
 //! `lockwright simulate`: schedules in virtual time.
 
 use crate::args::{OffsetsChoice, ProtocolChoice, Simulate};
+use crate::charges::{self, Charges};
 use crate::console::{Console, tame};
 use crate::exit::Exit;
 use crate::input::{self, Input};
 use crate::interrupt;
 use crate::json::{self, Output, ProtocolResult};
 use crate::progress::Progress;
-use crate::report::{Bound, Report, Row, Seen, interrupt_text, table_order};
+use crate::report::{Bound, Report, Row, Seen, Standard, interrupt_text, table_order};
+use crate::same::{self, Once, grouped};
 use crate::scheduled;
 use crate::seed;
 use crate::table;
 use crate::trace_file::TraceFile;
 use crate::units;
-use lockwright_analysis::{Untested, analyse};
+use lockwright_analysis::Untested;
 use lockwright_model::{
     DURATION_MAX, Duration, Instant, Observation, Overheads, Protocol, Record, Scheduler, System, Task,
 };
@@ -33,7 +35,10 @@ const SLICE: time::Duration = time::Duration::from_millis(30);
 
 /// The schedules of one invocation: which there are, and how long each is.
 struct Plan<'a> {
+    /// As the file has it. Under each protocol something else may be executed: this system with overheads, which has the same tasks,
+    /// and interrupts behind them.
     system: &'a System,
+    has_jitter: bool,
     offsets: OffsetsChoice,
     execution: Execution,
     /// `Some` where anything is random.
@@ -45,9 +50,11 @@ struct Plan<'a> {
 }
 
 impl<'a> Plan<'a> {
-    fn new(arguments: &Simulate, system: &'a System, console: &Console) -> Self {
+    /// For schedules of `executed`, or of others with the same periods and jitters.
+    fn new(arguments: &Simulate, system: &'a System, executed: &System, console: &Console) -> Self {
         let offsets = arguments.offsets;
-        let is_random = offsets == OffsetsChoice::Random || arguments.random_execution || has_jitter(system);
+        let has_jitter = has_jitter(executed);
+        let is_random = offsets == OffsetsChoice::Random || arguments.random_execution || has_jitter;
         let mut schedules = match offsets {
             OffsetsChoice::Random => u64::from(arguments.runs.unwrap_or(RANDOM_RUNS)),
             OffsetsChoice::Sweep => {
@@ -64,7 +71,7 @@ impl<'a> Plan<'a> {
         let (duration, reason) = match arguments.duration {
             Some(duration) => (duration, None),
             None => {
-                let horizon = horizon(system, offsets, schedules);
+                let horizon = horizon(executed, offsets, schedules);
                 if horizon.schedules < schedules {
                     console.note(format!(
                         "{} instead of {schedules}: more of them, each long enough for every task, would release more than \
@@ -81,6 +88,7 @@ impl<'a> Plan<'a> {
         }
         Self {
             system,
+            has_jitter,
             offsets,
             execution: if arguments.random_execution { Execution::Random } else { Execution::Worst },
             seed: is_random.then(|| arguments.seed.unwrap_or_else(seed::draw)),
@@ -92,30 +100,30 @@ impl<'a> Plan<'a> {
 
     /// The system and the configuration of schedule `number`. The first of a random series has the seed itself, the
     /// next ones the numbers after it, so that one of them can be repeated alone.
-    fn schedule(&self, number: u64, protocol: Protocol) -> (System, Config) {
+    fn schedule(&self, number: u64, protocol: Protocol, executed: &System) -> (System, Config) {
         let (offsets, system) = match self.offsets {
-            OffsetsChoice::File => (Offsets::File, self.system.clone()),
-            OffsetsChoice::Synchronous => (Offsets::Synchronous, self.system.clone()),
-            OffsetsChoice::Random => (Offsets::Random, self.system.clone()),
-            OffsetsChoice::Sweep => (Offsets::File, self.swept(number)),
+            OffsetsChoice::File => (Offsets::File, executed.clone()),
+            OffsetsChoice::Synchronous => (Offsets::Synchronous, executed.clone()),
+            OffsetsChoice::Random => (Offsets::Random, executed.clone()),
+            OffsetsChoice::Sweep => (Offsets::File, self.swept(number, executed)),
         };
         let seed = self.seed.unwrap_or(0).wrapping_add(if self.offsets == OffsetsChoice::Sweep { 0 } else { number });
         let config = Config { protocol: Some(protocol), offsets, execution: self.execution, seed, ..Config::default() };
         (system, config)
     }
 
-    /// Schedule 0 is synchronous; after that, one task is late by a step more each, task by task.
-    fn swept(&self, number: u64) -> System {
+    /// Schedule 0 is synchronous; after that, one task is late by a step more each, task by task. Interrupts are never late.
+    fn swept(&self, number: u64, executed: &System) -> System {
         let tasks = self.system.tasks().len() as u64;
         let steps = (self.schedules - 1) / tasks + 1;
         let late = number.checked_sub(1).map(|place| ((place / (steps - 1)) as usize, place % (steps - 1) + 1));
-        let mut moved = self.system.tasks().to_vec();
+        let mut moved = executed.tasks().to_vec();
         for (index, task) in moved.iter_mut().enumerate() {
             let step = late.filter(|(late, _)| *late == index).map_or(0, |(_, step)| step);
             let offset = u128::from(task.period.as_ns()) * u128::from(step) / u128::from(steps);
             task.offset = Duration::from_ns(u64::try_from(offset).unwrap_or(0));
         }
-        self.system.with_tasks(moved).unwrap_or_else(|_| self.system.clone())
+        executed.with_tasks(moved).unwrap_or_else(|_| executed.clone())
     }
 
     fn describe(&self, played: &Played) -> String {
@@ -127,7 +135,7 @@ impl<'a> Plan<'a> {
         };
         let reason = self.reason.map_or_else(String::new, |reason| format!(" ({reason})"));
         let seed = self.seed.map_or_else(String::new, |seed| format!(", seed {seed}"));
-        let jitter = if has_jitter(self.system) { ", release jitter is random" } else { "" };
+        let jitter = if self.has_jitter { ", release jitter is random" } else { "" };
         let cut = match played.cut {
             Some(cut) if self.schedules > 1 => format!("; the last of them only {}", units::text(cut)),
             _ => String::new(),
@@ -214,7 +222,15 @@ pub fn simulate(arguments: &Simulate, console: &Console) -> Result<Exit, Exit> {
     let input =
         input::read_scheduled(&arguments.subject.file, &[Scheduler::PFp, Scheduler::CFp, Scheduler::PEdf], console)?;
     let system = &input.system;
+    let charges = Charges::of(arguments.overheads.as_deref(), console)?;
     let by_deadline = match system.scheduler() {
+        Scheduler::PEdf if charges.is_some() => {
+            console.error(
+                format!("{}: under `p-edf` no system with overheads can be simulated", input.name),
+                "use `lockwright check --overheads`, which bounds it, or leave --overheads out",
+            );
+            return Err(Exit::BadInput);
+        }
         Scheduler::PEdf => Some(promised(arguments, system, console)?),
         _ => None,
     };
@@ -222,43 +238,53 @@ pub fn simulate(arguments: &Simulate, console: &Console) -> Result<Exit, Exit> {
         Some(_) => vec![scheduled::protocol(system)],
         None => input::executable(&arguments.subject, system, console)?,
     };
-    let plan = Plan::new(arguments, system, console);
+    let bounds = |&protocol: &Protocol| {
+        let charged = charges.as_ref().map(|charges| charges.charge(system, protocol, console)).transpose()?;
+        let bounds = by_deadline.clone().unwrap_or_else(|| charges::bounds(system, charged, protocol));
+        Ok((protocol, bounds))
+    };
+    let groups = grouped(system, protocols.iter().map(bounds).collect::<Result<_, Exit>>()?);
+    let first = groups.first().map_or(system, |(_, bounds)| bounds.analysed(system));
+    let plan = Plan::new(arguments, system, first, console);
     interrupt::listen(|| {}, console);
     if let (Some(seed), None) = (plan.seed, arguments.seed) {
         console.note(format!("the seed is {seed}; `--seed {seed}` repeats this simulation"));
     }
     let mut reports = Vec::new();
-    for &protocol in &protocols {
-        let trace = TraceFile::create(arguments.trace.as_deref(), protocol, protocols.len(), console)?;
-        let found = play_all(&plan, protocol, trace.is_some(), console);
+    for (protocol, bounds) in &groups {
+        let trace = TraceFile::create(arguments.trace.as_deref(), *protocol, groups.len(), console)?;
+        let executed = bounds.analysed(system);
+        let found = play_all(&plan, executed, *protocol, trace.is_some(), console);
         if let Some(trace) = trace {
             let title = format!("{} under {protocol}, simulated", input.name);
             if found.records.len() == RECORDS_MAX {
                 console.warn(format!("the trace ends after {RECORDS_MAX} records"));
             }
-            trace.write(system, &title, &found.records, console)?;
+            trace.write(executed, &title, &found.records, console)?;
         }
-        let bounds = by_deadline.clone().unwrap_or_else(|| Report::of_bounds(system, &analyse(system, protocol)));
-        let report = bounds.with_seen(&found.seen);
-        reports.push((report, found.played));
+        reports.push((bounds.clone().with_seen(&found.seen), found.played));
         if interrupt::requested() {
             break;
         }
     }
-    let text = if arguments.subject.json {
-        json::to_text(&as_json(&input, &plan, &reports))
-    } else {
-        as_text(&input, &plan, &reports, console)
-    };
+    let mut unseen = Once::default();
     for (report, _) in &reports {
-        if let Some(unseen) = report.unseen_text(system) {
-            console.warn(unseen);
+        if let Some(text) = report.unseen_text(system) {
+            unseen.add(&report.protocol, text);
         }
         warn_above(system, report, console);
     }
-    console.print(&text)?;
+    unseen.texts(reports.len()).for_each(|text| console.warn(text));
+    if arguments.subject.json {
+        let charged = arguments.overheads.as_deref().map(json::Charged::given);
+        console.print(&json::to_text(&Output { overheads: charged, ..as_json(&input, &plan, &reports) }))?;
+    } else {
+        let note = charges::note(arguments.overheads.as_deref());
+        console.print_text(&(as_text(&input, &plan, &reports, console) + &note))?;
+    }
     if interrupt::requested() {
-        console.warn(interrupt_text(&protocols[reports.len()..]));
+        let missing: Vec<Protocol> = groups[reports.len()..].iter().map(|(protocol, _)| *protocol).collect();
+        console.warn(interrupt_text(&missing));
         return Ok(Exit::Interrupted);
     }
     Ok(Exit::from_holds(reports.iter().all(|(report, _)| report.holds())))
@@ -276,9 +302,10 @@ fn promised(arguments: &Simulate, system: &System, console: &Console) -> Result<
         }
         Err(why) => {
             console.note(format!("there are no bounds: {}", tame(&why.describe(system))));
-            let row = |task| Row { task, bound: Bound::default(), seen: None };
+            let row = |task| Row { task, bound: Bound::default(), seen: None, standard: Standard::default() };
             let rows = table_order(system).into_iter().map(row).collect();
-            Ok(Report { protocol: scheduled::protocol(system).to_string(), rows })
+            let protocol = scheduled::protocol(system).to_string();
+            Ok(Report { protocol, same: Vec::new(), rows, charged: None })
         }
     }
 }
@@ -297,23 +324,32 @@ fn warn_above(system: &System, report: &Report, console: &Console) {
 
 fn as_text(input: &Input, plan: &Plan<'_>, reports: &[(Report, Played)], console: &Console) -> String {
     let mut text = String::new();
+    if reports.len() > 1 {
+        let compared: Vec<&Report> = reports.iter().map(|(report, _)| report).collect();
+        text.push_str(&table::system_line(&input.name, plan.system));
+        text.push('\n');
+        text.push_str(&console.layout.draw(&same::comparison(plan.system, &compared)));
+        text.push_str(&same::legend(compared.into_iter()));
+    }
     for (report, played) in reports {
         if !text.is_empty() {
             text.push('\n');
         }
         text.push_str(&table::headline(&input.name, plan.system, report));
         text.push_str(&format!("simulated {}\n\n", plan.describe(played)));
-        text.push_str(&table::tasks(plan.system, report, console.color_out));
+        text.push_str(&table::tasks(plan.system, report, console));
         text.push_str(&table::reasons(plan.system, report));
     }
     text
 }
 
 fn as_json(input: &Input, plan: &Plan<'_>, reports: &[(Report, Played)]) -> Output {
-    let result = |(report, played): &(Report, Played)| ProtocolResult {
-        runs: Some(played.schedules),
-        observed_ns: Some(played.time(plan).as_ns()),
-        ..ProtocolResult::new(plan.system, report)
+    let result = |(report, played): &(Report, Played)| {
+        ProtocolResult::all(plan.system, report, |result| ProtocolResult {
+            runs: Some(played.schedules),
+            observed_ns: Some(played.time(plan).as_ns()),
+            ..result
+        })
     };
     // Only the last protocol can have been cut short.
     let last = reports.last().map(|(_, played)| *played);
@@ -324,7 +360,7 @@ fn as_json(input: &Input, plan: &Plan<'_>, reports: &[(Report, Played)]) -> Outp
         runs: Some(last.map_or(0, |last| last.schedules)),
         duration_ns: Some(cut.unwrap_or(plan.duration).as_ns()),
         interrupted: Some(interrupt::requested()),
-        ..Output::new(json::Verb::Simulate, &input.name, reports.iter().map(result).collect())
+        ..Output::new(json::Verb::Simulate, &input.name, reports.iter().flat_map(result).collect())
     }
 }
 
@@ -336,14 +372,14 @@ struct Found {
     records: Vec<Record>,
 }
 
-fn play_all(plan: &Plan<'_>, protocol: Protocol, traced: bool, console: &Console) -> Found {
+fn play_all(plan: &Plan<'_>, executed: &System, protocol: Protocol, traced: bool, console: &Console) -> Found {
     let progress = Progress::new(console, &format!("simulating {protocol}"));
-    let mut seen = vec![Observation::default(); plan.system.tasks().len()];
+    let mut seen = vec![Observation::default(); executed.tasks().len()];
     let mut worst = (Badness::default(), 0);
     let mut records = Vec::new();
     let mut played = Played { schedules: 0, cut: None };
     for number in 0..plan.schedules {
-        let (system, config) = plan.schedule(number, protocol);
+        let (system, config) = plan.schedule(number, protocol, executed);
         let done = |part: Instant| {
             let share = u128::from(part.as_ns()) * 1000 / u128::from(plan.duration.as_ns().max(1));
             progress.set(number * 1000 + u64::try_from(share).unwrap_or(1000), plan.schedules * 1000);
@@ -357,7 +393,7 @@ fn play_all(plan: &Plan<'_>, protocol: Protocol, traced: bool, console: &Console
             (one, reached)
         };
         played = Played { schedules: number + 1, cut: (reached < plan.duration).then_some(reached) };
-        let badness = Badness::of(&system, &one);
+        let badness = Badness::of(plan.system, &one);
         if badness > worst.0 {
             worst = (badness, number);
         }
@@ -370,7 +406,7 @@ fn play_all(plan: &Plan<'_>, protocol: Protocol, traced: bool, console: &Console
     }
     if traced && plan.schedules > 1 {
         // One seed, one schedule: played again, now with a witness.
-        let (system, config) = plan.schedule(worst.1, protocol);
+        let (system, config) = plan.schedule(worst.1, protocol, executed);
         records = play(&system, &config, plan.duration, Recorder::default(), |_| ()).2.0;
     }
     let seen = seen.into_iter().map(|observation| Seen { observation, p999: None }).collect();
@@ -422,7 +458,9 @@ struct Badness {
 }
 
 impl Badness {
+    /// Of the system's own tasks, whatever stands behind them.
     fn of(system: &System, seen: &[Observation]) -> Self {
+        let seen = &seen[..seen.len().min(system.tasks().len())];
         let share = |(seen, task): (&Observation, &Task)| {
             let response = seen.response.unwrap_or_default();
             u128::from(response.as_ns()) * 1_000_000 / u128::from(task.deadline.as_ns())

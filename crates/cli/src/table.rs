@@ -1,95 +1,47 @@
 //! The table that `check`, `simulate` and `run` share, and the plain tables beside it.
 
-use crate::console::tame;
-use crate::report::{Report, Row, Verdict};
+use crate::console::{Console, tame};
+use crate::layout::Column;
+use crate::report::{Report, Row, Seen, Verdict};
 use crate::units::{self, Round, Unit};
-use comfy_table::{CellAlignment, LineStyle, Table, TableStyle};
+use lockwright_analysis::Proof;
 use lockwright_model::{CpuId, Duration, Scheduler, System, TaskId};
 
-/// No lines but one under the header.
-const STYLE: TableStyle = TableStyle::new().header_separator(LineStyle::none().fill('─').junction('─'));
+/// Fewer jobs have no response that 99.9 % of them did not exceed.
+const P999_JOBS: u64 = 1_000;
+
+fn has_quantile(seen: &Seen) -> bool {
+    seen.observation.jobs >= P999_JOBS
+}
 
 /// What stands where a value does not exist.
 const ABSENT: &str = "–";
-
-/// Which way a column's cells lean.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Lean {
-    /// Words.
-    Left,
-    /// Numbers.
-    Right,
-}
-
-/// One column, ready to print.
-pub struct Column {
-    /// Above the line.
-    pub title: String,
-    /// Words left, numbers right.
-    pub lean: Lean,
-    /// One for each row.
-    pub cells: Vec<String>,
-}
-
-impl Column {
-    /// A column of words.
-    pub fn words(title: &str, cells: impl IntoIterator<Item = String>) -> Self {
-        Self { title: title.into(), lean: Lean::Left, cells: cells.into_iter().collect() }
-    }
-
-    /// A column of numbers.
-    pub fn numbers(title: &str, cells: impl IntoIterator<Item = String>) -> Self {
-        Self { title: title.into(), lean: Lean::Right, cells: cells.into_iter().collect() }
-    }
-}
-
-/// Columns side by side, each line without trailing blanks.
-#[must_use]
-pub fn draw(columns: &[Column]) -> String {
-    let mut table = Table::new();
-    table.load_style(STYLE).set_header(columns.iter().map(|column| column.title.as_str()));
-    let rows = columns.iter().map(|column| column.cells.len()).max().unwrap_or(0);
-    for row in 0..rows {
-        // A cell is one line, whatever a name holds.
-        let cell =
-            |column: &Column| column.cells.get(row).map_or_else(String::new, |cell| tame(&cell.replace('\n', " ")));
-        table.add_row(columns.iter().map(cell));
-    }
-    for (index, column) in columns.iter().enumerate() {
-        if let Some(drawn) = table.column_mut(index) {
-            drawn.set_padding((0, 2));
-            drawn.set_cell_alignment(match column.lean {
-                Lean::Left => CellAlignment::Left,
-                Lean::Right => CellAlignment::Right,
-            });
-        }
-    }
-    let mut text = String::new();
-    for line in table.lines() {
-        text.push_str(line.trim_end());
-        text.push('\n');
-    }
-    text
-}
 
 /// One column of times before the decimals are settled.
 struct Times {
     title: &'static str,
     cells: Vec<Option<i64>>,
     round: Round,
-    /// Left out where no row has anything but zero.
+    /// Left out where no row has anything except zero.
     optional: bool,
+    /// When it gives way; see [`Column::gives_way`].
+    rank: Option<u8>,
 }
 
 impl Times {
     fn new(title: &'static str, rows: &[Row], of: impl Fn(&Row) -> Option<Duration>) -> Self {
         let ns = |time: Duration| i64::try_from(time.as_ns()).unwrap_or(i64::MAX);
         let cells = rows.iter().map(|row| of(row).map(ns)).collect();
-        Self { title, cells, round: Round::Up, optional: false }
+        Self { title, cells, round: Round::Up, optional: false, rank: None }
     }
 
     fn optional(mut self) -> Self {
         self.optional = true;
+        self
+    }
+
+    fn gives_way(mut self, rank: u8) -> Self {
+        self.rank = Some(rank);
         self
     }
 
@@ -102,62 +54,79 @@ impl Times {
             Some(ns) => unit.format(*ns, decimals, self.round),
             None => ABSENT.into(),
         });
-        Some(Column::numbers(self.title, cells))
+        let column = Column::numbers(self.title, cells);
+        Some(match self.rank {
+            Some(rank) => column.gives_way(rank),
+            None => column,
+        })
     }
 }
 
 /// The table of one report. Rows in the report's order; the same columns in the same order for every verb, those
 /// of what was seen beside those of what was promised.
+///
+/// Where the screen is too narrow, columns give way in this order: p99.9, lock wait, priority, the parts of the
+/// blocking bound, jobs, restarts, blocking seen, CPU, C, slack.
 #[must_use]
-pub fn tasks(system: &System, report: &Report, color: bool) -> String {
+pub fn tasks(system: &System, report: &Report, console: &Console) -> String {
     let rows = &report.rows;
     let unit = Unit::fitting(system.tasks().iter().map(|task| task.wcet));
     let seen = rows.iter().any(|row| row.seen.is_some());
+    let name = |row: &Row| system.task(row.task).name.clone();
     let mut columns = vec![
-        Column::words("task", rows.iter().map(|row| system.task(row.task).name.clone())),
-        Column::numbers("cpu", rows.iter().map(|row| cluster(system, row.task))),
-        Column::numbers("prio", rows.iter().map(|row| system.task(row.task).priority.to_string())),
+        Column::words("task", rows.iter().map(name)),
+        Column::words("verdict", rows.iter().map(|row| row.verdict().word().to_owned())),
+        Column::numbers("cpu", rows.iter().map(|row| cluster(system, row.task))).gives_way(3),
+        Column::numbers("prio", rows.iter().map(|row| system.task(row.task).priority.to_string())).gives_way(8),
     ];
     if system.scheduler().is_global() {
         columns.retain(|column| column.title != "cpu");
     }
     let bound = if seen { "R bound" } else { "R" };
     let mut times = vec![
-        Times::new("C", rows, |row| Some(system.task(row.task).wcet)),
-        Times::new("B local", rows, |row| Some(row.bound.blocking?.local)).optional(),
-        Times::new("B boosted", rows, |row| Some(row.bound.blocking?.boosted)).optional(),
-        Times::new("B remote", rows, |row| Some(row.bound.blocking?.remote)).optional(),
+        Times::new("C", rows, |row| Some(system.task(row.task).wcet)).gives_way(2),
+        Times::new("C charged", rows, |row| Some(report.charged.as_ref()?.task(row.task).wcet)).optional().gives_way(5),
+        Times::new("B local", rows, |row| Some(row.bound.blocking?.local)).optional().gives_way(7),
+        Times::new("B boosted", rows, |row| Some(row.bound.blocking?.boosted)).optional().gives_way(7),
+        Times::new("B remote", rows, |row| Some(row.bound.blocking?.remote)).optional().gives_way(7),
     ];
     if seen {
-        times.push(Times::new("B seen", rows, |row| row.seen?.observation.blocking));
+        times.push(Times::new("B seen", rows, |row| row.seen?.observation.blocking).gives_way(4));
     }
     times.push(Times::new(bound, rows, |row| row.bound.response));
     if seen {
         times.push(Times::new("R seen", rows, |row| row.seen?.observation.response));
-        times.push(Times::new("p99.9", rows, |row| row.seen?.p999).optional());
+        times.push(Times::new("p99.9", rows, |row| row.seen.filter(has_quantile)?.p999).optional().gives_way(10));
     }
     times.push(Times::new("D", rows, |row| Some(system.task(row.task).deadline)));
     let slack = rows.iter().map(|row| row.slack(system)).collect();
-    times.push(Times { title: "slack", cells: slack, round: Round::Down, optional: false });
+    times.push(Times { title: "slack", cells: slack, round: Round::Down, optional: false, rank: Some(1) });
     if seen {
-        times.push(Times::new("lock wait", rows, |row| row.seen?.observation.lock_wait).optional());
+        times.push(Times::new("lock wait", rows, |row| row.seen?.observation.lock_wait).optional().gives_way(9));
     }
     columns.extend(times.into_iter().filter_map(|times| times.column(unit)));
     if seen {
         let observed = |of: fn(&lockwright_model::Observation) -> u64| {
             rows.iter().map(move |row| row.seen.map_or(ABSENT.into(), |seen| of(&seen.observation).to_string()))
         };
-        columns.push(Column::numbers("jobs", observed(|seen| seen.jobs)));
+        columns.push(Column::numbers("jobs", observed(|seen| seen.jobs)).gives_way(6));
         // Of interruptible sections.
         if rows.iter().any(|row| row.seen.is_some_and(|seen| seen.observation.restarts > 0)) {
-            columns.push(Column::numbers("again", observed(|seen| seen.restarts)));
+            columns.push(Column::numbers("again", observed(|seen| seen.restarts)).gives_way(5));
         }
         columns.push(Column::numbers("misses", observed(|seen| seen.misses)));
     }
-    columns.push(Column::words("verdict", rows.iter().map(|row| row.verdict().word().to_owned())));
-    let text = draw(&columns);
-    let text = if color { paint(&text, rows) } else { text };
-    format!("{text}times in {}; C execution, B blocking, R response, D deadline\n", unit.name())
+    let is_lowered = |row: &Row| row.bound.proof.is_some_and(|proof| proof != Proof::Classic);
+    let is_lowered = !seen && rows.iter().any(is_lowered);
+    if is_lowered {
+        let proof = |row: &Row| row.bound.proof.map_or_else(|| ABSENT.into(), |proof| proof.to_string());
+        columns.push(Column::words("proof", rows.iter().map(proof)).gives_way(5));
+    }
+    let text = console.layout.draw(&columns);
+    let text = if console.color_out { paint(&text, system, rows) } else { text };
+    let charged = if report.charged.is_some() { ", C charged with overheads" } else { "" };
+    let proof = if is_lowered { "; proof lp: by a linear program (docs/analysis.md)" } else { "" };
+    format!("{text}times in {}; C execution{charged}, B blocking, R response, D deadline{proof}\n", unit.name())
 }
 
 /// The CPUs of a task.
@@ -165,15 +134,22 @@ fn cluster(system: &System, task: TaskId) -> String {
     system.cpus_of(task).map(|cpu| cpu.0.to_string()).collect::<Vec<_>>().join(",")
 }
 
-/// Colours the verdicts, which end the lines below the header.
-fn paint(text: &str, rows: &[Row]) -> String {
-    const HEADER_LINES: usize = 2;
+/// Colours the verdicts, each of which follows the name of its task.
+fn paint(text: &str, system: &System, rows: &[Row]) -> String {
     let mut painted = String::new();
-    for (number, line) in text.lines().enumerate() {
-        let verdict = number.checked_sub(HEADER_LINES).and_then(|row| rows.get(row)).map(Row::verdict);
-        match verdict.and_then(|verdict| Some((verdict, line.strip_suffix(verdict.word())?))) {
-            Some((verdict, line)) => {
-                painted.push_str(&format!("{line}\x1b[{}m{}\x1b[0m\n", color(verdict), verdict.word()));
+    let mut rows = rows.iter().peekable();
+    for line in text.lines() {
+        let verdict = rows.peek().and_then(|row| {
+            let behind = line.strip_prefix(tame(&system.task(row.task).name).as_str())?;
+            let word = row.verdict().word();
+            let rest = behind.trim_start().strip_prefix(word)?;
+            Some((row.verdict(), line.len() - rest.len() - word.len(), rest))
+        });
+        match verdict {
+            Some((verdict, place, rest)) => {
+                let (before, word) = (&line[..place], verdict.word());
+                painted.push_str(&format!("{before}\x1b[{}m{word}\x1b[0m{rest}\n", color(verdict)));
+                rows.next();
             }
             None => {
                 painted.push_str(line);
@@ -188,7 +164,7 @@ fn color(verdict: Verdict) -> u8 {
     match verdict {
         Verdict::Ok => 32,
         Verdict::Late => 31,
-        Verdict::NoBound | Verdict::AboveBound | Verdict::NotSeen => 33,
+        Verdict::NoBound | Verdict::AboveBound | Verdict::NotProved | Verdict::NotSeen => 33,
     }
 }
 
@@ -199,7 +175,9 @@ pub fn headline(name: &str, system: &System, report: &Report) -> String {
         Scheduler::PFp => String::new(),
         other => format!(" and {other}"),
     };
-    format!("{name} under {}{scheduler}: {}\n", report.protocol, size(system))
+    let charged =
+        report.charged.as_ref().map_or_else(String::new, |charged| format!("; with overheads {}", loads(charged)));
+    format!("{name} under {}{scheduler}: {}{charged}\n", report.protocol, size(system))
 }
 
 /// As [`headline`], of several protocols.
@@ -211,8 +189,12 @@ pub fn system_line(name: &str, system: &System) -> String {
 fn size(system: &System) -> String {
     let tasks = units::count(system.tasks().len() as u64, "task");
     let cpus = units::count(system.cpus() as u64, "CPU");
-    let loads: Vec<String> = utilization(system).into_iter().map(units::percent).collect();
-    format!("{tasks} on {cpus}, utilization {}", loads.join(", "))
+    format!("{tasks} on {cpus}, utilization {}", loads(system))
+}
+
+/// The utilization of each CPU, or cluster.
+fn loads(system: &System) -> String {
+    utilization(system).into_iter().map(units::percent).collect::<Vec<_>>().join(", ")
 }
 
 /// Below a table: why tasks have no bound, a sentence each, and what would give one. Tasks with the same reason share it.
@@ -246,22 +228,4 @@ fn utilization(system: &System) -> Vec<f64> {
     // A cluster stands at its first CPU.
     let is_first = |&cpu: &usize| system.cluster(CpuId::new(cpu)).trailing_zeros() as usize == cpu;
     (0..cpus).filter(is_first).map(of).collect()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn numbers_lean_right_and_lines_have_no_tail() {
-        let text = draw(&[
-            Column::words("task", ["a".to_owned(), "longer".to_owned()]),
-            Column::numbers("C", ["10".to_owned(), "7".to_owned()]),
-            Column::words("verdict", ["ok".to_owned(), "no bound".to_owned()]),
-        ]);
-        let lines: Vec<&str> = text.lines().collect();
-        assert_eq!(lines.len(), 4, "{text}");
-        assert_eq!(lines[2].find("10"), lines[3].find(" 7"), "{text}");
-        assert!(lines.iter().all(|line| line.trim_end() == *line), "{text}");
-    }
 }

@@ -8,6 +8,7 @@ macro_rules! id {
 
         impl $name {
             /// The index into a table that has one row for each of these.
+            #[inline]
             #[must_use]
             pub const fn index(self) -> usize {
                 self.0 as usize
@@ -17,6 +18,7 @@ macro_rules! id {
             ///
             /// # Panics
             /// When `index` does not fit the 16 bits of an id; the limits of a system are far below.
+            #[inline]
             #[must_use]
             pub const fn new(index: usize) -> Self {
                 assert!(index <= u16::MAX as usize, "an id has 16 bits");

@@ -23,6 +23,7 @@ mod system;
 mod task;
 mod time;
 mod trace;
+mod utilization;
 mod validate;
 
 pub use ceiling::{MpcpCeiling, NestedCeilings};
@@ -32,7 +33,7 @@ pub use priority::{Priority, assign_deadline_monotonic, assign_rate_monotonic};
 pub use resource::{Protocol, Resource};
 pub use scheduler::Scheduler;
 pub use section::{Request, Section, place_requests, sections_of};
-pub use system::{MAX_CPUS, MAX_RESOURCES, MAX_TASKS, System};
+pub use system::{MAX_CPUS, MAX_EXECUTED_TASKS, MAX_RESOURCES, MAX_TASKS, System};
 pub use task::{MAX_NESTING, MAX_STEPS, Step, Task};
 pub use time::{DURATION_MAX, Duration, DurationError, Instant};
 pub use trace::{Event, Observation, Record};

@@ -1,6 +1,6 @@
 //! What a machine and its kernel take beside what the tasks execute.
 
-use crate::Duration;
+use crate::{Duration, Protocol};
 use alloc::vec::Vec;
 
 /// What a machine and its kernel take beside what the tasks execute.
@@ -14,10 +14,12 @@ pub struct Overheads {
     pub cache_delay: Cost,
     /// What each thing takes.
     costs: [Cost; Overhead::ALL.len()],
+    /// What it takes under one protocol instead, in ascending order.
+    by_protocol: Vec<(Protocol, Overhead, Cost)>,
 }
 
 /// A thing that takes time.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum Overhead {
     /// One tick's interrupt.
     Tick,
@@ -37,6 +39,8 @@ pub enum Overhead {
     Lock,
     /// Giving a lock back.
     Unlock,
+    /// Leaving a section in which a preemption was delayed: the preemption is caught up with.
+    LeaveSection,
     /// Entering the kernel.
     SyscallIn,
     /// Leaving it.
@@ -45,7 +49,7 @@ pub enum Overhead {
 
 impl Overhead {
     /// Each of them.
-    pub const ALL: [Self; 11] = [
+    pub const ALL: [Self; 12] = [
         Self::Tick,
         Self::Release,
         Self::ReleaseLatency,
@@ -55,9 +59,14 @@ impl Overhead {
         Self::CacheRefill,
         Self::Lock,
         Self::Unlock,
+        Self::LeaveSection,
         Self::SyscallIn,
         Self::SyscallOut,
     ];
+
+    /// Those of a section, which may differ from protocol to protocol.
+    pub const OF_SECTIONS: [Self; 6] =
+        [Self::IpiLatency, Self::Lock, Self::Unlock, Self::LeaveSection, Self::SyscallIn, Self::SyscallOut];
 
     /// As files spell it.
     #[must_use]
@@ -72,6 +81,7 @@ impl Overhead {
             Self::CacheRefill => "cache_refill",
             Self::Lock => "lock",
             Self::Unlock => "unlock",
+            Self::LeaveSection => "leave_section",
             Self::SyscallIn => "syscall_in",
             Self::SyscallOut => "syscall_out",
         }
@@ -150,6 +160,37 @@ impl Overheads {
     pub fn set(&mut self, of: Overhead, cost: Cost) {
         self.costs[of as usize] = cost;
     }
+
+    /// How long something takes in a section on a resource under `protocol`: what was said of that protocol, or else [`Overheads::cost`].
+    #[must_use]
+    pub fn cost_under(&self, of: Overhead, protocol: Protocol) -> &Cost {
+        self.own_cost(of, protocol).unwrap_or_else(|| self.cost(of))
+    }
+
+    /// How long something takes under `protocol`, where that was said.
+    #[must_use]
+    pub fn own_cost(&self, of: Overhead, protocol: Protocol) -> Option<&Cost> {
+        self.place(of, protocol).ok().map(|place| &self.by_protocol[place].2)
+    }
+
+    /// Says how long something takes under `protocol`. Only what is in [`Overhead::OF_SECTIONS`] is ever looked for.
+    pub fn set_under(&mut self, of: Overhead, protocol: Protocol, cost: Cost) {
+        match self.place(of, protocol) {
+            Ok(place) => self.by_protocol[place].2 = cost,
+            Err(place) => self.by_protocol.insert(place, (protocol, of, cost)),
+        }
+    }
+
+    /// The protocols of which something was said, in the order of [`Protocol::ALL`].
+    pub fn protocols(&self) -> impl Iterator<Item = Protocol> + '_ {
+        Protocol::ALL.into_iter().filter(|&one| self.by_protocol.iter().any(|&(known, _, _)| known == one))
+    }
+
+    fn place(&self, of: Overhead, protocol: Protocol) -> Result<usize, usize> {
+        self.by_protocol.binary_search_by_key(&(protocol as usize, of as usize), |&(protocol, of, _)| {
+            (protocol as usize, of as usize)
+        })
+    }
 }
 
 #[cfg(test)]
@@ -176,6 +217,21 @@ mod tests {
             assert_eq!(of as usize, index);
             overheads.set(of, Cost::constant(Duration::from_ns(index as u64)));
         }
-        assert_eq!(overheads.cost(Overhead::SyscallOut).with(3), Duration::from_ns(10));
+        assert_eq!(overheads.cost(Overhead::SyscallOut).with(3), Duration::from_ns(11));
+    }
+
+    #[test]
+    fn protocols_fall_back_on_the_common_costs() {
+        let ns = |ns| Cost::constant(Duration::from_ns(ns));
+        let mut overheads = Overheads::default();
+        overheads.set(Overhead::Lock, ns(1));
+        overheads.set(Overhead::Unlock, ns(2));
+        overheads.set_under(Overhead::Lock, Protocol::Srp, ns(7));
+        overheads.set_under(Overhead::Lock, Protocol::None, ns(6));
+        overheads.set_under(Overhead::Lock, Protocol::Srp, ns(8));
+        let of = |of, protocol| overheads.cost_under(of, protocol).with(3).as_ns();
+        assert_eq!((of(Overhead::Lock, Protocol::Srp), of(Overhead::Lock, Protocol::None)), (8, 6));
+        assert_eq!((of(Overhead::Lock, Protocol::Mpcp), of(Overhead::Unlock, Protocol::Srp)), (1, 2));
+        assert_eq!(overheads.protocols().collect::<Vec<_>>(), [Protocol::None, Protocol::Srp]);
     }
 }

@@ -1,13 +1,18 @@
 //! A whole system, validated once.
 
 use crate::validate::{Invalid, Subject, check_body, check_counts, check_name, check_times};
-use crate::{CpuId, Protocol, Request, Resource, ResourceId, Scheduler, Section, Task, TaskId, section};
+use crate::{
+    CpuId, Duration, Protocol, Request, Resource, ResourceId, Scheduler, Section, Step, Task, TaskId, section,
+    utilization,
+};
 use alloc::collections::BTreeSet;
 use alloc::string::String;
 use alloc::vec::Vec;
 
 /// Most tasks of one system.
-pub const MAX_TASKS: usize = 1024;
+pub const MAX_TASKS: usize = 8192;
+/// Most tasks of a system that is simulated or executed: protocol machines have room for so many. The analysis takes all.
+pub const MAX_EXECUTED_TASKS: usize = 1024;
 /// Most resources of one system.
 pub const MAX_RESOURCES: usize = 256;
 /// Most processors of one system.
@@ -24,6 +29,8 @@ pub struct System {
     tasks: Vec<Task>,
     /// Sets of processors, a bit each, that are clusters of several; disjoint, in order. Processors in none are clusters of their own.
     clusters: Vec<u64>,
+    /// The last so many tasks are interrupts.
+    interrupts: usize,
     /// In KiB, by task; the tasks beyond its end do not say.
     working_sets: Vec<Option<u32>>,
     /// By task.
@@ -82,6 +89,7 @@ impl System {
             resources,
             tasks,
             clusters,
+            interrupts: 0,
             working_sets,
             sections,
             requests,
@@ -170,6 +178,32 @@ impl System {
         Self { working_sets, ..self }
     }
 
+    /// Gives a task another body, and the wcet that it adds up to. It has the same sections in the same order; their lengths may be others.
+    ///
+    /// # Errors
+    /// As [`System::new`]; nothing has changed then.
+    ///
+    /// # Panics
+    /// When the sections are others.
+    pub fn set_body(&mut self, id: TaskId, body: Vec<Step>) -> Result<(), Invalid> {
+        let wcet = body.iter().try_fold(Duration::ZERO, |sum, step| match step {
+            Step::Run(time) => sum.checked_add(*time),
+            Step::Lock(_) | Step::Unlock(_) => Some(sum),
+        });
+        let wcet = wcet.unwrap_or(Duration::from_ns(u64::MAX));
+        let task = Task { body, wcet, ..self.tasks[id.index()].clone() };
+        check_times(self.cpus, &task, Subject::Task(id))?;
+        check_body(&self.resources, &task, id)?;
+        let sections = section::sections_of(&task.body);
+        let mut pairs = sections.iter().zip(&self.sections[id.index()]);
+        let is_same = pairs.all(|(one, other)| (one.resource, one.parent) == (other.resource, other.parent));
+        assert!(is_same && sections.len() == self.sections[id.index()].len(), "a body with other sections");
+        self.requests[id.index()] = requests_of(&sections);
+        self.sections[id.index()] = sections;
+        self.tasks[id.index()] = task;
+        Ok(())
+    }
+
     /// The same system with other tasks. Working sets stay, by task id.
     ///
     /// # Errors
@@ -185,6 +219,23 @@ impl System {
             false => system.under(self.scheduler),
         };
         Ok(system.with_working_sets(self.working_sets.clone()))
+    }
+
+    /// As [`System::with_tasks`], and behind these tasks some that stand for interrupts: above all others, on their own processor alone, in clusters too. For analyses,
+    /// not to be executed.
+    ///
+    /// # Errors
+    /// As [`System::new`].
+    pub fn with_interrupts(&self, mut tasks: Vec<Task>, interrupts: Vec<Task>) -> Result<Self, Invalid> {
+        let count = interrupts.len();
+        tasks.extend(interrupts);
+        Ok(Self { interrupts: count, ..self.with_tasks(tasks)? })
+    }
+
+    /// Whether the task stands for an interrupt.
+    #[must_use]
+    pub fn is_interrupt(&self, task: TaskId) -> bool {
+        task.index() + self.interrupts >= self.tasks.len()
     }
 
     /// The protocol of resources that name none, where the system names one.
@@ -318,13 +369,22 @@ impl System {
     }
 
     fn least_used(&self) -> CpuId {
-        // In 2^-32 of a processor: no verdict hangs on it.
-        let mut used = alloc::vec![0_u128; self.cpus];
+        // In 2^-32 of a processor, rounded down for each task: nearly always enough to tell who is used least.
+        let (mut used, mut tasks) = (alloc::vec![0_u128; self.cpus], alloc::vec![0_u128; self.cpus]);
         for task in &self.tasks {
             used[task.cpu.index()] += (u128::from(task.wcet.as_ns()) << 32) / u128::from(task.period.as_ns());
+            tasks[task.cpu.index()] += 1;
         }
-        let least = (0..self.cpus).min_by_key(|&cpu| used[cpu]);
-        CpuId::new(least.unwrap_or(0))
+        let shares = |cpu: usize| {
+            let tasks = self.tasks.iter().filter(move |task| task.cpu.index() == cpu);
+            tasks.map(|task| (task.wcet.as_ns(), task.period.as_ns()))
+        };
+        let is_less = |cpu: usize, than: usize| {
+            let is_open = used[cpu] <= used[than] + tasks[than] && used[than] <= used[cpu] + tasks[cpu];
+            if is_open { utilization::compare(shares(cpu), shares(than)).is_lt() } else { used[cpu] < used[than] }
+        };
+        let least = (1..self.cpus).fold(0, |least, cpu| if is_less(cpu, least) { cpu } else { least });
+        CpuId::new(least)
     }
 
     /// The protocol the file asks for; without one, `omlp` where there are clusters, else `mpcp` where a resource is shared across processors and `icpp` otherwise.

@@ -22,8 +22,12 @@ pub enum DurationError {
     NoNumber,
     /// A number without a unit.
     NoUnit,
-    /// A unit that is not one of `ns`, `us`, `µs`, `ms`, `s`, `min`.
+    /// A unit that is not one of `ns`, `us`, `µs`, `ms`, `s`, `min`, `h`.
     UnknownUnit,
+    /// A number with an exponent, such as `1e3`.
+    Exponent,
+    /// `nan` or `inf`.
+    NotFinite,
     /// More decimals than the unit has nanoseconds.
     BelowNanosecond,
     /// Above [`DURATION_MAX`].
@@ -34,8 +38,10 @@ impl fmt::Display for DurationError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::NoNumber => "a duration is a number and a unit, such as \"15 us\"",
-            Self::NoUnit => "a duration needs a unit: ns, us, ms, s or min",
-            Self::UnknownUnit => "the units of a duration are ns, us, ms, s and min",
+            Self::NoUnit => "a duration needs a unit: ns, us, ms, s, min or h",
+            Self::UnknownUnit => "the units of a duration are ns, us, ms, s, min and h",
+            Self::Exponent => "write the number without an exponent, such as \"1000 ms\" for 1e3 ms",
+            Self::NotFinite => "a duration is a finite number and a unit, such as \"15 us\"",
             Self::BelowNanosecond => "a duration is a whole number of nanoseconds",
             Self::TooLong => "a duration is at most 10^15 ns (eleven and a half days)",
         })
@@ -44,7 +50,7 @@ impl fmt::Display for DurationError {
 
 impl core::error::Error for DurationError {}
 
-const UNITS: [(&str, u64); 8] = [
+const UNITS: [(&str, u64); 9] = [
     ("ns", 1),
     ("us", 1_000),
     ("µs", 1_000),
@@ -53,7 +59,20 @@ const UNITS: [(&str, u64); 8] = [
     ("sec", 1_000_000_000),
     ("s", 1_000_000_000),
     ("min", 60_000_000_000),
+    ("h", 3_600_000_000_000),
 ];
+
+/// Whether the text begins, behind a number, with an exponent: `e3 ms`, `E-3ms`.
+fn is_exponent(unit: &str) -> bool {
+    let power = unit.strip_prefix(['e', 'E']).map(|power| power.strip_prefix(['+', '-']).unwrap_or(power));
+    power.is_some_and(|power| power.starts_with(|c: char| c.is_ascii_digit()))
+}
+
+/// Whether the text begins with what floating-point numbers have instead of a finite one.
+fn is_not_finite(text: &str) -> bool {
+    let word = text.trim_start_matches(['+', '-']);
+    ["nan", "inf"].iter().any(|name| word.get(..3).is_some_and(|start| start.eq_ignore_ascii_case(name)))
+}
 
 impl Duration {
     /// No time at all.
@@ -137,8 +156,14 @@ impl Duration {
         let text = text.trim();
         let digits = text.find(|c: char| !c.is_ascii_digit() && c != '.' && c != '_').unwrap_or(text.len());
         let (number, unit) = (&text[..digits], text[digits..].trim());
+        if is_not_finite(text) {
+            return Err(DurationError::NotFinite);
+        }
         if !number.contains(|c: char| c.is_ascii_digit()) || number.starts_with('_') {
             return Err(DurationError::NoNumber);
+        }
+        if is_exponent(unit) {
+            return Err(DurationError::Exponent);
         }
         if unit.is_empty() {
             return Err(DurationError::NoUnit);
@@ -300,6 +325,8 @@ mod tests {
             ("2 s", 2_000_000_000),
             ("1 min", 60_000_000_000),
             ("0.5 min", 30_000_000_000),
+            ("2 h", 7_200_000_000_000),
+            ("0.25h", 900_000_000_000),
             ("3 µs", 3_000),
             ("1_000 ns", 1_000),
             ("1.50000000000000 us", 1_500),
@@ -319,6 +346,13 @@ mod tests {
             ("-3 ms", DurationError::NoNumber),
             ("15", DurationError::NoUnit),
             ("15 parsec", DurationError::UnknownUnit),
+            ("1e3 ms", DurationError::Exponent),
+            ("1.5E-3s", DurationError::Exponent),
+            ("1 e", DurationError::UnknownUnit),
+            ("nan", DurationError::NotFinite),
+            ("nan ms", DurationError::NotFinite),
+            ("-inf s", DurationError::NotFinite),
+            ("Infinity", DurationError::NotFinite),
             ("0.5 ns", DurationError::BelowNanosecond),
             ("99999999999999999999 s", DurationError::TooLong),
             ("10000000000 s", DurationError::TooLong),

@@ -1,6 +1,8 @@
 //! What the main faults of a file read like, and where they point.
 
-use lockwright_model::format::{Diagnostic, import_rt_app, parse_overheads, parse_system, write_system};
+use lockwright_model::format::{
+    Diagnostic, Placing, import_rt_app, parse_overheads, parse_placed_bytes, parse_system, write_system,
+};
 
 /// A system of two CPUs, one resource and two tasks; `TASK` stands for more lines of the second task.
 const FRAME: &str = "\
@@ -113,7 +115,19 @@ fn numbers_and_durations() {
         ),
         (
             "wcet = \"10\"",
-            "14:8: the wcet of task `motor`, `10`, is not a duration; a duration needs a unit: ns, us, ms, s or min",
+            "14:8: the wcet of task `motor`, `10`, is not a duration; a duration needs a unit: ns, us, ms, s, min or h",
+        ),
+        (
+            "wcet = nan",
+            "14:8: the wcet of task `motor`, `nan`, is not a duration; a duration is a finite number and a unit, such as \"15 us\"",
+        ),
+        (
+            "wcet = \"1e3 ms\"",
+            "14:8: the wcet of task `motor`, `1e3 ms`, is not a duration; write the number without an exponent, such as \"1000 ms\" for 1e3 ms",
+        ),
+        (
+            "wcet = 1e3",
+            "14:8: the wcet of task `motor`, `1e3`, is not a duration; write the number without an exponent, such as \"1000 ms\" for 1e3 ms",
         ),
         ("wcet = \"-1 ms\"", "14:8: the wcet of task `motor` is negative; time does not run backwards"),
         (
@@ -329,10 +343,21 @@ fn under_a_global_scheduler_tasks_have_no_cpu() {
         assert_eq!(system.scheduler().name(), scheduler);
         assert_eq!(parse_system(&write_system(&system)), Ok(system));
     }
-    check(
-        &file("g-fp", "cpu = 1"),
-        &["6:7: task `motor` has a CPU, but `g-fp` lets its jobs execute on any; leave it out"],
-    );
+    // One file serves every scheduler: what it says of CPUs is read, and means nothing here.
+    for (placing, line, placed) in
+        [(Placing::File, "cpu = 1", 1), (Placing::File, "", 0), (Placing::Caller, "cpu = 1", 1)]
+    {
+        let read = parse_placed_bytes(file("g-fp", line).as_bytes(), placing).unwrap();
+        assert_eq!((read.placed, read.system.cpus()), (placed, 2), "{line}");
+        assert_eq!(parse_system(&write_system(&read.system)), Ok(read.system));
+    }
+    check(&file("g-fp", "cpu = 2"), &["6:7: the CPU of task `motor` is `2`; it must be from 0 to 1"]);
+    // Placed by the caller, a task needs no CPU; what it has is still read.
+    let read = parse_placed_bytes(file("p-edf", "").as_bytes(), Placing::Caller).unwrap();
+    assert_eq!((read.placed, read.system.tasks()[0].cpu.0), (0, 0));
+    let read = parse_placed_bytes(file("p-edf", "cpu = 1").as_bytes(), Placing::Caller).unwrap();
+    assert_eq!((read.placed, read.system.tasks()[0].cpu.0), (1, 1));
+    assert!(parse_placed_bytes(file("p-edf", "cpu = 2").as_bytes(), Placing::Caller).is_err());
     check(&file("p-edf", ""), &["5:8: task `motor` has no cpu; the platform has 2 CPUs: add cpu = 0 to 1"]);
 }
 
@@ -350,6 +375,17 @@ fn overheads_files() {
             "release = []",
             "1:11: the points of `release` are not in order; give at least one, fewer tasks first, none twice",
         ),
+        ("[lock.spr]\nlock = \"1 us\"", "1:7: `lock` has no key `spr`; did you mean `srp`?"),
+        ("unlock = \"1 us\"\n[lock.srp]\nlok = \"1 us\"", "3:1: `lock.srp` has no key `lok`; did you mean `lock`?"),
+        (
+            "[lock.srp]\nrelease = \"1 us\"",
+            "2:1: `lock.srp` has no key `release`; the keys here are ipi_latency, lock, unlock, leave_section, syscall_in, syscall_out",
+        ),
+        (
+            "[lock]\nsrp = \"1 us\"",
+            "2:7: `lock.srp` is a text, but should be a table; write [lock.srp], and below it lock = \"1 us\"",
+        ),
+        ("[lock.srp]\nunlock = 7", "2:10: `unlock` has no unit; write it with a unit, in quotes, such as \"7 us\""),
         (
             "dedicated_interrupts = 1",
             "1:24: `dedicated_interrupts` is a whole number, but should be true or false; write true or false, without quotes",
@@ -390,7 +426,8 @@ fn rt_app_faults_name_the_event() {
     for (events, fault) in [
         ("\"run\" : 1", "1:15: thread `t` has no timer, and so no period; end its loop with \"timer\" : { \"ref\" : \"unique\", \"period\" : 10000 }".to_string()),
         ("\"run\" : 1, \"sleep\" : 9", "1:34: thread `t` has the event `sleep`; a task set has no sleeping inside a job: give the thread a timer".into()),
-        ("\"rum\" : 1", "1:23: thread `t` has no key `rum`; did you mean `run`?".into()),
+        ("\"rum\" : 1", "1:23: unknown key `rum` in thread `t`; did you mean `run`?".into()),
+        ("\"exec\" : 1", "1:23: unknown key `exec` in thread `t`; it cannot be imported: leave it out".into()),
         (&format!("\"run\" : 1, {timer}, \"run\" : 1"), "1:34: the timer of thread `t` is amid its events; put it at the end of the loop".into()),
         (&format!("\"cpus\" : [0, 1], \"run\" : 1, {timer}"), "1:32: thread `t` may run on 2 CPUs; tasks stay on one CPU: name it, [0]".into()),
         (&format!("\"run\" : \"1\", {timer}"), "1:31: `run` is not a whole number from 0 to 1000000000000".into()),

@@ -100,13 +100,15 @@ impl<const TASKS: usize, const RESOURCES: usize> Distributed<TASKS, RESOURCES> {
 
     /// The earlier requests of a home have new levels: the earliest is told first.
     fn settle_before(&mut self, task: TaskId, home: CpuId, act: &mut dyn FnMut(Action)) {
-        let mut last = None;
-        // BOUND: the requests of the home; `task` is the last.
+        let mut place = 0;
+        // BOUND: the requests there are.
         while let Order::Arrival(slots) = &self.order
-            && let Some((other, level)) = slots.after(home, last).filter(|&(other, _)| other != task)
+            && let Some((other, cpu)) = slots.get(place)
         {
-            self.settle(other, act);
-            last = Some(level);
+            if cpu == home && other != task {
+                self.settle(other, act);
+            }
+            place += 1;
         }
     }
 

@@ -38,12 +38,11 @@ impl<const TASKS: usize, const RESOURCES: usize> FmlpLong<TASKS, RESOURCES> {
 
     /// What counts for a task now: nobody that waits inherits, for requests are not nested.
     ///
-    /// BOUND: a step a task.
+    /// BOUND: a step a waiter.
     fn settle(&mut self, task: TaskId, act: &mut dyn FnMut(Action)) {
         let mut priority = self.single.base(task);
         if let Stand::Holds(held) = self.single.stand(task) {
-            let waiters = self.single.tasks().filter(|&other| self.single.stand(other) == Stand::Waits(held));
-            priority = waiters.map(|waiter| self.single.base(waiter)).fold(priority, Priority::max);
+            priority = self.single.waiters(held).map(|waiter| self.single.base(waiter)).fold(priority, Priority::max);
         }
         self.single.tell(task, priority, act);
     }
@@ -52,6 +51,21 @@ impl<const TASKS: usize, const RESOURCES: usize> FmlpLong<TASKS, RESOURCES> {
     #[cfg(test)]
     pub(crate) fn zero_epochs(&mut self) {
         self.single.forget_epochs();
+    }
+
+    /// What [`FmlpLong::settle`] is a short way to: all that wait, for all owners.
+    #[cfg(test)]
+    pub(crate) fn settle_all(&mut self, act: &mut dyn FnMut(Action)) {
+        for task in self.single.tasks() {
+            let held = match self.single.stand(task) {
+                Stand::Holds(held) => Some(held),
+                _ => None,
+            };
+            let waits = |&other: &TaskId| matches!(self.single.stand(other), Stand::Waits(on) if Some(on) == held);
+            let waiting = self.single.tasks().filter(waits).map(|other| self.single.base(other));
+            let priority = waiting.fold(self.single.base(task), Priority::max);
+            self.single.tell(task, priority, act);
+        }
     }
 
     /// For the exhaustive walk: states that differ only in epochs are one.

@@ -74,11 +74,13 @@ impl<const TASKS: usize, const RESOURCES: usize> Machine for FmlpPlus<TASKS, RES
         self.single.may_ask(task, resource)?;
         let cpu = self.single.own_cpu(task);
         if self.slots.take(task, cpu) {
-            let mut last = None;
-            // BOUND: the requests of the processor; `task` is the last.
-            while let Some((other, level)) = self.slots.after(cpu, last).filter(|&(other, _)| other != task) {
-                self.settle(other, act);
-                last = Some(level);
+            let mut place = 0;
+            // BOUND: the requests there are.
+            while let Some((other, there)) = self.slots.get(place) {
+                if there == cpu && other != task {
+                    self.settle(other, act);
+                }
+                place += 1;
             }
         }
         self.settle(task, act);

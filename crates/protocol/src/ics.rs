@@ -22,6 +22,8 @@ use lockwright_model::{Priority, ResourceId, TaskId};
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct Ics<const TASKS: usize = DEFAULT_TASKS, const RESOURCES: usize = DEFAULT_RESOURCES> {
     tasks: [TaskState; TASKS],
+    /// By resource: how many tasks are inside, and not spoiled.
+    inside: [u16; RESOURCES],
     /// Tasks and resources that exist; others are refused.
     counts: (usize, usize),
 }
@@ -44,7 +46,8 @@ impl<const TASKS: usize, const RESOURCES: usize> Ics<TASKS, RESOURCES> {
     #[must_use]
     pub fn new(tasks: usize, resources: usize) -> Self {
         let outside = TaskState { epoch: 0, place: Place::Outside };
-        Self { tasks: [outside; TASKS], counts: (tasks.min(TASKS), resources.min(RESOURCES)) }
+        let counts = (tasks.min(TASKS), resources.min(RESOURCES));
+        Self { tasks: [outside; TASKS], inside: [0; RESOURCES], counts }
     }
 
     /// Whose section the task is in.
@@ -77,9 +80,12 @@ impl<const TASKS: usize, const RESOURCES: usize> Ics<TASKS, RESOURCES> {
 
     pub(crate) fn enter(&mut self, task: TaskId, resource: ResourceId) {
         self.tasks[task.index()].place = Place::Inside(resource);
+        self.inside[resource.index()] += 1;
     }
 
     /// The task wants to commit. Says whether it did; else its section begins again.
+    ///
+    /// BOUND: no loop where nobody else is inside, else a step a task.
     pub(crate) fn leave(&mut self, task: TaskId, resource: ResourceId) -> Result<bool, Refusal> {
         self.both_known(task, resource)?;
         let place = self.tasks[task.index()].place;
@@ -91,10 +97,10 @@ impl<const TASKS: usize, const RESOURCES: usize> Ics<TASKS, RESOURCES> {
             return Err(Refusal::NotHeld);
         }
         self.tasks[task.index()].place = Place::Outside;
-        for other in &mut self.tasks {
-            if other.place == Place::Inside(resource) {
-                other.place = Place::Spoiled(resource);
-            }
+        let others = core::mem::take(&mut self.inside[resource.index()]) - 1;
+        if others > 0 {
+            let inside = self.tasks.iter_mut().filter(|other| other.place == Place::Inside(resource));
+            inside.take(usize::from(others)).for_each(|other| other.place = Place::Spoiled(resource));
         }
         Ok(true)
     }

@@ -64,12 +64,15 @@ mod mrsp;
 mod none;
 mod omlp;
 mod pcp;
+mod peers;
 mod pip;
 mod queue;
 #[cfg(test)]
 mod reach;
 #[cfg(test)]
 mod rules_walk;
+#[cfg(test)]
+mod settled;
 mod single;
 mod slots;
 mod srp;
@@ -100,9 +103,9 @@ pub use queue::{Order, WAITING_MAX, Waiting};
 pub use slots::request_priorities;
 pub use srp::Srp;
 
-use lockwright_model::{MAX_RESOURCES, MAX_TASKS};
+use lockwright_model::{MAX_EXECUTED_TASKS, MAX_RESOURCES};
 
-/// Capacity of a machine where none is named: that of the largest [`System`](lockwright_model::System).
-pub const DEFAULT_TASKS: usize = MAX_TASKS;
+/// Capacity of a machine where none is named: that of the largest [`System`](lockwright_model::System) that is simulated or executed.
+pub const DEFAULT_TASKS: usize = MAX_EXECUTED_TASKS;
 /// See [`DEFAULT_TASKS`].
 pub const DEFAULT_RESOURCES: usize = MAX_RESOURCES;

@@ -47,10 +47,10 @@ impl<const TASKS: usize, const RESOURCES: usize> MpcpVs<TASKS, RESOURCES> {
 
     /// Whether no task of the processor that is at least as urgent has a request.
     fn may_go_on(&self, task: TaskId) -> bool {
-        let (cpu, base) = (self.single.own_cpu(task), self.single.base(task));
-        !self.single.tasks().any(|other| {
+        let base = self.single.base(task);
+        !self.single.peers(task).iter().any(|&other| {
             let asked = matches!(self.single.stand(other), Stand::Waits(_) | Stand::Holds(_));
-            asked && other != task && self.single.own_cpu(other) == cpu && self.single.base(other) >= base
+            asked && other != task && self.single.base(other) >= base
         })
     }
 
@@ -77,14 +77,32 @@ impl<const TASKS: usize, const RESOURCES: usize> MpcpVs<TASKS, RESOURCES> {
         self.single.tell(task, priority, act);
     }
 
-    /// Wakes those that may begin now: they do when they execute, not before.
+    /// Wakes those that may begin now that something changed for `task`: they do when they execute, not before. They are of its processor, for nobody
+    /// else waits for it.
     ///
-    /// BOUND: a step for each pair of tasks.
-    fn wake(&mut self, act: &mut dyn FnMut(Action)) {
-        for task in self.single.tasks() {
+    /// BOUND: a step for each pair of tasks of a processor.
+    fn wake(&mut self, changed: TaskId, act: &mut dyn FnMut(Action)) {
+        for place in self.single.peer_places(changed) {
+            let task = self.single.peer_at(place);
             let is_held_back = matches!(self.single.stand(task), Stand::Sent(_)) && !self.awake[task.index()];
             if is_held_back && self.may_go_on(task) {
                 self.awake[task.index()] = true;
+                act(Action::Wake { task });
+            }
+        }
+    }
+
+    /// What [`MpcpVs::wake`] is a short way to: all tasks, each with all others of its processor.
+    #[cfg(test)]
+    pub(crate) fn settle_all(&mut self, act: &mut dyn FnMut(Action)) {
+        for task in self.single.tasks() {
+            let is_before = |&other: &TaskId| {
+                let asked = matches!(self.single.stand(other), Stand::Waits(_) | Stand::Holds(_));
+                let is_there = other != task && self.single.own_cpu(other) == self.single.own_cpu(task);
+                asked && is_there && self.single.base(other) >= self.single.base(task)
+            };
+            let is_held_back = matches!(self.single.stand(task), Stand::Sent(_)) && !self.awake[task.index()];
+            if is_held_back && !self.single.tasks().any(|other| is_before(&other)) {
                 act(Action::Wake { task });
             }
         }
@@ -109,7 +127,7 @@ impl<const TASKS: usize, const RESOURCES: usize> Machine for MpcpVs<TASKS, RESOU
             act(Action::Grant { task: next, resource });
             act(Action::Wake { task: next });
         }
-        self.wake(act);
+        self.wake(task, act);
         self.settle(task, act);
         Ok(())
     }
@@ -124,7 +142,7 @@ impl<const TASKS: usize, const RESOURCES: usize> Machine for MpcpVs<TASKS, RESOU
     fn cancel(&mut self, task: TaskId, act: &mut dyn FnMut(Action)) -> Result<(), Refusal> {
         self.single.give_up(task)?;
         self.awake[task.index()] = false;
-        self.wake(act);
+        self.wake(task, act);
         act(Action::Wake { task });
         self.settle(task, act);
         Ok(())
@@ -133,7 +151,7 @@ impl<const TASKS: usize, const RESOURCES: usize> Machine for MpcpVs<TASKS, RESOU
     fn set_base(&mut self, task: TaskId, base: Priority, act: &mut dyn FnMut(Action)) -> Result<(), Refusal> {
         self.single.set_base(task, base)?;
         self.single.reorder(task, base);
-        self.wake(act);
+        self.wake(task, act);
         self.settle(task, act);
         Ok(())
     }

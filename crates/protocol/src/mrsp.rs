@@ -31,6 +31,8 @@ pub struct Mrsp<const TASKS: usize = DEFAULT_TASKS, const RESOURCES: usize = DEF
     /// By resource and processor.
     ceilings: [[Priority; MAX_CPUS]; RESOURCES],
     jobs: [bool; TASKS],
+    /// How many tasks wait.
+    waiting: usize,
 }
 
 impl<const TASKS: usize, const RESOURCES: usize> Mrsp<TASKS, RESOURCES> {
@@ -47,7 +49,7 @@ impl<const TASKS: usize, const RESOURCES: usize> Mrsp<TASKS, RESOURCES> {
                 *ceiling = base.max(*ceiling);
             }
         }
-        Self { single: Single::new(tasks, count), ceilings, jobs: [false; TASKS] }
+        Self { single: Single::new(tasks, count), ceilings, jobs: [false; TASKS], waiting: 0 }
     }
 
     /// The owner of a resource.
@@ -70,59 +72,145 @@ impl<const TASKS: usize, const RESOURCES: usize> Mrsp<TASKS, RESOURCES> {
         Ok(())
     }
 
-    /// Priorities and places anew, and whatever is another than before is told: to others first, then `granted`, then to `last`.
+    /// Priorities and places anew, and whatever is another than before is told: to others first, by id, then `granted`, then to `last`.
     ///
-    /// BOUND: a step for each resource, each of its waiters and places, and each task.
-    fn settle(&mut self, last: TaskId, granted: Option<Action>, act: &mut dyn FnMut(Action)) {
-        let mut goals = [(Priority::MIN, CpuId(0)); TASKS];
-        for task in self.single.tasks() {
-            let cpu = self.single.own_cpu(task);
-            goals[task.index()] = match self.single.stand(task) {
-                Stand::Waits(resource) => (self.ceiling(resource, cpu), cpu),
-                Stand::Holds(resource) => {
-                    let cpu = self.stays(task, resource);
-                    (self.ceiling(resource, cpu).raised(), cpu)
+    /// Others change only where they own `changed`, which the event was about, or what somebody waits for: only these may be helped. All others were told already.
+    ///
+    /// BOUND: no loop where nobody waits. Else a step for each resource, and for each that is waited for one for each waiter, and for each task of the processors
+    /// where its owner may execute.
+    fn settle(
+        &mut self,
+        last: TaskId,
+        changed: Option<ResourceId>,
+        granted: Option<Action>,
+        act: &mut dyn FnMut(Action),
+    ) {
+        let mut last_goal = self.goal(last);
+        if self.waiting > 0 {
+            let goals = self.help();
+            let mut owners = [(TaskId(0), ResourceId(0)); RESOURCES];
+            let mut count = 0;
+            for resource in self.single.resources() {
+                if let Some(owner) =
+                    self.owner(resource).filter(|_| self.is_awaited(resource) || changed == Some(resource))
+                {
+                    owners[count] = (owner, resource);
+                    count += 1;
                 }
-                Stand::Idle | Stand::Sent(_) => (self.single.base(task), cpu),
-            };
-        }
-        self.help(&mut goals);
-        for task in self.single.tasks().filter(|&task| task != last) {
-            let (priority, cpu) = goals[task.index()];
-            self.single.tell(task, priority, act);
-            self.single.send(task, cpu, act);
+            }
+            owners[..count].sort_unstable();
+            for &(owner, resource) in &owners[..count] {
+                let goal = if self.is_awaited(resource) { goals[resource.index()] } else { self.goal(owner) };
+                if owner == last { last_goal = goal } else { self.tell(owner, goal, act) }
+            }
+        } else if let Some(owner) = changed.and_then(|resource| self.owner(resource)).filter(|&owner| owner != last) {
+            self.tell(owner, self.goal(owner), act);
         }
         granted.into_iter().for_each(&mut *act);
-        let (priority, cpu) = goals[last.index()];
+        let (priority, cpu) = last_goal;
         self.single.send(last, cpu, act);
         self.single.tell(last, priority, act);
     }
 
-    /// Where an owner is without further help: where it was, if that is its own processor or one that a waiter lends.
-    fn stays(&self, owner: TaskId, resource: ResourceId) -> CpuId {
-        let (own, cpu) = (self.single.own_cpu(owner), self.single.cpu(owner));
-        let is_lent = self.single.waiters(resource).any(|waiter| self.single.own_cpu(waiter) == cpu);
-        if is_lent { cpu } else { own }
+    /// To another than the caller.
+    fn tell(&mut self, task: TaskId, (priority, cpu): (Priority, CpuId), act: &mut dyn FnMut(Action)) {
+        self.single.tell(task, priority, act);
+        self.single.send(task, cpu, act);
     }
 
-    /// Moves every owner to where it executes. Once for each is enough: who is helped is in nobody's way whom the helper is not, and who goes home is in
-    /// nobody's way who executed there before.
-    fn help(&self, goals: &mut [(Priority, CpuId); TASKS]) {
-        for resource in self.single.resources() {
-            let Some(owner) = self.single.owner(resource) else { continue };
-            let executes = |&cpu: &CpuId| {
-                let priority = self.ceiling(resource, cpu).raised();
-                !self.single.tasks().any(|task| {
-                    let (other, place) = goals[task.index()];
-                    task != owner && self.jobs[task.index()] && place == cpu && other > priority
-                })
+    fn is_awaited(&self, resource: ResourceId) -> bool {
+        self.single.waiters(resource).next().is_some()
+    }
+
+    /// The priority and the processor of a task without further help.
+    fn goal(&self, task: TaskId) -> (Priority, CpuId) {
+        let cpu = self.single.own_cpu(task);
+        match self.single.stand(task) {
+            Stand::Waits(resource) => (self.ceiling(resource, cpu), cpu),
+            Stand::Holds(resource) => {
+                let cpu = self.single.own_cpu(self.stays(task, resource));
+                (self.ceiling(resource, cpu).raised(), cpu)
+            }
+            Stand::Idle | Stand::Sent(_) => (self.single.base(task), cpu),
+        }
+    }
+
+    /// On whose processor an owner is without further help: where it was, if that is its own processor or one that a waiter lends.
+    fn stays(&self, owner: TaskId, resource: ResourceId) -> TaskId {
+        let cpu = self.single.cpu(owner);
+        let lender = self.single.waiters(resource).find(|&waiter| self.single.own_cpu(waiter) == cpu);
+        lender.unwrap_or(owner)
+    }
+
+    /// The resources that somebody waits for, and their owners.
+    fn awaited(&self) -> impl Iterator<Item = (ResourceId, TaskId)> {
+        let awaited = self.single.resources().filter(|&resource| self.is_awaited(resource));
+        awaited.filter_map(|resource| Some((resource, self.owner(resource)?)))
+    }
+
+    /// Where every owner that somebody waits for executes, by resource. Once for each is enough: who is helped is in nobody's way whom the helper is not, and who
+    /// goes home is in nobody's way who executed there before.
+    fn help(&self) -> [(Priority, CpuId); RESOURCES] {
+        let mut goals = [(Priority::MIN, CpuId(0)); RESOURCES];
+        for (resource, owner) in self.awaited() {
+            goals[resource.index()] = self.goal(owner);
+        }
+        for (resource, owner) in self.awaited() {
+            let goal = |host: TaskId| {
+                let cpu = self.single.own_cpu(host);
+                (self.ceiling(resource, cpu).raised(), cpu)
             };
-            let waiters = self.single.waiters(resource).map(|waiter| self.single.own_cpu(waiter));
-            let first = [self.single.own_cpu(owner), self.stays(owner, resource)];
-            if let Some(cpu) = first.into_iter().chain(waiters).find(executes) {
-                goals[owner.index()] = (self.ceiling(resource, cpu).raised(), cpu);
+            let first = [owner, self.stays(owner, resource)];
+            let mut hosts = first.into_iter().chain(self.single.waiters(resource));
+            if let Some(host) = hosts.find(|&host| self.executes(owner, goal(host), host, &goals)) {
+                goals[resource.index()] = goal(host);
             }
         }
+        goals
+    }
+
+    /// Whether nothing more urgent than `owner` would be executes on the processor of `host`.
+    fn executes(
+        &self,
+        owner: TaskId,
+        (priority, cpu): (Priority, CpuId),
+        host: TaskId,
+        goals: &[(Priority, CpuId); RESOURCES],
+    ) -> bool {
+        let has_goal = |task: TaskId| matches!(self.single.stand(task), Stand::Holds(held) if self.is_awaited(held));
+        let is_in_the_way = |&task: &TaskId| {
+            task != owner && self.jobs[task.index()] && !has_goal(task) && self.goal(task).0 > priority
+        };
+        let may_come = |(resource, other): (ResourceId, TaskId)| {
+            let (urgency, place) = goals[resource.index()];
+            other != owner && self.jobs[other.index()] && place == cpu && urgency > priority
+        };
+        !self.single.peers(host).iter().any(is_in_the_way) && !self.awaited().any(may_come)
+    }
+
+    /// What [`Mrsp::settle`] is a short way to: all tasks, and all resources.
+    #[cfg(test)]
+    pub(crate) fn settle_all(&mut self, act: &mut dyn FnMut(Action)) {
+        let mut goals = [(Priority::MIN, CpuId(0)); TASKS];
+        self.single.tasks().for_each(|task| goals[task.index()] = self.goal(task));
+        for resource in self.single.resources() {
+            let Some(owner) = self.single.owner(resource) else { continue };
+            let goal = |host: TaskId| {
+                let cpu = self.single.own_cpu(host);
+                (self.ceiling(resource, cpu).raised(), cpu)
+            };
+            let executes = |&host: &TaskId| {
+                !self.single.tasks().any(|task| {
+                    let (other, place) = goals[task.index()];
+                    task != owner && self.jobs[task.index()] && place == goal(host).1 && other > goal(host).0
+                })
+            };
+            let first = [owner, self.stays(owner, resource)];
+            if let Some(host) = first.into_iter().chain(self.single.waiters(resource)).find(executes) {
+                goals[owner.index()] = goal(host);
+            }
+        }
+        self.single.tasks().for_each(|task| self.tell(task, goals[task.index()], act));
     }
 
     /// For the exhaustive walk: states that differ only in epochs are one.
@@ -139,13 +227,13 @@ impl<const TASKS: usize, const RESOURCES: usize> Machine for Mrsp<TASKS, RESOURC
 
     fn arrive(&mut self, task: TaskId, act: &mut dyn FnMut(Action)) -> Result<(), Refusal> {
         self.set_job(task, true)?;
-        self.settle(task, None, act);
+        self.settle(task, None, None, act);
         Ok(())
     }
 
     fn finish(&mut self, task: TaskId, act: &mut dyn FnMut(Action)) -> Result<(), Refusal> {
         self.set_job(task, false)?;
-        self.settle(task, None, act);
+        self.settle(task, None, None, act);
         Ok(())
     }
 
@@ -158,27 +246,31 @@ impl<const TASKS: usize, const RESOURCES: usize> Machine for Mrsp<TASKS, RESOURC
             return Err(Refusal::AboveCeiling);
         }
         let owns = self.single.enter(task, resource, Priority::MIN);
-        self.settle(task, None, act);
+        self.waiting += usize::from(!owns);
+        self.settle(task, Some(resource), None, act);
         act(if owns { Action::Grant { task, resource } } else { Action::Spin { task, resource } });
         Ok(())
     }
 
     fn release(&mut self, task: TaskId, resource: ResourceId, act: &mut dyn FnMut(Action)) -> Result<(), Refusal> {
         let next = self.single.exit(task, resource)?;
-        self.settle(task, next.map(|task| Action::Grant { task, resource }), act);
+        self.waiting -= usize::from(next.is_some());
+        self.settle(task, Some(resource), next.map(|task| Action::Grant { task, resource }), act);
         Ok(())
     }
 
     fn cancel(&mut self, task: TaskId, act: &mut dyn FnMut(Action)) -> Result<(), Refusal> {
+        let Stand::Waits(resource) = self.single.stand_known(task)? else { return Err(Refusal::NotWaiting) };
         self.single.give_up(task)?;
-        self.settle(task, None, act);
+        self.waiting -= 1;
+        self.settle(task, Some(resource), None, act);
         Ok(())
     }
 
     /// While the task asks or holds, the change waits until it has given back.
     fn set_base(&mut self, task: TaskId, base: Priority, act: &mut dyn FnMut(Action)) -> Result<(), Refusal> {
         self.single.set_base(task, base)?;
-        self.settle(task, None, act);
+        self.settle(task, None, None, act);
         Ok(())
     }
 }

@@ -38,6 +38,8 @@ pub struct Omlp<const TASKS: usize = DEFAULT_TASKS, const RESOURCES: usize = DEF
     jobs: [bool; TASKS],
     /// To whom the job of a task lends its priority.
     lends_to: [Option<TaskId>; TASKS],
+    /// How many lend.
+    lenders: usize,
     /// By the first processor of a cluster: how many it has.
     processors: [u8; MAX_CPUS],
     /// By the first processor of a cluster: who is held back there.
@@ -53,6 +55,7 @@ impl<const TASKS: usize, const RESOURCES: usize> Omlp<TASKS, RESOURCES> {
             single: Single::new(tasks, resources),
             jobs: [false; TASKS],
             lends_to: [None; TASKS],
+            lenders: 0,
             processors: [1; MAX_CPUS],
             held_back: [WaitQueue::EMPTY; MAX_CPUS],
             links: Links::new(),
@@ -89,8 +92,7 @@ impl<const TASKS: usize, const RESOURCES: usize> Omlp<TASKS, RESOURCES> {
 
     /// Other tasks of its cluster.
     fn beside(&self, task: TaskId) -> impl Iterator<Item = TaskId> + use<'_, TASKS, RESOURCES> {
-        let cluster = self.single.own_cpu(task);
-        self.single.tasks().filter(move |&other| other != task && self.single.own_cpu(other) == cluster)
+        self.single.peers(task).iter().copied().filter(move |&other| other != task)
     }
 
     fn has_asked(&self, task: TaskId) -> bool {
@@ -98,7 +100,15 @@ impl<const TASKS: usize, const RESOURCES: usize> Omlp<TASKS, RESOURCES> {
     }
 
     fn lender(&self, task: TaskId) -> Option<TaskId> {
-        self.beside(task).find(|other| self.lends_to[other.index()] == Some(task))
+        let is_lender = |other: &TaskId| self.lends_to[other.index()] == Some(task);
+        if self.lenders == 0 { None } else { self.beside(task).find(is_lender) }
+    }
+
+    /// Ends the loan of a job, where it lends. Says whether it did.
+    fn end_loan(&mut self, lender: TaskId) -> bool {
+        let lent = self.lends_to[lender.index()].take().is_some();
+        self.lenders -= usize::from(lent);
+        lent
     }
 
     /// The priority by which a job has its place, where it has one of its own.
@@ -131,19 +141,25 @@ impl<const TASKS: usize, const RESOURCES: usize> Omlp<TASKS, RESOURCES> {
             let counts = self.jobs[other.index()] && self.lends_to[other.index()].is_none();
             counts && (self.has_asked(other) || self.single.base(other) > base)
         };
-        self.beside(task).filter(goes_first).count() < self.places(self.single.own_cpu(task))
+        let places = self.places(self.single.own_cpu(task));
+        self.beside(task).filter(goes_first).take(places).count() < places
     }
 
-    /// Ends the loans of jobs that need none any more.
-    fn give_back(&mut self, cluster: CpuId, act: &mut dyn FnMut(Action)) {
-        for lender in self.single.tasks() {
-            let Some(task) = self.lends_to[lender.index()].filter(|&task| self.single.own_cpu(task) == cluster) else {
-                continue;
-            };
+    /// Ends the loans of jobs that need none any more, in the cluster of `changed`.
+    ///
+    /// BOUND: no loop where nobody lends; else a step a task of the cluster, and as many again for each that lends.
+    fn give_back(&mut self, changed: TaskId, act: &mut dyn FnMut(Action)) {
+        if self.lenders == 0 {
+            return;
+        }
+        let places = self.places(self.single.own_cpu(changed));
+        for place in self.single.peer_places(changed) {
+            let lender = self.single.peer_at(place);
+            let Some(task) = self.lends_to[lender.index()] else { continue };
             let base = self.single.base(task);
             let is_before = |&other: &TaskId| self.jobs[other.index()] && self.single.base(other) >= base;
-            if !self.has_asked(task) || self.beside(task).filter(is_before).count() < self.places(cluster) {
-                self.lends_to[lender.index()] = None;
+            if !self.has_asked(task) || self.beside(task).filter(is_before).take(places).count() < places {
+                self.end_loan(lender);
                 act(Action::Wake { task: lender });
             }
         }
@@ -173,6 +189,31 @@ impl<const TASKS: usize, const RESOURCES: usize> Omlp<TASKS, RESOURCES> {
         self.single.tell(task, if self.has_asked(task) { Priority::BASE_MAX.boosted() } else { base }, act);
     }
 
+    /// What [`Omlp::give_back`] and [`Omlp::admit`] are short ways to: all tasks, each with all others of its cluster.
+    #[cfg(test)]
+    pub(crate) fn settle_all(&mut self, act: &mut dyn FnMut(Action)) {
+        let cluster = |task| self.single.own_cpu(task);
+        let base = |task| self.single.base(task);
+        for task in self.single.tasks() {
+            let beside = |other: &TaskId| *other != task && cluster(*other) == cluster(task);
+            let goes_first = |other: &TaskId| {
+                let counts = self.jobs[other.index()] && self.lends_to[other.index()].is_none();
+                counts && (self.has_asked(*other) || base(*other) > base(task))
+            };
+            let before = self.single.tasks().filter(beside).filter(goes_first).count();
+            let is_first = self.held_back[cluster(task).index()].first() == Some(task);
+            let loan = self.lends_to[task.index()].map(|to| {
+                let others = self.single.tasks().filter(|&other| other != to && cluster(other) == cluster(to));
+                let is_before = |other: &TaskId| self.jobs[other.index()] && base(*other) >= base(to);
+                self.has_asked(to) && others.filter(is_before).count() >= self.places(cluster(to))
+            });
+            if is_first && before < self.places(cluster(task)) || loan == Some(false) {
+                act(Action::Wake { task });
+            }
+        }
+        assert_eq!(self.lenders, self.lends_to.iter().flatten().count());
+    }
+
     /// For the exhaustive walk: states that differ only in epochs are one.
     #[cfg(test)]
     pub(crate) fn forget_epochs(&mut self) {
@@ -192,10 +233,11 @@ impl<const TASKS: usize, const RESOURCES: usize> Machine for Omlp<TASKS, RESOURC
         }
         let Some(displaced) = self.displaced(task).filter(|&other| self.has_asked(other)) else { return Ok(()) };
         if let Some(relieved) = self.lender(displaced) {
-            self.lends_to[relieved.index()] = None;
+            self.end_loan(relieved);
             act(Action::Wake { task: relieved });
         }
         self.lends_to[task.index()] = Some(displaced);
+        self.lenders += 1;
         act(Action::Hold { task });
         Ok(())
     }
@@ -203,7 +245,7 @@ impl<const TASKS: usize, const RESOURCES: usize> Machine for Omlp<TASKS, RESOURC
     fn finish(&mut self, task: TaskId, act: &mut dyn FnMut(Action)) -> Result<(), Refusal> {
         self.set_job(task, false)?;
         let cluster = self.single.own_cpu(task);
-        self.give_back(cluster, act);
+        self.give_back(task, act);
         self.admit(cluster, None, act);
         Ok(())
     }
@@ -229,7 +271,7 @@ impl<const TASKS: usize, const RESOURCES: usize> Machine for Omlp<TASKS, RESOURC
             act(Action::Wake { task: next });
         }
         let cluster = self.single.own_cpu(task);
-        self.give_back(cluster, act);
+        self.give_back(task, act);
         self.admit(cluster, None, act);
         self.settle(task, act);
         Ok(())
@@ -238,13 +280,13 @@ impl<const TASKS: usize, const RESOURCES: usize> Machine for Omlp<TASKS, RESOURC
     fn cancel(&mut self, task: TaskId, act: &mut dyn FnMut(Action)) -> Result<(), Refusal> {
         self.single.known(task)?;
         let cluster = self.single.own_cpu(task);
-        if self.lends_to[task.index()].take().is_some() {
+        if self.end_loan(task) {
             // It has not begun, and does not.
             self.jobs[task.index()] = false;
         } else if let Stand::Sent(_) = self.single.give_up(task)? {
             self.held_back[cluster.index()].remove(&mut self.links, task);
         }
-        self.give_back(cluster, act);
+        self.give_back(task, act);
         self.admit(cluster, None, act);
         act(Action::Wake { task });
         self.settle(task, act);
@@ -257,7 +299,7 @@ impl<const TASKS: usize, const RESOURCES: usize> Machine for Omlp<TASKS, RESOURC
         if let Stand::Sent(_) = self.single.stand(task) {
             self.held_back[cluster.index()].reorder(&mut self.links, task, base);
         }
-        self.give_back(cluster, act);
+        self.give_back(task, act);
         self.admit(cluster, None, act);
         self.settle(task, act);
         Ok(())

@@ -11,6 +11,7 @@
 //! task holds or waits takes effect when it has given everything back; else the ceilings would promise nothing.
 
 use crate::cycle::waits_for_itself;
+use crate::peers::Peers;
 use crate::{Action, DEFAULT_RESOURCES, DEFAULT_TASKS, Machine, Refusal};
 use lockwright_model::{CpuId, MAX_NESTING, Priority, ResourceId, TaskId};
 
@@ -26,9 +27,10 @@ pub struct Pcp<const TASKS: usize = DEFAULT_TASKS, const RESOURCES: usize = DEFA
     owners: [Option<TaskId>; RESOURCES],
     ceilings: [Priority; RESOURCES],
     tasks: [TaskState; TASKS],
+    peers: Peers<TASKS>,
     counts: (usize, usize),
-    /// How many tasks wait.
-    waiting: usize,
+    /// The tasks that wait, by id: the first of them, and each one's next.
+    first_waiting: Option<TaskId>,
     /// Whether any did at the last event: then others than the caller may fall.
     is_stirred: bool,
 }
@@ -43,7 +45,10 @@ struct TaskState {
     cpu: CpuId,
     epoch: u32,
     held: u8,
+    /// The highest ceiling of what it holds.
+    top: Option<Priority>,
     waits_for: Option<ResourceId>,
+    next_waiting: Option<TaskId>,
     /// Woken, and not heard of since.
     is_awake: bool,
 }
@@ -60,7 +65,9 @@ impl<const TASKS: usize, const RESOURCES: usize> Pcp<TASKS, RESOURCES> {
             cpu,
             epoch: 0,
             held: 0,
+            top: None,
             waits_for: None,
+            next_waiting: None,
             is_awake: false,
         };
         let mut all = [idle((Priority::MIN, CpuId(0))); TASKS];
@@ -72,7 +79,15 @@ impl<const TASKS: usize, const RESOURCES: usize> Pcp<TASKS, RESOURCES> {
             *slot = ceiling;
         }
         let counts = (tasks.len().min(TASKS), ceilings.len().min(RESOURCES));
-        Self { owners: [None; RESOURCES], ceilings: all_ceilings, tasks: all, counts, waiting: 0, is_stirred: false }
+        Self {
+            owners: [None; RESOURCES],
+            ceilings: all_ceilings,
+            tasks: all,
+            peers: Peers::new(tasks.iter().map(|task| task.1)),
+            counts,
+            first_waiting: None,
+            is_stirred: false,
+        }
     }
 
     /// The owner of a resource.
@@ -89,69 +104,166 @@ impl<const TASKS: usize, const RESOURCES: usize> Pcp<TASKS, RESOURCES> {
         self.tasks[..self.counts.0].get(task.index()).copied().ok_or(Refusal::UnknownTask)
     }
 
-    /// Who keeps `task` from locking `resource`: owners on its processor, of that or at a ceiling of at least its priority.
-    fn blockers(&self, task: TaskId, resource: ResourceId) -> impl Iterator<Item = TaskId> {
-        let (cpu, priority) = (self.state(task).cpu, self.state(task).effective);
-        let owned = self.owners[..self.counts.1].iter().zip(&self.ceilings).enumerate();
-        owned.filter_map(move |(index, (owner, &ceiling))| {
-            let owner = (*owner)?;
-            let is_in_the_way = index == resource.index() || self.state(owner).cpu == cpu && ceiling >= priority;
-            (owner != task && is_in_the_way).then_some(owner)
-        })
-    }
-
+    /// Whether nobody keeps `task` from locking `resource`: no owner of it, and none on its processor at a ceiling of at least its priority.
     fn may_go_on(&self, task: TaskId, resource: ResourceId) -> bool {
-        self.blockers(task, resource).next().is_none()
+        let priority = self.state(task).effective;
+        let is_in_the_way = |&other: &TaskId| other != task && self.state(other).top >= Some(priority);
+        self.owner(resource).is_none() && !self.peers.of(task).iter().any(is_in_the_way)
     }
 
     fn take(&mut self, task: TaskId, resource: ResourceId) {
+        self.stop_waiting(task);
         self.owners[resource.index()] = Some(task);
         let state = &mut self.tasks[task.index()];
-        self.waiting -= usize::from(state.waits_for.is_some());
-        (state.waits_for, state.is_awake) = (None, false);
         state.held += 1;
+        state.top = state.top.max(Some(self.ceilings[resource.index()]));
     }
 
-    /// Priorities anew, from who keeps whom waiting; then who may go on is woken; `last` is told last.
-    ///
-    /// BOUND: no loop where nobody waits. Else rounds over those that wait: in each but the last a priority rises to that of one more of them.
-    fn settle(&mut self, last: TaskId, act: &mut dyn FnMut(Action)) {
-        if self.waiting == 0 && !self.is_stirred {
-            // Nobody inherits, and nobody did.
-            let state = &mut self.tasks[last.index()];
-            if state.held == 0 {
-                state.frozen = state.base;
-            }
-            if state.effective != state.frozen {
-                state.effective = state.frozen;
-                state.epoch = state.epoch.wrapping_add(1);
-                act(Action::SetPriority { task: last, priority: state.effective, epoch: state.epoch });
-            }
-            return;
+    /// The task does not hold any more what it held. Its highest ceiling is searched where it holds something else.
+    fn let_go(&mut self, task: TaskId, resource: ResourceId) {
+        self.owners[resource.index()] = None;
+        let held = self.tasks[task.index()].held - 1;
+        let owned = || self.owners[..self.counts.1].iter().zip(&self.ceilings);
+        let of_task = || owned().filter(|&(&owner, _)| owner == Some(task)).map(|(_, &ceiling)| ceiling);
+        let top = if held > 0 { of_task().max() } else { None };
+        let state = &mut self.tasks[task.index()];
+        (state.held, state.top) = (held, top);
+    }
+
+    fn waiting(&self) -> impl Iterator<Item = TaskId> {
+        core::iter::successors(self.first_waiting, |&task| self.state(task).next_waiting)
+    }
+
+    /// BOUND: a step a task that waits.
+    fn start_waiting(&mut self, task: TaskId, resource: ResourceId) {
+        let before = self.waiting().take_while(|&other| other < task).last();
+        let next = before.map_or(self.first_waiting, |before| self.state(before).next_waiting);
+        let state = &mut self.tasks[task.index()];
+        (state.waits_for, state.next_waiting) = (Some(resource), next);
+        self.set_next(before, Some(task));
+    }
+
+    /// BOUND: a step a task that waits.
+    fn stop_waiting(&mut self, task: TaskId) {
+        let state = &mut self.tasks[task.index()];
+        state.is_awake = false;
+        if state.waits_for.take().is_some() {
+            let next = state.next_waiting.take();
+            let before = self.waiting().take_while(|&other| other < task).last();
+            self.set_next(before, next);
         }
-        self.is_stirred = self.waiting > 0;
-        let tasks = (0..self.counts.0).map(TaskId::new);
-        let before = self.tasks.map(|state| state.effective);
-        for state in &mut self.tasks {
-            if state.held == 0 && state.waits_for.is_none() {
-                state.frozen = state.base;
-            }
+    }
+
+    fn set_next(&mut self, before: Option<TaskId>, next: Option<TaskId>) {
+        match before {
+            Some(before) => self.tasks[before.index()].next_waiting = next,
+            None => self.first_waiting = next,
+        }
+    }
+
+    /// Priorities anew, from who keeps whom waiting; then who may go on is woken; `last` is told last. Owners alone inherit, and `last` alone may have stopped being one.
+    ///
+    /// BOUND: no loop where nobody waits. Else a step for each resource, and rounds over those that wait: in each but the last a priority rises to that of one more
+    /// of them.
+    fn settle(&mut self, last: TaskId, act: &mut dyn FnMut(Action)) {
+        let state = &mut self.tasks[last.index()];
+        let before_last = state.effective;
+        if state.held == 0 && state.waits_for.is_none() {
+            state.frozen = state.base;
+        }
+        if self.first_waiting.is_some() || self.is_stirred {
+            self.is_stirred = self.first_waiting.is_some();
+            self.settle_owners(last, act);
+        } else {
+            // Nobody inherits, and nobody did.
             state.effective = state.frozen;
         }
+        self.tell(last, before_last, act);
+    }
+
+    fn settle_owners(&mut self, last: TaskId, act: &mut dyn FnMut(Action)) {
+        // By resource, and by task: with the priority they have had.
+        let mut owned = [(ResourceId(0), TaskId(0)); RESOURCES];
+        let mut told = [(TaskId(0), Priority::MIN); RESOURCES];
+        let mut count = 0;
+        for (index, owner) in self.owners[..self.counts.1].iter().enumerate() {
+            if let &Some(owner) = owner {
+                (owned[count], told[count]) = ((ResourceId::new(index), owner), (owner, self.state(owner).effective));
+                count += 1;
+            }
+        }
+        let (owned, told) = (&owned[..count], &mut told[..count]);
+        for owner in owned.iter().map(|&(_, owner)| owner).chain([last]) {
+            let state = &mut self.tasks[owner.index()];
+            state.effective = state.frozen;
+        }
+        let mut changed = self.first_waiting.is_some();
+        while changed {
+            changed = false;
+            let mut next = self.first_waiting;
+            while let Some(task) = next {
+                let TaskState { waits_for, effective: priority, cpu, next_waiting, .. } = *self.state(task);
+                next = next_waiting;
+                for &(resource, owner) in owned {
+                    let at_ceiling = self.state(owner).cpu == cpu && self.ceilings[resource.index()] >= priority;
+                    let is_blocker = owner != task && (waits_for == Some(resource) || at_ceiling);
+                    if is_blocker && self.state(owner).effective < priority {
+                        self.tasks[owner.index()].effective = priority;
+                        changed = true;
+                    }
+                }
+            }
+        }
+        told.sort_unstable();
+        // One that owns several is told once.
+        for &(task, before) in told.chunk_by(|one, other| one.0 == other.0).filter_map(<[_]>::first) {
+            if task != last {
+                self.tell(task, before, act);
+            }
+        }
+        let mut next = self.first_waiting;
+        while let Some(task) = next {
+            let TaskState { waits_for, is_awake, next_waiting, .. } = *self.state(task);
+            next = next_waiting;
+            if let Some(resource) = waits_for
+                && !is_awake
+                && self.may_go_on(task, resource)
+            {
+                self.tasks[task.index()].is_awake = true;
+                act(Action::Wake { task });
+            }
+        }
+    }
+
+    fn tell(&mut self, task: TaskId, before: Priority, act: &mut dyn FnMut(Action)) {
+        let state = &mut self.tasks[task.index()];
+        if before != state.effective {
+            state.epoch = state.epoch.wrapping_add(1);
+            act(Action::SetPriority { task, priority: state.effective, epoch: state.epoch });
+        }
+    }
+
+    /// What [`Pcp::settle`] is a short way to: all tasks, each with all that is owned.
+    #[cfg(test)]
+    pub(crate) fn settle_all(&mut self, act: &mut dyn FnMut(Action)) {
+        let tasks = (0..self.counts.0).map(TaskId::new);
+        let before = self.tasks.map(|state| state.effective);
+        self.tasks.iter_mut().for_each(|state| state.effective = state.frozen);
+        let in_the_way = |machine: &Self, task: TaskId, index: usize| {
+            let state = machine.state(task);
+            let at_ceiling =
+                |owner: TaskId| machine.state(owner).cpu == state.cpu && machine.ceilings[index] >= state.effective;
+            let awaited = state.waits_for == Some(ResourceId::new(index));
+            machine.owners[index].filter(|&owner| owner != task && (awaited || at_ceiling(owner)))
+        };
         let mut changed = true;
         while changed {
             changed = false;
             for task in tasks.clone() {
-                let Some(resource) = self.state(task).waits_for else { continue };
-                let priority = self.state(task).effective;
+                let TaskState { waits_for: Some(_), effective: priority, .. } = *self.state(task) else { continue };
                 for index in 0..self.counts.1 {
-                    let is_blocker = |owner: &TaskId| {
-                        let at_ceiling =
-                            self.state(*owner).cpu == self.state(task).cpu && self.ceilings[index] >= priority;
-                        *owner != task && (index == resource.index() || at_ceiling)
-                    };
-                    if let Some(owner) = self.owners[index].filter(is_blocker)
-                        && self.state(owner).effective < priority
+                    if let Some(owner) =
+                        in_the_way(self, task, index).filter(|&owner| self.state(owner).effective < priority)
                     {
                         self.tasks[owner.index()].effective = priority;
                         changed = true;
@@ -159,24 +271,14 @@ impl<const TASKS: usize, const RESOURCES: usize> Pcp<TASKS, RESOURCES> {
                 }
             }
         }
-        let tell = |machine: &mut Self, task: TaskId, act: &mut dyn FnMut(Action)| {
-            let state = &mut machine.tasks[task.index()];
-            if before[task.index()] != state.effective {
-                state.epoch = state.epoch.wrapping_add(1);
-                act(Action::SetPriority { task, priority: state.effective, epoch: state.epoch });
-            }
-        };
-        for task in tasks.clone().filter(|&task| task != last) {
-            tell(self, task, act);
-        }
         for task in tasks {
-            let Some(resource) = self.state(task).waits_for else { continue };
-            if !self.state(task).is_awake && self.may_go_on(task, resource) {
-                self.tasks[task.index()].is_awake = true;
+            self.tell(task, before[task.index()], act);
+            let state = *self.state(task);
+            let is_free = (0..self.counts.1).all(|index| in_the_way(self, task, index).is_none());
+            if state.waits_for.is_some() && !state.is_awake && is_free {
                 act(Action::Wake { task });
             }
         }
-        tell(self, last, act);
     }
 
     /// For the exhaustive walk: states that differ only in epochs are one.
@@ -214,8 +316,7 @@ impl<const TASKS: usize, const RESOURCES: usize> Machine for Pcp<TASKS, RESOURCE
             // Others that were about to try may have lost their chance.
             self.settle(task, act);
         } else {
-            self.tasks[task.index()].waits_for = Some(resource);
-            self.waiting += 1;
+            self.start_waiting(task, resource);
             self.settle(task, act);
             act(Action::Block { task, resource });
         }
@@ -233,8 +334,7 @@ impl<const TASKS: usize, const RESOURCES: usize> Machine for Pcp<TASKS, RESOURCE
         if state.waits_for.is_some() {
             return Err(Refusal::Waiting);
         }
-        self.owners[resource.index()] = None;
-        self.tasks[task.index()].held -= 1;
+        self.let_go(task, resource);
         self.settle(task, act);
         Ok(())
     }
@@ -254,9 +354,7 @@ impl<const TASKS: usize, const RESOURCES: usize> Machine for Pcp<TASKS, RESOURCE
 
     fn cancel(&mut self, task: TaskId, act: &mut dyn FnMut(Action)) -> Result<(), Refusal> {
         self.known(task)?.waits_for.ok_or(Refusal::NotWaiting)?;
-        self.waiting -= 1;
-        let state = &mut self.tasks[task.index()];
-        (state.waits_for, state.is_awake) = (None, false);
+        self.stop_waiting(task);
         self.settle(task, act);
         act(Action::Wake { task });
         Ok(())

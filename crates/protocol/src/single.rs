@@ -10,8 +10,10 @@
 //!
 //! Where a task is given its place in the queue when it is sent (`reserve`), the resource stays free until the first of the queue is there (`arrive`), or gives up.
 
+use crate::peers::Peers;
 use crate::queue::{Links, WaitQueue};
 use crate::{Action, Refusal};
+use core::ops::Range;
 use lockwright_model::{CpuId, Priority, ResourceId, TaskId};
 
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
@@ -20,6 +22,7 @@ pub(crate) struct Single<const TASKS: usize, const RESOURCES: usize> {
     queues: [WaitQueue; RESOURCES],
     links: Links<TaskId, TASKS>,
     tasks: [TaskState; TASKS],
+    peers: Peers<TASKS>,
     /// Tasks and resources that exist; others are refused.
     counts: (usize, usize),
 }
@@ -58,6 +61,7 @@ impl<const TASKS: usize, const RESOURCES: usize> Single<TASKS, RESOURCES> {
             queues: [WaitQueue::EMPTY; RESOURCES],
             links: Links::new(),
             tasks: all,
+            peers: Peers::new(tasks.iter().map(|task| task.1)),
             counts: (tasks.len().min(TASKS), resources.min(RESOURCES)),
         }
     }
@@ -84,8 +88,24 @@ impl<const TASKS: usize, const RESOURCES: usize> Single<TASKS, RESOURCES> {
         self.tasks[task.index()].stand
     }
 
+    #[cfg(test)]
     pub(crate) fn tasks(&self) -> impl Iterator<Item = TaskId> + Clone + use<TASKS, RESOURCES> {
         (0..self.counts.0).map(TaskId::new)
+    }
+
+    /// The tasks of the processor of `task`, itself included, by id.
+    pub(crate) fn peers(&self, task: TaskId) -> &[TaskId] {
+        self.peers.of(task)
+    }
+
+    /// See [`Peers::places`].
+    pub(crate) fn peer_places(&self, task: TaskId) -> Range<usize> {
+        self.peers.places(task)
+    }
+
+    /// See [`Peers::at`].
+    pub(crate) fn peer_at(&self, place: usize) -> TaskId {
+        self.peers.at(place)
     }
 
     pub(crate) fn resources(&self) -> impl Iterator<Item = ResourceId> + Clone + use<TASKS, RESOURCES> {

@@ -2,11 +2,22 @@
 
 use lockwright_model::{CpuId, Priority, TaskId};
 
-/// Of each task with a request: where, and its level.
+/// The requests, and the level of each.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub(crate) struct Slots<const TASKS: usize> {
-    levels: [Option<(CpuId, u16)>; TASKS],
+    /// The first `count` are those there are, in order of arrival.
+    order: [Slot; TASKS],
+    count: usize,
+    /// By task: the level of its request.
+    levels: [Option<u16>; TASKS],
     bottom: u16,
+}
+
+/// A request: whose, and on which processor.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+struct Slot {
+    task: TaskId,
+    cpu: CpuId,
 }
 
 const TOP: u16 = u16::MAX;
@@ -25,64 +36,80 @@ fn bottom(tasks: usize) -> u16 {
 impl<const TASKS: usize> Slots<TASKS> {
     /// For at most so many requests on one processor.
     pub(crate) fn new(tasks: usize) -> Self {
-        Self { levels: [None; TASKS], bottom: bottom(tasks) }
+        let none = Slot { task: TaskId(0), cpu: CpuId(0) };
+        Self { order: [none; TASKS], count: 0, levels: [None; TASKS], bottom: bottom(tasks) }
     }
 
     /// The priority of a task's request; `None` where it has none.
     pub(crate) fn priority(&self, task: TaskId) -> Option<Priority> {
-        let (_, level) = self.levels[task.index()]?;
+        let level = self.levels[task.index()]?;
         Some(Priority::base(u32::from(level)).boosted())
     }
 
-    /// `task` asks on `cpu`, after all others there. Says whether those got other levels: they do when levels run out.
+    /// `task` asks on `cpu`, after all others there. Returns whether those got other levels: they do when levels run
+    /// out.
     ///
-    /// BOUND: a step a task, and a step for each pair of them whenever the levels run out.
+    /// BOUND: a step for each request there is.
     pub(crate) fn take(&mut self, task: TaskId, cpu: CpuId) -> bool {
         debug_assert!(self.levels[task.index()].is_none(), "a task has one request");
-        let lowest = self.on(cpu).min();
-        let renumbered = lowest == Some(self.bottom);
-        let level = if renumbered { self.compact(cpu) } else { lowest };
-        self.levels[task.index()] = Some((cpu, level.map_or(TOP, |lowest| lowest - 1)));
+        let last = self.on(cpu).next_back().and_then(|task| self.levels[task.index()]);
+        let renumbered = last == Some(self.bottom);
+        let last = if renumbered { self.compact(cpu) } else { last };
+        self.levels[task.index()] = Some(last.map_or(TOP, |last| last - 1));
+        self.order[self.count] = Slot { task, cpu };
+        self.count += 1;
         renumbered
     }
 
+    /// BOUND: as [`Slots::take`].
     pub(crate) fn give(&mut self, task: TaskId) {
-        self.levels[task.index()] = None;
+        if self.levels[task.index()].take().is_none() {
+            return;
+        }
+        if let Some(place) = self.order[..self.count].iter().position(|slot| slot.task == task) {
+            self.order.copy_within(place + 1..self.count, place);
+            self.count -= 1;
+        }
+        // What is beyond the last is the same in equal states.
+        self.order[self.count] = Slot { task: TaskId(0), cpu: CpuId(0) };
     }
 
-    fn on(&self, cpu: CpuId) -> impl Iterator<Item = u16> {
-        self.levels.iter().flatten().filter(move |slot| slot.0 == cpu).map(|slot| slot.1)
+    /// The request that is as many places behind the earliest, if there is one: whose, and on which processor.
+    pub(crate) fn get(&self, place: usize) -> Option<(TaskId, CpuId)> {
+        self.order[..self.count].get(place).map(|slot| (slot.task, slot.cpu))
     }
 
-    /// The first request on `cpu` after the one at level `last`, and its level; without `last`, the earliest.
-    pub(crate) fn after(&self, cpu: CpuId, last: Option<u16>) -> Option<(TaskId, u16)> {
-        let slots = self.levels.iter().enumerate();
-        let there = slots.filter_map(|(place, slot)| slot.filter(|slot| slot.0 == cpu).map(|slot| (place, slot.1)));
-        let later = there.filter(|&(_, level)| last.is_none_or(|last| level < last));
-        later.max_by_key(|&(_, level)| level).map(|(place, level)| (TaskId::new(place), level))
+    /// The tasks with requests on a processor, in order of arrival.
+    fn on(&self, cpu: CpuId) -> impl DoubleEndedIterator<Item = TaskId> {
+        self.order[..self.count].iter().filter(move |slot| slot.cpu == cpu).map(|slot| slot.task)
     }
 
     /// The levels of one processor, in the same order, from the top without gaps. Returns the lowest.
     ///
-    /// No level falls: above the request at place k there are k others, so its level was at most the one it gets. Whoever tells the tasks in the order of their
-    /// requests keeps that order at each step: the told ones are above the level of the next, and it is above all that follow.
+    /// No level falls: above the request at place k there are k others, so its level was at most the one it gets.
+    /// Whoever tells the tasks in the order of their requests keeps that order at each step: the told ones are above
+    /// the level of the next, and it is above all that follow.
     fn compact(&mut self, cpu: CpuId) -> Option<u16> {
-        let (mut lowest, mut last) = (None, None);
-        for next in (0..=TOP).rev() {
-            let Some((task, level)) = self.after(cpu, last) else { break };
-            self.levels[task.index()] = Some((cpu, next));
-            // What was given a new level has it above all that follow.
-            (lowest, last) = (Some(next), Some(level));
+        let mut lowest = None;
+        for place in 0..self.count {
+            let slot = self.order[place];
+            if slot.cpu == cpu {
+                let level = lowest.map_or(TOP, |lowest: u16| lowest - 1);
+                (self.levels[slot.task.index()], lowest) = (Some(level), Some(level));
+            }
         }
         lowest
     }
 
-    /// For the exhaustive walk: only the order counts.
+    /// For the exhaustive walk: only the order on each processor counts.
     #[cfg(test)]
     pub(crate) fn forget_gaps(&mut self) {
         for cpu in 0..TASKS {
             self.compact(CpuId::new(cpu));
         }
+        let levels = &self.levels;
+        let key = |slot: &Slot| (slot.cpu, core::cmp::Reverse(levels[slot.task.index()]));
+        self.order[..self.count].sort_unstable_by_key(key);
     }
 }
 
@@ -90,11 +117,20 @@ impl<const TASKS: usize> Slots<TASKS> {
 mod tests {
     use super::*;
 
+    /// Requests with these levels, in the order of their arrival on each processor.
+    fn slots(tasks: usize, requests: &[(usize, u16, u16)]) -> Slots<4> {
+        let mut slots = Slots::new(tasks);
+        for &(task, cpu, level) in requests {
+            slots.take(TaskId::new(task), CpuId(cpu));
+            slots.levels[task] = Some(level);
+        }
+        slots
+    }
+
     #[test]
     fn levels_begin_anew_where_they_run_out_and_keep_their_order() {
         let [first, second, third, other] = [0, 1, 2, 3].map(TaskId::new);
-        let levels = [Some((CpuId(0), 65_532)), Some((CpuId(0), 65_530)), None, Some((CpuId(1), 65_530))];
-        let mut slots = Slots::<4> { levels, ..Slots::new(3) };
+        let mut slots = slots(3, &[(0, 0, 65_532), (3, 1, 65_530), (1, 0, 65_530)]);
         assert!(slots.take(third, CpuId(0)));
         let level = |slots: &Slots<4>, task| slots.priority(task).unwrap().level();
         assert_eq!([first, second, third, other].map(|task| level(&slots, task)), [65_535, 65_534, 65_533, 65_530]);
@@ -107,28 +143,35 @@ mod tests {
     /// As [`lockwright_protocol::Machine`]s tell them: one by one.
     #[test]
     fn levels_told_in_order_of_arrival_keep_it_at_each_step() {
-        const CPU: CpuId = CpuId(0);
         let orders = [[0, 1, 2], [0, 2, 1], [1, 0, 2], [1, 2, 0], [2, 0, 1], [2, 1, 0]];
         // Each three of the lower levels that three tasks have.
         let levels =
             (bottom(4)..TOP - 1).flat_map(|a| (a + 1..TOP).flat_map(move |b| (b + 1..=TOP).map(move |c| [c, b, a])));
         for old in levels.filter(|old| old[2] == bottom(4)) {
             for order in orders {
-                let mut slots = Slots::<4>::new(4);
-                for (&task, level) in order.iter().zip(old) {
-                    slots.levels[task] = Some((CPU, level));
-                }
-                assert!(slots.take(TaskId::new(3), CPU));
+                let requests = [0, 1, 2].map(|place| (order[place], 0, old[place]));
+                let mut slots = slots(4, &requests);
+                assert!(slots.take(TaskId::new(3), CpuId(0)));
                 let mut told = old;
-                let (mut last, mut place) = (None, 0);
-                while let Some((task, level)) = slots.after(CPU, last).filter(|(task, _)| *task != TaskId::new(3)) {
+                for place in 0..3 {
+                    let task = slots.get(place).unwrap().0;
                     assert_eq!(task.index(), order[place], "the earliest first");
-                    told[place] = level;
+                    told[place] = slots.levels[task.index()].unwrap();
                     assert!(told.is_sorted_by(|earlier, later| earlier > later), "{old:?}, then {told:?}");
-                    (last, place) = (Some(level), place + 1);
                 }
-                assert_eq!((place, told), (3, [TOP, TOP - 1, TOP - 2]));
+                assert_eq!(told, [TOP, TOP - 1, TOP - 2]);
             }
         }
+    }
+
+    #[test]
+    fn the_order_of_arrival_is_kept_where_requests_end() {
+        let mut slots = slots(4, &[(2, 0, 9), (0, 1, 9), (3, 0, 8), (1, 0, 7)]);
+        slots.give(TaskId(3));
+        slots.give(TaskId(3));
+        let order = [0, 1, 2, 3].map(|place| slots.get(place));
+        let request = |task, cpu| Some((TaskId(task), CpuId(cpu)));
+        assert_eq!(order, [request(2, 0), request(0, 1), request(1, 0), None]);
+        assert_eq!(slots.priority(TaskId(3)), None);
     }
 }

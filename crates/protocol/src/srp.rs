@@ -10,6 +10,7 @@
 //! priority takes effect with the next job.
 
 use crate::cycle::waits_for_itself;
+use crate::peers::Peers;
 use crate::queue::{Links, WaitQueue};
 use crate::{Action, DEFAULT_RESOURCES, DEFAULT_TASKS, Machine, Refusal};
 use lockwright_model::{CpuId, MAX_NESTING, Priority, ResourceId, TaskId};
@@ -28,6 +29,7 @@ pub struct Srp<const TASKS: usize = DEFAULT_TASKS, const RESOURCES: usize = DEFA
     queues: [WaitQueue; RESOURCES],
     links: Links<TaskId, TASKS>,
     tasks: [TaskState; TASKS],
+    peers: Peers<TASKS>,
     counts: (usize, usize),
 }
 
@@ -41,6 +43,8 @@ struct TaskState {
     epoch: u32,
     job: Job,
     held: u8,
+    /// The highest ceiling of what it holds.
+    top: Option<Priority>,
     waits_for: Option<ResourceId>,
 }
 
@@ -57,8 +61,16 @@ impl<const TASKS: usize, const RESOURCES: usize> Srp<TASKS, RESOURCES> {
     /// lies beyond is refused.
     #[must_use]
     pub fn new(tasks: &[(Priority, CpuId)], ceilings: &[Priority]) -> Self {
-        let idle =
-            |(base, cpu)| TaskState { base, level: base, cpu, epoch: 0, job: Job::None, held: 0, waits_for: None };
+        let idle = |(base, cpu)| TaskState {
+            base,
+            level: base,
+            cpu,
+            epoch: 0,
+            job: Job::None,
+            held: 0,
+            top: None,
+            waits_for: None,
+        };
         let mut all = [idle((Priority::MIN, CpuId(0))); TASKS];
         for (state, &task) in all.iter_mut().zip(tasks) {
             *state = idle(task);
@@ -73,6 +85,7 @@ impl<const TASKS: usize, const RESOURCES: usize> Srp<TASKS, RESOURCES> {
             queues: [WaitQueue::EMPTY; RESOURCES],
             links: Links::new(),
             tasks: all,
+            peers: Peers::new(tasks.iter().map(|task| task.1)),
             counts: (tasks.len().min(TASKS), ceilings.len().min(RESOURCES)),
         }
     }
@@ -89,22 +102,38 @@ impl<const TASKS: usize, const RESOURCES: usize> Srp<TASKS, RESOURCES> {
 
     /// Whether a job of the task may start now.
     fn may_start(&self, task: TaskId) -> bool {
-        let own = self.tasks[task.index()];
-        let mut owned = self.owners.iter().zip(&self.ceilings);
-        !owned.any(|(owner, &ceiling)| {
-            let other = owner.filter(|&owner| owner != task && self.tasks[owner.index()].cpu == own.cpu);
-            other.is_some() && ceiling >= own.level
-        })
+        let level = self.tasks[task.index()].level;
+        let mut peers = self.peers.of(task).iter();
+        !peers.any(|&other| other != task && self.tasks[other.index()].top >= Some(level))
     }
 
-    /// Lets those start that are above the ceilings.
-    fn start(&mut self, act: &mut dyn FnMut(Action)) {
-        for task in (0..self.counts.0).map(TaskId::new) {
+    /// Lets those of the processor of `changed` start that are above the ceilings now: those of others are as they were, or higher.
+    fn start(&mut self, changed: TaskId, act: &mut dyn FnMut(Action)) {
+        for place in self.peers.places(changed) {
+            let task = self.peers.at(place);
             if self.tasks[task.index()].job == Job::Held && self.may_start(task) {
                 self.tasks[task.index()].job = Job::Started;
                 act(Action::Wake { task });
             }
         }
+    }
+
+    fn take(&mut self, task: TaskId, resource: ResourceId) {
+        self.owners[resource.index()] = Some(task);
+        let state = &mut self.tasks[task.index()];
+        state.held += 1;
+        state.top = state.top.max(Some(self.ceilings[resource.index()]));
+    }
+
+    /// The task does not hold any more what it held. Its highest ceiling is searched where it holds something else.
+    fn let_go(&mut self, task: TaskId, resource: ResourceId) {
+        self.owners[resource.index()] = None;
+        let held = self.tasks[task.index()].held - 1;
+        let owned = || self.owners[..self.counts.1].iter().zip(&self.ceilings);
+        let of_task = || owned().filter(|&(&owner, _)| owner == Some(task)).map(|(_, &ceiling)| ceiling);
+        let top = if held > 0 { of_task().max() } else { None };
+        let state = &mut self.tasks[task.index()];
+        (state.held, state.top) = (held, top);
     }
 
     /// Without a job: what was changed takes effect.
@@ -114,6 +143,22 @@ impl<const TASKS: usize, const RESOURCES: usize> Srp<TASKS, RESOURCES> {
             state.level = state.base;
             state.epoch = state.epoch.wrapping_add(1);
             act(Action::SetPriority { task, priority: state.base, epoch: state.epoch });
+        }
+    }
+
+    /// What [`Srp::start`] is a short way to: all tasks, each with all that is owned on its processor.
+    #[cfg(test)]
+    pub(crate) fn settle_all(&mut self, act: &mut dyn FnMut(Action)) {
+        for task in (0..self.counts.0).map(TaskId::new) {
+            let own = self.tasks[task.index()];
+            let mut owned = self.owners.iter().zip(&self.ceilings);
+            let is_held = owned.any(|(owner, &ceiling)| {
+                let other = owner.filter(|&owner| owner != task && self.tasks[owner.index()].cpu == own.cpu);
+                other.is_some() && ceiling >= own.level
+            });
+            if own.job == Job::Held && !is_held {
+                act(Action::Wake { task });
+            }
         }
     }
 
@@ -173,8 +218,7 @@ impl<const TASKS: usize, const RESOURCES: usize> Machine for Srp<TASKS, RESOURCE
             return Err(Refusal::AboveCeiling);
         }
         if self.owner(resource).is_none() {
-            self.owners[resource.index()] = Some(task);
-            self.tasks[task.index()].held += 1;
+            self.take(task, resource);
             act(Action::Grant { task, resource });
             return Ok(());
         }
@@ -199,17 +243,14 @@ impl<const TASKS: usize, const RESOURCES: usize> Machine for Srp<TASKS, RESOURCE
         if state.waits_for.is_some() {
             return Err(Refusal::Waiting);
         }
-        self.tasks[task.index()].held -= 1;
-        let next = self.queues[resource.index()].pop(&mut self.links);
-        self.owners[resource.index()] = next;
-        if let Some(next) = next {
-            let state = &mut self.tasks[next.index()];
-            state.waits_for = None;
-            state.held += 1;
+        self.let_go(task, resource);
+        if let Some(next) = self.queues[resource.index()].pop(&mut self.links) {
+            self.tasks[next.index()].waits_for = None;
+            self.take(next, resource);
             act(Action::Grant { task: next, resource });
             act(Action::Wake { task: next });
         }
-        self.start(act);
+        self.start(task, act);
         Ok(())
     }
 

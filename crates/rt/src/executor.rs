@@ -656,6 +656,9 @@ mod tests {
         assert_eq!(claims.effective(), top);
     }
 
+    /// The priority it tells; the level and the call, when that has begun; how far it is.
+    type Other = (Priority, Option<(u8, u32)>, u8);
+
     /// What the kernel has, and three that tell it: the task itself, twice, and two others. `repeats`: as it is done, else a call that was late stays.
     #[derive(Clone)]
     struct Tellers {
@@ -663,7 +666,7 @@ mod tests {
         kernel: u8,
         own: Vec<Option<Priority>>,
         /// Of each other: the priority it tells; the level and the call, when that has begun; whether the kernel has heard.
-        others: [(Priority, Option<(u8, u32)>, u8); 2],
+        others: [Other; 2],
         repeats: bool,
     }
 

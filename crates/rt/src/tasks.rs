@@ -45,7 +45,8 @@ use crate::priorities::Levels;
 use crate::run::{RunError, check_system};
 use crate::sys::sched::{self, ME, Scheduling};
 use lockwright_model::{
-    CpuId, Duration, Invalid, MAX_NESTING, Priority, Protocol, Resource, ResourceId, Step, System, Task, TaskId,
+    CpuId, Duration, Invalid, MAX_CPUS, MAX_NESTING, Priority, Protocol, Resource, ResourceId, Step, Subject, System,
+    Task, TaskId,
 };
 use lockwright_protocol::Refusal;
 use std::cell::{Cell, RefCell};
@@ -166,7 +167,7 @@ impl TaskSet {
     /// Tasks and resources to be said one by one.
     #[must_use]
     pub fn builder(protocol: Protocol) -> Builder {
-        Builder { protocol, resources: Vec::new(), tasks: Vec::new(), clusters: Vec::new() }
+        Builder { protocol, resources: Vec::new(), tasks: Vec::new(), clusters: Vec::new(), beyond: None }
     }
 
     /// The tasks and resources.
@@ -430,6 +431,8 @@ pub struct Builder {
     tasks: Vec<Task>,
     /// By task: its CPUs, a bit each.
     clusters: Vec<u64>,
+    /// The first CPU that no system has, and what is said to be there.
+    beyond: Option<Invalid>,
 }
 
 impl Builder {
@@ -444,7 +447,16 @@ impl Builder {
     pub fn resource_at(&mut self, name: &str, cpu: u16) -> ResourceId {
         let resource = self.resource(name);
         self.resources[resource.index()].home = Some(CpuId(cpu));
+        self.look_at(cpu, Subject::Resource(resource), || format!("resource `{name}` is at home on CPU {cpu}"));
         resource
+    }
+
+    /// Keeps what is wrong with a CPU that no system has.
+    fn look_at(&mut self, cpu: u16, subject: Subject, message: impl FnOnce() -> String) {
+        if usize::from(cpu) >= MAX_CPUS && self.beyond.is_none() {
+            let help = format!("CPUs are numbered from 0, and at most {MAX_CPUS} are supported");
+            self.beyond = Some(Invalid { subject, key: Some("cpu"), message: message(), help });
+        }
     }
 
     /// A task on a CPU, counted from 0 among those the process may use; a greater priority (up to 65,535) is more urgent. `uses` is all that it ever locks.
@@ -466,13 +478,18 @@ impl Builder {
             body,
         });
         self.clusters.push(1_u64.checked_shl(u32::from(cpu)).unwrap_or(0));
-        TaskId::new((self.tasks.len() - 1).min(usize::from(u16::MAX)))
+        let task = TaskId::new((self.tasks.len() - 1).min(usize::from(u16::MAX)));
+        self.look_at(cpu, Subject::Task(task), || format!("task `{name}` is on CPU {cpu}"));
+        task
     }
 
     /// A task on any of these CPUs, a cluster: two tasks have all of them in common, or none. Under `omlp` alone.
     pub fn task_in_cluster(&mut self, name: &str, cpus: &[u16], priority: u16, uses: &[ResourceId]) -> TaskId {
         let first = cpus.iter().copied().min().unwrap_or(0);
         let task = self.task(name, first, priority, uses);
+        for &cpu in cpus {
+            self.look_at(cpu, Subject::Task(task), || format!("task `{name}` may execute on CPU {cpu}"));
+        }
         // With one that no system has, it is the cluster without any, which is refused.
         let cluster = cpus.iter().try_fold(0, |set, &cpu| Some(set | 1_u64.checked_shl(u32::from(cpu))?)).unwrap_or(0);
         if let Some(own) = self.clusters.last_mut() {
@@ -486,6 +503,9 @@ impl Builder {
     /// # Errors
     /// [`TaskError::Invalid`] where names are not unique, a resource does not exist, or clusters overlap; those of [`TaskSet::new`].
     pub fn build(self) -> Result<TaskSet, TaskError> {
+        if let Some(beyond) = self.beyond {
+            return Err(beyond.into());
+        }
         let cpus = self.tasks.iter().map(|task| task.cpu.index() + 1);
         let homes = self.resources.iter().filter_map(|resource| Some(resource.home?.index() + 1));
         let clusters = self.clusters.iter().map(|cluster| (u64::BITS - cluster.leading_zeros()) as usize);

@@ -1,6 +1,6 @@
 //! What is simulated, besides the system.
 
-use lockwright_model::{Instant, Priority, Protocol, TaskId};
+use lockwright_model::{Duration, Instant, Priority, Protocol, TaskId};
 
 /// When the first jobs arrive.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
@@ -13,7 +13,7 @@ pub enum Offsets {
     /// Each uniformly within its period, from the seed.
     Random,
     /// These, by task id; missing ones are zero.
-    Fixed(Vec<lockwright_model::Duration>),
+    Fixed(Vec<Duration>),
 }
 
 /// How jobs follow one another.
@@ -47,6 +47,23 @@ pub struct Change {
     pub priority: Priority,
 }
 
+/// What the machine takes from its processors beside what tasks execute: above every task, sections included.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Taken {
+    /// From one tick of a processor to the next; zero where there is none.
+    pub tick_period: Duration,
+    /// The interrupt of a tick.
+    pub tick: Duration,
+    /// The interrupt that releases a job, on the processor of its task; in a cluster on any of those, from the seed.
+    pub release: Duration,
+    /// How late ticks and releases are, from the seed: at most this.
+    pub latency: Duration,
+    /// Whenever another task executes on a processor, or none.
+    pub switch: Duration,
+    /// Whenever a job goes on that did not execute on the processor just before.
+    pub refill: Duration,
+}
+
 /// What is simulated, besides the system.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Config {
@@ -65,4 +82,6 @@ pub struct Config {
     pub shuffle: bool,
     /// Scripted changes of base priorities. Observed blocking is counted by the priorities of the start.
     pub changes: Vec<Change>,
+    /// Where the machine takes time itself. Observed blocking means nothing then.
+    pub taken: Option<Taken>,
 }

@@ -5,10 +5,16 @@ use lockwright_model::Priority;
 /// A processor's view of time and tasks; `usize` is a task's index.
 pub(crate) struct Cpu {
     pub(crate) running: Option<usize>,
-    /// When the running task's current run ends; `u64::MAX` while nobody runs.
-    pub(crate) run_ends: u64,
-    /// Most urgent first; first come, first served inside a priority.
-    ready: Vec<(Priority, usize)>,
+    /// Until then the machine takes the processor for itself.
+    pub(crate) stalled_until: u64,
+    /// What is to be decided here is decided then.
+    pub(crate) deferred: bool,
+    /// Who the processor was given last.
+    pub(crate) given: Option<usize>,
+    /// When the next tick should come, and when it does.
+    pub(crate) tick: (u64, u64),
+    /// Most urgent last; first come, first served inside a priority: the last one is next.
+    ready: Vec<(Priority, u32)>,
     /// Execution so far by rank of base priority, the most urgent rank first.
     executed: Vec<u64>,
     accounted_until: u64,
@@ -16,36 +22,48 @@ pub(crate) struct Cpu {
 
 impl Cpu {
     pub(crate) fn new(ranks: usize) -> Self {
-        Self { running: None, run_ends: u64::MAX, ready: Vec::new(), executed: vec![0; ranks], accounted_until: 0 }
+        Self {
+            running: None,
+            stalled_until: 0,
+            deferred: false,
+            given: None,
+            tick: (0, u64::MAX),
+            ready: Vec::new(),
+            executed: vec![0; ranks],
+            accounted_until: 0,
+        }
     }
 
     /// Behind its equals: newly ready, or risen.
     pub(crate) fn push_tail(&mut self, priority: Priority, task: usize) {
-        let place = self.ready.partition_point(|&(other, _)| other >= priority);
-        self.ready.insert(place, (priority, task));
+        let place = self.ready.partition_point(|&(other, _)| other < priority);
+        // A task's index has 16 bits.
+        self.ready.insert(place, (priority, task as u32));
     }
 
     /// Before its equals: preempted, or fallen.
     pub(crate) fn push_head(&mut self, priority: Priority, task: usize) {
-        let place = self.ready.partition_point(|&(other, _)| other > priority);
-        self.ready.insert(place, (priority, task));
+        let place = self.ready.partition_point(|&(other, _)| other <= priority);
+        self.ready.insert(place, (priority, task as u32));
     }
 
     pub(crate) fn remove(&mut self, task: usize) {
-        self.ready.retain(|&(_, other)| other != task);
+        if let Some(place) = self.ready.iter().rposition(|&(_, other)| other as usize == task) {
+            self.ready.remove(place);
+        }
     }
 
     pub(crate) fn first(&self) -> Option<(Priority, usize)> {
-        self.ready.first().copied()
+        self.ready.last().map(|&(priority, task)| (priority, task as usize))
     }
 
     /// Who is ready, most urgent first.
     pub(crate) fn ready(&self) -> impl Iterator<Item = usize> {
-        self.ready.iter().map(|&(_, task)| task)
+        self.ready.iter().rev().map(|&(_, task)| task as usize)
     }
 
     pub(crate) fn pop_first(&mut self) {
-        self.ready.remove(0);
+        self.ready.pop();
     }
 
     /// The time since the last call of [`Cpu::account`].
@@ -54,9 +72,9 @@ impl Cpu {
     }
 
     /// Books the time since the last call on the rank of the running task.
-    pub(crate) fn account(&mut self, now: u64, rank_running: Option<usize>) {
+    pub(crate) fn account(&mut self, now: u64, rank_running: Option<u32>) {
         if let Some(rank) = rank_running {
-            self.executed[rank] += now - self.accounted_until;
+            self.executed[rank as usize] += now - self.accounted_until;
         }
         self.accounted_until = now;
     }

@@ -35,6 +35,7 @@
 
 mod config;
 mod cpu;
+mod earliest;
 mod horizon;
 mod machines;
 pub mod plain;
@@ -42,7 +43,7 @@ mod simulation;
 mod task;
 mod tracer;
 
-pub use config::{Arrivals, Change, Config, Execution, Offsets};
+pub use config::{Arrivals, Change, Config, Execution, Offsets, Taken};
 pub use horizon::{Horizon, HorizonReason, JOBS_DEFAULT, default_horizon};
 pub use lockwright_protocol::fulock::Unlock;
 pub use simulation::Simulation;

@@ -1,6 +1,6 @@
 //! The machines of all protocols in use, side by side: each resource is ruled by one of them.
 
-use lockwright_model::{MAX_RESOURCES, MAX_TASKS, Priority, Protocol, ResourceId, System, TaskId};
+use lockwright_model::{MAX_EXECUTED_TASKS, MAX_RESOURCES, Priority, Protocol, ResourceId, System, TaskId};
 use lockwright_protocol::fulock::{Class, Protection, Unlock};
 use lockwright_protocol::{Action, Fulock, Machine, Refusal, boxed};
 
@@ -41,9 +41,9 @@ impl Machines {
                 known.push(protocol);
                 list.push(match fulock {
                     None if is_small => boxed::<SMALL_TASKS, SMALL_RESOURCES>(system, protocol),
-                    None => boxed::<MAX_TASKS, MAX_RESOURCES>(system, protocol),
+                    None => boxed::<MAX_EXECUTED_TASKS, MAX_RESOURCES>(system, protocol),
                     Some(unlock) if is_small => one_fulock::<SMALL_TASKS, SMALL_RESOURCES>(system, protocols, unlock),
-                    Some(unlock) => one_fulock::<MAX_TASKS, MAX_RESOURCES>(system, protocols, unlock),
+                    Some(unlock) => one_fulock::<MAX_EXECUTED_TASKS, MAX_RESOURCES>(system, protocols, unlock),
                 });
                 list.len() - 1
             });
@@ -51,6 +51,16 @@ impl Machines {
         }
         let counting = (0..list.len()).filter(|&source| list[source].counts_jobs()).collect();
         Self { list, sources, counting }
+    }
+
+    /// Puts a machine in the place of the only one.
+    ///
+    /// # Panics
+    /// Where there are several, or none.
+    pub(crate) fn replace(&mut self, machine: Box<dyn Machine>) {
+        assert_eq!(self.list.len(), 1, "one machine rules all resources");
+        self.counting = if machine.counts_jobs() { vec![0] } else { Vec::new() };
+        self.list = vec![machine];
     }
 
     pub(crate) fn count(&self) -> usize {

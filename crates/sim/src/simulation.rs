@@ -1,18 +1,19 @@
 //! The event loop.
 
-use crate::config::{Arrivals, Change, Config, Execution, Offsets};
+use crate::config::{Arrivals, Change, Config, Execution, Offsets, Taken};
 use crate::cpu::Cpu;
+use crate::earliest::Earliest;
 use crate::machines::{Machines, Source};
-use crate::task::{Asked, Job, State, TaskState};
+use crate::task::{Aside, Asked, Job, Stage, State, TaskState};
 use crate::tracer::Tracer;
 use lockwright_model::{
-    CpuId, Duration, Event, Instant, Observation, Priority, Protocol, Record, Resource, ResourceId, Scheduler, Step,
-    System, TaskId, assign_deadline_monotonic,
+    CpuId, Duration, Event, Instant, MAX_EXECUTED_TASKS, Observation, Priority, Protocol, Record, Resource, ResourceId,
+    Scheduler, System, Task, TaskId, assign_deadline_monotonic,
 };
 use lockwright_protocol::fulock::Unlock;
 use lockwright_protocol::{Action, Machine, Refusal};
 use std::cmp::Reverse;
-use std::collections::{BinaryHeap, VecDeque};
+use std::collections::VecDeque;
 
 /// A system being executed in virtual time.
 pub struct Simulation<'s, T: Tracer = ()> {
@@ -22,15 +23,21 @@ pub struct Simulation<'s, T: Tracer = ()> {
     by_deadline: bool,
     machines: Machines,
     tasks: Vec<TaskState>,
+    /// By task.
+    aside: Vec<Aside>,
+    /// Of all tasks, one after the other.
+    stages: Vec<Stage>,
     /// By task: its base priority, and what each machine says.
     views: Vec<Priority>,
     cpus: Vec<Cpu>,
+    /// By processor: when the running task's current run ends; never while nobody runs.
+    run_ends: Earliest,
     /// By processor: those of its cluster, a bit each; the first of them keeps who is ready there.
     clusters: Vec<u64>,
     /// Processors that have something to decide now, a bit each.
     unsettled: u64,
-    /// The next release of every task.
-    releases: BinaryHeap<Reverse<(u64, usize)>>,
+    /// By task: its next release.
+    releases: Earliest,
     /// Scripted changes to come, the last one first.
     changes: Vec<Change>,
     actions: Vec<Action>,
@@ -55,7 +62,7 @@ impl<'s, T: Tracer> Simulation<'s, T> {
     ///
     /// # Panics
     /// When a job makes a nested request that its protocol refuses, or there are clusters that it does not know: see [`System::refused_nesting`] and
-    /// [`System::refused_in_clusters`].
+    /// [`System::refused_in_clusters`]. When there are more than [`MAX_EXECUTED_TASKS`].
     #[must_use]
     pub fn new(system: &'s System, config: &Config, tracer: T) -> Self {
         Self::build(system, config, None, tracer)
@@ -68,9 +75,22 @@ impl<'s, T: Tracer> Simulation<'s, T> {
         Self::build(system, config, Some(unlock), tracer)
     }
 
+    /// As [`Simulation::new`], with this machine in the place of that of the protocol, which rules all resources: for machines that are tried out, and for
+    /// mutants of the known ones.
+    ///
+    /// # Panics
+    /// As [`Simulation::new`], and where resources are under several protocols or there are none.
+    #[must_use]
+    pub fn with_machine(system: &'s System, config: &Config, machine: Box<dyn Machine>, tracer: T) -> Self {
+        let mut simulation = Self::build(system, config, None, tracer);
+        simulation.machines.replace(machine);
+        simulation
+    }
+
     fn build(system: &'s System, config: &Config, fulock: Option<Unlock>, tracer: T) -> Self {
         let protocol = config.protocol.unwrap_or_else(|| system.protocol_or_default());
         let by_deadline = system.scheduler() == Scheduler::PEdf;
+        assert!(system.tasks().len() <= MAX_EXECUTED_TASKS, "at most {MAX_EXECUTED_TASKS} tasks are simulated");
         assert!(system.refused_in_clusters(protocol).is_none(), "`{protocol}` knows no clusters");
         let ruling = |resource| match by_deadline {
             true if system.is_global(resource) => Protocol::Msrp,
@@ -87,36 +107,49 @@ impl<'s, T: Tracer> Simulation<'s, T> {
             ranks.sort_unstable_by_key(|&priority| Reverse(priority));
             ranks.dedup();
         }
+        let mut stages = Vec::new();
         let tasks: Vec<TaskState> = system
             .tasks()
             .iter()
             .enumerate()
-            .map(|(index, task)| TaskState {
-                cpu: task.cpu.index(),
-                own_cpu: task.cpu.index(),
-                sent_by: None,
-                rank: ranks[task.cpu.index()].partition_point(|&other| other > task.priority),
-                state: State::Idle,
-                priority: task.priority,
-                job: None,
-                backlog: VecDeque::new(),
-                step: 0,
-                left: None,
-                asked: Asked::Not,
-                waited: 0,
-                spun: 0,
-                away: 0,
-                delayed: 0,
-                last_cpu: task.cpu.index(),
-                next_arrival: match &config.offsets {
-                    Offsets::File => task.offset.as_ns(),
-                    Offsets::Synchronous => 0,
-                    Offsets::Random => random.u64(0..task.period.as_ns()),
-                    Offsets::Fixed(offsets) => offsets.get(index).map_or(0, |offset| offset.as_ns()),
-                },
-                seen: Observation::default(),
+            .map(|(index, task)| {
+                let own_cpu = task.cpu.index();
+                // At most MAX_TASKS times MAX_STEPS.
+                let first_stage = stages.len() as u32;
+                stages.extend(Stage::all(&task.body));
+                TaskState {
+                    job: None,
+                    asked: Asked::Not,
+                    left: None,
+                    next_arrival: match &config.offsets {
+                        Offsets::File => task.offset.as_ns(),
+                        Offsets::Synchronous => 0,
+                        Offsets::Random => random.u64(0..task.period.as_ns()),
+                        Offsets::Fixed(offsets) => offsets.get(index).map_or(0, |offset| offset.as_ns()),
+                    },
+                    period: task.period.as_ns(),
+                    jitter: task.jitter.as_ns(),
+                    deadline: task.deadline.as_ns(),
+                    waited: 0,
+                    spun: 0,
+                    away: 0,
+                    priority: task.priority,
+                    stage: first_stage,
+                    first_stage,
+                    rank: ranks[own_cpu].partition_point(|&other| other > task.priority) as u32,
+                    cpu: own_cpu,
+                    own_cpu,
+                    sent_by: None,
+                    state: State::Idle,
+                }
             })
             .collect();
+        let aside = |task: &Task| Aside {
+            backlog: VecDeque::new(),
+            delayed: 0,
+            last_cpu: task.cpu.index(),
+            seen: Observation::default(),
+        };
         let levels = by_deadline.then(|| with_preemption_levels(system));
         let machines = Machines::new(levels.as_ref().unwrap_or(system), &protocols, fulock);
         let mut views = vec![Priority::MIN; tasks.len() * (1 + machines.count())];
@@ -131,11 +164,14 @@ impl<'s, T: Tracer> Simulation<'s, T> {
             by_deadline,
             machines,
             tasks,
+            aside: system.tasks().iter().map(aside).collect(),
+            stages,
             views,
             cpus: ranks.iter().map(|ranks| Cpu::new(ranks.len())).collect(),
+            run_ends: Earliest::never(system.cpus()),
             clusters: (0..system.cpus()).map(|cpu| system.cluster(CpuId::new(cpu))).collect(),
             unsettled: 0,
-            releases: BinaryHeap::new(),
+            releases: Earliest::never(system.tasks().len()),
             changes,
             actions: Vec::new(),
             random,
@@ -145,7 +181,13 @@ impl<'s, T: Tracer> Simulation<'s, T> {
         };
         for task in 0..simulation.tasks.len() {
             let release = simulation.draw_release(task);
-            simulation.releases.push(Reverse((release, task)));
+            simulation.releases.set(task, release);
+        }
+        if let Some(taken) = simulation.config.taken.filter(|taken| taken.tick_period > Duration::ZERO) {
+            for cpu in 0..simulation.cpus.len() {
+                let first = simulation.random.u64(0..taken.tick_period.as_ns());
+                simulation.cpus[cpu].tick = (first, simulation.late(first, taken));
+            }
         }
         simulation
     }
@@ -167,10 +209,17 @@ impl<'s, T: Tracer> Simulation<'s, T> {
         let end = end.as_ns();
         // BOUND: every round advances time, and ends before `end`.
         loop {
-            let runs = self.cpus.iter().map(|cpu| cpu.run_ends).min().unwrap_or(u64::MAX);
-            let release = self.releases.peek().map_or(u64::MAX, |Reverse((at, _))| *at);
+            let runs = self.run_ends.first();
+            let release = self.releases.first();
             let change = self.changes.last().map_or(u64::MAX, |change| change.at.as_ns());
-            let next = runs.min(release).min(change);
+            let (mut tick, mut deferred) = (u64::MAX, u64::MAX);
+            if self.config.taken.is_some() {
+                for cpu in &self.cpus {
+                    tick = tick.min(cpu.tick.1);
+                    deferred = deferred.min(if cpu.deferred { cpu.stalled_until } else { u64::MAX });
+                }
+            }
+            let next = runs.min(release).min(change).min(tick).min(deferred);
             if next > end {
                 break;
             }
@@ -178,6 +227,13 @@ impl<'s, T: Tracer> Simulation<'s, T> {
             self.now = next;
             if runs == next {
                 self.end_runs();
+                self.settle();
+            }
+            if tick == next {
+                self.tick();
+            }
+            if deferred == next {
+                self.go_on();
                 self.settle();
             }
             if change == next || release == next {
@@ -192,12 +248,12 @@ impl<'s, T: Tracer> Simulation<'s, T> {
     /// What was seen so far, by task id. Unfinished jobs past their deadline count as misses.
     #[must_use]
     pub fn observations(&self) -> Vec<Observation> {
-        let observe = |(state, task): (&TaskState, &lockwright_model::Task)| {
-            let unfinished = state.job.iter().chain(&state.backlog);
-            let late = unfinished.filter(|job| self.now - job.arrival > task.deadline.as_ns()).count();
-            Observation { misses: state.seen.misses + late as u64, ..state.seen }
+        let observe = |(state, aside): (&TaskState, &Aside)| {
+            let unfinished = state.job.iter().chain(&aside.backlog);
+            let late = unfinished.filter(|job| self.now - job.arrival > state.deadline).count();
+            Observation { misses: aside.seen.misses + late as u64, ..aside.seen }
         };
-        self.tasks.iter().zip(self.system.tasks()).map(observe).collect()
+        self.tasks.iter().zip(&self.aside).map(observe).collect()
     }
 
     /// How long the oldest unfinished job of each task has been there, by task id; zero where there is none. It will
@@ -221,7 +277,7 @@ impl<'s, T: Tracer> Simulation<'s, T> {
 
     /// The task's next release: its next arrival, and up to its jitter.
     fn draw_release(&mut self, task: usize) -> u64 {
-        let jitter = self.system.tasks()[task].jitter.as_ns();
+        let jitter = self.tasks[task].jitter;
         let delay = match jitter {
             0 => 0,
             _ => match self.random.u8(0..4) {
@@ -231,34 +287,111 @@ impl<'s, T: Tracer> Simulation<'s, T> {
             },
         };
         // Past the end of 64-bit time nothing is released any more.
-        self.tasks[task].next_arrival.saturating_add(delay)
+        let at = self.tasks[task].next_arrival.saturating_add(delay);
+        self.config.taken.map_or(at, |taken| self.late(at, taken))
+    }
+
+    /// When an interrupt comes that should come at `at`.
+    fn late(&mut self, at: u64, taken: Taken) -> u64 {
+        let most = taken.latency.as_ns();
+        at.saturating_add(match self.random.u8(0..3) {
+            _ if most == 0 => 0,
+            0 => most,
+            1 => self.random.u64(0..=most),
+            _ => 0,
+        })
+    }
+
+    /// The ticks that come now.
+    fn tick(&mut self) {
+        let Some(taken) = self.config.taken else { return };
+        for cpu in 0..self.cpus.len() {
+            if self.cpus[cpu].tick.1 == self.now {
+                self.stall(cpu, taken.tick.as_ns());
+                let next = self.cpus[cpu].tick.0.saturating_add(taken.tick_period.as_ns());
+                self.cpus[cpu].tick = (next, self.late(next, taken).max(self.now + 1));
+            }
+        }
+    }
+
+    /// Where the machine has done what it did, what was deferred is decided.
+    fn go_on(&mut self) {
+        for cpu in 0..self.cpus.len() {
+            if self.cpus[cpu].deferred && self.cpus[cpu].stalled_until <= self.now {
+                self.cpus[cpu].deferred = false;
+                self.unsettled |= 1 << cpu;
+            }
+        }
+    }
+
+    /// The interrupt of a release.
+    fn interrupt(&mut self, task: usize) {
+        let Some(taken) = self.config.taken else { return };
+        let own = self.tasks[task].own_cpu;
+        let mut members = self.clusters[own];
+        for _ in 0..self.random.u32(0..members.count_ones().max(1)) {
+            members &= members - 1;
+        }
+        self.stall(members.trailing_zeros() as usize, taken.release.as_ns());
+    }
+
+    /// The machine takes a processor for so long.
+    fn stall(&mut self, cpu: usize, ns: u64) {
+        let until = &mut self.cpus[cpu].stalled_until;
+        *until = (*until).max(self.now).saturating_add(ns);
+        let ends = self.run_ends.get(cpu);
+        if ends != u64::MAX {
+            self.run_ends.set(cpu, ends.saturating_add(ns));
+        }
+    }
+
+    /// Where another task executes than before, the machine has done something for it.
+    fn switch(&mut self, cpu: usize) {
+        let Some(taken) = self.config.taken else { return };
+        let running = self.cpus[cpu].running;
+        if self.cpus[cpu].given != running {
+            self.cpus[cpu].given = running;
+            self.stall(cpu, taken.switch.as_ns());
+            if running.is_some_and(|task| {
+                let state = &self.tasks[task];
+                state.stage > state.first_stage || state.left.is_some()
+            }) {
+                self.stall(cpu, taken.refill.as_ns());
+            }
+        }
+    }
+
+    /// Whether the task's next step is none that takes time, and the machine has the processor.
+    fn is_stalled(&self, cpu: usize, task: usize) -> bool {
+        let state = &self.tasks[task];
+        self.cpus[cpu].stalled_until > self.now
+            && !matches!(self.stages[state.stage as usize], Stage::Run(_))
+            && !matches!(state.asked, Asked::Spinning(_))
     }
 
     fn release_jobs(&mut self) {
-        while let Some(Reverse((at, task))) = self.releases.peek().copied() {
-            if at != self.now || at == u64::MAX {
-                return;
-            }
+        let at = self.now;
+        while self.releases.first() == at && at != u64::MAX {
+            let task = self.releases.whose();
             let arrival = self.tasks[task].next_arrival;
-            let period = self.system.tasks()[task].period.as_ns();
+            let period = self.tasks[task].period;
             let more = match self.config.arrivals {
                 Arrivals::Sporadic if self.random.u8(0..4) == 0 => self.random.u64(0..=period),
                 _ => 0,
             };
             self.tasks[task].next_arrival = arrival.saturating_add(period).saturating_add(more);
             let next = self.draw_release(task);
-            if let Some(mut first) = self.releases.peek_mut() {
-                *first = Reverse((next, task));
-            }
+            self.releases.set(task, next);
             self.released += 1;
+            self.interrupt(task);
             self.record(arrival, task, Event::Arrive);
             let (cpu, rank) = (self.tasks[task].own_cpu, self.tasks[task].rank);
             self.account(cpu);
             self.account(self.tasks[task].cpu);
-            let executed = self.cpus[cpu].executed_at_least(rank);
+            let executed = self.cpus[cpu].executed_at_least(rank as usize);
             let job = Job { arrival, release: at, executed, away: self.tasks[task].away };
             if self.tasks[task].job.is_some() {
-                self.tasks[task].backlog.push_back(job);
+                self.aside[task].backlog.push_back(job);
             } else {
                 self.make_ready(task);
                 self.start_job(task, job);
@@ -268,8 +401,9 @@ impl<'s, T: Tracer> Simulation<'s, T> {
 
     fn start_job(&mut self, task: usize, job: Job) {
         let state = &mut self.tasks[task];
-        (state.job, state.step, state.left, state.asked) = (Some(job), 0, None, Asked::Not);
-        (state.waited, state.spun, state.delayed) = (0, 0, 0);
+        (state.job, state.stage, state.left, state.asked) = (Some(job), state.first_stage, None, Asked::Not);
+        (state.waited, state.spun) = (0, 0);
+        self.aside[task].delayed = 0;
         if self.by_deadline {
             self.order(self.tasks[task].own_cpu);
         }
@@ -280,12 +414,12 @@ impl<'s, T: Tracer> Simulation<'s, T> {
     fn order(&mut self, cpu: usize) {
         let due = |task: usize| {
             let job = self.tasks[task].job.filter(|_| self.tasks[task].own_cpu == cpu)?;
-            Some((job.arrival.saturating_add(self.system.tasks()[task].deadline.as_ns()), task))
+            Some((job.arrival.saturating_add(self.tasks[task].deadline), task))
         };
         let mut jobs: Vec<(u64, usize)> = (0..self.tasks.len()).filter_map(due).collect();
         jobs.sort_unstable_by_key(|&job| Reverse(job));
         for (level, (_, task)) in jobs.into_iter().enumerate() {
-            // At most MAX_TASKS.
+            // At most MAX_EXECUTED_TASKS.
             self.set_view(task, 0, Priority::base(level as u32 + 1));
         }
     }
@@ -327,7 +461,7 @@ impl<'s, T: Tracer> Simulation<'s, T> {
             };
             let before = self.tasks.iter().enumerate().filter(|&it| is_before(it)).count();
             if before < self.clusters[own].count_ones() as usize {
-                self.tasks[task].delayed += elapsed;
+                self.aside[task].delayed += elapsed;
             }
         }
     }
@@ -344,13 +478,12 @@ impl<'s, T: Tracer> Simulation<'s, T> {
 
     /// Runs that end now: the next step of each is due.
     fn end_runs(&mut self) {
-        for cpu in 0..self.cpus.len() {
-            if self.cpus[cpu].run_ends == self.now
-                && let Some(task) = self.cpus[cpu].running
-            {
-                self.cpus[cpu].run_ends = u64::MAX;
+        while self.run_ends.first() == self.now && self.now != u64::MAX {
+            let cpu = self.run_ends.whose();
+            self.run_ends.set(cpu, u64::MAX);
+            if let Some(task) = self.cpus[cpu].running {
                 self.tasks[task].left = None;
-                self.tasks[task].step += 1;
+                self.tasks[task].stage += 1;
                 self.unsettled |= 1 << cpu;
             }
         }
@@ -364,15 +497,24 @@ impl<'s, T: Tracer> Simulation<'s, T> {
         while self.unsettled != 0 {
             let cpu = self.draw_unsettled();
             self.unsettled &= !(1 << cpu);
-            if self.clusters[cpu].count_ones() > 1 {
+            if self.clusters[cpu] != 1 << cpu {
                 self.dispatch_cluster(cpu);
+            } else if self.cpus[cpu].stalled_until > self.now {
+                // The machine chooses when it has done what it does.
+                self.cpus[cpu].deferred = true;
+                continue;
             } else {
                 self.dispatch(cpu, cpu);
             }
+            self.switch(cpu);
             if let Some(task) = self.cpus[cpu].running
-                && self.cpus[cpu].run_ends == u64::MAX
+                && self.run_ends.get(cpu) == u64::MAX
             {
-                self.step(cpu, task);
+                if self.is_stalled(cpu, task) {
+                    self.cpus[cpu].deferred = true;
+                } else {
+                    self.step(cpu, task);
+                }
             }
         }
     }
@@ -393,13 +535,13 @@ impl<'s, T: Tracer> Simulation<'s, T> {
     fn dispatch_cluster(&mut self, cpu: usize) {
         let (own, members) = (self.first(cpu), self.clusters[cpu]);
         while let Some((priority, first)) = self.cpus[own].first() {
-            let last = self.tasks[first].last_cpu;
+            let last = self.aside[first].last_cpu;
             let running = |cpu: usize| self.cpus[cpu].running.map(|task| self.tasks[task].priority);
             let members = (0..self.cpus.len()).filter(|&cpu| members >> cpu & 1 == 1);
             let least = members.min_by_key(|&cpu| (running(cpu), cpu != last));
             let Some(least) = least.filter(|&cpu| running(cpu) < Some(priority)) else { return };
             if least != last {
-                self.tasks[first].last_cpu = least;
+                self.aside[first].last_cpu = least;
                 self.record(self.now, first, Event::Migrate(CpuId::new(least)));
             }
             self.dispatch(own, least);
@@ -430,9 +572,10 @@ impl<'s, T: Tracer> Simulation<'s, T> {
     /// Takes the running task off its processor, keeping what is left of its run.
     fn leave(&mut self, cpu: usize, task: usize) {
         self.account(cpu);
-        let ends = std::mem::replace(&mut self.cpus[cpu].run_ends, u64::MAX);
+        let ends = self.run_ends.get(cpu);
         if ends != u64::MAX {
-            self.tasks[task].left = Some(ends - self.now);
+            self.run_ends.set(cpu, u64::MAX);
+            self.tasks[task].left = Some(ends - self.now.max(self.cpus[cpu].stalled_until));
         }
         self.cpus[cpu].running = None;
         self.unsettled |= 1 << cpu;
@@ -444,9 +587,13 @@ impl<'s, T: Tracer> Simulation<'s, T> {
     }
 
     fn account(&mut self, cpu: usize) {
+        let elapsed = self.cpus[cpu].unaccounted(self.now);
+        if elapsed == 0 {
+            return;
+        }
         let mut rank = None;
         if let Some(task) = self.cpus[cpu].running {
-            let (state, elapsed) = (&mut self.tasks[task], self.cpus[cpu].unaccounted(self.now));
+            let state = &mut self.tasks[task];
             if self.clusters[state.own_cpu] >> cpu & 1 == 1 {
                 // In a cluster of several it means nothing: see `delay`.
                 rank = Some(state.rank).filter(|_| state.own_cpu == cpu);
@@ -469,33 +616,33 @@ impl<'s, T: Tracer> Simulation<'s, T> {
     /// The running task takes one step.
     fn step(&mut self, cpu: usize, task: usize) {
         let state = &self.tasks[task];
-        match self.system.tasks()[task].body.get(state.step).copied() {
-            None => self.finish(cpu, task),
-            Some(Step::Run(worst)) => {
+        match self.stages[state.stage as usize] {
+            Stage::End => self.finish(cpu, task),
+            Stage::Run(worst) => {
                 let left = state.left.unwrap_or_else(|| match self.config.execution {
-                    Execution::Worst => worst.as_ns(),
+                    Execution::Worst => worst,
                     Execution::Random => match self.random.u8(0..4) {
                         0 => 1,
-                        1 => self.random.u64(1..=worst.as_ns()),
-                        _ => worst.as_ns(),
+                        1 => self.random.u64(1..=worst),
+                        _ => worst,
                     },
                 });
                 // Past the end of 64-bit time it never ends.
-                self.cpus[cpu].run_ends = self.now.saturating_add(left);
+                self.run_ends.set(cpu, self.now.max(self.cpus[cpu].stalled_until).saturating_add(left));
             }
-            Some(Step::Lock(_)) if matches!(state.asked, Asked::Spinning(_)) => {}
-            Some(Step::Lock(resource)) => {
+            Stage::Lock(_) if matches!(state.asked, Asked::Spinning(_)) => {}
+            Stage::Lock(resource) => {
                 self.unsettled |= 1 << cpu;
                 self.lock(task, resource);
             }
-            Some(Step::Unlock(resource)) => {
+            Stage::Unlock(resource) => {
                 self.unsettled |= 1 << cpu;
                 let source = self.machines.source(resource);
                 self.decide(source, |machine, act| machine.release(TaskId::new(task), resource, act));
                 // Else it goes back.
                 if !self.actions.iter().any(|action| matches!(action, Action::Restart { .. })) {
                     self.record(self.now, task, Event::Release(resource));
-                    self.tasks[task].step += 1;
+                    self.tasks[task].stage += 1;
                 }
                 self.carry_out(source);
             }
@@ -518,7 +665,7 @@ impl<'s, T: Tracer> Simulation<'s, T> {
         {
             let state = &mut self.tasks[task];
             state.asked = Asked::Not;
-            state.step += 1;
+            state.stage += 1;
             state.waited += self.now - since;
             self.record(self.now, task, Event::Acquire(resource));
         }
@@ -528,19 +675,19 @@ impl<'s, T: Tracer> Simulation<'s, T> {
         self.record(self.now, task, Event::Finish);
         self.account(cpu);
         debug_assert_eq!(self.first(cpu), self.tasks[task].own_cpu, "a job ends where it belongs");
-        let executed = self.cpus[self.tasks[task].own_cpu].executed_at_least(self.tasks[task].rank);
+        let executed = self.cpus[self.tasks[task].own_cpu].executed_at_least(self.tasks[task].rank as usize);
         let state = &mut self.tasks[task];
         if let Some(job) = state.job.take() {
             let response = self.now - job.arrival;
             // Spinning is execution to others, and blocking to the job itself.
             let delayed = (self.now - job.release + state.spun).saturating_sub(executed - job.executed);
             let blocking = match self.system.has_clusters() {
-                true => state.delayed,
+                true => self.aside[task].delayed,
                 false => delayed.saturating_sub(state.away - job.away),
             };
-            let seen = &mut state.seen;
+            let seen = &mut self.aside[task].seen;
             seen.jobs += 1;
-            seen.misses += u64::from(response > self.system.tasks()[task].deadline.as_ns());
+            seen.misses += u64::from(response > state.deadline);
             seen.response = seen.response.max(Some(Duration::from_ns(response)));
             // It is counted by fixed priorities.
             if !self.by_deadline {
@@ -549,7 +696,7 @@ impl<'s, T: Tracer> Simulation<'s, T> {
             seen.lock_wait = seen.lock_wait.max(Some(Duration::from_ns(state.waited)));
         }
         self.tell(|machine, act| machine.finish(TaskId::new(task), act));
-        match self.tasks[task].backlog.pop_front() {
+        match self.aside[task].backlog.pop_front() {
             Some(job) => {
                 self.unsettled |= 1 << cpu;
                 self.start_job(task, job);
@@ -623,11 +770,12 @@ impl<'s, T: Tracer> Simulation<'s, T> {
     /// The task, which has just executed its section to the end, executes it again.
     fn restart(&mut self, task: usize, resource: ResourceId) {
         self.record(self.now, task, Event::Restart(resource));
-        let body = &self.system.tasks()[task].body;
         let state = &mut self.tasks[task];
-        let begun = body[..state.step].iter().rposition(|&step| step == Step::Lock(resource));
-        state.step = begun.expect("it was asked for before") + 1;
-        state.seen.restarts += 1;
+        let so_far = &self.stages[state.first_stage as usize..state.stage as usize];
+        let again = so_far.iter().rev().take_while(|&&stage| stage != Stage::Lock(resource)).count();
+        // At most MAX_STEPS: it was asked for before.
+        state.stage -= again as u32;
+        self.aside[task].seen.restarts += 1;
     }
 
     /// Takes a task off its processor, whether it executes there or not.
@@ -650,7 +798,7 @@ impl<'s, T: Tracer> Simulation<'s, T> {
         let was = self.tasks[task].state;
         self.withdraw(task);
         self.tasks[task].cpu = cpu;
-        self.tasks[task].sent_by = Some(source).filter(|_| cpu != self.tasks[task].own_cpu);
+        self.tasks[task].sent_by = Some(source as u32).filter(|_| cpu != self.tasks[task].own_cpu);
         self.tasks[task].priority = self.effective(task);
         self.record(self.now, task, Event::Migrate(CpuId::new(cpu)));
         if matches!(was, State::Running | State::Ready) {
@@ -663,7 +811,7 @@ impl<'s, T: Tracer> Simulation<'s, T> {
         let width = 1 + self.machines.count();
         let views = &self.views[task * width..][..width];
         match self.tasks[task].sent_by {
-            Some(source) => views[1 + source],
+            Some(source) => views[1 + source as usize],
             // The machines know preemption levels, not deadlines: only what is above all of those counts.
             None if self.by_deadline => {
                 let above = views[1..].iter().copied().filter(|&view| view > Priority::BASE_MAX.raised());

@@ -74,7 +74,7 @@ pub fn attack(
             execution: if run % 4 == 3 { Execution::Random } else { Execution::Worst },
             seed: random.u64(..),
             shuffle: run % 2 == 1,
-            changes: Vec::new(),
+            ..Config::default()
         };
         let mut simulation = Simulation::new(system, &config, ());
         simulation.run_until(end);

@@ -8,8 +8,10 @@
 pub mod bpl;
 mod generate;
 mod hold;
+mod late;
 mod mutate;
 
 pub use generate::{Shape, generate, generate_clusters};
 pub use hold::{Excess, Quantity, attack, hold};
+pub use late::{attack_late, generate_late};
 pub use mutate::mutate;

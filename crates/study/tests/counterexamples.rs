@@ -3,7 +3,8 @@
 use fastrand::Rng;
 use lockwright_analysis::analyse;
 use lockwright_model::format::{parse_system, write_system};
-use lockwright_model::{Instant, Protocol, System};
+use lockwright_model::{Instant, Priority, Protocol, ResourceId, System, TaskId};
+use lockwright_protocol::{Action, Machine, MpcpVs, Refusal};
 use lockwright_sim::{Config, Simulation};
 use lockwright_study::{attack, hold, mutate};
 use std::time::{Duration, Instant as Clock};
@@ -73,4 +74,78 @@ fn an_analysis_ends() {
     assert_eq!(analysis.tasks[0].response.map(|response| response.as_ns()), Some(999_999_999));
     // Far from a minute, however slow the machine: the budget of one analysis.
     assert!(start.elapsed() < Duration::from_secs(20), "{:?}", start.elapsed());
+}
+
+/// A mutant of `mpcp_vs`: a request that was held back is made again at once, when the request before it ends, and not when its job executes.
+struct AsksAtOnce(MpcpVs);
+
+impl AsksAtOnce {
+    fn pass(
+        &mut self,
+        act: &mut dyn FnMut(Action),
+        event: impl FnOnce(&mut MpcpVs, &mut dyn FnMut(Action)) -> Result<(), Refusal>,
+    ) -> Result<(), Refusal> {
+        let mut actions = Vec::new();
+        event(&mut self.0, &mut |action| actions.push(action))?;
+        let granted =
+            |task| actions.iter().any(|action| matches!(action, Action::Grant { task: to, .. } if *to == task));
+        for &action in &actions {
+            match action {
+                Action::Wake { task } if !granted(task) => {
+                    let mut again = Vec::new();
+                    self.0.woken(task, &mut |action| again.push(action))?;
+                    again.iter().for_each(|&action| act(action));
+                    if again.iter().any(|action| matches!(action, Action::Grant { .. })) {
+                        act(Action::Wake { task });
+                    }
+                }
+                action => act(action),
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Machine for AsksAtOnce {
+    fn request(&mut self, task: TaskId, on: ResourceId, act: &mut dyn FnMut(Action)) -> Result<(), Refusal> {
+        self.pass(act, |machine, act| machine.request(task, on, act))
+    }
+
+    fn release(&mut self, task: TaskId, on: ResourceId, act: &mut dyn FnMut(Action)) -> Result<(), Refusal> {
+        self.pass(act, |machine, act| machine.release(task, on, act))
+    }
+
+    fn woken(&mut self, task: TaskId, act: &mut dyn FnMut(Action)) -> Result<(), Refusal> {
+        self.pass(act, |machine, act| machine.woken(task, act))
+    }
+
+    fn cancel(&mut self, task: TaskId, act: &mut dyn FnMut(Action)) -> Result<(), Refusal> {
+        self.pass(act, |machine, act| machine.cancel(task, act))
+    }
+
+    fn set_base(&mut self, task: TaskId, base: Priority, act: &mut dyn FnMut(Action)) -> Result<(), Refusal> {
+        self.pass(act, |machine, act| machine.set_base(task, base, act))
+    }
+}
+
+/// docs/mpcp_vs.md: a request that was held back is made again when its job executes, at base priority. Read otherwise, the bound is broken.
+#[test]
+fn held_back_requests_are_made_when_their_jobs_execute() {
+    const MS: u64 = 1_000_000;
+    let system = parse_system(include_str!("counterexamples/mpcp_vs-asks-when-woken.toml")).expect("a valid system");
+    let analysis = analyse(&system, Protocol::MpcpVs);
+    assert_eq!(analysis.tasks[0].response.map(|bound| bound.as_ns()), Some(21 * MS), "{analysis:#?}");
+    let response = |mut simulation: Simulation| {
+        simulation.run_until(Instant::from_ns(99 * MS));
+        let excess = hold(&analysis, &simulation.observations(), &simulation.ages());
+        (simulation.observations()[0].response.map(|response| response.as_ns()), excess)
+    };
+    let config = Config::default();
+    assert_eq!(response(Simulation::new(&system, &config, ())), (Some(19 * MS), None));
+    let tasks: Vec<_> = system.tasks().iter().map(|task| (task.priority, task.cpu)).collect();
+    let ceilings: Vec<_> = system.resource_ids().map(|resource| system.mpcp_ceiling(resource)).collect();
+    let mutant = AsksAtOnce(MpcpVs::new(&tasks, &ceilings));
+    let (broken, excess) = response(Simulation::with_machine(&system, &config, Box::new(mutant), ()));
+    assert_eq!(broken, Some(24 * MS));
+    assert_eq!(excess.map(|excess| excess.task), Some(TaskId(0)), "the bound holds under our rule alone");
 }

@@ -1,7 +1,7 @@
 //! Every explanation of a bound sums to it, for random systems under every protocol.
 
 use fastrand::Rng;
-use lockwright_analysis::{Cause, analyse, explain};
+use lockwright_analysis::{Cause, Proof, analyse, best, explain};
 use lockwright_model::format::write_system;
 use lockwright_model::{Duration, Protocol, System, TaskId};
 use lockwright_study::{Shape, generate};
@@ -11,11 +11,13 @@ use std::collections::BTreeMap;
 fn terms_sum_to_the_response() {
     let mut waited = [0; Protocol::ALL.len()];
     let mut unnamed = Vec::new();
+    let mut lowered = 0;
     for seed in 0..1_000 {
         let shape = Shape { utilization: (10, 60), nested: 5, ..Shape::small() };
         let system = generate(&mut Rng::with_seed(seed), &shape);
         for (protocol, waited) in Protocol::ALL.into_iter().zip(&mut waited) {
-            let analysis = analyse(&system, protocol);
+            let analysis = if seed % 2 == 0 { analyse(&system, protocol) } else { best(&system, protocol).0 };
+            lowered += analysis.tasks.iter().filter(|bound| bound.proof == Proof::Program).count();
             for id in system.task_ids() {
                 let terms = explain(&system, &analysis, id);
                 let waits = |cause| matches!(cause, Cause::Waiting | Cause::Holder | Cause::Urgent);
@@ -26,7 +28,9 @@ fn terms_sum_to_the_response() {
                 assert_eq!(sum, response, "{name} under {protocol}, {terms:#?}\n{}", write_system(&system));
                 let named = |cause| terms.iter().all(|term| term.cause != cause || term.by.is_some());
                 for cause in [Cause::Waiting, Cause::Boosted] {
-                    if !named(cause) && !unnamed.contains(&(protocol, cause)) {
+                    // A program's sum may be cut short by how long its requests can wait at all.
+                    let is_cut = analysis.task(id).proof == Proof::Program && protocol == Protocol::Mpcp;
+                    if !is_cut && !named(cause) && !unnamed.contains(&(protocol, cause)) {
                         unnamed.push((protocol, cause));
                     }
                 }
@@ -36,6 +40,7 @@ fn terms_sum_to_the_response() {
             }
         }
     }
+    assert!(lowered > 500, "{lowered} bounds by programs");
     for (protocol, waited) in Protocol::ALL.into_iter().zip(waited) {
         let across = !matches!(
             protocol,

@@ -1,6 +1,6 @@
 //! Blocking under locking protocols, and response times with it.
 
-use crate::{Analysis, Closeness, Departure, Input, Malformed, Work};
+use crate::{Analysis, Closeness, Input, Malformed, Work};
 use lockwright_analysis::multiprocessor::{
     Delay, Platform, Protocol, Responses, dpcp, fmlp, joint, mpcp, mrsp, msrp, omlp, spin,
 };
@@ -75,8 +75,6 @@ pub(crate) const ANALYSES: &[Analysis] = &[
     }),
     exact("rta.p_fp.with_blocking.msrp.holistic", |input| responses(input, |set| msrp::protocol(set, None))),
 ];
-
-pub(crate) const DEPARTURES: &[Departure] = &[];
 
 /// What an unbounded wait is in the examples.
 const UNBOUNDED: u64 = 4_294_967_295;

@@ -1,6 +1,6 @@
 //! Global scheduling: hard tests, response times, tardiness.
 
-use crate::{Analysis, Closeness, Departure, Input, Malformed, Work};
+use crate::{Analysis, Closeness, Input, Malformed, Work};
 use lockwright_analysis::global::{
     Blocked, CarryIn, Inherited, bak, bar, bcl, bcl_iterative, bertogna_cirinei, devi_anderson,
     devi_anderson_non_preemptive_as_published, easwaran_andersson, edf, ff_dbf, g_edf, g_fl, g_fl_point, gfb, guan,
@@ -24,8 +24,6 @@ pub(crate) const ANALYSES: &[Analysis] = &[
     equal("simulate.g_edf.synchronous_periodic", simulation),
     equal("blocking.global_pip.easwaran_andersson09", inheritance),
 ];
-
-pub(crate) const DEPARTURES: &[Departure] = &[];
 
 const fn equal(id: &'static str, prepare: fn(&Input) -> Result<Work, Malformed>) -> Analysis {
     Analysis { id, prepare, closeness: Closeness::Equal }

@@ -15,12 +15,16 @@ mod global;
 mod input;
 mod linear;
 mod overheads;
+mod source;
 mod uniprocessor;
 mod work;
 
 pub use compare::{Closeness, difference};
 pub use input::{Input, Malformed, Vector, read};
 pub use work::Work;
+
+use serde_json::Value;
+use source::{Answers, DEFECTS, Defect};
 
 /// One analysis that examples name.
 pub struct Analysis {
@@ -32,16 +36,6 @@ pub struct Analysis {
     pub closeness: Closeness,
 }
 
-/// An example whose expected result is wrong, or where the library gives another on purpose.
-pub struct Departure {
-    /// The example.
-    pub id: &'static str,
-    /// What the library answers is never below, or never above, what is expected: see [`Closeness`].
-    pub closeness: Closeness,
-    /// Why.
-    pub why: &'static str,
-}
-
 /// All analyses that are known.
 pub fn analyses() -> impl Iterator<Item = &'static Analysis> {
     [uniprocessor::ANALYSES, global::ANALYSES, blocking::ANALYSES, linear::ANALYSES, overheads::ANALYSES]
@@ -49,21 +43,58 @@ pub fn analyses() -> impl Iterator<Item = &'static Analysis> {
         .flatten()
 }
 
-/// Where the library departs from an example on purpose.
-pub fn departures() -> impl Iterator<Item = &'static Departure> {
-    [uniprocessor::DEPARTURES, global::DEPARTURES, blocking::DEPARTURES, linear::DEPARTURES, overheads::DEPARTURES]
-        .into_iter()
-        .flatten()
-}
-
-/// Holds the library against one example: `Ok(None)` where it answers what is expected, else the first difference.
+/// What the library answers to an example.
 ///
 /// # Errors
 /// Where nobody knows the analysis, or the input is not one for it.
-pub fn check(vector: &Vector) -> Result<Option<String>, Malformed> {
+pub fn answer(vector: &Vector) -> Result<Value, Malformed> {
+    Ok((analysis(vector)?.prepare)(&vector.input)?.answer())
+}
+
+fn analysis(vector: &Vector) -> Result<&'static Analysis, Malformed> {
     let analysis = analyses().find(|analysis| analysis.id == vector.analysis);
-    let analysis = analysis.ok_or_else(|| Malformed(format!("no analysis is called `{}`", vector.analysis)))?;
-    let departure = departures().find(|departure| departure.id == vector.id);
-    let closeness = departure.map_or(analysis.closeness, |departure| departure.closeness);
-    Ok(difference(&vector.expected, &(analysis.prepare)(&vector.input)?.answer(), closeness))
+    analysis.ok_or_else(|| Malformed(format!("no analysis is called `{}`", vector.analysis)))
+}
+
+/// Holds an answer against an example: `Ok(None)` where it is right, else the first difference.
+///
+/// Where the example's source has a known defect, its own program is repeated, with the defect and without: what the example expects has to be what
+/// one of them answers, and the answer has to be that of the one without.
+///
+/// # Errors
+/// As [`answer`].
+pub fn judge(vector: &Vector, ours: &Value) -> Result<Option<String>, Malformed> {
+    let closeness = analysis(vector)?.closeness;
+    let Some((defect, answers)) = defective(vector)? else { return Ok(difference(&vector.expected, ours, closeness)) };
+    let unexplained = difference(&vector.expected, &answers.published, closeness)
+        .filter(|_| difference(&vector.expected, &answers.corrected, closeness).is_some());
+    Ok(match unexplained {
+        Some(difference) => Some(format!("its source's defect ({}) does not explain it: {difference}", defect.why)),
+        None => difference(&answers.corrected, ours, Closeness::Equal)
+            .map(|difference| format!("without its source's defect ({}): {difference}", defect.why)),
+    })
+}
+
+/// What is known to be wrong with what an example expects, and what is right; `None` where nothing is.
+///
+/// # Errors
+/// As [`answer`].
+pub fn departure(vector: &Vector) -> Result<Option<(&'static str, Value)>, Malformed> {
+    let closeness = analysis(vector)?.closeness;
+    let departs =
+        defective(vector)?.filter(|(_, answers)| difference(&vector.expected, &answers.corrected, closeness).is_some());
+    Ok(departs.map(|(defect, answers)| (defect.why, answers.corrected)))
+}
+
+fn defective(vector: &Vector) -> Result<Option<(&'static Defect, Answers)>, Malformed> {
+    let defect = DEFECTS.iter().find(|defect| defect.analyses.contains(&vector.analysis.as_str()));
+    defect.map(|defect| Ok((defect, (defect.answers)(&vector.input)?))).transpose()
+}
+
+/// Holds the library against one example: [`judge`] of its [`answer`].
+///
+/// # Errors
+/// As [`answer`].
+pub fn check(vector: &Vector) -> Result<Option<String>, Malformed> {
+    judge(vector, &answer(vector)?)
 }

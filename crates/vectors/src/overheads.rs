@@ -1,6 +1,6 @@
 //! Overhead accounting.
 
-use crate::{Analysis, Closeness, Departure, Input, Malformed, Work};
+use crate::{Analysis, Closeness, Input, Malformed, Work};
 use lockwright_analysis::overheads::jlfp::{self, Interrupts};
 use lockwright_analysis::overheads::locking::{self, Semaphore};
 use lockwright_analysis::overheads::{CacheDelay, Curve, Overheads, Task, fp};
@@ -45,8 +45,6 @@ pub(crate) const ANALYSES: &[Analysis] = &[
         values(input, CacheDelay { levels: levels.values().map(curve).collect::<Result<_, _>>()? })
     }),
 ];
-
-pub(crate) const DEPARTURES: &[Departure] = &[];
 
 fn jlfp_charge(input: &Input) -> Result<Work, Malformed> {
     let (platform, tasks) = (Platform::of(input)?, tasks(input)?);

@@ -1,7 +1,7 @@
 //! One processor: fixed priority, EDF, FIFO, job sets.
 
 use crate::input::InputTask;
-use crate::{Analysis, Closeness, Departure, Input, Malformed, Work};
+use crate::{Analysis, Closeness, Input, Malformed, Work};
 use lockwright_analysis::uniprocessor::compositional::{self, Activation, Events, Link};
 use lockwright_analysis::uniprocessor::jobs::{self, Job};
 use lockwright_analysis::uniprocessor::{Preemption, Task, edf, fifo, fp};
@@ -22,23 +22,16 @@ pub(crate) const ANALYSES: &[Analysis] = &[
     equal("rta.edf.uniprocessor.limited_preemptive", |input| edf_bounds(input, Mode::Limited)),
     equal("rta.fifo.uniprocessor", fifo_bound),
     equal("schedulable.edf.uniprocessor.qpa", demand),
-    // The source's function ends without a verdict unless U > 1, and that was written down as false. What it accepts is more.
-    accepting_more("rta.edf.uniprocessor.guan_yi_exact", |input| edf_times(input, edf::response_times)),
-    accepting_more("rta.edf.uniprocessor.guan_yi_approx", |input| edf_times(input, edf::approximate_response_times)),
+    equal("rta.edf.uniprocessor.guan_yi_exact", |input| edf_times(input, edf::response_times)),
+    equal("rta.edf.uniprocessor.guan_yi_approx", |input| edf_times(input, edf::approximate_response_times)),
     equal("schedulable.p_edf.msrp.classic_qpa", msrp),
     equal("schedulable.nonpreemptive_jobs.uniprocessor.exact(JLFP, no idle-time insertion)", job_set),
     equal("schedulable.nonpreemptive_jobs.global.sufficient", job_set),
     equal("cpa.spp.two_resources_event_model_propagation", chains),
 ];
 
-pub(crate) const DEPARTURES: &[Departure] = &[];
-
 const fn equal(id: &'static str, prepare: fn(&Input) -> Result<Work, Malformed>) -> Analysis {
     Analysis { id, prepare, closeness: Closeness::Equal }
-}
-
-const fn accepting_more(id: &'static str, prepare: fn(&Input) -> Result<Work, Malformed>) -> Analysis {
-    Analysis { id, prepare, closeness: Closeness::NotAbove }
 }
 
 fn cost(task: &InputTask) -> Result<u64, Malformed> {

@@ -3,14 +3,25 @@
 use super::{dflp, dpcp, fmlp_long, fmlp_plus, fmlp_short, mpcp_vs, mrsp, msrp, omlp};
 use crate::bound::Unbounded;
 use crate::multiprocessor::{Charge, Delay, Protocol};
+use crate::omit::Omit;
 use crate::tables::Tables;
 use crate::{Failure, Sharing};
 use lockwright_model::Protocol as Name;
 
 /// Those of one protocol.
-pub(crate) struct Bounds(Box<dyn Protocol>);
+pub(crate) struct Bounds {
+    protocol: Box<dyn Protocol>,
+    /// Of a broken twin that forgets jobs which arrived before the window: the response times.
+    without_carry_in: Option<Vec<u64>>,
+}
 
 impl Bounds {
+    /// Those of `protocol`.
+    #[cfg(feature = "lp")]
+    pub(crate) fn of(tables: &Tables<'_>, protocol: impl Protocol + 'static) -> Self {
+        Self::new_of(tables, Box::new(protocol))
+    }
+
     /// Why there are none for this system.
     pub(crate) fn new(tables: &Tables<'_>, protocol: Name, sharing: Sharing) -> Result<Self, Unbounded> {
         let bounds: Result<Box<dyn Protocol>, Failure> = match protocol {
@@ -25,21 +36,37 @@ impl Bounds {
             _ => omlp::bounds(&sharing),
         };
         // Rows of a valid system, whose numbers may not fit.
-        bounds.map(Self).map_err(|_| Unbounded::BeyondPeriod)
+        bounds.map(|bounds| Self::new_of(tables, bounds)).map_err(|_| Unbounded::BeyondPeriod)
+    }
+
+    fn new_of(tables: &Tables<'_>, protocol: Box<dyn Protocol>) -> Self {
+        Self { protocol, without_carry_in: tables.omits(Omit::RemoteCarryIn).then(Vec::new) }
     }
 }
 
 impl Protocol for Bounds {
     fn set_responses(&mut self, responses: &[u64]) -> Result<(), Failure> {
-        self.0.set_responses(responses)
+        if let Some(kept) = &mut self.without_carry_in {
+            *kept = responses.to_vec();
+        }
+        self.protocol.set_responses(responses)
     }
 
     fn delays(&mut self, delays: &mut [Delay]) -> Result<(), Failure> {
-        self.0.delays(delays)
+        let Some(kept) = &self.without_carry_in else { return self.protocol.delays(delays) };
+        let mut all = vec![Delay::default(); delays.len()];
+        for (task, delay) in delays.iter_mut().enumerate() {
+            // Jobs of others count as if each were done at once.
+            let alone: Vec<u64> = (0..kept.len()).map(|other| if other == task { kept[task] } else { 0 }).collect();
+            self.protocol.set_responses(&alone)?;
+            self.protocol.delays(&mut all)?;
+            *delay = all[task];
+        }
+        Ok(())
     }
 
     fn charge(&self, delay: &Delay) -> Option<Charge> {
-        self.0.charge(delay)
+        self.protocol.charge(delay)
     }
 }
 

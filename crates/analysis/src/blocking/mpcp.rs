@@ -22,9 +22,10 @@
 
 use super::Blocker;
 use crate::bound::Unbounded;
+use crate::fixed_point::Budget;
 use crate::omit::Omit;
 use crate::tables::Tables;
-use lockwright_model::{Protocol, ResourceId, TaskId};
+use lockwright_model::{MpcpCeiling, Priority, Protocol, ResourceId, System, TaskId};
 
 /// One user of a resource, as seen by those who wait for it.
 #[derive(Clone, Copy, Debug)]
@@ -40,6 +41,8 @@ pub(crate) struct User {
 pub(crate) struct Remote {
     /// By resource; empty where another protocol rules it.
     users: Vec<Vec<User>>,
+    /// By resource.
+    ceilings: Vec<MpcpCeiling>,
 }
 
 /// What one request for one resource waits for.
@@ -56,20 +59,41 @@ impl Remote {
     pub(crate) fn new(tables: &Tables<'_>) -> Option<Self> {
         let system = tables.system;
         let mut users = vec![Vec::new(); system.resources().len()];
+        let ceilings: Vec<MpcpCeiling> = system.resource_ids().map(|resource| system.mpcp_ceiling(resource)).collect();
         for resource in system.resource_ids() {
             if tables.protocol(resource) != Protocol::Mpcp {
                 continue;
             }
             for &task in system.users(resource) {
                 let Some(request) = system.requests(task).iter().find(|r| r.resource == resource) else { continue };
-                let stretch = if tables.omits(Omit::Stretch) { 0 } else { stretch(tables, task, resource)? };
+                let stretch = if tables.omits(Omit::Stretch) { 0 } else { stretch(tables, &ceilings, task, resource)? };
                 let kept = request.length.as_ns().checked_add(stretch)?;
                 users[resource.index()].push(User { task, count: u64::from(request.count), kept });
             }
             users[resource.index()]
                 .sort_by_key(|user: &User| (core::cmp::Reverse(system.task(user.task).priority), user.task));
         }
-        Some(Self { users })
+        Some(Self { users, ceilings })
+    }
+
+    /// The same of a system that differs from the one of the tables, whose this is, in the lengths of the sections of `task` alone.
+    pub(crate) fn beside(&self, tables: &Tables<'_>, other: &System, task: TaskId) -> Option<Self> {
+        let (system, cpu) = (tables.system, tables.system.task(task).cpu);
+        let mut users = self.users.clone();
+        for (resource, users) in system.resource_ids().zip(&mut users) {
+            let ceiling = self.ceilings[resource.index()].on(cpu);
+            let stretch = |system| longest_above(tables, system, &self.ceilings, task, ceiling);
+            let stretches = if tables.omits(Omit::Stretch) { (0, 0) } else { (stretch(system), stretch(other)) };
+            let own = |system: &System| {
+                let request = system.requests(task).iter().find(|request| request.resource == resource);
+                request.map_or(0, |request| request.length.as_ns())
+            };
+            for user in users.iter_mut().filter(|user| system.task(user.task).cpu == cpu) {
+                let (old, new) = if user.task == task { (own(system), own(other)) } else { stretches };
+                user.kept = user.kept.checked_sub(old)?.checked_add(new)?;
+            }
+        }
+        Some(Self { users, ceilings: self.ceilings.clone() })
     }
 
     /// Users more urgent than `task`.
@@ -114,6 +138,19 @@ impl Remote {
         responses: &[Option<u64>],
         limit: u64,
     ) -> Result<Wait, Unbounded> {
+        self.wait_within(tables, &tables.budget, task, resource, responses, limit)
+    }
+
+    /// The same with another budget than the tables have.
+    pub(crate) fn wait_within(
+        &self,
+        tables: &Tables<'_>,
+        budget: &Budget,
+        task: TaskId,
+        resource: ResourceId,
+        responses: &[Option<u64>],
+        limit: u64,
+    ) -> Result<Wait, Unbounded> {
         let holder = self.holder(tables, task, resource).filter(|_| !tables.omits(Omit::RemoteHolder));
         let urgent = self.urgent(tables, task, resource);
         if let Some(user) = urgent.clone().find(|user| responses[user.task.index()].is_none()) {
@@ -129,7 +166,7 @@ impl Remote {
         if met == 0 && urgent.clone().next().is_none() {
             return Ok(Wait { total: 0, holder });
         }
-        let total = tables.budget.least(1, limit, 1 + urgent.clone().count() as u64, |x| {
+        let total = budget.least(1, limit, 1 + urgent.clone().count() as u64, |x| {
             let mut sum = met;
             if tables.omits(Omit::RemoteUrgent) {
                 return Some(sum);
@@ -151,22 +188,26 @@ impl Remote {
 }
 
 /// How long boosted sections beside it can stretch one section of `task` on `resource`.
-fn stretch(tables: &Tables<'_>, task: TaskId, resource: ResourceId) -> Option<u64> {
-    let system = tables.system;
+fn stretch(tables: &Tables<'_>, ceilings: &[MpcpCeiling], task: TaskId, resource: ResourceId) -> Option<u64> {
+    let ceiling = ceilings[resource.index()].on(tables.system.task(task).cpu);
+    let others = tables.neighbours(task).iter().filter(|&&other| other != task && tables.suspends(other));
+    let mut longest = others.map(|&other| longest_above(tables, tables.system, ceilings, other, ceiling));
+    longest.try_fold(0_u64, |sum, length| sum.checked_add(length))
+}
+
+/// The longest section of the task, as `system` has it, at a ceiling that is as high on its processor; 0 where there is none.
+fn longest_above(
+    tables: &Tables<'_>,
+    system: &System,
+    ceilings: &[MpcpCeiling],
+    task: TaskId,
+    ceiling: Priority,
+) -> u64 {
     let cpu = system.task(task).cpu;
-    let ceiling = system.mpcp_ceiling(resource).on(cpu);
-    let mut sum: u64 = 0;
-    for &other in tables.neighbours(task) {
-        if other == task || !tables.suspends(other) {
-            continue;
-        }
-        let above = system.requests(other).iter().filter(|request| {
-            tables.protocol(request.resource) == Protocol::Mpcp
-                && system.mpcp_ceiling(request.resource).on(cpu) >= ceiling
-        });
-        sum = sum.checked_add(above.map(|request| request.length.as_ns()).max().unwrap_or(0))?;
-    }
-    Some(sum)
+    let above = system.requests(task).iter().filter(|request| {
+        tables.protocol(request.resource) == Protocol::Mpcp && ceilings[request.resource.index()].on(cpu) >= ceiling
+    });
+    above.map(|request| request.length.as_ns()).max().unwrap_or(0)
 }
 
 /// The longest boosted section of each less urgent task of the processor.

@@ -76,7 +76,7 @@ pub(super) fn check(tasks: &[Sporadic], processors: u32, deadlines: Deadlines) -
     if greatest.leading_zeros() + count.leading_zeros() < 128 - SUM_BITS { narrowly(tasks, count) } else { Ok(()) }
 }
 
-/// The same, where bits alone do not tell. As many tasks as a file can have, as long as they can be there, fit.
+/// The same, where bits alone do not tell. A thousand tasks with the longest times of a file fit; of more tasks, shorter ones.
 #[cold]
 fn narrowly(tasks: &[Sporadic], count: u64) -> Result<(), Failure> {
     let greatest = tasks.iter().map(|task| task.period.max(task.deadline)).max().unwrap_or(0);

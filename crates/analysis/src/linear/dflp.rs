@@ -13,7 +13,7 @@
 //! constraints 1 to 5.
 
 use super::view::{View, add_product, product};
-use super::{Blocked, sum};
+use super::{Blocked, Work, sum};
 use crate::{Failure, Sharing};
 
 /// Bounds on the blocking of one job of each task under the DFLP. `sites` has the processor of each resource, by its
@@ -27,15 +27,16 @@ use crate::{Failure, Sharing};
 pub fn dflp(sharing: &Sharing, sites: &[u16]) -> Result<Vec<Blocked>, Failure> {
     let view = View::new(sharing, sites)?;
     let placed = view.placed(sites)?;
-    bounds(&view, &placed)
+    bounds(&view, &placed, &mut Work::of_all(&view))
 }
 
-pub(super) fn bounds(view: &View, placed: &[usize]) -> Result<Vec<Blocked>, Failure> {
+pub(super) fn bounds(view: &View, placed: &[usize], work: &mut Work) -> Result<Vec<Blocked>, Failure> {
     let mut jobs = Vec::new();
     let mut left = Vec::new();
     let mut asked = vec![0; view.clusters];
     let mut all = Vec::with_capacity(view.tasks());
-    for i in 0..view.tasks() {
+    for i in work.tasks.clone() {
+        work.spend(i, view.entries.len() + view.tasks())?;
         view.jobs_of_all(i, &mut jobs)?;
         let here = view.rows[i].cluster;
         let arrivals = asked_where(view, i, placed, &mut asked)?;
@@ -59,9 +60,11 @@ pub(super) fn bounds(view: &View, placed: &[usize]) -> Result<Vec<Blocked>, Fail
                     *fits -= taken;
                 }
                 add_product(&mut blocked.local, taken, entry.length)?;
+                work.count(view, entry, taken, false);
             } else {
                 *fits -= taken;
                 add_product(&mut blocked.remote, taken, entry.length)?;
+                work.count(view, entry, taken, true);
             }
         }
         all.push(blocked);

@@ -25,7 +25,7 @@
 use super::dflp::asked_where;
 use super::network::Network;
 use super::view::{Entry, View, add_product, product};
-use super::{Blocked, sum, wait};
+use super::{Blocked, Work, sum, wait};
 use crate::{Failure, Sharing};
 
 /// Bounds on the blocking of one job of each task under the DPCP. `sites` has the processor of each resource, by its
@@ -39,10 +39,10 @@ use crate::{Failure, Sharing};
 pub fn dpcp(sharing: &Sharing, sites: &[u16]) -> Result<Vec<Blocked>, Failure> {
     let view = View::new(sharing, sites)?;
     let placed = view.placed(sites)?;
-    bounds(&view, &placed)
+    bounds(&view, &placed, &mut Work::of_all(&view))
 }
 
-pub(super) fn bounds(view: &View, placed: &[usize]) -> Result<Vec<Blocked>, Failure> {
+pub(super) fn bounds(view: &View, placed: &[usize], work: &mut Work) -> Result<Vec<Blocked>, Failure> {
     let ceilings = view.ceilings();
     let mut of_site = vec![Vec::new(); view.clusters];
     for entry in &view.entries {
@@ -53,7 +53,8 @@ pub(super) fn bounds(view: &View, placed: &[usize]) -> Result<Vec<Blocked>, Fail
     let mut waits = Vec::new();
     let mut network = Network::default();
     let mut all = Vec::with_capacity(view.tasks());
-    for i in 0..view.tasks() {
+    for i in work.tasks.clone() {
+        work.spend(i, view.entries.len() * (1 + view.requests(i).len()) + view.tasks())?;
         view.jobs_of_all(i, &mut jobs)?;
         let here = view.rows[i].cluster;
         let arrivals = asked_where(view, i, placed, &mut asked)?;
@@ -77,6 +78,7 @@ pub(super) fn bounds(view: &View, placed: &[usize]) -> Result<Vec<Blocked>, Fail
                 network.take(issued, site, direct, view.clusters + x, boosted)
             };
             add_product(if site == here { &mut blocked.local } else { &mut blocked.remote }, taken, entry.length)?;
+            work.count(view, entry, taken, site != here);
         }
         all.push(blocked);
     }

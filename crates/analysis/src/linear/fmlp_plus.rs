@@ -15,8 +15,8 @@
 //! B. Brandenburg, "Improved analysis and evaluation of real-time semaphore protocols for P-FP scheduling", RTAS 2013:
 //! constraints 1 and 9 to 14.
 
-use super::Blocked;
 use super::view::{View, add, add_product, product};
+use super::{Blocked, Work};
 use crate::{Failure, Sharing};
 
 /// Bounds on the blocking of one job of each task under the partitioned FMLP+.
@@ -24,16 +24,18 @@ use crate::{Failure, Sharing};
 /// # Errors
 /// [`Failure::Unsupported`] where a period is 0, [`Failure::Overflow`].
 pub fn fmlp_plus(sharing: &Sharing) -> Result<Vec<Blocked>, Failure> {
-    bounds(&View::new(sharing, &[])?)
+    let view = View::new(sharing, &[])?;
+    bounds(&view, &mut Work::of_all(&view))
 }
 
-pub(super) fn bounds(view: &View) -> Result<Vec<Blocked>, Failure> {
+pub(super) fn bounds(view: &View, work: &mut Work) -> Result<Vec<Blocked>, Failure> {
     let mut jobs = Vec::new();
     let mut own = Vec::new();
     let mut waits = Waits::default();
     let mut left: Vec<Left> = Vec::new();
     let mut all = Vec::with_capacity(view.tasks());
-    for i in 0..view.tasks() {
+    for i in work.tasks.clone() {
+        work.spend(i, 2 * view.entries.len() + view.tasks())?;
         view.jobs_of_all(i, &mut jobs)?;
         view.own_counts(i, &mut own)?;
         waits.count(view, i, &jobs)?;
@@ -57,6 +59,7 @@ pub(super) fn bounds(view: &View) -> Result<Vec<Blocked>, Failure> {
             let taken = left.take(issued, own[entry.resource]);
             let local = view.is_local(i, entry.task);
             add_product(if local { &mut blocked.local } else { &mut blocked.remote }, taken, entry.length)?;
+            work.count(view, entry, taken, !local);
         }
         all.push(blocked);
     }

@@ -25,6 +25,7 @@ mod network;
 mod omip;
 mod p_edf;
 mod program;
+mod protocol;
 mod response;
 mod spin;
 mod spin_nested;
@@ -40,12 +41,15 @@ pub use global::{Global, global};
 pub use mpcp::mpcp;
 pub use omip::omip;
 pub use p_edf::{Edf, POINTS_MAX, p_edf};
+pub(crate) use protocol::Program;
 pub use response::{Protocol, RESPONSE_STEPS_MAX, ROUNDS_MAX, Responses, responses, responses_of_program};
 pub use spin::{spin_fifo, spin_fifo_preemptable, spin_unordered, spin_unordered_preemptable};
 
 pub use spin_nested::{NESTED_RESOURCES_MAX, Section, spin_fifo_nested};
 
-use crate::Failure;
+use crate::{Failure, Limit};
+use std::ops::Range;
+use view::{Entry, View};
 
 /// A bound on the blocking of one job.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -63,6 +67,68 @@ impl Blocked {
     /// [`Failure::Overflow`].
     pub fn total(&self) -> Result<u64, Failure> {
         sum(self.remote, self.local)
+    }
+}
+
+/// Requests of one task for one resource that a program's optimum counts.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Counted {
+    /// Whose.
+    pub task: usize,
+    /// For which resource, by its own number.
+    pub resource: u16,
+    /// How many.
+    pub count: u64,
+    /// How long each.
+    pub length: u64,
+    /// Waited for, rather than executed before the job on its own processor.
+    pub remote: bool,
+}
+
+/// For which tasks programs are solved, how much work is left for them, and what their optima count.
+#[derive(Debug)]
+struct Work {
+    /// Tasks to solve for.
+    tasks: Range<usize>,
+    /// Requests that can still be looked at, and how many there were.
+    left: u64,
+    most: u64,
+    /// `None` where nobody asks.
+    counted: Option<Vec<Counted>>,
+}
+
+impl Work {
+    /// For all tasks, without limit.
+    fn of_all(view: &View) -> Self {
+        Self::limited(view, u64::MAX)
+    }
+
+    /// For all tasks.
+    fn limited(view: &View, most: u64) -> Self {
+        Self { tasks: 0..view.tasks(), left: most, most, counted: None }
+    }
+
+    /// For one task, with what its optimum counts.
+    fn of_one(task: usize) -> Self {
+        Self { tasks: task..task + 1, left: u64::MAX, most: u64::MAX, counted: Some(Vec::new()) }
+    }
+
+    /// Takes so many requests off what is left.
+    fn spend(&mut self, task: usize, requests: usize) -> Result<(), Failure> {
+        let limit = Limit { name: "requests looked at by linear programs", most: self.most };
+        let left = self.left.checked_sub(requests as u64).ok_or(Failure::Diverged { task, limit })?;
+        self.left = left;
+        Ok(())
+    }
+
+    /// The optimum counts so many requests.
+    fn count(&mut self, view: &View, entry: &Entry, count: u64, remote: bool) {
+        if let Some(counted) = &mut self.counted
+            && count > 0
+        {
+            let (task, resource, length) = (entry.task, view.resource_id(entry.resource), entry.length);
+            counted.push(Counted { task, resource, count, length, remote });
+        }
     }
 }
 

@@ -26,7 +26,7 @@
 use super::fmlp_plus::Waits;
 use super::network::Network;
 use super::view::{Entry, View, add, add_product, product};
-use super::{Blocked, wait};
+use super::{Blocked, Work, wait};
 use crate::{Failure, Sharing};
 
 /// Bounds on the blocking of one job of each task under the MPCP.
@@ -36,7 +36,7 @@ use crate::{Failure, Sharing};
 pub fn mpcp(sharing: &Sharing) -> Result<Vec<Blocked>, Failure> {
     let view = View::new(sharing, &[])?;
     let owners = Owners::new(&view)?;
-    bounds(&view, &owners)
+    bounds(&view, &owners, &mut Work::of_all(&view))
 }
 
 /// How long sections last, and at what priority: the same for every task under analysis, whatever the response times.
@@ -131,7 +131,7 @@ impl Owners {
     }
 }
 
-pub(super) fn bounds(view: &View, owners: &Owners) -> Result<Vec<Blocked>, Failure> {
+pub(super) fn bounds(view: &View, owners: &Owners, work: &mut Work) -> Result<Vec<Blocked>, Failure> {
     let mut jobs = Vec::new();
     let mut own = Vec::new();
     let mut waits = Waits::default();
@@ -141,11 +141,12 @@ pub(super) fn bounds(view: &View, owners: &Owners) -> Result<Vec<Blocked>, Failu
     // By cluster, the entries there that delay directly.
     let mut delaying: Vec<Vec<Delaying>> = vec![Vec::new(); view.clusters];
     let mut all = Vec::with_capacity(view.tasks());
-    for i in 0..view.tasks() {
+    for i in work.tasks.clone() {
+        work.spend(i, 4 * view.entries.len() + view.tasks())?;
         view.jobs_of_all(i, &mut jobs)?;
         view.own_counts(i, &mut own)?;
         waits.count(view, i, &jobs)?;
-        let mut blocked = Blocked { remote: 0, local: locally(view, i, &jobs, waits.arrivals)? };
+        let mut blocked = Blocked { remote: 0, local: locally(view, i, &jobs, waits.arrivals, work)? };
 
         // W by resource, and what they allow in all.
         longest.clear();
@@ -181,6 +182,8 @@ pub(super) fn bounds(view: &View, owners: &Owners) -> Result<Vec<Blocked>, Failu
         }
 
         // Pools: lower priorities on each resource; each task indirectly.
+        let met = |(preempting, delaying): (&Vec<_>, &Vec<_>)| preempting.len() * delaying.len();
+        work.spend(i, owners.preempting.iter().zip(&delaying).map(met).sum())?;
         let mut indirect = indirect_of_tasks(view, owners, i, &delaying)?;
         network.clear(own.iter().chain(&indirect).copied());
         for (e, entry) in view.entries.iter().enumerate() {
@@ -206,6 +209,7 @@ pub(super) fn bounds(view: &View, owners: &Owners) -> Result<Vec<Blocked>, Failu
                 network.take(issued, entry.resource, direct[e], view.resources + x, preempts)
             };
             add_product(&mut blocked.remote, taken, entry.length)?;
+            work.count(view, entry, taken, true);
         }
         blocked.remote = most.map_or(blocked.remote, |most| blocked.remote.min(most));
         all.push(blocked);
@@ -214,7 +218,7 @@ pub(super) fn bounds(view: &View, owners: &Owners) -> Result<Vec<Blocked>, Failu
 }
 
 /// Delay by local tasks of lower or equal priority: the longest requests of each, one an arrival.
-fn locally(view: &View, i: usize, jobs: &[u64], arrivals: u64) -> Result<u64, Failure> {
+fn locally(view: &View, i: usize, jobs: &[u64], arrivals: u64, work: &mut Work) -> Result<u64, Failure> {
     let mut left = vec![arrivals; view.tasks()];
     let mut delay = 0;
     for entry in &view.entries {
@@ -223,6 +227,7 @@ fn locally(view: &View, i: usize, jobs: &[u64], arrivals: u64) -> Result<u64, Fa
             let taken = product(entry.count, jobs[x])?.min(left[x]);
             left[x] -= taken;
             add_product(&mut delay, taken, entry.length)?;
+            work.count(view, entry, taken, false);
         }
     }
     Ok(delay)

@@ -4,15 +4,20 @@
 //! Locks that suspend: `R = C + B + sum over local h of higher priority of ceil((R + J_h) / T_h) * C_h`, B all
 //! blocking, J_h = R_h - C_h where h can suspend, else 0; tasks of equal priority interfere. Spin locks: the same, J = 0.
 //!
+//! Under DPCP and DFLP this takes C whole for what a task executes on its processor, as the published analyses do, whose
+//! C is without sections. Where C holds the sections, those that execute at homes elsewhere count twice for tasks of
+//! lower priority: as interference here, and where they ask there. So these response times can exceed those of
+//! [`analyse`](crate::analyse), which knows where each section executes; [`tighten`](crate::tighten()) knows too.
+//!
 //! # Reference
 //! B. Brandenburg, "Improved analysis and evaluation of real-time semaphore protocols for P-FP scheduling", RTAS 2013;
 //! A. Wieder, B. Brandenburg, RTSS 2013. Jitter R - C of tasks that suspend: J.-J. Chen et al., "Many suspensions, many
 //! problems", Real-Time Systems 55(1), 2019.
 
 use super::mpcp::Owners;
-use super::spin::Order;
+use super::spin::{Arrivals, Order};
 use super::view::{View, add_product};
-use super::{Blocked, dflp, dpcp, fmlp_plus, mpcp, spin, sum};
+use super::{Blocked, Work, dflp, dpcp, fmlp_plus, mpcp, spin, sum};
 use crate::multiprocessor::{joint, msrp};
 use crate::{Failure, Limit, Sharing};
 
@@ -100,18 +105,21 @@ pub fn responses_of_program(sharing: &Sharing, protocol: Protocol<'_>) -> Result
     }
     // BOUND: ROUNDS_MAX.
     for round in 1..=ROUNDS_MAX {
+        let work = &mut Work::of_all(&view);
         let spinning = |order| {
-            let bounds = spin::bounds(&view, order)?;
-            Ok::<_, Failure>(bounds.into_iter().map(|local| Blocked { remote: 0, local }).collect())
+            let bounds = spin::bounds(&view, order, Arrivals::Shared, &mut Work::of_all(&view))?;
+            Ok::<_, Failure>(
+                bounds.into_iter().map(|both| Blocked { remote: 0, local: both.remote + both.local }).collect(),
+            )
         };
         let blocked: Vec<Blocked> = match protocol {
             Protocol::Mpcp => match &owners {
-                Some(owners) => mpcp::bounds(&view, owners)?,
+                Some(owners) => mpcp::bounds(&view, owners, work)?,
                 None => Vec::new(),
             },
-            Protocol::Dpcp(_) => dpcp::bounds(&view, &placed)?,
-            Protocol::Dflp(_) => dflp::bounds(&view, &placed)?,
-            Protocol::FmlpPlus => fmlp_plus::bounds(&view)?,
+            Protocol::Dpcp(_) => dpcp::bounds(&view, &placed, work)?,
+            Protocol::Dflp(_) => dflp::bounds(&view, &placed, work)?,
+            Protocol::FmlpPlus => fmlp_plus::bounds(&view, work)?,
             Protocol::SpinFifo => spinning(Order::Fifo)?,
             Protocol::SpinFifoPreemptable => spinning(Order::FifoPreemptable)?,
             Protocol::SpinUnordered => spinning(Order::Unordered)?,

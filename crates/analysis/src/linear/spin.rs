@@ -27,7 +27,7 @@
 //! spin locks", RTSS 2013.
 
 use super::view::{Entry, View, add, add_product, product};
-use super::{sum, wait};
+use super::{Blocked, Work, sum, wait};
 use crate::{Failure, Sharing};
 
 /// Bounds on the delay of one job of each task by spinning in FIFO order without preemption, under MSRP.
@@ -35,7 +35,7 @@ use crate::{Failure, Sharing};
 /// # Errors
 /// [`Failure::Unsupported`] where a period is 0, [`Failure::Overflow`].
 pub fn spin_fifo(sharing: &Sharing) -> Result<Vec<u64>, Failure> {
-    bounds(&View::new(sharing, &[])?, Order::Fifo)
+    totals(sharing, Order::Fifo)
 }
 
 /// The same where a job that spins can be preempted, and then issues its request anew.
@@ -43,7 +43,7 @@ pub fn spin_fifo(sharing: &Sharing) -> Result<Vec<u64>, Failure> {
 /// # Errors
 /// [`Failure::Unsupported`] where a period is 0, [`Failure::Overflow`].
 pub fn spin_fifo_preemptable(sharing: &Sharing) -> Result<Vec<u64>, Failure> {
-    bounds(&View::new(sharing, &[])?, Order::FifoPreemptable)
+    totals(sharing, Order::FifoPreemptable)
 }
 
 /// The same in no order, without preemption.
@@ -51,7 +51,7 @@ pub fn spin_fifo_preemptable(sharing: &Sharing) -> Result<Vec<u64>, Failure> {
 /// # Errors
 /// [`Failure::Unsupported`] where a period is 0, [`Failure::Overflow`].
 pub fn spin_unordered(sharing: &Sharing) -> Result<Vec<u64>, Failure> {
-    bounds(&View::new(sharing, &[])?, Order::Unordered)
+    totals(sharing, Order::Unordered)
 }
 
 /// The same in no order where a job that spins can be preempted.
@@ -59,7 +59,7 @@ pub fn spin_unordered(sharing: &Sharing) -> Result<Vec<u64>, Failure> {
 /// # Errors
 /// [`Failure::Unsupported`] where a period is 0, [`Failure::Overflow`].
 pub fn spin_unordered_preemptable(sharing: &Sharing) -> Result<Vec<u64>, Failure> {
-    bounds(&View::new(sharing, &[])?, Order::UnorderedPreemptable)
+    totals(sharing, Order::UnorderedPreemptable)
 }
 
 /// Who gets the lock next, and whether who spins can be preempted.
@@ -71,20 +71,47 @@ pub(super) enum Order {
     UnorderedPreemptable,
 }
 
-pub(super) fn bounds(view: &View, order: Order) -> Result<Vec<u64>, Failure> {
+/// Which requests of less urgent tasks of its processor can delay a job when it arrives.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Arrivals {
+    /// Those for resources of several processors; for the others, where the ceiling is at least its priority: MSRP.
+    Shared,
+    /// All: whoever spins or holds is not preempted.
+    All,
+    /// Those for resources that a task of its processor uses whose priority is at least its own: MrsP.
+    Ceilings,
+}
+
+fn totals(sharing: &Sharing, order: Order) -> Result<Vec<u64>, Failure> {
+    let view = View::new(sharing, &[])?;
+    let bounds = bounds(&view, order, Arrivals::Shared, &mut Work::of_all(&view))?;
+    bounds.iter().map(Blocked::total).collect()
+}
+
+/// Local is the section of a less urgent task at the arrival, remote all that is spun for.
+pub(super) fn bounds(view: &View, order: Order, arrivals: Arrivals, work: &mut Work) -> Result<Vec<Blocked>, Failure> {
     let local_only = view.local_only();
     let ceilings = view.ceilings();
     let mut job = Job::default();
     let mut all = Vec::with_capacity(view.tasks());
-    for i in 0..view.tasks() {
-        job.prepare(view, i, &local_only, &ceilings)?;
+    for i in work.tasks.clone() {
+        work.spend(i, 2 * view.entries.len() + view.clusters * view.resources + view.tasks())?;
+        job.prepare(view, i, arrivals, &local_only, &ceilings)?;
         let spinning = match order {
-            Order::Fifo => job.fifo(view, i)?,
+            Order::Fifo => job.fifo(view, i, work)?,
             Order::FifoPreemptable => job.fifo_preemptable(view, i)?,
             Order::Unordered | Order::UnorderedPreemptable => job.unordered(view, i, order)?,
         };
-        let arrival = (0..view.resources).filter_map(|q| job.arrival[q]).max().unwrap_or(0);
-        all.push(sum(spinning, arrival)?);
+        let first = (0..view.resources).filter_map(|q| Some((job.arrival[q]?, q))).max_by_key(|&(arrival, _)| arrival);
+        let Some((arrival, q)) = first else {
+            job.count(view, None, work);
+            all.push(Blocked { remote: spinning, local: 0 });
+            continue;
+        };
+        let section = job.blockers[q].map_or(0, |section| section.length);
+        job.count(view, Some(q), work);
+        let both = sum(spinning, arrival)?;
+        all.push(Blocked { remote: both.saturating_sub(section), local: section.min(both) });
     }
     Ok(all)
 }
@@ -99,6 +126,13 @@ struct Job {
     uses: Vec<bool>,
     /// Delay at the arrival because of each resource; none where it can cause none.
     arrival: Vec<Option<u64>>,
+    /// The local request of that delay.
+    blockers: Vec<Option<Entry>>,
+    /// The highest priority of a local user of each resource.
+    local_ceilings: Vec<Option<u32>>,
+    /// How many requests like an entry are spun for, and how many delay if one of them may do so at the arrival. In
+    /// the order of the entries; for [`Work::counted`] alone.
+    taken: Vec<(Entry, u64, u64)>,
     /// What each remote processor and resource may still add, by processor, then resource.
     pools: Vec<Pool>,
 }
@@ -115,7 +149,14 @@ struct Pool {
 }
 
 impl Job {
-    fn prepare(&mut self, view: &View, i: usize, local_only: &[bool], ceilings: &[u32]) -> Result<(), Failure> {
+    fn prepare(
+        &mut self,
+        view: &View,
+        i: usize,
+        arrivals: Arrivals,
+        local_only: &[bool],
+        ceilings: &[u32],
+    ) -> Result<(), Failure> {
         view.jobs_of_all(i, &mut self.jobs)?;
         self.own.clear();
         self.own.resize(view.resources, 0);
@@ -123,6 +164,17 @@ impl Job {
         self.uses.resize(view.resources, false);
         self.arrival.clear();
         self.arrival.resize(view.resources, None);
+        self.blockers.clear();
+        self.blockers.resize(view.resources, None);
+        self.local_ceilings.clear();
+        self.local_ceilings.resize(view.resources, None);
+        self.taken.clear();
+        for x in (0..view.tasks()).filter(|&x| view.is_local(i, x)) {
+            for request in view.requests(x) {
+                let ceiling = &mut self.local_ceilings[request.resource];
+                *ceiling = (*ceiling).max(Some(view.rows[x].priority));
+            }
+        }
         let response = view.rows[i].response;
         for x in (0..view.tasks()).filter(|&x| view.is_local(i, x)) {
             for request in view.requests(x) {
@@ -135,11 +187,18 @@ impl Job {
                 if view.rows[x].priority >= view.rows[i].priority {
                     add_product(&mut self.own[q], request.count, view.jobs_fresh(x, response))?;
                 }
+                let delays = match arrivals {
+                    Arrivals::Shared => !local_only[q] || ceilings[q] >= view.rows[i].priority,
+                    Arrivals::All => true,
+                    Arrivals::Ceilings => self.local_ceilings[q] >= Some(view.rows[i].priority),
+                };
                 if view.rows[x].priority <= view.rows[i].priority
                     && self.jobs[x] > 0
-                    && !(local_only[q] && ceilings[q] < view.rows[i].priority)
+                    && delays
+                    && self.arrival[q].is_none_or(|longest| longest < request.length)
                 {
-                    self.arrival[q] = self.arrival[q].max(Some(request.length));
+                    self.arrival[q] = Some(request.length);
+                    self.blockers[q] = Some(*request);
                 }
             }
         }
@@ -163,7 +222,7 @@ impl Job {
     }
 
     /// Spinning; and the arrival of each resource with its remote part.
-    fn fifo(&mut self, view: &View, i: usize) -> Result<u64, Failure> {
+    fn fifo(&mut self, view: &View, i: usize, work: &Work) -> Result<u64, Failure> {
         self.pools.clear();
         for _ in 0..view.clusters {
             for &own in &self.own {
@@ -186,6 +245,9 @@ impl Job {
             let with_arrival = issued.min(most.saturating_add(pool.free.into())).min(pool.with_arrival);
             pool.with_arrival -= with_arrival;
             pool.free &= with_arrival <= most;
+            if work.counted.is_some() {
+                self.taken.push((*entry, spun, with_arrival));
+            }
             add_product(&mut spinning, spun, entry.length)?;
             if let Some(arrival) = &mut self.arrival[q] {
                 // Over all entries, the longer pool never takes less than the shorter; on one it may.
@@ -197,6 +259,16 @@ impl Job {
             }
         }
         Ok(spinning)
+    }
+
+    /// Counts what delays under [`Order::Fifo`], at the arrival because of the resource `first`.
+    fn count(&self, view: &View, first: Option<usize>, work: &mut Work) {
+        for (entry, spun, with_arrival) in &self.taken {
+            work.count(view, entry, if first == Some(entry.resource) { *with_arrival } else { *spun }, true);
+        }
+        if let Some(blocker) = first.and_then(|q| self.blockers[q].as_ref()) {
+            work.count(view, blocker, 1, false);
+        }
     }
 
     fn fifo_preemptable(&mut self, view: &View, i: usize) -> Result<u64, Failure> {

@@ -9,6 +9,8 @@ pub(super) struct Row {
     pub period: u64,
     pub deadline: u64,
     pub response: u64,
+    /// J: how long after its arrival a job may be released.
+    pub jitter: u64,
     /// Greater is more urgent.
     pub priority: u32,
     pub cluster: usize,
@@ -80,6 +82,7 @@ impl View {
                 period: task.period,
                 deadline: task.deadline,
                 response: task.response,
+                jitter: 0,
                 priority: task.priority,
                 cluster: cluster_ids.partition_point(|&id| id < task.cluster),
                 first,
@@ -125,9 +128,16 @@ impl View {
         Ok(())
     }
 
-    /// Most jobs of `task` that execute within a level-i busy interval that starts with none pending: ceil(t / T).
+    /// Most jobs of `task` that execute within a level-i busy interval that starts with none pending:
+    /// ceil((t + J) / T).
     pub fn jobs_fresh(&self, task: usize, interval: u64) -> u64 {
-        interval.div_ceil(self.rows[task].period)
+        let row = &self.rows[task];
+        interval.saturating_add(row.jitter).div_ceil(row.period)
+    }
+
+    /// The number that a resource had.
+    pub fn resource_id(&self, resource: usize) -> u16 {
+        self.resource_ids[resource]
     }
 
     /// Up to where bounds on single waits of `i` are sought: what is beyond R limits nothing, but with R not final it

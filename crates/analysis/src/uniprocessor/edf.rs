@@ -26,7 +26,8 @@ use crate::failure::Failure;
 use crate::fixed_point::TERMS_MAX;
 use crate::sharing::{self, Sharing};
 use crate::sporadic::Sporadic;
-use std::cmp::Ordering;
+use std::cmp::{Ordering, Reverse};
+use std::collections::BinaryHeap;
 
 /// From which length of interval on blocking counts, and how much, until the next step's.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -427,7 +428,7 @@ pub fn response_bounds(tasks: &[Task], horizon: u64) -> Result<Vec<u64>, Failure
     let mut terms = Terms::new();
     let all = arrivals(tasks)?;
     let end = busy_period(&all, horizon, &mut terms)?;
-    let (mut offsets, mut caps) = (Vec::new(), vec![0_u64; all.len()]);
+    let (mut offsets, mut caps) = (Points::default(), vec![0_u64; all.len()]);
     (0..tasks.len()).map(|i| response(tasks, &all, i, (end, horizon), (&mut offsets, &mut caps), &mut terms)).collect()
 }
 
@@ -451,26 +452,29 @@ pub fn approximate_response_times(tasks: &[Task]) -> Result<Vec<u64>, Failure> {
     let all = arrivals(tasks)?;
     let longest = tasks.iter().map(|task| task.deadline).max().unwrap_or(0);
     let end = busy_period(&all, u64::MAX, &mut terms)?.checked_add(longest).ok_or(Failure::Overflow)?;
-    let mut points = Vec::new();
-    for (index, (task, one)) in tasks.iter().zip(&all).enumerate() {
-        // BOUND: the terms.
-        for n in 0.. {
-            let at = one.release(n).and_then(|at| at.checked_add(task.deadline)).ok_or(Failure::Overflow)?;
-            if at > end {
-                break;
-            }
-            terms.spend(index, all.len())?;
-            points.push(at);
-        }
+    // The last deadline of each task that is no later than the end; from there on they are looked at backwards.
+    let deadline = |k: usize, n: u64| all[k].release(n)?.checked_add(tasks[k].deadline);
+    let mut points: BinaryHeap<(u64, usize, u64)> = BinaryHeap::with_capacity(all.len());
+    for (k, (task, one)) in tasks.iter().zip(&all).enumerate() {
+        let Some(room) = end.checked_sub(task.deadline) else { continue };
+        let last = one.period.floor(room.checked_add(one.jitter).ok_or(Failure::Overflow)?);
+        points.push((deadline(k, last).ok_or(Failure::Overflow)?, k, last));
     }
-    points.sort_unstable();
-    points.dedup();
     let mut order: Vec<usize> = (0..tasks.len()).collect();
     order.sort_unstable_by_key(|&index| tasks[index].deadline);
     let mut slack = i128::MAX;
     let mut bounds = vec![0; tasks.len()];
     // From the longest interval down: the least slack of those that are no shorter than the deadline.
-    for at in points.into_iter().rev() {
+    let mut before = None;
+    // BOUND: the terms.
+    while let Some((at, k, n)) = points.pop() {
+        terms.spend(k, all.len())?;
+        if let Some(earlier) = n.checked_sub(1) {
+            points.push((deadline(k, earlier).ok_or(Failure::Overflow)?, k, earlier));
+        }
+        if before.replace(at) == Some(at) {
+            continue;
+        }
         let due =
             |(task, one): (&Task, &Arrivals)| (at + 1).checked_sub(task.deadline).map_or(Some(0), |t| one.work(t));
         let demand = tasks.iter().zip(&all).try_fold(0_u64, |sum, pair| sum.checked_add(due(pair)?));
@@ -500,37 +504,75 @@ fn arrivals(tasks: &[Task]) -> Result<Vec<Arrivals>, Failure> {
     tasks.iter().enumerate().map(one).collect()
 }
 
+/// The offsets at which some count grows, in order: of each task only the next one is kept, however many there are.
+#[derive(Default)]
+struct Points {
+    /// Offset, task, and its job, the earliest first.
+    next: BinaryHeap<Reverse<(u64, usize, u64)>>,
+}
+
+impl Points {
+    /// Those of the jobs of a task with that deadline, before `end`.
+    fn start(&mut self, tasks: &[Task], all: &[Arrivals], deadline: u64, end: u64) -> Result<(), Failure> {
+        self.next.clear();
+        for (k, one) in all.iter().enumerate() {
+            let earlier = deadline.saturating_sub(tasks[k].deadline);
+            // The jobs released before `earlier` count at every offset.
+            let n = if earlier == 0 { 0 } else { one.count(earlier).ok_or(Failure::Overflow)? };
+            self.push(tasks, all, (k, n), deadline, end)?;
+        }
+        Ok(())
+    }
+
+    fn push(
+        &mut self,
+        tasks: &[Task],
+        all: &[Arrivals],
+        (k, n): (usize, u64),
+        deadline: u64,
+        end: u64,
+    ) -> Result<(), Failure> {
+        let at = all[k].release(n).and_then(|at| at.checked_add(tasks[k].deadline)).ok_or(Failure::Overflow)?;
+        let offset = at.saturating_sub(deadline);
+        if offset < end {
+            self.next.push(Reverse((offset, k, n)));
+        }
+        Ok(())
+    }
+
+    /// The next one. BOUND: the terms.
+    fn pop(
+        &mut self,
+        (tasks, all): (&[Task], &[Arrivals]),
+        i: usize,
+        end: u64,
+        terms: &mut Terms<'_>,
+    ) -> Result<Option<u64>, Failure> {
+        let mut found = None;
+        while let Some(&Reverse((offset, k, n))) = self.next.peek().filter(|next| found.is_none_or(|at| next.0.0 == at))
+        {
+            terms.spend(i, 1)?;
+            self.next.pop();
+            self.push(tasks, all, (k, n + 1), tasks[i].deadline, end)?;
+            found = Some(offset);
+        }
+        Ok(found)
+    }
+}
+
 fn response(
     tasks: &[Task],
     all: &[Arrivals],
     i: usize,
     (end, horizon): (u64, u64),
-    (offsets, caps): (&mut Vec<u64>, &mut [u64]),
+    (offsets, caps): (&mut Points, &mut [u64]),
     terms: &mut Terms<'_>,
 ) -> Result<u64, Failure> {
     let (task, deadline) = (&tasks[i], tasks[i].deadline);
-    offsets.clear();
-    for (k, one) in all.iter().enumerate() {
-        let earlier = deadline.saturating_sub(tasks[k].deadline);
-        // The jobs released before `earlier` count at every offset.
-        let mut n = if earlier == 0 { 0 } else { one.count(earlier).ok_or(Failure::Overflow)? };
-        // BOUND: the terms.
-        loop {
-            let at = one.release(n).and_then(|at| at.checked_add(tasks[k].deadline)).ok_or(Failure::Overflow)?;
-            let offset = at.saturating_sub(deadline);
-            if offset >= end {
-                break;
-            }
-            terms.spend(i, 1)?;
-            offsets.push(offset);
-            n += 1;
-        }
-    }
-    offsets.sort_unstable();
-    offsets.dedup();
+    offsets.start(tasks, all, deadline, end)?;
     let rest = task.preemption.rest(task.cost);
     let (mut worst, mut begun, mut blocked) = (0, 1, u64::MAX);
-    for &offset in offsets.iter() {
+    while let Some(offset) = offsets.pop((tasks, all), i, end, terms)? {
         let reference = offset.checked_add(1).and_then(|t| t.checked_add(deadline)).ok_or(Failure::Overflow)?;
         let mut blocking = 0;
         for (k, (other, one)) in tasks.iter().zip(all).enumerate() {

@@ -20,6 +20,8 @@ pub struct Frame<'a> {
     is_json: bool,
     csv: Option<ResultFolder>,
     svg: Option<ResultFolder>,
+    /// What needs no right to real-time priorities, where there is such a thing and it was not asked for.
+    without_rights: Option<&'static str>,
     /// Stopped by a signal.
     pub control: Control,
 }
@@ -59,7 +61,13 @@ impl<'a> Frame<'a> {
         let control = Control::new();
         let stop = control.clone();
         interrupt::listen(move || stop.stop(), console);
-        Ok(Self { console, is_json: results.json, csv, svg, control })
+        Ok(Self { console, is_json: results.json, csv, svg, without_rights: None, control })
+    }
+
+    /// Of a measurement whose part alone needs no right to real-time priorities.
+    pub fn works_alone(mut self, is_alone: bool) -> Self {
+        self.without_rights = (!is_alone).then_some("`--alone` measures what needs no permission");
+        self
     }
 
     /// Costs without contention.
@@ -99,8 +107,12 @@ impl<'a> Frame<'a> {
             }
             _ => error.to_string(),
         };
-        let help = "`lockwright doctor` says what this machine lacks; `--alone` needs no permission";
-        self.console.error(format!("cannot measure: {message}"), help);
+        let doctor = "`lockwright doctor` says what this machine lacks";
+        let help = match (error, self.without_rights) {
+            (RunError::NoPermission(_), Some(instead)) => format!("{doctor}; {instead}"),
+            _ => doctor.into(),
+        };
+        self.console.error(format!("cannot measure: {message}"), &help);
         Exit::Machine
     }
 
@@ -110,7 +122,10 @@ impl<'a> Frame<'a> {
     /// Says what cannot be written.
     pub fn end<T: Serialize>(self, findings: Findings<'_, T>) -> Result<Exit, Exit> {
         let console = self.console;
-        let printed = console.print(&if self.is_json { json::to_text(findings.output) } else { findings.text });
+        let printed = match self.is_json {
+            true => console.print(&json::to_text(findings.output)),
+            false => console.print_text(&findings.text),
+        };
         let tabled = self.csv.map_or(Ok(()), |csv| {
             findings.csv.into_iter().try_for_each(|(name, content)| csv.write(name, content, console))
         });

@@ -7,7 +7,7 @@ use crate::console::Console;
 use crate::exit::Exit;
 use crate::export::csv_text;
 use crate::json::{IcsBin, IcsCost, IcsOperation, IcsOutput, IcsResponses, IcsStrategy, IcsSubject, MeasureVerb};
-use crate::table::{self, Column};
+use crate::layout::{Column, Layout};
 use crate::units;
 use lockwright::ics::Kind;
 use lockwright::measure::{Experiment, Overheads, ics_experiments, ics_overheads};
@@ -19,7 +19,7 @@ use std::collections::BTreeMap;
 /// # Errors
 /// What was wrong has been said on the console.
 pub fn ics(arguments: &MeasuredIcs, console: &Console) -> Result<Exit, Exit> {
-    let frame = Frame::begin(&arguments.results, console)?;
+    let frame = Frame::begin(&arguments.results, console)?.works_alone(arguments.alone);
     let overheads = frame.measure(|control, _| ics_overheads(arguments.readings, control))?;
     frame.warn_unless(overheads.realtime);
     let tick_ns = arguments.tick.as_ns();
@@ -56,7 +56,7 @@ pub fn ics(arguments: &MeasuredIcs, console: &Console) -> Result<Exit, Exit> {
     }
     frame.end(Findings {
         output: &output,
-        text: as_text(&output),
+        text: as_text(&output, console.layout),
         csv,
         figures: figures::of_ics(&output),
         interrupted,
@@ -133,13 +133,13 @@ fn histogram(experiment: &Experiment, tick_ns: u64) -> Vec<IcsBin> {
     bins
 }
 
-fn as_text(output: &IcsOutput) -> String {
+fn as_text(output: &IcsOutput, layout: Layout) -> String {
     let costs = || output.costs.iter();
     let ns = |of: fn(&IcsCost) -> f64| costs().map(move |cost| format!("{:.2}", of(cost)));
     let absent = || "–".to_owned();
     let mut text = format!("alone, in ns; here threads of one CPU commit by `{}`\n\n", output.strategy.name());
-    text.push_str(&table::draw(&[
-        Column::words("what", costs().map(|cost| cost.what.clone())),
+    text.push_str(&layout.draw(&[
+        Column::prose("what", costs().map(|cost| cost.what.clone())),
         Column::words("commit", costs().map(|cost| cost.strategy.map_or_else(absent, |by| by.name().to_owned()))),
         Column::numbers("min", ns(|cost| cost.min_ns)),
         Column::numbers("median", ns(|cost| cost.median_ns)),
@@ -169,19 +169,19 @@ fn as_text(output: &IcsOutput) -> String {
     let ms = |of: fn(&IcsResponses) -> Option<u64>| {
         seen().map(move |seen| of(seen).map_or_else(absent, |ns| format!("{:.3}", ns as f64 / 1e6)))
     };
-    text.push_str(&table::draw(&[
+    text.push_str(&layout.draw(&[
         Column::numbers("outside", number(|seen| seen.outside_ticks)),
         Column::numbers("inside", number(|seen| seen.inside_ticks)),
         Column::words("mechanism", seen().map(|seen| seen.mechanism.clone())),
         Column::numbers("alone", ms(|seen| Some(seen.alone_ns))),
-        Column::numbers("dequeued", number(|seen| seen.dequeued)),
-        Column::numbers("median", ms(|seen| seen.dequeue_median_ns)),
-        Column::numbers("p99", ms(|seen| seen.dequeue_p99_ns)),
-        Column::numbers("max", ms(|seen| seen.dequeue_max_ns)),
-        Column::numbers("enqueued", number(|seen| seen.enqueued)),
-        Column::numbers("median", ms(|seen| seen.enqueue_median_ns)),
-        Column::numbers("p99", ms(|seen| seen.enqueue_p99_ns)),
-        Column::numbers("max", ms(|seen| seen.enqueue_max_ns)),
+        Column::numbers("dequeued", number(|seen| seen.dequeued)).gives_way(4),
+        Column::numbers("deq median", ms(|seen| seen.dequeue_median_ns)),
+        Column::numbers("deq p99", ms(|seen| seen.dequeue_p99_ns)).gives_way(1),
+        Column::numbers("deq max", ms(|seen| seen.dequeue_max_ns)),
+        Column::numbers("enqueued", number(|seen| seen.enqueued)).gives_way(3),
+        Column::numbers("enq median", ms(|seen| seen.enqueue_median_ns)),
+        Column::numbers("enq p99", ms(|seen| seen.enqueue_p99_ns)).gives_way(2),
+        Column::numbers("enq max", ms(|seen| seen.enqueue_max_ns)),
         Column::numbers("again", number(|seen| seen.repeated)),
     ]));
     text.push_str(

@@ -6,8 +6,8 @@ use crate::args::Locks;
 use crate::console::Console;
 use crate::exit::Exit;
 use crate::json::{LockArrivals, LockContention, LocksOutput, LocksSubject, MeasureVerb};
+use crate::layout::{Column, Layout};
 use crate::seed;
-use crate::table::{self, Column};
 use lockwright::measure::{Arrivals, Contended, ContentionConfig, Costs, contention, cost};
 
 /// Does `measure locks`.
@@ -16,7 +16,7 @@ use lockwright::measure::{Arrivals, Contended, ContentionConfig, Costs, contenti
 /// What was wrong has been said on the console.
 pub fn locks(arguments: &Locks, console: &Console) -> Result<Exit, Exit> {
     let seed = arguments.seed.unwrap_or_else(seed::draw);
-    let frame = Frame::begin(&arguments.results, console)?;
+    let frame = Frame::begin(&arguments.results, console)?.works_alone(arguments.alone);
     let costs = frame.costs(|control| cost(arguments.readings, control))?;
     let contended = if arguments.alone {
         Vec::new()
@@ -45,7 +45,7 @@ pub fn locks(arguments: &Locks, console: &Console) -> Result<Exit, Exit> {
     };
     frame.end(Findings {
         output: &output,
-        text: as_text(&costs, &output),
+        text: as_text(&costs, &output, console.layout),
         csv: frame::tables(&output.costs, "contention.csv", &output.contention),
         figures: figures::of_locks(&output),
         interrupted: output.interrupted,
@@ -78,8 +78,8 @@ fn contention_result(contended: &Contended) -> LockContention {
     }
 }
 
-fn as_text(costs: &Costs, output: &LocksOutput) -> String {
-    let mut text = super::costs_as_text(costs, &output.costs);
+fn as_text(costs: &Costs, output: &LocksOutput, layout: Layout) -> String {
+    let mut text = super::costs_as_text(costs, &output.costs, layout);
     let Some(first) = output.contention.first() else { return text };
     text.push_str(&format!(
         "\n{} tasks, one a CPU, sections of {} us, seed {}\n\n",
@@ -104,21 +104,21 @@ fn as_text(costs: &Costs, output: &LocksOutput) -> String {
         ratio([result.top_delay_over_fifo, result.top_delay_over_fifo_low, result.top_delay_over_fifo_high])
     };
     let results = || output.contention.iter();
-    text.push_str(&table::draw(&[
+    text.push_str(&layout.draw(&[
         Column::words("arrivals", each(|result| result.arrivals.name().to_owned())),
         Column::numbers("rate", each(|result| result.rate.to_string())),
         Column::words("lock", each(|result| result.lock.clone())),
-        Column::numbers("delay us", results().map(|result| us(Some(result.weighted_delay_ns)))),
+        Column::numbers("delay us", results().map(|result| us(Some(result.weighted_delay_ns)))).gives_way(3),
         Column::numbers("over fifo", results().map(weighted)),
-        Column::numbers("top us", results().map(|result| us(result.top_delay_ns))),
+        Column::numbers("top us", results().map(|result| us(result.top_delay_ns))).gives_way(4),
         Column::numbers("over fifo", results().map(top)),
-        Column::numbers("sections", each(|result| format!("{:.2}", result.mean_sections_waited))),
+        Column::numbers("sections", each(|result| format!("{:.2}", result.mean_sections_waited))).gives_way(1),
         Column::numbers("max", each(|result| result.max_sections_waited.to_string())),
-        Column::numbers("disturbed", each(|result| result.disturbed.to_string())),
+        Column::numbers("disturbed", each(|result| result.disturbed.to_string())).gives_way(2),
     ]));
     text.push_str(
-        "rate: arrivals of all tasks over the service rate; delay: mean of the tasks' mean waits, weighted by importance; top: the most\n\
-         important task's; over fifo: over those of the ticket lock, median (and quartiles) of ten turns; sections: how many ended\n\
+        "rate: arrivals of all tasks over the service rate; delay: mean of the tasks' mean waits, weighted by importance; top: the most \
+         important task's; over fifo: over those of the ticket lock, median (and quartiles) of ten turns; sections: how many ended \
          between a request and its section; disturbed: requests that met more than sections, and are in no mean\n",
     );
     text

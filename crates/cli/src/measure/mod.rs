@@ -11,7 +11,7 @@ use crate::args::Measure;
 use crate::console::Console;
 use crate::exit::Exit;
 use crate::json::LockCost;
-use crate::table::{self, Column};
+use crate::layout::{Column, Layout};
 use lockwright::measure::{Cost, Costs};
 
 /// Does `measure`.
@@ -44,14 +44,14 @@ fn caches(cold: bool) -> &'static str {
 }
 
 /// A table of costs without contention.
-fn costs_as_text(measured: &Costs, costs: &[LockCost]) -> String {
+fn costs_as_text(measured: &Costs, costs: &[LockCost], layout: Layout) -> String {
     let readings = measured.readings();
     let each = |of: fn(&LockCost) -> String| costs.iter().map(of);
     let mut text = format!(
         "lock and unlock that nobody else wants: {} readings each, in cycles of the time-stamp counter ({:.2} a ns)\n\n",
         readings, measured.cycles_per_ns
     );
-    text.push_str(&table::draw(&[
+    text.push_str(&layout.draw(&[
         Column::words("lock", each(|cost| cost.lock.clone())),
         Column::words("caches", each(|cost| caches(cost.cold).to_owned())),
         Column::numbers("min", each(|cost| cost.min_cycles.to_string())),

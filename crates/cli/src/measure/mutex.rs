@@ -6,7 +6,7 @@ use crate::args::Mutexes;
 use crate::console::Console;
 use crate::exit::Exit;
 use crate::json::{MeasureVerb, MutexHandOver, MutexOutput, MutexSubject};
-use crate::table::{self, Column};
+use crate::layout::{Column, Layout};
 use lockwright::measure::{Costs, HandOver, hand_over, mutex_cost};
 
 /// Does `measure mutex`.
@@ -14,7 +14,7 @@ use lockwright::measure::{Costs, HandOver, hand_over, mutex_cost};
 /// # Errors
 /// What was wrong has been said on the console.
 pub fn mutex(arguments: &Mutexes, console: &Console) -> Result<Exit, Exit> {
-    let frame = Frame::begin(&arguments.results, console)?;
+    let frame = Frame::begin(&arguments.results, console)?.works_alone(arguments.alone);
     let costs = frame.costs(|control| mutex_cost(arguments.readings, control))?;
     let handed = if arguments.alone {
         Vec::new()
@@ -35,7 +35,7 @@ pub fn mutex(arguments: &Mutexes, console: &Console) -> Result<Exit, Exit> {
     };
     frame.end(Findings {
         output: &output,
-        text: as_text(&costs, &output),
+        text: as_text(&costs, &output, console.layout),
         csv: frame::tables(&output.costs, "hand-over.csv", &output.hand_over),
         figures: figures::of_mutexes(&output),
         interrupted: output.interrupted,
@@ -56,15 +56,15 @@ fn hand_over_result(seen: &HandOver) -> MutexHandOver {
     }
 }
 
-fn as_text(costs: &Costs, output: &MutexOutput) -> String {
-    let mut text = super::costs_as_text(costs, &output.costs);
+fn as_text(costs: &Costs, output: &MutexOutput, layout: Layout) -> String {
+    let mut text = super::costs_as_text(costs, &output.costs, layout);
     if output.hand_over.is_empty() {
         return text;
     }
     text.push_str("\nfrom an unlock until the first waiter executes, on one CPU\n\n");
     let each = |of: fn(&MutexHandOver) -> String| output.hand_over.iter().map(of);
     let us = |ns: u64| format!("{:.2}", ns as f64 / 1e3);
-    text.push_str(&table::draw(&[
+    text.push_str(&layout.draw(&[
         Column::numbers("waiters", each(|seen| seen.waiters.to_string())),
         Column::words("mutex", each(|seen| seen.lock.clone())),
         Column::words("caches", each(|seen| super::caches(seen.cold).to_owned())),

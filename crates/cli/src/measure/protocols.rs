@@ -7,10 +7,11 @@ use crate::console::Console;
 use crate::exit::Exit;
 use crate::export::{ResultFolder, csv_text};
 use crate::json::{MachineCost, MeasureVerb, ProtocolTimes, ProtocolsOutput, ProtocolsSubject};
-use crate::table::{self, Column};
+use crate::layout::{Column, Layout};
 use crate::units;
-use lockwright::measure::{ProtocolCost, Protocols, Readings, Work};
-use lockwright_model::Duration;
+use lockwright::measure::{Pick, ProtocolCost, Protocols, Readings, Work};
+use lockwright_model::Protocol;
+use lockwright_model::format::write_overheads;
 
 /// Does `measure protocols`.
 ///
@@ -35,15 +36,12 @@ pub fn protocols(arguments: &MeasuredProtocols, console: &Console) -> Result<Exi
     };
     if let Some(folder) = folder.filter(|_| !seen.interrupted) {
         let mut written = 0;
-        for cost in &seen.costs {
-            let Some((lock, unlock)) = &cost.alone_each else { continue };
-            for (kind, pick) in KINDS {
-                let text = overheads(&seen, kind, cost.name, pick, (pick(lock), pick(unlock)));
-                folder.write(
-                    &format!("{kind}-{}.toml", cost.name),
-                    Ok::<_, std::convert::Infallible>(text),
-                    console,
-                )?;
+        for (kind, pick) in KINDS {
+            let one = |protocol: &Protocol| (format!("{kind}-{protocol}.toml"), vec![*protocol]);
+            let files = Protocol::ALL.iter().map(one).chain([(format!("{kind}.toml"), Protocol::ALL.to_vec())]);
+            for (name, protocols) in files {
+                let text = overheads(&seen, kind, pick, &protocols);
+                folder.write(&name, Ok::<_, std::convert::Infallible>(text), console)?;
                 written += 1;
             }
         }
@@ -51,7 +49,7 @@ pub fn protocols(arguments: &MeasuredProtocols, console: &Console) -> Result<Exi
     }
     frame.end(Findings {
         output: &output,
-        text: as_text(&output),
+        text: as_text(&output, console.layout),
         csv: vec![("machine.csv", csv_text(&output.machine)), ("protocols.csv", csv_text(&output.protocols))],
         figures: figures::of_protocols(&output),
         interrupted: output.interrupted,
@@ -59,40 +57,19 @@ pub fn protocols(arguments: &MeasuredProtocols, console: &Console) -> Result<Exi
     })
 }
 
-type Pick = fn(&Readings) -> u64;
-
 /// Without the top 1 %.
-const KINDS: [(&str, Pick); 2] = [("worst", |readings| readings.usual().1), ("average", |readings| readings.usual().0)];
+const KINDS: [(&str, Pick); 2] = [("worst", Pick::Worst), ("average", Pick::Average)];
 
-/// An overheads file. What is a part of another reading is taken from it, so that nothing is charged twice.
-fn overheads(seen: &Protocols, kind: &str, protocol: &str, pick: Pick, (lock, unlock): (u64, u64)) -> String {
-    let of = |work| seen.work(work).map_or(0, pick);
-    let call = of(Work::SystemCall);
-    let schedule = of(Work::Yield).saturating_sub(call);
-    let switch = of(Work::ContextSwitch).saturating_sub(call + schedule);
-    let wake = of(Work::WakeThere).saturating_sub(call + schedule + switch);
-    let lateness = of(Work::ReleaseLatency).saturating_sub(schedule + switch);
-    let mut rows = vec![
-        ("release", of(Work::Release)),
-        ("release_latency", lateness),
-        ("schedule", schedule),
-        ("context_switch", switch),
-        ("ipi_latency", wake),
-        ("syscall_in", call.div_ceil(2)),
-        ("syscall_out", call.div_ceil(2)),
-        ("lock", lock),
-        ("unlock", unlock),
-    ];
-    if let Some(period) = seen.tick_period_ns {
-        rows.insert(0, ("tick", of(Work::Tick)));
-        rows.insert(0, ("tick_period", period));
-    }
-    let mut text =
-        format!("# Measured by `lockwright measure protocols`: {kind}, {protocol}. Cache delays were not.\n");
-    for (key, ns) in rows {
-        text.push_str(&format!("{key} = \"{}\"\n", Duration::from_ns(ns)));
-    }
-    text
+/// An overheads file of one protocol, or of all.
+fn overheads(seen: &Protocols, kind: &str, pick: Pick, protocols: &[Protocol]) -> String {
+    let of = match protocols {
+        [one] => one.name(),
+        _ => "all protocols",
+    };
+    format!(
+        "# Measured by `lockwright measure protocols`: {kind}, {of}. Cache delays were not.\n{}",
+        write_overheads(&seen.overheads(pick, protocols))
+    )
 }
 
 fn machine_cost((work, readings): &(Work, Readings)) -> MachineCost {
@@ -109,7 +86,7 @@ fn machine_cost((work, readings): &(Work, Readings)) -> MachineCost {
 }
 
 fn protocol_times(cost: &ProtocolCost) -> ProtocolTimes {
-    let of = |of: Pick| cost.contended.as_ref().map(|(lock, unlock)| (of(lock), of(unlock)));
+    let of = |of: fn(&Readings) -> u64| cost.contended.as_ref().map(|(lock, unlock)| (of(lock), of(unlock)));
     let (min, mean) = (of(|readings| readings.quantile(0.0)), of(Readings::mean));
     let (p99, max) = (of(|readings| readings.quantile(0.99)), of(|readings| readings.quantile(1.0)));
     ProtocolTimes {
@@ -129,12 +106,12 @@ fn protocol_times(cost: &ProtocolCost) -> ProtocolTimes {
     }
 }
 
-fn as_text(output: &ProtocolsOutput) -> String {
+fn as_text(output: &ProtocolsOutput, layout: Layout) -> String {
     let us = |ns: u64| format!("{:.2}", ns as f64 / 1e3);
     let known = |ns: Option<u64>| ns.map_or_else(|| "–".into(), us);
     let machine = |of: fn(&MachineCost) -> u64| output.machine.iter().map(move |cost| us(of(cost)));
     let mut text = String::from("the machine and its kernel, in us; average and worst without the top 1 %\n\n");
-    text.push_str(&table::draw(&[
+    text.push_str(&layout.draw(&[
         Column::words("what", output.machine.iter().map(|cost| cost.work.clone())),
         Column::numbers("min", machine(|cost| cost.min_ns)),
         Column::numbers("median", machine(|cost| cost.median_ns)),
@@ -145,7 +122,7 @@ fn as_text(output: &ProtocolsOutput) -> String {
     text.push_str("\nlock and unlock together that nobody else wants, in us\n\n");
     let each = |of: fn(&ProtocolTimes) -> u64| output.protocols.iter().map(move |seen| us(of(seen)));
     let names = || output.protocols.iter().map(|seen| seen.protocol.clone());
-    text.push_str(&table::draw(&[
+    text.push_str(&layout.draw(&[
         Column::words("protocol", names()),
         Column::numbers("median", each(|seen| seen.alone_median_ns)),
         Column::numbers("p99", each(|seen| seen.alone_p99_ns)),
@@ -166,16 +143,16 @@ fn as_text(output: &ProtocolsOutput) -> String {
     ));
     let some =
         |of: fn(&ProtocolTimes) -> Option<u64>| loaded.iter().map(move |seen| known(of(seen))).collect::<Vec<_>>();
-    text.push_str(&table::draw(&[
+    text.push_str(&layout.draw(&[
         Column::words("protocol", loaded.iter().map(|seen| seen.protocol.clone())),
-        Column::numbers("lock min", some(|seen| seen.lock_min_ns)),
-        Column::numbers("mean", some(|seen| seen.lock_mean_ns)),
-        Column::numbers("p99", some(|seen| seen.lock_p99_ns)),
-        Column::numbers("max", some(|seen| seen.lock_max_ns)),
-        Column::numbers("unlock min", some(|seen| seen.unlock_min_ns)),
-        Column::numbers("mean", some(|seen| seen.unlock_mean_ns)),
-        Column::numbers("p99", some(|seen| seen.unlock_p99_ns)),
-        Column::numbers("max", some(|seen| seen.unlock_max_ns)),
+        Column::numbers("lock min", some(|seen| seen.lock_min_ns)).gives_way(1),
+        Column::numbers("lock mean", some(|seen| seen.lock_mean_ns)),
+        Column::numbers("lock p99", some(|seen| seen.lock_p99_ns)).gives_way(2),
+        Column::numbers("lock max", some(|seen| seen.lock_max_ns)),
+        Column::numbers("unlock min", some(|seen| seen.unlock_min_ns)).gives_way(1),
+        Column::numbers("unlock mean", some(|seen| seen.unlock_mean_ns)),
+        Column::numbers("unlock p99", some(|seen| seen.unlock_p99_ns)).gives_way(2),
+        Column::numbers("unlock max", some(|seen| seen.unlock_max_ns)),
     ]));
     text
 }
@@ -184,20 +161,38 @@ fn as_text(output: &ProtocolsOutput) -> String {
 mod tests {
     use super::*;
     use lockwright_model::format::parse_overheads;
+    use lockwright_model::{Duration, Overhead};
 
     #[test]
     fn an_overheads_file_is_read_back() {
+        let readings = |ns: &[u64]| Readings::new(ns.to_vec()).expect("not empty");
+        let cost = |protocol: Protocol, lock: u64| ProtocolCost {
+            name: protocol.name(),
+            protocol: Some(protocol),
+            alone: readings(&[lock + 700]),
+            alone_each: Some((readings(&[lock]), readings(&[700]))),
+            job: Some(readings(&[40])),
+            target_ns: None,
+            contended: None,
+        };
         let seen = Protocols {
-            machine: Vec::new(),
+            machine: vec![(Work::Release, readings(&[60]))],
             tick_period_ns: Some(4_000_000),
-            costs: Vec::new(),
+            costs: vec![cost(Protocol::Mpcp, 1_500), cost(Protocol::Srp, 90)],
             applications: 2,
             has_synchronisation: false,
             interrupted: false,
         };
-        let text = overheads(&seen, "worst", "mpcp", KINDS[0].1, (1_500, 700));
-        let read = parse_overheads(&text).expect("a file of ours");
-        assert_eq!(read.tick_period, Duration::from_ms(4));
-        assert_eq!(read.cost(lockwright_model::Overhead::Lock).with(9), Duration::from_ns(1_500));
+        let read = |protocols: &[Protocol]| {
+            parse_overheads(&overheads(&seen, "worst", Pick::Worst, protocols)).expect("a file of ours")
+        };
+        let one = read(&[Protocol::Mpcp]);
+        let ns = |ns| Duration::from_ns(ns);
+        assert_eq!(one.tick_period, Duration::from_ms(4));
+        assert_eq!((one.cost(Overhead::Lock).with(9), one.cost(Overhead::Release).with(9)), (ns(1_500), ns(100)));
+        let all = read(&Protocol::ALL);
+        let lock = |protocol| all.cost_under(Overhead::Lock, protocol).with(9);
+        assert_eq!((lock(Protocol::Mpcp), lock(Protocol::Srp)), (ns(1_500), ns(90)));
+        assert_eq!(all.cost_under(Overhead::Unlock, Protocol::Srp).with(9), ns(700));
     }
 }

@@ -7,9 +7,9 @@ use crate::exit::Exit;
 use crate::export::{ResultFile, ResultFolder, csv_text};
 use crate::interrupt;
 use crate::json::{self, BplFreeLock, BplLock, BplOutput, BplResult, BplStudy, StudyVerb};
+use crate::layout::{Column, Layout};
 use crate::progress::Progress;
 use crate::seed;
-use crate::table::{self, Column};
 use crate::units;
 use lockwright_study::bpl::{FreeLock, Lock, Model, Random, Statistics, play, run_seeds};
 use rayon::prelude::*;
@@ -55,8 +55,8 @@ pub fn bpl(arguments: &Bpl, console: &Console) -> Result<Exit, Exit> {
     let results: Vec<BplResult> = cells.iter().flat_map(Cell::results).collect();
     // What is asked for after the last one has come to its end changes nothing.
     let interrupted = cells.len() < plan.models.len();
-    let text = if arguments.json {
-        json::to_text(&BplOutput {
+    let print = || match arguments.json {
+        true => console.print(&json::to_text(&BplOutput {
             verb: StudyVerb::Study,
             study: BplStudy::Bpl,
             seed: plan.seed,
@@ -68,12 +68,11 @@ pub fn bpl(arguments: &Bpl, console: &Console) -> Result<Exit, Exit> {
             },
             interrupted,
             results: results.clone(),
-        })
-    } else {
-        plan.as_text(arguments, &cells, &results)
+        })),
+        false => console.print_text(&plan.as_text(arguments, &cells, &results, console.layout)),
     };
     // Each goes where it can, whatever becomes of the others.
-    let printed = console.print(&text);
+    let printed = print();
     let tabled = csv.map_or(Ok(()), |csv| write_csv(&csv, &results, console));
     let drawn = svg.filter(|_| !results.is_empty()).map_or(Ok(()), |svg| figures::write(&results, &svg, console));
     if interrupted {
@@ -174,7 +173,7 @@ impl Plan {
         Ok(cells.into_iter().flatten().collect())
     }
 
-    fn as_text(&self, arguments: &Bpl, cells: &[Cell], results: &[BplResult]) -> String {
+    fn as_text(&self, arguments: &Bpl, cells: &[Cell], results: &[BplResult], layout: Layout) -> String {
         let who = match arguments.free_lock.free_lock() {
             FreeLock::Random => "a random member",
             FreeLock::Best => "the best",
@@ -198,7 +197,7 @@ impl Plan {
         let each = |of: fn(&BplResult) -> String| results.iter().map(of);
         let or_none =
             |value: Option<f64>, decimals: usize| value.map_or("–".into(), |value| format!("{value:.decimals$}"));
-        text.push_str(&table::draw(&[
+        text.push_str(&layout.draw(&[
             Column::numbers("cores", shared(|result| result.cores.to_string())),
             Column::numbers("burst", shared(|result| result.burst.to_string())),
             Column::numbers("rate", shared(|result| result.rate.to_string())),
@@ -206,14 +205,14 @@ impl Plan {
             Column::numbers("inversions", each(|result| format!("{:.1} %", result.inversions_pct))),
             Column::numbers("delay", each(|result| format!("{:.1}", result.weighted_delay))),
             Column::numbers("over fifo", results.iter().map(|result| or_none(result.weighted_delay_over_fifo, 3))),
-            Column::numbers("wait", each(|result| format!("{:.1}", result.mean_wait))),
-            Column::numbers("top wait", results.iter().map(|result| or_none(result.top_mean_wait, 1))),
+            Column::numbers("wait", each(|result| format!("{:.1}", result.mean_wait))).gives_way(1),
+            Column::numbers("top wait", results.iter().map(|result| or_none(result.top_mean_wait, 1))).gives_way(2),
             Column::numbers("sections", each(|result| result.max_sections_waited.to_string())),
-            Column::numbers("unserved", each(|result| result.unserved.to_string())),
+            Column::numbers("unserved", each(|result| result.unserved.to_string())).gives_way(3),
         ]));
         text.push_str(
-            "rate: bursts per mean section; inversions: requests that waited while a less important one held the lock; delay: mean of the\n\
-             cores' mean waits, weighted by importance, without those that never got the lock (unserved); wait: of all granted\n\
+            "rate: bursts per mean section; inversions: requests that waited while a less important one held the lock; delay: mean of the \
+             cores' mean waits, weighted by importance, without those that never got the lock (unserved); wait: of all granted \
              requests, and of the most important core's; sections: the most one request waited for; a mean section has 100 units of time\n",
         );
         text

@@ -3,6 +3,7 @@
 mod check;
 mod machine;
 mod measure;
+mod overheads;
 /// Turns on the real-time machine, shared with the runtime's own tests.
 #[path = "../../../rt/tests/realtime/machine.rs"]
 mod realtime;
@@ -11,3 +12,4 @@ mod simulate;
 mod streams;
 mod study;
 mod support;
+mod widths;

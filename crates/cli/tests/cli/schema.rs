@@ -1,7 +1,7 @@
 //! docs/output.schema.json: it is what the types say, and what the verbs print is valid under it.
 
 use crate::realtime::require_realtime;
-use crate::support::{GLOBAL, HOLDS, INVERSION, LATE, end, json, lockwright, on};
+use crate::support::{File, GLOBAL, HOLDS, INVERSION, LATE, end, json, lockwright, on};
 use serde_json::Value;
 use std::path::PathBuf;
 
@@ -47,8 +47,14 @@ fn what_the_verbs_print_is_valid() {
         outputs.push(on(text, "simulate", &["--json", "--protocol", "all", "--offsets", "random", "--runs", "2"]));
     }
     outputs.push(on(INVERSION, "check", &["--json", "--explain", "high"]));
+    let file = File::named("overheads.toml", "release = \"3 us\"\n");
+    let overheads = file.path.display().to_string();
+    outputs.push(on(INVERSION, "check", &["--json", "--overheads", &overheads, "--explain", "high"]));
+    outputs.push(on(INVERSION, "simulate", &["--json", "--overheads", &overheads]));
     if let Some(_machine) = require_realtime() {
         outputs.push(on(HOLDS, "run", &["--json", "--for", "200 ms"]));
+        outputs.push(on(HOLDS, "run", &["--json", "--for", "200 ms", "--overheads", &overheads]));
+        outputs.push(on(HOLDS, "verify", &["--json", "--for", "200 ms", "--overheads", &overheads]));
     }
     for ended in &outputs {
         let value = json(ended);
@@ -114,6 +120,15 @@ fn what_the_verbs_print_is_valid() {
     for key in value["findings"][0].as_object().expect("an object").keys() {
         let mut without = value.clone();
         without["findings"][0].as_object_mut().expect("an object").remove(key);
+        assert!(valid(&without).is_err(), "the twin without {key} must be refused");
+    }
+    let value = json(&on("nonsense", "check", &["--json"]));
+    if let Err(error) = valid(&value) {
+        panic!("{error}: {value}");
+    }
+    for key in ["message", "help", "place"] {
+        let mut without = value.clone();
+        without["error"].as_object_mut().expect("an object").remove(key);
         assert!(valid(&without).is_err(), "the twin without {key} must be refused");
     }
     assert!(valid(&serde_json::json!({ "verb": "guess", "system": "s", "results": [] })).is_err());

@@ -139,7 +139,7 @@ fn an_interrupted_simulation_prints_what_it_saw() {
     assert_eq!(ended.status, 130, "{}", ended.err);
     assert!(
         ended.err.contains("interrupted")
-            && ended.err.contains("not reached: pip, icpp, pcp, srp, ics, ics_lock, mpcp"),
+            && ended.err.contains("not reached: pip, icpp, pcp, srp, ics, ics_lock, fmlp_short"),
         "{}",
         ended.err
     );
@@ -275,4 +275,31 @@ fn an_interrupted_run_prints_what_it_saw() {
     assert_eq!(ended.status, 130, "{}", ended.err);
     assert_eq!(json(&ended)["interrupted"], true);
     assert!(json(&ended)["duration_ns"].as_u64().expect("is given") < 60 * 1_000_000_000, "not the ten minutes");
+}
+
+#[test]
+fn an_interrupted_verification_has_no_verdict() {
+    let Some(_machine) = require_realtime() else { return };
+    let file = File::named("overheads.toml", "release_latency = \"50 ms\"\n");
+    let (system, cache) = (file.beside("system.toml"), file.beside("cache"));
+    std::fs::write(&system, HOLDS).expect("a temporary file");
+    let verify = || {
+        let mut command = lockwright();
+        command.arg("verify").arg(&system).args(["--for", "10 min", "--json"]).env("XDG_CACHE_HOME", &cache);
+        command
+    };
+    let measuring = interrupted(&mut verify());
+    assert_eq!(measuring.status, 130, "{}", measuring.err);
+    let value = json(&measuring);
+    assert_eq!((&value["interrupted"], &value["results"]), (&true.into(), &serde_json::json!([])));
+    assert!(value.get("overheads").is_none() && !cache.exists(), "half a measurement is none: {value}");
+    let started = Started::new(verify().arg("--overheads").arg(&file.path));
+    // It executes by then, or not yet: there is no verdict either way.
+    std::thread::sleep(Duration::from_millis(500));
+    started.signal("TERM");
+    let running = started.end();
+    assert_eq!(running.status, 130, "{}", running.err);
+    for result in json(&running)["results"].as_array().expect("a list") {
+        assert_eq!(result["verdict"], "none, for the run was interrupted", "{}", running.out);
+    }
 }

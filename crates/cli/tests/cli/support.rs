@@ -127,14 +127,14 @@ impl File {
     }
 }
 
-/// The binary, without what the environment may say about colours.
+/// The binary, without what the environment may say about colours, on a screen so wide that nothing is wrapped.
 pub fn lockwright() -> Command {
     at(Path::new(env!("CARGO_BIN_EXE_lockwright")))
 }
 
 pub fn at(binary: &Path) -> Command {
     let mut command = Command::new(binary);
-    command.env_remove("NO_COLOR").stdin(Stdio::null());
+    command.env_remove("NO_COLOR").env("COLUMNS", "10000").stdin(Stdio::null());
     command
 }
 

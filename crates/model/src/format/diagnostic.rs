@@ -83,6 +83,17 @@ impl Faults {
         self.0.len() >= 2 * MAX_DIAGNOSTICS
     }
 
+    /// Those of a part of a text, to where it stands in the whole.
+    pub(super) fn move_by(&mut self, distance: usize) {
+        for span in self.0.iter_mut().filter_map(|fault| fault.span.as_mut()) {
+            *span = span.start + distance..span.end + distance;
+        }
+    }
+
+    pub(super) fn append(&mut self, other: Self) {
+        other.0.into_iter().for_each(|fault| self.push(fault));
+    }
+
     /// In order of place, each span inside `source` and on character boundaries.
     pub(super) fn into_sorted(mut self, source: &str) -> Vec<Diagnostic> {
         for fault in &mut self.0 {

@@ -1,7 +1,7 @@
 //! Reading and writing task-set files.
 //!
 //! [`parse_system`] reads Lockwright's own form, TOML; [`write_system`] writes it; [`import_rt_app`] reads the
-//! workloads of rt-app; [`parse_overheads`] reads what a machine takes beside the tasks. Every reader takes any text at all and gives either a [`System`](crate::System) or at least one
+//! workloads of rt-app; [`parse_overheads`] reads what a machine takes beside the tasks, [`write_overheads`] writes it. Every reader takes any text at all and gives either a [`System`](crate::System) or at least one
 //! [`Diagnostic`], which knows its place in the text. The file form is described in `docs/task-set.md`.
 
 mod diagnostic;
@@ -11,8 +11,8 @@ mod writer;
 
 pub use diagnostic::{Diagnostic, MAX_DIAGNOSTICS, MAX_SOURCE_BYTES, nearest};
 pub use rt_app::{Imported, import_rt_app};
-pub use task_set::{parse_overheads, parse_system, parse_system_bytes};
-pub use writer::write_system;
+pub use task_set::{Placed, Placing, parse_overheads, parse_placed_bytes, parse_system, parse_system_bytes};
+pub use writer::{write_overheads, write_system};
 
 use crate::{Duration, Step};
 

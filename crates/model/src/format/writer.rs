@@ -1,6 +1,6 @@
-//! Writing a system as a task-set file.
+//! Writing a system as a task-set file, and overheads as an overheads file.
 
-use crate::{Duration, Scheduler, Step, System, TaskId};
+use crate::{Cost, Duration, Overhead, Overheads, Scheduler, Step, System, TaskId};
 use core::fmt::Write;
 
 /// The system as a TOML task set, which [`parse_system`](super::parse_system) reads back to an equal system. Bodies are
@@ -54,7 +54,8 @@ fn write_task(out: &mut String, system: &System, id: TaskId) -> core::fmt::Resul
         }
     }
     writeln!(out, "wcet = \"{}\"\npriority = {}", task.wcet, task.priority.level())?;
-    if !system.scheduler().is_global() {
+    // Under a global scheduler they mean nothing, and a file with them is read with a note.
+    if !system.scheduler().is_global() || task.cpu.0 > 0 {
         let cpus: Vec<String> = system.cpus_of(id).map(|cpu| cpu.0.to_string()).collect();
         match cpus.as_slice() {
             [cpu] => writeln!(out, "cpu = {cpu}")?,
@@ -82,6 +83,58 @@ fn write_task(out: &mut String, system: &System, id: TaskId) -> core::fmt::Resul
     writeln!(out, "]")
 }
 
+/// The overheads as a file, which [`parse_overheads`](super::parse_overheads) reads back to equal ones. What takes no time is left out.
+#[must_use]
+pub fn write_overheads(overheads: &Overheads) -> String {
+    let mut out = String::new();
+    // Writing to a `String` does not fail.
+    let _ = write_overheads_to(&mut out, overheads);
+    out
+}
+
+fn write_overheads_to(out: &mut String, overheads: &Overheads) -> core::fmt::Result {
+    if overheads.tick_period != Duration::ZERO {
+        writeln!(out, "tick_period = \"{}\"", overheads.tick_period)?;
+    }
+    if overheads.dedicated_interrupts {
+        writeln!(out, "dedicated_interrupts = true")?;
+    }
+    if !overheads.cache_delay.points().is_empty() {
+        writeln!(out, "cache_delay = {}", cost(&overheads.cache_delay))?;
+    }
+    let has_tables = overheads.protocols().next().is_some();
+    let said = |of: &Overhead| !overheads.cost(*of).points().is_empty();
+    // Beside tables of protocols the common `lock` stands among them: a key of a file is one thing.
+    for of in Overhead::ALL.into_iter().filter(said).filter(|&of| !has_tables || of != Overhead::Lock) {
+        writeln!(out, "{} = {}", of.name(), cost(overheads.cost(of)))?;
+    }
+    if has_tables && said(&Overhead::Lock) {
+        writeln!(out, "\n[lock]\nlock = {}", cost(overheads.cost(Overhead::Lock)))?;
+    }
+    for protocol in overheads.protocols() {
+        writeln!(out, "\n[lock.{protocol}]")?;
+        for of in Overhead::OF_SECTIONS {
+            if let Some(own) = overheads.own_cost(of, protocol) {
+                writeln!(out, "{} = {}", of.name(), cost(own))?;
+            }
+        }
+    }
+    Ok(())
+}
+
+/// A duration, or a list of points.
+fn cost(cost: &Cost) -> String {
+    match cost.points() {
+        [] => "\"0 ns\"".into(),
+        // The same for any number.
+        [(0, time)] => format!("\"{time}\""),
+        points => {
+            let points: Vec<String> = points.iter().map(|(number, time)| format!("[{number}, \"{time}\"]")).collect();
+            format!("[{}]", points.join(", "))
+        }
+    }
+}
+
 fn quoted(text: &str) -> String {
     toml::Value::from(text).to_string()
 }
@@ -89,8 +142,33 @@ fn quoted(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::format::parse_system;
+    use crate::format::{parse_overheads, parse_system};
     use crate::{CpuId, Priority, Protocol, Resource, ResourceId, Task};
+
+    #[test]
+    fn overheads_come_back() {
+        let text = r#"
+            tick_period = "4 ms"
+            dedicated_interrupts = true
+            cache_delay = [[0, "0 ns"], [32, "4 us"]]
+            tick = "2 us"
+            release = [[1, "1 us"], [20, "3 us"]]
+            leave_section = "3 ns"
+            LOCK
+            [lock.srp]
+            lock = [[2, "10 ns"], [3, "11 ns"]]
+            leave_section = "0 ns"
+            [lock.fmlp_long]
+            unlock = "1 us"
+            syscall_in = "5 ns"
+        "#;
+        let plain = "lock = \"9 ns\"\n".to_owned() + &text[..text.find("LOCK").unwrap_or(0)];
+        for text in [text.replace("LOCK", "[lock]\nlock = \"9 ns\""), text.replace("LOCK", ""), plain] {
+            let read = parse_overheads(&text).unwrap_or_else(|faults| panic!("{faults:?}"));
+            let written = write_overheads(&read);
+            assert_eq!(parse_overheads(&written).as_ref(), Ok(&read), "{written}");
+        }
+    }
 
     #[test]
     fn any_name_and_every_property_come_back() {

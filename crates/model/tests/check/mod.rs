@@ -3,7 +3,7 @@
 
 use lockwright_model::System;
 use lockwright_model::format::{
-    Diagnostic, import_rt_app, parse_overheads, parse_system, parse_system_bytes, write_system,
+    Diagnostic, import_rt_app, parse_overheads, parse_system, parse_system_bytes, write_overheads, write_system,
 };
 
 /// What became of an input that was handled as it should be.
@@ -50,7 +50,13 @@ pub fn rt_app(source: &str) -> Result<Outcome, String> {
 #[allow(dead_code, reason = "a fuzz target reads one kind of file")]
 pub fn overheads(source: &str) -> Result<Outcome, String> {
     match parse_overheads(source) {
-        Ok(_) => Ok(Outcome::Accepted),
+        Ok(overheads) => {
+            let written = write_overheads(&overheads);
+            match parse_overheads(&written) {
+                Ok(again) if again == overheads => Ok(Outcome::Accepted),
+                _ => Err(format!("does not come back:\n{written}")),
+            }
+        }
         Err(faults) if faults.is_empty() => Err("refused without a word".into()),
         Err(faults) => {
             faults.iter().try_for_each(|fault| diagnostic(source, fault))?;

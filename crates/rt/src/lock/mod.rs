@@ -21,7 +21,7 @@ mod spin;
 use crate::executor::Executor;
 use crate::priorities::Levels;
 use crate::sys::SysError;
-use lockwright_model::{CpuId, MAX_RESOURCES, MAX_TASKS, Priority, Protocol, ResourceId, System, TaskId};
+use lockwright_model::{CpuId, MAX_EXECUTED_TASKS, MAX_RESOURCES, Priority, Protocol, ResourceId, System, TaskId};
 use lockwright_protocol::{Refusal, boxed};
 use managed::{Asker, Managed, Rise};
 use none::PlainLock;
@@ -235,7 +235,7 @@ fn small_or_large(system: &System, ruling: Protocol) -> Box<dyn lockwright_proto
     if system.tasks().len() <= SMALL_TASKS && system.resources().len() <= SMALL_RESOURCES {
         boxed::<SMALL_TASKS, SMALL_RESOURCES>(system, ruling)
     } else {
-        boxed::<MAX_TASKS, MAX_RESOURCES>(system, ruling)
+        boxed::<MAX_EXECUTED_TASKS, MAX_RESOURCES>(system, ruling)
     }
 }
 

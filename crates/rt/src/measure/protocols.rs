@@ -6,16 +6,19 @@
 //! synchronisation, too.
 
 use super::LEVEL;
-use crate::lock::LockError;
+use crate::lock::{LockError, Locks};
 use crate::mutex::{Limit, Mutex, Protocol as MutexProtocol};
-use crate::run::{Control, RunError};
+use crate::priorities::Levels;
+use crate::run::{Control, RunError, check_system};
 use crate::section::{Lazy, SectionError};
 use crate::sys::sched::{self, ME};
 use crate::sys::{SysError, clock, futex, signal};
-use crate::tasks::{Member, TaskError, TaskSet};
+use crate::tasks::{TaskError, TaskSet};
 use crate::team::{become_realtime, spawn};
 use lockwright_locks::{SpinLock, Ticket};
-use lockwright_model::{Protocol, ResourceId, TaskId};
+use lockwright_model::{
+    Cost, CpuId, Duration, Overhead, Overheads, Priority, Protocol, Resource, ResourceId, Step, System, Task, TaskId,
+};
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::sync::{Arc, Barrier};
@@ -26,7 +29,9 @@ use std::time::Duration as Wait;
 pub struct Readings(Vec<u64>);
 
 impl Readings {
-    pub(super) fn new(mut ns: Vec<u64>) -> Option<Self> {
+    /// Of readings in any order; `None` where there is none.
+    #[must_use]
+    pub fn new(mut ns: Vec<u64>) -> Option<Self> {
         ns.sort_unstable();
         (!ns.is_empty()).then_some(Self(ns))
     }
@@ -94,11 +99,13 @@ pub enum Work {
     EagerSection,
     /// One by the lazy word, in and out.
     LazySection,
+    /// From the end of a section by priority changes until a more urgent thread executes that became ready in it.
+    LeaveSection,
 }
 
 impl Work {
     /// Each of them.
-    pub const ALL: [Self; 13] = [
+    pub const ALL: [Self; 14] = [
         Self::SystemCall,
         Self::PriorityChange,
         Self::Yield,
@@ -112,6 +119,7 @@ impl Work {
         Self::MigrationBack,
         Self::EagerSection,
         Self::LazySection,
+        Self::LeaveSection,
     ];
 
     /// In a few words.
@@ -131,6 +139,7 @@ impl Work {
             Self::MigrationBack => "migrate back",
             Self::EagerSection => "section, eager",
             Self::LazySection => "section, lazy",
+            Self::LeaveSection => "leave, preempted",
         }
     }
 }
@@ -140,10 +149,14 @@ impl Work {
 pub struct ProtocolCost {
     /// Its name, and how it was implemented where it has two ways.
     pub name: &'static str,
+    /// Which it is, where its operations are those of a task set.
+    pub protocol: Option<Protocol>,
     /// Lock and unlock that nobody else wants, together.
     pub alone: Readings,
     /// The same of each.
     pub alone_each: Option<(Readings, Readings)>,
+    /// What the protocol does when a job begins and when it ends, together.
+    pub job: Option<Readings>,
     /// What that should not exceed, in nanoseconds, from what was measured of the machine in the same run.
     pub target_ns: Option<u64>,
     /// Lock and unlock under the workload; none of those that are measured alone.
@@ -175,22 +188,30 @@ impl Protocols {
     }
 }
 
-/// Those that are measured as task sets.
-const PROTOCOLS: [Protocol; 13] = [
-    Protocol::Icpp,
-    Protocol::Pcp,
-    Protocol::Srp,
-    Protocol::Mpcp,
-    Protocol::MpcpVs,
-    Protocol::Dpcp,
-    Protocol::Dflp,
-    Protocol::FmlpLong,
-    Protocol::FmlpPlus,
-    Protocol::FmlpShort,
-    Protocol::Msrp,
-    Protocol::Mrsp,
-    Protocol::Omlp,
-];
+/// A protocol, and whether its tasks execute in a cluster of two processors.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+struct Kind {
+    protocol: Protocol,
+    clustered: bool,
+}
+
+impl Kind {
+    /// Each protocol, and those of clusters where there are processors for one.
+    fn of(protocols: &[Protocol], cpus: usize) -> Vec<Self> {
+        let plain = protocols.iter().map(|&protocol| Self { protocol, clustered: false });
+        let clustered = protocols.iter().filter(|&&protocol| protocol == Protocol::Omlp && cpus > 1);
+        plain.chain(clustered.map(|&protocol| Self { protocol, clustered: true })).collect()
+    }
+
+    fn name(self) -> &'static str {
+        if self.clustered { "omlp, in a cluster" } else { self.protocol.name() }
+    }
+
+    /// Whether it is executed under the workload: threads of a program cannot undo what they wrote.
+    fn has_workload(self) -> bool {
+        !self.clustered && !self.protocol.is_interruptible()
+    }
+}
 
 /// Readings a turn: protocols take turns, so that what happens to the machine happens to all.
 const TURN: usize = 50;
@@ -215,27 +236,48 @@ type Tell<'a> = &'a mut dyn FnMut(usize, usize);
 /// Without the right to real-time priorities; where threads cannot be started, or do not come back.
 pub fn protocols(readings: usize, pairs: usize, control: &Control, progress: Tell<'_>) -> Result<Protocols, RunError> {
     let cpus = sched::affinity()?;
-    let readings = readings.max(100);
-    let parts = 2 + if pairs > 0 { PROTOCOLS.len() } else { 0 };
-    let own = control.clone();
-    let on = cpus.clone();
-    let measured = measuring(move || alone(readings, &on, &own))?;
-    let (machine, mut costs, tick_period_ns) = measured;
+    let kinds = Kind::of(&Protocol::ALL, cpus.len());
+    let loaded = kinds.iter().filter(|kind| kind.has_workload()).count();
+    let parts = 2 + if pairs > 0 { loaded } else { 0 };
+    let mut seen = measured_alone(readings, kinds, control)?;
     progress(2, parts);
-    let applications = cpus.len().min(3);
     let mut done = 2;
-    if pairs > 0 {
-        for (place, protocol) in PROTOCOLS.into_iter().enumerate() {
-            if control.is_stopped() {
-                break;
-            }
-            if let Some(cost) = costs.get_mut(place) {
-                cost.contended = workload(protocol, applications, cpus.len() > applications, pairs, control)?;
-            }
-            done += 1;
-            progress(done, parts);
+    for cost in seen.costs.iter_mut().filter(|_| pairs > 0) {
+        let Some(protocol) = cost.protocol.filter(|&protocol| Kind { protocol, clustered: false }.has_workload())
+        else {
+            continue;
+        };
+        if cost.name != protocol.name() {
+            continue;
         }
+        if control.is_stopped() {
+            break;
+        }
+        cost.contended = workload(protocol, seen.applications, seen.has_synchronisation, pairs, control)?;
+        done += 1;
+        progress(done, parts);
     }
+    seen.interrupted = control.is_stopped();
+    Ok(seen)
+}
+
+/// What the machine takes under these protocols, to be charged: [`Pick::Latest`] of `readings` readings of each thing alone. A file of several protocols has a table of each. Caches
+/// are not measured.
+///
+/// A thousand readings take about a second and a half.
+///
+/// # Errors
+/// As [`protocols()`].
+pub fn overheads(protocols: &[Protocol], readings: usize, control: &Control) -> Result<Overheads, RunError> {
+    let kinds = Kind::of(protocols, sched::affinity()?.len());
+    Ok(measured_alone(readings, kinds, control)?.overheads(Pick::Latest, protocols))
+}
+
+fn measured_alone(readings: usize, kinds: Vec<Kind>, control: &Control) -> Result<Protocols, RunError> {
+    let cpus = sched::affinity()?;
+    let (own, on) = (control.clone(), cpus.clone());
+    let (machine, costs, tick_period_ns) = measuring(move || alone(readings.max(100), &kinds, &on, &own))?;
+    let applications = cpus.len().min(3);
     Ok(Protocols {
         machine,
         tick_period_ns,
@@ -244,6 +286,89 @@ pub fn protocols(readings: usize, pairs: usize, control: &Control, progress: Tel
         has_synchronisation: cpus.len() > applications,
         interrupted: control.is_stopped(),
     })
+}
+
+/// Which of many readings counts.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Pick {
+    /// The mean of all but the top 1 %.
+    Average,
+    /// The greatest of all but the top 1 %.
+    Worst,
+    /// As `Worst`, and the greatest of all for how late releases are. What takes a processor stays without the top 1 %: an interrupt that came into
+    /// such a reading is charged by itself.
+    Latest,
+}
+
+impl Pick {
+    fn of(self, readings: &Readings) -> u64 {
+        match self {
+            Self::Average => readings.usual().0,
+            Self::Worst | Self::Latest => readings.usual().1,
+        }
+    }
+
+    fn lateness(self, readings: &Readings) -> u64 {
+        if self == Self::Latest { readings.quantile(1.0) } else { self.of(readings) }
+    }
+}
+
+impl Protocols {
+    /// What was measured, to be charged: what is common, and a table of each of `protocols`, as far as they were measured. One alone has no table: what it takes is common then.
+    ///
+    /// What is a part of another reading is taken from it, so that nothing is charged twice.
+    #[must_use]
+    pub fn overheads(&self, pick: Pick, protocols: &[Protocol]) -> Overheads {
+        let of = |work| self.work(work).map_or(0, |readings| pick.of(readings));
+        let call = of(Work::SystemCall);
+        let schedule = of(Work::Yield).saturating_sub(call);
+        let switch = of(Work::ContextSwitch).saturating_sub(call + schedule);
+        let wake = of(Work::WakeThere).saturating_sub(call + schedule + switch);
+        let late = self.work(Work::ReleaseLatency).map_or(0, |readings| pick.lateness(readings));
+        let lateness = late.saturating_sub(schedule + switch);
+        let leave = of(Work::LeaveSection).saturating_sub(of(Work::PriorityChange) + schedule + switch);
+        let costs = |protocol| self.costs.iter().filter(move |cost| cost.protocol == Some(protocol));
+        let most = |protocol, part: fn(&ProtocolCost) -> Option<&Readings>| {
+            costs(protocol).filter_map(part).map(|readings| pick.of(readings)).max()
+        };
+        // What protocols do as jobs begin and end is part of a release.
+        let jobs = protocols.iter().filter_map(|&protocol| most(protocol, |cost| cost.job.as_ref())).max();
+        let ns = |ns: u64| Cost::constant(Duration::from_ns(ns));
+        let mut overheads = Overheads::default();
+        if let Some(period) = self.tick_period_ns {
+            overheads.tick_period = Duration::from_ns(period);
+            overheads.set(Overhead::Tick, ns(of(Work::Tick)));
+        }
+        for (overhead, time) in [
+            (Overhead::Release, of(Work::Release) + jobs.unwrap_or(0)),
+            (Overhead::ReleaseLatency, lateness),
+            (Overhead::Schedule, schedule),
+            (Overhead::ContextSwitch, switch),
+            (Overhead::IpiLatency, wake),
+            (Overhead::LeaveSection, leave),
+            (Overhead::SyscallIn, call.div_ceil(2)),
+            (Overhead::SyscallOut, call.div_ceil(2)),
+        ] {
+            overheads.set(overhead, ns(time));
+        }
+        for &protocol in protocols {
+            let lock = most(protocol, |cost| cost.alone_each.as_ref().map(|each| &each.0));
+            let unlock = most(protocol, |cost| cost.alone_each.as_ref().map(|each| &each.1));
+            let (Some(lock), Some(unlock)) = (lock, unlock) else { continue };
+            let mut rows = vec![(Overhead::Lock, lock), (Overhead::Unlock, unlock)];
+            // Nobody's priority is raised in a section: no preemption is delayed to its end.
+            if matches!(protocol, Protocol::None | Protocol::Ics) {
+                rows.push((Overhead::LeaveSection, 0));
+            }
+            for (overhead, time) in rows {
+                match protocols {
+                    [_] => overheads.set(overhead, ns(time)),
+                    _ => overheads.set_under(overhead, protocol, ns(time)),
+                }
+            }
+        }
+        overheads
+    }
 }
 
 /// On a thread of its own, which no signal disturbs.
@@ -271,24 +396,103 @@ fn section_error(error: SectionError) -> RunError {
 
 type Alone = (Vec<(Work, Readings)>, Vec<ProtocolCost>, Option<u64>);
 
-/// One task that uses the resource, and one on another processor where there is one: so the resource is shared, and nobody else wants it.
-fn lonely(protocol: Protocol, cpus: usize) -> Result<TaskSet, TaskError> {
-    let mut builder = TaskSet::builder(protocol);
-    let is_local = matches!(protocol, Protocol::Icpp | Protocol::Pcp | Protocol::Srp);
-    let there = if is_local || cpus < 2 { 0 } else { 1 };
-    let resource = builder.resource_at("r", there);
-    builder.task("me", 0, 10, &[resource]);
-    builder.task("other", there, 20, &[resource]);
-    builder.build()
+/// Readings of one protocol, alone.
+#[derive(Default)]
+struct Pairs {
+    lock: Vec<u64>,
+    unlock: Vec<u64>,
+    job: Vec<u64>,
 }
 
-fn alone(readings: usize, cpus: &[usize], control: &Control) -> Result<Alone, RunError> {
+/// The calling thread as one of two tasks that share a resource, which nobody else wants: the other task is nowhere. Where the protocol is for several processors, and there
+/// are such, the other task and the home are on another.
+struct Lonely {
+    system: System,
+    locks: Locks,
+    is_interruptible: bool,
+    pairs: Pairs,
+}
+
+const ME_AS_TASK: TaskId = TaskId(0);
+
+impl Lonely {
+    fn new(kind: Kind, cpus: &[usize]) -> Result<Self, TaskError> {
+        let Kind { protocol, clustered } = kind;
+        let is_local = matches!(
+            protocol,
+            Protocol::None
+                | Protocol::Pip
+                | Protocol::Icpp
+                | Protocol::Pcp
+                | Protocol::Srp
+                | Protocol::Ics
+                | Protocol::IcsLock
+        );
+        let there = CpuId(u16::from(!is_local && !clustered && cpus.len() > 1));
+        let resource = Resource { name: "r".into(), home: (!clustered).then_some(there), ..Resource::default() };
+        let time = Duration::from_ms(1);
+        let task = |name: &str, cpu: CpuId, priority: u32| Task {
+            name: name.into(),
+            cpu,
+            priority: Priority::base(priority),
+            period: time,
+            deadline: time,
+            jitter: Duration::ZERO,
+            offset: Duration::ZERO,
+            wcet: Duration::from_ns(1),
+            body: vec![Step::Lock(R), Step::Run(Duration::from_ns(1)), Step::Unlock(R)],
+        };
+        let tasks = vec![task("me", CpuId(0), 10), task("other", there, 20)];
+        let count = if clustered { 2 } else { there.index() + 1 };
+        let mut system = System::new("alone".into(), count, Some(protocol), vec![resource], tasks)?;
+        if clustered {
+            system = system.in_clusters(&[0b11, 0b11])?;
+        }
+        check_system(&system, protocol)?;
+        let levels = Levels::of(&system, protocol, &[]).map_err(|_| RunError::SetUp)?;
+        let locks = Locks::new(&system, protocol, levels, &cpus[..count]);
+        let is_interruptible = system.interruptible(protocol).is_some();
+        Ok(Self { system, locks, is_interruptible, pairs: Pairs::default() })
+    }
+
+    /// Takes [`TURN`] readings. The thread is on the task's processors afterwards, at the task's level.
+    fn turn(&mut self, cpus: &[usize], clock_ns: u64) -> Result<(), TaskError> {
+        let executor = &self.locks.executor;
+        executor.seat(ME_AS_TASK).sit();
+        executor.prepare();
+        sched::set_fifo(ME, executor.level(self.system.task(ME_AS_TASK).priority))?;
+        let own: Vec<usize> = self.system.cpus_of(ME_AS_TASK).map(|cpu| cpus[cpu.index()]).collect();
+        sched::set_affinity(ME, &own)?;
+        // The first finds cold caches.
+        for round in 0..=TURN {
+            let arrived = clock::now_ns();
+            self.locks.arrive(ME_AS_TASK)?;
+            let before = clock::now_ns();
+            self.locks.lock(ME_AS_TASK, R)?;
+            let locked = clock::now_ns();
+            match self.is_interruptible {
+                // Nobody commits beside it: it is never in vain.
+                true => drop(self.locks.end_interruptible(ME_AS_TASK, R).transpose()?),
+                false => self.locks.unlock(ME_AS_TASK, R)?,
+            }
+            let unlocked = clock::now_ns();
+            self.locks.finish(ME_AS_TASK)?;
+            let after = clock::now_ns();
+            if round > 0 {
+                self.pairs.lock.push((locked - before).saturating_sub(clock_ns));
+                self.pairs.unlock.push((unlocked - locked).saturating_sub(clock_ns));
+                self.pairs.job.push((before - arrived + after - unlocked).saturating_sub(2 * clock_ns));
+            }
+        }
+        Ok(())
+    }
+}
+
+fn alone(readings: usize, kinds: &[Kind], cpus: &[usize], control: &Control) -> Result<Alone, RunError> {
     become_realtime(LEVEL, cpus)?;
     let mut works = Works::new(cpus);
-    let mut pairs: Vec<(Vec<u64>, Vec<u64>)> =
-        vec![(Vec::with_capacity(readings), Vec::with_capacity(readings)); PROTOCOLS.len()];
-    let sets: Vec<TaskSet> =
-        PROTOCOLS.iter().map(|&protocol| lonely(protocol, cpus.len())).collect::<Result<_, _>>().map_err(run_error)?;
+    let lonely = kinds.iter().map(|&kind| Lonely::new(kind, cpus));
+    let mut lonely: Vec<Lonely> = lonely.collect::<Result<_, _>>().map_err(run_error)?;
     let mut lazy: [Vec<u64>; 2] = Default::default();
     let clock_ns = clock_cost();
     for _ in 0..readings.div_ceil(TURN) {
@@ -296,10 +500,10 @@ fn alone(readings: usize, cpus: &[usize], control: &Control) -> Result<Alone, Ru
             break;
         }
         works.turn(clock_ns)?;
-        for (set, pair) in sets.iter().zip(&mut pairs) {
-            let me = set.join(TaskId(0)).map_err(run_error)?;
-            read_pairs(&me, pair, clock_ns).map_err(run_error)?;
+        for one in &mut lonely {
+            one.turn(cpus, clock_ns).map_err(run_error)?;
         }
+        sched::set_fifo(ME, LEVEL)?;
         sched::set_affinity(ME, &[cpus[0]])?;
         read_lazy(cpus[0], &mut lazy)?;
         // The rest of the machine has its turn.
@@ -313,24 +517,42 @@ fn alone(readings: usize, cpus: &[usize], control: &Control) -> Result<Alone, Ru
     };
     let changes = median(Work::PriorityChange).map(|ns| 2 * ns);
     let moves = median(Work::MigrationTo).zip(median(Work::MigrationBack)).map(|(to, back)| to + back);
-    let target = |protocol| match protocol {
-        Protocol::Icpp | Protocol::Pcp | Protocol::Srp => None,
+    let target = |kind: Kind| match kind.protocol {
+        Protocol::None | Protocol::Pip | Protocol::Icpp | Protocol::Pcp | Protocol::Srp => None,
+        Protocol::Ics | Protocol::IcsLock => None,
+        Protocol::Omlp if kind.clustered => None,
         Protocol::FmlpShort | Protocol::Msrp => changes.map(|changes| changes + 500),
         Protocol::Dpcp | Protocol::Dflp => moves.map(|moves| moves + 2_000),
         _ => changes.map(|changes| changes + 1_000),
     };
     let mut costs = Vec::new();
-    for (protocol, (lock, unlock)) in PROTOCOLS.into_iter().zip(pairs) {
+    for (&kind, Lonely { pairs, .. }) in kinds.iter().zip(lonely) {
+        let Pairs { lock, unlock, job } = pairs;
         let both: Vec<u64> = lock.iter().zip(&unlock).map(|(lock, unlock)| lock + unlock).collect();
-        let each = Readings::new(lock).zip(Readings::new(unlock));
         if let Some(alone) = Readings::new(both) {
-            let target_ns = target(protocol);
-            costs.push(ProtocolCost { name: protocol.name(), alone, alone_each: each, target_ns, contended: None });
+            costs.push(ProtocolCost {
+                name: kind.name(),
+                protocol: Some(kind.protocol),
+                alone,
+                alone_each: Readings::new(lock).zip(Readings::new(unlock)),
+                job: Readings::new(job),
+                target_ns: target(kind),
+                contended: None,
+            });
         }
     }
     for (name, target_ns, ns) in [("fmlp_short, msrp: lazy section", 100, 0), ("srp, icpp: lazy ceiling", 30, 1)] {
         if let Some(alone) = Readings::new(std::mem::take(&mut lazy[ns])) {
-            costs.push(ProtocolCost { name, alone, alone_each: None, target_ns: Some(target_ns), contended: None });
+            let target_ns = Some(target_ns);
+            costs.push(ProtocolCost {
+                name,
+                protocol: None,
+                alone,
+                alone_each: None,
+                job: None,
+                target_ns,
+                contended: None,
+            });
         }
     }
     Ok((machine, costs, tick_period_ns))
@@ -350,23 +572,6 @@ fn clock_cost() -> u64 {
 }
 
 const R: ResourceId = ResourceId(0);
-
-fn read_pairs(me: &Member, (lock, unlock): &mut (Vec<u64>, Vec<u64>), clock_ns: u64) -> Result<(), TaskError> {
-    let job = me.begin()?;
-    // The first finds cold caches.
-    for round in 0..=TURN {
-        let before = clock::now_ns();
-        let section = job.lock(R)?;
-        let locked = clock::now_ns();
-        section.end()?;
-        let after = clock::now_ns();
-        if round > 0 {
-            lock.push((locked - before).saturating_sub(clock_ns));
-            unlock.push((after - locked).saturating_sub(clock_ns));
-        }
-    }
-    job.end()
-}
 
 /// A ticket lock in a lazy section, and a mutex with a lazy ceiling: each reading is the mean of a batch.
 fn read_lazy(cpu: usize, [section, ceiling]: &mut [Vec<u64>; 2]) -> Result<(), RunError> {
@@ -398,16 +603,20 @@ struct Works {
     readings: Vec<Vec<u64>>,
     /// Between what the kernel took: when it was seen last.
     tick_gaps: Vec<u64>,
+    turns: usize,
 }
 
 /// Gaps shorter than this are the clock's own.
 const GAP_NS: u64 = 1_000;
+/// How long the thread sleeps in a turn, to see how late it is woken.
+const SLEEPS_NS: [u64; 10] =
+    [50_000, 50_000, 100_000, 100_000, 200_000, 200_000, 500_000, 1_000_000, 2_000_000, 5_000_000];
 /// How long the thread looks for ticks in a turn.
 const LOOK_NS: u64 = 10_000_000;
 
 impl Works {
     fn new(cpus: &[usize]) -> Self {
-        Self { cpus: cpus.to_vec(), readings: vec![Vec::new(); Work::ALL.len()], tick_gaps: Vec::new() }
+        Self { cpus: cpus.to_vec(), readings: vec![Vec::new(); Work::ALL.len()], tick_gaps: Vec::new(), turns: 0 }
     }
 
     fn note(&mut self, work: Work, ns: u64) {
@@ -444,14 +653,27 @@ impl Works {
                 self.note(Work::MigrationBack, (back - there).saturating_sub(clock_ns));
             }
         }
-        for _ in 0..TURN / 5 {
-            let at = clock::now_ns() + 50_000;
-            clock::sleep_until(at)?;
-            self.note(Work::ReleaseLatency, clock::now_ns().saturating_sub(at));
-        }
+        self.releases()?;
         self.sections(clock_ns);
         self.ticks(clock_ns);
         self.helped(clock_ns)
+    }
+
+    /// As a task of a run sleeps until its next job; on each processor, and for long enough that the processor, and its host, go to sleep too.
+    fn releases(&mut self) -> Result<(), SysError> {
+        let cpu = self.cpus[self.turns % self.cpus.len()];
+        self.turns += 1;
+        sched::set_affinity(ME, &[cpu])?;
+        let word = AtomicU32::new(0);
+        for sleep_ns in SLEEPS_NS {
+            let at = clock::now_ns() + sleep_ns;
+            // BOUND: `at`.
+            while clock::now_ns() < at {
+                futex::wait(&word, 0, Some(at));
+            }
+            self.note(Work::ReleaseLatency, clock::now_ns().saturating_sub(at));
+        }
+        sched::set_affinity(ME, &[self.cpus[0]])
     }
 
     fn sections(&mut self, clock_ns: u64) {
@@ -500,6 +722,8 @@ impl Works {
             let wakes = self.against(Partner::Sleeps, there, LEVEL + 1)?;
             self.readings[Work::WakeThere as usize].extend(wakes.iter().map(|ns| ns.saturating_sub(clock_ns)));
         }
+        let left = self.against(Partner::Delayed, here, LEVEL + 1)?;
+        self.readings[Work::LeaveSection as usize].extend(left.iter().map(|ns| ns.saturating_sub(clock_ns)));
         let switch = self.readings[Work::ContextSwitch as usize].clone();
         let switch = Readings::new(switch).map_or(0, |readings| readings.quantile(0.5));
         let taken = self.against(Partner::Released, here, LEVEL + 1)?;
@@ -542,12 +766,16 @@ enum Partner {
     Sleeps,
     /// Sleeps until times of its own, and preempts the caller.
     Released,
+    /// Becomes ready while the caller is in a section, and executes after it.
+    Delayed,
 }
 
 struct Shared {
     begin: Barrier,
     /// What the caller did last, and when.
     at_ns: AtomicU64,
+    /// Until when the helper sleeps in this round.
+    due_ns: AtomicU64,
     round: AtomicU32,
     answered: AtomicU32,
     done: AtomicBool,
@@ -558,6 +786,7 @@ impl Default for Shared {
         Self {
             begin: Barrier::new(2),
             at_ns: AtomicU64::new(0),
+            due_ns: AtomicU64::new(0),
             round: AtomicU32::new(0),
             answered: AtomicU32::new(0),
             done: AtomicBool::new(false),
@@ -567,6 +796,8 @@ impl Default for Shared {
 
 /// Rounds against a helper in a turn.
 const ROUNDS: u32 = 10;
+/// From the beginning of a section until the helper is ready, and from there to its end.
+const SECTION_NS: u64 = 60_000;
 /// A helper does not wait longer than this.
 const ROUND_NS: u64 = 100_000_000;
 
@@ -593,6 +824,16 @@ impl Partner {
                 Self::Released => {
                     let _ = clock::sleep_until(clock::now_ns() + 200_000);
                 }
+                Self::Delayed => {
+                    let until = clock::now_ns() + ROUND_NS;
+                    while shared.round.load(Ordering::SeqCst) < round && clock::now_ns() < until {
+                        futex::wait(&shared.round, round - 1, Some(until));
+                    }
+                    let _ = clock::sleep_until(shared.due_ns.load(Ordering::SeqCst));
+                    // Where it woke before the section had begun, there is nothing to see.
+                    let left = shared.at_ns.swap(0, Ordering::SeqCst);
+                    seen.extend((left > 0).then(|| clock::now_ns().saturating_sub(left)));
+                }
             }
             shared.answered.store(round, Ordering::SeqCst);
         }
@@ -614,6 +855,27 @@ impl Partner {
                     }
                     last = now;
                 }
+            }
+            Self::Delayed => {
+                let section = crate::section::Eager::new();
+                for round in 1..=ROUNDS {
+                    let due = clock::now_ns() + SECTION_NS;
+                    shared.due_ns.store(due, Ordering::SeqCst);
+                    shared.round.store(round, Ordering::SeqCst);
+                    futex::wake(&shared.round, 1);
+                    let inside = section.as_ref().map(|section| section.enter());
+                    // BOUND: twice the time of a section.
+                    while clock::now_ns() < due + SECTION_NS {}
+                    if inside.is_ok() {
+                        shared.at_ns.store(clock::now_ns(), Ordering::SeqCst);
+                    }
+                    drop(inside);
+                    // BOUND: `end`.
+                    while shared.answered.load(Ordering::SeqCst) < round && clock::now_ns() < end {
+                        sched::yield_now();
+                    }
+                }
+                shared.done.store(true, Ordering::SeqCst);
             }
             Self::Yields | Self::Sleeps => {
                 for round in 1..=ROUNDS {
@@ -780,14 +1042,26 @@ mod tests {
         let mut parts = Vec::new();
         let seen = protocols(100, 60, &Control::new(), &mut |done, whole| parts.push((done, whole)));
         let seen = seen.expect("permission was checked");
-        assert_eq!(parts.last(), Some(&(15, 15)));
-        assert_eq!(seen.costs.len(), PROTOCOLS.len() + 2);
+        assert_eq!(parts.last(), Some(&(17, 17)));
+        let kinds = Kind::of(&Protocol::ALL, sched::affinity().expect("a CPU set").len());
+        assert_eq!(seen.costs.len(), kinds.len() + 2);
         for cost in &seen.costs {
             let contended = cost.contended.as_ref().map(|(lock, unlock)| (lock.count() >= 60, unlock.count() >= 60));
-            let is_lazy = cost.alone_each.is_none();
-            assert_eq!(contended, (!is_lazy).then_some((true, true)), "{}", cost.name);
+            let is_loaded = kinds.iter().any(|kind| kind.name() == cost.name && kind.has_workload());
+            assert_eq!(contended, is_loaded.then_some((true, true)), "{}", cost.name);
             assert!(cost.alone.count() >= 8, "{}", cost.name);
         }
+        for protocol in Protocol::ALL {
+            let overheads = seen.overheads(Pick::Worst, &[protocol]);
+            let of = |of| overheads.cost(of).with(1).as_ns();
+            assert!(of(Overhead::Lock) > 0 && of(Overhead::Unlock) > 0, "{protocol}: {overheads:?}");
+            assert!(overheads.protocols().next().is_none());
+        }
+        let all = seen.overheads(Pick::Worst, &Protocol::ALL);
+        assert_eq!(all.protocols().collect::<Vec<_>>(), Protocol::ALL);
+        // A lock that nobody wants takes no call under `none`, and a change of priority under `mpcp`.
+        let lock = |protocol| all.cost_under(Overhead::Lock, protocol).with(1);
+        assert!(lock(Protocol::None) < lock(Protocol::Mpcp), "{all:?}");
         assert!(seen.work(Work::SystemCall).is_some_and(|readings| readings.quantile(0.5) > 0));
     }
 

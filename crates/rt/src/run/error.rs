@@ -3,7 +3,7 @@
 use crate::lock::LockError;
 use crate::priorities::TASK_LEVELS_MAX;
 use crate::sys::SysError;
-use lockwright_model::{Protocol, ResourceId, Scheduler, System, TaskId};
+use lockwright_model::{MAX_EXECUTED_TASKS, Protocol, ResourceId, Scheduler, System, TaskId};
 use std::fmt;
 
 /// Why there is no outcome. Tasks are named by id; the system knows their names.
@@ -23,6 +23,11 @@ pub enum RunError {
     TooManyPriorities {
         /// How many can occur: base priorities, ceilings, scripted ones.
         needed: usize,
+    },
+    /// The system has more tasks than protocol machines have room for: [`MAX_EXECUTED_TASKS`].
+    TooManyTasks {
+        /// Tasks of the system.
+        tasks: usize,
     },
     /// A scripted change names a task the system does not have.
     UnknownTask(TaskId),
@@ -100,6 +105,9 @@ pub(crate) fn check_system(system: &System, protocol: Protocol) -> Result<(), Ru
     if !matches!(system.scheduler(), Scheduler::PFp | Scheduler::CFp) {
         return Err(RunError::Scheduler(system.scheduler()));
     }
+    if system.tasks().len() > MAX_EXECUTED_TASKS {
+        return Err(RunError::TooManyTasks { tasks: system.tasks().len() });
+    }
     if let Some((task, outer, inner)) = system.refused_nesting(protocol) {
         return Err(RunError::Nested { task, outer, inner });
     }
@@ -139,6 +147,9 @@ impl fmt::Display for RunError {
                 write!(f, "all {} slots of spinlocks are claimed by this process; drop some", crate::locks::SLOTS_MAX)
             }
             Self::SetUp => f.write_str("a thread ended while it was set up; this is a fault of Lockwright"),
+            Self::TooManyTasks { tasks } => {
+                write!(f, "the system has {tasks} tasks; at most {MAX_EXECUTED_TASKS} are executed")
+            }
             Self::TooLong => f.write_str("the duration and the longest deadline are too long together"),
             Self::Sys(error) => error.fmt(f),
             Self::Lock { task, resource, error } => {

@@ -168,7 +168,7 @@ fn changes_under_contention_lose_nothing() {
                 run_us(10),
                 Step::Unlock(outer),
             ];
-            task(&format!("t{index}"), index % 2, 10 + index as u32, 800 + 90 * index as u64, body)
+            task(&format!("t{index}"), index % 2, 10 + index as u32, 1_600 + 180 * index as u64, body)
         })
         .collect();
     let system = System::new("mixed".into(), 2, None, resources, tasks).expect("valid");

@@ -187,7 +187,7 @@ fn changes_of_priority_lose_nothing() {
             for resource in [0, 1, 0].map(ResourceId) {
                 body.extend([run_us(10), Step::Lock(resource), run_us(30), Step::Unlock(resource)]);
             }
-            task(&format!("t{index}"), index % 2, 10 + index as u32, 900 + 90 * index as u64, body)
+            task(&format!("t{index}"), index % 2, 10 + index as u32, 1_800 + 180 * index as u64, body)
         })
         .collect();
     let system = System::new("mixed".into(), 2, None, resources.into(), tasks).expect("valid");

@@ -1,8 +1,10 @@
 //! Who passes whom: of each wait it is counted how often another task asked later and owned the resource earlier, of each change of owners whether a more urgent task
 //! had asked in time, and both are held against the protocol's promise.
 //!
-//! A request is stamped before the task rises, and decided about a microsecond later. A task that is preempted or whose CPU is taken away in between has asked by its stamp, and
-//! not yet by the protocol: others may pass it there, without any fault. That is rare, and so the tests allow one wait of [`RACES`].
+//! A request is stamped before the task rises, and decided about a microsecond later. A task that is preempted in
+//! between, or loses its CPU to the host, has asked by its stamp and not yet by the protocol: others may pass it there
+//! without any fault. The tests allow one wait of [`RACES`] for that. Seen were up to 10 of 1,013 waits. An order that
+//! is told by task id instead of by arrival has 230 of 874 and more.
 
 use crate::support::{R, require_cpus, require_realtime, run_ms, run_us, task};
 use lockwright_model::{
@@ -10,7 +12,7 @@ use lockwright_model::{
 };
 
 /// One wait of so many may be passed in the race between its stamp and its decision.
-const RACES: usize = 200;
+const RACES: usize = 30;
 /// A request is decided so long after its stamp at the latest, unless it is in that race.
 const DECIDED: Duration = Duration::from_us(50);
 
@@ -21,7 +23,7 @@ enum Promise {
     Fifo,
     /// By priority: the next owner is the most urgent of those that have asked.
     Priority,
-    /// The same, from arrival at home: one on its way may be passed. Ten times as many may be out of turn.
+    /// The same, from arrival at home: one on its way may be passed. Twice as many may be out of turn.
     AtHome,
     /// Nobody less urgent of the same processor passes a wait. A request may be held back there, and be passed by those of other processors meanwhile.
     LocalPriority,
@@ -66,7 +68,7 @@ impl Waits {
             Promise::Fifo if is_overloaded => self.passed,
             Promise::Fifo => self.passed_twice,
             Promise::Priority => self.out_of_turn,
-            Promise::AtHome => self.out_of_turn / 10,
+            Promise::AtHome => self.out_of_turn / 2,
             Promise::LocalPriority => self.by_less_urgent,
             Promise::Nothing => 0,
         };

@@ -70,13 +70,16 @@ impl Default for Fifo {
 }
 
 impl Order for Fifo {
+    #[inline]
     fn request(&mut self, source: u32) {
         self.ring[self.last % PLACES] = source as u8;
         self.last = self.last.wrapping_add(1);
     }
 
+    #[inline]
     fn section_ends(&mut self) {}
 
+    #[inline]
     fn next(&mut self, _waiting: Set) -> u32 {
         let source = self.ring[self.first % PLACES];
         self.first = self.first.wrapping_add(1);
@@ -89,10 +92,13 @@ impl Order for Fifo {
 pub(super) struct Priority;
 
 impl Order for Priority {
+    #[inline]
     fn request(&mut self, _source: u32) {}
 
+    #[inline]
     fn section_ends(&mut self) {}
 
+    #[inline]
     fn next(&mut self, waiting: Set) -> u32 {
         best(waiting)
     }
@@ -119,10 +125,12 @@ impl Default for Batched {
 }
 
 impl Order for Batched {
+    #[inline]
     fn request(&mut self, source: u32) {
         self.open |= 1 << source;
     }
 
+    #[inline]
     fn section_ends(&mut self) {
         if self.open != 0 {
             self.ring[self.last % PLACES] = self.open;
@@ -131,6 +139,7 @@ impl Order for Batched {
         }
     }
 
+    #[inline]
     fn next(&mut self, _waiting: Set) -> u32 {
         let batch = &mut self.ring[self.first % PLACES];
         let source = best(*batch);

@@ -29,16 +29,17 @@ const Q: [u64; 17] = [
 /// # Reference
 /// Ahrens and Dieter, Computer methods for sampling from the exponential and normal distributions, CACM 15(10), 1972,
 /// algorithm SA: halvings are counted in the leading zeros of a word; what is left is the least of a few uniform numbers.
+#[inline]
 pub(crate) fn exponential(random: &mut Xoshiro256PlusPlus) -> u128 {
     let mut whole = 0;
     let mut bits = random.next_u64();
     // BOUND: one word in 2^64 is zero.
     while bits == 0 {
-        whole += u128::from(u64::BITS) * u128::from(Q[0]);
+        whole += product(u64::from(u64::BITS), Q[0]);
         bits = random.next_u64();
     }
     let zeros = bits.leading_zeros();
-    whole += u128::from(zeros) * u128::from(Q[0]);
+    whole += product(u64::from(zeros), Q[0]);
     // Without the zeros and the one that ends them; in two steps, as all 64 may go.
     let rest = bits << zeros << 1;
     if rest <= Q[0] {
@@ -51,12 +52,19 @@ pub(crate) fn exponential(random: &mut Xoshiro256PlusPlus) -> u128 {
             break;
         }
     }
-    whole + ((u128::from(least) * u128::from(Q[0])) >> 64)
+    whole + (product(least, Q[0]) >> 64)
 }
 
 /// Uniform below `end`, from one word. No number is more likely than another by more than `end` in 2^64.
+#[inline]
 pub(crate) fn below(random: &mut Xoshiro256PlusPlus, end: u32) -> u32 {
-    ((u128::from(random.next_u64()) * u128::from(end)) >> 64) as u32
+    (product(random.next_u64(), u64::from(end)) >> 64) as u32
+}
+
+/// It always fits: a check, which a call would do, took longer than all else.
+#[inline]
+fn product(one: u64, other: u64) -> u128 {
+    u128::from(one).wrapping_mul(u128::from(other))
 }
 
 #[cfg(test)]

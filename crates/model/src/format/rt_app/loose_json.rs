@@ -10,6 +10,9 @@ use std::borrow::Cow;
 /// Deepest nesting of objects and lists.
 const DEPTH_MAX: usize = 32;
 
+/// Most values of a file: each takes a hundred bytes of memory, and may be two of the file.
+const VALUES_MAX: usize = 1 << 20;
+
 #[derive(Debug)]
 pub(super) enum Value<'s> {
     Object(Vec<Member<'s>>),
@@ -42,10 +45,12 @@ struct Parser<'s> {
     /// The token to be looked at next; `None` at the end.
     token: Option<Token<'s>>,
     span: Range<usize>,
+    /// So far.
+    values: usize,
 }
 
 pub(super) fn parse(source: &str) -> Result<Node<'_>, Diagnostic> {
-    let mut parser = Parser { source, scanner: scanner(source), base: 0, token: None, span: 0..0 };
+    let mut parser = Parser { source, scanner: scanner(source), base: 0, token: None, span: 0..0, values: 0 };
     parser.advance()?;
     let root = parser.value(0)?;
     match parser.token {
@@ -118,6 +123,11 @@ impl<'s> Parser<'s> {
         if depth > DEPTH_MAX {
             let fault = Diagnostic::new("objects and lists are nested too deeply").at(self.span.clone());
             return Err(fault.help(format!("at most {DEPTH_MAX} levels are read")));
+        }
+        self.values += 1;
+        if self.values > VALUES_MAX {
+            let fault = Diagnostic::new("there are too many values").at(self.span.clone());
+            return Err(fault.help(format!("at most {VALUES_MAX} are read")));
         }
         let value = match self.token.take() {
             Some(Token::OpenBrace) => Value::Object(self.members(depth)?),

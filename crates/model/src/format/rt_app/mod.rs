@@ -261,7 +261,7 @@ impl Import {
             Some(near) => format!("did you mean `{near}`?"),
             None => "it cannot be imported: leave it out".into(),
         };
-        self.fault(&member.key_span, format!("{owner} has no key {}", shown(&member.key)), help);
+        self.fault(&member.key_span, format!("unknown key {} in {owner}", shown(&member.key)), help);
     }
 
     /// A whole number of at least zero.

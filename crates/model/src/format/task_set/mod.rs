@@ -25,8 +25,28 @@ use fields::{Fields, Found};
 use groups::{Groups, Member};
 use std::collections::HashMap;
 use task::{Draft, Surroundings};
+use toml::Spanned;
+use toml::de::DeTable;
 
 pub use overheads::parse_overheads;
+
+/// Whether tasks need a CPU in the file.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Placing {
+    /// Yes, on several CPUs and under a scheduler that is not global.
+    File,
+    /// No: the caller places the tasks, or gives the system another scheduler. A task without a CPU is on CPU 0.
+    Caller,
+}
+
+/// A system as it was read.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Placed {
+    /// The system. Under a global scheduler, the CPUs of its tasks are what the file says, and mean nothing.
+    pub system: System,
+    /// How many of its tasks have a `cpu` or `cpus` in the file.
+    pub placed: usize,
+}
 
 /// Reads one system from a TOML task set.
 ///
@@ -43,11 +63,14 @@ pub use overheads::parse_overheads;
 /// assert_eq!(faults[0].help.as_deref(), Some("did you mean `wcet`?"));
 /// ```
 pub fn parse_system(source: &str) -> Result<System, Vec<Diagnostic>> {
+    parse_placed(source, Placing::File).map(|placed| placed.system)
+}
+
+fn parse_placed(source: &str, placing: Placing) -> Result<Placed, Vec<Diagnostic>> {
     check_length(source.len())?;
     let mut faults = Faults::default();
-    let system = read(source, &mut faults);
-    match system {
-        Some(system) if faults.is_empty() => Ok(system),
+    match read(source, placing, &mut faults) {
+        Some(placed) if faults.is_empty() => Ok(placed),
         _ => {
             if faults.is_empty() {
                 faults.push(Diagnostic::new("this is not a task set"));
@@ -63,8 +86,16 @@ pub fn parse_system(source: &str) -> Result<System, Vec<Diagnostic>> {
 /// As [`parse_system`]; or one fault at the first byte that is not UTF-8. Its span is an offset into `source`, with
 /// the text before it intact.
 pub fn parse_system_bytes(source: &[u8]) -> Result<System, Vec<Diagnostic>> {
+    parse_placed_bytes(source, Placing::File).map(|placed| placed.system)
+}
+
+/// As [`parse_system_bytes`], where tasks need no CPU in the file, or it matters whether they have one.
+///
+/// # Errors
+/// As [`parse_system_bytes`].
+pub fn parse_placed_bytes(source: &[u8], placing: Placing) -> Result<Placed, Vec<Diagnostic>> {
     match core::str::from_utf8(source) {
-        Ok(source) => parse_system(source),
+        Ok(source) => parse_placed(source, placing),
         Err(error) => {
             let at = error.valid_up_to();
             let fault = Diagnostic::new("the file is not UTF-8 text").at(at..at).help("save it as UTF-8");
@@ -73,8 +104,24 @@ pub fn parse_system_bytes(source: &[u8]) -> Result<System, Vec<Diagnostic>> {
     }
 }
 
-fn read(source: &str, faults: &mut Faults) -> Option<System> {
-    let document = syntax::parse(source, faults)?;
+fn read(source: &str, placing: Placing, faults: &mut Faults) -> Option<Placed> {
+    let parts = syntax::split(source, faults)?;
+    let document = syntax::tree(&parts.frame, faults)?;
+    if !parts.tasks.is_empty() && document.get_ref().contains_key("task") {
+        // Of two kinds, which TOML does not allow, or in an order that it has words for.
+        let parts = syntax::Parts { frame: source.into(), tasks: Vec::new() };
+        return read_parts(source, &parts, &syntax::parse(source, faults)?, placing, faults);
+    }
+    read_parts(source, &parts, &document, placing, faults)
+}
+
+fn read_parts(
+    source: &str,
+    parts: &syntax::Parts<'_>,
+    document: &Spanned<DeTable<'_>>,
+    placing: Placing,
+    faults: &mut Faults,
+) -> Option<Placed> {
     let keys = ["name", "protocol", "cutoff", "platform", "resource", "task"];
     let fields = Fields::of(document.get_ref(), "a task set", 0..0, &keys, faults);
     let name = fields.get("name").map_or(Some(String::new()), |name| name.text("the name of the system", faults));
@@ -92,16 +139,30 @@ fn read(source: &str, faults: &mut Faults) -> Option<System> {
     let resources: Vec<Resource> = members.iter().map(|member| member.resource.clone()).collect();
     let groups = Groups::new(members, faults);
 
-    let surroundings = Surroundings { cpus: platform.cpus, scheduler: platform.scheduler, resources: &resources };
-    let task_tables = tables(fields.get("task"), "task", MAX_TASKS, faults);
-    if !fields.means("task") {
-        faults.push(Diagnostic::new("a system without tasks").help("add at least one [[task]]"));
-    }
+    let (cpus, scheduler) = (platform.cpus, platform.scheduler);
+    let surroundings = Surroundings { cpus, scheduler, placing, resources: &resources };
     let mut drafts: Vec<Draft> = Vec::new();
-    for found in task_tables.iter().flatten() {
-        drafts.push(Draft::read(found, &surroundings, faults));
-        if faults.is_full() {
-            return None;
+    if let Some(beyond) = parts.tasks.get(MAX_TASKS) {
+        let header = beyond.start..beyond.start + "[[task]]".len();
+        let fault = Diagnostic::new(format!("{} tasks", parts.tasks.len())).at(header);
+        faults.push(fault.help(format!("at most {MAX_TASKS} are supported")));
+    } else if !parts.tasks.is_empty() {
+        for place in &parts.tasks {
+            drafts.extend(read_part(source, place, &surroundings, faults));
+            if faults.is_full() {
+                return None;
+            }
+        }
+    } else {
+        let task_tables = tables(fields.get("task"), "task", MAX_TASKS, faults);
+        if !fields.means("task") {
+            faults.push(Diagnostic::new("a system without tasks").help("add at least one [[task]]"));
+        }
+        for found in task_tables.iter().flatten() {
+            drafts.push(Draft::read(found, &surroundings, faults));
+            if faults.is_full() {
+                return None;
+            }
         }
     }
     refuse_namesakes("task", drafts.iter().map(|draft| (&*draft.task.name, &draft.places)), faults);
@@ -111,6 +172,7 @@ fn read(source: &str, faults: &mut Faults) -> Option<System> {
         return None;
     }
     let working_sets = drafts.iter().map(|draft| draft.working_set).collect();
+    let placed = drafts.iter().filter(|draft| draft.is_placed).count();
     let clusters: Vec<u64> = drafts.iter().map(|draft| draft.cluster).collect();
     for draft in &mut drafts {
         groups.rewrite(&mut draft.task.body, &mut draft.places.steps);
@@ -127,7 +189,7 @@ fn read(source: &str, faults: &mut Faults) -> Option<System> {
         _ => Ok(system.under(scheduler)),
     });
     match system {
-        Ok(system) => Some(system.with_working_sets(working_sets)),
+        Ok(system) => Some(Placed { system: system.with_working_sets(working_sets), placed }),
         Err(invalid) => {
             let span = match invalid.subject {
                 Subject::Task(task) => places.get(task.index()).map(|places| places.of(invalid.key)),
@@ -139,6 +201,23 @@ fn read(source: &str, faults: &mut Faults) -> Option<System> {
             None
         }
     }
+}
+
+/// The task of one `[[task]]` of a long text; `None` where that is not TOML.
+fn read_part(source: &str, place: &Range<usize>, surroundings: &Surroundings, faults: &mut Faults) -> Option<Draft> {
+    let mut own = Faults::default();
+    let read = || {
+        let document = syntax::tree(source.get(place.clone())?, &mut own)?;
+        let fields = Fields::of(document.get_ref(), "a task set", 0..0, &["task"], &mut own);
+        let found = tables(fields.get("task"), "task", 1, &mut own)?;
+        let mut draft = Draft::read(found.first()?, surroundings, &mut own);
+        draft.places.move_by(place.start);
+        Some(draft)
+    };
+    let draft = { read }();
+    own.move_by(place.start);
+    faults.append(own);
+    draft
 }
 
 /// What a broken rule of [`System::new`] reads like.
@@ -160,6 +239,14 @@ struct Places {
 impl Places {
     fn at(head: Range<usize>) -> Self {
         Self { head, ..Self::default() }
+    }
+
+    /// To where a part of a text stands in the whole.
+    fn move_by(&mut self, distance: usize) {
+        let values = self.values.iter_mut().map(|(_, span)| span);
+        for span in values.chain(&mut self.steps).chain([&mut self.head]) {
+            *span = span.start + distance..span.end + distance;
+        }
     }
 
     fn note(&mut self, key: &'static str, found: Option<&Found>) {

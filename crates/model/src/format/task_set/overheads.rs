@@ -1,8 +1,8 @@
-//! Overheads files: TOML of one table.
+//! Overheads files: TOML of one table, and one for each protocol whose locks differ from the others.
 
 use super::fields::{Fields, Found};
 use super::{Diagnostic, Faults, check_length, syntax};
-use crate::{Cost, Duration, MAX_TASKS, Overhead, Overheads};
+use crate::{Cost, Duration, MAX_TASKS, Overhead, Overheads, Protocol};
 
 /// Reads what a machine takes from an overheads file. What is not there takes no time.
 ///
@@ -14,6 +14,13 @@ use crate::{Cost, Duration, MAX_TASKS, Overhead, Overheads};
 /// use lockwright_model::{Duration, Overhead, format::parse_overheads};
 /// let overheads = parse_overheads("release = \"3 us\"\ncontext_switch = [[10, \"1 us\"], [20, \"2 us\"]]\n").unwrap();
 /// assert_eq!(overheads.cost(Overhead::ContextSwitch).with(15), Duration::from_ns(1500));
+/// ```
+/// Of one protocol's locks:
+/// ```
+/// use lockwright_model::{Duration, Overhead, Protocol, format::parse_overheads};
+/// let overheads = parse_overheads("unlock = \"1 us\"\n[lock.srp]\nlock = \"2 us\"\n").unwrap();
+/// assert_eq!(overheads.cost_under(Overhead::Lock, Protocol::Srp).with(1), Duration::from_ns(2_000));
+/// assert_eq!(overheads.cost_under(Overhead::Unlock, Protocol::Srp).with(1), Duration::from_ns(1_000));
 /// ```
 pub fn parse_overheads(source: &str) -> Result<Overheads, Vec<Diagnostic>> {
     check_length(source.len())?;
@@ -27,8 +34,8 @@ pub fn parse_overheads(source: &str) -> Result<Overheads, Vec<Diagnostic>> {
 
 fn read(source: &str, faults: &mut Faults) -> Option<Overheads> {
     let document = syntax::parse(source, faults)?;
-    let mut keys = vec!["tick_period", "dedicated_interrupts", "cache_delay"];
-    keys.extend(Overhead::ALL.map(Overhead::name));
+    let mut keys = vec!["tick_period", "dedicated_interrupts", "cache_delay", "lock"];
+    keys.extend(Overhead::ALL.into_iter().filter(|&of| of != Overhead::Lock).map(Overhead::name));
     let fields = Fields::of(document.get_ref(), "an overheads file", 0..0, &keys, faults);
     let mut overheads = Overheads::default();
     if let Some(found) = fields.get("tick_period") {
@@ -38,6 +45,11 @@ fn read(source: &str, faults: &mut Faults) -> Option<Overheads> {
         overheads.dedicated_interrupts = found.yes_or_no("`dedicated_interrupts`", faults).unwrap_or_default();
     }
     for of in Overhead::ALL {
+        // A table where a cost would be: one of each protocol.
+        if let Some(found) = fields.get(of.name()).filter(|found| of == Overhead::Lock && found.is_table()) {
+            read_locks(&found, &mut overheads, faults);
+            continue;
+        }
         let cost = fields.get(of.name()).and_then(|found| read_cost(&found, of.name(), &TASKS, faults));
         overheads.set(of, cost.unwrap_or_default());
     }
@@ -54,6 +66,31 @@ fn read(source: &str, faults: &mut Faults) -> Option<Overheads> {
         );
     }
     Some(overheads)
+}
+
+/// `[lock]`: a table of each protocol whose locks differ from the others, and what those others take, as `lock` itself is no duration here.
+fn read_locks(found: &Found, overheads: &mut Overheads, faults: &mut Faults) {
+    let Some(table) = found.table("`lock`", "", faults) else { return };
+    let mut keys = vec![Overhead::Lock.name()];
+    keys.extend(Protocol::ALL.map(Protocol::name));
+    let fields = Fields::of(table, "`lock`", found.span(), &keys, faults);
+    if let Some(found) = fields.get(Overhead::Lock.name()) {
+        let cost = read_cost(&found, "lock", &TASKS, faults);
+        overheads.set(Overhead::Lock, cost.unwrap_or_default());
+    }
+    for protocol in Protocol::ALL {
+        let Some(found) = fields.get(protocol.name()) else { continue };
+        let owner = format!("`lock.{protocol}`");
+        let help = format!("write [lock.{protocol}], and below it lock = \"1 us\"");
+        let Some(table) = found.table(&owner, &help, faults) else { continue };
+        let own = Fields::of(table, &owner, found.span(), &Overhead::OF_SECTIONS.map(Overhead::name), faults);
+        for of in Overhead::OF_SECTIONS {
+            let Some(found) = own.get(of.name()) else { continue };
+            if let Some(cost) = read_cost(&found, of.name(), &TASKS, faults) {
+                overheads.set_under(of, protocol, cost);
+            }
+        }
+    }
 }
 
 /// What the first part of a point is.

@@ -1,36 +1,304 @@
-//! From text to TOML tables.
+//! From text to TOML tables, in memory that is bounded by the length of the text.
+//!
+//! A tree of TOML values takes up to 250 bytes for each byte of text, and so does a list of all faults of a text that is not TOML. So a long text is
+//! looked at twice. The survey reads it once without making a tree: it finds the first faults, and where each `[[task]]` begins and ends. Then the tree
+//! of one task after the other is made, read, and dropped.
+//!
+//! | what | bytes of memory for a byte of text, at most |
+//! |---|---|
+//! | survey | 24 (a token of one byte) |
+//! | frame: the text without its tasks | 1 |
+//! | tree of a part | 250, of at most [`VALUES_MAX`] keys and values |
 
 use super::{Diagnostic, Faults, shown};
+use crate::format::diagnostic::MAX_DIAGNOSTICS;
+use core::fmt::Write as _;
+use core::ops::Range;
+use std::borrow::Cow;
 use toml::Spanned;
 use toml::de::DeTable;
+use toml_parser::decoder::Encoding;
+use toml_parser::parser::{EventReceiver, RecursionGuard, ValidateWhitespace, parse_document};
+use toml_parser::{ErrorSink, Expected, ParseError, Source, Span};
 
-/// The tables of a text that is TOML; otherwise the first fault of each line.
+/// The longest text whose tree is made at once, in bytes. All its faults are found then, also those of several kinds.
+const WHOLE_MAX: usize = 1 << 16;
+
+/// Most keys and values in one part of a file: in one `[[task]]`, or in all that is not in one. A body has three for each step.
+const VALUES_MAX: usize = 1 << 17;
+
+/// Deepest nesting of lists and tables, as `toml` has it.
+const DEPTH_MAX: u32 = 80;
+
+/// A text in parts that are read one after the other.
+pub(super) struct Parts<'i> {
+    /// The text with blanks in the place of its tasks: what is left stands where it stood.
+    pub(super) frame: Cow<'i, str>,
+    /// Where the `[[task]]`s stand, each from its header to the next one. None where the frame has them.
+    pub(super) tasks: Vec<Range<usize>>,
+}
+
+/// The parts of a text; `None` where a fault was found.
+pub(super) fn split<'i>(source: &'i str, faults: &mut Faults) -> Option<Parts<'i>> {
+    if source.len() <= WHOLE_MAX {
+        return Some(Parts { frame: Cow::Borrowed(source), tasks: Vec::new() });
+    }
+    split_long(source, faults)
+}
+
+fn split_long<'i>(source: &'i str, faults: &mut Faults) -> Option<Parts<'i>> {
+    let survey = Survey::of(source, faults)?;
+    let most = survey.tasks.iter().map(|part| part.values).fold(survey.frame_values, usize::max);
+    if most > VALUES_MAX {
+        let place = survey.tasks.iter().find(|part| part.values > VALUES_MAX).map(|part| part.place.clone());
+        return refuse_values(most, place, faults);
+    }
+    let mut frame = String::with_capacity(source.len());
+    let mut copied = 0;
+    for part in &survey.tasks {
+        frame.push_str(source.get(copied..part.place.start)?);
+        frame.extend(core::iter::repeat_n(' ', part.place.len().checked_sub(1)?));
+        frame.push('\n');
+        copied = part.place.end;
+    }
+    frame.push_str(source.get(copied..)?);
+    Some(Parts { frame: Cow::Owned(frame), tasks: survey.tasks.into_iter().map(|part| part.place).collect() })
+}
+
+/// The tree of a whole text, however long; `None` where a fault was found.
 pub(super) fn parse<'i>(source: &'i str, faults: &mut Faults) -> Option<Spanned<DeTable<'i>>> {
+    if source.len() > WHOLE_MAX {
+        let survey = Survey::of(source, faults)?;
+        let values = survey.tasks.iter().map(|part| part.values).sum::<usize>() + survey.frame_values;
+        if values > VALUES_MAX {
+            return refuse_values(values, None, faults);
+        }
+    }
+    tree(source, faults)
+}
+
+fn refuse_values<T>(values: usize, place: Option<Range<usize>>, faults: &mut Faults) -> Option<T> {
+    let what = if place.is_some() { "a task" } else { "what the file has outside of its [[task]]s" };
+    let fault = Diagnostic { span: place, ..Diagnostic::new(format!("{what} has {values} keys and values")) };
+    faults.push(fault.help(format!("at most {VALUES_MAX} are read: write each task under a [[task]] of its own")));
+    None
+}
+
+/// The tree of a text that is TOML; otherwise the first fault of each line.
+pub(super) fn tree<'i>(source: &'i str, faults: &mut Faults) -> Option<Spanned<DeTable<'i>>> {
     let (document, errors) = DeTable::parse_recoverable(source);
     if errors.is_empty() {
         return Some(document);
     }
     let mut errors: Vec<_> = errors.iter().map(|error| (error.span().unwrap_or(0..0), error.message())).collect();
     errors.sort_by_key(|(span, _)| span.start);
-    let mut last_end = None;
+    let mut lines = Lines::default();
     for (span, message) in errors {
         if faults.is_full() {
             break;
         }
-        // A slip makes the parser stumble again further along its line: report it once.
-        let stumbled = last_end.and_then(|end| source.get(end..span.start));
-        if stumbled.is_some_and(|between| !between.contains('\n')) {
+        if lines.has_stumbled(&span, source) {
             continue;
         }
-        last_end = Some(span.end);
         let text = source.get(span.clone()).unwrap_or_default();
         let fault = match message {
             "duplicate key" => {
                 Diagnostic::new(format!("the key {} is given twice", shown(text))).help("keep one of them")
             }
-            _ => Diagnostic::new(format!("this is not TOML: {message}")),
+            _ => not_toml(message),
         };
         faults.push(fault.at(span));
     }
     None
+}
+
+fn not_toml(message: &str) -> Diagnostic {
+    Diagnostic::new(format!("this is not TOML: {message}"))
+}
+
+/// Which faults are told: after a slip the parser stumbles again further along the line, and that is no other fault.
+#[derive(Default)]
+struct Lines {
+    /// The end of the last fault that was told, and the end of its line.
+    last: Option<(usize, usize)>,
+}
+
+impl Lines {
+    /// Whether the fault there follows from the last one. Where it does not, it is the last one from now on.
+    fn has_stumbled(&mut self, span: &Range<usize>, source: &str) -> bool {
+        if self.last.is_some_and(|(end, line_end)| (end..=line_end).contains(&span.start)) {
+            return true;
+        }
+        let rest = source.as_bytes().get(span.end..).unwrap_or_default();
+        let line_end = rest.iter().position(|&byte| byte == b'\n').map_or(source.len(), |newline| span.end + newline);
+        self.last = Some((span.end, line_end));
+        false
+    }
+}
+
+/// One `[[task]]`.
+struct Part {
+    place: Range<usize>,
+    values: usize,
+}
+
+/// What is in a text, without a tree of it.
+#[derive(Default)]
+struct Survey {
+    tasks: Vec<Part>,
+    /// Whether what comes next belongs to the last of the tasks.
+    is_inside: bool,
+    /// Values outside of them.
+    frame_values: usize,
+    /// The header being read.
+    header: Option<Header>,
+}
+
+/// Of a table.
+struct Header {
+    start: usize,
+    is_list: bool,
+    keys: usize,
+    /// Whether the first key is `task`.
+    is_task: bool,
+}
+
+impl Survey {
+    /// `None` where the text is not TOML: the first faults are told.
+    fn of(source: &str, faults: &mut Faults) -> Option<Self> {
+        let toml = Source::new(source);
+        let mut tokens = Vec::with_capacity(toml.lex().count());
+        tokens.extend(toml.lex());
+        let mut survey = Self::default();
+        let mut sink = Sink { source, lines: Lines::default(), faults: Vec::new() };
+        {
+            let mut reader = Reader { source, survey: &mut survey };
+            let mut spaces = ValidateWhitespace::new(&mut reader, toml);
+            parse_document(&tokens, &mut RecursionGuard::new(&mut spaces, DEPTH_MAX), &mut sink);
+        }
+        drop(tokens);
+        if let Some(last) = survey.tasks.last_mut().filter(|_| survey.is_inside) {
+            last.place.end = source.len();
+        }
+        if sink.faults.is_empty() {
+            return Some(survey);
+        }
+        sink.faults.into_iter().for_each(|fault| faults.push(fault));
+        None
+    }
+
+    fn count(&mut self) {
+        match self.tasks.last_mut().filter(|_| self.is_inside) {
+            Some(part) => part.values += 1,
+            None => self.frame_values += 1,
+        }
+    }
+
+    /// The header is complete. One of a table inside the task before it belongs to that.
+    fn begin(&mut self) {
+        let Some(header) = self.header.take() else { return };
+        let is_new = header.is_task && header.is_list && header.keys == 1;
+        if header.is_task && header.keys > 1 && self.is_inside {
+            return;
+        }
+        if let Some(last) = self.tasks.last_mut().filter(|_| self.is_inside) {
+            last.place.end = header.start;
+        }
+        self.is_inside = is_new;
+        if is_new {
+            self.tasks.push(Part { place: header.start..header.start, values: 1 });
+        }
+    }
+}
+
+/// Fills a survey.
+struct Reader<'s> {
+    source: &'s str,
+    survey: &'s mut Survey,
+}
+
+impl EventReceiver for Reader<'_> {
+    fn std_table_open(&mut self, span: Span, _: &mut dyn ErrorSink) {
+        self.survey.header = Some(Header { start: span.start(), is_list: false, keys: 0, is_task: false });
+    }
+
+    fn std_table_close(&mut self, _: Span, _: &mut dyn ErrorSink) {
+        self.survey.begin();
+    }
+
+    fn array_table_open(&mut self, span: Span, _: &mut dyn ErrorSink) {
+        self.survey.header = Some(Header { start: span.start(), is_list: true, keys: 0, is_task: false });
+    }
+
+    fn array_table_close(&mut self, _: Span, _: &mut dyn ErrorSink) {
+        self.survey.begin();
+    }
+
+    fn simple_key(&mut self, span: Span, _: Option<Encoding>, _: &mut dyn ErrorSink) {
+        if let Some(header) = &mut self.survey.header {
+            header.is_task |= header.keys == 0 && self.source.get(span.start()..span.end()) == Some("task");
+            header.keys += 1;
+        }
+        self.survey.count();
+    }
+
+    fn scalar(&mut self, _: Span, _: Option<Encoding>, _: &mut dyn ErrorSink) {
+        self.survey.count();
+    }
+
+    fn inline_table_open(&mut self, _: Span, _: &mut dyn ErrorSink) -> bool {
+        self.survey.count();
+        true
+    }
+
+    fn array_open(&mut self, _: Span, _: &mut dyn ErrorSink) -> bool {
+        self.survey.count();
+        true
+    }
+}
+
+/// The first fault of each line, up to twice as many as are shown: they come almost in order of place.
+struct Sink<'s> {
+    source: &'s str,
+    lines: Lines,
+    faults: Vec<Diagnostic>,
+}
+
+impl ErrorSink for Sink<'_> {
+    fn report_error(&mut self, error: ParseError) {
+        if self.faults.len() >= 2 * MAX_DIAGNOSTICS {
+            return;
+        }
+        let span = error.unexpected().map_or(0..0, |span| span.start()..span.end());
+        if !self.lines.has_stumbled(&span, self.source) {
+            self.faults.push(not_toml(&message(&error)).at(span));
+        }
+    }
+}
+
+/// As `toml` words it.
+fn message(error: &ParseError) -> String {
+    let mut message = error.description().to_owned();
+    let Some(expected) = error.expected() else { return message };
+    message.push_str(", expected ");
+    if expected.is_empty() {
+        message.push_str("nothing");
+    }
+    for (place, one) in expected.iter().enumerate() {
+        if place > 0 {
+            message.push_str(", ");
+        }
+        // Writing to a string does not fail.
+        let _ = match one {
+            Expected::Literal("\n") => write!(message, "newline"),
+            Expected::Literal("`") => write!(message, "'`'"),
+            Expected::Literal(text) if text.chars().all(|c| c.is_ascii_control()) => {
+                write!(message, "`{}`", text.escape_debug())
+            }
+            Expected::Literal(text) => write!(message, "`{text}`"),
+            Expected::Description(text) => write!(message, "{text}"),
+            _ => write!(message, "etc"),
+        };
+    }
+    message
 }

@@ -1,7 +1,7 @@
 //! One `[[task]]`.
 
 use super::fields::{Fields, Found};
-use super::{Diagnostic, Faults, Places, body, check_task, named, shown};
+use super::{Diagnostic, Faults, Places, Placing, body, check_task, named, shown};
 use crate::format::diagnostic::nearest;
 use crate::format::sum_of_runs;
 use crate::{CpuId, Duration, MAX_CPUS, Priority, Resource, Scheduler, Task};
@@ -12,6 +12,7 @@ pub(super) struct Surroundings<'a> {
     pub(super) cpus: Option<usize>,
     /// `None` where the platform is wrong.
     pub(super) scheduler: Option<Scheduler>,
+    pub(super) placing: Placing,
     pub(super) resources: &'a [Resource],
 }
 
@@ -23,6 +24,8 @@ pub(super) struct Draft {
     pub(super) gives_priority: bool,
     /// Where its jobs execute, a CPU a bit.
     pub(super) cluster: u64,
+    /// Whether the file says where.
+    pub(super) is_placed: bool,
     /// In KiB.
     pub(super) working_set: Option<u32>,
 }
@@ -52,6 +55,7 @@ impl Draft {
             places: Places::at(found.span()),
             gives_priority: false,
             cluster: 1,
+            is_placed: false,
             working_set: None,
         };
         let Some(table) = found.table("a task", "write [[task]]", faults) else { return draft };
@@ -63,6 +67,7 @@ impl Draft {
         }
         draft.task.name = fields.name("task", faults);
         draft.gives_priority = fields.means("priority");
+        draft.is_placed = fields.get("cpu").is_some() || fields.get("cpus").is_some();
         if draft.fill(&fields, &owner, surroundings, faults).is_some() {
             check_task(&draft.task, &draft.places, surroundings, faults);
         }
@@ -149,25 +154,19 @@ fn read_cluster(fields: &Fields, owner: &str, surroundings: &Surroundings, fault
 
 fn read_cpu(fields: &Fields, owner: &str, surroundings: &Surroundings, faults: &mut Faults) -> Option<CpuId> {
     let cpus = surroundings.cpus;
-    let global = surroundings.scheduler.filter(|scheduler| scheduler.is_global());
-    match (fields.get("cpu"), global) {
-        (Some(found), Some(scheduler)) => {
-            let fault = Diagnostic::new(format!("{owner} has a CPU, but `{scheduler}` lets its jobs execute on any"));
-            faults.push(fault.at(found.span()).help("leave it out"));
-            None
-        }
-        (None, Some(_)) => Some(CpuId(0)),
-        (Some(found), None) => {
-            let most = cpus.unwrap_or(MAX_CPUS) as u64 - 1;
-            found.integer(&format!("the CPU of {owner}"), 0, most, faults).map(|cpu| CpuId(cpu as u16))
-        }
-        (None, None) if cpus == Some(1) || surroundings.scheduler.is_none() => Some(CpuId(0)),
-        (None, None) => {
-            let cpus = cpus?;
-            fields.require("cpu", owner, &format!("the platform has {cpus} CPUs: add cpu = 0 to {}", cpus - 1), faults);
-            None
-        }
+    if let Some(found) = fields.get("cpu") {
+        let most = cpus.unwrap_or(MAX_CPUS) as u64 - 1;
+        return found.integer(&format!("the CPU of {owner}"), 0, most, faults).map(|cpu| CpuId(cpu as u16));
     }
+    let is_needed = surroundings.placing == Placing::File
+        && cpus != Some(1)
+        && surroundings.scheduler.is_some_and(|scheduler| !scheduler.is_global());
+    if !is_needed {
+        return Some(CpuId(0));
+    }
+    let cpus = cpus?;
+    fields.require("cpu", owner, &format!("the platform has {cpus} CPUs: add cpu = 0 to {}", cpus - 1), faults);
+    None
 }
 
 fn blank() -> Task {

@@ -55,8 +55,14 @@ impl Found<'_, '_> {
             },
             DeValue::Integer(integer) => Diagnostic::new(format!("{what} has no unit"))
                 .help(format!("write it with a unit, in quotes, such as \"{} us\"", cut(&integer.to_string()))),
-            DeValue::Float(float) => Diagnostic::new(format!("{what} has no unit"))
-                .help(format!("write it with a unit, in quotes, such as \"{} ms\"", cut(float.as_str()))),
+            DeValue::Float(float) => match Duration::parse(float.as_str()) {
+                Err(error @ (DurationError::NotFinite | DurationError::Exponent)) => {
+                    Diagnostic::new(format!("{what}, {}, is not a duration", shown(float.as_str())))
+                        .help(error.to_string())
+                }
+                _ => Diagnostic::new(format!("{what} has no unit"))
+                    .help(format!("write it with a unit, in quotes, such as \"{} ms\"", cut(float.as_str()))),
+            },
             _ => self.mistyped(what, "a duration").help("a duration is a text such as \"10 ms\""),
         };
         faults.push(fault.at(self.span()));

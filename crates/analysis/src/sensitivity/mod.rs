@@ -1,12 +1,18 @@
 //! How far execution times and blocking can grow before a deadline breaks.
 
+mod forms;
+mod joint;
+
 use crate::bound::Unbounded;
 use crate::fixed_point::TERMS_MAX;
 use crate::response::is_schedulable;
 use crate::scheduled::{self, Refutation};
+use crate::tables::Tables;
 use crate::uniprocessor::Effort;
-use crate::{analyse, charge};
-use lockwright_model::{DURATION_MAX, Duration, Overheads, Protocol, ResourceId, Scheduler, Step, System, TaskId};
+use crate::{across, analyse, charge};
+use lockwright_model::{
+    DURATION_MAX, Duration, Overheads, Protocol, ResourceId, Scheduler, Step, System, Task, TaskId,
+};
 use std::cell::{Cell, RefCell};
 
 /// The largest factor a set of execution times can take with every deadline met.
@@ -160,8 +166,8 @@ enum Part {
     Sections(ResourceId),
 }
 
-/// Finds the factors by bisection over [`analyse`], whose verdict only worsens as execution times grow; under other schedulers over the verdict of
-/// [`scheduled()`](scheduled::scheduled()) alone. Scaled times are rounded up, so a factor is never too large.
+/// Finds the factors by bisection over the verdict of [`analyse`], which only worsens as execution times grow; under other schedulers over that of
+/// [`scheduled()`](scheduled::scheduled()). Scaled times are rounded up, so a factor is never too large.
 ///
 /// Overheads are charged anew to each scaled system: they stay as they are.
 ///
@@ -173,20 +179,80 @@ pub fn sensitivity(
     go_on: impl FnMut(usize, usize) -> bool,
 ) -> Option<Sensitivity> {
     let whole = 1 + 2 * system.tasks().len() + system.resources().len();
-    // A task that has no bound, whatever the times are, has none with others.
-    let subject =
-        Subject { system, overheads, protocol, refutations: RefCell::new(Vec::new()), unchanged: Cell::new(None) };
-    let has_hazard = match system.scheduler() {
+    let progress = Progress { found: Cell::new(0), whole, go_on: RefCell::new(go_on) };
+    if has_hazard(system, protocol) {
+        return progress.asked().then(|| Sensitivity::broken(system));
+    }
+    if let Some(tables) = joint_tables(system, overheads, protocol) {
+        return forms::find(&tables, protocol, &progress);
+    }
+    plain(system, overheads, protocol, &progress)
+}
+
+/// How far a search is.
+struct Progress<F> {
+    found: Cell<usize>,
+    whole: usize,
+    go_on: RefCell<F>,
+}
+
+impl<F: FnMut(usize, usize) -> bool> Progress<F> {
+    fn asked(&self) -> bool {
+        (self.go_on.borrow_mut())(self.found.get(), self.whole)
+    }
+
+    /// One more is found.
+    fn add(&self) {
+        self.found.set(self.found.get() + 1);
+    }
+}
+
+impl Sensitivity {
+    /// Of a system in which a task has no bound, whatever the times are.
+    fn broken(system: &System) -> Self {
+        Self {
+            all: Growth::Broken,
+            tasks: system.task_ids().map(|task| (task, Growth::Broken)).collect(),
+            resources: system.resource_ids().map(|resource| (resource, Growth::Broken)).collect(),
+            tolerated: system.task_ids().map(|task| (task, None)).collect(),
+        }
+    }
+}
+
+/// Whether a task has no bound, whatever the times are.
+fn has_hazard(system: &System, protocol: Protocol) -> bool {
+    match system.scheduler() {
         Scheduler::PFp | Scheduler::CFp => {
             analyse(system, protocol).tasks.iter().any(|task| task.unbounded.as_ref().is_some_and(is_hazard))
         }
         _ => scheduled::uncovered(system).is_some(),
-    };
-    let (found, go_on) = (Cell::new(0), RefCell::new(go_on));
-    let asked = || (go_on.borrow_mut())(found.get(), whole);
+    }
+}
+
+/// The tables of a system that [`joint`] covers.
+fn joint_tables<'s>(system: &'s System, overheads: &Overheads, protocol: Protocol) -> Option<Tables<'s>> {
+    let is_partitioned = matches!(system.scheduler(), Scheduler::PFp | Scheduler::CFp) && !system.has_clusters();
+    if !is_partitioned || *overheads != Overheads::default() {
+        return None;
+    }
+    let tables = Tables::new(system, protocol, None);
+    let is_covered = across::ruling(&tables).is_none() && tables.cutoffs.iter().all(Option::is_none);
+    is_covered.then_some(tables)
+}
+
+/// Each form of the system by itself, from the beginning.
+fn plain(
+    system: &System,
+    overheads: &Overheads,
+    protocol: Protocol,
+    progress: &Progress<impl FnMut(usize, usize) -> bool>,
+) -> Option<Sensitivity> {
+    let subject =
+        Subject { system, overheads, protocol, refutations: RefCell::new(Vec::new()), unchanged: Cell::new(None) };
+    let asked = || progress.asked();
     let find = |part| {
-        let growth = if has_hazard { Growth::Broken } else { growth(&subject, part, &asked)? };
-        found.set(found.get() + 1);
+        let growth = growth(&subject, part, &asked)?;
+        progress.add();
         Some(growth)
     };
     let all = find(Part::All)?;
@@ -194,8 +260,8 @@ pub fn sensitivity(
     let resources = system.resource_ids().map(|resource| Some((resource, find(Part::Sections(resource))?)));
     let resources = resources.collect::<Option<_>>()?;
     let tolerated = system.task_ids().map(|task| {
-        let most = if has_hazard { None } else { tolerance(&subject, task, &asked)? };
-        found.set(found.get() + 1);
+        let most = tolerance(&subject, task, &asked)?;
+        progress.add();
         Some((task, most))
     });
     let tolerated = tolerated.collect::<Option<_>>()?;
@@ -261,23 +327,32 @@ fn lengthened(system: &System, task: TaskId, extra: u64) -> Option<System> {
 fn scaled(system: &System, part: Part, permille: u64) -> Option<System> {
     let mut tasks = system.tasks().to_vec();
     for (index, task) in tasks.iter_mut().enumerate() {
-        let mut wcet = Duration::ZERO;
-        let mut inside = part == Part::All || part == Part::Task(TaskId::new(index));
-        for step in &mut task.body {
-            match step {
-                Step::Run(time) => {
-                    if inside {
-                        let ns = u128::from(time.as_ns()) * u128::from(permille);
-                        *time = Duration::from_ns(u64::try_from(ns.div_ceil(1000)).ok()?);
-                    }
-                    wcet = wcet.checked_add(*time)?;
-                }
-                Step::Lock(locked) if part == Part::Sections(*locked) => inside = true,
-                Step::Unlock(locked) if part == Part::Sections(*locked) => inside = false,
-                Step::Lock(_) | Step::Unlock(_) => {}
-            }
-        }
-        task.wcet = wcet;
+        (task.body, task.wcet) = scaled_body(task, TaskId::new(index), part, permille)?;
     }
     system.with_tasks(tasks).ok()
 }
+
+/// What becomes of one task, and its execution time.
+fn scaled_body(task: &Task, id: TaskId, part: Part, permille: u64) -> Option<(Vec<Step>, Duration)> {
+    let mut body = task.body.clone();
+    let mut wcet = Duration::ZERO;
+    let mut inside = part == Part::All || part == Part::Task(id);
+    for step in &mut body {
+        match step {
+            Step::Run(time) => {
+                if inside {
+                    let ns = u128::from(time.as_ns()) * u128::from(permille);
+                    *time = Duration::from_ns(u64::try_from(ns.div_ceil(1000)).ok()?);
+                }
+                wcet = wcet.checked_add(*time)?;
+            }
+            Step::Lock(locked) if part == Part::Sections(*locked) => inside = true,
+            Step::Unlock(locked) if part == Part::Sections(*locked) => inside = false,
+            Step::Lock(_) | Step::Unlock(_) => {}
+        }
+    }
+    Some((body, wcet))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,236 @@
+//! The factors of a system that [`joint`](super::joint) covers.
+//!
+//! The time that a task has room for outside of its sections is found first. Beyond it no factor helps its execution times, nor any part of them; so where sections grow,
+//! too, the search begins there.
+
+use super::joint::{Changed, Form, Point, Rooms, Shape};
+use super::{FACTOR_MAX, Growth, Part, Progress, Sensitivity, scaled, scaled_body};
+use crate::tables::Tables;
+use lockwright_model::{Duration, Overheads, Protocol, System, TaskId};
+use std::cell::RefCell;
+use std::ops::Range;
+
+/// What is looked for, and what is known.
+struct Search<'a, F> {
+    shape: &'a Shape<'a>,
+    progress: &'a Progress<F>,
+    system: &'a System,
+    /// The same, but while a form is made of it.
+    scratch: RefCell<System>,
+    form: &'a Form,
+    /// Where all deadlines hold as it is.
+    unchanged: Option<Unchanged<'a>>,
+}
+
+/// What is known of a system whose deadlines hold as it is.
+struct Unchanged<'a> {
+    /// The fixed point.
+    point: &'a Point,
+    alone: RefCell<Rooms<'a, 'a>>,
+    /// How much longer each task can execute outside of its sections, by id.
+    rooms: Vec<u64>,
+}
+
+/// As [`sensitivity`](super::sensitivity()).
+pub(super) fn find<F: FnMut(usize, usize) -> bool>(
+    tables: &Tables<'_>,
+    protocol: Protocol,
+    progress: &Progress<F>,
+) -> Option<Sensitivity> {
+    let system = tables.system;
+    let shape = Shape::new(tables);
+    let Some(form) = shape.form(system) else {
+        // A number does not fit; in a form with shorter times it may.
+        return super::plain(system, &Overheads::default(), protocol, progress);
+    };
+    let holds = shape.settle(&form, &shape.bottom(), Changed::Anything);
+    let scratch = RefCell::new(system.clone());
+    let mut search = Search { shape: &shape, progress, system, scratch, form: &form, unchanged: None };
+    if let Some(point) = &holds {
+        let mut alone = Rooms::new(&shape, &form, point);
+        let room = |task| {
+            let most = search.room(&mut alone, point, task)?;
+            progress.add();
+            Some(most)
+        };
+        let rooms = system.task_ids().map(room).collect::<Option<Vec<u64>>>()?;
+        search.unchanged = Some(Unchanged { point, alone: RefCell::new(alone), rooms });
+    } else {
+        system.tasks().iter().for_each(|_| progress.add());
+    }
+    let growth = |part| {
+        let growth = search.growth(part)?;
+        progress.add();
+        Some(growth)
+    };
+    let all = growth(Part::All)?;
+    let tasks = if search.unchanged.is_some() {
+        system.task_ids().map(|task| growth(Part::Task(task))).collect::<Option<Vec<Growth>>>()?
+    } else {
+        let mut found = Vec::with_capacity(system.tasks().len());
+        search.shrink(0..system.tasks().len(), &shape.bottom(), &mut found)?;
+        found
+    };
+    let tasks = system.task_ids().zip(tasks).collect();
+    let resources = system.resource_ids().map(|resource| Some((resource, growth(Part::Sections(resource))?)));
+    let resources = resources.collect::<Option<_>>()?;
+    let room = |task: TaskId| search.unchanged.as_ref().map(|known| Duration::from_ns(known.rooms[task.index()]));
+    let tolerated = system.task_ids().map(|task| (task, room(task))).collect();
+    Some(Sensitivity { all, tasks, resources, tolerated })
+}
+
+impl<F: FnMut(usize, usize) -> bool> Search<'_, F> {
+    fn asked(&self) -> Option<()> {
+        self.progress.asked().then_some(())
+    }
+
+    /// How much longer the task can execute outside of its sections. `None` where it was interrupted.
+    fn room(&self, alone: &mut Rooms<'_, '_>, point: &Point, task: TaskId) -> Option<u64> {
+        self.asked()?;
+        let place = self.shape.place(task);
+        let most = alone.of(place, &|| self.progress.asked())?;
+        if most == 0 || !self.shape.is_coupled() {
+            return Some(most);
+        }
+        let form = |extra| self.shape.lengthened(self.form, place, extra);
+        self.greatest((0, most), point.clone(), form, Changed::Cost(place))
+    }
+
+    /// The greatest amount whose form holds: at most the second. That of the first has its fixed point at or above `from`. `None` where it was interrupted.
+    fn greatest(
+        &self,
+        amounts: (u64, u64),
+        mut from: Point,
+        form: impl Fn(u64) -> Option<Form>,
+        changed: Changed,
+    ) -> Option<u64> {
+        self.greatest_of(amounts, |tried| {
+            let found = form(tried).and_then(|form| self.shape.settle(&form, &from, changed));
+            found.map(|point| from = point).is_some()
+        })
+    }
+
+    /// The greatest amount that `holds`: the first does, and it is at most the second. `None` where it was interrupted.
+    fn greatest_of(&self, (mut holding, most): (u64, u64), mut holds: impl FnMut(u64) -> bool) -> Option<u64> {
+        let (mut tried, mut breaking) = (most, most.saturating_add(1));
+        // BOUND: each turn but the first halves the distance.
+        while breaking - holding > 1 {
+            self.asked()?;
+            if holds(tried) {
+                holding = tried;
+            } else {
+                breaking = tried;
+            }
+            tried = holding + (breaking - holding) / 2;
+        }
+        Some(holding)
+    }
+
+    fn form_of(&self, part: Part, permille: u64) -> Option<Form> {
+        match part {
+            Part::Task(task) => {
+                let (body, _) = scaled_body(self.system.task(task), task, part, permille)?;
+                let mut system = self.scratch.borrow_mut();
+                system.set_body(task, body).ok()?;
+                let form = self.shape.form_beside(self.form, &system, self.shape.place(task));
+                // What was valid is so again.
+                system.set_body(task, self.system.task(task).body.clone()).ok()?;
+                form
+            }
+            _ => self.shape.form(&scaled(self.system, part, permille)?),
+        }
+    }
+
+    /// Adds the factors of those tasks, by id, where a deadline breaks as the system is. `None` where it was interrupted.
+    ///
+    /// What does not hold with all of them shrunk to next to nothing holds with none of them shrunk; and where it holds, the search for the
+    /// fixed points of parts of them begins there.
+    fn shrink(&self, tasks: Range<usize>, from: &Point, found: &mut Vec<Growth>) -> Option<()> {
+        self.asked()?;
+        let Some(point) = self.shrunk(&tasks).and_then(|form| self.shape.settle(&form, from, Changed::Anything)) else {
+            for _ in tasks {
+                found.push(Growth::Broken);
+                self.progress.add();
+            }
+            return Some(());
+        };
+        if tasks.len() > 1 {
+            let middle = tasks.start + tasks.len() / 2;
+            self.shrink(tasks.start..middle, &point, found)?;
+            return self.shrink(middle..tasks.end, &point, found);
+        }
+        for task in tasks.map(TaskId::new) {
+            let form = |permille| self.form_of(Part::Task(task), permille);
+            let most = self.greatest((1, 999), point.clone(), form, Changed::Sections(self.shape.place(task)))?;
+            found.push(Growth::Permille(most));
+            self.progress.add();
+        }
+        Some(())
+    }
+
+    /// The form with each of those tasks, by id, a thousandth as long.
+    fn shrunk(&self, shrunk: &Range<usize>) -> Option<Form> {
+        let mut tasks = self.system.tasks().to_vec();
+        for index in shrunk.clone() {
+            let (task, id) = (&mut tasks[index], TaskId::new(index));
+            (task.body, task.wcet) = scaled_body(task, id, Part::Task(id), 1)?;
+        }
+        self.shape.form(&self.system.with_tasks(tasks).ok()?)
+    }
+
+    fn growth(&self, part: Part) -> Option<Growth> {
+        self.asked()?;
+        let users: Vec<TaskId> = match part {
+            Part::All => self.system.task_ids().collect(),
+            Part::Task(task) => vec![task],
+            Part::Sections(resource) => self.system.users(resource).to_vec(),
+        };
+        if users.is_empty() {
+            return Some(Growth::Unlimited);
+        }
+        let form = |permille| self.form_of(part, permille);
+        let Some(Unchanged { point, alone, rooms }) = &self.unchanged else {
+            let least = form(1).and_then(|form| self.shape.settle(&form, &self.shape.bottom(), Changed::Anything));
+            let Some(least) = least else { return Some(Growth::Broken) };
+            return self.greatest((1, 999), least, form, Changed::Anything).map(Growth::Permille);
+        };
+        let most = users.iter().map(|&user| self.factor_within(user, part, rooms[user.index()])).min();
+        let most = most.unwrap_or(FACTOR_MAX);
+        let has_sections = users.iter().any(|&user| !self.system.sections(user).is_empty());
+        let found = match part {
+            // What is outside of sections alone is what it has room for.
+            Part::Task(_) if !has_sections => most,
+            Part::Task(task) if self.shape.is_coupled() => {
+                self.greatest((1000, most), Point::clone(point), form, Changed::Sections(self.shape.place(task)))?
+            }
+            Part::Task(task) => {
+                let place = self.shape.place(task);
+                let mut alone = alone.borrow_mut();
+                self.greatest_of((1000, most), |permille| form(permille).is_some_and(|form| alone.hold(place, &form)))?
+            }
+            _ => self.greatest((1000, most), Point::clone(point), form, Changed::Anything)?,
+        };
+        Some(if found == FACTOR_MAX { Growth::Unlimited } else { Growth::Permille(found) })
+    }
+
+    /// The largest factor of that part with which the task executes no more than so much longer.
+    fn factor_within(&self, id: TaskId, part: Part, room: u64) -> u64 {
+        let task = self.system.task(id);
+        let most = task.wcet.as_ns().saturating_add(room);
+        let fits = |permille| scaled_body(task, id, part, permille).is_some_and(|(_, wcet)| wcet.as_ns() <= most);
+        if fits(FACTOR_MAX) {
+            return FACTOR_MAX;
+        }
+        let (mut holding, mut breaking) = (1000, FACTOR_MAX);
+        // BOUND: thirty halvings.
+        while breaking - holding > 1 {
+            let middle = holding + (breaking - holding) / 2;
+            if fits(middle) {
+                holding = middle;
+            } else {
+                breaking = middle;
+            }
+        }
+        holding
+    }
+}

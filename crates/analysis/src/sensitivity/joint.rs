@@ -1,0 +1,505 @@
+//! Verdicts of many forms of one system under partitioned fixed priorities, from one fixed point to the next.
+//!
+//! The equations are those of `response.rs`. Written in X = R - C, which is what the response time has beside the job's own execution,
+//! ```text
+//!   X_i + C_i = J_i + w,   w = C_i + S_i(X + C) + B_i + sum over h of ceil((w + J_h) / T_h) * C_h,   J_h = X_h where h suspends
+//! ```
+//! the right side falls nowhere as C, B, the lengths of sections or X grow. So the least fixed point of a form with longer executions is nowhere below that of one with
+//! shorter ones, and the search for it may begin there: it still ends at the least one. (In R it may not: with R as it was, and C greater, `R_h - C_h` would be too small.)
+//! What is above its deadline on the way stays so, and the form does not hold.
+//!
+//! Where a form differs from one whose fixed point is known in the execution times of one task alone, only equations that rest on it are looked at: those of tasks no more
+//! urgent on its processor, and, from there on, whatever rests on a response time that has changed.
+
+use crate::blocking::mpcp::Remote;
+use crate::divisor::Divisor;
+use crate::fixed_point::Budget;
+use crate::response::{occasions, static_blocking};
+use crate::tables::Tables;
+use lockwright_model::{Priority, Protocol, ResourceId, System, TaskId};
+use std::cell::Cell;
+use std::rc::Rc;
+
+/// What does not depend on execution times. Tasks have their places: processor by processor, the most urgent first.
+pub(super) struct Shape<'t> {
+    tables: &'t Tables<'t>,
+    /// By place.
+    ids: Vec<TaskId>,
+    /// By task.
+    places: Vec<usize>,
+    periods: Vec<Divisor>,
+    /// The first place of its processor, and the place behind the last task at least as urgent.
+    urgent: Vec<(usize, usize)>,
+    /// The place behind the last task of its processor.
+    ends: Vec<usize>,
+    jitters: Vec<u64>,
+    deadlines: Vec<u64>,
+    suspends: Vec<bool>,
+    /// What it asks for under `mpcp`.
+    requests: Vec<Vec<(ResourceId, u64)>>,
+    /// Whose waits its response time lengthens.
+    delays: Vec<Vec<usize>>,
+    /// The place that refuted the last form.
+    critical: Cell<usize>,
+}
+
+/// Execution times, and what rests on the lengths of sections alone. By place.
+#[derive(Clone)]
+pub(super) struct Form {
+    costs: Vec<u64>,
+    /// B.
+    blocking: Vec<u64>,
+    /// Where the sections are.
+    remote: Rc<Remote>,
+}
+
+/// A fixed point, or what is below one. By place.
+#[derive(Clone)]
+pub(super) struct Point {
+    /// X.
+    beside: Vec<u64>,
+    /// S.
+    suspended: Vec<u64>,
+}
+
+/// Which equations are to be looked at.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Changed {
+    Anything,
+    /// The execution time of the task at that place.
+    Cost(usize),
+    /// That, and the lengths of its sections.
+    Sections(usize),
+}
+
+const WINDOW: u8 = 1;
+const WAITS: u8 = 2;
+
+impl<'t> Shape<'t> {
+    /// Of tables whose resources are ruled by what `response.rs` covers, without interruptible sections.
+    pub(super) fn new(tables: &'t Tables<'t>) -> Self {
+        let system = tables.system;
+        let ids: Vec<TaskId> = tables.cpus.iter().flatten().copied().collect();
+        let mut places = vec![0; ids.len()];
+        for (place, id) in ids.iter().enumerate() {
+            places[id.index()] = place;
+        }
+        let (mut urgent, mut ends, mut first) = (Vec::with_capacity(ids.len()), Vec::with_capacity(ids.len()), 0);
+        for tasks in &tables.cpus {
+            for &id in tasks {
+                let at_least = |&other: &TaskId| system.task(other).priority >= system.task(id).priority;
+                urgent.push((first, first + tasks.partition_point(at_least)));
+                ends.push(first + tasks.len());
+            }
+            first += tasks.len();
+        }
+        let mpcp = |id: TaskId| {
+            let requests = system.requests(id).iter();
+            requests.filter(|request| tables.protocol(request.resource) == Protocol::Mpcp)
+        };
+        let priority = |id: TaskId| -> Priority { system.task(id).priority };
+        let delays = |&id: &TaskId| {
+            let users = mpcp(id).flat_map(|request| system.users(request.resource));
+            let mut delayed: Vec<usize> =
+                users.filter(|&&user| priority(user) < priority(id)).map(|user| places[user.index()]).collect();
+            delayed.sort_unstable();
+            delayed.dedup();
+            delayed
+        };
+        let of = |get: &dyn Fn(TaskId) -> u64| ids.iter().map(|&id| get(id)).collect::<Vec<u64>>();
+        Self {
+            tables,
+            periods: ids.iter().filter_map(|&id| Divisor::new(system.task(id).period.as_ns())).collect(),
+            urgent,
+            ends,
+            jitters: of(&|id| system.task(id).jitter.as_ns()),
+            deadlines: of(&|id| system.task(id).deadline.as_ns()),
+            suspends: ids.iter().map(|&id| tables.suspends(id)).collect(),
+            requests: ids.iter().map(|&id| mpcp(id).map(|r| (r.resource, u64::from(r.count))).collect()).collect(),
+            delays: ids.iter().map(delays).collect(),
+            critical: Cell::new(0),
+            places,
+            ids,
+        }
+    }
+
+    pub(super) fn place(&self, task: TaskId) -> usize {
+        self.places[task.index()]
+    }
+
+    /// Whether response times rest on one another.
+    pub(super) fn is_coupled(&self) -> bool {
+        self.suspends.contains(&true)
+    }
+
+    /// The form that `system` is, which differs from the one of the tables in execution times alone; `None` where a number does not fit.
+    pub(super) fn form(&self, system: &System) -> Option<Form> {
+        let tables = self.tables.of_form(system);
+        let blocking = self.ids.iter().map(|&id| {
+            let known = static_blocking(&tables, id)?;
+            known.local.checked_add(known.boosted)
+        });
+        Some(Form {
+            costs: self.ids.iter().map(|&id| system.task(id).wcet.as_ns()).collect(),
+            blocking: blocking.collect::<Option<_>>()?,
+            remote: Rc::new(Remote::new(&tables)?),
+        })
+    }
+
+    /// As [`Shape::form`], where `system` differs from the one of the tables, whose form `base` is, in the task at `place` alone.
+    pub(super) fn form_beside(&self, base: &Form, system: &System, place: usize) -> Option<Form> {
+        let (task, before) = (self.ids[place], self.tables.system);
+        let mut form = base.clone();
+        form.costs[place] = system.task(task).wcet.as_ns();
+        // Its sections block more urgent tasks of its processor, and stretch those of all.
+        let is_mpcp = |resource| self.tables.protocol(resource) == Protocol::Mpcp;
+        let is_all_mpcp = system.requests(task).iter().all(|request| is_mpcp(request.resource));
+        if is_all_mpcp {
+            let longest = |system: &System| system.requests(task).iter().map(|request| request.length.as_ns()).max();
+            let (old, new) = (longest(before).unwrap_or(0), longest(system).unwrap_or(0));
+            for above in self.urgent[place].0..place {
+                if system.task(self.ids[above]).priority > system.task(task).priority {
+                    let occasions = occasions(self.tables, self.ids[above]);
+                    let rest = form.blocking[above].checked_sub(old.checked_mul(occasions)?)?;
+                    form.blocking[above] = rest.checked_add(new.checked_mul(occasions)?)?;
+                }
+            }
+        } else {
+            let tables = self.tables.of_form(system);
+            for above in self.urgent[place].0..place {
+                let known = static_blocking(&tables, self.ids[above])?;
+                form.blocking[above] = known.local.checked_add(known.boosted)?;
+            }
+        }
+        if self.is_coupled() {
+            form.remote = Rc::new(base.remote.beside(self.tables, system, task)?);
+        }
+        Some(form)
+    }
+
+    /// Nothing but execution.
+    pub(super) fn bottom(&self) -> Point {
+        Point { beside: self.jitters.clone(), suspended: vec![0; self.ids.len()] }
+    }
+
+    /// The least fixed point of `form`, where every deadline holds there. `from` must not be above it; it is the one of a form that differs in what has `changed`, or, where
+    /// that is anything, any point below.
+    pub(super) fn settle(&self, form: &Form, from: &Point, changed: Changed) -> Option<Point> {
+        let count = self.ids.len();
+        let mut dirty = match changed {
+            Changed::Anything => {
+                self.suspends.iter().map(|&suspends| if suspends { WINDOW | WAITS } else { WINDOW }).collect()
+            }
+            Changed::Cost(place) => {
+                let mut dirty = vec![0; count];
+                // Its response time has grown by as much already: who waits for it meets more of its jobs.
+                self.mark_resting(&mut dirty, place);
+                dirty[place] |= WINDOW;
+                dirty
+            }
+            Changed::Sections(place) => {
+                let mut dirty = vec![0; count];
+                // It blocks more urgent tasks, and stretches the sections of all on its processor: who waits for one of these waits longer.
+                let own = self.urgent[place].0..self.ends[place];
+                dirty[own.clone()].fill(WINDOW);
+                let mut held = vec![false; self.tables.system.resources().len()];
+                self.requests[own].iter().flatten().for_each(|(resource, _)| held[resource.index()] = true);
+                for (dirty, requests) in dirty.iter_mut().zip(&self.requests) {
+                    if requests.iter().any(|(resource, _)| held[resource.index()]) {
+                        *dirty |= WINDOW | WAITS;
+                    }
+                }
+                dirty
+            }
+        };
+        let mut state = State {
+            jitters: self.jitters.clone(),
+            responses: vec![None; count],
+            point: from.clone(),
+            budget: Budget::new(),
+        };
+        for place in 0..count {
+            state.set(self, place, form.costs[place].checked_add(from.beside[place])?, form.costs[place]);
+        }
+        let critical = self.critical.get();
+        if dirty[critical] != 0 {
+            self.look(form, &mut state, &mut dirty, critical)?;
+        }
+        // BOUND: the budget; each round but the last changes a response time, which only rise.
+        loop {
+            let mut looked = false;
+            for place in 0..count {
+                if dirty[place] != 0 {
+                    looked = true;
+                    let seen = self.look(form, &mut state, &mut dirty, place);
+                    if seen.is_none() {
+                        self.critical.set(place);
+                        return None;
+                    }
+                }
+            }
+            if !looked {
+                return Some(state.point);
+            }
+        }
+    }
+
+    /// Looks at one equation anew; `None` where its deadline does not hold.
+    fn look(&self, form: &Form, state: &mut State, dirty: &mut [u8], place: usize) -> Option<()> {
+        let waits = std::mem::take(&mut dirty[place]) & WAITS != 0;
+        let cost = form.costs[place];
+        if waits {
+            let period = self.periods[place].get();
+            let mut suspended = 0_u64;
+            for &(resource, count) in &self.requests[place] {
+                let wait = form.remote.wait_within(
+                    self.tables,
+                    &state.budget,
+                    self.ids[place],
+                    resource,
+                    &state.responses,
+                    period,
+                );
+                suspended = suspended.checked_add(wait.ok()?.total.checked_mul(count)?)?;
+            }
+            state.point.suspended[place] = suspended;
+        }
+        let own = cost.checked_add(form.blocking[place])?.checked_add(state.point.suspended[place])?;
+        let before = cost.checked_add(state.point.beside[place])?;
+        let window = self.window(form, &state.jitters, place, own, before - self.jitters[place], &state.budget)?;
+        let response = window + self.jitters[place];
+        if response > before {
+            state.set(self, place, response, cost);
+            if self.suspends[place] {
+                self.mark_resting(dirty, place);
+            }
+        }
+        Some(())
+    }
+
+    /// What rests on the response time of the task at `place`, or on its execution time: the windows in which its jobs are met, and waits for its sections.
+    fn mark_resting(&self, dirty: &mut [u8], place: usize) {
+        for (other, dirty) in dirty.iter_mut().enumerate().take(self.ends[place]).skip(self.urgent[place].0) {
+            if other != place && self.urgent[other].1 > place {
+                *dirty |= WINDOW;
+            }
+        }
+        for &delayed in &self.delays[place] {
+            dirty[delayed] |= WAITS | WINDOW;
+        }
+    }
+
+    /// The least w at or above `start`, within the deadline.
+    fn window(&self, form: &Form, jitters: &[u64], place: usize, own: u64, start: u64, budget: &Budget) -> Option<u64> {
+        let (first, end) = self.urgent[place];
+        let limit = self.deadlines[place].checked_sub(self.jitters[place])?;
+        let work = |window| self.work(form, jitters, place, own, window);
+        budget.least(own.max(start), limit, (end - first) as u64, work).ok()
+    }
+
+    /// What is due in a window of the task at `place`: its own, and that of tasks at least as urgent on its processor.
+    fn work(&self, form: &Form, jitters: &[u64], place: usize, own: u64, window: u64) -> Option<u64> {
+        let (first, end) = self.urgent[place];
+        let term = |h: usize| self.periods[h].ceil(window.checked_add(jitters[h])?).checked_mul(form.costs[h]);
+        let sum = |mut range: std::ops::Range<usize>, sum: u64| range.try_fold(sum, |sum, h| sum.checked_add(term(h)?));
+        sum(place + 1..end, sum(first..place, own)?)
+    }
+
+    /// The form in which the task at `place` executes longer outside of its sections.
+    pub(super) fn lengthened(&self, form: &Form, place: usize, extra: u64) -> Option<Form> {
+        let mut longer = form.clone();
+        longer.costs[place] = form.costs[place].checked_add(extra)?;
+        Some(longer)
+    }
+}
+
+/// How much longer each task can execute outside of its sections, as far as response times do not rest on one another.
+///
+/// A window w in which so much work is due as the form is, is long enough for an amount e more of each job of the task at k where
+/// ```text
+///   work(w) + ceil((w + J_k) / T_k) * e <= w
+/// ```
+/// So what was computed once says for every k how much surely fits, and only where the least of these amounts is not enough is a fixed point looked for.
+pub(super) struct Rooms<'a, 't> {
+    shape: &'a Shape<'t>,
+    form: &'a Form,
+    point: &'a Point,
+    /// J_h, as others see it. By place.
+    jitters: Vec<u64>,
+    /// By place, at most [`SEEN_MAX`] each.
+    seen: Vec<Vec<Seen>>,
+}
+
+/// A window of one task, and the work in it that is due, which is no more.
+#[derive(Clone, Copy)]
+struct Seen {
+    window: u64,
+    work: u64,
+}
+
+/// Most windows kept for one task.
+const SEEN_MAX: usize = 32;
+
+impl<'a, 't> Rooms<'a, 't> {
+    /// Of a form whose deadlines hold at `point`, its fixed point.
+    pub(super) fn new(shape: &'a Shape<'t>, form: &'a Form, point: &'a Point) -> Self {
+        let count = shape.ids.len();
+        let jitter = |h: usize| if shape.suspends[h] { point.beside[h] } else { shape.jitters[h] };
+        let mut rooms =
+            Self { shape, form, point, jitters: (0..count).map(jitter).collect(), seen: vec![Vec::new(); count] };
+        for place in 0..count {
+            // The longest window that is short enough.
+            let limit = shape.deadlines[place] - shape.jitters[place];
+            let work = rooms.own(place).and_then(|own| shape.work(form, &rooms.jitters, place, own, limit));
+            rooms.seen[place].extend(work.filter(|&work| work <= limit).map(|work| Seen { window: limit, work }));
+        }
+        rooms
+    }
+
+    /// What the task at `place` executes and waits for by itself.
+    fn own(&self, place: usize) -> Option<u64> {
+        self.form.costs[place].checked_add(self.form.blocking[place])?.checked_add(self.point.suspended[place])
+    }
+
+    /// Jobs of the task at `place` in a window of the one at `other`.
+    fn jobs(&self, place: usize, other: usize, window: u64) -> Option<u64> {
+        if place == other {
+            return Some(1);
+        }
+        Some(self.shape.periods[place].ceil(window.checked_add(self.jitters[place])?))
+    }
+
+    /// An amount that the task at `place` can execute longer with the deadline of `other` met.
+    fn certain(&self, place: usize, other: usize) -> u64 {
+        let fits =
+            |seen: &Seen| Some(seen.window.saturating_sub(seen.work) / self.jobs(place, other, seen.window)?.max(1));
+        self.seen[other].iter().filter_map(fits).max().unwrap_or(0)
+    }
+
+    /// The most that the task at `place` can execute longer with every deadline met, with what others suspend as it is at the point. `None` where it was interrupted.
+    pub(super) fn of(&mut self, place: usize, go_on: &dyn Fn() -> bool) -> Option<u64> {
+        let shape = self.shape;
+        let rests = |&other: &usize| other == place || shape.urgent[other].1 > place;
+        let resting = (shape.urgent[place].0..shape.ends[place]).filter(rests);
+        let (mut most, mut order) = (u64::MAX, Vec::new());
+        for other in resting {
+            // Its window grows by as much, and more.
+            let response = self.point.beside[other].saturating_add(self.form.costs[other]);
+            most = most.min(shape.deadlines[other].saturating_sub(response));
+            order.push((self.certain(place, other), other));
+        }
+        // The tightest first: what it has room for is seldom too much for the others.
+        order.sort_unstable();
+        for (certain, other) in order {
+            if certain >= most {
+                break;
+            }
+            go_on().then_some(())?;
+            most = self.greatest(place, other, (certain, most));
+        }
+        Some(most)
+    }
+
+    /// The most that the task at `place` can execute longer with the deadline of `other` met: at least the first amount, and at most the second.
+    fn greatest(&mut self, place: usize, other: usize, (mut holding, most): (u64, u64)) -> u64 {
+        let response = self.form.costs[other] + self.point.beside[other];
+        // The least fixed point of a lesser amount, and that amount.
+        let mut below = (response - self.shape.jitters[other], 0);
+        let (mut tried, mut breaking, mut is_next) = (most, most.saturating_add(1), false);
+        // BOUND: of two turns one halves the distance, or is the last.
+        while breaking - holding > 1 {
+            let start = below.0.saturating_add(tried - below.1);
+            if let Some(window) = self.longer(place, other, (tried, 0), start) {
+                below = (window, tried);
+                // The window may be long enough for more. Often it is the best one: the next amount has none then.
+                holding = self.keep(place, other, window).unwrap_or(tried).clamp(tried, breaking - 1);
+                is_next = !is_next;
+            } else {
+                breaking = tried;
+                is_next = false;
+            }
+            tried = if is_next { holding + 1 } else { holding + (breaking - holding) / 2 };
+        }
+        holding
+    }
+
+    /// The least window of the task at `other` with so much more of each job of the one at `place`, and so much more blocking.
+    fn longer(&self, place: usize, other: usize, (extra, blocked): (u64, u64), start: u64) -> Option<u64> {
+        let shape = self.shape;
+        let own = self.own(other)?.checked_add(blocked)?;
+        let limit = shape.deadlines[other] - shape.jitters[other];
+        let (first, end) = shape.urgent[other];
+        let found = Budget::new().least(start, limit, (end - first) as u64, |window| {
+            let more = self.jobs(place, other, window)?.checked_mul(extra)?;
+            shape.work(self.form, &self.jitters, other, own, window)?.checked_add(more)
+        });
+        found.ok()
+    }
+
+    /// Whether the deadlines of a form hold that differs in the task at `place` alone, which executes no less there, where no task suspends.
+    pub(super) fn hold(&mut self, place: usize, longer: &Form) -> bool {
+        let critical = self.shape.critical.get();
+        let all = self.shape.urgent[place].0..self.shape.ends[place];
+        let first = all.contains(&critical).then_some(critical);
+        for other in first.into_iter().chain(all) {
+            if self.holds(place, longer, other).is_none() {
+                self.shape.critical.set(other);
+                return false;
+            }
+        }
+        true
+    }
+
+    fn holds(&mut self, place: usize, longer: &Form, other: usize) -> Option<()> {
+        let shape = self.shape;
+        let rests = other == place || shape.urgent[other].1 > place;
+        let extra = if rests { longer.costs[place] - self.form.costs[place] } else { 0 };
+        let blocked = longer.blocking[other].checked_sub(self.form.blocking[other])?;
+        if (extra, blocked) == (0, 0) {
+            return Some(());
+        }
+        let fits = |seen: &Seen| {
+            let more = self.jobs(place, other, seen.window)?.checked_mul(extra)?;
+            Some(seen.work.checked_add(blocked)?.checked_add(more)? <= seen.window)
+        };
+        if !self.seen[other].iter().any(|seen| fits(seen) == Some(true)) {
+            let response = self.form.costs[other] + self.point.beside[other];
+            let start = (response - shape.jitters[other]).checked_add(extra)?.checked_add(blocked)?;
+            let window = self.longer(place, other, (extra, blocked), start)?;
+            self.keep(place, other, window)?;
+        }
+        Some(())
+    }
+
+    /// Keeps a window of the task at `other`; how much longer that at `place` can execute with it.
+    fn keep(&mut self, place: usize, other: usize, window: u64) -> Option<u64> {
+        let jobs = self.jobs(place, other, window)?;
+        let work = self.shape.work(self.form, &self.jitters, other, self.own(other)?, window)?;
+        let seen = &mut self.seen[other];
+        if seen.len() == SEEN_MAX {
+            seen.remove(0);
+        }
+        seen.push(Seen { window, work });
+        Some(window.saturating_sub(work) / jobs.max(1))
+    }
+}
+
+/// On the way to a fixed point. By place, but for `responses`.
+struct State {
+    /// J_h, as others see it.
+    jitters: Vec<u64>,
+    /// R, by task.
+    responses: Vec<Option<u64>>,
+    point: Point,
+    budget: Budget,
+}
+
+impl State {
+    fn set(&mut self, shape: &Shape<'_>, place: usize, response: u64, cost: u64) {
+        self.point.beside[place] = response - cost;
+        self.responses[shape.ids[place].index()] = Some(response);
+        if shape.suspends[place] {
+            self.jitters[place] = response - cost;
+        }
+    }
+}

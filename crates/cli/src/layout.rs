@@ -1,0 +1,264 @@
+//! How output fits a screen: tables whose columns give way, and text that is wrapped.
+
+use crate::console::tame;
+use comfy_table::{CellAlignment, ColumnConstraint, ContentArrangement, LineStyle, Table, TableStyle, Width};
+use std::os::fd::AsFd;
+use terminal_size::terminal_size_of;
+use textwrap::{Options, WordSplitter, wrap};
+
+/// The width of what is no terminal.
+const PIPE_WIDTH: usize = 100;
+/// A narrower terminal breaks lines by itself.
+const WIDTH_MIN: usize = 60;
+/// A column of text is not made narrower than this while other columns can give way.
+const PROSE_MIN: usize = 24;
+/// Behind the cells of a column that is not the last. The table adds one more blank between two columns.
+const GAP: usize = 2;
+
+/// No lines except one under the header.
+const STYLE: TableStyle = TableStyle::new().header_separator(LineStyle::none().fill('─').junction('─'));
+
+/// How wide output may be.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Layout {
+    width: usize,
+    /// Nothing gives way and nothing is wrapped.
+    is_free: bool,
+}
+
+impl Layout {
+    /// That of a stream: the terminal's width; where it is none, that of the variable `COLUMNS`, or 100.
+    /// With `is_free` no column of a table gives way, and no line is wrapped.
+    #[must_use]
+    pub fn of(stream: impl AsFd, is_free: bool) -> Self {
+        let of_terminal = terminal_size_of(stream).map(|(width, _)| usize::from(width.0));
+        let of_variable = || std::env::var("COLUMNS").ok()?.trim().parse().ok();
+        Self::new(of_terminal.or_else(of_variable).unwrap_or(PIPE_WIDTH), is_free)
+    }
+
+    /// Of a certain width in characters, at least 60.
+    #[must_use]
+    pub fn new(width: usize, is_free: bool) -> Self {
+        Self { width: width.max(WIDTH_MIN), is_free }
+    }
+
+    /// Each line of the text wrapped between words. What is broken off stands two characters further to the right
+    /// than the line began.
+    #[must_use]
+    pub fn prose(self, text: &str) -> String {
+        let mut wrapped = String::with_capacity(text.len());
+        for line in text.lines() {
+            let indent = line.len() - line.trim_start_matches(' ').len();
+            let rest = if indent == 0 { String::new() } else { " ".repeat(indent + 2) };
+            self.wrap(&mut wrapped, line, &rest);
+        }
+        wrapped
+    }
+
+    /// As [`Layout::prose`], one line; what is broken off stands `indent` characters to the right.
+    #[must_use]
+    pub fn hanging(self, line: &str, indent: usize) -> String {
+        let mut wrapped = String::new();
+        self.wrap(&mut wrapped, line, &" ".repeat(indent.min(WIDTH_MIN / 2)));
+        wrapped
+    }
+
+    fn wrap(self, to: &mut String, line: &str, rest: &str) {
+        if self.is_free {
+            to.push_str(line.trim_end());
+            to.push('\n');
+            return;
+        }
+        let options = Options::new(self.width).subsequent_indent(rest).word_splitter(WordSplitter::NoHyphenation);
+        for part in wrap(line, options) {
+            to.push_str(part.trim_end());
+            to.push('\n');
+        }
+    }
+
+    /// Columns side by side, each line without trailing blanks. Where they do not fit, columns give way in the order
+    /// of [`Column::gives_way`], and then those of text are wrapped. A line below the table names columns that are
+    /// left out.
+    #[must_use]
+    pub fn draw(self, columns: &[Column]) -> String {
+        let mut shown: Vec<&Column> = columns.iter().collect();
+        let mut left_out = Vec::new();
+        while !self.is_free && total(&shown, Column::least_width) > self.width {
+            let ranked = shown.iter().enumerate().filter_map(|(place, column)| Some((column.rank?, place)));
+            let Some((_, place)) = ranked.max() else { break };
+            left_out.push(shown.remove(place).title.as_str());
+        }
+        let mut table = Table::new();
+        table.load_style(STYLE).set_header(shown.iter().map(|column| column.title.as_str()));
+        let rows = shown.iter().map(|column| column.cells.len()).max().unwrap_or(0);
+        for row in 0..rows {
+            table.add_row(
+                shown.iter().map(|column| column.cells.get(row).map_or_else(String::new, |cell| one_line(cell))),
+            );
+        }
+        if !self.is_free && total(&shown, Column::width) > self.width {
+            let width = u16::try_from(self.width).unwrap_or(u16::MAX);
+            table.set_content_arrangement(ContentArrangement::Dynamic).set_width(width);
+        }
+        for (index, column) in shown.iter().enumerate() {
+            if let Some(drawn) = table.column_mut(index) {
+                let gap = if index + 1 < shown.len() { GAP as u16 } else { 0 };
+                drawn.set_padding((0, gap));
+                drawn.set_cell_alignment(match column.lean {
+                    Lean::Left => CellAlignment::Left,
+                    Lean::Right => CellAlignment::Right,
+                });
+                if let Some(width) = u16::try_from(column.width()).ok().filter(|_| !column.wraps) {
+                    drawn.set_constraint(ColumnConstraint::Absolute(Width::Fixed(width.saturating_add(gap))));
+                }
+            }
+        }
+        let mut text = String::new();
+        for line in table.lines() {
+            text.push_str(line.trim_end());
+            text.push('\n');
+        }
+        if !left_out.is_empty() {
+            text.push_str(&self.prose(&format!("columns left out: {}; --wide shows them", left_out.join(", "))));
+        }
+        text
+    }
+}
+
+/// A cell is one line, whatever a name holds.
+fn one_line(cell: &str) -> String {
+    tame(&cell.replace('\n', " "))
+}
+
+fn total(columns: &[&Column], of: impl Fn(&Column) -> usize) -> usize {
+    columns.iter().map(|column| of(column)).sum::<usize>() + (GAP + 1) * columns.len().saturating_sub(1)
+}
+
+/// Which way a column's cells lean.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Lean {
+    /// Words.
+    Left,
+    /// Numbers.
+    Right,
+}
+
+/// One column, ready to print.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Column {
+    /// Above the line.
+    pub title: String,
+    /// Words left, numbers right.
+    pub lean: Lean,
+    /// One for each row.
+    pub cells: Vec<String>,
+    /// Its cells may be broken into several lines.
+    wraps: bool,
+    /// It may be left out; the greatest goes first.
+    rank: Option<u8>,
+}
+
+impl Column {
+    /// A column of words.
+    pub fn words(title: &str, cells: impl IntoIterator<Item = String>) -> Self {
+        let cells = cells.into_iter().collect();
+        Self { title: title.into(), lean: Lean::Left, cells, wraps: false, rank: None }
+    }
+
+    /// A column of numbers.
+    pub fn numbers(title: &str, cells: impl IntoIterator<Item = String>) -> Self {
+        Self { lean: Lean::Right, ..Self::words(title, cells) }
+    }
+
+    /// A column of text, which is wrapped where the table is too wide.
+    pub fn prose(title: &str, cells: impl IntoIterator<Item = String>) -> Self {
+        Self { wraps: true, ..Self::words(title, cells) }
+    }
+
+    /// It is left out where the table is too wide: before those of a lower rank, and before those further left of
+    /// the same rank.
+    #[must_use]
+    pub fn gives_way(self, rank: u8) -> Self {
+        Self { rank: Some(rank), ..self }
+    }
+
+    fn width(&self) -> usize {
+        let cells = self.cells.iter().map(|cell| textwrap::core::display_width(&one_line(cell)));
+        cells.max().unwrap_or(0).max(textwrap::core::display_width(&self.title))
+    }
+
+    /// As narrow as it may become while others give way.
+    fn least_width(&self) -> usize {
+        if self.wraps { self.width().min(PROSE_MIN) } else { self.width() }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn strings<const N: usize>(cells: [&str; N]) -> impl IntoIterator<Item = String> {
+        cells.map(str::to_owned)
+    }
+
+    fn widest(text: &str) -> usize {
+        text.lines().map(|line| line.chars().count()).max().unwrap_or(0)
+    }
+
+    #[test]
+    fn numbers_lean_right_and_lines_have_no_tail() {
+        let text = Layout::new(100, false).draw(&[
+            Column::words("task", strings(["a", "longer"])),
+            Column::numbers("C", strings(["10", "7"])),
+            Column::words("verdict", strings(["ok", "no bound"])),
+        ]);
+        let lines: Vec<&str> = text.lines().collect();
+        assert_eq!(lines.len(), 4, "{text}");
+        assert_eq!(lines[2].find("10"), lines[3].find(" 7"), "{text}");
+        assert!(lines.iter().all(|line| line.trim_end() == *line), "{text}");
+    }
+
+    #[test]
+    fn columns_give_way_in_their_order() {
+        let number = |title: &str| Column::numbers(title, strings(["1234567890123456789"]));
+        let columns = [
+            number("stays"),
+            number("second").gives_way(2),
+            number("third").gives_way(1),
+            number("first").gives_way(3),
+        ];
+        let left_out = |width| {
+            let text = Layout::new(width, false).draw(&columns);
+            assert!(widest(&text) <= width, "{text}");
+            text.lines().nth(3).unwrap_or_default().to_owned()
+        };
+        assert_eq!(left_out(85), "");
+        assert_eq!(left_out(84), "columns left out: first; --wide shows them");
+        assert_eq!(left_out(60), "columns left out: first, second; --wide shows them");
+        let wide = Layout::new(60, true).draw(&columns);
+        assert!(wide.contains("first") && widest(&wide) == 85, "{wide}");
+    }
+
+    #[test]
+    fn text_is_wrapped_where_nothing_else_gives_way() {
+        let long = "one word after the other until the line is much too long for any screen of eighty characters";
+        let text = Layout::new(80, false).draw(&[
+            Column::words("task", strings(["a"])),
+            Column::numbers("total", strings(["12.345 ms"])),
+            Column::prose("why", strings([long])),
+        ]);
+        assert!(widest(&text) <= 80, "{text}");
+        let words: Vec<&str> = text.split_whitespace().collect();
+        assert!(long.split(' ').all(|word| words.contains(&word)) && text.contains("12.345 ms"), "{text}");
+    }
+
+    #[test]
+    fn wrapped_text_keeps_its_words_and_indentation() {
+        let text = format!("  a: {}\nshort\n", "word ".repeat(40));
+        let wrapped = Layout::new(80, false).prose(&text);
+        assert!(widest(&wrapped) <= 80, "{wrapped}");
+        assert_eq!(wrapped.split_whitespace().count(), text.split_whitespace().count());
+        let lines: Vec<&str> = wrapped.lines().collect();
+        assert!(lines[1].starts_with("    word") && lines.last() == Some(&"short"), "{wrapped}");
+    }
+}

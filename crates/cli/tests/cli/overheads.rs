@@ -1,0 +1,257 @@
+//! `--overheads` of `check`, `simulate` and `run`, and `verify`, which measures them.
+
+use crate::realtime::require_realtime;
+use crate::support::{Ended, File, GLOBAL, HOLDS, INVERSION, LATE, end, json, lockwright, on};
+use serde_json::Value;
+use std::path::Path;
+use std::process::Command;
+
+/// One task whose bound is its execution time: on real threads each of its jobs takes longer by at least a wake-up.
+const ALONE: &str = r#"
+name = "alone"
+
+[platform]
+cpus = 1
+priorities = "rate-monotonic"
+
+[[task]]
+name = "one"
+period = "100 ms"
+wcet = "100 us"
+"#;
+
+/// Less than any machine takes.
+const TINY: &str = "schedule = \"1 ns\"\nrelease = \"1 ns\"\n";
+/// More than any machine takes, unless something else has its CPU.
+const LARGE: &str = "schedule = \"1 ms\"\nrelease = \"1 ms\"\nrelease_latency = \"50 ms\"\n";
+
+/// The verb on a system, with overheads of this text.
+fn charged(system: &str, verb: &str, overheads: &str, arguments: &[&str]) -> Ended {
+    let file = File::named("overheads.toml", overheads);
+    on(system, verb, &[&["--overheads", &file.path.display().to_string()], arguments].concat())
+}
+
+fn tasks(ended: &Ended) -> Vec<Value> {
+    json(ended)["results"][0]["tasks"].as_array().expect("tasks").clone()
+}
+
+/// The columns of the first table.
+fn titles(ended: &Ended) -> Vec<String> {
+    let header = ended.out.lines().find(|line| line.starts_with("task ")).expect("a table");
+    header.split("  ").map(str::trim).filter(|title| !title.is_empty()).map(str::to_owned).collect()
+}
+
+#[test]
+fn headers_count_the_tasks_of_the_file() {
+    let overheads = "tick = \"1 us\"\ntick_period = \"1 ms\"\nrelease = \"3 us\"\nschedule = \"500 us\"\n";
+    for verb in ["check", "simulate"] {
+        let ended = charged(INVERSION, verb, overheads, &["--protocol", "icpp"]);
+        // 1 / 10 + 4 / 20 + 2 / 40. Jobs take 1 ms more, requests 1.5 ms more; ticks 0.1 %; releases 3 / 10 + 3 / 20 + 3 / 40 thousandths.
+        let wanted = "inversion under icpp: 3 tasks on 1 CPU, utilization 35.0 %; with overheads 71.4 %\n";
+        assert!(ended.out.starts_with(wanted), "{}", ended.out);
+        let titles = titles(&ended);
+        let place = titles.iter().position(|title| title == "C").expect("a column");
+        assert_eq!(titles[place + 1], "C charged", "{}", ended.out);
+        assert!(!ended.out.contains("the release of"), "{}", ended.out);
+        let all = charged(INVERSION, "check", overheads, &["--protocol", "all"]);
+        assert!(all.out.starts_with("inversion: 3 tasks on 1 CPU, utilization 35.0 %\n"), "{}", all.out);
+    }
+    let free = on(INVERSION, "check", &["--protocol", "icpp"]);
+    assert!(!free.out.contains("charged") && !free.out.contains("with overheads"), "{}", free.out);
+}
+
+#[test]
+fn costs_stay_those_of_the_file() {
+    let overheads = "schedule = \"10 us\"\n";
+    let free = tasks(&on(HOLDS, "check", &["--json"]));
+    for verb in ["check", "simulate"] {
+        let ended = charged(HOLDS, verb, overheads, &["--json"]);
+        assert_eq!(json(&ended)["overheads"]["origin"], "given", "{}", ended.out);
+        let tasks = tasks(&ended);
+        assert_eq!(tasks.len(), free.len());
+        for (task, free) in tasks.iter().zip(&free) {
+            assert_eq!((&task["name"], &task["cost_ns"]), (&free["name"], &free["cost_ns"]));
+            assert!(free.get("charged_cost_ns").is_none(), "{free}");
+            // Two switches for the job, three for its request.
+            let charged = free["cost_ns"].as_u64().expect("is given") + 50_000;
+            assert_eq!(task["charged_cost_ns"].as_u64(), Some(charged), "{task}");
+        }
+    }
+    let value = json(&on(HOLDS, "check", &["--json"]));
+    assert!(value.get("overheads").is_none(), "{value}");
+}
+
+#[test]
+fn terms_of_interrupts_have_names() {
+    let overheads = "release = \"3 us\"\n";
+    let text = charged(HOLDS, "check", overheads, &["--explain", "slow"]);
+    assert!(text.out.contains("the release of fast"), "{}", text.out);
+    let value = json(&charged(HOLDS, "check", overheads, &["--explain", "slow", "--json"]));
+    assert!(value["results"][0]["explain"]["terms"].to_string().contains("the release of fast"), "{value}");
+}
+
+#[test]
+fn what_is_simulated_is_what_is_charged() {
+    let seen = |overheads: &str| {
+        let ended = charged(ALONE, "simulate", overheads, &["--json"]);
+        assert_eq!(ended.status, 0, "{}{}", ended.out, ended.err);
+        let tasks = tasks(&ended);
+        let observed = tasks[0]["observed_response_ns"].as_u64().expect("was seen");
+        assert_eq!((tasks.len(), tasks[0]["above_bound"].as_bool()), (1, Some(false)), "{}", ended.out);
+        observed
+    };
+    assert_eq!(seen(""), 100_000);
+    assert_eq!(seen("schedule = \"10 us\"\n"), 120_000, "the job has its overheads");
+    assert_eq!(seen("tick = \"10 us\"\ntick_period = \"1 ms\"\n"), 110_000, "a tick comes between");
+}
+
+#[test]
+fn simulated_responses_stay_below_charged_bounds() {
+    let overheads = "tick = \"5 us\"\ntick_period = \"1 ms\"\nrelease = \"3 us\"\nrelease_latency = \"20 us\"\nschedule = \"2 us\"\n\
+        context_switch = \"2 us\"\ncache_refill = \"5 us\"\nlock = \"1 us\"\nunlock = \"1 us\"\nipi_latency = \"4 us\"\nsyscall_in = \"1 us\"\n";
+    for system in [HOLDS, INVERSION, GLOBAL] {
+        for offsets in ["file", "random", "sweep"] {
+            let more = ["--protocol", "all", "--offsets", offsets, "--for", "500 ms", "--seed", "7", "--json"];
+            // A response above its bound would be called a bug.
+            let ended = charged(system, "simulate", overheads, &more);
+            let results = json(&ended)["results"].as_array().expect("results").clone();
+            assert!(results.len() > 5, "{}", ended.out);
+        }
+    }
+}
+
+#[test]
+fn a_charged_simulation_is_traced_with_its_interrupts() {
+    let file = File::named("overheads.toml", "release = \"3 us\"\n");
+    let system = file.beside("system.toml");
+    std::fs::write(&system, ALONE).expect("a temporary file");
+    let trace = file.beside("out.pftrace");
+    let mut command = lockwright();
+    command.arg("simulate").arg(&system).arg("--overheads").arg(&file.path).arg("--trace").arg(&trace);
+    let ended = end(&mut command);
+    assert_eq!(ended.status, 0, "{}{}", ended.out, ended.err);
+    let written = std::fs::read(&trace).expect("is there");
+    let name = b"the release of one";
+    assert!(written.windows(name.len()).any(|part| part == name));
+}
+
+#[test]
+fn overheads_that_cannot_be_charged_are_2() {
+    let by_deadline = ALONE.replace("cpus = 1", "cpus = 1\nscheduler = \"p-edf\"");
+    let cases = [
+        (ALONE, "relaese = \"3 us\"\n", "did you mean `release`?"),
+        (ALONE, "release = \"1 s\"\n", "the overheads cannot be charged"),
+        (&by_deadline, TINY, "p-edf"),
+    ];
+    for (system, overheads, wanted) in cases {
+        for verb in ["simulate", "run", "verify"] {
+            let ended = charged(system, verb, overheads, &[]);
+            assert_eq!((ended.status, ended.out.as_str()), (2, ""), "{verb}: {}", ended.err);
+            assert!(ended.err.contains(wanted), "{verb}: {}", ended.err);
+        }
+    }
+}
+
+#[test]
+fn a_response_above_a_charged_bound_is_1() {
+    let Some(_machine) = require_realtime() else { return };
+    let run = ["--for", "500 ms"];
+    let above = charged(ALONE, "run", TINY, &run);
+    assert_eq!(above.status, 1, "{}{}", above.out, above.err);
+    for part in
+        ["above bound", "in which the overheads of", "one: the job that arrived at", "unaccounted", "with overheads"]
+    {
+        assert!(above.out.contains(part), "{part} is missing in {}", above.out);
+    }
+    assert!(!above.out.contains("charge no overhead"), "{}", above.out);
+    let value = json(&charged(ALONE, "run", TINY, &["--for", "500 ms", "--json"]));
+    let (result, task) = (&value["results"][0], &value["results"][0]["tasks"][0]);
+    assert_eq!((&result["schedulable"], &task["schedulable"]), (&false.into(), &false.into()), "{value}");
+    assert_eq!((&task["above_bound"], &task["misses"]), (&true.into(), &0.into()), "{value}");
+    assert!(task["worst_job"].is_object(), "{value}");
+    let below = charged(ALONE, "run", LARGE, &run);
+    assert_eq!(below.status, 0, "{}{}", below.out, below.err);
+}
+
+#[test]
+fn without_overheads_a_response_above_its_bound_is_1_only_if_strict() {
+    let Some(_machine) = require_realtime() else { return };
+    for (arguments, status) in [(&["--for", "500 ms"][..], 0), (&["--for", "500 ms", "--strict"], 1)] {
+        let ended = on(ALONE, "run", arguments);
+        assert_eq!(ended.status, status, "{}{}", ended.out, ended.err);
+        assert!(ended.out.contains("charge no overhead"), "{}", ended.out);
+    }
+}
+
+/// `verify`, with a cache folder of its own.
+fn verify(cache: &Path) -> Command {
+    let mut command = lockwright();
+    command.arg("verify").env("XDG_CACHE_HOME", cache);
+    command
+}
+
+#[test]
+fn verify_ends_with_one_verdict() {
+    let Some(_machine) = require_realtime() else { return };
+    let cases = [
+        (ALONE, LARGE, 0, "verdict: holds: every deadline is proved, and 5 jobs were seen"),
+        (ALONE, TINY, 1, "verdict: does not hold: responses were above their bounds, by up to "),
+        (
+            LATE,
+            TINY,
+            1,
+            "verdict: does not hold: not every deadline is proved (`second`); deadlines were missed (`second`)",
+        ),
+    ];
+    for (system, overheads, status, wanted) in cases {
+        let ended = charged(system, "verify", overheads, &["--for", "500 ms"]);
+        assert_eq!(ended.status, status, "{}{}", ended.out, ended.err);
+        let last = ended.out.lines().last().expect("a line");
+        assert!(last.starts_with(wanted), "{}", ended.out);
+        assert_eq!(ended.out.matches("verdict: ").count(), 1, "{}", ended.out);
+        assert!(!ended.out.contains("charge no overhead"), "{}", ended.out);
+    }
+    // Nothing is late, but that is not proved.
+    let lazy = LATE.replace("wcet = \"60 ms\"", "wcet = \"20 ms\"").replace("110 ms", "200 ms");
+    let ended = charged(&lazy, "verify", "schedule = \"25 ms\"\n", &["--for", "200 ms"]);
+    assert_eq!(ended.status, 1, "{}{}", ended.out, ended.err);
+    assert!(ended.out.contains("not proved") && !ended.out.contains("missed"), "{}", ended.out);
+}
+
+#[test]
+fn verify_keeps_what_it_measured() {
+    let Some(_machine) = require_realtime() else { return };
+    let file = File::new(ALONE);
+    let cache = file.beside("cache");
+    let verified = |arguments: &[&str]| {
+        let ended = end(verify(&cache).arg(&file.path).args(["--for", "300 ms", "--json"]).args(arguments));
+        let value = json(&ended);
+        let result = &value["results"][0];
+        // What the host takes may come on top of what was measured.
+        assert_eq!(ended.status, i32::from(result["schedulable"] != true), "{}{}", ended.out, ended.err);
+        // How late releases were on a busy machine may be more than the deadline has room for.
+        assert!(value["verb"] == "verify" && result["proved"].is_boolean(), "{value}");
+        assert!(result["verdict"].is_string(), "{value}");
+        (value["overheads"].clone(), ended.err)
+    };
+    let (measured, err) = verified(&[]);
+    assert_eq!(measured["origin"], "measured", "{err}");
+    for step in ["measuring what this machine takes", "proving bounds of alone", "running alone"] {
+        assert!(err.contains(step), "{step} is missing in {err}");
+    }
+    let path = measured["file"].as_str().expect("it is kept").to_owned();
+    let text = std::fs::read_to_string(&path).expect("is there");
+    let (kept, err) = verified(&[]);
+    assert_eq!((&kept["origin"], &kept["file"]), (&"kept".into(), &measured["file"]), "{err}");
+    assert!(err.contains("measured less than a minute ago") && !err.contains("some seconds"), "{err}");
+    std::fs::write(&path, &text[..text.len() / 2]).expect("is ours");
+    let (anew, err) = verified(&[]);
+    assert_eq!(anew["origin"], "measured", "{err}");
+    assert!(err.contains("the file is not complete; measuring them anew"), "{err}");
+    // A file in the place of the folder: nothing can be kept, and nothing needs to be.
+    let blocked = file.beside("blocked");
+    std::fs::write(&blocked, "").expect("a temporary file");
+    let ended = end(verify(&blocked).arg(&file.path).args(["--for", "300 ms", "--json"]));
+    assert!(ended.err.contains("the overheads cannot be kept"), "{}", ended.err);
+    assert_eq!(json(&ended)["overheads"]["file"], Value::Null, "{}", ended.out);
+}

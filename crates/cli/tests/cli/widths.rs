@@ -1,0 +1,118 @@
+//! Tables and text fit the screen.
+
+use crate::realtime::require_realtime;
+use crate::support::{File, GLOBAL, HOLDS, INVERSION, LATE, end, lockwright};
+
+const WIDTHS: [usize; 3] = [80, 100, 120];
+const PATHFINDER: &str = include_str!("../../../../examples/pathfinder.toml");
+const ROBOT: &str = include_str!("../../../../examples/robot.toml");
+
+/// What a command prints on a screen of this width.
+fn printed(arguments: &[&str], width: usize) -> String {
+    let ended = end(lockwright().env("COLUMNS", width.to_string()).args(arguments));
+    assert!([0, 1].contains(&ended.status), "{arguments:?}: {}{}", ended.out, ended.err);
+    assert!(!ended.out.is_empty(), "{arguments:?}: {}", ended.err);
+    ended.out
+}
+
+fn widest(text: &str) -> usize {
+    text.lines().map(|line| line.chars().count()).max().unwrap_or(0)
+}
+
+fn fits(arguments: &[&str]) {
+    for width in WIDTHS {
+        let out = printed(arguments, width);
+        assert!(widest(&out) <= width, "{arguments:?} at {width}:\n{out}");
+    }
+}
+
+/// Each way to ask about a file.
+fn all_fit(verb: &str, options: &[&[&str]]) {
+    for text in [PATHFINDER, ROBOT, HOLDS, LATE, INVERSION, GLOBAL] {
+        let file = File::new(text);
+        let path = file.path.to_str().expect("a path in UTF-8");
+        for options in options {
+            fits(&[&[verb, path][..], *options].concat());
+        }
+    }
+}
+
+#[test]
+fn check_fits_the_screen() {
+    all_fit("check", &[&[], &["-p", "all"], &["--sensitivity"]]);
+    let file = File::new(LATE);
+    fits(&["check", file.path.to_str().expect("a path in UTF-8"), "--scheduler", "g-edf"]);
+    let file = File::new(PATHFINDER);
+    let path = file.path.to_str().expect("a path in UTF-8");
+    fits(&["check", path, "--explain", "distribution_donnees", "-p", "mpcp"]);
+    fits(&["check", path, "--scheduler", "p-edf", "--explain", "tache_radio"]);
+}
+
+#[test]
+fn simulate_fits_the_screen() {
+    all_fit("simulate", &[&["--seed", "1"], &["--seed", "1", "-p", "all"]]);
+}
+
+#[test]
+fn run_fits_the_screen() {
+    let Some(_machine) = require_realtime() else { return };
+    let file = File::new(GLOBAL);
+    let path = file.path.to_str().expect("a path in UTF-8");
+    fits(&["run", path, "--for", "100 ms"]);
+    fits(&["run", path, "--for", "50 ms", "-p", "all"]);
+}
+
+#[test]
+fn verbs_without_a_file_fit_the_screen() {
+    let _machine = require_realtime();
+    fits(&["measure", "locks", "--alone", "--readings", "10"]);
+    fits(&["measure", "mutex", "--alone", "--readings", "10"]);
+    fits(&["measure", "ics", "--alone", "--readings", "1"]);
+    fits(&["study", "bpl", "--cores", "8", "--requests", "100", "--runs", "1", "--rate", "0.1"]);
+    for width in WIDTHS {
+        // It ends with 3 where something is missing.
+        let out = end(lockwright().env("COLUMNS", width.to_string()).arg("doctor")).out;
+        assert!(!out.is_empty() && widest(&out) <= width, "doctor at {width}:\n{out}");
+    }
+}
+
+/// The same check finds tables that are too wide, and nothing is lost in a narrow one without a word.
+#[test]
+fn wide_tables_show_every_column() {
+    let file = File::new(PATHFINDER);
+    let path = file.path.to_str().expect("a path in UTF-8");
+    let narrow = printed(&["simulate", path], 60);
+    let wide = printed(&["simulate", path, "--wide"], 60);
+    assert!(widest(&wide) > 80, "{wide}");
+    let (_, left_out) = narrow.split_once("columns left out: ").expect("some columns give way");
+    let (left_out, _) = left_out.split_once(';').expect("a list of titles");
+    let left_out = left_out.replace('\n', " ");
+    for title in left_out.split(", ") {
+        let is_header = |text: &str| text.lines().any(|line| line.starts_with("task") && line.contains(title));
+        assert!(is_header(&wide) && !is_header(&narrow), "{title}:\n{narrow}\n{wide}");
+    }
+}
+
+#[test]
+fn the_verdict_follows_the_name() {
+    let file = File::new(LATE);
+    let path = file.path.to_str().expect("a path in UTF-8");
+    let out = printed(&["check", path], 100);
+    let header = out.lines().find(|line| line.starts_with("task")).expect("a table");
+    assert_eq!(header.split_whitespace().nth(1), Some("verdict"), "{out}");
+    let colored = printed(&["check", path, "--color", "always"], 100);
+    assert!(colored.contains("\x1b[32mok\x1b[0m") && colored.contains("\x1b[31mlate\x1b[0m"), "{colored}");
+}
+
+#[test]
+fn protocols_of_one_meaning_share_a_row() {
+    let file = File::new(PATHFINDER);
+    let path = file.path.to_str().expect("a path in UTF-8");
+    for verb in ["check", "simulate"] {
+        let out = printed(&[verb, path, "-p", "all"], 100);
+        let same = out.lines().find(|line| line.starts_with("= icpp: ")).expect("a group");
+        assert!(same.contains("mpcp") && same.contains("msrp") && !same.contains("pip"), "{out}");
+        let has_row = |name: &str| out.lines().any(|line| line.starts_with(&format!("{name} ")));
+        assert!(has_row("icpp") && has_row("pip") && !has_row("mpcp"), "{out}");
+    }
+}

@@ -1,0 +1,72 @@
+//! What the readers take for files that are none: at most fifty bytes for each byte of the file.
+//!
+//! One test in a process of its own, as the peak is the process's.
+#![cfg(target_os = "linux")]
+
+use lockwright_model::format::{import_rt_app, parse_overheads, parse_system};
+use std::fs;
+
+/// Bytes of memory for a byte of the file.
+const MOST: usize = 50;
+
+const LENGTH: usize = 4 << 20;
+
+/// In bytes, from the kernel's account of the process.
+fn memory(key: &str) -> usize {
+    let status = fs::read_to_string("/proc/self/status").expect("the kernel's account");
+    let line = status.lines().find_map(|line| line.strip_prefix(key)).expect("a known key");
+    line.trim().trim_end_matches(" kB").parse::<usize>().expect("a number") << 10
+}
+
+/// How much `read` takes at its peak.
+fn peak(read: impl FnOnce()) -> usize {
+    // The peak is that from here on.
+    fs::write("/proc/self/clear_refs", "5").expect("a process may reset its own peak");
+    let before = memory("VmRSS:");
+    read();
+    memory("VmHWM:").saturating_sub(before)
+}
+
+fn repeated(part: &str) -> String {
+    part.repeat(LENGTH / part.len())
+}
+
+#[test]
+fn files_that_are_none_take_fifty_times_their_length_at_most() {
+    let mut random = 1_u64;
+    let noise: String = (0..LENGTH)
+        .map(|_| {
+            random ^= random << 13;
+            random ^= random >> 7;
+            random ^= random << 17;
+            if random.is_multiple_of(20) { '\n' } else { char::from((random / 32 % 95) as u8 + 32) }
+        })
+        .collect();
+    let files = [
+        ("signs", repeated("=")),
+        ("lines of signs", repeated("=\n")),
+        ("keys without values", repeated("x=\n")),
+        ("words", repeated("word\n")),
+        ("one key again and again", repeated("a=1\n")),
+        ("quotes", repeated("\"")),
+        ("brackets", repeated("[")),
+        ("a list of lists", format!("a=[{}]", repeated("[],"))),
+        ("a list of tables", format!("a=[{}]", repeated("{a=1},"))),
+        ("tasks that are none", repeated("[[task]]\nbody=[{a=1},{a=1},{a=1}]\n")),
+        ("a body without end", format!("[[task]]\nbody=[{}]", repeated("{lock=\"r\"},"))),
+        ("dotted keys", repeated("a.a.a.a.a.a.a.a=1\n")),
+        ("objects", repeated("{\"a\":[1,")),
+        ("numbers", format!("[{}]", repeated("1,"))),
+        ("noise", noise),
+    ];
+    for (name, file) in &files {
+        for (reader, taken) in [
+            ("task set", peak(|| assert!(parse_system(file).is_err(), "{name}"))),
+            ("overheads", peak(|| assert!(parse_overheads(file).is_err(), "{name}"))),
+            ("rt-app", peak(|| assert!(import_rt_app(file).is_err(), "{name}"))),
+        ] {
+            println!("{name}, as {reader}: {} times", taken / file.len());
+            assert!(taken <= MOST * file.len(), "{name}, as {reader}: {taken} bytes for {}", file.len());
+        }
+    }
+}

@@ -1,0 +1,123 @@
+//! Bounds count jobs from before a window: a twin that forgets them is exceeded by systems whose jobs are late, and the bounds themselves are not.
+
+use fastrand::Rng;
+use lockwright_analysis::{Analysis, Omit, analyse, analyse_omitting, tighten, tighten_omitting};
+use lockwright_model::format::write_system;
+use lockwright_model::{Protocol, System};
+use lockwright_study::{attack_late, generate_late};
+
+/// Systems a protocol.
+const SETS: u64 = 1_000;
+/// Schedules of each.
+const RUNS: usize = 8;
+/// Most systems until a broken twin is caught.
+const CAUGHT_WITHIN: u64 = 200_000;
+
+fn bounds_hold(protocol: Protocol) {
+    let mut bounded = 0;
+    for seed in 0..SETS {
+        let mut random = Rng::with_seed(seed);
+        let system = generate_late(&mut random);
+        let mut analysis = analyse(&system, protocol);
+        bounded += u64::from(analysis.tasks[0].response.is_some());
+        for _ in 0..2 {
+            if let Some((excess, config)) = attack_late(&system, &analysis, protocol, &mut random, RUNS) {
+                let system = write_system(&system);
+                panic!("{protocol}, seed {seed}: {excess:?} under {config:?}\n{analysis:#?}\n{system}");
+            }
+            if tighten(&system, &mut analysis).is_err() {
+                break;
+            }
+        }
+    }
+    println!("{protocol}: {bounded} victims with bounds of {SETS}");
+    assert!(bounded > SETS / 10, "{protocol}: {bounded}");
+}
+
+fn broken_ones_do_not(protocol: Protocol, broken: impl Fn(&System) -> Option<Analysis>) {
+    let caught = (0..CAUGHT_WITHIN).find(|&seed| {
+        let mut random = Rng::with_seed(seed);
+        let system = generate_late(&mut random);
+        broken(&system).is_some_and(|broken| attack_late(&system, &broken, protocol, &mut random, RUNS).is_some())
+    });
+    println!("{protocol}: caught at set {caught:?}");
+    assert!(caught.is_some(), "{protocol}: jobs from before the window were left out, and no schedule noticed");
+}
+
+macro_rules! protocols {
+    ($($name:ident: $protocol:ident;)*) => {$(
+        mod $name {
+            use super::*;
+
+            #[test]
+            fn bounds_hold() {
+                super::bounds_hold(Protocol::$protocol);
+            }
+
+            #[test]
+            fn bounds_that_forget_jobs_do_not() {
+                broken_ones_do_not(Protocol::$protocol, |system| {
+                    Some(analyse_omitting(system, Protocol::$protocol, Omit::RemoteCarryIn))
+                });
+            }
+        }
+    )*};
+}
+
+macro_rules! programs {
+    ($($name:ident: $protocol:ident;)*) => {$(
+        #[test]
+        fn $name() {
+            broken_ones_do_not(Protocol::$protocol, |system| {
+                let mut broken = analyse(system, Protocol::$protocol);
+                tighten_omitting(system, &mut broken, Omit::RemoteCarryIn).ok()?;
+                Some(broken)
+            });
+        }
+    )*};
+}
+
+protocols! {
+    dpcp: Dpcp;
+    dflp: Dflp;
+    fmlp_plus: FmlpPlus;
+    fmlp_short: FmlpShort;
+    msrp: Msrp;
+    mrsp: Mrsp;
+    omlp: Omlp;
+}
+
+/// No schedule was found here that exceeds the classic bounds of these without jobs from before the window; of `mpcp` see `bounds_hold.rs`.
+mod not_caught {
+    use super::*;
+
+    #[test]
+    fn mpcp() {
+        bounds_hold(Protocol::Mpcp);
+    }
+
+    #[test]
+    fn mpcp_vs() {
+        bounds_hold(Protocol::MpcpVs);
+    }
+
+    #[test]
+    fn fmlp_long() {
+        bounds_hold(Protocol::FmlpLong);
+    }
+}
+
+/// Programs that forget jobs do not hold.
+mod programs {
+    use super::*;
+
+    programs! {
+        mpcp: Mpcp;
+        dpcp: Dpcp;
+        dflp: Dflp;
+        fmlp_plus: FmlpPlus;
+        fmlp_short: FmlpShort;
+        msrp: Msrp;
+        mrsp: Mrsp;
+    }
+}

@@ -1,0 +1,32 @@
+//! A linear program and a solver of others for it, in floats: good enough to compare with, to the nearest integer.
+
+use microlp::{ComparisonOp, OptimizationDirection, Problem, SolveOutcome, Variable};
+
+pub(super) struct Program(Problem);
+
+impl Program {
+    pub(super) fn new() -> Self {
+        Self(Problem::new(OptimizationDirection::Maximize))
+    }
+
+    /// A variable from 0 to `most`.
+    pub(super) fn variable(&mut self, weight: u64, most: u64) -> Variable {
+        self.0.add_var(weight as f64, (0.0, most as f64))
+    }
+
+    /// The sum of the terms is at most `most`.
+    pub(super) fn at_most(&mut self, terms: impl IntoIterator<Item = (Variable, u64)>, most: u64) {
+        let terms: Vec<_> = terms.into_iter().map(|(variable, factor)| (variable, factor as f64)).collect();
+        if !terms.is_empty() {
+            self.0.add_constraint(&terms, ComparisonOp::Le, most as f64);
+        }
+    }
+
+    /// The optimum, to the nearest integer; none where the solver finds none.
+    pub(super) fn optimum(&self) -> Option<u64> {
+        match self.0.solve().ok()? {
+            SolveOutcome::Solution(solution) => Some(solution.objective().round() as u64),
+            SolveOutcome::Interrupted(_) => None,
+        }
+    }
+}
