@@ -80,7 +80,7 @@ fn slack_seen(system: &System, report: &Report) -> Option<(i64, TaskId)> {
 
 /// The verdict of the task that is worst off.
 fn worst(report: &Report) -> Verdict {
-    let order = [Verdict::Late, Verdict::AboveBound, Verdict::NoBound, Verdict::NotSeen];
+    let order = [Verdict::Late, Verdict::AboveBound, Verdict::NoBound, Verdict::NotProved, Verdict::NotSeen];
     let has = |verdict: &Verdict| report.rows.iter().any(|row| row.verdict() == *verdict);
     order.into_iter().find(has).unwrap_or(Verdict::Ok)
 }
