@@ -1,10 +1,15 @@
 //! Every scenario, in virtual time and on real threads; and twins that must not fit.
 
+#[path = "../../crates/rt/tests/realtime/judge.rs"]
+mod judge;
 #[path = "../../crates/rt/tests/realtime/machine.rs"]
 mod machine;
 
-use lockwright_model::{Event, Protocol};
-use lockwright_scenarios::{Scenario, run, simulate};
+use judge::{Attempt, Judgement, Lost, judge, require};
+use lockwright::Control;
+use lockwright::observe::{Gap, losses};
+use lockwright_model::{Duration, Event, Protocol};
+use lockwright_scenarios::{Scenario, Seen, run_config, simulate};
 use lockwright_sim::Unlock;
 
 /// About the ways to unlock of a `fulock`: no real thread of a task set executes these yet.
@@ -56,43 +61,58 @@ fn in_virtual_time() {
     }
 }
 
-/// How often a scenario may be disturbed by the machine (another real-time thread, the host) before that is a fault
-/// of ours. A wrong decision is wrong every time.
-const ATTEMPTS: usize = 4;
-/// Before the second attempt, three times as long before each further one: what disturbs takes seconds (ordinary threads get their share of each).
-const PAUSE: std::time::Duration = std::time::Duration::from_millis(500);
-
-/// The faults of the best of several runs.
-fn on_threads(name: &str, scenario: &Scenario) -> Vec<String> {
-    let mut faults = Vec::new();
-    for attempt in 1..=ATTEMPTS {
-        let seen = run(scenario).unwrap_or_else(|error| panic!("{name}: {error}"));
-        faults = scenario.faults(&seen);
-        if faults.is_empty() {
-            break;
-        }
-        eprintln!("{name}, attempt {attempt} of {ATTEMPTS} on real threads: {faults:?}");
-        if attempt < ATTEMPTS {
-            std::thread::sleep(PAUSE * 3_u32.pow(attempt as u32 - 1));
-        }
+/// One run on real threads.
+fn attempt(scenario: &Scenario) -> Attempt {
+    let outcome = match lockwright::run(&scenario.system, &run_config(scenario), &Control::new()) {
+        Ok(outcome) => outcome,
+        Err(error) => return Attempt::Fails(error.to_string()),
+    };
+    let seen = Seen::from(&outcome);
+    let faults = scenario.faults(&seen);
+    if faults.is_empty() {
+        return Attempt::Holds;
     }
-    faults
+    let lost = Lost::of(&scenario.system, &outcome);
+    // A simulated job that is kept from starting leaves its CPU idle, too.
+    let kept: Duration = losses(&scenario.system, &simulate(scenario).records).iter().map(Gap::length).sum();
+    let unexplained = scenario.unexplained(&seen, lost.total.saturating_sub(kept));
+    if unexplained.is_empty() {
+        return Attempt::Disturbed { fault: faults.join("\n  "), by: lost.by };
+    }
+    Attempt::Fails(format!("{}\n  though only {} was lost", unexplained.join("\n  "), lost.total))
 }
 
 #[test]
 fn on_real_threads() {
     let Some(_machine) = machine::require_realtime() else { return };
     for name in ALL {
-        expect_none(name, "on real threads", &on_threads(name, &Scenario::read(name)));
+        let scenario = Scenario::read(name);
+        require(name, || attempt(&scenario));
     }
 }
 
-/// The twin: inheritance expected, a plain mutex run. No attempt may fit.
+/// A schedule of the protocol itself is explained, however much of it is lost; one of another is not, unless much is.
+#[test]
+fn what_a_disturbance_explains() {
+    let scenario = Scenario::read("pip-chain");
+    let (little, much) = (Duration::from_ms(1), Duration::from_ms(40));
+    let wrong = simulate(&scenario.clone().under(Protocol::None));
+    assert!(!scenario.unexplained(&wrong, little).is_empty());
+    assert!(scenario.unexplained(&wrong, much).len() < scenario.unexplained(&wrong, little).len());
+    for name in ALL {
+        let scenario = Scenario::read(name);
+        let seen = simulate(&scenario);
+        assert!(scenario.unexplained(&seen, Duration::ZERO).is_empty(), "{name}");
+    }
+}
+
+/// The twin: inheritance expected, a plain mutex run. It must be found wrong, and not merely disturbed.
 #[test]
 fn a_plain_mutex_does_not_pass_for_inheritance() {
     let Some(_machine) = machine::require_realtime() else { return };
-    let faults = on_threads("pip-chain under none", &Scenario::read("pip-chain").under(Protocol::None));
-    assert!(!faults.is_empty());
+    let scenario = Scenario::read("pip-chain").under(Protocol::None);
+    let judgement = judge("pip-chain under none", || attempt(&scenario));
+    assert!(matches!(judgement, Judgement::Fails(_)), "{judgement:?}");
 }
 
 /// What a scenario of one protocol expects does not come under another.

@@ -263,7 +263,7 @@ pub struct TaskResult {
     /// How often interruptible sections were executed again; left out where none was.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub restarts: Option<u64>,
-    /// The job with the longest response, where that was above the bound; `run` and `verify`.
+    /// The job with the longest response, where that was above the bound or late; `run` and `verify`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub worst_job: Option<WorstJob>,
 }
@@ -279,8 +279,38 @@ pub struct WorstJob {
     pub executed: Vec<Executed>,
     /// Of what the task itself executed: by earlier jobs of it, which were late.
     pub earlier_jobs_ns: u64,
-    /// No task executed: wake-up, the kernel, interrupts, the host.
+    /// For how long no task executed: idle, other threads, the kernel, interrupts, the host.
     pub unaccounted_ns: u64,
+    /// Who had the CPU meanwhile, the longest first; null where the kernel does not tell this user.
+    pub taken: Option<Vec<Taken>>,
+}
+
+/// Time in which a CPU executed no task.
+#[derive(Serialize, JsonSchema)]
+pub struct Taken {
+    /// Who had it.
+    pub by: TakenBy,
+    /// The name of the thread, where it is known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub thread: Option<String>,
+    /// For how long.
+    pub taken_ns: u64,
+}
+
+/// Who had a CPU.
+#[derive(Serialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum TakenBy {
+    /// A thread that is no task.
+    Thread,
+    /// A thread that is no task, or none.
+    Others,
+    /// No thread.
+    Idle,
+    /// The kernel, interrupts or the host: a task had it and did not execute.
+    Machine,
+    /// Nobody knows.
+    Unknown,
 }
 
 /// How long a task executed during a job.

@@ -14,7 +14,7 @@ use crate::table;
 use crate::trace_file::TraceFile;
 use crate::units;
 use lockwright::observe::{Timeline, timeline};
-use lockwright::{Control, Ended, Job, Outcome, RunConfig, RunError, TaskOutcome};
+use lockwright::{Control, Ended, Job, Outcome, RunConfig, RunError, Taker, TaskOutcome};
 use lockwright_model::{Duration, Event, Protocol, Record, Scheduler, System, TaskId};
 use lockwright_sim::default_horizon;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -24,6 +24,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 const SHORTEST: Duration = Duration::from_ms(1_000);
 /// Longest run unless `--for` says otherwise.
 const LONGEST: Duration = Duration::from_ms(10_000);
+/// Who had a CPU is told of so many at most, and of the others together.
+const TAKERS_SHOWN: usize = 4;
 /// Between two looks at the progress of a run.
 const GLANCE: std::time::Duration = std::time::Duration::from_millis(100);
 
@@ -31,16 +33,19 @@ const GLANCE: std::time::Duration = std::time::Duration::from_millis(100);
 pub(crate) struct Ran {
     pub(crate) report: Report,
     pub(crate) outcome: Outcome,
-    /// What happened during the worst job of each task that was above its bound.
-    pub(crate) above: Vec<Above>,
+    /// What happened during the worst job of each task that was above its bound, or late.
+    pub(crate) worst: Vec<Worst>,
 }
 
-/// A job that took longer than its bound.
-pub(crate) struct Above {
+/// A job that took longer than its bound, or missed its deadline.
+pub(crate) struct Worst {
     pub(crate) task: TaskId,
-    bound: Duration,
+    /// Where it took longer.
+    above: Option<Duration>,
     job: Job,
     timeline: Timeline,
+    /// Who had the CPU while no task executed, where the kernel told.
+    takers: Option<Vec<(Taker, Duration)>>,
     /// Of what the task itself executed: by earlier jobs of it, which were late.
     earlier: Duration,
 }
@@ -176,7 +181,8 @@ pub(crate) fn execute(
     console: &Console,
 ) -> Result<Outcome, Exit> {
     console.note(format!("running {} under {protocol} for {}", input.name, units::text(length.duration)));
-    let outcome = watch(&input.system, &RunConfig::new(protocol, length.duration), control, console)?;
+    let config = RunConfig { watch: true, ..RunConfig::new(protocol, length.duration) };
+    let outcome = watch(&input.system, &config, control, console)?;
     if let Some(trace) = trace {
         let title = format!("{} under {protocol}, executed", input.name);
         trace.write(&input.system, &title, &outcome.records, console)?;
@@ -238,8 +244,8 @@ impl Ran {
         let seen: Vec<Seen> =
             outcome.tasks.iter().map(|task| Seen { observation: task.observation, p999: p999(task) }).collect();
         let report = bounds.with_seen(&seen);
-        let above = report.rows.iter().filter_map(|row| Above::of(system, row, &outcome)).collect();
-        Self { report, outcome, above }
+        let worst = report.rows.iter().filter_map(|row| Worst::of(system, row, &outcome)).collect();
+        Self { report, outcome, worst }
     }
 
     /// Whether the verdict is good.
@@ -284,18 +290,18 @@ impl Ran {
         text.push_str(&format!("executed for {part}{duration}{reason} on CPU {} of this machine\n\n", cpus.join(", ")));
         text.push_str(&table::tasks(system, report, console));
         text.push_str(&table::reasons(system, report));
-        if !self.above.is_empty() {
-            let title = match charging {
-                Some(charging) => format!("Above their bounds, in which {charging} are charged:"),
-                None => {
-                    "Above their bounds, which charge no overhead (context switches, lock operations, interrupts); \
-                         --overheads charges them:"
-                        .into()
-                }
-            };
-            text.push_str(&format!("\n{title}\n"));
-            let describe = |above: &Above| tame(&above.describe(system, report.charged.as_ref()));
-            text.extend(self.above.iter().map(describe));
+        let (above, late): (Vec<&Worst>, Vec<&Worst>) = self.worst.iter().partition(|worst| worst.above.is_some());
+        let above_title = match charging {
+            Some(charging) => format!("Above their bounds, in which {charging} are charged:"),
+            None => "Above their bounds, which charge no overhead (context switches, lock operations, interrupts); \
+                     --overheads charges them:"
+                .into(),
+        };
+        for (title, worst) in [(above_title, above), ("Late:".into(), late)] {
+            if !worst.is_empty() {
+                text.push_str(&format!("\n{title}\n"));
+                text.extend(worst.iter().map(|worst| tame(&worst.describe(system, report.charged.as_ref()))));
+            }
         }
         text
     }
@@ -307,10 +313,14 @@ fn p999(task: &TaskOutcome) -> Option<Duration> {
     Some(Duration::from_ns(task.responses.value_at_quantile(0.999)).min(longest))
 }
 
-impl Above {
+impl Worst {
     fn of(system: &System, row: &Row, outcome: &Outcome) -> Option<Self> {
-        row.above_bound().filter(|&above| above)?;
-        let (bound, job) = (row.bound.response?, outcome.tasks.get(row.task.index())?.worst_job?);
+        let above = row.bound.response.filter(|_| row.above_bound() == Some(true));
+        let job = outcome.tasks.get(row.task.index())?.worst_job?;
+        let is_late = job.finish.since(job.arrival) > system.task(row.task).deadline;
+        if above.is_none() && !is_late {
+            return None;
+        }
         let records = &outcome.records;
         // Jobs of a task execute one after the other: what it executed until the last finish before this one was not this job.
         let own_finish = |record: &&Record| record.task == row.task && record.event == Event::Finish;
@@ -318,12 +328,13 @@ impl Above {
         let before = before.map_or(job.arrival, |at| at.max(job.arrival));
         let earlier = executed_by(row.task, &timeline(system, records, row.task, job.arrival, before));
         let timeline = timeline(system, records, row.task, job.arrival, job.finish);
-        Some(Self { task: row.task, bound, job, timeline, earlier })
+        let takers = outcome.occupancy.as_ref().map(|occupancy| occupancy.takers(&timeline.gaps));
+        Some(Self { task: row.task, above, job, timeline, takers, earlier })
     }
 
     /// How much longer than its bound.
-    pub(crate) fn excess(&self) -> Duration {
-        self.job.finish.since(self.job.arrival).saturating_sub(self.bound)
+    pub(crate) fn excess(&self) -> Option<Duration> {
+        Some(self.job.finish.since(self.job.arrival).saturating_sub(self.above?))
     }
 
     /// Which job, what ran during it, what nobody answers for.
@@ -352,16 +363,41 @@ impl Above {
                 format!("this job of `{task_name}` {this} (worst case {worst}){earlier}")
             })
             .collect();
+        let deadline = system.task(self.task).deadline;
+        let mut faults = Vec::new();
+        if let (Some(excess), Some(bound)) = (self.excess(), self.above) {
+            faults.push(format!("{} above its bound of {}", units::text(excess), units::text(bound)));
+        }
+        if response > deadline {
+            let late = units::text(response.saturating_sub(deadline));
+            faults.push(format!("{late} after its deadline of {}", units::text(deadline)));
+        }
         format!(
-            "  {}: the job that arrived at {} took {}, {} above its bound of {}.\n    its CPU executed {}; {} unaccounted (wake-up, kernel, interrupts, host)\n",
+            "  {}: the job that arrived at {} took {}, {}.\n    its CPU executed {}; for {} it executed no task ({})\n",
             system.task(self.task).name,
             self.job.arrival,
             units::text(response),
-            units::text(self.excess()),
-            units::text(self.bound),
+            faults.join(", "),
             if executed.is_empty() { "none of the tasks".into() } else { executed.join(", ") },
-            units::text(self.timeline.unaccounted),
+            units::text(self.timeline.unaccounted()),
+            self.takers_text(),
         )
+    }
+
+    /// Who had the CPU meanwhile, the longest first.
+    fn takers_text(&self) -> String {
+        let Some(takers) = &self.takers else {
+            return "idle, other threads, the kernel, interrupts or the host: the kernel does not tell this user"
+                .into();
+        };
+        let (shown, rest) = takers.split_at(takers.len().min(TAKERS_SHOWN));
+        let text = |(taker, time): &(Taker, Duration)| format!("{taker} {}", units::text(*time));
+        let mut texts: Vec<String> = shown.iter().map(text).collect();
+        if !rest.is_empty() {
+            let time = rest.iter().map(|&(_, time)| time).sum();
+            texts.push(format!("{} {}", units::count(rest.len() as u64, "other"), units::text(time)));
+        }
+        if texts.is_empty() { "at no time".into() } else { texts.join(", ") }
     }
 
     fn as_json(&self, system: &System) -> WorstJob {
@@ -373,9 +409,21 @@ impl Above {
                 .map(|&(task, time)| json::Executed { task: system.task(task).name.clone(), executed_ns: time.as_ns() })
                 .collect(),
             earlier_jobs_ns: self.earlier.as_ns(),
-            unaccounted_ns: self.timeline.unaccounted.as_ns(),
+            unaccounted_ns: self.timeline.unaccounted().as_ns(),
+            taken: self.takers.as_ref().map(|takers| takers.iter().map(as_taken).collect()),
         }
     }
+}
+
+fn as_taken((taker, time): &(Taker, Duration)) -> json::Taken {
+    let (kind, thread) = match taker {
+        Taker::Thread(name) => (json::TakenBy::Thread, Some(name.clone())),
+        Taker::Others => (json::TakenBy::Others, None),
+        Taker::Idle => (json::TakenBy::Idle, None),
+        Taker::Machine => (json::TakenBy::Machine, None),
+        _ => (json::TakenBy::Unknown, None),
+    };
+    json::Taken { by: kind, thread, taken_ns: time.as_ns() }
 }
 
 fn executed_by(task: TaskId, timeline: &Timeline) -> Duration {
@@ -394,10 +442,10 @@ pub(crate) fn as_json(verb: json::Verb, input: &Input, length: Length, runs: &[R
             _ => "watchdog",
         };
         result.ended = Some(ended.to_owned());
-        for above in &ran.above {
-            let name = &system.task(above.task).name;
+        for worst in &ran.worst {
+            let name = &system.task(worst.task).name;
             if let Some(task) = result.tasks.iter_mut().find(|task| task.name == *name) {
-                task.worst_job = Some(above.as_json(system));
+                task.worst_job = Some(worst.as_json(system));
             }
         }
         result

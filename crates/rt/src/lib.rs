@@ -38,6 +38,7 @@ pub mod measure;
 #[allow(unsafe_code)] // The value behind the word, and memory that processes share.
 pub mod mutex;
 pub mod observe;
+mod occupancy;
 mod pi_word;
 mod priorities;
 mod run;
@@ -50,6 +51,7 @@ mod team;
 pub use calibrate::Calibration;
 pub use lock::LockError;
 pub use lockwright_locks as locks;
+pub use occupancy::{Occupancy, Taker};
 pub use priorities::TASK_LEVELS_MAX;
 pub use run::{
     Control, Ended, Job, LOG_CAPACITY, Outcome, PriorityChange, RunConfig, RunError, TaskOutcome, Throttling, run,

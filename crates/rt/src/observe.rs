@@ -10,7 +10,7 @@
 //! In a simulation that is the blocking of the theory. On a machine it includes what the theory leaves out:
 //! wake-up latency, the kernel, interrupts, the host; for then no task executes.
 
-use lockwright_model::{CpuId, Duration, Event, Instant, Observation, Record, System, Task, TaskId};
+use lockwright_model::{CpuId, Duration, Event, Instant, Observation, Record, ResourceId, System, Task, TaskId};
 
 /// A stretch of time in which the same task executes on a CPU, or none.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -25,8 +25,35 @@ struct Stretch {
 pub struct Timeline {
     /// Who executed for how long, the longest first.
     pub executed: Vec<(TaskId, Duration)>,
-    /// No task of the system executed: idle, wake-up latency, the kernel, interrupts, the host.
-    pub unaccounted: Duration,
+    /// When no task of the system executed on which CPU: idle, wake-up latency, the kernel, other threads, interrupts, the host.
+    pub gaps: Vec<Gap>,
+}
+
+impl Timeline {
+    /// How long no task of the system executed, on all its CPUs together.
+    #[must_use]
+    pub fn unaccounted(&self) -> Duration {
+        self.gaps.iter().map(Gap::length).sum()
+    }
+}
+
+/// A time in which no task of the system executed on a CPU.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Gap {
+    /// Of the system.
+    pub cpu: CpuId,
+    /// From when.
+    pub from: Instant,
+    /// Until when.
+    pub until: Instant,
+}
+
+impl Gap {
+    /// How long.
+    #[must_use]
+    pub fn length(&self) -> Duration {
+        self.until.since(self.from)
+    }
 }
 
 /// One job as the records show it.
@@ -131,21 +158,83 @@ fn delays_in_clusters(system: &System, records: &[Record]) -> Vec<Option<Duratio
 #[must_use]
 pub fn timeline(system: &System, records: &[Record], task: TaskId, arrival: Instant, finish: Instant) -> Timeline {
     let mut executed: Vec<(TaskId, Duration)> = Vec::new();
-    let mut unaccounted = Duration::ZERO;
+    let mut gaps = Vec::new();
     for cpu in system.cpus_of(task) {
-        let mut left = finish.since(arrival);
+        let mut since = arrival;
         for (stretch, time) in within(&stretches(system, records, cpu), arrival, finish) {
             let Some(runner) = stretch.task else { continue };
-            left = left.saturating_sub(time);
+            gaps.push(Gap { cpu, from: since, until: stretch.from.max(since) });
+            since = stretch.until.min(finish);
             match executed.iter_mut().find(|(known, _)| *known == runner) {
                 Some((_, total)) => *total += time,
                 None => executed.push((runner, time)),
             }
         }
-        unaccounted += left;
+        gaps.push(Gap { cpu, from: since, until: finish.max(since) });
     }
+    gaps.retain(|gap| gap.from < gap.until);
     executed.sort_by_key(|&(task, time)| (std::cmp::Reverse(time), task));
-    Timeline { executed, unaccounted }
+    Timeline { executed, gaps }
+}
+
+/// When a job could have executed on a CPU and no task did: something else took the CPU, or it was late to switch. `records` must be in order of time.
+///
+/// A job could execute from its arrival to its finish, but where it waits for a resource that another one owns. A job that its protocol keeps
+/// from starting counts as one that could execute, so a simulated schedule has such times, too.
+#[must_use]
+pub fn losses(system: &System, records: &[Record]) -> Vec<Gap> {
+    let tasks = system.tasks().len();
+    let mut places: Vec<Vec<CpuId>> = system.task_ids().map(|task| system.cpus_of(task).collect()).collect();
+    let (mut jobs, mut executes) = (vec![0_u32; tasks], vec![None::<CpuId>; tasks]);
+    let mut own: Vec<CpuId> = system.tasks().iter().map(|task| task.cpu).collect();
+    let mut asked: Vec<Option<ResourceId>> = vec![None; tasks];
+    let mut owners = vec![0_u32; system.resources().len()];
+    let mut losses: Vec<Gap> = Vec::new();
+    // By CPU: since when it is lost.
+    let mut lost: Vec<Option<Instant>> = vec![None; system.cpus()];
+    for record in records {
+        // What comes at the same time is one change; it makes stretches of no length, which are dropped.
+        let task = record.task.index();
+        match record.event {
+            Event::Arrive => jobs[task] += 1,
+            Event::Finish => jobs[task] = jobs[task].saturating_sub(1),
+            Event::Run => executes[task] = Some(own[task]),
+            Event::Stop => executes[task] = None,
+            Event::Request(resource) => asked[task] = Some(resource),
+            Event::Acquire(resource) => {
+                asked[task] = None;
+                owners[resource.index()] += 1;
+            }
+            Event::Release(resource) => owners[resource.index()] = owners[resource.index()].saturating_sub(1),
+            Event::Migrate(to) => {
+                own[task] = to;
+                executes[task] = executes[task].map(|_| to);
+                if !places[task].contains(&to) || places[task].len() == 1 {
+                    places[task] = vec![to];
+                }
+            }
+            Event::Restart(_) | Event::Priority(_) => continue,
+        }
+        let is_ready = |task: &usize| {
+            let waits = asked[*task].is_some_and(|resource| owners[resource.index()] > 0);
+            jobs[*task] > 0 && executes[*task].is_none() && !waits
+        };
+        for (index, since) in lost.iter_mut().enumerate() {
+            let cpu = CpuId::new(index);
+            let is_lost =
+                !executes.contains(&Some(cpu)) && (0..tasks).filter(is_ready).any(|task| places[task].contains(&cpu));
+            match (*since, is_lost) {
+                (None, true) => *since = Some(record.at),
+                (Some(from), false) => {
+                    losses.push(Gap { cpu, from, until: record.at });
+                    *since = None;
+                }
+                _ => {}
+            }
+        }
+    }
+    losses.retain(|gap| gap.from < gap.until);
+    losses
 }
 
 /// Time in [`arrival`, `finish`) in which none of the CPU's own tasks of at least `base` executed on it.
@@ -257,7 +346,7 @@ fn jobs(system: &System, records: &[Record]) -> Vec<Vec<Seen>> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use lockwright_model::{Priority, Resource, ResourceId, Step};
+    use lockwright_model::{Priority, Resource, Step};
 
     const R: ResourceId = ResourceId(0);
     const HIGH: TaskId = TaskId(0);
@@ -377,9 +466,44 @@ mod tests {
     fn the_time_line_of_a_job_adds_up() {
         let line = timeline(&system(), &inversion(), HIGH, Instant::from_ns(5), Instant::from_ns(60));
         assert_eq!(line.executed, [(MEDIUM, ns(30)), (HIGH, ns(21)), (LOW, ns(4))]);
-        assert_eq!(line.unaccounted, ns(0));
+        assert_eq!(line.unaccounted(), ns(0));
         let late = timeline(&system(), &inversion(), LOW, Instant::from_ns(61), Instant::from_ns(70));
-        assert_eq!((late.executed, late.unaccounted), (vec![], ns(9)));
+        assert_eq!((&late.executed[..], late.unaccounted()), (&[][..], ns(9)));
+        let early = timeline(&system(), &inversion()[1..], LOW, Instant::from_ns(0), Instant::from_ns(6));
+        assert_eq!(early.unaccounted(), ns(0));
+        let mut records = inversion();
+        // Medium is late on its CPU by 4, and low by 2 after it.
+        records[11].at = Instant::from_ns(11);
+        records[14].at = Instant::from_ns(39);
+        let late = timeline(&system(), &records, HIGH, Instant::from_ns(5), Instant::from_ns(60));
+        let gap =
+            |from, until| Gap { cpu: CpuId::new(0), from: Instant::from_ns(from), until: Instant::from_ns(until) };
+        assert_eq!(late.gaps, [gap(7, 11), gap(37, 39)]);
+        assert_eq!(losses(&system(), &records), late.gaps);
+    }
+
+    #[test]
+    fn a_cpu_is_lost_while_a_job_could_execute_and_none_does() {
+        let gap =
+            |from, until| Gap { cpu: CpuId::new(0), from: Instant::from_ns(from), until: Instant::from_ns(until) };
+        assert_eq!(losses(&system(), &inversion()), []);
+        let owned_elsewhere = |released: u64| {
+            records(&[
+                (0, TaskId(3), Event::Acquire(R)),
+                (0, HIGH, Event::Arrive),
+                (2, HIGH, Event::Run),
+                (4, HIGH, Event::Request(R)),
+                (5, HIGH, Event::Stop),
+                (released, TaskId(3), Event::Release(R)),
+                (12, HIGH, Event::Run),
+                (12, HIGH, Event::Acquire(R)),
+                (13, HIGH, Event::Finish),
+                (13, HIGH, Event::Stop),
+            ])
+        };
+        // To wait for an owner is no loss; to wait for a resource that is free is one.
+        assert_eq!(losses(&system(), &owned_elsewhere(12)), [gap(0, 2)]);
+        assert_eq!(losses(&system(), &owned_elsewhere(9)), [gap(0, 2), gap(9, 12)]);
     }
 
     #[test]

@@ -12,7 +12,7 @@ use crate::input::{self, Input};
 use crate::interrupt;
 use crate::json::{self, Charged, Origin, Output};
 use crate::report::{Report, Row, Standard, Verdict, interrupt_text};
-use crate::run::{Length, Ran, Stopper, as_json, compared, execute, warn};
+use crate::run::{Length, Ran, Stopper, Worst, as_json, compared, execute, warn};
 use crate::trace_file::TraceFile;
 use crate::units;
 use cache::Cache;
@@ -175,7 +175,7 @@ fn verdict(system: &System, ran: &Ran) -> String {
     let is_late = |row: &Row| row.seen.is_some_and(|seen| seen.observation.misses > 0);
     faults.extend(named(&is_late).map(|names| format!("deadlines were missed ({names})")));
     if let Some(names) = named(&|row| row.above_bound() == Some(true)) {
-        let most = ran.above.iter().map(|above| above.excess()).max().unwrap_or_default();
+        let most = ran.worst.iter().filter_map(Worst::excess).max().unwrap_or_default();
         faults.push(format!("responses were above their bounds, by up to {} ({names})", units::text(most)));
     }
     if ran.outcome.ended == Ended::Watchdog {

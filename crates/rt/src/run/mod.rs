@@ -28,6 +28,7 @@ pub(crate) use set_up::{has_fair_server, throttling};
 
 use crate::calibrate::Calibration;
 use crate::lock::LockError;
+use crate::occupancy::Occupancy;
 use hdrhistogram::Histogram;
 use lockwright_model::{Duration, Instant, Observation, Priority, Protocol, Record, ResourceId, TaskId};
 
@@ -45,13 +46,16 @@ pub struct RunConfig {
     pub changes: Vec<PriorityChange>,
     /// Most entries of all logs together. Less is allocated where less is needed.
     pub log_capacity: usize,
+    /// Whether the kernel's record of context switches is kept, so that [`Outcome::occupancy`] can tell who else had the CPUs. Each switch
+    /// then takes a little longer.
+    pub watch: bool,
 }
 
 impl RunConfig {
-    /// Without scripted changes, with logs of at most [`LOG_CAPACITY`].
+    /// Without scripted changes, with logs of at most [`LOG_CAPACITY`], and nobody watches the CPUs.
     #[must_use]
     pub fn new(protocol: Protocol, duration: Duration) -> Self {
-        Self { protocol, duration, changes: Vec::new(), log_capacity: LOG_CAPACITY }
+        Self { protocol, duration, changes: Vec::new(), log_capacity: LOG_CAPACITY, watch: false }
     }
 }
 
@@ -77,6 +81,8 @@ pub struct Outcome {
     pub dropped: u64,
     /// How the run ended.
     pub ended: Ended,
+    /// Who had the CPUs, where that was asked for and the kernel allows it.
+    pub occupancy: Option<Occupancy>,
     /// What the machine costs, measured before the start.
     pub calibration: Calibration,
     /// From the common start to the end of the last task.

@@ -11,6 +11,7 @@ use crate::calibrate::{Calibration, calibrate};
 use crate::lock::Locks;
 use crate::log::Log;
 use crate::observe::observe;
+use crate::occupancy::{Occupancy, Recorder};
 use crate::priorities::{Levels, SCRIPT_LEVEL, WATCHDOG_LEVEL};
 use crate::sys::{clock, memory, sched, signal};
 use crate::team::{Ends, Gate, Place, become_realtime, spawn};
@@ -82,24 +83,29 @@ pub fn run(system: &System, config: &RunConfig, control: &Control) -> Result<Out
         crew.dismiss();
         return Err(error);
     }
+    let tasks = || system.task_ids().map(|task| shared.locks.executor.seat(task).tid()).collect::<Vec<_>>();
+    let recorder = config.watch.then(|| Recorder::start(cpus, &tasks())).flatten();
     let memory_locked = memory::lock_all().is_ok();
     shared.ready.open();
-    let (end_ns, changed) = crew.wait_for_end()?;
+    let ended = crew.wait_for_end();
+    let occupancy = recorder.and_then(|recorder| recorder.stop(shared.start_ns()));
+    let (end_ns, changed) = ended?;
     let elapsed = Duration::from_ns(end_ns.saturating_sub(shared.start_ns()));
     let cpus = cpus.to_vec();
-    gather(&shared, changed, Setting { calibration, elapsed, cpus, memory_locked })
+    gather(&shared, changed, Setting { calibration, occupancy, elapsed, cpus, memory_locked })
 }
 
 /// What the outcome says of the machine.
 struct Setting {
     calibration: Calibration,
+    occupancy: Option<Occupancy>,
     elapsed: Duration,
     cpus: Vec<usize>,
     memory_locked: bool,
 }
 
 fn gather(shared: &Shared, changed: Vec<Record>, setting: Setting) -> Result<Outcome, RunError> {
-    let Setting { calibration, elapsed, cpus, memory_locked } = setting;
+    let Setting { calibration, occupancy, elapsed, cpus, memory_locked } = setting;
     let (system, start_ns) = (&shared.system, shared.start_ns());
     let mut tasks: Vec<TaskOutcome> = Vec::new();
     let (mut records, mut dropped) = (changed, 0);
@@ -124,7 +130,7 @@ fn gather(shared: &Shared, changed: Vec<Record>, setting: Setting) -> Result<Out
         _ => Ended::Completed,
     };
     let throttling = throttling();
-    Ok(Outcome { tasks, records, dropped, ended, calibration, elapsed, cpus, memory_locked, throttling })
+    Ok(Outcome { tasks, records, dropped, ended, occupancy, calibration, elapsed, cpus, memory_locked, throttling })
 }
 
 fn check_changes(system: &System, config: &RunConfig) -> Result<(), RunError> {

@@ -14,6 +14,7 @@
 //! | `memory` | `mlockall`, resource limits |
 //! | `signal` | `pthread_sigmask` |
 //! | `native` | the C library's mutex, to measure beside |
+//! | `switches` | `perf_event_open`: who executes |
 //! | `probe` | calls that only ask whether something exists |
 //!
 //! Times are nanoseconds of `CLOCK_MONOTONIC`.
@@ -31,6 +32,7 @@ pub(crate) mod robust;
 pub(crate) mod rseq;
 pub(crate) mod sched;
 pub(crate) mod signal;
+pub(crate) mod switches;
 
 use std::fmt;
 
