@@ -50,11 +50,17 @@ fn real_threads_hold_light_deadlines_and_miss_impossible_ones() {
             let response = task["observed_response_ns"].as_u64().expect("was seen");
             assert!(response >= task["cost_ns"].as_u64().expect("is given"), "it burns what it says: {task}");
             assert!(task["observed_p999_ns"].as_u64().expect("was seen") <= response, "{task}");
+            let is_late = response > task["deadline_ns"].as_u64().expect("is given");
+            let worst = &task["worst_job"];
             assert_eq!(
-                task["above_bound"] == true,
-                task["worst_job"].is_object(),
-                "what is above is explained: {task}"
+                task["above_bound"] == true || is_late,
+                worst.is_object(),
+                "what is above its bound or late is explained: {task}"
             );
+            if let Some(taken) = worst["taken"].as_array() {
+                let sum: u64 = taken.iter().map(|taken| taken["taken_ns"].as_u64().expect("a time")).sum();
+                assert_eq!(sum, worst["unaccounted_ns"], "{worst}");
+            }
         }
     }
 }

@@ -1,8 +1,10 @@
 //! Many tasks, one resource: at most one holds it, or none commits what is in vain; nobody is forgotten, and the protocol's order is kept.
 
 use crate::support::{
-    R, acquisitions, as_nested_as, fault, require_cpus, require_realtime, run_ms, run_us, system, task, us, violation,
+    R, acquisitions, as_nested_as, expect, fault, require_cpus, require_realtime, run_ms, run_us, system, task,
+    unfinished, us, violation,
 };
+use lockwright::RunConfig;
 use lockwright_model::{Duration, Event, Instant, Protocol, Record, ResourceId, Step, System, TaskId};
 
 fn at(us: u64, task: u16, event: Event) -> Record {
@@ -110,20 +112,20 @@ fn mpcp_serves_by_priority_not_by_arrival() {
     let holder = task("holder", 0, 3, 100_000, section(100, 9_000));
     (low.offset, high.offset) = (us(0), us(3_000));
     let system = system(2, 1, vec![low, high, holder]);
-    // A host that takes a CPU away for milliseconds may change who asks when.
-    for _attempt in 0..5 {
-        let outcome = run_ms(&system, Protocol::Mpcp, 100);
+    let config = RunConfig::new(Protocol::Mpcp, Duration::from_ms(100));
+    // Each event is 800 us or more from the next.
+    expect("mpcp", &system, &config, us(500), |outcome| {
         let place = |task, event| outcome.records.iter().position(|r| r.task == TaskId(task) && r.event == event);
         let is_staged = place(2, Event::Acquire(R)) < place(0, Event::Request(R))
             && place(0, Event::Request(R)) < place(1, Event::Request(R))
             && place(1, Event::Request(R)) < place(2, Event::Release(R));
-        if is_staged {
-            let [low, high] = [0, 1].map(|task| acquisitions(&outcome.records, TaskId(task), R));
-            assert!(high[0] < low[0], "{high:?} {low:?}");
-            return;
+        if !is_staged {
+            return Some("the two tasks did not wait at the same time".into());
         }
-    }
-    panic!("five times the two tasks did not wait at the same time");
+        let [low, high] = [0, 1].map(|task| acquisitions(&outcome.records, TaskId(task), R));
+        assert!(high[0] < low[0], "{high:?} {low:?}");
+        None
+    });
 }
 
 /// The holder shares its CPU with a more urgent task, which arrives in the middle of the section.
@@ -137,13 +139,16 @@ fn a_holder_under_mpcp_is_not_preempted_by_a_base_priority() {
     (local.offset, remote.offset) = (us(3_000), us(4_000));
     let system = system(2, 1, vec![holder, local, remote]);
     for (protocol, is_preempted) in [(Protocol::Mpcp, false), (Protocol::None, true)] {
-        let outcome = run_ms(&system, protocol, 100);
-        let time = |task, event| {
-            let found = outcome.records.iter().find(|record| record.task == TaskId(task) && record.event == event);
-            found.unwrap_or_else(|| panic!("{protocol}: no {event:?} of task {task}")).at
-        };
-        let preempted = time(1, Event::Run) < time(0, Event::Release(R));
-        assert_eq!(preempted, is_preempted, "{protocol}");
+        let config = RunConfig::new(protocol, Duration::from_ms(100));
+        // The section begins 2.9 ms before the other arrives, and ends 5 ms after that.
+        expect(protocol.name(), &system, &config, us(2_000), |outcome| {
+            let time = |task, event| {
+                let found = outcome.records.iter().find(|record| record.task == TaskId(task) && record.event == event);
+                found.unwrap_or_else(|| panic!("{protocol}: no {event:?} of task {task}")).at
+            };
+            let preempted = time(1, Event::Run) < time(0, Event::Release(R));
+            (preempted != is_preempted).then(|| format!("preempted: {preempted}"))
+        });
     }
 }
 
@@ -157,25 +162,25 @@ fn nobody_waits_under_icpp_on_one_cpu() {
         task(&format!("t{index}"), 0, 20 - index as u32, 900 + 110 * index as u64, body)
     });
     let system = system(1, 3, tasks.collect());
-    let outcome = run_ms(&system, Protocol::Icpp, 300);
-    assert_eq!(violation(&outcome.records), None);
-    let mut arrived = [0; 8];
-    for record in outcome.records.iter().filter(|record| record.event == Event::Arrive) {
-        arrived[record.task.index()] += 1;
-    }
-    for (index, seen) in outcome.tasks.iter().enumerate() {
-        assert_eq!(seen.observation.jobs, arrived[index], "every job of task {index} is complete");
-        let period = system.task(TaskId::new(index)).period.as_ns();
-        assert_eq!(arrived[index], Duration::from_ms(300).as_ns().div_ceil(period));
-    }
-    // Whoever holds a resource is as urgent as any task that may ask for it: nobody else gets to ask.
-    let mut owners = [None; 3];
-    for record in &outcome.records {
-        match record.event {
-            Event::Request(resource) => assert_eq!(owners[resource.index()], None, "found taken: {record:?}"),
-            Event::Acquire(resource) => owners[resource.index()] = Some(record.task),
-            Event::Release(resource) => owners[resource.index()] = None,
-            _ => {}
+    let config = RunConfig::new(Protocol::Icpp, Duration::from_ms(300));
+    // Jobs that arrive last have 900 us left before the run ends.
+    expect("icpp", &system, &config, us(500), |outcome| {
+        assert_eq!(violation(&outcome.records), None);
+        // Whoever holds a resource is as urgent as any task that may ask for it: nobody else gets to ask.
+        let mut owners = [None; 3];
+        for record in &outcome.records {
+            match record.event {
+                Event::Request(resource) => assert_eq!(owners[resource.index()], None, "found taken: {record:?}"),
+                Event::Acquire(resource) => owners[resource.index()] = Some(record.task),
+                Event::Release(resource) => owners[resource.index()] = None,
+                _ => {}
+            }
         }
-    }
+        for (task, seen) in system.task_ids().zip(&outcome.tasks) {
+            let arrives = |record: &&Record| record.task == task && record.event == Event::Arrive;
+            let arrived = outcome.records.iter().filter(arrives).count() as u64;
+            assert!(seen.observation.jobs <= arrived, "task {} finished jobs that never arrived", task.0);
+        }
+        unfinished(&system, &config, outcome)
+    });
 }

@@ -5,6 +5,7 @@
 mod ending;
 mod exclusion;
 mod interruptible;
+mod judge;
 mod machine;
 mod order;
 mod pathfinder;

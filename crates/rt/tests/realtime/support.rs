@@ -1,7 +1,8 @@
 //! Systems built by hand, and what every test asks of records.
 
+use crate::judge::{Attempt, Lost, require};
 pub use crate::machine::{Machine, require_realtime};
-use lockwright::{Control, Outcome, RunConfig, RunError};
+use lockwright::{Control, Ended, Outcome, RunConfig, RunError};
 use lockwright_model::{
     CpuId, Duration, Event, Instant, Priority, Protocol, Record, Resource, ResourceId, Step, System, Task, TaskId,
 };
@@ -76,6 +77,43 @@ pub fn as_nested_as(protocol: Protocol, system: &System) -> System {
 pub fn run_ms(system: &System, protocol: Protocol, ms: u64) -> Outcome {
     let config = RunConfig::new(protocol, Duration::from_ms(ms));
     lockwright::run(system, &config, &Control::new()).unwrap_or_else(|error: RunError| panic!("{error}"))
+}
+
+/// Runs until `fault` finds nothing. What it finds is a failure where the tasks lost at most `harmless` of their time to others, and is not judged
+/// otherwise. What no lost time excuses, `fault` asserts.
+pub fn expect(
+    name: &str,
+    system: &System,
+    config: &RunConfig,
+    harmless: Duration,
+    fault: impl Fn(&Outcome) -> Option<String>,
+) {
+    let config = RunConfig { watch: true, ..config.clone() };
+    require(name, || {
+        let outcome = match lockwright::run(system, &config, &Control::new()) {
+            Ok(outcome) => outcome,
+            Err(error) => return Attempt::Fails(error.to_string()),
+        };
+        let Some(fault) = fault(&outcome) else { return Attempt::Holds };
+        let lost = Lost::of(system, &outcome);
+        if lost.total > harmless {
+            return Attempt::Disturbed { fault, by: lost.by };
+        }
+        Attempt::Fails(format!("{fault}, though only {} was lost", lost.total))
+    });
+}
+
+/// Which task has not finished all of its jobs, or that the run did not end by itself.
+pub fn unfinished(system: &System, config: &RunConfig, outcome: &Outcome) -> Option<String> {
+    let tasks = system.tasks().iter().zip(&outcome.tasks);
+    let missing = tasks.filter_map(|(task, seen)| {
+        let arrivals = config.duration.saturating_sub(task.offset).as_ns().div_ceil(task.period.as_ns());
+        let jobs = seen.observation.jobs;
+        (jobs != arrivals).then(|| format!("`{}` finished {jobs} of {arrivals} jobs", task.name))
+    });
+    let missing: Vec<String> = missing.collect();
+    let is_whole = missing.is_empty() && outcome.ended == Ended::Completed;
+    (!is_whole).then(|| format!("{:?}; {}", outcome.ended, missing.join(", ")))
 }
 
 /// The first time a resource is held by two tasks at once, or released by a task that does not hold it.
