@@ -30,7 +30,7 @@ pub fn protocols(arguments: &MeasuredProtocols, console: &Console) -> Result<Exi
         application_cpus: seen.applications,
         synchronisation_cpu: seen.has_synchronisation,
         interrupted: seen.interrupted,
-        tick_period_ns: seen.tick_period_ns,
+        tick_period_ns: seen.interruptions.period_ns(),
         machine: seen.machine.iter().map(machine_cost).collect(),
         protocols: seen.costs.iter().map(protocol_times).collect(),
     };
@@ -160,6 +160,7 @@ fn as_text(output: &ProtocolsOutput, layout: Layout) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use lockwright::measure::Interruptions;
     use lockwright_model::format::parse_overheads;
     use lockwright_model::{Duration, Overhead};
 
@@ -177,7 +178,7 @@ mod tests {
         };
         let seen = Protocols {
             machine: vec![(Work::Release, readings(&[60]))],
-            tick_period_ns: Some(4_000_000),
+            interruptions: Interruptions::default(),
             costs: vec![cost(Protocol::Mpcp, 1_500), cost(Protocol::Srp, 90)],
             applications: 2,
             has_synchronisation: false,
@@ -188,7 +189,7 @@ mod tests {
         };
         let one = read(&[Protocol::Mpcp]);
         let ns = |ns| Duration::from_ns(ns);
-        assert_eq!(one.tick_period, Duration::from_ms(4));
+        assert_eq!(one.cost(Overhead::Tick).with(9), ns(0));
         assert_eq!((one.cost(Overhead::Lock).with(9), one.cost(Overhead::Release).with(9)), (ns(1_500), ns(100)));
         let all = read(&Protocol::ALL);
         let lock = |protocol| all.cost_under(Overhead::Lock, protocol).with(9);

@@ -6,7 +6,7 @@ use lockwright_model::Protocol;
 use lockwright_model::format::write_overheads;
 
 /// Changes whenever something else is measured: overheads that were kept before do not serve then.
-pub const MEASUREMENT: u32 = 1;
+pub const MEASUREMENT: u32 = 2;
 /// Readings of everything.
 const READINGS: usize = 2_000;
 

@@ -13,7 +13,7 @@ pub use contention::{Arrivals, Contended, ContentionConfig, OverFifo, contention
 pub use cost::{Cost, Costs, cost};
 pub use ics::{Experiment, Mechanism, Overhead, Overheads, Setting, ics_experiments, ics_overheads};
 pub use mutex::{HandOver, hand_over, mutex_cost};
-pub use protocols::{Pick, ProtocolCost, Protocols, Readings, Work, overheads, protocols};
+pub use protocols::{Interruptions, Pick, ProtocolCost, Protocols, Readings, Work, overheads, protocols};
 pub use subject::lock_names;
 
 /// Above everything that is not this measurement, but for the thread that watches it.

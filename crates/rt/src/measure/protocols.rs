@@ -163,13 +163,63 @@ pub struct ProtocolCost {
     pub contended: Option<(Readings, Readings)>,
 }
 
+/// When something took a processor from a thread that nothing else should take it from, in one or more looks at the clock.
+#[derive(Clone, PartialEq, Eq, Default, Debug)]
+pub struct Interruptions {
+    looks: Vec<Look>,
+}
+
+/// One look: how long it was, and each interruption, by when it began since then and how long it was.
+#[derive(Clone, PartialEq, Eq, Default, Debug)]
+struct Look {
+    length_ns: u64,
+    taken: Vec<(u64, u64)>,
+}
+
+impl Interruptions {
+    /// From the beginning of one interruption to that of the next, half of the time.
+    #[must_use]
+    pub fn period_ns(&self) -> Option<u64> {
+        let pairs = self.looks.iter().flat_map(|look| look.taken.windows(2));
+        Some(Readings::new(pairs.map(|pair| pair[1].0 - pair[0].0).collect())?.quantile(0.5))
+    }
+
+    /// How much was taken in windows of this length, one from each interruption on.
+    fn within(&self, window_ns: u64) -> Option<Readings> {
+        let windows = self.looks.iter().flat_map(|look| {
+            let is_whole = move |&(_, &(at, _)): &(usize, &(u64, u64))| at + window_ns <= look.length_ns;
+            look.taken.iter().enumerate().filter(is_whole).map(move |(first, &(from, _))| {
+                let until = from + window_ns;
+                let inside = look.taken[first..].iter().take_while(|(at, _)| *at < until);
+                inside.map(|&(at, took)| took.min(until - at)).sum()
+            })
+        });
+        Readings::new(windows.collect())
+    }
+
+    /// A period and what is charged in each, in nanoseconds. No window of that length lost more, as far as `pick` looks: so no longer one lost more than
+    /// that in each period it touches.
+    fn charged(&self, pick: Pick) -> Option<(u64, u64)> {
+        if pick == Pick::Average {
+            let period = self.period_ns()?;
+            let taken: u128 = self.looks.iter().flat_map(|look| &look.taken).map(|&(_, took)| u128::from(took)).sum();
+            let looked: u128 = self.looks.iter().map(|look| u128::from(look.length_ns)).sum();
+            let share = (taken * u128::from(period)).div_ceil(looked.max(1));
+            return Some((period, u64::try_from(share).ok()?));
+        }
+        let windows = WINDOWS_NS.into_iter().filter_map(|window| Some((window, pick.lateness(&self.within(window)?))));
+        // The least share of a processor; of two that are alike, the shorter window, which says more of short times.
+        windows.min_by_key(|&(window, taken)| u128::from(taken) * u128::from(WINDOWS_NS[WINDOWS_NS.len() - 1] / window))
+    }
+}
+
 /// What was measured.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Protocols {
     /// The machine and its kernel; what cannot be measured here is not there.
     pub machine: Vec<(Work, Readings)>,
-    /// From one tick to the next, where there are any, in nanoseconds.
-    pub tick_period_ns: Option<u64>,
+    /// What took a processor from a thread above all others: ticks, other interrupts, and the host.
+    pub interruptions: Interruptions,
     /// Every protocol.
     pub costs: Vec<ProtocolCost>,
     /// Application processors of the workload.
@@ -276,11 +326,11 @@ pub fn overheads(protocols: &[Protocol], readings: usize, control: &Control) -> 
 fn measured_alone(readings: usize, kinds: Vec<Kind>, control: &Control) -> Result<Protocols, RunError> {
     let cpus = sched::affinity()?;
     let (own, on) = (control.clone(), cpus.clone());
-    let (machine, costs, tick_period_ns) = measuring(move || alone(readings.max(100), &kinds, &on, &own))?;
+    let (machine, costs, interruptions) = measuring(move || alone(readings.max(100), &kinds, &on, &own))?;
     let applications = cpus.len().min(3);
     Ok(Protocols {
         machine,
-        tick_period_ns,
+        interruptions,
         costs,
         applications,
         has_synchronisation: cpus.len() > applications,
@@ -295,7 +345,7 @@ pub enum Pick {
     Average,
     /// The greatest of all but the top 1 %.
     Worst,
-    /// As `Worst`, and the greatest of all for how late releases are. What takes a processor stays without the top 1 %: an interrupt that came into
+    /// As `Worst`, and the greatest of all for how late releases are, and how much ticks and other interrupts take in a time. What else takes a processor stays without the top 1 %: an interrupt that came into
     /// such a reading is charged by itself.
     Latest,
 }
@@ -335,9 +385,9 @@ impl Protocols {
         let jobs = protocols.iter().filter_map(|&protocol| most(protocol, |cost| cost.job.as_ref())).max();
         let ns = |ns: u64| Cost::constant(Duration::from_ns(ns));
         let mut overheads = Overheads::default();
-        if let Some(period) = self.tick_period_ns {
+        if let Some((period, taken)) = self.interruptions.charged(pick) {
             overheads.tick_period = Duration::from_ns(period);
-            overheads.set(Overhead::Tick, ns(of(Work::Tick)));
+            overheads.set(Overhead::Tick, ns(taken));
         }
         for (overhead, time) in [
             (Overhead::Release, of(Work::Release) + jobs.unwrap_or(0)),
@@ -394,7 +444,7 @@ fn section_error(error: SectionError) -> RunError {
     }
 }
 
-type Alone = (Vec<(Work, Readings)>, Vec<ProtocolCost>, Option<u64>);
+type Alone = (Vec<(Work, Readings)>, Vec<ProtocolCost>, Interruptions);
 
 /// Readings of one protocol, alone.
 #[derive(Default)]
@@ -510,7 +560,7 @@ fn alone(readings: usize, kinds: &[Kind], cpus: &[usize], control: &Control) -> 
         let _ = clock::sleep_until(clock::now_ns() + 3_000_000);
     }
     sched::set_affinity(ME, cpus)?;
-    let (machine, tick_period_ns) = works.end();
+    let (machine, interruptions) = works.end();
     let median = |work| {
         let found = machine.iter().find(|(known, _)| *known == work);
         found.map(|(_, readings): &(Work, Readings)| readings.quantile(0.5))
@@ -555,7 +605,7 @@ fn alone(readings: usize, kinds: &[Kind], cpus: &[usize], control: &Control) -> 
             });
         }
     }
-    Ok((machine, costs, tick_period_ns))
+    Ok((machine, costs, interruptions))
 }
 
 /// Of one reading of the clock, the median.
@@ -602,7 +652,7 @@ struct Works {
     cpus: Vec<usize>,
     readings: Vec<Vec<u64>>,
     /// Between what the kernel took: when it was seen last.
-    tick_gaps: Vec<u64>,
+    interruptions: Interruptions,
     turns: usize,
 }
 
@@ -612,11 +662,20 @@ const GAP_NS: u64 = 1_000;
 const SLEEPS_NS: [u64; 10] =
     [50_000, 50_000, 100_000, 100_000, 200_000, 200_000, 500_000, 1_000_000, 2_000_000, 5_000_000];
 /// How long the thread looks for ticks in a turn.
-const LOOK_NS: u64 = 10_000_000;
+const LOOK_NS: u64 = 16_000_000;
+/// Most interruptions of a look: one in two microseconds.
+const LOOK_INTERRUPTIONS: usize = 1 << 13;
+/// In windows of these lengths it is added up what was taken, the longest last; each divides it.
+const WINDOWS_NS: [u64; 5] = [500_000, 1_000_000, 2_000_000, 4_000_000, 8_000_000];
 
 impl Works {
     fn new(cpus: &[usize]) -> Self {
-        Self { cpus: cpus.to_vec(), readings: vec![Vec::new(); Work::ALL.len()], tick_gaps: Vec::new(), turns: 0 }
+        Self {
+            cpus: cpus.to_vec(),
+            readings: vec![Vec::new(); Work::ALL.len()],
+            interruptions: Interruptions::default(),
+            turns: 0,
+        }
     }
 
     fn note(&mut self, work: Work, ns: u64) {
@@ -699,16 +758,19 @@ impl Works {
 
     fn ticks(&mut self, clock_ns: u64) {
         let start = clock::now_ns();
-        let (mut last, mut tick) = (start, None);
+        let (mut last, mut taken) = (start, Vec::with_capacity(LOOK_INTERRUPTIONS));
+        // BOUND: LOOK_NS, and one interruption.
         while last - start < LOOK_NS {
             let now = clock::now_ns();
-            if now - last > GAP_NS {
-                self.note(Work::Tick, (now - last).saturating_sub(clock_ns));
-                self.tick_gaps.extend(tick.map(|before| now - before));
-                tick = Some(now);
+            let took = (now - last).saturating_sub(clock_ns);
+            if took > GAP_NS && taken.len() < LOOK_INTERRUPTIONS {
+                taken.push((last - start, took));
             }
             last = now;
         }
+        taken.shrink_to_fit();
+        taken.iter().for_each(|&(_, took)| self.note(Work::Tick, took));
+        self.interruptions.looks.push(Look { length_ns: last - start, taken });
     }
 
     /// What takes another thread.
@@ -750,10 +812,10 @@ impl Works {
         Ok(if own.is_empty() { theirs } else { own })
     }
 
-    fn end(self) -> (Vec<(Work, Readings)>, Option<u64>) {
+    fn end(self) -> (Vec<(Work, Readings)>, Interruptions) {
         let readings = Work::ALL.into_iter().zip(self.readings);
         let readings = readings.filter_map(|(work, ns)| Some((work, Readings::new(ns)?))).collect();
-        (readings, Readings::new(self.tick_gaps).map(|gaps| gaps.quantile(0.5)))
+        (readings, self.interruptions)
     }
 }
 
@@ -1024,6 +1086,40 @@ mod tests {
         assert_eq!(readings.usual(), (100, 198));
         assert_eq!(Readings::new(vec![7]).map(|one| one.usual()), Some((7, 7)));
         assert_eq!(Readings::new(Vec::new()), None);
+    }
+
+    #[test]
+    fn what_is_taken_is_added_up_in_windows() {
+        let us = |us: u64| us * 1_000;
+        // A tick of 5 us each 4 ms, and once a burst: 100 us three times within a millisecond.
+        let ticks = || (0..4).map(|tick| (us(100 + tick * 4_000), us(5)));
+        let burst = [(us(5_000), us(100)), (us(5_300), us(100)), (us(5_900), us(100))];
+        let look = |taken: Vec<(u64, u64)>| Look { length_ns: us(16_000), taken };
+        let mut all: Vec<(u64, u64)> = ticks().chain(burst).collect();
+        all.sort_unstable();
+        let quiet = Interruptions { looks: vec![look(ticks().collect())] };
+        assert_eq!(quiet.period_ns(), Some(us(4_000)));
+        // Two in 8 ms take no greater share than one in 4.
+        assert_eq!(quiet.charged(Pick::Latest), Some((us(4_000), us(5))));
+        assert_eq!(quiet.charged(Pick::Average), Some((us(4_000), us(5))));
+        let bursts = Interruptions { looks: vec![look(all.clone()), look(ticks().collect())] };
+        let most = |window| bursts.within(us(window)).map(|readings| readings.quantile(1.0));
+        assert_eq!([500, 1_000, 4_000, 8_000].map(most), [200, 300, 305, 310].map(|taken| Some(us(taken))));
+        assert_eq!(bursts.charged(Pick::Latest), Some((us(8_000), us(310))));
+        // The end of a look cuts a window off: it says nothing of that.
+        assert_eq!(Interruptions { looks: vec![look(vec![(us(15_900), us(50))])] }.within(us(500)), None);
+        assert_eq!(Interruptions::default().charged(Pick::Latest), None);
+        assert_eq!(Interruptions::default().period_ns(), None);
+        // No window of any length loses more than what is charged in the periods it touches.
+        let (period, charged) = bursts.charged(Pick::Latest).expect("something was taken");
+        for from in 0..160 {
+            for length in 1..(160 - from) {
+                let (from, until) = (us(from * 100), us((from + length) * 100));
+                let inside = all.iter().filter(|(at, _)| (from..until).contains(at));
+                let lost: u64 = inside.map(|&(at, took)| took.min(until - at)).sum();
+                assert!(lost <= (until - from).div_ceil(period) * charged, "{from} {until}");
+            }
+        }
     }
 
     #[test]
