@@ -108,10 +108,20 @@ impl Occupancy {
     }
 }
 
-/// Records until it is told to stop.
+/// Records until it is stopped or dropped.
 pub(crate) struct Recorder {
-    thread: JoinHandle<Occupancy>,
+    thread: Option<JoinHandle<Occupancy>>,
     is_over: Arc<AtomicBool>,
+}
+
+impl Drop for Recorder {
+    fn drop(&mut self) {
+        // ORDERING: Relaxed: it only says that one more round is enough.
+        self.is_over.store(true, Ordering::Relaxed);
+        if let Some(thread) = &self.thread {
+            thread.thread().unpark();
+        }
+    }
 }
 
 impl Recorder {
@@ -126,7 +136,7 @@ impl Recorder {
             let mut book = Book::new(&cpus);
             // BOUND: until the run is over, which ends in bounded time.
             loop {
-                // ORDERING: Relaxed: it only says that one more round is enough.
+                // ORDERING: Relaxed: as in `Recorder::drop`.
                 let is_last = over.load(Ordering::Relaxed);
                 for ring in &mut rings {
                     book.read(ring);
@@ -138,17 +148,18 @@ impl Recorder {
             }
         };
         let thread = std::thread::Builder::new().name("lockwright-recorder".into()).spawn(record).ok()?;
-        Some(Self { thread, is_over })
+        Some(Self { thread: Some(thread), is_over })
     }
 
     /// What was recorded of a run that began at `start_ns`.
     ///
     /// BOUND: a last look at the rings.
-    pub(crate) fn stop(self, start_ns: u64) -> Option<Occupancy> {
-        // ORDERING: Relaxed: see above.
+    pub(crate) fn stop(mut self, start_ns: u64) -> Option<Occupancy> {
+        let thread = self.thread.take()?;
+        // ORDERING: Relaxed: as in `drop`.
         self.is_over.store(true, Ordering::Relaxed);
-        self.thread.thread().unpark();
-        let occupancy = self.thread.join().ok()?;
+        thread.thread().unpark();
+        let occupancy = thread.join().ok()?;
         Some(Occupancy { start_ns, ..occupancy })
     }
 }

@@ -8,6 +8,7 @@
 use super::LEVEL;
 use crate::lock::{LockError, Locks};
 use crate::mutex::{Limit, Mutex, Protocol as MutexProtocol};
+use crate::occupancy::Recorder;
 use crate::priorities::Levels;
 use crate::run::{Control, RunError, check_system};
 use crate::section::{Lazy, SectionError};
@@ -314,13 +315,20 @@ pub fn protocols(readings: usize, pairs: usize, control: &Control, progress: Tel
 /// What the machine takes under these protocols, to be charged: [`Pick::Latest`] of `readings` readings of each thing alone. A file of several protocols has a table of each. Caches
 /// are not measured.
 ///
-/// A thousand readings take about a second and a half.
+/// A thousand readings take about a second and a half. Switches are recorded meanwhile as in a run with
+/// [`RunConfig::watch`](crate::RunConfig::watch), for that takes time, too.
 ///
 /// # Errors
 /// As [`protocols()`].
 pub fn overheads(protocols: &[Protocol], readings: usize, control: &Control) -> Result<Overheads, RunError> {
-    let kinds = Kind::of(protocols, sched::affinity()?.len());
-    Ok(measured_alone(readings, kinds, control)?.overheads(Pick::Latest, protocols))
+    let cpus = sched::affinity()?;
+    let kinds = Kind::of(protocols, cpus.len());
+    let recorder = Recorder::start(&cpus, &[]);
+    let measured = measured_alone(readings, kinds, control);
+    if let Some(recorder) = recorder {
+        recorder.stop(0);
+    }
+    Ok(measured?.overheads(Pick::Latest, protocols))
 }
 
 fn measured_alone(readings: usize, kinds: Vec<Kind>, control: &Control) -> Result<Protocols, RunError> {

@@ -47,7 +47,7 @@ pub struct RunConfig {
     /// Most entries of all logs together. Less is allocated where less is needed.
     pub log_capacity: usize,
     /// Whether the kernel's record of context switches is kept, so that [`Outcome::occupancy`] can tell who else had the CPUs. Each switch
-    /// then takes a little longer.
+    /// then takes about a microsecond longer.
     pub watch: bool,
 }
 
