@@ -316,7 +316,7 @@ fn log_capacities(system: &System, config: &RunConfig) -> Vec<usize> {
     const A_LOCK: u64 = 12;
     const A_GAP: u64 = 2;
     const A_RESTART: u64 = 6;
-    const TICKS_PER_MS: u64 = 4;
+    const TICKS_PER_MS: u64 = 8;
     const SPARE: u64 = 256;
     let duration = config.duration.as_ns();
     let jobs: Vec<u64> = system.tasks().iter().map(|task| duration / task.period.as_ns() + 1).collect();
