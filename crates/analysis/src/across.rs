@@ -71,6 +71,8 @@ pub(crate) struct Row {
     kept: u64,
     /// Whether its work can be deferred by waiting.
     defers: bool,
+    /// How late others find its jobs released, where it is not.
+    late: u64,
     urgent: Vec<usize>,
     /// A bound that is known otherwise: the response time rises no higher.
     known: Option<u64>,
@@ -271,6 +273,7 @@ fn row(tables: &Tables<'_>, ruling: Protocol, id: TaskId) -> Row {
     let requests = requests(tables, ruling, id);
     let local = local(tables, ruling, id);
     let is_kept = waiting == Some(Waiting::Oblivious) && requests > 0 && !tables.omits(Omit::Repeats);
+    let equals = |&h: &TaskId| !tables.omits(Omit::Equals) || system.task(h).priority != task.priority;
     let mut here = task.wcet.as_ns();
     if waiting == Some(Waiting::Away) {
         let away = system
@@ -291,7 +294,8 @@ fn row(tables: &Tables<'_>, ruling: Protocol, id: TaskId) -> Row {
         defers: requests > 0
             && !matches!(waiting, Some(Waiting::Oblivious | Waiting::Spins))
             && !tables.omits(Omit::SuspensionJitter),
-        urgent: tables.urgent(id).map(TaskId::index).collect(),
+        late: if tables.omits(Omit::ReleaseJitter) { 0 } else { task.jitter.as_ns() },
+        urgent: tables.urgent(id).filter(equals).map(TaskId::index).collect(),
         known: None,
         settled: None,
         suspended: 0,
@@ -429,7 +433,7 @@ fn depend(
 /// Jobs of `h` that a window of `window` meets on its processor.
 fn jobs(rows: &[Row], h: usize, window: u64, responses: &[u64]) -> Option<u64> {
     let row = &rows[h];
-    let jitter = if row.defers { responses[h].saturating_sub(row.here) } else { row.jitter };
+    let jitter = if row.defers { responses[h].saturating_sub(row.here) } else { row.late };
     Some(window.checked_add(jitter)?.div_ceil(row.period))
 }
 

@@ -3,25 +3,31 @@
 //! The other walks carry out a decision at once. Here each thread executes steps, and on each processor the runnable thread with the highest priority takes the next:
 //!
 //! ```text
-//!   idle      rises -> asks
+//!   idle      where jobs are counted: [decides the arrival] -> carries out -> goes on, or is held;  else: goes on
+//!   goes on   rises -> asks;  or, where jobs are counted: [decides the end] -> carries out -> idle
 //!   asks      [decides] -> carries out, an action a step:   a priority, a move, a wake-up, a wait
-//!   sleeps    woken, and granted -> holds;  else -> rises, asks again
-//!   on way    executes at home -> rises, asks again
-//!   holds     [decides the release] -> carries out -> idle
+//!   sleeps    woken, and granted -> holds;  else -> rises, asks again;  or, where waiters give up, gives up
+//!   spins     granted -> holds;  or gives up
+//!   on way    executes at home -> rises, asks again;  or gives up
+//!   gives up  [granted meanwhile] -> holds;  else: [decides that] -> carries out -> goes on
+//!   holds     [decides the release] -> carries out -> goes on
 //! ```
 //!
 //! As on Linux a thread is above all tasks while it carries out what concerns others, and no thread decides while another tells priorities that must be in effect
-//! first ([`Machine::settles_others_at_once`]). In every state:
+//! first ([`Machine::settles_others_at_once`]). Jobs arrive and end at priorities of no meaning to the machine, above all tasks. In every state:
 //! - *owners*: a resource is granted while nobody owns it; where requests are served in their order, to the earliest of the resource's requests, however far their
 //!   threads have come; where they are served by priority, to the most urgent of those that wait;
 //! - *order*: where priorities tell the order of requests, of two that are on their processor the earlier has the higher priority, between any two effects. (A thread in the
 //!   middle of a decision of its own does not count: it is above both.)
-//! - *nobody lost*: who sleeps has not been granted anything, unless its wake-up is still to come; and somebody can go on.
+//! - *ceilings*: an owner that executes is never below what owners have at least;
+//! - *nobody lost*: who sleeps has not been granted anything, unless its wake-up is still to come; and somebody can go on;
+//! - *last words*: a thread of which nobody has anything left to tell has the priority and the place that the machine told last;
+//! - *help*: under `mrsp`, while nobody is in the middle of anything, no waiter executes instead of the owner it waits for.
 
 extern crate std;
 
 use crate::reach::reach;
-use crate::{Action, Dflp, Dpcp, FmlpLong, FmlpPlus, Machine, Refusal};
+use crate::{Action, Dflp, Dpcp, FmlpLong, FmlpPlus, FmlpShort, Machine, Mrsp, Omlp, Refusal};
 use core::hash::Hash;
 use lockwright_model::{CpuId, Priority, ResourceId, TaskId};
 use std::vec::Vec;
@@ -37,24 +43,42 @@ trait Stepped: Machine + Clone + Eq + Hash {
 }
 
 macro_rules! stepped {
-    ($($machine:ident),*) => {$(
+    ($($machine:ident: $zero:ident),*) => {$(
         impl Stepped for $machine<TASKS, RESOURCES> {
             fn zero_epochs(&mut self) {
-                self.zero_epochs();
+                self.$zero();
             }
         }
     )*};
 }
 
-stepped!(Dflp, Dpcp, FmlpLong, FmlpPlus);
+stepped!(
+    Dflp: zero_epochs, Dpcp: zero_epochs, FmlpLong: zero_epochs, FmlpPlus: zero_epochs, FmlpShort: forget_epochs,
+    Mrsp: forget_epochs, Omlp: forget_epochs
+);
 
 /// Who is served next.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Served {
     /// The earliest request.
     Earliest,
+    /// The earliest of those that were let into the queue, which are boosted from then on.
+    Admitted,
     /// The most urgent waiter.
     MostUrgent,
+}
+
+/// What a task rises to before it asks.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Rise {
+    /// Owners have no priority of their own.
+    Nothing,
+    /// Above every base priority.
+    Boosted,
+    /// Above all tasks.
+    NonPreemptive,
+    /// Just above the highest user on its processor.
+    Local,
 }
 
 /// Who there is. Task `t` has base priority `t + 1`.
@@ -62,12 +86,44 @@ struct Setting {
     served: Served,
     /// By task.
     cpus: &'static [usize],
+    /// How many of the tasks use resources; the others are more urgent.
+    users: usize,
     /// How many of the resources are used.
     resources: usize,
     /// By resource: where its sections execute, if not where the task is.
     homes: Option<[usize; RESOURCES]>,
     /// Whether priorities tell the order of requests.
     is_ordered: bool,
+    rise: Rise,
+    /// Whether waiters may give up.
+    gives_up: bool,
+}
+
+impl Setting {
+    /// The highest base priority of the users on a processor.
+    fn ceiling(&self, cpu: usize) -> Priority {
+        let highest = self.cpus[..self.users].iter().rposition(|&other| other == cpu);
+        highest.map_or(Priority::MIN, |task| Priority::base(task as u32 + 1))
+    }
+
+    fn risen(&self, task: usize) -> Priority {
+        match self.rise {
+            Rise::Nothing => Priority::MIN,
+            Rise::Boosted => Priority::BASE_MAX.boosted(),
+            Rise::NonPreemptive => Priority::NON_PREEMPTIVE,
+            Rise::Local => self.ceiling(self.cpus[task]).raised(),
+        }
+    }
+
+    /// What owners have at least, wherever they are.
+    fn floor(&self) -> Priority {
+        match self.rise {
+            Rise::Nothing => Priority::MIN,
+            Rise::Boosted => Priority::MIN.boosted(),
+            Rise::NonPreemptive => Priority::NON_PREEMPTIVE,
+            Rise::Local => self.cpus[..self.users].iter().map(|&cpu| self.ceiling(cpu)).min().unwrap_or(Priority::MIN),
+        }
+    }
 }
 
 /// What is wrong with those that carry out.
@@ -84,20 +140,51 @@ enum Fault {
     TakesStale,
     /// The last wake-up of each decision is lost.
     NoWake,
+    /// The same, only of a waiter's that gives up.
+    NoWakeOnGivingUp,
+    /// A task asks without rising.
+    NotRaised,
+    /// The machine moves nobody but the caller.
+    NotMoved,
+    /// Who gives up does not look whether it was granted meanwhile.
+    GivesUpBlindly,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 enum Phase {
     Idle,
+    /// Its job is released.
+    Arrives,
+    /// It carries out what came of that.
+    Arrived,
+    /// Its job must not start.
+    Held,
+    /// Its job executes, outside of sections.
+    GoesOn,
+    /// Its job ends.
+    Ends,
+    /// It carries out what came of that.
+    Ended,
     /// It has risen, and asks for this; again or for the first time.
     Asks(usize, bool),
     /// It carries out what came of that; `true` where it owns what it asked for.
     Asked(usize, bool),
     /// It has fallen to what counts, and sleeps until it is told something.
     Sleeps(usize),
+    /// The same, but it executes.
+    Spins(usize),
+    /// It does not want any more what it waited for.
+    GivesUp(usize),
     Holds(usize),
-    /// It carries out what came of its release.
+    /// It carries out what came of its release, or of its giving up.
     Released,
+}
+
+impl Phase {
+    /// Whether its next step is a decision of its own.
+    fn decides(self) -> bool {
+        matches!(self, Self::Arrives | Self::Ends | Self::Asks(..) | Self::GivesUp(_) | Self::Holds(_))
+    }
 }
 
 /// What a sleeper was told.
@@ -118,7 +205,8 @@ struct Thread {
     flag: Flag,
     /// It has gone to sleep in the kernel.
     is_asleep: bool,
-    is_asking: bool,
+    /// What it has risen to to ask.
+    asking: Priority,
     is_excluded: bool,
     /// As in effect, and as old as this.
     priority: Priority,
@@ -137,6 +225,8 @@ struct State<M> {
     requests: Vec<(usize, usize)>,
     /// Of those, by the machine's actions.
     owners: [Option<usize>; RESOURCES],
+    /// By task: the priority and the place that the machine told last.
+    told: Vec<(Priority, usize)>,
 }
 
 fn subject(action: &Action) -> usize {
@@ -164,8 +254,7 @@ fn is_later(epoch: u32, than: u32) -> bool {
 
 impl Thread {
     fn effective(&self) -> Priority {
-        let asking = if self.is_asking { Priority::BASE_MAX.boosted() } else { Priority::MIN };
-        if self.is_excluded { Priority::NON_PREEMPTIVE } else { self.priority.max(asking) }
+        if self.is_excluded { Priority::NON_PREEMPTIVE } else { self.priority.max(self.asking) }
     }
 }
 
@@ -177,15 +266,16 @@ impl<M: Stepped> State<M> {
             first: Vec::new(),
             flag: Flag::Nothing,
             is_asleep: false,
-            is_asking: false,
+            asking: Priority::MIN,
             is_excluded: false,
             priority: Priority::base(task as u32 + 1),
             cpu,
             priority_epoch: 0,
             place_epoch: 0,
         };
-        let threads = setting.cpus.iter().enumerate().map(thread).collect();
-        Self { machine, threads, guard: None, requests: Vec::new(), owners: [None; RESOURCES] }
+        let threads: Vec<Thread> = setting.cpus.iter().enumerate().map(thread).collect();
+        let told = threads.iter().map(|thread| (thread.priority, thread.cpu)).collect();
+        Self { machine, threads, guard: None, requests: Vec::new(), owners: [None; RESOURCES], told }
     }
 
     /// Whether the thread executes: nobody runnable on its processor is above it.
@@ -222,27 +312,52 @@ impl<M: Stepped> State<M> {
             }
             return next.push(after);
         }
-        if thread.is_excluded {
+        if thread.is_excluded && !thread.phase.decides() {
             after.threads[me].is_excluded = false;
             return next.push(after);
         }
+        let counts_jobs = self.machine.counts_jobs();
+        let task = TaskId::new(me);
         match thread.phase {
-            Phase::Idle => {
-                for resource in 0..setting.resources {
+            Phase::Idle if counts_jobs => {
+                (after.threads[me].phase, after.threads[me].is_excluded) = (Phase::Arrives, true);
+                next.push(after);
+            }
+            Phase::Idle | Phase::GoesOn => {
+                for resource in (0..setting.resources).filter(|_| me < setting.users) {
                     let mut asks = self.clone();
-                    asks.threads[me].is_asking = true;
+                    asks.rise(me, setting, fault);
                     asks.threads[me].phase = Phase::Asks(resource, true);
                     next.push(asks);
                 }
+                if counts_jobs {
+                    (after.threads[me].phase, after.threads[me].is_excluded) = (Phase::Ends, true);
+                    next.push(after);
+                }
             }
             // Nobody else decides now: it waits for the guard.
-            Phase::Asks(..) | Phase::Holds(_) if self.guard.is_some() => {}
+            phase if phase.decides() && self.guard.is_some() => {}
+            Phase::Arrives => {
+                after.threads[me].phase = Phase::Arrived;
+                after.decide(me, setting, fault, |machine, act| machine.arrive(task, act));
+                next.push(after);
+            }
+            Phase::Ends => {
+                after.threads[me].phase = Phase::Ended;
+                after.decide(me, setting, fault, |machine, act| machine.finish(task, act));
+                next.push(after);
+            }
             Phase::Asks(resource, is_first) => {
+                if !is_first && setting.gives_up {
+                    let mut gives_up = self.clone();
+                    (gives_up.threads[me].phase, gives_up.threads[me].asking) =
+                        (Phase::GivesUp(resource), Priority::MIN);
+                    next.push(gives_up);
+                }
                 if is_first {
                     after.requests.push((me, resource));
                 }
                 after.threads[me].phase = Phase::Asked(resource, false);
-                let task = TaskId::new(me);
                 after.decide(me, setting, fault, |machine, act| match is_first {
                     true => machine.request(task, ResourceId::new(resource), act),
                     false => machine.woken(task, act),
@@ -250,10 +365,13 @@ impl<M: Stepped> State<M> {
                 next.push(after);
             }
             Phase::Asked(resource, is_granted) => {
-                let mine = &mut after.threads[me];
                 // It falls; and where it owns nothing, it executes at home now, and asks again.
-                mine.phase = if is_granted { Phase::Holds(resource) } else { Phase::Asks(resource, false) };
-                mine.is_asking = !is_granted;
+                after.threads[me].phase =
+                    if is_granted { Phase::Holds(resource) } else { Phase::Asks(resource, false) };
+                after.threads[me].asking = Priority::MIN;
+                if !is_granted {
+                    after.rise(me, setting, fault);
+                }
                 next.push(after);
             }
             Phase::Sleeps(resource) => {
@@ -261,7 +379,39 @@ impl<M: Stepped> State<M> {
                 match core::mem::replace(&mut mine.flag, Flag::Nothing) {
                     Flag::Nothing => mine.is_asleep = true,
                     Flag::Granted => mine.phase = Phase::Holds(resource),
-                    Flag::Woken => (mine.phase, mine.is_asking) = (Phase::Asks(resource, false), true),
+                    Flag::Woken => {
+                        mine.phase = Phase::Asks(resource, false);
+                        after.rise(me, setting, fault);
+                    }
+                }
+                next.push(after);
+            }
+            Phase::Spins(resource) => {
+                if thread.flag == Flag::Granted {
+                    (after.threads[me].flag, after.threads[me].phase) = (Flag::Nothing, Phase::Holds(resource));
+                    next.push(after);
+                } else if setting.gives_up {
+                    after.threads[me].phase = Phase::GivesUp(resource);
+                    next.push(after);
+                }
+            }
+            Phase::Held => {
+                let mine = &mut after.threads[me];
+                match core::mem::replace(&mut mine.flag, Flag::Nothing) {
+                    Flag::Nothing => mine.is_asleep = true,
+                    _ => mine.phase = Phase::GoesOn,
+                }
+                next.push(after);
+            }
+            Phase::GivesUp(resource) => {
+                let told = core::mem::replace(&mut after.threads[me].flag, Flag::Nothing);
+                if told == Flag::Granted && fault != Fault::GivesUpBlindly {
+                    after.threads[me].phase = Phase::Holds(resource);
+                } else {
+                    after.requests.retain(|request| *request != (me, resource));
+                    after.threads[me].phase = Phase::Released;
+                    let fault = if fault == Fault::NoWakeOnGivingUp { Fault::NoWake } else { fault };
+                    after.decide(me, setting, fault, |machine, act| machine.cancel(task, act));
                 }
                 next.push(after);
             }
@@ -269,15 +419,38 @@ impl<M: Stepped> State<M> {
                 after.requests.retain(|request| *request != (me, resource));
                 after.owners[resource] = None;
                 after.threads[me].phase = Phase::Released;
-                let task = TaskId::new(me);
                 after.decide(me, setting, fault, |machine, act| machine.release(task, ResourceId::new(resource), act));
                 next.push(after);
             }
+            Phase::Arrived => {
+                after.threads[me].phase = Phase::GoesOn;
+                next.push(after);
+            }
             Phase::Released => {
+                after.threads[me].phase = if counts_jobs { Phase::GoesOn } else { Phase::Idle };
+                next.push(after);
+            }
+            Phase::Ended => {
                 after.threads[me].phase = Phase::Idle;
                 next.push(after);
             }
         }
+    }
+
+    /// The state after the kernel has ended a wait whose time is over, where waiters give up.
+    fn timed_out(&self, me: usize, setting: &Setting) -> Option<Self> {
+        let Phase::Sleeps(resource) = self.threads[me].phase else { return None };
+        if !setting.gives_up || !self.threads[me].is_asleep {
+            return None;
+        }
+        let mut after = self.clone();
+        (after.threads[me].phase, after.threads[me].is_asleep) = (Phase::GivesUp(resource), false);
+        Some(after)
+    }
+
+    fn rise(&mut self, me: usize, setting: &Setting, fault: Fault) {
+        let risen = setting.risen(me);
+        self.threads[me].asking = if fault == Fault::NotRaised { Priority::MIN } else { risen };
     }
 
     fn decide(
@@ -289,9 +462,24 @@ impl<M: Stepped> State<M> {
     ) {
         let mut actions = Vec::new();
         event(&mut self.machine, &mut |action| actions.push(action)).expect("an event with a meaning");
+        // It is awake.
+        actions.retain(|action| *action != Action::Wake { task: TaskId::new(me) });
+        let moves_other = |action: &Action| subject(action) != me && matches!(action, Action::Migrate { .. });
+        if fault == Fault::NotMoved {
+            actions.retain(|action| !moves_other(action));
+        }
         for action in &actions {
             match *action {
                 Action::Grant { task, resource } => self.grant(me, task.index(), resource.index(), setting),
+                Action::SetPriority { task, priority, .. } => {
+                    let is_admitted = setting.served == Served::Admitted && priority.is_boosted();
+                    if let Some(place) = self.requests.iter().position(|other| is_admitted && other.0 == task.index()) {
+                        let request = self.requests.remove(place);
+                        self.requests.push(request);
+                    }
+                    self.told[task.index()].0 = priority;
+                }
+                Action::Migrate { task, cpu, .. } => self.told[task.index()].1 = cpu.index(),
                 Action::Wake { task } if self.threads[task.index()].flag == Flag::Nothing => {
                     self.threads[task.index()].flag = Flag::Woken;
                 }
@@ -331,7 +519,8 @@ impl<M: Stepped> State<M> {
         let is_about_others = others.next().is_some_and(|first| {
             tells(first) || others.any(|action| tells(action) || subject(action) != subject(first))
         });
-        self.threads[me].is_excluded = is_about_others;
+        let is_of_a_job = matches!(self.threads[me].phase, Phase::Arrived | Phase::Ended);
+        self.threads[me].is_excluded = is_about_others || is_of_a_job;
     }
 
     fn grant(&mut self, me: usize, task: usize, resource: usize, setting: &Setting) {
@@ -340,6 +529,10 @@ impl<M: Stepped> State<M> {
         match setting.served {
             Served::Earliest => {
                 assert_eq!(waiting.next(), Some(task), "granted out of order: {:?}", self.requests);
+            }
+            Served::Admitted => {
+                let first = waiting.find(|&other| self.told[other].0.is_boosted());
+                assert_eq!(first, Some(task), "granted out of order: {:?}", self.requests);
             }
             Served::MostUrgent => {
                 let waits = |&other: &usize| {
@@ -375,8 +568,13 @@ impl<M: Stepped> State<M> {
             Action::Wake { task } => self.threads[task.index()].is_asleep = false,
             Action::Block { resource, .. } => {
                 let mine = &mut self.threads[me];
-                (mine.phase, mine.is_asking) = (Phase::Sleeps(resource.index()), false);
+                (mine.phase, mine.asking) = (Phase::Sleeps(resource.index()), Priority::MIN);
             }
+            Action::Spin { resource, .. } => {
+                let mine = &mut self.threads[me];
+                (mine.phase, mine.asking) = (Phase::Spins(resource.index()), Priority::MIN);
+            }
+            Action::Hold { .. } => self.threads[me].phase = Phase::Held,
             other => panic!("no thread of these carries out {other:?}"),
         }
     }
@@ -390,12 +588,16 @@ impl<M: Stepped> State<M> {
             if let Phase::Holds(resource) = thread.phase {
                 assert_eq!(self.owners[resource], Some(task), "holds what it does not own");
             }
+            if self.owners.contains(&Some(task)) && self.executes(task) {
+                assert!(thread.effective() >= setting.floor(), "owner {task} executes below its ceiling");
+            }
         }
         assert!((0..self.threads.len()).any(|me| self.can_go_on(me)), "nobody can go on");
         let slot = |&(task, resource): &(usize, usize)| {
             let cpu = setting.homes.map_or(setting.cpus[task], |homes| homes[resource]);
             let thread = &self.threads[task];
-            Some((cpu, thread.priority)).filter(|_| thread.cpu == cpu && !thread.is_asking && !thread.is_excluded)
+            let is_between = thread.asking == Priority::MIN && !thread.is_excluded;
+            Some((cpu, thread.priority)).filter(|_| thread.cpu == cpu && is_between)
         };
         for (place, later) in self.requests.iter().enumerate().filter(|_| setting.is_ordered) {
             let Some((cpu, priority)) = slot(later) else { continue };
@@ -404,39 +606,78 @@ impl<M: Stepped> State<M> {
                 assert!(above > priority, "a later request is above an earlier one: {earlier:?}, {later:?}");
             }
         }
+        self.check_last_words();
+        if setting.rise == Rise::Local {
+            self.check_help();
+        }
+    }
+
+    fn check_last_words(&self) {
+        for (task, (thread, &told)) in self.threads.iter().zip(&self.told).enumerate() {
+            let tells = |action: &Action| matches!(action, Action::SetPriority { .. } | Action::Migrate { .. });
+            let mut left = self.threads.iter().flat_map(|other| other.first.iter().chain(&other.todo));
+            if !left.any(|action| tells(action) && subject(action) == task) {
+                assert_eq!((thread.priority, thread.cpu), told, "task {task} was told otherwise last");
+            }
+        }
+    }
+
+    /// While nobody is in the middle of anything.
+    fn check_help(&self) {
+        let is_between = |thread: &Thread| {
+            let is_done = thread.first.is_empty() && thread.todo.is_empty() && !thread.is_excluded;
+            is_done && matches!(thread.phase, Phase::Idle | Phase::GoesOn | Phase::Spins(_) | Phase::Holds(_))
+        };
+        if !self.threads.iter().all(is_between) {
+            return;
+        }
+        for (task, thread) in self.threads.iter().enumerate() {
+            if let Phase::Spins(resource) = thread.phase
+                && let Some(owner) = self.owners[resource]
+                && self.executes(task)
+            {
+                assert!(self.executes(owner), "task {task} spins for {owner}, which does not execute");
+            }
+        }
     }
 
     fn can_go_on(&self, me: usize) -> bool {
         let thread = &self.threads[me];
-        let decides = thread.todo.is_empty() && matches!(thread.phase, Phase::Asks(..) | Phase::Holds(_));
-        self.executes(me) && (self.guard.is_none_or(|other| other == me) || !decides)
+        let decides = thread.todo.is_empty() && thread.phase.decides();
+        let spins = matches!(thread.phase, Phase::Spins(_)) && thread.flag != Flag::Granted;
+        self.executes(me) && !spins && (self.guard.is_none_or(|other| other == me) || !decides)
     }
 
-    /// States that differ only in epochs are one.
+    /// States that differ only in epochs are one, where these have the same order.
     fn forget(&mut self) {
         for task in 0..self.threads.len() {
-            let mut latest = self.threads[task].priority_epoch;
-            if is_later(self.threads[task].place_epoch, latest) {
-                latest = self.threads[task].place_epoch;
-            }
-            let (mut ranks, mut moves) = (false, false);
+            // Of what is to be told, how far it lies behind the latest.
+            let mut told: Vec<(bool, u32)> = Vec::new();
             for thread in &mut self.threads {
                 for action in thread.first.iter_mut().chain(&mut thread.todo).filter(|action| subject(action) == task) {
-                    ranks |= matches!(action, Action::SetPriority { .. });
-                    moves |= matches!(action, Action::Migrate { .. });
-                    if let Some(epoch) = epoch(action).filter(|epoch| is_later(**epoch, latest)) {
-                        latest = *epoch;
-                    }
+                    let moves = matches!(action, Action::Migrate { .. });
+                    told.extend(epoch(action).map(|epoch| (moves, *epoch)));
                 }
             }
-            // The machine counts on from 0.
+            let Thread { priority_epoch, place_epoch, .. } = self.threads[task];
+            let mut epochs: Vec<u32> = told.iter().map(|&(_, epoch)| epoch).collect();
+            epochs.extend([(false, priority_epoch), (true, place_epoch)].iter().filter_map(|&(moves, epoch)| {
+                // Where nothing of the kind is to be told, no epoch is compared with it but later ones.
+                told.iter().any(|other| other.0 == moves).then_some(epoch)
+            }));
+            epochs.sort_unstable_by(|&a, &b| (b.wrapping_sub(a) as i32).cmp(&0));
+            epochs.dedup();
+            // The latest has 0, from where the machine counts on.
+            let ranked = |old: u32| {
+                let place = epochs.iter().position(|&epoch| epoch == old).unwrap_or(0) as u32;
+                0_u32.wrapping_sub(place)
+            };
             let thread = &mut self.threads[task];
-            thread.priority_epoch = if ranks { thread.priority_epoch.wrapping_sub(latest) } else { 0 };
-            thread.place_epoch = if moves { thread.place_epoch.wrapping_sub(latest) } else { 0 };
+            (thread.priority_epoch, thread.place_epoch) = (ranked(priority_epoch), ranked(place_epoch));
             for thread in &mut self.threads {
                 let actions = thread.first.iter_mut().chain(&mut thread.todo);
                 let own = actions.filter(|action| subject(action) == task);
-                own.filter_map(epoch).for_each(|epoch| *epoch = epoch.wrapping_sub(latest));
+                own.filter_map(epoch).for_each(|epoch| *epoch = ranked(*epoch));
             }
         }
         self.machine.zero_epochs();
@@ -451,6 +692,7 @@ fn walk<M: Stepped>(machine: M, setting: &Setting, fault: Fault) -> usize {
         for me in (0..state.threads.len()).filter(|&me| state.executes(me)) {
             state.steps(me, setting, fault, next_states);
         }
+        next_states.extend((0..state.threads.len()).filter_map(|me| state.timed_out(me, setting)));
         next_states[before..].iter_mut().for_each(State::forget);
     })
 }
@@ -475,6 +717,19 @@ fn fmlp_long(setting: &Setting) -> FmlpLong<TASKS, RESOURCES> {
 
 fn fmlp_plus(setting: &Setting) -> FmlpPlus<TASKS, RESOURCES> {
     FmlpPlus::new(&tasks(setting), RESOURCES)
+}
+
+fn fmlp_short(setting: &Setting) -> FmlpShort<TASKS, RESOURCES> {
+    FmlpShort::new(&tasks(setting), RESOURCES)
+}
+
+fn mrsp(setting: &Setting) -> Mrsp<TASKS, RESOURCES> {
+    let users: Vec<TaskId> = (0..setting.users).map(TaskId::new).collect();
+    Mrsp::new(&tasks(setting), [users.as_slice(); RESOURCES].into_iter())
+}
+
+fn omlp(setting: &Setting) -> Omlp<TASKS, RESOURCES> {
+    Omlp::new(&tasks(setting), RESOURCES)
 }
 
 /// In the order in which requests arrive at home, whatever the order in which they were decided: a request is taken back on arrival, and made again.
@@ -523,7 +778,9 @@ fn by_arrival(setting: &Setting) -> ByArrival {
 }
 
 const fn served(served: Served) -> Setting {
-    Setting { served, cpus: &[0, 0, 0], resources: 1, homes: None, is_ordered: false }
+    let rise = Rise::Boosted;
+    let cpus = &[0, 0, 0];
+    Setting { served, cpus, users: 3, resources: 1, homes: None, is_ordered: false, rise, gives_up: false }
 }
 
 /// All tasks on one processor, the home on the other.
@@ -533,8 +790,20 @@ const AT_HOME: Setting = Setting { cpus: &[0, 1, 0], ..DFLP };
 /// Each on a processor of its own; on none of them is the home.
 const APART: Setting = Setting { cpus: &[0, 1, 2], homes: Some([3, 3]), ..DFLP };
 const DPCP: Setting = Setting { is_ordered: false, served: Served::MostUrgent, ..AT_HOME };
-const LONG: Setting = Setting { cpus: &[0, 0, 1], ..served(Served::Earliest) };
-const PLUS: Setting = Setting { is_ordered: true, ..LONG };
+const PLUS: Setting = Setting { cpus: &[0, 0, 1], is_ordered: true, ..served(Served::Earliest) };
+const LONG: Setting = Setting { is_ordered: false, rise: Rise::Nothing, ..PLUS };
+const SHORT: Setting = Setting { cpus: &[0, 0, 1, 2], users: 4, rise: Rise::NonPreemptive, is_ordered: false, ..PLUS };
+const MRSP: Setting = Setting { rise: Rise::Local, is_ordered: false, ..PLUS };
+/// One that does not ask preempts owners, whom one of another processor helps.
+const HELPED: Setting = Setting { cpus: &[0, 1, 0], users: 2, ..MRSP };
+/// Two can help.
+const HELPED_BY_TWO: Setting = Setting { cpus: &[0, 1, 2, 0], users: 3, ..MRSP };
+const OMLP: Setting = Setting { served: Served::Admitted, is_ordered: false, ..PLUS };
+const OMLP_OF_TWO: Setting = Setting { resources: 2, ..OMLP };
+
+const fn giving_up(setting: Setting) -> Setting {
+    Setting { gives_up: true, ..setting }
+}
 
 /// Fewer states would mean that the walk did not leave the start.
 const STATES_LEAST: usize = 1_000;
@@ -556,6 +825,20 @@ walks! {
     dflp_effects_from_all_processors: dflp, APART;
     dpcp_effects: dpcp, DPCP;
     fmlp_plus_effects: fmlp_plus, PLUS;
+    fmlp_long_effects: fmlp_long, LONG;
+    fmlp_short_effects: fmlp_short, SHORT;
+    mrsp_effects: mrsp, MRSP;
+    mrsp_effects_with_help: mrsp, HELPED;
+    mrsp_effects_with_help_of_two: mrsp, HELPED_BY_TWO;
+    omlp_effects: omlp, OMLP;
+    omlp_effects_of_two_resources: omlp, OMLP_OF_TWO;
+    dflp_effects_of_giving_up: dflp, giving_up(AT_HOME);
+    dpcp_effects_of_giving_up: dpcp, giving_up(DPCP);
+    fmlp_long_effects_of_giving_up: fmlp_long, giving_up(LONG);
+    fmlp_plus_effects_of_giving_up: fmlp_plus, giving_up(PLUS);
+    fmlp_short_effects_of_giving_up: fmlp_short, giving_up(SHORT);
+    mrsp_effects_of_giving_up: mrsp, giving_up(HELPED);
+    omlp_effects_of_giving_up: omlp, giving_up(OMLP_OF_TWO);
 }
 
 macro_rules! mutants {
@@ -571,12 +854,24 @@ macro_rules! mutants {
 mutants! {
     dflp_told_by_id: dflp, DFLP, ToldById, "a later request is above an earlier one";
     dflp_told_while_others_decide: dflp, APART, DecidesMeanwhile, "a later request is above an earlier one";
-    dflp_not_told: dflp, DFLP, NotTold, "a later request is above an earlier one";
+    dflp_not_told: dflp, DFLP, NotTold, "was told otherwise last";
     dflp_served_by_arrival: by_arrival, AT_HOME, None, "granted out of order";
-    dflp_takes_stale: dflp, AT_HOME, TakesStale, "a later request is above an earlier one";
+    dflp_takes_stale: dflp, AT_HOME, TakesStale, "was told otherwise last";
     dflp_without_wake: dflp, AT_HOME, NoWake, "was told something, and sleeps";
-    fmlp_plus_not_told: fmlp_plus, PLUS, NotTold, "a later request is above an earlier one";
+    fmlp_plus_not_told: fmlp_plus, PLUS, NotTold, "was told otherwise last";
     fmlp_plus_without_wake: fmlp_plus, PLUS, NoWake, "was told something, and sleeps";
     fmlp_long_without_wake: fmlp_long, LONG, NoWake, "was told something, and sleeps";
     dpcp_without_wake: dpcp, DPCP, NoWake, "was told something, and sleeps";
+    fmlp_long_takes_stale: fmlp_long, LONG, TakesStale, "was told otherwise last";
+    fmlp_short_not_raised: fmlp_short, SHORT, NotRaised, "executes below its ceiling";
+    mrsp_not_raised: mrsp, MRSP, NotRaised, "executes below its ceiling";
+    mrsp_not_moved: mrsp, HELPED, NotMoved, "spins for";
+    mrsp_takes_stale: mrsp, HELPED, TakesStale, "was told otherwise last";
+    omlp_not_raised: omlp, OMLP, NotRaised, "executes below its ceiling";
+    omlp_without_wake: omlp, OMLP, NoWake, "was told something, and sleeps";
+    dflp_gives_up_without_wake: dflp, giving_up(AT_HOME), NoWakeOnGivingUp, "was told something, and sleeps";
+    omlp_gives_up_without_wake: omlp, giving_up(OMLP_OF_TWO), NoWakeOnGivingUp, "was told something, and sleeps";
+    fmlp_short_gives_up_blindly: fmlp_short, giving_up(SHORT), GivesUpBlindly, "an event with a meaning";
+    mrsp_gives_up_blindly: mrsp, giving_up(MRSP), GivesUpBlindly, "an event with a meaning";
+    fmlp_plus_gives_up_blindly: fmlp_plus, giving_up(PLUS), GivesUpBlindly, "an event with a meaning";
 }

@@ -44,9 +44,29 @@ fn task(name: String, cpu: usize, period: u64, body: Vec<Step>) -> Task {
     }
 }
 
+/// What makes the job late.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Delay {
+    /// A more urgent task of its processor.
+    Urgent,
+    /// A third processor's task, which holds another resource for long.
+    LongHolder,
+    /// The same, which holds it for a short time and is preempted: who counts the section and, besides, jobs of its processor counts little twice.
+    PreemptedHolder,
+}
+
+/// Gives these tasks, the least urgent first, the priorities that they have together.
+fn rank(tasks: &mut [Task], order: &[usize]) {
+    let mut levels: Vec<Priority> = order.iter().map(|&task| tasks[task].priority).collect();
+    levels.sort_unstable();
+    for (&task, level) in order.iter().zip(levels) {
+        tasks[task].priority = level;
+    }
+}
+
 /// Draws a system of two to four processors. The task `late`, the second, is delayed by almost its period: by a more urgent task of its processor, or because it
-/// waits for another resource that a third processor holds for long. It asks for the first resource, or executes beside a task that does. Others ask for
-/// that one once or a few times. Each task has its own priority.
+/// waits for another resource that a third processor's task holds. It asks for the first resource, or executes beside a task that does. Others ask for that one
+/// once or a few times. Each task has its own priority.
 ///
 /// # Panics
 /// Never: the system keeps every rule.
@@ -54,34 +74,51 @@ fn task(name: String, cpu: usize, period: u64, body: Vec<Step>) -> Task {
 pub fn generate_late(random: &mut Rng) -> System {
     let cpus = random.usize(2..=4);
     let period = random.u64(60..=200);
-    let length = |random: &mut Rng| random.u64(1..=12);
-    let own = length(random);
-    let waits_elsewhere = cpus > 2 && random.bool();
-    let delay = (period - random.u64(own..=own + 40)).max(1);
-    // The victim first, alone on its processor or the least urgent there.
-    let requests = random.usize(1..=3);
+    let delay_by = match cpus {
+        2 => Delay::Urgent,
+        _ => [Delay::Urgent, Delay::LongHolder, Delay::PreemptedHolder][random.usize(0..3)],
+    };
+    let asks = delay_by == Delay::Urgent || random.bool();
+    // What only executes, or is delayed by that alone, may take longer.
+    let longest = if asks { 12 } else { 60 };
+    let own = random.u64(1..=longest);
+    // With four processors, often: one holds the resource when the late job asks, and another until its next one does.
+    let is_handed_on = delay_by == Delay::Urgent && cpus == 4 && random.bool();
+    let (held, kept) = (random.u64(1..=12), random.u64(1..=12));
+    let slack = if is_handed_on { held + random.u64(0..=kept) } else { random.u64(0..=40) };
+    let delay = period.saturating_sub(own + slack).max(1);
+    // The victim first, alone on its processor.
+    let requests = if is_handed_on { 1 } else { random.usize(1..=3) };
     let victim = (0..requests).flat_map(|_| section(0, random.u64(1..=6))).collect();
     let mut tasks = vec![task("victim".into(), 0, ONCE, victim)];
-    let asks = waits_elsewhere && random.bool();
     let mut late: Vec<Step> = Vec::new();
-    if waits_elsewhere {
+    if delay_by != Delay::Urgent {
         late.extend(section(1, 1));
     }
     match asks {
+        true => late.extend(section(0, own)),
         // It delays a holder by what it executes.
-        true => late.push(run(own)),
-        false => late.extend(section(0, own)),
+        false => late.push(run(own)),
     }
     tasks.push(task("late".into(), 1, period, late));
-    if waits_elsewhere {
-        tasks.push(task("far".into(), 2, ONCE, section(1, delay).into()));
-    } else {
-        tasks.push(task("before".into(), 1, ONCE, vec![run(delay)]));
+    match delay_by {
+        Delay::Urgent => tasks.push(task("before".into(), 1, ONCE, vec![run(delay)])),
+        Delay::LongHolder => tasks.push(task("far".into(), 2, ONCE, section(1, delay).into())),
+        Delay::PreemptedHolder => {
+            tasks.push(task("far".into(), 2, ONCE, section(1, 2).into()));
+            tasks.push(task("preempts".into(), 2, ONCE, vec![run(delay)]));
+        }
     }
-    if asks {
-        tasks.push(task("beside".into(), 1, ONCE, section(0, length(random)).into()));
+    if !asks {
+        tasks.push(task("beside".into(), 1, ONCE, section(0, random.u64(1..=longest)).into()));
     }
-    for index in 0..random.usize(0..=3) {
+    let between = tasks.len();
+    if is_handed_on {
+        tasks.push(task("holds".into(), 2, ONCE, section(0, held).into()));
+        tasks.push(task("keeps".into(), 3, ONCE, section(0, kept).into()));
+    }
+    let most = if is_handed_on || delay_by == Delay::PreemptedHolder { 1 } else { 3 };
+    for index in 0..random.usize(0..=most) {
         let cpu = random.usize(1..cpus);
         let sections = random.usize(1..=2);
         let body = (0..sections).flat_map(|_| section(0, random.u64(1..=12))).collect();
@@ -93,12 +130,19 @@ pub fn generate_late(random: &mut Rng) -> System {
     for (task, level) in tasks.iter_mut().zip(levels) {
         task.priority = Priority::base(level);
     }
-    // Whoever delays the late one on its processor is more urgent.
-    if !waits_elsewhere && tasks[2].priority < tasks[1].priority {
-        let (before, late) = (tasks[2].priority, tasks[1].priority);
-        (tasks[2].priority, tasks[1].priority) = (late, before);
+    match delay_by {
+        Delay::Urgent if is_handed_on => {
+            rank(&mut tasks, &[between, 0, between + 1]);
+            rank(&mut tasks, &[between, 0, 1, 2]);
+        }
+        Delay::Urgent => rank(&mut tasks, &[1, 2]),
+        Delay::LongHolder => {}
+        Delay::PreemptedHolder => rank(&mut tasks, &[2, 3]),
     }
-    let resources = 1 + usize::from(waits_elsewhere);
+    if !asks {
+        rank(&mut tasks, &[0, 1]);
+    }
+    let resources = 1 + usize::from(delay_by != Delay::Urgent);
     let resources = (0..resources).map(|index| Resource { name: format!("r{index}"), ..Resource::default() });
     System::new("late".into(), cpus, None, resources.collect(), tasks).expect("a generated system keeps every rule")
 }
@@ -116,8 +160,17 @@ fn before_asking(system: &System, task: TaskId) -> Option<u64> {
     None
 }
 
+/// When the tasks that make the late job late arrive first, and that job; `None` for others.
+fn delaying(system: &System, task: TaskId) -> Option<u64> {
+    match system.task(task).name.as_str() {
+        "before" | "far" => Some(1),
+        "late" | "preempts" => Some(2),
+        _ => None,
+    }
+}
+
 /// Simulates a system of [`generate_late`] with others asking when its late job is about to be done, `runs` times, and returns the first excess with the schedule
-/// that shows it.
+/// that shows it. The schedules climb: each changes what the best one so far had, where that one made the first task wait longest.
 #[must_use]
 pub fn attack_late(
     system: &System,
@@ -126,42 +179,54 @@ pub fn attack_late(
     random: &mut Rng,
     runs: usize,
 ) -> Option<(Excess, Config)> {
-    let (late, delays) = (TaskId::new(1), TaskId::new(2));
-    let config = |offsets: Vec<u64>, shuffle: bool, seed: u64| Config {
+    let (victim, late) = (TaskId::new(0), TaskId::new(1));
+    let config = |offsets: &[u64], shuffle: bool, seed: u64| Config {
         protocol: Some(protocol),
-        offsets: Offsets::Fixed(offsets.into_iter().map(Duration::from_ns).collect()),
+        offsets: Offsets::Fixed(offsets.iter().copied().map(Duration::from_ns).collect()),
         seed,
         shuffle,
         ..Config::default()
     };
-    // When is it done, with nobody but what delays it?
-    let first = |id: TaskId| {
-        if id == late {
-            2
-        } else if id == delays {
-            1
-        } else {
-            ONCE
-        }
+    let simulate = |config: &Config| {
+        let mut simulation = Simulation::new(system, config, ());
+        simulation.run_until(Instant::from_ns(ONCE));
+        (simulation.observations(), simulation.ages())
     };
-    let alone = config(system.task_ids().map(first).collect(), false, 0);
-    let mut simulation = Simulation::new(system, &alone, ());
-    simulation.run_until(Instant::from_ns(ONCE));
-    let done = 2 + simulation.observations()[late.index()].response?.as_ns();
+    // When is it done, with nobody but what delays it?
+    let alone: Vec<u64> = system.task_ids().map(|id| delaying(system, id).unwrap_or(ONCE)).collect();
+    let (seen, _) = simulate(&config(&alone, false, 0));
+    let done = 2 + seen[late.index()].response?.as_ns();
     let again = 2 + system.task(late).period.as_ns();
-    (0..runs).find_map(|_| {
+    let aim = |random: &mut Rng| -> Vec<u64> {
         // One window for all: around the end of the late job, or the arrival of the next.
         let middle = random.u64(done.min(again).saturating_sub(30)..=done.max(again) + 10);
         let offset = |id: TaskId| {
-            if id == late || id == delays {
-                return first(id);
-            }
-            let before = before_asking(system, id).unwrap_or(0);
-            (middle + random.u64(0..=30)).saturating_sub(15 + before)
+            let aimed = || {
+                let before = before_asking(system, id).unwrap_or(0);
+                (middle + random.u64(0..=30)).saturating_sub(15 + before)
+            };
+            delaying(system, id).unwrap_or_else(aimed)
         };
-        let config = config(system.task_ids().map(offset).collect(), random.bool(), random.u64(..));
-        let mut simulation = Simulation::new(system, &config, ());
-        simulation.run_until(Instant::from_ns(ONCE));
-        hold(analysis, &simulation.observations(), &simulation.ages()).map(|excess| (excess, config))
+        system.task_ids().map(offset).collect()
+    };
+    let mut best = (Duration::ZERO, Vec::new());
+    (0..runs).find_map(|run| {
+        let mut offsets = if run < runs.div_ceil(4) { aim(random) } else { best.1.clone() };
+        if run >= runs.div_ceil(4) {
+            for _ in 0..random.usize(1..=2) {
+                let changed = random.usize(0..offsets.len());
+                let far = if random.bool() { 3 } else { 15 };
+                let by = random.u64(1..=far);
+                let offset = &mut offsets[changed];
+                *offset = if random.bool() { *offset + by } else { offset.saturating_sub(by) };
+            }
+        }
+        let config = config(&offsets, random.bool(), random.u64(..));
+        let (seen, ages) = simulate(&config);
+        let response = seen[victim.index()].response.unwrap_or(Duration::ZERO);
+        if response >= best.0 {
+            best = (response, offsets);
+        }
+        hold(analysis, &seen, &ages).map(|excess| (excess, config))
     })
 }

@@ -66,20 +66,45 @@ fn seen(
     (response, hold(analysis, &observations, &simulation.ages()))
 }
 
+/// The head of a file of two processors with these resources.
+fn head(resources: &[&str]) -> String {
+    let resources: String = resources.iter().map(|name| format!("[[resource]]\nname = \"{name}\"\n")).collect();
+    format!("[platform]\ncpus = 2\npriorities = \"explicit\"\n{resources}")
+}
+
+fn section(resource: &str, run: &str) -> String {
+    format!("{{ lock = \"{resource}\" }}, {{ run = \"{run}\" }}, {{ unlock = \"{resource}\" }}, ")
+}
+
+fn task(name: &str, cpu: u8, priority: u8, offset: &str, body: &str) -> String {
+    let who = format!("[[task]]\nname = \"{name}\"\ncpu = {cpu}\npriority = {priority}\nperiod = \"1 s\"\n");
+    format!("{who}offset = \"{offset}\"\nbody = [{body}]\n")
+}
+
+/// Whenever the victim waits, a less urgent task of its processor begins a section under `icpp`. The bound counts all that others of the owner's processor
+/// execute in each wait, so that chance does not find it.
+#[test]
+fn sections_delay_a_job_at_each_wait_under_fmlp_long() {
+    let run = "{ run = \"100 us\" }, ";
+    let text = head(&["q", "r"])
+        + &task("top", 0, 9, "900 ms", &section("r", "100 us"))
+        + &task("victim", 0, 8, "50 us", &(section("q", "100 us") + run).repeat(4))
+        + &task("low", 0, 1, "0 ms", &(run.to_owned() + &section("r", "6 ms").repeat(5)))
+        + &task("far", 1, 5, "0 ms", &section("q", "300 us").repeat(6));
+    let system = parse_system(&text).expect("a valid system");
+    let analysis = analyse(&system, Protocol::FmlpLong);
+    let (response, excess) = seen(&system, Protocol::FmlpLong, "victim", &analysis);
+    assert_eq!(excess, None, "{analysis:#?}");
+    assert!(analysis.tasks[1].response.is_some_and(|bound| bound >= response), "it has a bound");
+    let broken = analyse_omitting(&system, Protocol::FmlpLong, Omit::Repeats);
+    assert!(seen(&system, Protocol::FmlpLong, "victim", &broken).1.is_some(), "the term is needed");
+}
+
 /// Who is held back waits for a more urgent task, which local sections delay again and again. Chance does not find it.
 #[test]
 fn held_back_while_sections_delay_the_one_it_waits_for() {
-    let section = |resource: &str, run: &str| {
-        format!("{{ lock = \"{resource}\" }}, {{ run = \"{run}\" }}, {{ unlock = \"{resource}\" }}, ")
-    };
-    let task = |name: &str, cpu: u8, priority: u8, offset: &str, body: &str| {
-        format!(
-            "[[task]]\nname = \"{name}\"\ncpu = {cpu}\npriority = {priority}\nperiod = \"1 s\"\noffset = \"{offset}\"\nbody = [{body}]\n"
-        )
-    };
-    let resources = ["q", "r", "s"].map(|name| format!("[[resource]]\nname = \"{name}\"\n")).concat();
     let run = "{ run = \"1 ms\" }, ";
-    let text = format!("[platform]\ncpus = 2\npriorities = \"explicit\"\n{resources}")
+    let text = head(&["q", "r", "s"])
         + &task("top", 0, 9, "900 ms", &section("r", "1 ms"))
         + &task("high", 0, 8, "1 ms", &(section("q", "1 ms") + run).repeat(4))
         + &task("victim", 0, 7, "1 ms", &(section("s", "1 ms") + run))
@@ -141,6 +166,39 @@ fn interruptible_sections_beside_ceilings() {
     worth(&hold_all(Protocol::Icpp, &Shape { own_protocol: own, ..busy }, 1 << 34, SETS / 4));
 }
 
+/// Where a left-out term should be noticed.
+fn hunting_ground(protocol: Protocol, omit: Omit) -> Shape {
+    let [shape, _] = shapes(protocol);
+    match omit {
+        // Jobs that wait often, beside others with many sections of their processor.
+        Omit::Repeats => {
+            Shape { cpus: (2, 2), tasks: (3, 5), resources: (2, 3), sections: (2, 5), period: (40, 300), ..shape }
+        }
+        _ => shape,
+    }
+}
+
+/// The terms left out of bounds under the protocol by other tests than [`protocols!`] lists.
+fn left_out_elsewhere(protocol: Protocol) -> Vec<Omit> {
+    match protocol {
+        Protocol::Pcp | Protocol::Srp | Protocol::Ics | Protocol::IcsLock => vec![],
+        // `sections_delay_a_job_at_each_wait_under_fmlp_long`, and `late_jobs.rs`.
+        Protocol::FmlpLong => vec![Omit::Repeats, Omit::RemoteCarryIn],
+        _ => vec![Omit::RemoteCarryIn],
+    }
+}
+
+/// Whether some bound of a random system under the protocol is another without the term. Where nothing is shared across processors, other protocols rule.
+fn has_effect(protocol: Protocol, omit: Omit) -> bool {
+    let [first, second] = shapes(protocol);
+    (0..2_000).any(|seed| {
+        let shape = if seed % 2 == 0 { &first } else { &second };
+        let system = generate(&mut Rng::with_seed(seed), shape);
+        let is_ruled = system.cpus() == 1 || system.resource_ids().any(|id| system.is_global(id));
+        is_ruled && analyse_omitting(&system, protocol, omit) != analyse(&system, protocol)
+    })
+}
+
 macro_rules! protocols {
     ($($name:ident: $protocol:ident, [$($omit:ident),*];)*) => {$(
         mod $name {
@@ -156,15 +214,26 @@ macro_rules! protocols {
             #[test]
             fn bounds_without_a_term_do_not() {
                 for omit in [$(Omit::$omit),*] {
-                    let [shape, _] = shapes(Protocol::$protocol);
+                    let shape = hunting_ground(Protocol::$protocol, omit);
                     let caught = (0..100_000_u64).find(|&seed| {
                         let mut random = Rng::with_seed(seed);
                         let system = generate(&mut random, &shape);
                         let broken = analyse_omitting(&system, Protocol::$protocol, omit);
                         attack(&system, &broken, Protocol::$protocol, &mut random, RUNS, HORIZON).is_some()
                     });
-                    println!("{omit:?}: caught at set {caught:?}");
+                    println!("{} {omit:?}: caught at set {caught:?}", Protocol::$protocol);
+
                     assert!(caught.is_some(), "{omit:?} was left out, and no schedule noticed");
+                }
+            }
+
+            #[test]
+            fn terms_with_an_effect_are_left_out() {
+                let mut listed = vec![$(Omit::$omit),*];
+                listed.extend(left_out_elsewhere(Protocol::$protocol));
+                for omit in Omit::ALL {
+                    let has_effect = has_effect(Protocol::$protocol, omit);
+                    assert_eq!(listed.contains(&omit), has_effect, "{} {omit:?}", Protocol::$protocol);
                 }
             }
         }
@@ -172,17 +241,17 @@ macro_rules! protocols {
 }
 
 protocols! {
-    pcp: Pcp, [LocalIcpp];
-    srp: Srp, [LocalIcpp];
-    ics: Ics, [Again, AgainRest];
-    ics_lock: IcsLock, [Again, AgainRest, AgainOfBlocker, LocalIcpp];
-    mpcp_vs: MpcpVs, [Waiting, Boosted, LocalIcpp];
-    dpcp: Dpcp, [Waiting, Boosted, LocalIcpp, SuspensionJitter];
-    dflp: Dflp, [Waiting, Boosted, LocalIcpp, SuspensionJitter];
-    fmlp_long: FmlpLong, [Waiting, Boosted, LocalIcpp, SuspensionJitter];
-    fmlp_plus: FmlpPlus, [Waiting, Boosted, LocalIcpp, SuspensionJitter];
-    fmlp_short: FmlpShort, [Waiting, Boosted];
-    msrp: Msrp, [Waiting, Boosted];
-    mrsp: Mrsp, [Waiting, Boosted, LocalIcpp];
-    omlp: Omlp, [Waiting, Boosted, LocalIcpp];
+    pcp: Pcp, [LocalIcpp, ReleaseJitter, Equals];
+    srp: Srp, [LocalIcpp, ReleaseJitter, Equals];
+    ics: Ics, [Again, AgainRest, ReleaseJitter, Equals];
+    ics_lock: IcsLock, [Again, AgainRest, AgainOfBlocker, LocalIcpp, ReleaseJitter, Equals];
+    mpcp_vs: MpcpVs, [Waiting, Boosted, LocalIcpp, Repeats, ReleaseJitter, Equals];
+    dpcp: Dpcp, [Waiting, Boosted, LocalIcpp, SuspensionJitter, Repeats, ReleaseJitter, Equals];
+    dflp: Dflp, [Waiting, Boosted, LocalIcpp, SuspensionJitter, Repeats, ReleaseJitter, Equals];
+    fmlp_long: FmlpLong, [Waiting, Boosted, LocalIcpp, SuspensionJitter, ReleaseJitter, Equals];
+    fmlp_plus: FmlpPlus, [Waiting, Boosted, LocalIcpp, SuspensionJitter, Repeats, ReleaseJitter, Equals];
+    fmlp_short: FmlpShort, [Waiting, Boosted, ReleaseJitter, Equals];
+    msrp: Msrp, [Waiting, Boosted, ReleaseJitter, Equals];
+    mrsp: Mrsp, [Waiting, Boosted, LocalIcpp, ReleaseJitter];
+    omlp: Omlp, [Waiting, Boosted, LocalIcpp, Repeats, ReleaseJitter, Equals];
 }
