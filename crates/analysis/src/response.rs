@@ -92,9 +92,9 @@ struct Interferer {
 }
 
 /// A task's blocking without the remote part.
-pub(crate) struct Static {
-    pub(crate) local: u64,
-    pub(crate) boosted: u64,
+struct Static {
+    local: u64,
+    boosted: u64,
 }
 
 /// Sections on one's own processor delay a job at its arrival and at each of its resumptions.
@@ -102,7 +102,7 @@ pub(crate) fn occasions(tables: &Tables<'_>, task: TaskId) -> u64 {
     if tables.omits(Omit::Repeats) { 1 } else { 1 + tables.suspensions[task.index()] }
 }
 
-pub(crate) fn static_blocking(tables: &Tables<'_>, task: TaskId) -> Option<Static> {
+fn static_blocking(tables: &Tables<'_>, task: TaskId) -> Option<Static> {
     let longest = icpp::longest(tables, task).filter(|_| !tables.omits(Omit::LocalIcpp));
     let mut local = longest.map_or(0, |section| section.length);
     let mut inherited = pip::blockers(tables, task);

@@ -11,13 +11,14 @@
 //! Where a form differs from one whose fixed point is known in the execution times of one task alone, only equations that rest on it are looked at: those of tasks no more
 //! urgent on its processor, and, from there on, whatever rests on a response time that has changed.
 
+use super::locals::Locals;
 use crate::blocking::mpcp::Remote;
 use crate::divisor::Divisor;
 use crate::fixed_point::Budget;
-use crate::response::{occasions, static_blocking};
 use crate::tables::Tables;
 use lockwright_model::{Priority, Protocol, ResourceId, System, TaskId};
 use std::cell::Cell;
+use std::ops::Range;
 use std::rc::Rc;
 
 /// What does not depend on execution times. Tasks have their places: processor by processor, the most urgent first.
@@ -132,49 +133,49 @@ impl<'t> Shape<'t> {
         self.suspends.contains(&true)
     }
 
+    pub(super) fn id(&self, place: usize) -> TaskId {
+        self.ids[place]
+    }
+
+    /// The first place of its processor, and the place behind the last task at least as urgent.
+    pub(super) fn urgent(&self, place: usize) -> (usize, usize) {
+        self.urgent[place]
+    }
+
+    /// What blocks each task of the system of the tables.
+    pub(super) fn locals(&self) -> Locals {
+        Locals::new(self, self.tables, self.tables.system)
+    }
+
     /// The form that `system` is, which differs from the one of the tables in execution times alone; `None` where a number does not fit.
     pub(super) fn form(&self, system: &System) -> Option<Form> {
-        let tables = self.tables.of_form(system);
-        let blocking = self.ids.iter().map(|&id| {
-            let known = static_blocking(&tables, id)?;
-            known.local.checked_add(known.boosted)
-        });
         Some(Form {
             costs: self.ids.iter().map(|&id| system.task(id).wcet.as_ns()).collect(),
-            blocking: blocking.collect::<Option<_>>()?,
-            remote: Rc::new(Remote::new(&tables)?),
+            blocking: Locals::new(self, self.tables, system).blocking()?,
+            remote: Rc::new(Remote::new(&self.tables.of_form(system))?),
         })
     }
 
     /// As [`Shape::form`], where `system` differs from the one of the tables, whose form `base` is, in the task at `place` alone.
-    pub(super) fn form_beside(&self, base: &Form, system: &System, place: usize) -> Option<Form> {
-        let (task, before) = (self.ids[place], self.tables.system);
+    pub(super) fn form_beside(&self, base: &Form, locals: &Locals, system: &System, place: usize) -> Option<Form> {
+        let task = self.ids[place];
         let mut form = base.clone();
         form.costs[place] = system.task(task).wcet.as_ns();
         // Its sections block more urgent tasks of its processor, and stretch those of all.
-        let is_mpcp = |resource| self.tables.protocol(resource) == Protocol::Mpcp;
-        let is_all_mpcp = system.requests(task).iter().all(|request| is_mpcp(request.resource));
-        if is_all_mpcp {
-            let longest = |system: &System| system.requests(task).iter().map(|request| request.length.as_ns()).max();
-            let (old, new) = (longest(before).unwrap_or(0), longest(system).unwrap_or(0));
-            for above in self.urgent[place].0..place {
-                if system.task(self.ids[above]).priority > system.task(task).priority {
-                    let occasions = occasions(self.tables, self.ids[above]);
-                    let rest = form.blocking[above].checked_sub(old.checked_mul(occasions)?)?;
-                    form.blocking[above] = rest.checked_add(new.checked_mul(occasions)?)?;
-                }
-            }
-        } else {
-            let tables = self.tables.of_form(system);
-            for above in self.urgent[place].0..place {
-                let known = static_blocking(&tables, self.ids[above])?;
-                form.blocking[above] = known.local.checked_add(known.boosted)?;
-            }
+        for above in self.more_urgent(place) {
+            form.blocking[above] = locals.beside(self, self.tables, system, place, above)?;
         }
         if self.is_coupled() {
             form.remote = Rc::new(base.remote.beside(self.tables, system, task)?);
         }
         Some(form)
+    }
+
+    /// The places of more urgent tasks of the processor.
+    fn more_urgent(&self, place: usize) -> Range<usize> {
+        let behind = |&above: &usize| self.urgent[above].1 <= place;
+        let first = self.urgent[place].0;
+        first..first + (first..place).filter(behind).count()
     }
 
     /// Nothing but execution.
@@ -436,25 +437,32 @@ impl<'a, 't> Rooms<'a, 't> {
         found.ok()
     }
 
-    /// Whether the deadlines of a form hold that differs in the task at `place` alone, which executes no less there, where no task suspends.
-    pub(super) fn hold(&mut self, place: usize, longer: &Form) -> bool {
+    /// Those whose deadlines rest on the task at `place`, the one that broke last first.
+    pub(super) fn resting(&self, place: usize) -> impl Iterator<Item = usize> + use<> {
         let critical = self.shape.critical.get();
         let all = self.shape.urgent[place].0..self.shape.ends[place];
         let first = all.contains(&critical).then_some(critical);
-        for other in first.into_iter().chain(all) {
-            if self.holds(place, longer, other).is_none() {
-                self.shape.critical.set(other);
-                return false;
-            }
-        }
-        true
+        first.into_iter().chain(all)
     }
 
-    fn holds(&mut self, place: usize, longer: &Form, other: usize) -> Option<()> {
+    /// Whether the deadline of the task at `other` holds in `system`, which differs in the task at `place` alone, where that executes no less, and no task suspends.
+    pub(super) fn holds(&mut self, place: usize, system: &System, locals: &Locals, other: usize) -> bool {
+        let holds = self.longer_sections(place, system, locals, other).is_some();
+        if !holds {
+            self.shape.critical.set(other);
+        }
+        holds
+    }
+
+    fn longer_sections(&mut self, place: usize, system: &System, locals: &Locals, other: usize) -> Option<()> {
         let shape = self.shape;
         let rests = other == place || shape.urgent[other].1 > place;
-        let extra = if rests { longer.costs[place] - self.form.costs[place] } else { 0 };
-        let blocked = longer.blocking[other].checked_sub(self.form.blocking[other])?;
+        let longer = system.task(shape.ids[place]).wcet.as_ns() - self.form.costs[place];
+        let extra = if rests { longer } else { 0 };
+        let blocked = match shape.urgent[other].1 <= place {
+            true => locals.beside(shape, shape.tables, system, place, other)?.checked_sub(self.form.blocking[other])?,
+            false => 0,
+        };
         if (extra, blocked) == (0, 0) {
             return Some(());
         }
