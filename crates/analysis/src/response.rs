@@ -76,25 +76,37 @@ struct Equation {
     jitter: u64,
     /// Local and boosted blocking.
     blocking: u64,
-    urgent: Vec<Interferer>,
+    /// Its processor, its own place there, and the place behind the last task at least as urgent.
+    cpu: usize,
+    place: usize,
+    end: usize,
+    /// Interruptible sections that one job makes begin again, by the place of its task; nothing for those behind.
+    again: Vec<Length>,
     /// Whether it reads any response time but its own.
     coupled: bool,
 }
 
+impl Equation {
+    /// The other tasks at least as urgent, of `rows`, and what one job of each makes begin again.
+    fn urgent<'a>(&'a self, rows: &'a [Vec<Interferer>]) -> impl Iterator<Item = (&'a Interferer, Length)> {
+        let others = rows[self.cpu][..self.end].iter().enumerate().filter(|&(place, _)| place != self.place);
+        others.map(|(place, h)| (h, self.again.get(place).copied().unwrap_or_default()))
+    }
+}
+
+/// A task as the others of its processor see it, which has them in a row, the most urgent first.
 struct Interferer {
     task: TaskId,
     cost: u64,
-    /// Interruptible sections that one job makes begin again.
-    again: Length,
     period: u64,
     /// `None`: its response time less its cost.
     jitter: Option<u64>,
 }
 
 /// A task's blocking without the remote part.
-pub(crate) struct Static {
-    pub(crate) local: u64,
-    pub(crate) boosted: u64,
+struct Static {
+    local: u64,
+    boosted: u64,
 }
 
 /// Sections on one's own processor delay a job at its arrival and at each of its resumptions.
@@ -102,7 +114,7 @@ pub(crate) fn occasions(tables: &Tables<'_>, task: TaskId) -> u64 {
     if tables.omits(Omit::Repeats) { 1 } else { 1 + tables.suspensions[task.index()] }
 }
 
-pub(crate) fn static_blocking(tables: &Tables<'_>, task: TaskId) -> Option<Static> {
+fn static_blocking(tables: &Tables<'_>, task: TaskId) -> Option<Static> {
     let longest = icpp::longest(tables, task).filter(|_| !tables.omits(Omit::LocalIcpp));
     let mut local = longest.map_or(0, |section| section.length);
     let mut inherited = pip::blockers(tables, task);
@@ -148,10 +160,20 @@ fn solve(tables: &Tables<'_>, protocol: Protocol, judged: Option<usize>) -> Anal
         let start = task.wcet.as_ns() + task.jitter.as_ns();
         responses.push(reasons[index].is_none().then_some(start));
     }
-    let mut equations: Vec<Equation> =
-        system.task_ids().map(|id| equation(tables, id, statics[id.index()].as_ref())).collect();
+    let rows: Vec<Vec<Interferer>> =
+        tables.cpus.iter().map(|tasks| tasks.iter().map(|&id| interferer(tables, id)).collect()).collect();
+    let mut places = vec![0; tasks.len()];
     for tasks in &tables.cpus {
-        let counted = Again::new(tables, tasks).each(|h, id, again| equations[id.index()].urgent[h].again = again);
+        tasks.iter().enumerate().for_each(|(place, id)| places[id.index()] = place);
+    }
+    let equation = |id: TaskId| equation(tables, &rows, id, places[id.index()], statics[id.index()].as_ref());
+    let mut equations: Vec<Equation> = system.task_ids().map(equation).collect();
+    for tasks in &tables.cpus {
+        let counted = Again::new(tables, tasks).each(|h, id, length| {
+            let again = &mut equations[id.index()].again;
+            again.resize(h, Length::default());
+            again.push(length);
+        });
         let Err(reason) = counted else { continue };
         for id in tasks {
             if responses[id.index()].take().is_some() {
@@ -160,13 +182,17 @@ fn solve(tables: &Tables<'_>, protocol: Protocol, judged: Option<usize>) -> Anal
         }
     }
     if let Some(remote) = &remote {
-        iterate(tables, remote, &equations, judged, &mut responses, &mut suspended, &mut reasons);
+        iterate(tables, remote, (&equations, &rows), judged, &mut responses, &mut suspended, &mut reasons);
     }
     let bounds = system.task_ids().map(|id| {
         let index = id.index();
         let response = responses[index].map(Duration::from_ns);
         let blocking = statics[index].as_ref().filter(|_| response.is_some()).map(|known| Blocking {
-            local: Duration::from_ns(known.local.saturating_add(blocked_again(&equations[index], responses[index]))),
+            local: Duration::from_ns(known.local.saturating_add(blocked_again(
+                &equations[index],
+                &rows,
+                responses[index],
+            ))),
             boosted: Duration::from_ns(known.boosted),
             remote: Duration::from_ns(suspended[index]),
         });
@@ -177,40 +203,52 @@ fn solve(tables: &Tables<'_>, protocol: Protocol, judged: Option<usize>) -> Anal
 }
 
 /// How long a less urgent task's section that blocks is executed again.
-fn blocked_again(equation: &Equation, response: Option<u64>) -> u64 {
+fn blocked_again(equation: &Equation, rows: &[Vec<Interferer>], response: Option<u64>) -> u64 {
     let window = response.unwrap_or_default().saturating_sub(equation.jitter);
-    equation.urgent.iter().filter(|h| h.again.blocker > 0).fold(0, |sum, h| {
+    equation.urgent(rows).filter(|(_, again)| again.blocker > 0).fold(0, |sum, (h, again)| {
         let jobs = window.saturating_add(h.jitter.unwrap_or_default()).div_ceil(h.period);
-        sum.saturating_add(jobs.saturating_mul(h.again.blocker))
+        sum.saturating_add(jobs.saturating_mul(again.blocker))
     })
 }
 
-fn equation(tables: &Tables<'_>, id: TaskId, known: Option<&Static>) -> Equation {
-    let system = tables.system;
-    let task = system.task(id);
-    let jitter = |of: TaskId| if tables.omits(Omit::ReleaseJitter) { 0 } else { system.task(of).jitter.as_ns() };
-    let equals = |&h: &TaskId| !tables.omits(Omit::Equals) || system.task(h).priority != task.priority;
-    let urgent: Vec<Interferer> = tables
-        .urgent(id)
-        .filter(equals)
-        .map(|h| Interferer {
-            task: h,
-            cost: system.task(h).wcet.as_ns(),
-            again: Length::default(),
-            period: system.task(h).period.as_ns(),
-            jitter: (!tables.suspends(h) || tables.omits(Omit::SuspensionJitter)).then(|| jitter(h)),
-        })
-        .collect();
-    let coupled = tables.suspends(id) || urgent.iter().any(|h| h.jitter.is_none());
+fn interferer(tables: &Tables<'_>, id: TaskId) -> Interferer {
+    let task = tables.system.task(id);
+    let jitter = if tables.omits(Omit::ReleaseJitter) { 0 } else { task.jitter.as_ns() };
+    Interferer {
+        task: id,
+        cost: task.wcet.as_ns(),
+        period: task.period.as_ns(),
+        jitter: (!tables.suspends(id) || tables.omits(Omit::SuspensionJitter)).then_some(jitter),
+    }
+}
+
+fn equation(
+    tables: &Tables<'_>,
+    rows: &[Vec<Interferer>],
+    id: TaskId,
+    place: usize,
+    known: Option<&Static>,
+) -> Equation {
+    let (system, task) = (tables.system, tables.system.task(id));
+    let (cpu, omits_equals) = (task.cpu.index(), tables.omits(Omit::Equals));
+    let end = tables.cpus[cpu].partition_point(|&h| {
+        let priority = system.task(h).priority;
+        priority > task.priority || priority == task.priority && !omits_equals
+    });
     let blocking = known.and_then(|known| known.local.checked_add(known.boosted)).unwrap_or(u64::MAX);
-    Equation {
+    let mut equation = Equation {
         cost: task.wcet.as_ns(),
         period: task.period.as_ns(),
         jitter: task.jitter.as_ns(),
         blocking,
-        urgent,
-        coupled,
-    }
+        cpu,
+        place,
+        end,
+        again: Vec::new(),
+        coupled: false,
+    };
+    equation.coupled = tables.suspends(id) || equation.urgent(rows).any(|(h, _)| h.jitter.is_none());
+    equation
 }
 
 /// Raises all response times to their joint least fixed point.
@@ -219,7 +257,7 @@ fn equation(tables: &Tables<'_>, id: TaskId, known: Option<&Static>) -> Equation
 fn iterate(
     tables: &Tables<'_>,
     remote: &Remote,
-    equations: &[Equation],
+    (equations, rows): (&[Equation], &[Vec<Interferer>]),
     judged: Option<usize>,
     responses: &mut [Option<u64>],
     suspended: &mut [u64],
@@ -238,7 +276,7 @@ fn iterate(
             let next = if round == ROUNDS_MAX {
                 Err(Unbounded::Unsettled)
             } else {
-                respond(tables, remote, id, equation, responses, suspended[index])
+                respond(tables, remote, id, (equation, rows), responses, suspended[index])
             };
             match next {
                 Ok((response, wait)) => {
@@ -269,7 +307,7 @@ fn respond(
     tables: &Tables<'_>,
     remote: &Remote,
     id: TaskId,
-    equation: &Equation,
+    (equation, rows): (&Equation, &[Vec<Interferer>]),
     responses: &[Option<u64>],
     suspended_before: u64,
 ) -> Result<(u64, u64), Unbounded> {
@@ -286,23 +324,25 @@ fn respond(
             suspended = suspended.checked_add(all).ok_or_else(beyond)?;
         }
     }
-    if let Some(h) = equation.urgent.iter().find(|h| h.jitter.is_none() && responses[h.task.index()].is_none()) {
+    let mut urgent = equation.urgent(rows);
+    if let Some((h, _)) = urgent.find(|(h, _)| h.jitter.is_none() && responses[h.task.index()].is_none()) {
         return Err(Unbounded::DependsOn { task: h.task });
     }
     let own = cost.checked_add(blocking).and_then(|own| own.checked_add(suspended)).ok_or_else(beyond)?;
     // What the last round found is a lower bound, and so is it with what this round waits longer.
     let before = responses[id.index()].map_or(own, |response| response - jitter);
     let start = own.max(before.saturating_add(suspended - suspended_before));
-    let terms = 1 + equation.urgent.len() as u64;
+    // Its own place is not before the end where equals are left out.
+    let terms = 1 + (equation.end - usize::from(equation.place < equation.end)) as u64;
     let window = tables.budget.least(start, period - jitter, terms, |window| {
         let mut sum = own;
-        for h in &equation.urgent {
+        for (h, again) in equation.urgent(rows) {
             let jitter = match h.jitter {
                 Some(jitter) => jitter,
                 None => responses[h.task.index()]?.saturating_sub(h.cost),
             };
             sum = sum.checked_add(
-                window.checked_add(jitter)?.div_ceil(h.period).checked_mul(h.cost.checked_add(h.again.all)?)?,
+                window.checked_add(jitter)?.div_ceil(h.period).checked_mul(h.cost.checked_add(again.all)?)?,
             )?;
         }
         Some(sum)

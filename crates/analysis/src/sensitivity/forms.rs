@@ -4,6 +4,7 @@
 //! too, the search begins there.
 
 use super::joint::{Changed, Form, Point, Rooms, Shape};
+use super::locals::Locals;
 use super::{FACTOR_MAX, Growth, Part, Progress, Sensitivity, scaled, scaled_body};
 use crate::tables::Tables;
 use lockwright_model::{Duration, Overheads, Protocol, System, TaskId};
@@ -18,6 +19,8 @@ struct Search<'a, F> {
     /// The same, but while a form is made of it.
     scratch: RefCell<System>,
     form: &'a Form,
+    /// What blocks each task, as it is.
+    locals: Locals,
     /// Where all deadlines hold as it is.
     unchanged: Option<Unchanged<'a>>,
 }
@@ -45,7 +48,8 @@ pub(super) fn find<F: FnMut(usize, usize) -> bool>(
     };
     let holds = shape.settle(&form, &shape.bottom(), Changed::Anything);
     let scratch = RefCell::new(system.clone());
-    let mut search = Search { shape: &shape, progress, system, scratch, form: &form, unchanged: None };
+    let mut search =
+        Search { shape: &shape, progress, system, scratch, form: &form, locals: shape.locals(), unchanged: None };
     if let Some(point) = &holds {
         let mut alone = Rooms::new(&shape, &form, point);
         let room = |task| {
@@ -126,16 +130,40 @@ impl<F: FnMut(usize, usize) -> bool> Search<'_, F> {
         Some(holding)
     }
 
+    /// What `of` says of the system with that task's runs taken so many thousandths of; `None` where that is no valid system.
+    fn with_task<R>(&self, task: TaskId, permille: u64, of: impl FnOnce(&System) -> R) -> Option<R> {
+        let (body, _) = scaled_body(self.system.task(task), task, Part::Task(task), permille)?;
+        let mut system = self.scratch.borrow_mut();
+        system.set_body(task, body).ok()?;
+        let found = of(&system);
+        // What was valid is so again.
+        system.set_body(task, self.system.task(task).body.clone()).ok()?;
+        Some(found)
+    }
+
+    /// The largest factor of a task's execution times, up to `most`, where none suspends. `None` where it was interrupted.
+    ///
+    /// One deadline after the other: what has been found for those before is seldom too much for the next.
+    fn beside(&self, task: TaskId, most: u64, alone: &mut Rooms<'_, '_>) -> Option<u64> {
+        let place = self.shape.place(task);
+        let mut most = self.greatest_of((1000, most), |permille| self.with_task(task, permille, |_| ()).is_some())?;
+        let mut others = alone.resting(place);
+        // BOUND: each turn but the last finds a task whose deadline breaks, and goes on behind it.
+        loop {
+            let mut hold = |system: &System| others.find(|&other| !alone.holds(place, system, &self.locals, other));
+            let Some(other) = self.with_task(task, most, &mut hold)? else { return Some(most) };
+            most = self.greatest_of((1000, most - 1), |permille| {
+                let holds = |system: &System| alone.holds(place, system, &self.locals, other);
+                self.with_task(task, permille, holds) == Some(true)
+            })?;
+        }
+    }
+
     fn form_of(&self, part: Part, permille: u64) -> Option<Form> {
         match part {
             Part::Task(task) => {
-                let (body, _) = scaled_body(self.system.task(task), task, part, permille)?;
-                let mut system = self.scratch.borrow_mut();
-                system.set_body(task, body).ok()?;
-                let form = self.shape.form_beside(self.form, &system, self.shape.place(task));
-                // What was valid is so again.
-                system.set_body(task, self.system.task(task).body.clone()).ok()?;
-                form
+                let place = self.shape.place(task);
+                self.with_task(task, permille, |system| self.shape.form_beside(self.form, &self.locals, system, place))?
             }
             _ => self.shape.form(&scaled(self.system, part, permille)?),
         }
@@ -203,11 +231,7 @@ impl<F: FnMut(usize, usize) -> bool> Search<'_, F> {
             Part::Task(task) if self.shape.is_coupled() => {
                 self.greatest((1000, most), Point::clone(point), form, Changed::Sections(self.shape.place(task)))?
             }
-            Part::Task(task) => {
-                let place = self.shape.place(task);
-                let mut alone = alone.borrow_mut();
-                self.greatest_of((1000, most), |permille| form(permille).is_some_and(|form| alone.hold(place, &form)))?
-            }
+            Part::Task(task) => self.beside(task, most, &mut alone.borrow_mut())?,
             _ => self.greatest((1000, most), Point::clone(point), form, Changed::Anything)?,
         };
         Some(if found == FACTOR_MAX { Growth::Unlimited } else { Growth::Permille(found) })

@@ -11,13 +11,15 @@
 //! Where a form differs from one whose fixed point is known in the execution times of one task alone, only equations that rest on it are looked at: those of tasks no more
 //! urgent on its processor, and, from there on, whatever rests on a response time that has changed.
 
+use super::locals::Locals;
 use crate::blocking::mpcp::Remote;
 use crate::divisor::Divisor;
 use crate::fixed_point::Budget;
-use crate::response::{occasions, static_blocking};
 use crate::tables::Tables;
+use fearless_simd::{Level, dispatch};
 use lockwright_model::{Priority, Protocol, ResourceId, System, TaskId};
 use std::cell::Cell;
+use std::ops::Range;
 use std::rc::Rc;
 
 /// What does not depend on execution times. Tasks have their places: processor by processor, the most urgent first.
@@ -39,6 +41,11 @@ pub(super) struct Shape<'t> {
     requests: Vec<Vec<(ResourceId, u64)>>,
     /// Whose waits its response time lengthens.
     delays: Vec<Vec<usize>>,
+    /// Whether all periods, deadlines and jitters are short.
+    is_short: bool,
+    /// Of the inverse of each period, rounded up: 2^64 divided by it. The high 32 bits and the low ones.
+    halves: Vec<[u32; 2]>,
+    level: Level,
     /// The place that refuted the last form.
     critical: Cell<usize>,
 }
@@ -47,6 +54,8 @@ pub(super) struct Shape<'t> {
 #[derive(Clone)]
 pub(super) struct Form {
     costs: Vec<u64>,
+    /// Whether all times are short, and none of these is above its period.
+    is_short: bool,
     /// B.
     blocking: Vec<u64>,
     /// Where the sections are.
@@ -71,6 +80,9 @@ pub(super) enum Changed {
     /// That, and the lengths of its sections.
     Sections(usize),
 }
+
+/// Times below it are short: the sum of two has 32 bits.
+const SHORT_MAX: u64 = 1 << 31;
 
 const WINDOW: u8 = 1;
 const WAITS: u8 = 2;
@@ -107,9 +119,21 @@ impl<'t> Shape<'t> {
             delayed
         };
         let of = |get: &dyn Fn(TaskId) -> u64| ids.iter().map(|&id| get(id)).collect::<Vec<u64>>();
+        let periods: Vec<Divisor> = ids.iter().filter_map(|&id| Divisor::new(system.task(id).period.as_ns())).collect();
+        let is_short = system.tasks().iter().all(|task| {
+            let others = task.deadline.max(task.jitter).as_ns();
+            (2..SHORT_MAX).contains(&task.period.as_ns()) && others < SHORT_MAX
+        });
+        let halves = |period: &Divisor| {
+            let inverse = period.inverse().wrapping_add(1);
+            [(inverse >> 32) as u32, inverse as u32]
+        };
         Self {
             tables,
-            periods: ids.iter().filter_map(|&id| Divisor::new(system.task(id).period.as_ns())).collect(),
+            is_short,
+            halves: periods.iter().map(halves).collect(),
+            level: Level::new(),
+            periods,
             urgent,
             ends,
             jitters: of(&|id| system.task(id).jitter.as_ns()),
@@ -132,49 +156,57 @@ impl<'t> Shape<'t> {
         self.suspends.contains(&true)
     }
 
+    pub(super) fn id(&self, place: usize) -> TaskId {
+        self.ids[place]
+    }
+
+    /// The first place of its processor, and the place behind the last task at least as urgent.
+    pub(super) fn urgent(&self, place: usize) -> (usize, usize) {
+        self.urgent[place]
+    }
+
+    /// What blocks each task of the system of the tables.
+    pub(super) fn locals(&self) -> Locals {
+        Locals::new(self, self.tables, self.tables.system)
+    }
+
     /// The form that `system` is, which differs from the one of the tables in execution times alone; `None` where a number does not fit.
     pub(super) fn form(&self, system: &System) -> Option<Form> {
-        let tables = self.tables.of_form(system);
-        let blocking = self.ids.iter().map(|&id| {
-            let known = static_blocking(&tables, id)?;
-            known.local.checked_add(known.boosted)
-        });
+        let costs: Vec<u64> = self.ids.iter().map(|&id| system.task(id).wcet.as_ns()).collect();
         Some(Form {
-            costs: self.ids.iter().map(|&id| system.task(id).wcet.as_ns()).collect(),
-            blocking: blocking.collect::<Option<_>>()?,
-            remote: Rc::new(Remote::new(&tables)?),
+            is_short: self.are_short(&costs),
+            costs,
+            blocking: Locals::new(self, self.tables, system).blocking()?,
+            remote: Rc::new(Remote::new(&self.tables.of_form(system))?),
         })
     }
 
     /// As [`Shape::form`], where `system` differs from the one of the tables, whose form `base` is, in the task at `place` alone.
-    pub(super) fn form_beside(&self, base: &Form, system: &System, place: usize) -> Option<Form> {
-        let (task, before) = (self.ids[place], self.tables.system);
+    pub(super) fn form_beside(&self, base: &Form, locals: &Locals, system: &System, place: usize) -> Option<Form> {
+        let task = self.ids[place];
         let mut form = base.clone();
         form.costs[place] = system.task(task).wcet.as_ns();
+        form.is_short = self.are_short(&form.costs);
         // Its sections block more urgent tasks of its processor, and stretch those of all.
-        let is_mpcp = |resource| self.tables.protocol(resource) == Protocol::Mpcp;
-        let is_all_mpcp = system.requests(task).iter().all(|request| is_mpcp(request.resource));
-        if is_all_mpcp {
-            let longest = |system: &System| system.requests(task).iter().map(|request| request.length.as_ns()).max();
-            let (old, new) = (longest(before).unwrap_or(0), longest(system).unwrap_or(0));
-            for above in self.urgent[place].0..place {
-                if system.task(self.ids[above]).priority > system.task(task).priority {
-                    let occasions = occasions(self.tables, self.ids[above]);
-                    let rest = form.blocking[above].checked_sub(old.checked_mul(occasions)?)?;
-                    form.blocking[above] = rest.checked_add(new.checked_mul(occasions)?)?;
-                }
-            }
-        } else {
-            let tables = self.tables.of_form(system);
-            for above in self.urgent[place].0..place {
-                let known = static_blocking(&tables, self.ids[above])?;
-                form.blocking[above] = known.local.checked_add(known.boosted)?;
-            }
+        for above in self.more_urgent(place) {
+            form.blocking[above] = locals.beside(self, self.tables, system, place, above)?;
         }
         if self.is_coupled() {
             form.remote = Rc::new(base.remote.beside(self.tables, system, task)?);
         }
         Some(form)
+    }
+
+    /// Whether work of executions of that length may be counted as that of short ones.
+    fn are_short(&self, costs: &[u64]) -> bool {
+        self.is_short && costs.iter().zip(&self.periods).all(|(&cost, period)| cost <= period.get())
+    }
+
+    /// The places of more urgent tasks of the processor.
+    fn more_urgent(&self, place: usize) -> Range<usize> {
+        let behind = |&above: &usize| self.urgent[above].1 <= place;
+        let first = self.urgent[place].0;
+        first..first + (first..place).filter(behind).count()
     }
 
     /// Nothing but execution.
@@ -300,8 +332,16 @@ impl<'t> Shape<'t> {
     /// What is due in a window of the task at `place`: its own, and that of tasks at least as urgent on its processor.
     fn work(&self, form: &Form, jitters: &[u64], place: usize, own: u64, window: u64) -> Option<u64> {
         let (first, end) = self.urgent[place];
+        if self.is_short && form.is_short && (1..SHORT_MAX).contains(&window) {
+            // What it would take from itself is among the sum.
+            let itself = self.periods[place].ceil(window + jitters[place]) * form.costs[place];
+            let halves = &self.halves[first..end];
+            let sum =
+                dispatch!(self.level, _ => short_work(window, &jitters[first..end], halves, &form.costs[first..end]));
+            return own.checked_add(sum - itself);
+        }
         let term = |h: usize| self.periods[h].ceil(window.checked_add(jitters[h])?).checked_mul(form.costs[h]);
-        let sum = |mut range: std::ops::Range<usize>, sum: u64| range.try_fold(sum, |sum, h| sum.checked_add(term(h)?));
+        let sum = |mut range: Range<usize>, sum: u64| range.try_fold(sum, |sum, h| sum.checked_add(term(h)?));
         sum(place + 1..end, sum(first..place, own)?)
     }
 
@@ -309,8 +349,22 @@ impl<'t> Shape<'t> {
     pub(super) fn lengthened(&self, form: &Form, place: usize, extra: u64) -> Option<Form> {
         let mut longer = form.clone();
         longer.costs[place] = form.costs[place].checked_add(extra)?;
+        longer.is_short = self.are_short(&longer.costs);
         Some(longer)
     }
+}
+
+/// The sum of `ceil((window + jitter) / period) * cost`, of a window above 0 and times that are all short, with no cost above its period.
+#[inline(always)]
+fn short_work(window: u64, jitters: &[u64], halves: &[[u32; 2]], costs: &[u64]) -> u64 {
+    let tasks = jitters.iter().zip(halves).zip(costs);
+    tasks.fold(0, |sum: u64, ((&jitter, &[high, low]), &cost)| {
+        // The sum of the two has 32 bits, and so have the jobs. Each task is due for less than 2^33.
+        let before = (window as u32).wrapping_add(jitter as u32).wrapping_sub(1);
+        let (before, high, low) = (u64::from(before), u64::from(high), u64::from(low));
+        let jobs = ((before * high).wrapping_add(before * low >> 32) >> 32).wrapping_add(1);
+        sum.wrapping_add(u64::from(jobs as u32).wrapping_mul(u64::from(cost as u32)))
+    })
 }
 
 /// How much longer each task can execute outside of its sections, as far as response times do not rest on one another.
@@ -436,25 +490,32 @@ impl<'a, 't> Rooms<'a, 't> {
         found.ok()
     }
 
-    /// Whether the deadlines of a form hold that differs in the task at `place` alone, which executes no less there, where no task suspends.
-    pub(super) fn hold(&mut self, place: usize, longer: &Form) -> bool {
+    /// Those whose deadlines rest on the task at `place`, the one that broke last first.
+    pub(super) fn resting(&self, place: usize) -> impl Iterator<Item = usize> + use<> {
         let critical = self.shape.critical.get();
         let all = self.shape.urgent[place].0..self.shape.ends[place];
         let first = all.contains(&critical).then_some(critical);
-        for other in first.into_iter().chain(all) {
-            if self.holds(place, longer, other).is_none() {
-                self.shape.critical.set(other);
-                return false;
-            }
-        }
-        true
+        first.into_iter().chain(all)
     }
 
-    fn holds(&mut self, place: usize, longer: &Form, other: usize) -> Option<()> {
+    /// Whether the deadline of the task at `other` holds in `system`, which differs in the task at `place` alone, where that executes no less, and no task suspends.
+    pub(super) fn holds(&mut self, place: usize, system: &System, locals: &Locals, other: usize) -> bool {
+        let holds = self.longer_sections(place, system, locals, other).is_some();
+        if !holds {
+            self.shape.critical.set(other);
+        }
+        holds
+    }
+
+    fn longer_sections(&mut self, place: usize, system: &System, locals: &Locals, other: usize) -> Option<()> {
         let shape = self.shape;
         let rests = other == place || shape.urgent[other].1 > place;
-        let extra = if rests { longer.costs[place] - self.form.costs[place] } else { 0 };
-        let blocked = longer.blocking[other].checked_sub(self.form.blocking[other])?;
+        let longer = system.task(shape.ids[place]).wcet.as_ns() - self.form.costs[place];
+        let extra = if rests { longer } else { 0 };
+        let blocked = match shape.urgent[other].1 <= place {
+            true => locals.beside(shape, shape.tables, system, place, other)?.checked_sub(self.form.blocking[other])?,
+            false => 0,
+        };
         if (extra, blocked) == (0, 0) {
             return Some(());
         }

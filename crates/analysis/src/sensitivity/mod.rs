@@ -2,6 +2,7 @@
 
 mod forms;
 mod joint;
+mod locals;
 
 use crate::bound::Unbounded;
 use crate::fixed_point::TERMS_MAX;
