@@ -1,15 +1,19 @@
 //! Verdicts of many forms of one system under partitioned fixed priorities, from one fixed point to the next.
 //!
-//! The equations are those of `response.rs`. Written in X = R - C, which is what the response time has beside the job's own execution,
+//! The equations are those of `response.rs`. Written in X = R - C, which is what the response time has beside the job's
+//! own execution,
 //! ```text
-//!   X_i + C_i = J_i + w,   w = C_i + S_i(X + C) + B_i + sum over h of ceil((w + J_h) / T_h) * C_h,   J_h = X_h where h suspends
+//!   X_i + C_i = J_i + w
+//!   w = C_i + S_i(X + C) + B_i + sum over h of ceil((w + J_h) / T_h) * C_h,   J_h = X_h where h suspends
 //! ```
-//! the right side falls nowhere as C, B, the lengths of sections or X grow. So the least fixed point of a form with longer executions is nowhere below that of one with
-//! shorter ones, and the search for it may begin there: it still ends at the least one. (In R it may not: with R as it was, and C greater, `R_h - C_h` would be too small.)
-//! What is above its deadline on the way stays so, and the form does not hold.
+//! the right side falls nowhere as C, B, the lengths of sections or X grow. So the least fixed point of a form with
+//! longer executions is nowhere below that of one with shorter ones, and the search for it may begin there: it still
+//! ends at the least one. (In R it may not: with R as it was, and C greater, `R_h - C_h` would be too small.) What is
+//! above its deadline on the way stays so, and the form does not hold.
 //!
-//! Where a form differs from one whose fixed point is known in the execution times of one task alone, only equations that rest on it are looked at: those of tasks no more
-//! urgent on its processor, and, from there on, whatever rests on a response time that has changed.
+//! Where a form differs from one whose fixed point is known in the execution times of one task alone, only equations
+//! that rest on it are looked at: those of tasks no more urgent on its processor, and, from there on, whatever rests on
+//! a response time that has changed.
 
 use crate::blocking::mpcp::Remote;
 use crate::divisor::Divisor;
@@ -132,7 +136,8 @@ impl<'t> Shape<'t> {
         self.suspends.contains(&true)
     }
 
-    /// The form that `system` is, which differs from the one of the tables in execution times alone; `None` where a number does not fit.
+    /// The form that `system` is, which differs from the one of the tables in execution times alone; `None` where a
+    /// number does not fit.
     pub(super) fn form(&self, system: &System) -> Option<Form> {
         let tables = self.tables.of_form(system);
         let blocking = self.ids.iter().map(|&id| {
@@ -146,7 +151,8 @@ impl<'t> Shape<'t> {
         })
     }
 
-    /// As [`Shape::form`], where `system` differs from the one of the tables, whose form `base` is, in the task at `place` alone.
+    /// As [`Shape::form`], where `system` differs from the one of the tables, whose form `base` is, in the task at
+    /// `place` alone.
     pub(super) fn form_beside(&self, base: &Form, system: &System, place: usize) -> Option<Form> {
         let (task, before) = (self.ids[place], self.tables.system);
         let mut form = base.clone();
@@ -182,8 +188,8 @@ impl<'t> Shape<'t> {
         Point { beside: self.jitters.clone(), suspended: vec![0; self.ids.len()] }
     }
 
-    /// The least fixed point of `form`, where every deadline holds there. `from` must not be above it; it is the one of a form that differs in what has `changed`, or, where
-    /// that is anything, any point below.
+    /// The least fixed point of `form`, where every deadline holds there. `from` must not be above it; it is the one of
+    /// a form that differs in what has `changed`, or, where that is anything, any point below.
     pub(super) fn settle(&self, form: &Form, from: &Point, changed: Changed) -> Option<Point> {
         let count = self.ids.len();
         let mut dirty = match changed {
@@ -199,7 +205,8 @@ impl<'t> Shape<'t> {
             }
             Changed::Sections(place) => {
                 let mut dirty = vec![0; count];
-                // It blocks more urgent tasks, and stretches the sections of all on its processor: who waits for one of these waits longer.
+                // It blocks more urgent tasks, and stretches the sections of all on its processor: who waits for one of
+                // these waits longer.
                 let own = self.urgent[place].0..self.ends[place];
                 dirty[own.clone()].fill(WINDOW);
                 let mut held = vec![false; self.tables.system.resources().len()];
@@ -277,7 +284,8 @@ impl<'t> Shape<'t> {
         Some(())
     }
 
-    /// What rests on the response time of the task at `place`, or on its execution time: the windows in which its jobs are met, and waits for its sections.
+    /// What rests on the response time of the task at `place`, or on its execution time: the windows in which its jobs
+    /// are met, and waits for its sections.
     fn mark_resting(&self, dirty: &mut [u8], place: usize) {
         for (other, dirty) in dirty.iter_mut().enumerate().take(self.ends[place]).skip(self.urgent[place].0) {
             if other != place && self.urgent[other].1 > place {
@@ -315,11 +323,13 @@ impl<'t> Shape<'t> {
 
 /// How much longer each task can execute outside of its sections, as far as response times do not rest on one another.
 ///
-/// A window w in which so much work is due as the form is, is long enough for an amount e more of each job of the task at k where
+/// A window w in which so much work is due as the form is, is long enough for an amount e more of each job of the task
+/// at k where
 /// ```text
 ///   work(w) + ceil((w + J_k) / T_k) * e <= w
 /// ```
-/// So what was computed once says for every k how much surely fits, and only where the least of these amounts is not enough is a fixed point looked for.
+/// So what was computed once says for every k how much surely fits, and only where the least of these amounts is not
+/// enough is a fixed point looked for.
 pub(super) struct Rooms<'a, 't> {
     shape: &'a Shape<'t>,
     form: &'a Form,
@@ -376,7 +386,8 @@ impl<'a, 't> Rooms<'a, 't> {
         self.seen[other].iter().filter_map(fits).max().unwrap_or(0)
     }
 
-    /// The most that the task at `place` can execute longer with every deadline met, with what others suspend as it is at the point. `None` where it was interrupted.
+    /// The most that the task at `place` can execute longer with every deadline met, with what others suspend as it is
+    /// at the point. `None` where it was interrupted.
     pub(super) fn of(&mut self, place: usize, go_on: &dyn Fn() -> bool) -> Option<u64> {
         let shape = self.shape;
         let rests = |&other: &usize| other == place || shape.urgent[other].1 > place;
@@ -400,7 +411,8 @@ impl<'a, 't> Rooms<'a, 't> {
         Some(most)
     }
 
-    /// The most that the task at `place` can execute longer with the deadline of `other` met: at least the first amount, and at most the second.
+    /// The most that the task at `place` can execute longer with the deadline of `other` met: at least the first
+    /// amount, and at most the second.
     fn greatest(&mut self, place: usize, other: usize, (mut holding, most): (u64, u64)) -> u64 {
         let response = self.form.costs[other] + self.point.beside[other];
         // The least fixed point of a lesser amount, and that amount.
@@ -423,7 +435,8 @@ impl<'a, 't> Rooms<'a, 't> {
         holding
     }
 
-    /// The least window of the task at `other` with so much more of each job of the one at `place`, and so much more blocking.
+    /// The least window of the task at `other` with so much more of each job of the one at `place`, and so much more
+    /// blocking.
     fn longer(&self, place: usize, other: usize, (extra, blocked): (u64, u64), start: u64) -> Option<u64> {
         let shape = self.shape;
         let own = self.own(other)?.checked_add(blocked)?;
@@ -436,7 +449,8 @@ impl<'a, 't> Rooms<'a, 't> {
         found.ok()
     }
 
-    /// Whether the deadlines of a form hold that differs in the task at `place` alone, which executes no less there, where no task suspends.
+    /// Whether the deadlines of a form hold that differs in the task at `place` alone, which executes no less there,
+    /// where no task suspends.
     pub(super) fn hold(&mut self, place: usize, longer: &Form) -> bool {
         let critical = self.shape.critical.get();
         let all = self.shape.urgent[place].0..self.shape.ends[place];

@@ -116,3 +116,14 @@ fn fixed_point(start: u64, most: u64, next: impl Fn(u64) -> u64) -> Option<u64> 
     }
     None
 }
+
+/// Where the sources of the MPCP and the DPCP leave it: before what is beyond `most`, and after `first` where that is
+/// `start` by accident.
+fn left_early(first: u64, start: u64, most: u64, next: impl Fn(u64) -> u64) -> u64 {
+    let (mut value, mut following) = (first, start);
+    while following <= most && following != value {
+        value = following;
+        following = next(value);
+    }
+    value
+}
