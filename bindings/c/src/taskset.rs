@@ -193,11 +193,6 @@ fn read(path: &Path, protocol: Option<Protocol>) -> Result<TaskSet, Fault> {
         let errno = error.raw_os_error().filter(|errno| *errno > 0).unwrap_or(libc::EIO);
         Fault::Told(errno, format!("cannot read {shown}: {error}; give the path of a task-set file"))
     })?;
-    // No TOML begins so: its faults, line by line, would hide the one thing that is wrong.
-    if matches!(bytes.iter().find(|byte| !byte.is_ascii_whitespace()), Some(b'{' | b'/')) {
-        let help = format!("`lockwright import rt-app {shown} > system.toml` makes a task-set file of it");
-        return Err(Fault::Told(libc::EINVAL, format!("{shown} looks like rt-app's JSON; {help}")));
-    }
     let system = parse_system_bytes(&bytes).map_err(|faults| {
         // Up to the first byte that is not UTF-8 it is as it was.
         let source = String::from_utf8_lossy(&bytes);

@@ -201,21 +201,21 @@ static void *is_low(void *argument) {
     return NULL;
 }
 
-static void sleep_until(struct timespec *time, long ns) {
+static void add(struct timespec *time, long ns) {
     time->tv_nsec += ns;
     if (time->tv_nsec >= 1000000000) {
         time->tv_nsec -= 1000000000;
         time->tv_sec++;
     }
+}
+
+static void sleep_until(struct timespec *time, long ns) {
+    add(time, ns);
     /* Where waking up takes so long that this is over, others get their turn all the same. */
     struct timespec current = now(CLOCK_MONOTONIC);
     if (time->tv_sec < current.tv_sec || (time->tv_sec == current.tv_sec && time->tv_nsec < current.tv_nsec)) {
         *time = current;
-        time->tv_nsec += ns;
-        if (time->tv_nsec >= 1000000000) {
-            time->tv_nsec -= 1000000000;
-            time->tv_sec++;
-        }
+        add(time, ns);
     }
     /* The last section may be over when the signal for it comes: that ends a sleep. */
     while (clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, time, NULL) == EINTR) {

@@ -236,6 +236,15 @@ static void out_of_a_file(void) {
     put("{ \"tasks\": {} }");
     EXPECT(EINVAL, lw_taskset_read(&set, path, NULL));
     said("rt-app", "lockwright import rt-app ");
+    CHECK(!strchr(text, '\n'));
+    put("<taskset>\n<task period=\"10\"/>\n</taskset>\n");
+    EXPECT(EINVAL, lw_taskset_read(&set, path, NULL));
+    said("looks like XML", "docs/task-set.md");
+    CHECK(!strchr(text, '\n'));
+    put("tasks:\n  - name: camera\n    period: 10 ms\n");
+    EXPECT(EINVAL, lw_taskset_read(&set, path, NULL));
+    said("looks like YAML", "docs/task-set.md");
+    CHECK(!strchr(text, '\n'));
     put("[platform]\nscheduler = \"g-edf\"\n" TASKS);
     EXPECT(ENOTSUP, lw_taskset_read(&set, path, NULL));
     said("g-edf", "p-fp");

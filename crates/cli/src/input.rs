@@ -17,8 +17,6 @@ pub struct Source {
     pub name: String,
     /// What a system without a name of its own is called.
     pub stem: String,
-    /// As it was typed.
-    argument: String,
     bytes: Vec<u8>,
 }
 
@@ -37,13 +35,12 @@ impl Source {
     /// Says what is wrong, and with which file, on the console.
     pub fn read(path: &Path, console: &Console) -> Result<Self, Exit> {
         let is_stdin = path.as_os_str() == "-";
-        let argument = path.display().to_string();
-        let name = if is_stdin { "standard input".into() } else { argument.clone() };
+        let name = if is_stdin { "standard input".into() } else { path.display().to_string() };
         let result = if is_stdin { read_all(io::stdin().lock()) } else { File::open(path).and_then(read_all) };
         match result {
             Ok(bytes) => {
                 let stem = path.file_stem().map_or_else(String::new, |stem| stem.to_string_lossy().into_owned());
-                Ok(Self { name, stem: if is_stdin { "stdin".into() } else { stem }, argument, bytes })
+                Ok(Self { name, stem: if is_stdin { "stdin".into() } else { stem }, bytes })
             }
             Err(error) => {
                 console.error(format!("cannot read {name}: {}", reason(&error)), help(&error, path));
@@ -96,18 +93,6 @@ impl Source {
     /// # Errors
     /// As [`Source::system`].
     pub fn placed(&self, placing: Placing, console: &Console) -> Result<(Input, usize), Exit> {
-        // No TOML begins so: its faults, line by line, would hide the one thing that is wrong.
-        if matches!(self.bytes.iter().find(|byte| !byte.is_ascii_whitespace()), Some(b'{' | b'/')) {
-            let help =
-                format!("`lockwright import rt-app {} > system.toml` makes a task-set file of it", self.argument);
-            console.error(format!("{} is no task-set file: this looks like rt-app's JSON", self.name), &help);
-            return Err(Exit::BadInput);
-        }
-        if let Some(format) = foreign(&self.bytes) {
-            let help = "write the system as TOML, as docs/task-set.md describes; of other formats, `lockwright import` reads rt-app's JSON";
-            console.error(format!("{} is no task-set file: this looks like {format}", self.name), help);
-            return Err(Exit::BadInput);
-        }
         let Placed { system, placed } = format::parse_placed_bytes(&self.bytes, placing).map_err(|faults| {
             self.show(&faults, Severity::Error, console);
             Exit::BadInput
@@ -116,25 +101,6 @@ impl Source {
         let name = tame(name).replace('\n', " ");
         Ok((Input { system, name }, placed))
     }
-}
-
-/// A format whose files never begin as TOML does.
-///
-/// ```text
-///   XML    <
-///   YAML   ---   %YAML   - item   key: value      behind comments
-/// ```
-fn foreign(bytes: &[u8]) -> Option<&'static str> {
-    let bytes = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes);
-    let mut lines = bytes.split(|&byte| byte == b'\n').map(<[u8]>::trim_ascii);
-    let line = lines.find(|line| !line.is_empty() && !line.starts_with(b"#"))?;
-    if line.starts_with(b"<") {
-        return Some("XML");
-    }
-    let key = line.iter().take_while(|byte| byte.is_ascii_alphanumeric() || b"_-. ".contains(byte)).count();
-    let is_pair = key > 0 && line[key..].starts_with(b":") && matches!(line.get(key + 1), None | Some(b' ' | b'\t'));
-    let is_item = line == b"-" || line.starts_with(b"- ");
-    (is_pair || is_item || line.starts_with(b"---") || line.starts_with(b"%YAML")).then_some("YAML")
 }
 
 /// At most a byte more than what is read of a file at all, so that the reader can say that it is too long.
@@ -246,31 +212,4 @@ pub fn executable(subject: &Subject, system: &System, console: &Console) -> Resu
     let names: Vec<&str> = refused.iter().map(|(protocol, _)| protocol.name()).collect();
     console.note(format!("left out, for they have no nested requests: {}; {nests}", names.join(", ")));
     Ok(protocols)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn foreign_formats_are_told_by_their_first_line() {
-        for (text, format) in [
-            ("<?xml version=\"1.0\"?>", Some("XML")),
-            ("\u{feff}\n  <taskset>", Some("XML")),
-            ("---\ntasks:", Some("YAML")),
-            ("# tasks\n\ntasks:\n  - name: a", Some("YAML")),
-            ("name: camera", Some("YAML")),
-            ("- name: camera", Some("YAML")),
-            ("%YAML 1.2", Some("YAML")),
-            ("name = \"a: b\"", None),
-            ("[[task]]", None),
-            ("\"a:\" = 1", None),
-            ("a:b", None),
-            ("-1", None),
-            ("# only a comment", None),
-            ("", None),
-        ] {
-            assert_eq!(foreign(text.as_bytes()), format, "{text}");
-        }
-    }
 }

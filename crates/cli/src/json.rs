@@ -91,8 +91,8 @@ pub struct ProtocolResult {
     pub scheduler: String,
     /// The protocol of resources that name none, as task-set files spell it; msrp under p-edf.
     pub protocol: String,
-    /// Another protocol whose rules are the same on this system: what was observed is that one's. `simulate` and `run`
-    /// with `--protocol all`.
+    /// Another protocol whose rules are the same on this system: what was observed is that one's. `simulate`, `run`
+    /// and `verify` with `--protocol all`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub same_rules_as: Option<String>,
     /// The verdict of the verb, which its exit status follows. `check`: every deadline is proved to hold. `simulate` and `run`: no

@@ -125,8 +125,18 @@ impl Row {
     /// Deadline minus bound, in nanoseconds.
     #[must_use]
     pub fn slack(&self, system: &System) -> Option<i64> {
+        self.left_by(self.bound.response?, system)
+    }
+
+    /// Deadline minus the longest response that was seen, in nanoseconds.
+    #[must_use]
+    pub fn slack_seen(&self, system: &System) -> Option<i64> {
+        self.left_by(self.seen?.observation.response?, system)
+    }
+
+    fn left_by(&self, response: Duration, system: &System) -> Option<i64> {
         let deadline = i64::try_from(system.task(self.task).deadline.as_ns()).ok()?;
-        deadline.checked_sub(i64::try_from(self.bound.response?.as_ns()).ok()?)
+        deadline.checked_sub(i64::try_from(response.as_ns()).ok()?)
     }
 
     /// One word.

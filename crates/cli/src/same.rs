@@ -67,14 +67,7 @@ pub fn comparison(system: &System, reports: &[&Report]) -> [Column; 5] {
 
 /// The least that was left of a deadline, and whose it was; `None` where no job finished.
 fn slack_seen(system: &System, report: &Report) -> Option<(i64, TaskId)> {
-    let slack = |task: TaskId, response: lockwright_model::Duration| {
-        let deadline = i64::try_from(system.task(task).deadline.as_ns()).ok()?;
-        deadline.checked_sub(i64::try_from(response.as_ns()).ok()?)
-    };
-    let slacks = report.rows.iter().filter_map(|row| {
-        let response = row.seen?.observation.response?;
-        Some((slack(row.task, response)?, row.task))
-    });
+    let slacks = report.rows.iter().filter_map(|row| Some((row.slack_seen(system)?, row.task)));
     slacks.min_by_key(|(slack, _)| *slack)
 }
 
@@ -112,7 +105,9 @@ impl Once {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::report::{Seen, Standard};
     use lockwright_analysis::analyse;
+    use lockwright_model::Observation;
     use lockwright_model::format::parse_system;
 
     const TASKS: &str = r#"
@@ -150,6 +145,21 @@ mod tests {
         let tasks = TASKS.replace("\"a\"", "\"a\"\ncpu = 0").replace("\"b\"", "\"b\"\ncpu = 1");
         let two = groups(&format!("[platform]\ncpus = 2\npriorities = \"rate-monotonic\"\n{tasks}"));
         assert!(two.iter().any(|(first, same)| first == "mpcp" && same.is_empty()), "{two:?}");
+    }
+
+    #[test]
+    fn who_is_not_proved_is_worse_off_than_who_is_well() {
+        let system = parse_system(&format!("[platform]\npriorities = \"rate-monotonic\"\n{TASKS}")).expect("valid");
+        let seen = |misses| Seen { observation: Observation { jobs: 3, misses, ..Observation::default() }, p999: None };
+        let report = |all: [Seen; 2]| {
+            let bounds = Report::of_bounds(&system, &analyse(&system, Protocol::Icpp));
+            let mut report = bounds.judged_by(Standard::Proved).with_seen(&all);
+            report.rows[0].bound.proved = false;
+            report
+        };
+        assert_eq!(worst(&report([seen(0), seen(0)])), Verdict::NotProved);
+        assert_eq!(worst(&report([seen(0), Seen::default()])), Verdict::NotProved, "nothing seen is less");
+        assert_eq!(worst(&report([seen(0), seen(1)])), Verdict::Late, "a miss is more");
     }
 
     #[test]

@@ -14,11 +14,11 @@
 //! | Restart | - | the caller is told, and executes its section again |
 //!
 //! A task rises *before* it asks ([`Executor::rise`]): were it to ask first, it could be preempted
-//! between the machine's grant and its rise, and would hold the resource at its base priority for as long as others run. Before it waits, only what the machine
-//! said counts.
+//! between the machine's grant and its rise, and would hold the resource at its base priority for as long as others
+//! run. Before it waits, only what the machine said counts.
 //!
-//! A move and the priority that goes with it are two system calls: between them a task has the priority of one processor on the other, for about as long as a
-//! system call takes.
+//! A move and the priority that goes with it are two system calls: between them a task has the priority of one
+//! processor on the other, for about as long as a system call takes.
 //!
 //! What a task claims is kept under its seat's guard. Which calls to the kernel are made under it, too:
 //!
@@ -28,8 +28,9 @@
 //! | another sets it | no | the task may rise by that, and execute at once: it would find its own seat taken. The caller is not preempted meanwhile |
 //! | anyone sets its place | no | the call suspends the caller, and returns to a task that goes elsewhere when that executes there |
 //!
-//! A call that is made without the guard may be late: the kernel hears of something newer first. The caller notices that under the guard, afterwards, and tells
-//! the kernel what counts now. So the last change is also the last the kernel hears of, as soon as no call is under way.
+//! A call that is made without the guard may be late: the kernel hears of something newer first. The caller notices
+//! that under the guard, afterwards, and tells the kernel what counts now. So the last change is also the last the
+//! kernel hears of, as soon as no call is under way.
 
 use crate::guard::Guarded;
 use crate::priorities::Levels;
@@ -43,8 +44,9 @@ use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 /// Which machine: its place among those of the run.
 pub(crate) type Source = usize;
 
-/// Everything that has a say in the priority and the place of one task. On the task's own processor the highest priority counts; elsewhere that of the machine which sent
-/// it there, for the others know nothing of that processor's tasks.
+/// Everything that has a say in the priority and the place of one task. On the task's own processor the highest
+/// priority counts; elsewhere that of the machine which sent it there, for the others know nothing of that processor's
+/// tasks.
 #[derive(Clone, Debug)]
 pub(crate) struct Claims {
     base: Priority,
@@ -151,7 +153,8 @@ impl Claims {
         Some(call)
     }
 
-    /// A call without the guard is over. Says whether no other began since; if one did, it is not known which of them the kernel heard of last.
+    /// A call without the guard is over. Says whether no other began since; if one did, it is not known which of them
+    /// the kernel heard of last.
     fn end_call(&mut self, call: u32) -> bool {
         self.calls_under_way -= 1;
         self.calls == call
@@ -172,7 +175,8 @@ const NAP_NS: u64 = 1_000_000;
 /// Between two looks at the clock.
 const SPINS: u32 = 1 << 12;
 
-/// Spins until `look` finds something. After [`SPIN_NS`] it lets `nap` sleep until a time in between, that lower threads of this processor execute, too.
+/// Spins until `look` finds something. After [`SPIN_NS`] it lets `nap` sleep until a time in between, that lower
+/// threads of this processor execute, too.
 ///
 /// BOUND: the caller's, for what it looks for.
 pub(crate) fn spin_until<T>(look: impl Fn() -> Option<T>, nap: impl Fn(u64)) -> T {
@@ -302,7 +306,8 @@ pub(crate) struct Executor {
 }
 
 impl Executor {
-    /// `tasks[t]` is the base priority and the processor of task `t`, `cpus` the Linux numbers of processors; with so many machines.
+    /// `tasks[t]` is the base priority and the processor of task `t`, `cpus` the Linux numbers of processors; with so
+    /// many machines.
     pub(crate) fn new(
         tasks: impl Iterator<Item = (Priority, CpuId)>,
         levels: Levels,
@@ -377,7 +382,8 @@ impl Executor {
         self.seat(task).claims.lock().effective()
     }
 
-    /// Lets a machine decide on an event of `me`, the caller; `None` where the event is of another. A grant to another, and that it may go on, take effect here, under the guard.
+    /// Lets a machine decide on an event of `me`, the caller; `None` where the event is of another. A grant to another,
+    /// and that it may go on, take effect here, under the guard.
     pub(crate) fn decide(
         &self,
         source: Source,
@@ -417,7 +423,8 @@ impl Executor {
                 decision.list.push(action);
             }
             Action::Wake { task } => {
-                // The new owner may have taken the grant by now: a word more would stay for its next wait, and wake it without a grant.
+                // The new owner may have taken the grant by now: a word more would stay for its next wait, and wake it
+                // without a grant.
                 let is_granted = |noted: &Action| matches!(*noted, Action::Grant { task: owner, .. } if owner == task);
                 if !decision.list.iter().any(is_granted) {
                     // ORDERING: Release, as above.
@@ -430,8 +437,8 @@ impl Executor {
         }
     }
 
-    /// Tells the kernel the priorities of others, in the order given, and takes them off the list: nobody decides before all are told. An error does not keep the
-    /// others from being told.
+    /// Tells the kernel the priorities of others, in the order given, and takes them off the list: nobody decides
+    /// before all are told. An error does not keep the others from being told.
     ///
     /// BOUND: two system calls for each task, and two more.
     fn settle_others(&self, source: Source, me: Option<TaskId>, list: &mut Vec<Action>) -> Result<(), SysError> {
@@ -454,8 +461,9 @@ impl Executor {
     ///
     /// BOUND: the waits of the protocol.
     ///
-    /// Where others are told something, none of them preempts the caller meanwhile: of two that it wakes the first would keep it from waking the second, however
-    /// urgent that is; and a call that came late must be made good at once, see [`Executor::change_others`]. `is_excluded`: it is not preempted already.
+    /// Where others are told something, none of them preempts the caller meanwhile: of two that it wakes the first
+    /// would keep it from waking the second, however urgent that is; and a call that came late must be made good at
+    /// once, see [`Executor::change_others`]. `is_excluded`: it is not preempted already.
     pub(crate) fn carry_out(
         &self,
         source: Source,
@@ -483,7 +491,8 @@ impl Executor {
                     result = result.and(self.change(me, task, |claims| claims.set(source, priority, epoch)));
                 }
                 Action::Migrate { task, cpu, epoch } => result = result.and(self.migrate(source, me, task, cpu, epoch)),
-                // Machines tell nobody but the caller to wait. What it asked with counts no more: the machine has said what it waits with.
+                // Machines tell nobody but the caller to wait. What it asked with counts no more: the machine has said
+                // what it waits with.
                 Action::Block { task, .. } | Action::Hold { task } => {
                     result = result.and(self.asked(task));
                     (outcome.is_granted, outcome.waited) = (self.wait(task) == GRANTED, true);
@@ -508,7 +517,8 @@ impl Executor {
         if told == NOTHING {
             return None;
         }
-        // ORDERING: as above: a grant may have come since the wake, and what comes after this comes after the task's next event, under the same guard.
+        // ORDERING: as above: a grant may have come since the wake, and what comes after this comes after the task's
+        // next event, under the same guard.
         let told = flag.swap(NOTHING, Ordering::Acquire);
         Some(told)
     }
@@ -524,8 +534,8 @@ impl Executor {
         }
     }
 
-    /// BOUND: as in `wait`. It never spins for one that it keeps from executing: owners go before those that spin for them; and after [`SPIN_NS`] it sleeps in
-    /// between, for whatever comes that no protocol knows of.
+    /// BOUND: as in `wait`. It never spins for one that it keeps from executing: owners go before those that spin for
+    /// them; and after [`SPIN_NS`] it sleeps in between, for whatever comes that no protocol knows of.
     fn spin(&self, task: TaskId) -> u32 {
         let flag = &self.seat(task).flag;
         let nap = |until| {
@@ -547,8 +557,9 @@ impl Executor {
         self.tell(seat, &mut claims)
     }
 
-    /// As [`Executor::change`], by another thread, which is not preempted: the call is made without the guard. If the kernel was told another level in between, it is
-    /// not known which it heard of last, and it is told once more, this time under the guard.
+    /// As [`Executor::change`], by another thread, which is not preempted: the call is made without the guard. If the
+    /// kernel was told another level in between, it is not known which it heard of last, and it is told once more, this
+    /// time under the guard.
     ///
     /// BOUND: two system calls.
     fn change_others(&self, task: TaskId, change: impl FnOnce(&mut Claims)) -> Result<(), SysError> {
@@ -588,8 +599,8 @@ impl Executor {
         }
     }
 
-    /// As [`Executor::change`], for the place; the guard is not held while the task moves. A task that comes back has its base priority again, and one that leaves
-    /// has not.
+    /// As [`Executor::change`], for the place; the guard is not held while the task moves. A task that comes back has
+    /// its base priority again, and one that leaves has not.
     ///
     /// BOUND: a round for each later move of the task that is decided meanwhile; who decides one carries it out, too.
     fn migrate(
@@ -659,13 +670,15 @@ mod tests {
     /// The priority it tells; the level and the call, when that has begun; how far it is.
     type Other = (Priority, Option<(u8, u32)>, u8);
 
-    /// What the kernel has, and three that tell it: the task itself, twice, and two others. `repeats`: as it is done, else a call that was late stays.
+    /// What the kernel has, and three that tell it: the task itself, twice, and two others. `repeats`: as it is done,
+    /// else a call that was late stays.
     #[derive(Clone)]
     struct Tellers {
         claims: Claims,
         kernel: u8,
         own: Vec<Option<Priority>>,
-        /// Of each other: the priority it tells; the level and the call, when that has begun; whether the kernel has heard.
+        /// Of each other: the priority it tells; the level and the call, when that has begun; whether the kernel has
+        /// heard.
         others: [Other; 2],
         repeats: bool,
     }

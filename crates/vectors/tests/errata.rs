@@ -169,3 +169,77 @@ fn a_wait_without_bound_limits_nothing() {
         assert!(matches!(check(&file([2, other, 1])), Ok(Some(_))), "{other}");
     }
 }
+
+/// A task of an example: period, cost, response, and requests as resource, count and length.
+fn listed(of: [u64; 3], priority: u64, cluster: u64, requests: &[[u64; 3]]) -> serde_json::Value {
+    let request =
+        |&[resource, count, length]: &[u64; 3]| json!({ "resource": resource, "count": count, "length": length });
+    let requests: Vec<_> = requests.iter().map(request).collect();
+    let [period, cost, response] = of;
+    json!({
+        "period": period, "deadline": period, "cost": cost, "priority": priority, "cluster": cluster,
+        "response": response, "requests": requests,
+    })
+}
+
+/// Holds that the source answers `published` by its known defect, and that `right` is right; nothing else passes for an
+/// answer of the source's.
+fn departs(
+    analysis: &str,
+    params: &serde_json::Value,
+    intervals: u64,
+    tasks: &[serde_json::Value],
+    published: &[u64],
+    right: &[u64],
+) {
+    let file = |totals: &[u64]| {
+        let bound =
+            |total: &u64| json!({ "total": total, "total_count": intervals, "remote": 0, "local": 0, "arrival": 0 });
+        let bounds: Vec<_> = totals.iter().map(bound).collect();
+        let input = json!({ "tasks": tasks, "params": params });
+        let vector =
+            json!({ "id": "departs", "analysis": analysis, "input": input, "expected": { "per_task": bounds } });
+        read(&json!({ "schema": "rt-analysis-vectors/1", "vectors": [vector] }).to_string())
+            .expect("an example")
+            .remove(0)
+    };
+    assert_eq!(check(&file(published)), Ok(None));
+    assert_eq!(check(&file(right)), Ok(None));
+    assert!(departure(&file(right)).expect("an analysis").is_none());
+    let (_, corrected) = departure(&file(published)).expect("an analysis").expect("a departure");
+    assert_eq!(corrected, file(right).expected);
+    let between: Vec<u64> = published.iter().zip(right).map(|(published, right)| (published + right) / 2).collect();
+    let beyond: Vec<u64> = published.iter().map(|published| published + 2).collect();
+    for other in [between, beyond] {
+        assert!(matches!(check(&file(&other)), Ok(Some(_))), "{other:?}");
+    }
+}
+
+/// SchedCAT's `lp_pfp_unordered_spinlock_bounds` answers 1, 10 and 1. The second task waits for at most 8: 5 of the third,
+/// 2 of the first, and 1. From the 23 that are 5 and all that the first executes in 90, SchedCAT falls to 15, in which the
+/// third can ask twice.
+#[test]
+fn a_wait_for_a_preemptable_lock_is_the_least_one() {
+    let tasks = [
+        listed([10, 2, 2], 0, 0, &[]),
+        listed([100, 10, 90], 1, 0, &[[0, 1, 1]]),
+        listed([20, 6, 10], 2, 1, &[[0, 1, 5]]),
+    ];
+    let params = json!({ "preemptable_spinning": true });
+    departs("blocking.spin.unordered.lp_rtss13", &params, 0, &tasks, &[1, 10, 1], &[1, 5, 1]);
+}
+
+/// SchedCAT's `lp_prsb_bounds` answers 63 for the first task. Its one request for resource 0 waits for one of the fourth
+/// task, and so the second delays it indirectly by one section of 10; but the wait for resource 1, which it never asks
+/// for, can be longer than its deadline.
+#[test]
+fn a_wait_for_an_unused_resource_does_not_matter() {
+    let tasks = [
+        listed([35, 1, 35], 0, 0, &[[0, 1, 1]]),
+        listed([100, 40, 60], 1, 0, &[[1, 3, 10]]),
+        listed([100, 50, 100], 2, 0, &[]),
+        listed([100, 36, 60], 3, 0, &[[0, 5, 1], [2, 1, 30]]),
+    ];
+    let params = json!({ "num_cpus": 2 });
+    departs("response.global_prsb.lp", &params, 1, &tasks, &[63, 37, 62, 43], &[45, 37, 62, 43]);
+}

@@ -1,7 +1,7 @@
 //! The factors of a system that [`joint`](super::joint) covers.
 //!
-//! The time that a task has room for outside of its sections is found first. Beyond it no factor helps its execution times, nor any part of them; so where sections grow,
-//! too, the search begins there.
+//! The time that a task has room for outside of its sections is found first. Beyond it no factor helps its execution
+//! times, nor any part of them; so where sections grow, too, the search begins there.
 
 use super::joint::{Changed, Form, Point, Rooms, Shape};
 use super::locals::Locals;
@@ -100,7 +100,8 @@ impl<F: FnMut(usize, usize) -> bool> Search<'_, F> {
         self.greatest((0, most), point.clone(), form, Changed::Cost(place))
     }
 
-    /// The greatest amount whose form holds: at most the second. That of the first has its fixed point at or above `from`. `None` where it was interrupted.
+    /// The greatest amount whose form holds: at most the second. That of the first has its fixed point at or above
+    /// `from`. `None` where it was interrupted.
     fn greatest(
         &self,
         amounts: (u64, u64),
@@ -169,10 +170,11 @@ impl<F: FnMut(usize, usize) -> bool> Search<'_, F> {
         }
     }
 
-    /// Adds the factors of those tasks, by id, where a deadline breaks as the system is. `None` where it was interrupted.
+    /// Adds the factors of those tasks, by id, where a deadline breaks as the system is. `None` where it was
+    /// interrupted.
     ///
-    /// What does not hold with all of them shrunk to next to nothing holds with none of them shrunk; and where it holds, the search for the
-    /// fixed points of parts of them begins there.
+    /// What does not hold with all of them shrunk to next to nothing holds with none of them shrunk; and where it
+    /// holds, the search for the fixed points of parts of them begins there.
     fn shrink(&self, tasks: Range<usize>, from: &Point, found: &mut Vec<Growth>) -> Option<()> {
         self.asked()?;
         let Some(point) = self.shrunk(&tasks).and_then(|form| self.shape.settle(&form, from, Changed::Anything)) else {

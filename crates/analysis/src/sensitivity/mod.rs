@@ -39,13 +39,14 @@ pub struct Sensitivity {
     pub tasks: Vec<(TaskId, Growth)>,
     /// The sections on one resource, by resource id.
     pub resources: Vec<(ResourceId, Growth)>,
-    /// The most time that something outside the system may block each job of one task, beside what blocks it now, with every deadline still
-    /// met; `None` where one breaks without it. It counts as execution of the job: less urgent tasks wait for it, too. By task id.
+    /// The most time that something outside the system may block each job of one task, beside what blocks it now, with
+    /// every deadline still met; `None` where one breaks without it. It counts as execution of the job: less urgent
+    /// tasks wait for it, too. By task id.
     pub tolerated: Vec<(TaskId, Option<Duration>)>,
 }
 
-/// Most terms to tell whether a form of a system with other execution times holds under partitioned EDF. Where the processor is in use but for the
-/// millionth part or so, the largest factor may need more: then what is found is less.
+/// Most terms to tell whether a form of a system with other execution times holds under partitioned EDF. Where the
+/// processor is in use but for the millionth part or so, the largest factor may need more: then what is found is less.
 const FORM_TERMS_MAX: u64 = TERMS_MAX / 16;
 
 /// Whose growth is looked for.
@@ -98,10 +99,12 @@ impl Subject<'_> {
         scheduled::is_refuted(system, self.overheads, &self.refutations.borrow())
     }
 
-    /// The greatest amount for which the system's form holds; it holds for `holding`, and not for `breaking`. `None` where it was interrupted.
+    /// The greatest amount for which the system's form holds; it holds for `holding`, and not for `breaking`. `None`
+    /// where it was interrupted.
     ///
-    /// Under partitioned EDF the verdict is expensive near full use of a processor, and what refutes one form is cheap to look at in another.
-    /// So the greatest amount that nothing known refutes is tried first: where it holds, it is the one.
+    /// Under partitioned EDF the verdict is expensive near full use of a processor, and what refutes one form is cheap
+    /// to look at in another. So the greatest amount that nothing known refutes is tried first: where it holds, it is
+    /// the one.
     fn bisect(
         &self,
         (mut holding, mut breaking): (u64, u64),
@@ -109,7 +112,8 @@ impl Subject<'_> {
         go_on: &dyn Fn() -> bool,
     ) -> Option<u64> {
         let mut knows = self.system.scheduler() == Scheduler::PEdf;
-        // BOUND: each turn but the last halves the distance, or knows one more interval of those in which the work that is due grows.
+        // BOUND: each turn but the last halves the distance, or knows one more interval of those in which the work that
+        // is due grows.
         while breaking - holding > 1 {
             let mut tried = holding + (breaking - holding) / 2;
             if knows {
@@ -167,8 +171,9 @@ enum Part {
     Sections(ResourceId),
 }
 
-/// Finds the factors by bisection over the verdict of [`analyse`], which only worsens as execution times grow; under other schedulers over that of
-/// [`scheduled()`](scheduled::scheduled()). Scaled times are rounded up, so a factor is never too large.
+/// Finds the factors by bisection over the verdict of [`analyse`], which only worsens as execution times grow; under
+/// other schedulers over that of [`scheduled()`](scheduled::scheduled()). Scaled times are rounded up, so a factor is
+/// never too large.
 ///
 /// Overheads are charged anew to each scaled system: they stay as they are.
 ///
@@ -324,7 +329,8 @@ fn lengthened(system: &System, task: TaskId, extra: u64) -> Option<System> {
     system.with_tasks(tasks).ok()
 }
 
-/// The system with the runs of that part taken `permille` thousandths of; `None` where that is no valid system any more.
+/// The system with the runs of that part taken `permille` thousandths of; `None` where that is no valid system any
+/// more.
 fn scaled(system: &System, part: Part, permille: u64) -> Option<System> {
     let mut tasks = system.tasks().to_vec();
     for (index, task) in tasks.iter_mut().enumerate() {

@@ -13,6 +13,7 @@ use crate::interrupt;
 use crate::json::{self, Charged, Origin, Output};
 use crate::report::{Report, Row, Standard, Verdict, interrupt_text};
 use crate::run::{Length, Ran, Stopper, Worst, as_json, compared, execute, warn};
+use crate::same::grouped;
 use crate::trace_file::TraceFile;
 use crate::units;
 use cache::Cache;
@@ -41,9 +42,9 @@ pub fn verify(arguments: &Verify, console: &Console) -> Result<Exit, Exit> {
     let system = &input.system;
     let protocols = input::executable(&arguments.subject, system, console)?;
     let given = Charges::of(arguments.overheads.as_deref(), console)?;
-    // Before the long work begins, so that a bad path is found out first.
-    let trace = |&protocol| TraceFile::create(arguments.trace.as_deref(), protocol, protocols.len(), console);
-    let traces: Vec<Option<TraceFile>> = protocols.iter().map(trace).collect::<Result<_, Exit>>()?;
+    let trace = |protocol| TraceFile::create(arguments.trace.as_deref(), protocol, protocols.len(), console);
+    // Before the long work begins, so that a bad path is found out first: the first protocol is executed in any case.
+    protocols.first().map(|&protocol| trace(protocol)).transpose()?;
     let length = Length::of(arguments.duration, system);
     let stopper = Stopper::listen(console);
     let source = match given {
@@ -51,21 +52,25 @@ pub fn verify(arguments: &Verify, console: &Console) -> Result<Exit, Exit> {
         None => overheads(arguments.remeasure, &stopper, console)?,
     };
     let mut runs: Vec<Ran> = Vec::new();
+    let mut missing = protocols.clone();
     if let Some(source) = &source {
-        let bounds = protocols.iter().map(|&protocol| bounds(&input, protocol, &source.charges, console));
+        let bounds = |&protocol: &Protocol| Ok((protocol, bounds(&input, protocol, &source.charges, console)?));
         // All of them first: what cannot be charged is found out before anything is executed.
-        let bounds: Vec<Report> = bounds.collect::<Result<_, Exit>>()?;
-        for ((&protocol, bounds), trace) in protocols.iter().zip(bounds).zip(traces) {
+        let groups = grouped(system, protocols.iter().map(bounds).collect::<Result<_, Exit>>()?);
+        for (protocol, bounds) in &groups {
             let Some(control) = stopper.control() else { break };
-            let outcome = execute(&input, protocol, length, trace, &control, console)?;
-            runs.push(Ran::new(system, bounds, outcome));
+            let outcome = execute(&input, *protocol, length, trace(*protocol)?, &control, console)?;
+            runs.push(Ran::new(system, bounds.clone(), outcome));
         }
+        missing = groups[runs.len()..].iter().map(|(protocol, _)| *protocol).collect();
     }
     warn(&runs, system, console);
     let verdicts = runs.iter().map(|ran| verdict(system, ran));
     if arguments.subject.json {
         let mut output = as_json(json::Verb::Verify, &input, length, &runs);
-        for (result, verdict) in output.results.iter_mut().zip(verdicts) {
+        // A run answers for all protocols that have its rules.
+        let of_each = runs.iter().zip(verdicts).flat_map(|(ran, verdict)| vec![verdict; 1 + ran.report.same.len()]);
+        for (result, verdict) in output.results.iter_mut().zip(of_each) {
             result.verdict = Some(verdict);
         }
         let file = |source: &Source| source.file.as_ref().map(|file| file.display().to_string());
@@ -80,7 +85,7 @@ pub fn verify(arguments: &Verify, console: &Console) -> Result<Exit, Exit> {
         console.print_text(&(compared(&input, &runs, console) + &texts))?;
     }
     if interrupt::requested() {
-        console.warn(interrupt_text(&protocols[runs.len()..]));
+        console.warn(interrupt_text(&missing));
         return Ok(Exit::Interrupted);
     }
     Ok(Exit::from_holds(runs.iter().all(Ran::holds)))

@@ -2,7 +2,7 @@
 
 use super::program::Program;
 use super::response::{Blocking, joint, told};
-use super::{Answers, asked, issued, others};
+use super::{Answers, asked, fixed_point, issued, left_early, others};
 use crate::{Input, Malformed};
 use lockwright_analysis::{Demand, Sharing};
 use microlp::Variable;
@@ -69,22 +69,9 @@ fn wait(set: &Sharing, sites: &[u16], i: usize, own_request: &Demand, source: So
         start + requests(is_before, false).map(|(x, it)| issued(set, x, waited, it.count) * it.length).sum::<u64>()
     };
     if source.published {
-        let (mut estimate, mut following) = (0, start);
-        while following <= own.response && following != estimate {
-            estimate = following;
-            following = next(estimate);
-        }
-        return Some(estimate);
+        return Some(left_early(0, start, own.response, next));
     }
-    let mut waited = start;
-    while waited <= own.response.max(own.deadline) {
-        let following = next(waited);
-        if following == waited {
-            return Some(waited);
-        }
-        waited = following;
-    }
-    None
+    fixed_point(start, own.response.max(own.deadline), next)
 }
 
 fn bounds(set: &Sharing, sites: &[u16], source: Source) -> Option<Blocking> {

@@ -11,7 +11,9 @@ mod lock_free;
 mod mpcp;
 mod omip;
 mod program;
+mod prsb;
 mod response;
+mod spin;
 
 use crate::{Input, Malformed};
 use lockwright_analysis::{Sharer, Sharing};
@@ -62,6 +64,18 @@ pub(crate) const DEFECTS: &[Defect] = &[
         answers: omip::blocking,
     },
     Defect {
+        analyses: &["blocking.spin.unordered.lp_rtss13"],
+        why: "the longest wait for a preemptable lock is taken from a fixed point that starts with all that executes \
+              before while the job is pending, so that it can be above the least one",
+        answers: spin::blocking,
+    },
+    Defect {
+        analyses: &["response.global_prsb.lp"],
+        why: "indirect delay is not limited by direct delay where the wait for a resource that the task does not use \
+              has no bound",
+        answers: prsb::blocking,
+    },
+    Defect {
         analyses: &["schedulable.p_edf.lockfree_nonpreemptable_commit.lp"],
         why: "the loop that delays at the start is repeated only where its task has jobs due, so never",
         answers: lock_free::schedulable,
@@ -88,4 +102,28 @@ fn asked(task: &Sharer, resource: u16) -> u64 {
 fn others(set: &Sharing, i: usize) -> impl Iterator<Item = usize> + Clone {
     let count = set.tasks.len();
     (0..count).filter(move |&x| x != i)
+}
+
+/// The fixed point that `start` leads to; none where it leads beyond `most`.
+fn fixed_point(start: u64, most: u64, next: impl Fn(u64) -> u64) -> Option<u64> {
+    let mut value = start;
+    while value <= most {
+        let following = next(value);
+        if following == value {
+            return Some(value);
+        }
+        value = following;
+    }
+    None
+}
+
+/// Where the sources of the MPCP and the DPCP leave it: before what is beyond `most`, and after `first` where that is
+/// `start` by accident.
+fn left_early(first: u64, start: u64, most: u64, next: impl Fn(u64) -> u64) -> u64 {
+    let (mut value, mut following) = (first, start);
+    while following <= most && following != value {
+        value = following;
+        following = next(value);
+    }
+    value
 }

@@ -2,7 +2,7 @@
 
 use super::program::Program;
 use super::response::{Blocking, joint, told};
-use super::{Answers, asked, issued, others};
+use super::{Answers, asked, fixed_point, issued, left_early, others};
 use crate::{Input, Malformed};
 use lockwright_analysis::Sharing;
 use microlp::Variable;
@@ -51,22 +51,9 @@ fn wait(set: &Sharing, i: usize, resource: u16, published: bool) -> Option<u64> 
     let next =
         |waited| start + users(|x, i| x > i).map(|(x, count, kept)| issued(set, x, waited, count) * kept).sum::<u64>();
     if published {
-        let (mut estimate, mut following) = (1, start);
-        while following <= own.response && following != estimate {
-            estimate = following;
-            following = next(estimate);
-        }
-        return Some(estimate);
+        return Some(left_early(1, start, own.response, next));
     }
-    let mut waited = start;
-    while waited <= own.response.max(own.deadline) {
-        let following = next(waited);
-        if following == waited {
-            return Some(waited);
-        }
-        waited = following;
-    }
-    None
+    fixed_point(start, own.response.max(own.deadline), next)
 }
 
 /// A request of a task elsewhere: how often it delays directly, and indirectly.

@@ -1,6 +1,7 @@
 //! A linear program and a solver of others for it, in floats: good enough to compare with, to the nearest integer.
 
 use microlp::{ComparisonOp, OptimizationDirection, Problem, SolveOutcome, Variable};
+use std::collections::BTreeMap;
 
 pub(super) struct Program(Problem);
 
@@ -16,7 +17,24 @@ impl Program {
 
     /// The sum of the terms is at most `most`.
     pub(super) fn at_most(&mut self, terms: impl IntoIterator<Item = (Variable, u64)>, most: u64) {
-        let terms: Vec<_> = terms.into_iter().map(|(variable, factor)| (variable, factor as f64)).collect();
+        self.at_most_beside(terms, [], most);
+    }
+
+    /// The sum of the terms is at most that of `others` and `most`.
+    pub(super) fn at_most_beside(
+        &mut self,
+        terms: impl IntoIterator<Item = (Variable, u64)>,
+        others: impl IntoIterator<Item = (Variable, u64)>,
+        most: u64,
+    ) {
+        // A variable may be on both sides.
+        let mut factors: BTreeMap<usize, (Variable, f64)> = BTreeMap::new();
+        let left = terms.into_iter().map(|(variable, factor)| (variable, factor as f64));
+        let right = others.into_iter().map(|(variable, factor)| (variable, -(factor as f64)));
+        for (variable, factor) in left.chain(right) {
+            factors.entry(variable.idx()).or_insert((variable, 0.0)).1 += factor;
+        }
+        let terms: Vec<_> = factors.into_values().collect();
         if !terms.is_empty() {
             self.0.add_constraint(&terms, ComparisonOp::Le, most as f64);
         }
@@ -24,8 +42,13 @@ impl Program {
 
     /// The optimum, to the nearest integer; none where the solver finds none.
     pub(super) fn optimum(&self) -> Option<u64> {
+        Some(self.value()?.round() as u64)
+    }
+
+    /// The optimum; none where the solver finds none.
+    pub(super) fn value(&self) -> Option<f64> {
         match self.0.solve().ok()? {
-            SolveOutcome::Solution(solution) => Some(solution.objective().round() as u64),
+            SolveOutcome::Solution(solution) => Some(solution.objective()),
             SolveOutcome::Interrupted(_) => None,
         }
     }

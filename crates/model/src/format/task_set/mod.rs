@@ -8,6 +8,7 @@
 
 mod body;
 mod fields;
+mod foreign;
 mod groups;
 mod overheads;
 mod priorities;
@@ -68,6 +69,9 @@ pub fn parse_system(source: &str) -> Result<System, Vec<Diagnostic>> {
 
 fn parse_placed(source: &str, placing: Placing) -> Result<Placed, Vec<Diagnostic>> {
     check_length(source.len())?;
+    if let Some(fault) = foreign::foreign(source) {
+        return Err(vec![fault]);
+    }
     let mut faults = Faults::default();
     match read(source, placing, &mut faults) {
         Some(placed) if faults.is_empty() => Ok(placed),

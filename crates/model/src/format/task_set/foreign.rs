@@ -1,0 +1,76 @@
+//! Other formats than TOML, told by how they begin.
+
+use crate::format::Diagnostic;
+
+/// What is wrong with a text of a format whose files never begin as TOML does. Its faults as TOML, line by line, would
+/// hide the one thing that is wrong.
+///
+/// ```text
+///   rt-app's JSON   {   /
+///   XML             <                                      behind comments
+///   YAML            ---   %YAML   - item   key: value      behind comments
+/// ```
+pub(super) fn foreign(source: &str) -> Option<Diagnostic> {
+    let (format, help) = match format(source)? {
+        Format::Json => ("rt-app's JSON", "`lockwright import rt-app FILE > system.toml` makes a task-set file of it"),
+        Format::Xml => ("XML", WRITE),
+        Format::Yaml => ("YAML", WRITE),
+    };
+    Some(Diagnostic::new(format!("this looks like {format}, not like a task-set file")).help(help))
+}
+
+const WRITE: &str = "write the system as TOML, as docs/task-set.md describes; \
+                     of other formats, `lockwright import` reads rt-app's JSON";
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Format {
+    Json,
+    Xml,
+    Yaml,
+}
+
+fn format(source: &str) -> Option<Format> {
+    let source = source.strip_prefix('\u{feff}').unwrap_or(source);
+    if source.trim_start().starts_with(['{', '/']) {
+        return Some(Format::Json);
+    }
+    let line = source.lines().map(str::trim).find(|line| !line.is_empty() && !line.starts_with('#'))?;
+    if line.starts_with('<') {
+        return Some(Format::Xml);
+    }
+    let is_of_key = |c: char| c.is_ascii_alphanumeric() || "_-. ".contains(c);
+    let value = line.trim_start_matches(is_of_key).strip_prefix(':').filter(|_| line.starts_with(is_of_key));
+    let is_pair = value.is_some_and(|value| value.is_empty() || value.starts_with([' ', '\t']));
+    let is_item = line == "-" || line.starts_with("- ");
+    (is_pair || is_item || line.starts_with("---") || line.starts_with("%YAML")).then_some(Format::Yaml)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn foreign_formats_are_told_by_their_first_line() {
+        for (text, is) in [
+            ("{ \"tasks\": {} }", Some(Format::Json)),
+            ("\n/* rt-app */ {}", Some(Format::Json)),
+            ("\u{feff}{}", Some(Format::Json)),
+            ("<?xml version=\"1.0\"?>", Some(Format::Xml)),
+            ("\u{feff}\n  <taskset>", Some(Format::Xml)),
+            ("---\ntasks:", Some(Format::Yaml)),
+            ("# tasks\n\ntasks:\n  - name: a", Some(Format::Yaml)),
+            ("name: camera", Some(Format::Yaml)),
+            ("- name: camera", Some(Format::Yaml)),
+            ("%YAML 1.2", Some(Format::Yaml)),
+            ("name = \"a: b\"", None),
+            ("[[task]]", None),
+            ("\"a:\" = 1", None),
+            ("a:b", None),
+            ("-1", None),
+            ("# only a comment", None),
+            ("", None),
+        ] {
+            assert_eq!(format(text), is, "{text}");
+        }
+    }
+}
