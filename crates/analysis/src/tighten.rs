@@ -33,8 +33,10 @@ pub const PROGRAM_WORK_MAX: u64 = 50_000_000;
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub enum Uncovered {
-    /// There are clusters of several processors, or another scheduler.
+    /// There are clusters of several processors.
     Clusters,
+    /// Priorities are not fixed, or tasks have no processor.
+    Scheduler(Scheduler),
     /// No resource is shared across processors.
     Alone,
     /// A resource is under a protocol that has no program, or under another one than the rest.
@@ -54,6 +56,7 @@ impl Uncovered {
         let name = |id: ResourceId| &system.resource(id).name;
         match *self {
             Self::Clusters => "there are clusters of several CPUs".into(),
+            Self::Scheduler(scheduler) => format!("they cover fixed priorities on partitioned CPUs, not `{scheduler}`"),
             Self::Alone => "no resource is shared across CPUs".into(),
             Self::Resource(id, protocol) => format!(
                 "`{}` is under {protocol}; programs cover systems whose shared resources are all under one of mpcp, dpcp, dflp, fmlp_plus, fmlp_short, msrp and mrsp, \
@@ -118,7 +121,10 @@ fn tighten_by(tables: &Tables<'_>, analysis: &mut Analysis) -> Result<(), Uncove
 /// The protocol whose programs cover the system.
 fn covered(tables: &Tables<'_>, analysis: &Analysis) -> Result<Protocol, Uncovered> {
     let system = tables.system;
-    if system.has_clusters() || !matches!(system.scheduler(), Scheduler::PFp | Scheduler::CFp) {
+    if !matches!(system.scheduler(), Scheduler::PFp | Scheduler::CFp) {
+        return Err(Uncovered::Scheduler(system.scheduler()));
+    }
+    if system.has_clusters() {
         return Err(Uncovered::Clusters);
     }
     let protocol = |id: ResourceId| tables.protocol(id);

@@ -164,7 +164,7 @@ pub struct Check {
     /// Take the bound of one task apart, term by term
     #[arg(long, value_name = "TASK")]
     pub explain: Option<String>,
-    /// Say how far all execution times, or the sections on one resource, can grow before a deadline breaks
+    /// Say how far all execution times, or the sections on one resource, can grow before a deadline breaks by the classic bounds
     #[arg(long)]
     pub sensitivity: bool,
     /// Which bounds: those of the protocol's page, or those of linear programs where they are less

@@ -56,10 +56,6 @@ pub fn check(arguments: &Check, console: &Console) -> Result<Exit, Exit> {
     let task = arguments.explain.as_deref().map(|name| find_task(system, name, console)).transpose()?;
     let answer = |(protocol, charged): (Protocol, &System)| {
         let analysis = bounds(arguments.bound, charged, protocol, console);
-        let is_tighter = analysis.tasks.iter().any(|task| task.proof != Proof::Classic);
-        if arguments.sensitivity && is_tighter {
-            console.note(format!("under {protocol} the factors are of the classic bounds: see `--bound classic`"));
-        }
         Answer {
             report: match arguments.overheads {
                 Some(_) => Report::of_charged(system, charged.clone(), &analysis),
@@ -202,7 +198,10 @@ fn as_json(input: &Input, answers: &[Answer]) -> Output {
             .explain
             .as_ref()
             .map(|(task, terms)| Explain::new(answer.report.analysed(system), *task, terms)),
-        sensitivity: answer.sensitivity.as_ref().map(|found| SensitivityResult::new(system, found)),
+        sensitivity: answer
+            .sensitivity
+            .as_ref()
+            .map(|found| SensitivityResult::new(system, found, Some(Proof::Classic))),
         ..ProtocolResult::new(system, &answer.report)
     };
     Output::new(json::Verb::Check, &input.name, answers.iter().map(result).collect())
@@ -226,11 +225,20 @@ fn extras(system: &System, answer: &Answer, layout: Layout) -> String {
         text.push_str(&explained(answer.report.analysed(system), &answer.report, *task, terms, layout));
     }
     if let Some(sensitivity) = &answer.sensitivity {
+        let is_tighter = answer.analysis.tasks.iter().any(|task| task.proof != Proof::Classic);
         text.push('\n');
+        text.push_str(if is_tighter { SENSITIVITY_BELOW_BEST } else { SENSITIVITY_OF_BOUNDS });
         text.push_str(&grown(system, sensitivity, layout));
     }
     text
 }
+
+/// Above the factors: of which bounds they are.
+const SENSITIVITY_OF_BOUNDS: &str = "Sensitivity of the classic bounds:\n";
+
+/// The same where the table has tighter ones.
+const SENSITIVITY_BELOW_BEST: &str = "Sensitivity of the classic bounds alone (`--bound classic` shows them): deadlines \
+    may be proved by tighter ones beyond these factors.\n";
 
 /// Below the comparison: what makes its order.
 const ORDER: &str = "Sorted best first: protocols under which all deadlines are proved, then those under which all \
@@ -354,7 +362,7 @@ pub(crate) fn grown(system: &System, sensitivity: &Sensitivity, layout: Layout) 
             .chain(tasks.map(|(name, growth)| (format!("execution times of {name}"), growth)))
     };
     if rows().all(|(_, growth)| growth == Growth::Broken) {
-        return format!("Sensitivity: {}.\n", factor(Growth::Broken));
+        return format!("  {}.\n", factor(Growth::Broken));
     }
     let columns = [
         Column::words("what grows", rows().map(|(what, _)| what)),

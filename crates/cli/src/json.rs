@@ -3,7 +3,7 @@
 use crate::beside::{Beside, Changed};
 use crate::fault::Fault;
 use crate::report::{Report, Row};
-use lockwright_analysis::{Blocker, Growth, Sensitivity, Term};
+use lockwright_analysis::{Blocker, Growth, Proof, Sensitivity, Term};
 use lockwright_model::{Duration, System, TaskId};
 use schemars::{JsonSchema, Schema, generate::SchemaSettings};
 use serde::Serialize;
@@ -367,6 +367,10 @@ pub struct TermResult {
 /// The largest factors under which every deadline is still proved.
 #[derive(Serialize, JsonSchema)]
 pub struct SensitivityResult {
+    /// Which bounds hold under these factors: "classic", though `tasks` may have tighter ones; absent under the schedulers whose
+    /// tests decide.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub proof: Option<String>,
     /// Of all execution times together.
     pub all: GrowthResult,
     /// Of all execution times of one task each.
@@ -567,9 +571,9 @@ impl BlockedBy {
 }
 
 impl SensitivityResult {
-    /// The JSON view of a sensitivity.
+    /// The JSON view of a sensitivity; `proof` says of which bounds, where bounds decide.
     #[must_use]
-    pub fn new(system: &System, sensitivity: &Sensitivity) -> Self {
+    pub fn new(system: &System, sensitivity: &Sensitivity, proof: Option<Proof>) -> Self {
         let resource = |(resource, growth): &(_, Growth)| ResourceGrowth {
             resource: system.resource(*resource).name.clone(),
             growth: GrowthResult::new(*growth),
@@ -581,6 +585,7 @@ impl SensitivityResult {
                 tolerated_blocking_ns: tolerated.map(Duration::as_ns),
             });
         Self {
+            proof: proof.map(|proof| proof.to_string()),
             all: GrowthResult::new(sensitivity.all),
             tasks: tasks.collect(),
             resources: sensitivity.resources.iter().map(resource).collect(),

@@ -76,7 +76,7 @@ pub fn check(arguments: &Check, input: &Input, overheads: &Overheads, console: &
             text.push_str(&taken_apart(system, *task, demanded, console.layout));
         }
         if let Some(sensitivity) = &sensitivity {
-            text.push('\n');
+            text.push_str("\nSensitivity of the tests above:\n");
             text.push_str(&grown(system, sensitivity, console.layout));
         }
         console.print_text(&(text + &charges::note(arguments.overheads.as_deref())))?;
@@ -146,7 +146,7 @@ fn as_json(input: &Input, report: &Report, found: &Scheduled, sensitivity: Optio
     let result = ProtocolResult {
         schedulable: found.schedulable,
         tests: Some(found.tests.iter().map(test).collect()),
-        sensitivity: sensitivity.map(|found| SensitivityResult::new(system, found)),
+        sensitivity: sensitivity.map(|found| SensitivityResult::new(system, found, None)),
         ..ProtocolResult::new(system, report)
     };
     Output::new(json::Verb::Check, &input.name, vec![result])

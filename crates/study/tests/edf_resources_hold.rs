@@ -1,10 +1,11 @@
-//! Under P-EDF with SRP for resources of one processor and MSRP for the others: no job of a random system that is proved schedulable is late, and a proof without the
-//! blocking is refuted.
+//! Under P-EDF with SRP for resources of one processor and MSRP for the others: no job of a random system that is proved schedulable is late, by the test that `check`
+//! has or by the linear program, and a proof without the blocking, or a part of it, is refuted.
 
 use fastrand::Rng;
-use lockwright_analysis::scheduled;
+use lockwright_analysis::linear::{Edf, p_edf};
+use lockwright_analysis::{Demand, Sharer, Sharing, scheduled};
 use lockwright_model::format::write_system;
-use lockwright_model::{Duration, Instant, Overheads, Scheduler, Step, System};
+use lockwright_model::{Duration, Instant, Overheads, Request, ResourceId, Scheduler, Step, System, TaskId};
 use lockwright_sim::{Arrivals, Config, Execution, Offsets, Simulation};
 use lockwright_study::{Shape, generate};
 
@@ -84,4 +85,58 @@ fn a_proof_without_blocking_is_refuted() {
     });
     println!("refuted at set {refuted:?}");
     assert!(refuted.is_some());
+}
+
+/// The system as the linear program sees it, with these requests.
+fn sharing(system: &System, is_seen: impl Fn(ResourceId) -> bool) -> Sharing {
+    let demand = |request: &Request| Demand {
+        resource: request.resource.0,
+        count: request.count,
+        length: request.length.as_ns(),
+    };
+    let sharer = |id: TaskId| {
+        let task = system.task(id);
+        Sharer {
+            cost: task.wcet.as_ns(),
+            period: task.period.as_ns(),
+            deadline: task.deadline.as_ns(),
+            cluster: task.cpu.0,
+            requests: system.requests(id).iter().filter(|request| is_seen(request.resource)).map(demand).collect(),
+            ..Sharer::default()
+        }
+    };
+    Sharing { tasks: system.task_ids().map(sharer).collect() }
+}
+
+#[test]
+fn what_a_program_proves_is_not_late() {
+    let (mut proved, mut shared, mut alone) = (0, 0, 0);
+    let mut seed = 1 << 32;
+    // BOUND: every other set or so is proved.
+    while proved < SETS {
+        let (system, mut random) = drawn(seed);
+        if p_edf(&sharing(&system, |_| true), Edf::Msrp).is_ok() {
+            proved += 1;
+            shared += u64::from(system.resource_ids().any(|resource| system.is_global(resource)));
+            alone += u64::from(!is_proved(&system));
+            assert_eq!(misses(&system, &mut random), 0, "seed {seed}\n{}", write_system(&system));
+        }
+        seed += 1;
+    }
+    println!("{proved} proved, {shared} with resources of several processors, {alone} by the program alone");
+    assert!(shared > SETS / 10 && alone > 0, "{shared}, {alone}");
+}
+
+/// The twins: without resources of several processors nobody spins; without those of one nobody is blocked by their sections.
+#[test]
+fn a_program_without_a_part_of_the_blocking_is_refuted() {
+    for sees_global in [true, false] {
+        let refuted = (0..100_000).find(|&seed| {
+            let (system, mut random) = drawn(seed);
+            let broken = sharing(&system, |resource| system.is_global(resource) == sees_global);
+            p_edf(&broken, Edf::Msrp).is_ok() && misses(&system, &mut random) > 0
+        });
+        println!("resources of {} only: refuted at set {refuted:?}", if sees_global { "several" } else { "one" });
+        assert!(refuted.is_some());
+    }
 }

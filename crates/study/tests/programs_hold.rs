@@ -5,8 +5,8 @@ use fastrand::Rng;
 use lockwright_analysis::multiprocessor::mrsp::{Access, zhao};
 use lockwright_analysis::{Demand, Omit, Proof, Sharer, Sharing, Uncovered, analyse, tighten, tighten_omitting};
 use lockwright_model::format::write_system;
-use lockwright_model::{Duration, Protocol, System};
-use lockwright_study::{Shape, attack, generate};
+use lockwright_model::{Duration, Protocol, Scheduler, System};
+use lockwright_study::{Shape, attack, generate, generate_clusters};
 
 /// Covered systems of each shape.
 const SETS: u64 = 500;
@@ -127,6 +127,25 @@ fn programs_are_never_above_zhaos_analysis() {
     }
     println!("{compared} tasks, {lower} with a lower bound than Zhao's");
     assert!(compared > 500 && lower > compared / 50, "{lower} of {compared}");
+}
+
+/// What programs do not cover says so, and nothing has changed.
+#[test]
+fn what_is_not_covered_is_named() {
+    let [shape, _] = shapes(Protocol::Mpcp);
+    let mut random = Rng::with_seed(1);
+    let system = generate(&mut random, &shape);
+    let clusters = generate_clusters(&mut random, &shape, &[2, 2]);
+    for (system, protocol, expected) in [
+        (clusters, Protocol::Omlp, Uncovered::Clusters),
+        (system.clone().under(Scheduler::PEdf), Protocol::Msrp, Uncovered::Scheduler(Scheduler::PEdf)),
+        (system.under(Scheduler::GEdf), Protocol::Msrp, Uncovered::Scheduler(Scheduler::GEdf)),
+    ] {
+        let mut analysis = analyse(&system, protocol);
+        let classic = analysis.clone();
+        assert_eq!(tighten(&system, &mut analysis), Err(expected));
+        assert_eq!(analysis, classic);
+    }
 }
 
 macro_rules! programs {

@@ -183,6 +183,11 @@ fn sensitivity_says_how_far() {
         "{}",
         ended.out
     );
+    assert!(ended.out.contains(OF_BOUNDS), "{}", ended.out);
+    let tested = on(FREE, "check", &["--sensitivity"]);
+    assert!(tested.out.contains("\nSensitivity of the tests above:\n"), "{}", tested.out);
+    let value = json(&on(FREE, "check", &["--sensitivity", "--json"]));
+    assert_eq!(value["results"][0]["sensitivity"].get("proof"), None);
     let late = on(LATE, "check", &["--sensitivity", "--json"]);
     let permille = json(&late)["results"][0]["sensitivity"]["all"]["permille"].as_u64().expect("a factor");
     assert!(permille < 1000, "they must shrink: {permille}");
@@ -441,9 +446,25 @@ fn a_linear_program_is_tighter() {
     }
     let classic = on(HOLDS, "check", &["--bound", "lp"]);
     assert!(classic.err.contains("linear programs give none"), "{}", classic.err);
+    let clustered = on(CLUSTER, "check", &["--bound", "lp"]);
+    assert!(clustered.err.contains("there are clusters of several CPUs"), "{}", clustered.err);
+    assert_eq!(clustered.out, on(CLUSTER, "check", &["--bound", "classic"]).out);
     assert_eq!(on(text, "check", &["--bound", "lp", "--sensitivity"]).status, 2);
-    assert!(on(text, "check", &["--sensitivity"]).err.contains("of the classic bounds"));
+    // The factors are of other bounds than the table, and say so.
+    let alone = "Sensitivity of the classic bounds alone (`--bound classic`";
+    let grown = on(text, "check", &["--sensitivity"]);
+    assert!(grown.out.contains(alone), "{}", grown.out);
+    assert_eq!(grown.out.matches("Sensitivity of").count(), 1, "{}", grown.out);
+    let compared = on(text, "check", &["--sensitivity", "--protocol", "all"]);
+    assert!(compared.out.contains(alone) && compared.out.contains(OF_BOUNDS), "{}", compared.out);
+    let classic = on(text, "check", &["--sensitivity", "--bound", "classic"]);
+    assert!(classic.out.contains(OF_BOUNDS), "{}", classic.out);
+    let value = json(&on(text, "check", &["--sensitivity", "--json"]));
+    assert_eq!(value["results"][0]["sensitivity"]["proof"], "classic");
 }
+
+/// Above the factors, where no other bounds are in the table.
+const OF_BOUNDS: &str = "\nSensitivity of the classic bounds:\n";
 
 #[test]
 fn overheads_are_charged() {
