@@ -70,8 +70,8 @@ impl Layout {
             return;
         }
         let options = Options::new(self.width).subsequent_indent(rest).word_splitter(WordSplitter::NoHyphenation);
-        for part in wrap(line, options) {
-            to.push_str(part.trim_end());
+        for part in wrap(&joined(line), options) {
+            to.push_str(&part.trim_end().replace(JOINT, " "));
             to.push('\n');
         }
     }
@@ -193,6 +193,25 @@ impl Column {
     }
 }
 
+/// Stands for a blank between a number and its unit while a line is wrapped.
+const JOINT: char = '\u{a0}';
+/// What stands behind a number.
+const UNITS: [&str; 7] = ["%", "ns", "us", "ms", "s", "min", "h"];
+
+/// The line with numbers joined to their units, which stay on one line.
+fn joined(line: &str) -> String {
+    let mut joined = String::with_capacity(line.len());
+    for (index, word) in line.split(' ').enumerate() {
+        if index > 0 {
+            let unit = word.trim_end_matches(|c: char| c.is_ascii_punctuation() && c != '%');
+            let is_number = joined.ends_with(|c: char| c.is_ascii_digit());
+            joined.push(if is_number && UNITS.contains(&unit) { JOINT } else { ' ' });
+        }
+        joined.push_str(word);
+    }
+    joined
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -216,6 +235,15 @@ mod tests {
         assert_eq!(lines.len(), 4, "{text}");
         assert_eq!(lines[2].find("10"), lines[3].find(" 7"), "{text}");
         assert!(lines.iter().all(|line| line.trim_end() == *line), "{text}");
+    }
+
+    #[test]
+    fn numbers_stay_with_their_units() {
+        let text = Layout::new(60, false).prose(&format!("  {} 88.3 %, 5 ms; and 7 sons", "x".repeat(52)));
+        assert_eq!(text, format!("  {}\n    88.3 %, 5 ms; and 7 sons\n", "x".repeat(52)));
+        for line in ["", " ", "a", "  a  b ", "5 % 6 s", " 5 ms"] {
+            assert_eq!(joined(line).replace(JOINT, " "), line);
+        }
     }
 
     #[test]
