@@ -408,16 +408,29 @@ impl<'s, T: Tracer> Simulation<'s, T> {
             self.order(self.tasks[task].own_cpu);
         }
         self.tell(|machine, act| machine.arrive(TaskId::new(task), act));
+        if self.by_deadline && self.tasks[task].state == State::Waiting {
+            self.order(self.tasks[task].own_cpu);
+        }
     }
 
-    /// Gives the jobs of a processor priorities in the order of their deadlines.
+    /// Gives the jobs of a processor priorities in the order of their deadlines. The stack resource policy starts the job of the
+    /// earliest deadline, or none: while that one is held, no job of a later deadline starts, whatever its preemption level is.
     fn order(&mut self, cpu: usize) {
         let due = |task: usize| {
             let job = self.tasks[task].job.filter(|_| self.tasks[task].own_cpu == cpu)?;
             Some((job.arrival.saturating_add(self.tasks[task].deadline), task))
         };
         let mut jobs: Vec<(u64, usize)> = (0..self.tasks.len()).filter_map(due).collect();
-        jobs.sort_unstable_by_key(|&job| Reverse(job));
+        let is_held = |job: &&(u64, usize)| self.tasks[job.1].state == State::Waiting;
+        let first_held = jobs.iter().filter(is_held).min().copied();
+        let has_begun = |task: usize| {
+            let state = &self.tasks[task];
+            state.stage > state.first_stage || state.left.is_some() || state.state == State::Running
+        };
+        jobs.sort_unstable_by_key(|&job| {
+            let is_after = first_held.is_some_and(|held| job > held) && !has_begun(job.1);
+            Reverse((is_after, job))
+        });
         for (level, (_, task)) in jobs.into_iter().enumerate() {
             // At most MAX_EXECUTED_TASKS.
             self.set_view(task, 0, Priority::base(level as u32 + 1));
@@ -759,6 +772,9 @@ impl<'s, T: Tracer> Simulation<'s, T> {
                 Action::Wake { task } => {
                     if self.tasks[task.index()].state == State::Waiting {
                         self.make_ready(task.index());
+                        if self.by_deadline {
+                            self.order(self.tasks[task.index()].own_cpu);
+                        }
                     }
                 }
                 Action::SetPriority { task, priority, .. } => self.set_view(task.index(), 1 + source, priority),

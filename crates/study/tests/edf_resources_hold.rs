@@ -87,6 +87,48 @@ fn a_proof_without_blocking_is_refuted() {
     assert!(refuted.is_some());
 }
 
+/// `held` is kept from starting by the section of `holder`. Meanwhile a job of `quick` arrives whose deadline is later than that of `held`, though
+/// its relative deadline is shorter: it may not go before the section, or `held` waits for more than one section.
+#[test]
+fn no_job_of_a_later_deadline_starts_before_one_that_is_held() {
+    let text = r#"
+        [platform]
+        cpus = 1
+        scheduler = "p-edf"
+        priorities = "explicit"
+        [[resource]]
+        name = "r"
+        [[task]]
+        name = "quick"
+        cpu = 0
+        priority = 3
+        period = "11 ns"
+        offset = "1 ns"
+        wcet = "2 ns"
+        [[task]]
+        name = "held"
+        cpu = 0
+        priority = 2
+        period = "60 ns"
+        deadline = "19 ns"
+        offset = "1 ns"
+        body = [{ lock = "r" }, { run = "4 ns" }, { unlock = "r" }]
+        [[task]]
+        name = "holder"
+        cpu = 0
+        priority = 1
+        period = "60 ns"
+        body = [{ lock = "r" }, { run = "13 ns" }, { unlock = "r" }]
+    "#;
+    let system = lockwright_model::format::parse_system(text).expect("a valid system");
+    assert!(is_proved(&system));
+    let mut simulation = Simulation::new(&system, &Config { offsets: Offsets::File, ..Config::default() }, ());
+    simulation.run_until(Instant::from_ns(60));
+    let held = simulation.observations()[1];
+    // From 1 on: 2 of `quick`, 12 that are left of the section, 4 of its own.
+    assert_eq!((held.response, held.misses), (Some(Duration::from_ns(18)), 0));
+}
+
 /// The system as the linear program sees it, with these requests.
 fn sharing(system: &System, is_seen: impl Fn(ResourceId) -> bool) -> Sharing {
     let demand = |request: &Request| Demand {
