@@ -222,10 +222,10 @@ impl Scenario {
                 .filter_map(|step| if let Step::Run(time) = step { Some(time) } else { None })
                 .collect();
             match rng.usize(0..=steps.len()) {
-                0 => task.offset = task.offset + Duration::from_ns(take),
+                0 => task.offset += Duration::from_ns(take),
                 step => {
-                    *steps[step - 1] = *steps[step - 1] + Duration::from_ns(take);
-                    task.wcet = task.wcet + Duration::from_ns(take);
+                    *steps[step - 1] += Duration::from_ns(take);
+                    task.wcet += Duration::from_ns(take);
                 }
             }
         }

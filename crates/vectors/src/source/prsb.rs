@@ -77,7 +77,6 @@ struct Interference {
     stalling: Variable,
 }
 
-#[expect(clippy::too_many_lines, reason = "a constraint after another")]
 fn delay(set: &Sharing, i: usize, m: u64, published: bool) -> Option<u64> {
     let own = &set.tasks[i];
     let response = own.response;
