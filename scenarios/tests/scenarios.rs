@@ -73,13 +73,17 @@ fn attempt(scenario: &Scenario) -> Attempt {
         return Attempt::Holds;
     }
     let lost = Lost::of(&scenario.system, &outcome);
+    if let Some(forgotten) = lost.forgotten() {
+        return Attempt::Fails(format!("{}\n  {forgotten}", faults.join("\n  ")));
+    }
     // A simulated job that is kept from starting leaves its CPU idle, too.
     let kept: Duration = losses(&scenario.system, &simulate(scenario).records).iter().map(Gap::length).sum();
     let unexplained = scenario.unexplained(&seen, lost.total.saturating_sub(kept));
     if unexplained.is_empty() {
         return Attempt::Disturbed { fault: faults.join("\n  "), by: lost.by };
     }
-    Attempt::Fails(format!("{}\n  though only {} was lost", unexplained.join("\n  "), lost.total))
+    let faults = unexplained.join("\n  ");
+    Attempt::Fails(format!("{faults}\n  though only {} was lost, {} in stalls", lost.total, lost.stalls))
 }
 
 #[test]

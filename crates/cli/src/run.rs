@@ -109,9 +109,13 @@ pub fn run(arguments: &Run, console: &Console) -> Result<Exit, Exit> {
     let length = Length::of(arguments.duration, system);
     let stopper = Stopper::listen(console);
     let mut runs: Vec<Ran> = Vec::new();
-    for (protocol, bounds) in &groups {
+    // Before anything is executed, so that a bad path costs no run.
+    let trace = |&(protocol, _): &(Protocol, Report)| {
+        TraceFile::create(arguments.trace.as_deref(), protocol, groups.len(), console)
+    };
+    let traces = groups.iter().map(trace).collect::<Result<Vec<_>, Exit>>()?;
+    for ((protocol, bounds), trace) in groups.iter().zip(traces) {
         let Some(control) = stopper.control() else { break };
-        let trace = TraceFile::create(arguments.trace.as_deref(), *protocol, groups.len(), console)?;
         let outcome = execute(&input, *protocol, length, trace, &control, console)?;
         runs.push(Ran::new(system, bounds.clone(), outcome));
     }

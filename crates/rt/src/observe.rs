@@ -233,6 +233,9 @@ pub fn losses(system: &System, records: &[Record]) -> Vec<Gap> {
             }
         }
     }
+    let end = records.last().map_or(Instant::ZERO, |record| record.at);
+    let open = lost.into_iter().enumerate().filter_map(|(index, since)| Some((CpuId::new(index), since?)));
+    losses.extend(open.map(|(cpu, from)| Gap { cpu, from, until: end }));
     losses.retain(|gap| gap.from < gap.until);
     losses
 }
@@ -504,6 +507,8 @@ mod tests {
         // To wait for an owner is no loss; to wait for a resource that is free is one.
         assert_eq!(losses(&system(), &owned_elsewhere(12)), [gap(0, 2)]);
         assert_eq!(losses(&system(), &owned_elsewhere(9)), [gap(0, 2), gap(9, 12)]);
+        // Until the end of the records, where it never goes on.
+        assert_eq!(losses(&system(), &owned_elsewhere(9)[..7]), [gap(0, 2), gap(9, 12)]);
     }
 
     #[test]

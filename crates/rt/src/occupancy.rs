@@ -4,7 +4,8 @@
 //! in time, or there are too many, what is missing is told as [`Taker::Unknown`].
 
 use crate::observe::Gap;
-use crate::sys::sched::Tid;
+use crate::sys::sched::{self, ME, Tid};
+use crate::sys::signal;
 use crate::sys::switches::{Ring, Switch};
 use lockwright_model::{CpuId, Duration, Instant};
 use std::collections::HashMap;
@@ -130,9 +131,14 @@ impl Recorder {
     pub(crate) fn start(cpus: &[usize], tasks: &[Tid]) -> Option<Self> {
         let all: Result<Vec<Ring>, _> = cpus.iter().map(|&cpu| Ring::of_cpu(cpu)).collect();
         let mut rings = all.or_else(|_| tasks.iter().map(|&task| Ring::of_thread(task)).collect()).ok()?;
+        if rings.is_empty() {
+            return None;
+        }
         let is_over = Arc::new(AtomicBool::new(false));
         let (cpus, tasks, over) = (cpus.to_vec(), tasks.to_vec(), Arc::clone(&is_over));
         let record = move || {
+            // A refusal leaves the caller's policy: the thread then comes between tasks for some microseconds.
+            let _ = sched::set_other(ME);
             let mut book = Book::new(&cpus);
             // BOUND: until the run is over, which ends in bounded time.
             loop {
@@ -147,7 +153,8 @@ impl Recorder {
                 std::thread::park_timeout(ROUND);
             }
         };
-        let thread = std::thread::Builder::new().name("lockwright-recorder".into()).spawn(record).ok()?;
+        let builder = std::thread::Builder::new().name("lockwright-recorder".into());
+        let thread = signal::with_all_blocked(|| builder.spawn(record)).ok()?;
         Some(Self { thread: Some(thread), is_over })
     }
 
@@ -170,11 +177,14 @@ struct Book {
     cpus: Vec<(usize, Vec<(u64, Holder)>)>,
     names: HashMap<u32, String>,
     written: usize,
+    /// Threads of all namespaces have numbers here.
+    sees_all: bool,
 }
 
 impl Book {
     fn new(cpus: &[usize]) -> Self {
-        Self { cpus: cpus.iter().map(|&cpu| (cpu, Vec::new())).collect(), names: HashMap::new(), written: 0 }
+        let cpus = cpus.iter().map(|&cpu| (cpu, Vec::new())).collect();
+        Self { cpus, names: HashMap::new(), written: 0, sees_all: is_first_namespace() }
     }
 
     fn read(&mut self, ring: &mut Ring) {
@@ -186,28 +196,43 @@ impl Book {
             return;
         }
         self.written += 1;
-        let (at, number, holder) = match switch {
-            Switch::In { at_ns, cpu, thread } => (at_ns, cpu, Holder::Thread(thread)),
-            Switch::Out { at_ns, cpu } => (at_ns, cpu, Holder::Other),
-            Switch::Lost => {
-                // Written at the last time known: what follows it is unknown until the next record of each CPU.
-                for (_, switches) in &mut self.cpus {
-                    if let Some(&(at, _)) = switches.last() {
-                        switches.push((at, Holder::Unknown));
-                    }
-                }
-                return;
+        match switch {
+            Switch::In { at_ns, cpu, thread } => {
+                let holder = self.holder(thread);
+                self.put(cpu, at_ns, holder);
             }
-        };
-        let Some((_, switches)) = self.cpus.iter_mut().find(|(known, _)| *known == number) else { return };
-        switches.push((at, holder));
-        if let Holder::Thread(id) = holder
-            && id != 0
-        {
-            self.names.entry(id).or_insert_with(|| name(id));
+            Switch::Out { at_ns, cpu } => self.put(cpu, at_ns, Holder::Other),
+            Switch::Lost => self.lose(),
         }
         if self.written == SWITCHES_MAX {
-            self.cpus.iter_mut().for_each(|(_, switches)| switches.push((at, Holder::Unknown)));
+            self.lose();
+        }
+    }
+
+    fn put(&mut self, number: usize, at_ns: u64, holder: Holder) {
+        if let Some((_, switches)) = self.cpus.iter_mut().find(|(known, _)| *known == number) {
+            switches.push((at_ns, holder));
+        }
+    }
+
+    /// What comes after the last record of each CPU is unknown until the next one.
+    fn lose(&mut self) {
+        for (_, switches) in &mut self.cpus {
+            if let Some(&(at, _)) = switches.last() {
+                switches.push((at, Holder::Unknown));
+            }
+        }
+    }
+
+    /// The kernel's number of a thread: 0 for the idle thread, and for a thread outside of the own namespace; the greatest for one that has ended.
+    fn holder(&mut self, thread: u32) -> Holder {
+        match thread {
+            0 if self.sees_all => Holder::Thread(0),
+            0 | u32::MAX => Holder::Other,
+            id => {
+                self.names.entry(id).or_insert_with(|| name(id));
+                Holder::Thread(id)
+            }
         }
     }
 
@@ -223,7 +248,14 @@ impl Book {
 /// What the kernel calls a thread, or its number if it has ended.
 fn name(thread: u32) -> String {
     let name = std::fs::read_to_string(format!("/proc/{thread}/comm"));
-    name.map_or_else(|_| format!("thread {thread}"), |name| name.trim_end().to_owned())
+    // A thread may give itself any name.
+    let tame = |name: &str| name.trim_end().replace(|c: char| c.is_control(), "?");
+    name.map_or_else(|_| format!("thread {thread}"), |name| tame(&name))
+}
+
+/// Whether the process is in the namespace of process numbers that the kernel began with.
+fn is_first_namespace() -> bool {
+    std::fs::read_link("/proc/self/ns/pid").is_ok_and(|link| link.as_os_str() == "pid:[4026531836]")
 }
 
 #[cfg(test)]
@@ -239,7 +271,7 @@ mod tests {
     }
 
     fn book() -> Book {
-        let mut book = Book::new(&[3]);
+        let mut book = Book { sees_all: true, ..Book::new(&[3]) };
         book.names.insert(8, "cat".into());
         for (at_ns, thread) in [(1_000, 7), (1_010, 8), (1_030, 0), (1_040, 7)] {
             book.note(Switch::In { at_ns, cpu: 3, thread });
@@ -282,5 +314,13 @@ mod tests {
         book.note(Switch::In { at_ns: 1_060, cpu: 3, thread: 0 });
         book.note(Switch::In { at_ns: 1_070, cpu: 3, thread: 8 });
         assert_eq!(taken(book, &[gap(140, 180)]), [(Taker::Machine, 20), (Taker::Unknown, 20)]);
+    }
+
+    #[test]
+    fn a_number_of_no_thread_here_is_another_thread() {
+        let mut book = Book { sees_all: false, ..Book::new(&[3]) };
+        book.note(Switch::In { at_ns: 1_000, cpu: 3, thread: 0 });
+        book.note(Switch::In { at_ns: 1_010, cpu: 3, thread: u32::MAX });
+        assert_eq!(taken(book, &[gap(100, 120)]), [(Taker::Others, 20)]);
     }
 }

@@ -405,17 +405,18 @@ impl<'s, T: Tracer> Simulation<'s, T> {
         (state.waited, state.spun) = (0, 0);
         self.aside[task].delayed = 0;
         if self.by_deadline {
-            self.order(self.tasks[task].own_cpu);
+            self.order(self.tasks[task].own_cpu, Some(task));
         }
         self.tell(|machine, act| machine.arrive(TaskId::new(task), act));
         if self.by_deadline && self.tasks[task].state == State::Waiting {
-            self.order(self.tasks[task].own_cpu);
+            self.order(self.tasks[task].own_cpu, Some(task));
         }
     }
 
     /// Gives the jobs of a processor priorities in the order of their deadlines. The stack resource policy starts the job of the
     /// earliest deadline, or none: while that one is held, no job of a later deadline starts, whatever its preemption level is.
-    fn order(&mut self, cpu: usize) {
+    /// The job of `new` has not begun, though its task may be on the processor with the job before.
+    fn order(&mut self, cpu: usize, new: Option<usize>) {
         let due = |task: usize| {
             let job = self.tasks[task].job.filter(|_| self.tasks[task].own_cpu == cpu)?;
             Some((job.arrival.saturating_add(self.tasks[task].deadline), task))
@@ -425,7 +426,8 @@ impl<'s, T: Tracer> Simulation<'s, T> {
         let first_held = jobs.iter().filter(is_held).min().copied();
         let has_begun = |task: usize| {
             let state = &self.tasks[task];
-            state.stage > state.first_stage || state.left.is_some() || state.state == State::Running
+            let is_on = state.state == State::Running && new != Some(task);
+            state.stage > state.first_stage || state.left.is_some() || is_on
         };
         jobs.sort_unstable_by_key(|&job| {
             let is_after = first_held.is_some_and(|held| job > held) && !has_begun(job.1);
@@ -773,7 +775,7 @@ impl<'s, T: Tracer> Simulation<'s, T> {
                     if self.tasks[task.index()].state == State::Waiting {
                         self.make_ready(task.index());
                         if self.by_deadline {
-                            self.order(self.tasks[task.index()].own_cpu);
+                            self.order(self.tasks[task.index()].own_cpu, None);
                         }
                     }
                 }

@@ -57,9 +57,10 @@ pub fn verify(arguments: &Verify, console: &Console) -> Result<Exit, Exit> {
         let bounds = |&protocol: &Protocol| Ok((protocol, bounds(&input, protocol, &source.charges, console)?));
         // All of them first: what cannot be charged is found out before anything is executed.
         let groups = grouped(system, protocols.iter().map(bounds).collect::<Result<_, Exit>>()?);
-        for (protocol, bounds) in &groups {
+        let traces = groups.iter().map(|(protocol, _)| trace(*protocol)).collect::<Result<Vec<_>, Exit>>()?;
+        for ((protocol, bounds), trace) in groups.iter().zip(traces) {
             let Some(control) = stopper.control() else { break };
-            let outcome = execute(&input, *protocol, length, trace(*protocol)?, &control, console)?;
+            let outcome = execute(&input, *protocol, length, trace, &control, console)?;
             runs.push(Ran::new(system, bounds.clone(), outcome));
         }
         missing = groups[runs.len()..].iter().map(|(protocol, _)| *protocol).collect();

@@ -13,6 +13,7 @@ use crate::priorities::Levels;
 use crate::run::{Control, RunError, check_system};
 use crate::section::{Lazy, SectionError};
 use crate::sys::sched::{self, ME};
+use crate::sys::switches::Ring;
 use crate::sys::{SysError, clock, futex, signal};
 use crate::tasks::{TaskError, TaskSet};
 use crate::team::{become_realtime, spawn};
@@ -185,14 +186,15 @@ impl Interruptions {
         Some(Readings::new(pairs.map(|pair| pair[1].0 - pair[0].0).collect())?.quantile(0.5))
     }
 
-    /// How much was taken in windows of this length, one from each interruption on.
+    /// How much was taken in windows of this length: one from each interruption on, or the last of a look.
     fn within(&self, window_ns: u64) -> Option<Readings> {
         let windows = self.looks.iter().flat_map(|look| {
-            let is_whole = move |&(_, &(at, _)): &(usize, &(u64, u64))| at + window_ns <= look.length_ns;
-            look.taken.iter().enumerate().filter(is_whole).map(move |(first, &(from, _))| {
+            let last = look.length_ns.checked_sub(window_ns);
+            let from = look.taken.iter().filter_map(move |&(at, _)| Some(at.min(last?)));
+            from.map(move |from| {
                 let until = from + window_ns;
-                let inside = look.taken[first..].iter().take_while(|(at, _)| *at < until);
-                inside.map(|&(at, took)| took.min(until - at)).sum()
+                let inside = |&(at, took): &(u64, u64)| (at + took).min(until).saturating_sub(at.max(from));
+                look.taken.iter().map(inside).sum()
             })
         });
         Readings::new(windows.collect())
@@ -290,7 +292,7 @@ pub fn protocols(readings: usize, pairs: usize, control: &Control, progress: Tel
     let kinds = Kind::of(&Protocol::ALL, cpus.len());
     let loaded = kinds.iter().filter(|kind| kind.has_workload()).count();
     let parts = 2 + if pairs > 0 { loaded } else { 0 };
-    let mut seen = measured_alone(readings, kinds, control)?;
+    let mut seen = measured_alone(readings, kinds, control, false)?;
     progress(2, parts);
     let mut done = 2;
     for cost in seen.costs.iter_mut().filter(|_| pairs > 0) {
@@ -324,17 +326,26 @@ pub fn overheads(protocols: &[Protocol], readings: usize, control: &Control) -> 
     let cpus = sched::affinity()?;
     let kinds = Kind::of(protocols, cpus.len());
     let recorder = Recorder::start(&cpus, &[]);
-    let measured = measured_alone(readings, kinds, control);
+    let measured = measured_alone(readings, kinds, control, recorder.is_none());
     if let Some(recorder) = recorder {
         recorder.stop(0);
     }
     Ok(measured?.overheads(Pick::Latest, protocols))
 }
 
-fn measured_alone(readings: usize, kinds: Vec<Kind>, control: &Control) -> Result<Protocols, RunError> {
+/// `records_itself`: the measuring thread has its own switches recorded.
+fn measured_alone(
+    readings: usize,
+    kinds: Vec<Kind>,
+    control: &Control,
+    records_itself: bool,
+) -> Result<Protocols, RunError> {
     let cpus = sched::affinity()?;
     let (own, on) = (control.clone(), cpus.clone());
-    let (machine, costs, interruptions) = measuring(move || alone(readings.max(100), &kinds, &on, &own))?;
+    let (machine, costs, interruptions) = measuring(move || {
+        let _ring = records_itself.then(|| Ring::of_thread(sched::gettid()));
+        alone(readings.max(100), &kinds, &on, &own)
+    })?;
     let applications = cpus.len().min(3);
     Ok(Protocols {
         machine,
@@ -1114,8 +1125,11 @@ mod tests {
         let most = |window| bursts.within(us(window)).map(|readings| readings.quantile(1.0));
         assert_eq!([500, 1_000, 4_000, 8_000].map(most), [200, 300, 305, 310].map(|taken| Some(us(taken))));
         assert_eq!(bursts.charged(Pick::Latest), Some((us(8_000), us(310))));
-        // The end of a look cuts a window off: it says nothing of that.
-        assert_eq!(Interruptions { looks: vec![look(vec![(us(15_900), us(50))])] }.within(us(500)), None);
+        // The last window of a look counts, and a look that is shorter than a window says nothing.
+        let late = [(us(12_500), us(100)), (us(12_800), us(100)), (us(13_400), us(100))];
+        let late = Interruptions { looks: vec![look(late.to_vec()), look(ticks().collect())] };
+        assert_eq!(late.charged(Pick::Latest), Some((us(8_000), us(300))));
+        assert_eq!(late.within(us(16_001)), None);
         assert_eq!(Interruptions::default().charged(Pick::Latest), None);
         assert_eq!(Interruptions::default().period_ns(), None);
         // No window of any length loses more than what is charged in the periods it touches.

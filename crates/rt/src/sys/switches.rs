@@ -18,6 +18,9 @@ const LOST: u32 = 2;
 const SWITCH: u32 = 14;
 const SWITCH_CPU_WIDE: u32 = 15;
 const IS_OUT: u16 = 1 << 13;
+/// Bytes before each record, and most of a record with them.
+const HEADER: usize = 8;
+const RECORD_MAX: usize = 64;
 
 /// What a ring said.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -31,7 +34,10 @@ pub(crate) enum Switch {
 }
 
 /// The switches of a CPU or of a thread, from when it was opened.
-pub(crate) struct Ring(Sampler);
+pub(crate) struct Ring {
+    sampler: Sampler,
+    bytes: usize,
+}
 
 impl Ring {
     /// Of all threads on this CPU, by its Linux number.
@@ -50,14 +56,21 @@ impl Ring {
             call: "perf_event_open",
             errno: error.raw_os_error().unwrap_or(libc::EOPNOTSUPP),
         };
-        builder.build().and_then(|counter| counter.sampled(bytes)).map(Self).map_err(failed)
+        builder
+            .build()
+            .and_then(|counter| counter.sampled(bytes))
+            .map(|sampler| Self { sampler, bytes })
+            .map_err(failed)
     }
 
-    /// Takes everything out of the ring, in order.
+    /// Takes everything out of the ring, in order. A ring that was full counts as one that lost records: the kernel says so
+    /// with the next one only, and there may be none.
     ///
     /// BOUND: the records that are there, and those that come meanwhile: a switch takes longer than reading one.
     pub(crate) fn drain(&mut self, mut each: impl FnMut(Switch)) {
-        while let Some(record) = self.0.next_record() {
+        let mut read = 0;
+        while let Some(record) = self.sampler.next_record() {
+            read += HEADER + record.len();
             let switch = match record.ty() {
                 LOST => Some(Switch::Lost),
                 SWITCH | SWITCH_CPU_WIDE => parse(&record.to_contiguous(), record.misc(), record.ty()),
@@ -66,6 +79,9 @@ impl Ring {
             if let Some(switch) = switch {
                 each(switch);
             }
+        }
+        if read + RECORD_MAX >= self.bytes {
+            each(Switch::Lost);
         }
     }
 }

@@ -3,8 +3,8 @@
 //! Other threads, interrupts and the host take CPUs from the tasks of a run. An attempt that shows what it should has shown it. One
 //! that does not is a failure if the tasks had their CPUs, and says nothing otherwise: it is made again.
 
-use lockwright::Outcome;
 use lockwright::observe::{Gap, losses};
+use lockwright::{Outcome, Taker};
 use lockwright_model::{Duration, System};
 use std::time::{Duration as Wall, Instant as Clock};
 
@@ -71,11 +71,20 @@ pub fn require(name: &str, attempt: impl FnMut() -> Attempt) {
     }
 }
 
+/// A wake-up takes less than this.
+const WAKE_UP: Duration = Duration::from_us(100);
+/// Neither a host nor the kernel leaves a CPU idle for so long that has a job to execute: nobody woke it.
+const FORGOTTEN: Duration = Duration::from_ms(50);
+
 /// What tasks that could have executed lost to others.
 #[derive(Debug)]
 pub struct Lost {
     /// On all CPUs together.
     pub total: Duration,
+    /// The same without what wake-ups and ticks take: of each time a CPU was lost, what is above [`WAKE_UP`].
+    pub stalls: Duration,
+    /// The longest time for which a CPU was idle, in one piece.
+    pub idle: Duration,
     /// In words: to whom, the most first.
     pub by: String,
 }
@@ -85,11 +94,23 @@ impl Lost {
     pub fn of(system: &System, outcome: &Outcome) -> Self {
         let gaps = losses(system, &outcome.records);
         let total = gaps.iter().map(Gap::length).sum();
+        let stalls = gaps.iter().map(|gap| gap.length().saturating_sub(WAKE_UP)).sum();
         let Some(occupancy) = &outcome.occupancy else {
-            return Self { total, by: format!("what took {total} (the kernel does not tell this user who)") };
+            let by = format!("what took {total} (the kernel does not tell this user who)");
+            return Self { total, stalls, idle: Duration::ZERO, by };
         };
+        let idle = |gap: &Gap| {
+            let takers = occupancy.takers([gap]);
+            takers.iter().find(|(taker, _)| *taker == Taker::Idle).map_or(Duration::ZERO, |&(_, time)| time)
+        };
+        let idle = gaps.iter().map(idle).max().unwrap_or_default();
         let takers = occupancy.takers(&gaps);
         let takers: Vec<String> = takers.iter().take(SHOWN).map(|(taker, time)| format!("{taker} {time}")).collect();
-        Self { total, by: format!("{} ({total} in all)", takers.join(", ")) }
+        Self { total, stalls, idle, by: format!("{} ({total} in all)", takers.join(", ")) }
+    }
+
+    /// That a job could have executed for long on a CPU that was idle: no disturbance explains it.
+    pub fn forgotten(&self) -> Option<String> {
+        (self.idle > FORGOTTEN).then(|| format!("a CPU was idle for {} although a job could have executed", self.idle))
     }
 }

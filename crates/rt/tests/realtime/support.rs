@@ -88,8 +88,8 @@ pub fn run_ms(system: &System, protocol: Protocol, ms: u64) -> Outcome {
     panic!("{protocol}: ten times a log was full");
 }
 
-/// Runs until `fault` finds nothing. What it finds is a failure where the tasks lost at most `harmless` of their time to others, and is not judged
-/// otherwise. What no lost time excuses, `fault` asserts.
+/// Runs until `fault` finds nothing. What it finds is a failure where the tasks lost at most `harmless` of their time in stalls, or where a
+/// CPU was idle for long, and is not judged otherwise. What no lost time excuses, `fault` asserts.
 pub fn expect(
     name: &str,
     system: &System,
@@ -109,10 +109,13 @@ pub fn expect(
         }
         let Some(fault) = fault(&outcome) else { return Attempt::Holds };
         let lost = Lost::of(system, &outcome);
-        if lost.total > harmless {
+        if let Some(forgotten) = lost.forgotten() {
+            return Attempt::Fails(format!("{fault}; {forgotten}"));
+        }
+        if lost.stalls > harmless {
             return Attempt::Disturbed { fault, by: lost.by };
         }
-        Attempt::Fails(format!("{fault}, though only {} was lost", lost.total))
+        Attempt::Fails(format!("{fault}, though stalls took only {} of {} lost", lost.stalls, lost.total))
     });
 }
 
