@@ -742,6 +742,8 @@ impl<'s, T: Tracer> Simulation<'s, T> {
         self.machines.put_back(source, machine);
     }
 
+    /// In place where it is called, so that an action is taken apart where it was told.
+    #[inline(always)]
     fn carry_out(&mut self, source: Source, action: Action) {
         match action {
             Action::Grant { task, .. } => {
