@@ -190,6 +190,13 @@ impl<const TASKS: usize, const RESOURCES: usize> Srp<TASKS, RESOURCES> {
             if own.job == Job::Held && !is_held {
                 act(Action::Wake { task });
             }
+            let there = self.there[self.peers.places(task).start];
+            let of_place = |of: fn(&TaskState) -> bool| {
+                self.tasks[..self.counts.0].iter().filter(|other| other.cpu == own.cpu && of(other)).count()
+            };
+            let counted = (usize::from(there.holders), usize::from(there.held));
+            let counts = (of_place(|other| other.held > 0), of_place(|other| other.job == Job::Held));
+            assert_eq!(counted, counts, "each holder, and each job that is held, counts once");
         }
     }
 
