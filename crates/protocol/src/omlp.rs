@@ -36,6 +36,8 @@ use lockwright_model::{CpuId, MAX_CPUS, Priority, ResourceId, TaskId};
 pub struct Omlp<const TASKS: usize = DEFAULT_TASKS, const RESOURCES: usize = DEFAULT_RESOURCES> {
     single: Single<TASKS, RESOURCES>,
     jobs: [bool; TASKS],
+    /// By the first processor of a cluster: how many jobs there are.
+    jobs_there: [u16; MAX_CPUS],
     /// To whom the job of a task lends its priority.
     lends_to: [Option<TaskId>; TASKS],
     /// How many lend.
@@ -54,6 +56,7 @@ impl<const TASKS: usize, const RESOURCES: usize> Omlp<TASKS, RESOURCES> {
         Self {
             single: Single::new(tasks, resources),
             jobs: [false; TASKS],
+            jobs_there: [0; MAX_CPUS],
             lends_to: [None; TASKS],
             lenders: 0,
             processors: [1; MAX_CPUS],
@@ -83,6 +86,8 @@ impl<const TASKS: usize, const RESOURCES: usize> Omlp<TASKS, RESOURCES> {
             return Err(Refusal::Job);
         }
         *job = has_job;
+        let there = &mut self.jobs_there[self.single.own_cpu(task).index()];
+        *there = if has_job { *there + 1 } else { *there - 1 };
         Ok(())
     }
 
@@ -135,13 +140,19 @@ impl<const TASKS: usize, const RESOURCES: usize> Omlp<TASKS, RESOURCES> {
     }
 
     /// Whether a job that asks has a place of its own: of its cluster fewer jobs than that has processors have a request, or are more urgent and do not lend.
+    ///
+    /// BOUND: no loop where the cluster has a processor for each of its jobs, else a step a task.
     fn may_go_on(&self, task: TaskId) -> bool {
+        let places = self.places(self.single.own_cpu(task));
+        // One of them is its own.
+        if usize::from(self.jobs_there[self.single.own_cpu(task).index()]) <= places {
+            return true;
+        }
         let base = self.single.base(task);
         let goes_first = |&other: &TaskId| {
             let counts = self.jobs[other.index()] && self.lends_to[other.index()].is_none();
             counts && (self.has_asked(other) || self.single.base(other) > base)
         };
-        let places = self.places(self.single.own_cpu(task));
         self.beside(task).filter(goes_first).take(places).count() < places
     }
 
@@ -212,6 +223,11 @@ impl<const TASKS: usize, const RESOURCES: usize> Omlp<TASKS, RESOURCES> {
             }
         }
         assert_eq!(self.lenders, self.lends_to.iter().flatten().count());
+        for task in self.single.tasks() {
+            let there = |other: &TaskId| cluster(*other) == cluster(task) && self.jobs[other.index()];
+            let jobs = self.single.tasks().filter(there).count();
+            assert_eq!(usize::from(self.jobs_there[cluster(task).index()]), jobs, "each job counts once");
+        }
     }
 
     /// For the exhaustive walk: states that differ only in epochs are one.
@@ -283,6 +299,7 @@ impl<const TASKS: usize, const RESOURCES: usize> Machine for Omlp<TASKS, RESOURC
         if self.end_loan(task) {
             // It has not begun, and does not.
             self.jobs[task.index()] = false;
+            self.jobs_there[cluster.index()] -= 1;
         } else if let Stand::Sent(_) = self.single.give_up(task)? {
             self.held_back[cluster.index()].remove(&mut self.links, task);
         }

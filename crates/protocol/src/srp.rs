@@ -30,7 +30,18 @@ pub struct Srp<const TASKS: usize = DEFAULT_TASKS, const RESOURCES: usize = DEFA
     links: Links<TaskId, TASKS>,
     tasks: [TaskState; TASKS],
     peers: Peers<TASKS>,
+    /// By the first place of a processor's tasks among the peers: what happens there.
+    there: [There; TASKS],
     counts: (usize, usize),
+}
+
+/// How many tasks of a processor there are, so that none are searched where there is none.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+struct There {
+    /// Who hold something.
+    holders: u16,
+    /// Whose jobs are held.
+    held: u16,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -86,6 +97,7 @@ impl<const TASKS: usize, const RESOURCES: usize> Srp<TASKS, RESOURCES> {
             links: Links::new(),
             tasks: all,
             peers: Peers::new(tasks.iter().map(|task| task.1)),
+            there: [There { holders: 0, held: 0 }; TASKS],
             counts: (tasks.len().min(TASKS), ceilings.len().min(RESOURCES)),
         }
     }
@@ -100,19 +112,35 @@ impl<const TASKS: usize, const RESOURCES: usize> Srp<TASKS, RESOURCES> {
         self.tasks[..self.counts.0].get(task.index()).copied().ok_or(Refusal::UnknownTask)
     }
 
+    /// Where the task belongs.
+    fn there(&mut self, task: TaskId) -> &mut There {
+        &mut self.there[self.peers.places(task).start]
+    }
+
     /// Whether a job of the task may start now.
+    ///
+    /// BOUND: no loop where nobody of its processor holds anything, else a step a task there.
     fn may_start(&self, task: TaskId) -> bool {
+        if self.there[self.peers.places(task).start].holders == 0 {
+            return true;
+        }
         let level = self.tasks[task.index()].level;
         let mut peers = self.peers.of(task).iter();
         !peers.any(|&other| other != task && self.tasks[other.index()].top >= Some(level))
     }
 
     /// Lets those of the processor of `changed` start that are above the ceilings now: those of others are as they were, or higher.
+    ///
+    /// BOUND: no loop where none are held, else a step a task, and as many again for each that is held.
     fn start(&mut self, changed: TaskId, act: &mut dyn FnMut(Action)) {
+        if self.there(changed).held == 0 {
+            return;
+        }
         for place in self.peers.places(changed) {
             let task = self.peers.at(place);
             if self.tasks[task.index()].job == Job::Held && self.may_start(task) {
                 self.tasks[task.index()].job = Job::Started;
+                self.there(task).held -= 1;
                 act(Action::Wake { task });
             }
         }
@@ -121,8 +149,10 @@ impl<const TASKS: usize, const RESOURCES: usize> Srp<TASKS, RESOURCES> {
     fn take(&mut self, task: TaskId, resource: ResourceId) {
         self.owners[resource.index()] = Some(task);
         let state = &mut self.tasks[task.index()];
+        let is_first = state.held == 0;
         state.held += 1;
         state.top = state.top.max(Some(self.ceilings[resource.index()]));
+        self.there(task).holders += u16::from(is_first);
     }
 
     /// The task does not hold any more what it held. Its highest ceiling is searched where it holds something else.
@@ -134,6 +164,7 @@ impl<const TASKS: usize, const RESOURCES: usize> Srp<TASKS, RESOURCES> {
         let top = if held > 0 { of_task().max() } else { None };
         let state = &mut self.tasks[task.index()];
         (state.held, state.top) = (held, top);
+        self.there(task).holders -= u16::from(held == 0);
     }
 
     /// Without a job: what was changed takes effect.
@@ -159,6 +190,13 @@ impl<const TASKS: usize, const RESOURCES: usize> Srp<TASKS, RESOURCES> {
             if own.job == Job::Held && !is_held {
                 act(Action::Wake { task });
             }
+            let there = self.there[self.peers.places(task).start];
+            let of_place = |of: fn(&TaskState) -> bool| {
+                self.tasks[..self.counts.0].iter().filter(|other| other.cpu == own.cpu && of(other)).count()
+            };
+            let counted = (usize::from(there.holders), usize::from(there.held));
+            let counts = (of_place(|other| other.held > 0), of_place(|other| other.job == Job::Held));
+            assert_eq!(counted, counts, "each holder, and each job that is held, counts once");
         }
     }
 
@@ -182,6 +220,7 @@ impl<const TASKS: usize, const RESOURCES: usize> Machine for Srp<TASKS, RESOURCE
             self.tasks[task.index()].job = Job::Started;
         } else {
             self.tasks[task.index()].job = Job::Held;
+            self.there(task).held += 1;
             act(Action::Hold { task });
         }
         Ok(())
@@ -262,6 +301,7 @@ impl<const TASKS: usize, const RESOURCES: usize> Machine for Srp<TASKS, RESOURCE
             self.tasks[task.index()].waits_for = None;
         } else if state.job == Job::Held {
             self.tasks[task.index()].job = Job::None;
+            self.there(task).held -= 1;
         } else {
             return Err(Refusal::NotWaiting);
         }

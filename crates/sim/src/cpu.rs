@@ -35,6 +35,7 @@ impl Cpu {
     }
 
     /// Behind its equals: newly ready, or risen.
+    #[inline]
     pub(crate) fn push_tail(&mut self, priority: Priority, task: usize) {
         let place = self.ready.partition_point(|&(other, _)| other < priority);
         // A task's index has 16 bits.
@@ -42,36 +43,43 @@ impl Cpu {
     }
 
     /// Before its equals: preempted, or fallen.
+    #[inline]
     pub(crate) fn push_head(&mut self, priority: Priority, task: usize) {
         let place = self.ready.partition_point(|&(other, _)| other <= priority);
         self.ready.insert(place, (priority, task as u32));
     }
 
+    #[inline]
     pub(crate) fn remove(&mut self, task: usize) {
         if let Some(place) = self.ready.iter().rposition(|&(_, other)| other as usize == task) {
             self.ready.remove(place);
         }
     }
 
+    #[inline]
     pub(crate) fn first(&self) -> Option<(Priority, usize)> {
         self.ready.last().map(|&(priority, task)| (priority, task as usize))
     }
 
     /// Who is ready, most urgent first.
+    #[inline]
     pub(crate) fn ready(&self) -> impl Iterator<Item = usize> {
         self.ready.iter().rev().map(|&(_, task)| task as usize)
     }
 
+    #[inline]
     pub(crate) fn pop_first(&mut self) {
         self.ready.pop();
     }
 
     /// The time since the last call of [`Cpu::account`].
+    #[inline]
     pub(crate) fn unaccounted(&self, now: u64) -> u64 {
         now - self.accounted_until
     }
 
     /// Books the time since the last call on the rank of the running task.
+    #[inline]
     pub(crate) fn account(&mut self, now: u64, rank_running: Option<u32>) {
         if let Some(rank) = rank_running {
             self.executed[rank as usize] += now - self.accounted_until;
@@ -80,6 +88,7 @@ impl Cpu {
     }
 
     /// Time so far in which this processor executed tasks of `rank` or more urgent; [`Cpu::account`] first.
+    #[inline]
     pub(crate) fn executed_at_least(&self, rank: usize) -> u64 {
         self.executed[..=rank].iter().sum()
     }

@@ -1,49 +1,65 @@
 //! The next of several times, each of which may change: a tournament.
 
-/// A time for each of a few numbers, and the earliest of them. A change costs the logarithm of how many there are, and so does it to find whose the earliest is; to
-/// look at it costs nothing.
+/// A time for each of a few numbers, and the earliest of them. A change costs the logarithm of how many there are; to look whose the earliest is costs nothing.
 pub(crate) struct Earliest {
-    /// The node at `place` has the earlier of those at `2 * place` and `2 * place + 1`; the leaves are the second half.
-    nodes: Vec<u64>,
+    /// By number; as many as a power of two.
+    times: Box<[u64]>,
+    /// The node at `place` has who has the earlier time of those at `2 * place` and `2 * place + 1`; the leaves are the second half. Numbers have 16 bits.
+    winners: Box<[u16]>,
+    first: u64,
 }
 
 impl Earliest {
     /// For the numbers below `count`: all of them never.
     pub(crate) fn never(count: usize) -> Self {
-        Self { nodes: vec![u64::MAX; 2 * count.next_power_of_two()] }
+        let leaves = count.next_power_of_two();
+        // The least number below each node: that of its leftmost leaf.
+        let leftmost = |place: usize| (place << (leaves.ilog2() - place.max(1).ilog2())) - leaves;
+        let winners = (0..2 * leaves).map(|place| leftmost(place.max(1)) as u16).collect();
+        Self { times: vec![u64::MAX; leaves].into(), winners, first: u64::MAX }
     }
 
     /// The earliest time; `u64::MAX` where all are never.
+    #[inline]
     pub(crate) fn first(&self) -> u64 {
-        self.nodes[1]
+        self.first
     }
 
     /// Whose time is the earliest: of several the least number.
+    #[inline]
     pub(crate) fn whose(&self) -> usize {
-        let (first, leaves) = (self.first(), self.nodes.len() / 2);
-        let mut place = 1;
-        // BOUND: a step a level.
-        while place < leaves {
-            place = 2 * place + usize::from(self.nodes[2 * place] != first);
-        }
-        place - leaves
+        usize::from(self.winners[1])
     }
 
+    #[inline]
     pub(crate) fn get(&self, number: usize) -> u64 {
-        self.nodes[self.nodes.len() / 2 + number]
+        self.times[number]
     }
 
+    #[inline]
     pub(crate) fn set(&mut self, number: usize, time: u64) {
-        let nodes = &mut *self.nodes;
-        let (mut place, mut earlier) = (nodes.len() / 2 + number, time);
-        nodes[place] = time;
+        let (times, winners) = (&mut *self.times, &mut *self.winners);
+        times[number] = time;
+        // Numbers have 16 bits.
+        let (mut place, mut winner, mut earliest) = (times.len() + number, number as u16, time);
         // BOUND: a step a level.
         while place > 1 {
-            earlier = earlier.min(nodes[place ^ 1]);
+            let other = winners[place ^ 1];
+            let its = times[usize::from(other)];
+            if key(its, other) < key(earliest, winner) {
+                (winner, earliest) = (other, its);
+            }
             place /= 2;
-            nodes[place] = earlier;
+            winners[place] = winner;
         }
+        self.first = earliest;
     }
+}
+
+/// In the order of which numbers win, in one comparison without a branch.
+#[inline]
+fn key(time: u64, number: u16) -> u128 {
+    u128::from(time) << 64 | u128::from(number)
 }
 
 #[cfg(test)]

@@ -9,7 +9,8 @@ pub(crate) type Source = usize;
 
 /// Those that rule a resource of the system.
 pub(crate) struct Machines {
-    list: Vec<Box<dyn Machine>>,
+    /// But for the one that decides now.
+    list: Vec<Option<Box<dyn Machine>>>,
     /// By resource.
     sources: Vec<Source>,
     /// Those that want to hear of jobs.
@@ -30,7 +31,7 @@ impl Machines {
     /// `protocols` by resource. Machines are of the size the system needs: creating large ones costs more than simulating a small system.
     pub(crate) fn new(system: &System, protocols: &[Protocol], fulock: Option<Unlock>) -> Self {
         let is_small = system.tasks().len() <= SMALL_TASKS && system.resources().len() <= SMALL_RESOURCES;
-        let mut list: Vec<Box<dyn Machine>> = Vec::new();
+        let mut list: Vec<Option<Box<dyn Machine>>> = Vec::new();
         let mut known: Vec<Protocol> = Vec::new();
         let mut sources = Vec::with_capacity(protocols.len());
         for &protocol in protocols {
@@ -39,17 +40,19 @@ impl Machines {
             let same = |&other: &Protocol| other == protocol || fulock.is_some() && is_fulock(other);
             let source = known.iter().position(same).unwrap_or_else(|| {
                 known.push(protocol);
-                list.push(match fulock {
+                let machine: Box<dyn Machine> = match fulock {
                     None if is_small => boxed::<SMALL_TASKS, SMALL_RESOURCES>(system, protocol),
                     None => boxed::<MAX_EXECUTED_TASKS, MAX_RESOURCES>(system, protocol),
                     Some(unlock) if is_small => one_fulock::<SMALL_TASKS, SMALL_RESOURCES>(system, protocols, unlock),
                     Some(unlock) => one_fulock::<MAX_EXECUTED_TASKS, MAX_RESOURCES>(system, protocols, unlock),
-                });
+                };
+                list.push(Some(machine));
                 list.len() - 1
             });
             sources.push(source);
         }
-        let counting = (0..list.len()).filter(|&source| list[source].counts_jobs()).collect();
+        let counts_jobs = |machine: &Option<Box<dyn Machine>>| machine.as_ref().is_some_and(|it| it.counts_jobs());
+        let counting = (0..list.len()).filter(|&source| counts_jobs(&list[source])).collect();
         Self { list, sources, counting }
     }
 
@@ -60,24 +63,37 @@ impl Machines {
     pub(crate) fn replace(&mut self, machine: Box<dyn Machine>) {
         assert_eq!(self.list.len(), 1, "one machine rules all resources");
         self.counting = if machine.counts_jobs() { vec![0] } else { Vec::new() };
-        self.list = vec![machine];
+        self.list = vec![Some(machine)];
     }
 
+    #[inline]
     pub(crate) fn count(&self) -> usize {
         self.list.len()
     }
 
+    #[inline]
     pub(crate) fn counting(&self) -> &[Source] {
         &self.counting
     }
 
     /// Who rules a resource.
+    #[inline]
     pub(crate) fn source(&self, resource: ResourceId) -> Source {
         self.sources[resource.index()]
     }
 
-    pub(crate) fn machine(&mut self, source: Source) -> &mut dyn Machine {
-        &mut *self.list[source]
+    /// For an event: a decision is carried out by who has the others.
+    ///
+    /// # Panics
+    /// Before it is put back.
+    #[inline]
+    pub(crate) fn take_out(&mut self, source: Source) -> Box<dyn Machine> {
+        self.list[source].take().expect("a machine decides one event after the other")
+    }
+
+    #[inline]
+    pub(crate) fn put_back(&mut self, source: Source, machine: Box<dyn Machine>) {
+        self.list[source] = Some(machine);
     }
 }
 

@@ -40,7 +40,6 @@ pub struct Simulation<'s, T: Tracer = ()> {
     releases: Earliest,
     /// Scripted changes to come, the last one first.
     changes: Vec<Change>,
-    actions: Vec<Action>,
     random: fastrand::Rng,
     now: u64,
     released: u64,
@@ -173,7 +172,6 @@ impl<'s, T: Tracer> Simulation<'s, T> {
             unsettled: 0,
             releases: Earliest::never(system.tasks().len()),
             changes,
-            actions: Vec::new(),
             random,
             now: 0,
             released: 0,
@@ -652,15 +650,28 @@ impl<'s, T: Tracer> Simulation<'s, T> {
             }
             Stage::Unlock(resource) => {
                 self.unsettled |= 1 << cpu;
-                let source = self.machines.source(resource);
-                self.decide(source, |machine, act| machine.release(TaskId::new(task), resource, act));
-                // Else it goes back.
-                if !self.actions.iter().any(|action| matches!(action, Action::Restart { .. })) {
-                    self.record(self.now, task, Event::Release(resource));
-                    self.tasks[task].stage += 1;
-                }
-                self.carry_out(source);
+                self.unlock(task, resource);
             }
+        }
+    }
+
+    /// Where the machine says so, the section is not over and begins again: it says nothing else then.
+    fn unlock(&mut self, task: usize, resource: ResourceId) {
+        let (id, source) = (TaskId::new(task), self.machines.source(resource));
+        let end_section = |simulation: &mut Self| {
+            simulation.record(simulation.now, task, Event::Release(resource));
+            simulation.tasks[task].stage += 1;
+        };
+        let mut is_first = true;
+        let release = |machine: &mut dyn Machine, act: &mut dyn FnMut(Action)| machine.release(id, resource, act);
+        self.call_and(source, release, |simulation, action| {
+            if std::mem::take(&mut is_first) && !matches!(action, Action::Restart { .. }) {
+                end_section(simulation);
+            }
+            simulation.carry_out(source, action);
+        });
+        if is_first {
+            end_section(self);
         }
     }
 
@@ -723,66 +734,65 @@ impl<'s, T: Tracer> Simulation<'s, T> {
         }
     }
 
+    /// What a machine decides is carried out as it tells it.
     fn call(
         &mut self,
         source: Source,
         event: impl FnOnce(&mut dyn Machine, &mut dyn FnMut(Action)) -> Result<(), Refusal>,
     ) {
-        self.decide(source, event);
-        self.carry_out(source);
+        self.call_and(source, event, |simulation, action| simulation.carry_out(source, action));
     }
 
-    /// What is to be done is carried out after it.
-    fn decide(
+    /// Who carries out gets no answer from the machine meanwhile: that is out of its place.
+    #[inline]
+    fn call_and(
         &mut self,
         source: Source,
         event: impl FnOnce(&mut dyn Machine, &mut dyn FnMut(Action)) -> Result<(), Refusal>,
+        mut carry_out: impl FnMut(&mut Self, Action),
     ) {
-        let mut actions = std::mem::take(&mut self.actions);
-        event(self.machines.machine(source), &mut |action| actions.push(action))
+        let mut machine = self.machines.take_out(source);
+        event(&mut *machine, &mut |action| carry_out(self, action))
             .expect("a valid system asks a machine for nothing it refuses");
-        self.actions = actions;
+        self.machines.put_back(source, machine);
     }
 
-    /// Carries out what a machine decided, in order.
-    fn carry_out(&mut self, source: Source) {
-        let mut actions = std::mem::take(&mut self.actions);
-        for action in actions.drain(..) {
-            match action {
-                Action::Grant { task, .. } => {
-                    let cpu = self.tasks[task.index()].cpu;
-                    self.account(cpu);
-                    let asked = &mut self.tasks[task.index()].asked;
-                    if let Asked::Since(since) | Asked::Spinning(since) = *asked {
-                        *asked = Asked::Granted(since);
-                        self.unsettled |= 1 << cpu;
-                    }
+    /// In place where it is called, so that an action is taken apart where it was told.
+    #[inline(always)]
+    fn carry_out(&mut self, source: Source, action: Action) {
+        match action {
+            Action::Grant { task, .. } => {
+                let cpu = self.tasks[task.index()].cpu;
+                self.account(cpu);
+                let asked = &mut self.tasks[task.index()].asked;
+                if let Asked::Since(since) | Asked::Spinning(since) = *asked {
+                    *asked = Asked::Granted(since);
+                    self.unsettled |= 1 << cpu;
                 }
-                Action::Spin { task, .. } => {
-                    self.account(self.tasks[task.index()].cpu);
-                    let asked = &mut self.tasks[task.index()].asked;
-                    if let Asked::Since(since) = *asked {
-                        *asked = Asked::Spinning(since);
-                    }
-                }
-                Action::Block { task, .. } | Action::Hold { task } => {
-                    self.withdraw(task.index());
-                    self.tasks[task.index()].state = State::Waiting;
-                }
-                Action::Restart { task, resource } => self.restart(task.index(), resource),
-                Action::Migrate { task, cpu, .. } => self.migrate(source, task.index(), cpu.index()),
-                Action::Wake { task } => {
-                    if self.tasks[task.index()].state == State::Waiting {
-                        self.make_ready(task.index());
-                        if self.by_deadline {
-                            self.order(self.tasks[task.index()].own_cpu, None);
-                        }
-                    }
-                }
-                Action::SetPriority { task, priority, .. } => self.set_view(task.index(), 1 + source, priority),
             }
+            Action::Spin { task, .. } => {
+                self.account(self.tasks[task.index()].cpu);
+                let asked = &mut self.tasks[task.index()].asked;
+                if let Asked::Since(since) = *asked {
+                    *asked = Asked::Spinning(since);
+                }
+            }
+            Action::Block { task, .. } | Action::Hold { task } => {
+                self.withdraw(task.index());
+                self.tasks[task.index()].state = State::Waiting;
+            }
+            Action::Restart { task, resource } => self.restart(task.index(), resource),
+            Action::Migrate { task, cpu, .. } => self.migrate(source, task.index(), cpu.index()),
+            Action::Wake { task } => {
+                if self.tasks[task.index()].state == State::Waiting {
+                    self.make_ready(task.index());
+                    if self.by_deadline {
+                        self.order(self.tasks[task.index()].own_cpu, None);
+                    }
+                }
+            }
+            Action::SetPriority { task, priority, .. } => self.set_view(task.index(), 1 + source, priority),
         }
-        self.actions = actions;
     }
 
     /// The task, which has just executed its section to the end, executes it again.
