@@ -60,13 +60,14 @@ impl Remote {
         let system = tables.system;
         let mut users = vec![Vec::new(); system.resources().len()];
         let ceilings: Vec<MpcpCeiling> = system.resource_ids().map(|resource| system.mpcp_ceiling(resource)).collect();
+        let stretches = Stretches::new(tables, &ceilings);
         for resource in system.resource_ids() {
             if tables.protocol(resource) != Protocol::Mpcp {
                 continue;
             }
             for &task in system.users(resource) {
                 let Some(request) = system.requests(task).iter().find(|r| r.resource == resource) else { continue };
-                let stretch = if tables.omits(Omit::Stretch) { 0 } else { stretch(tables, &ceilings, task, resource)? };
+                let stretch = if tables.omits(Omit::Stretch) { 0 } else { stretches.of(task, resource)? };
                 let kept = request.length.as_ns().checked_add(stretch)?;
                 users[resource.index()].push(User { task, count: u64::from(request.count), kept });
             }
@@ -187,12 +188,51 @@ impl Remote {
     }
 }
 
-/// How long boosted sections beside it can stretch one section of `task` on `resource`.
-fn stretch(tables: &Tables<'_>, ceilings: &[MpcpCeiling], task: TaskId, resource: ResourceId) -> Option<u64> {
-    let ceiling = ceilings[resource.index()].on(tables.system.task(task).cpu);
-    let others = tables.neighbours(task).iter().filter(|&&other| other != task && tables.suspends(other));
-    let mut longest = others.map(|&other| longest_above(tables, tables.system, ceilings, other, ceiling));
-    longest.try_fold(0_u64, |sum, length| sum.checked_add(length))
+/// How long boosted sections beside them can stretch sections.
+struct Stretches<'a> {
+    tables: &'a Tables<'a>,
+    ceilings: &'a [MpcpCeiling],
+    /// By CPU, from each ceiling up, the highest first: the longest section of each of its tasks, together.
+    longest: Vec<Vec<(Priority, u128)>>,
+}
+
+impl<'a> Stretches<'a> {
+    fn new(tables: &'a Tables<'_>, ceilings: &'a [MpcpCeiling]) -> Self {
+        let system = tables.system;
+        let mut so_far = vec![0; system.tasks().len()];
+        let mut on = |tasks: &Vec<TaskId>| {
+            let of = |&task: &TaskId| {
+                let mpcp = system.requests(task).iter().filter(|r| tables.protocol(r.resource) == Protocol::Mpcp);
+                mpcp.map(move |r| (ceilings[r.resource.index()].on(system.task(task).cpu), task, r.length.as_ns()))
+            };
+            let mut sections: Vec<(Priority, TaskId, u64)> = tasks.iter().flat_map(of).collect();
+            sections.sort_unstable_by_key(|&(ceiling, ..)| core::cmp::Reverse(ceiling));
+            let (mut longest, mut together) = (Vec::new(), 0);
+            for (ceiling, task, length) in sections {
+                let before: &mut u64 = &mut so_far[task.index()];
+                together += u128::from(length.saturating_sub(*before));
+                *before = length.max(*before);
+                match longest.last_mut() {
+                    Some((last, sum)) if *last == ceiling => *sum = together,
+                    _ => longest.push((ceiling, together)),
+                }
+            }
+            longest
+        };
+        Self { tables, ceilings, longest: tables.cpus.iter().map(&mut on).collect() }
+    }
+
+    /// How long those beside it can stretch one section of `task` on `resource`; `None` where that does not fit.
+    fn of(&self, task: TaskId, resource: ResourceId) -> Option<u64> {
+        let system = self.tables.system;
+        let cpu = system.task(task).cpu;
+        let ceiling = self.ceilings[resource.index()].on(cpu);
+        let longest = &self.longest[cpu.index()];
+        let above = longest.partition_point(|&(other, _)| other >= ceiling);
+        let together = longest[..above].last().map_or(0, |&(_, together)| together);
+        let own = longest_above(self.tables, system, self.ceilings, task, ceiling);
+        u64::try_from(together.checked_sub(u128::from(own))?).ok()
+    }
 }
 
 /// The longest section of the task, as `system` has it, at a ceiling that is as high on its processor; 0 where there is none.

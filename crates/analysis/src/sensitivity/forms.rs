@@ -11,6 +11,9 @@ use lockwright_model::{Duration, Overheads, Protocol, System, TaskId};
 use std::cell::RefCell;
 use std::ops::Range;
 
+/// The step of a search that halves from the beginning.
+const FAR: u64 = u64::MAX;
+
 /// What is looked for, and what is known.
 struct Search<'a, F> {
     shape: &'a Shape<'a>,
@@ -96,8 +99,40 @@ impl<F: FnMut(usize, usize) -> bool> Search<'_, F> {
         if most == 0 || !self.shape.is_coupled() {
             return Some(most);
         }
-        let form = |extra| self.shape.lengthened(self.form, place, extra);
-        self.greatest((0, most), point.clone(), form, Changed::Cost(place))
+        self.coupled(place, most, point)
+    }
+
+    /// The most, but no more than `most`, that the task at `place` can execute longer where response times rest on one another. `None` where it was interrupted.
+    ///
+    /// The deadline that broke last says how much more holds at most where the others stay as they are with an amount that holds, and about how much holds where they are
+    /// as they were when it broke.
+    fn coupled(&self, place: usize, most: u64, point: &Point) -> Option<u64> {
+        let (mut holding, mut breaking, mut tried) = (0, most.saturating_add(1), most);
+        let (mut from, mut turn) = (point.clone(), 0_u32);
+        // BOUND: of three turns one halves the distance.
+        while breaking - holding > 1 {
+            self.asked()?;
+            let form = self.shape.lengthened(self.form, place, tried);
+            let settled =
+                form.ok_or(None).and_then(|form| self.shape.settle_or_break(&form, &from, Changed::Cost(place)));
+            let reached = match settled {
+                Ok(point) => {
+                    (holding, from) = (tried, point);
+                    let most = Rooms::at(self.shape, self.form, &from).of_critical(place, (holding, breaking - 1));
+                    breaking = most.saturating_add(1);
+                    most
+                }
+                Err(broken) => {
+                    breaking = tried;
+                    let most = (holding, breaking - 1);
+                    broken.map_or(holding, |broken| Rooms::at(self.shape, self.form, &broken).of_critical(place, most))
+                }
+            };
+            turn += 1;
+            let is_middle = turn.is_multiple_of(3) || reached <= holding;
+            tried = if is_middle { holding + (breaking - holding) / 2 } else { reached };
+        }
+        Some(holding)
     }
 
     /// The greatest amount whose form holds: at most the second. That of the first has its fixed point at or above `from`. `None` where it was interrupted.
@@ -107,25 +142,35 @@ impl<F: FnMut(usize, usize) -> bool> Search<'_, F> {
         mut from: Point,
         form: impl Fn(u64) -> Option<Form>,
         changed: Changed,
+        step: u64,
     ) -> Option<u64> {
-        self.greatest_of(amounts, |tried| {
+        self.greatest_of(amounts, step, |tried| {
             let found = form(tried).and_then(|form| self.shape.settle(&form, &from, changed));
             found.map(|point| from = point).is_some()
         })
     }
 
     /// The greatest amount that `holds`: the first does, and it is at most the second. `None` where it was interrupted.
-    fn greatest_of(&self, (mut holding, most): (u64, u64), mut holds: impl FnMut(u64) -> bool) -> Option<u64> {
+    ///
+    /// It is looked for that far below the second first, and then four times as far, until it is cheaper to halve.
+    fn greatest_of(
+        &self,
+        (mut holding, most): (u64, u64),
+        mut step: u64,
+        mut holds: impl FnMut(u64) -> bool,
+    ) -> Option<u64> {
         let (mut tried, mut breaking) = (most, most.saturating_add(1));
-        // BOUND: each turn but the first halves the distance.
+        // BOUND: each turn but the first and thirty-two more halves the distance.
         while breaking - holding > 1 {
             self.asked()?;
             if holds(tried) {
-                holding = tried;
+                (holding, step) = (tried, FAR);
             } else {
                 breaking = tried;
             }
-            tried = holding + (breaking - holding) / 2;
+            let half = (breaking - holding) / 2;
+            tried = if step < half { breaking - step } else { holding + half };
+            step = step.saturating_mul(4);
         }
         Some(holding)
     }
@@ -146,13 +191,14 @@ impl<F: FnMut(usize, usize) -> bool> Search<'_, F> {
     /// One deadline after the other: what has been found for those before is seldom too much for the next.
     fn beside(&self, task: TaskId, most: u64, alone: &mut Rooms<'_, '_>) -> Option<u64> {
         let place = self.shape.place(task);
-        let mut most = self.greatest_of((1000, most), |permille| self.with_task(task, permille, |_| ()).is_some())?;
+        let mut most =
+            self.greatest_of((1000, most), FAR, |permille| self.with_task(task, permille, |_| ()).is_some())?;
         let mut others = alone.resting(place);
         // BOUND: each turn but the last finds a task whose deadline breaks, and goes on behind it.
         loop {
             let mut hold = |system: &System| others.find(|&other| !alone.holds(place, system, &self.locals, other));
             let Some(other) = self.with_task(task, most, &mut hold)? else { return Some(most) };
-            most = self.greatest_of((1000, most - 1), |permille| {
+            most = self.greatest_of((1000, most - 1), FAR, |permille| {
                 let holds = |system: &System| alone.holds(place, system, &self.locals, other);
                 self.with_task(task, permille, holds) == Some(true)
             })?;
@@ -189,7 +235,7 @@ impl<F: FnMut(usize, usize) -> bool> Search<'_, F> {
         }
         for task in tasks.map(TaskId::new) {
             let form = |permille| self.form_of(Part::Task(task), permille);
-            let most = self.greatest((1, 999), point.clone(), form, Changed::Sections(self.shape.place(task)))?;
+            let most = self.greatest((1, 999), point.clone(), form, Changed::Sections(self.shape.place(task)), FAR)?;
             found.push(Growth::Permille(most));
             self.progress.add();
         }
@@ -220,7 +266,7 @@ impl<F: FnMut(usize, usize) -> bool> Search<'_, F> {
         let Some(Unchanged { point, alone, rooms }) = &self.unchanged else {
             let least = form(1).and_then(|form| self.shape.settle(&form, &self.shape.bottom(), Changed::Anything));
             let Some(least) = least else { return Some(Growth::Broken) };
-            return self.greatest((1, 999), least, form, Changed::Anything).map(Growth::Permille);
+            return self.greatest((1, 999), least, form, Changed::Anything, FAR).map(Growth::Permille);
         };
         let most = users.iter().map(|&user| self.factor_within(user, part, rooms[user.index()])).min();
         let most = most.unwrap_or(FACTOR_MAX);
@@ -229,10 +275,12 @@ impl<F: FnMut(usize, usize) -> bool> Search<'_, F> {
             // What is outside of sections alone is what it has room for.
             Part::Task(_) if !has_sections => most,
             Part::Task(task) if self.shape.is_coupled() => {
-                self.greatest((1000, most), Point::clone(point), form, Changed::Sections(self.shape.place(task)))?
+                // Sections are seldom much of what it executes.
+                let changed = Changed::Sections(self.shape.place(task));
+                self.greatest((1000, most), Point::clone(point), form, changed, 1)?
             }
             Part::Task(task) => self.beside(task, most, &mut alone.borrow_mut())?,
-            _ => self.greatest((1000, most), Point::clone(point), form, Changed::Anything)?,
+            _ => self.greatest((1000, most), Point::clone(point), form, Changed::Anything, FAR)?,
         };
         Some(if found == FACTOR_MAX { Growth::Unlimited } else { Growth::Permille(found) })
     }

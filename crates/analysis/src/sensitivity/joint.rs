@@ -32,6 +32,8 @@ pub(super) struct Shape<'t> {
     periods: Vec<Divisor>,
     /// The first place of its processor, and the place behind the last task at least as urgent.
     urgent: Vec<(usize, usize)>,
+    /// The first place of its priority on its processor.
+    equals: Vec<usize>,
     /// The place behind the last task of its processor.
     ends: Vec<usize>,
     jitters: Vec<u64>,
@@ -96,11 +98,13 @@ impl<'t> Shape<'t> {
         for (place, id) in ids.iter().enumerate() {
             places[id.index()] = place;
         }
-        let (mut urgent, mut ends, mut first) = (Vec::with_capacity(ids.len()), Vec::with_capacity(ids.len()), 0);
+        let (mut urgent, mut equals, mut ends, mut first) = (Vec::new(), Vec::new(), Vec::new(), 0);
         for tasks in &tables.cpus {
             for &id in tasks {
                 let at_least = |&other: &TaskId| system.task(other).priority >= system.task(id).priority;
+                let above = |&other: &TaskId| system.task(other).priority > system.task(id).priority;
                 urgent.push((first, first + tasks.partition_point(at_least)));
+                equals.push(first + tasks.partition_point(above));
                 ends.push(first + tasks.len());
             }
             first += tasks.len();
@@ -135,6 +139,7 @@ impl<'t> Shape<'t> {
             level: Level::new(),
             periods,
             urgent,
+            equals,
             ends,
             jitters: of(&|id| system.task(id).jitter.as_ns()),
             deadlines: of(&|id| system.task(id).deadline.as_ns()),
@@ -204,9 +209,7 @@ impl<'t> Shape<'t> {
 
     /// The places of more urgent tasks of the processor.
     fn more_urgent(&self, place: usize) -> Range<usize> {
-        let behind = |&above: &usize| self.urgent[above].1 <= place;
-        let first = self.urgent[place].0;
-        first..first + (first..place).filter(behind).count()
+        self.urgent[place].0..self.equals[place]
     }
 
     /// Nothing but execution.
@@ -217,6 +220,11 @@ impl<'t> Shape<'t> {
     /// The least fixed point of `form`, where every deadline holds there. `from` must not be above it; it is the one of a form that differs in what has `changed`, or, where
     /// that is anything, any point below.
     pub(super) fn settle(&self, form: &Form, from: &Point, changed: Changed) -> Option<Point> {
+        self.settle_or_break(form, from, changed).ok()
+    }
+
+    /// The same; where a deadline breaks, a point below the fixed point at which it does, if there is one.
+    pub(super) fn settle_or_break(&self, form: &Form, from: &Point, changed: Changed) -> Result<Point, Option<Point>> {
         let count = self.ids.len();
         let mut dirty = match changed {
             Changed::Anything => {
@@ -251,19 +259,28 @@ impl<'t> Shape<'t> {
             budget: Budget::new(),
         };
         for place in 0..count {
-            state.set(self, place, form.costs[place].checked_add(from.beside[place])?, form.costs[place]);
+            let response = form.costs[place].checked_add(from.beside[place]).ok_or(None)?;
+            state.set(self, place, response, form.costs[place]);
         }
+        match self.rise(form, &mut state, &mut dirty) {
+            Some(()) => Ok(state.point),
+            None => Err(Some(state.point)),
+        }
+    }
+
+    /// Raises response times to the fixed point; `None` where a deadline does not hold.
+    fn rise(&self, form: &Form, state: &mut State, dirty: &mut [u8]) -> Option<()> {
         let critical = self.critical.get();
         if dirty[critical] != 0 {
-            self.look(form, &mut state, &mut dirty, critical)?;
+            self.look(form, state, dirty, critical)?;
         }
         // BOUND: the budget; each round but the last changes a response time, which only rise.
         loop {
             let mut looked = false;
-            for place in 0..count {
+            for place in 0..dirty.len() {
                 if dirty[place] != 0 {
                     looked = true;
-                    let seen = self.look(form, &mut state, &mut dirty, place);
+                    let seen = self.look(form, state, dirty, place);
                     if seen.is_none() {
                         self.critical.set(place);
                         return None;
@@ -271,7 +288,7 @@ impl<'t> Shape<'t> {
                 }
             }
             if !looked {
-                return Some(state.point);
+                return Some(());
             }
         }
     }
@@ -311,11 +328,9 @@ impl<'t> Shape<'t> {
 
     /// What rests on the response time of the task at `place`, or on its execution time: the windows in which its jobs are met, and waits for its sections.
     fn mark_resting(&self, dirty: &mut [u8], place: usize) {
-        for (other, dirty) in dirty.iter_mut().enumerate().take(self.ends[place]).skip(self.urgent[place].0) {
-            if other != place && self.urgent[other].1 > place {
-                *dirty |= WINDOW;
-            }
-        }
+        let itself = dirty[place];
+        dirty[self.equals[place]..self.ends[place]].iter_mut().for_each(|dirty| *dirty |= WINDOW);
+        dirty[place] = itself;
         for &delayed in &self.delays[place] {
             dirty[delayed] |= WAITS | WINDOW;
         }
@@ -395,13 +410,17 @@ struct Seen {
 const SEEN_MAX: usize = 32;
 
 impl<'a, 't> Rooms<'a, 't> {
-    /// Of a form whose deadlines hold at `point`, its fixed point.
-    pub(super) fn new(shape: &'a Shape<'t>, form: &'a Form, point: &'a Point) -> Self {
+    /// Of a form, with what others suspend as it is at `point`.
+    pub(super) fn at(shape: &'a Shape<'t>, form: &'a Form, point: &'a Point) -> Self {
         let count = shape.ids.len();
         let jitter = |h: usize| if shape.suspends[h] { point.beside[h] } else { shape.jitters[h] };
-        let mut rooms =
-            Self { shape, form, point, jitters: (0..count).map(jitter).collect(), seen: vec![Vec::new(); count] };
-        for place in 0..count {
+        Self { shape, form, point, jitters: (0..count).map(jitter).collect(), seen: vec![Vec::new(); count] }
+    }
+
+    /// Of a form whose deadlines hold at `point`, its fixed point.
+    pub(super) fn new(shape: &'a Shape<'t>, form: &'a Form, point: &'a Point) -> Self {
+        let mut rooms = Self::at(shape, form, point);
+        for place in 0..shape.ids.len() {
             // The longest window that is short enough.
             let limit = shape.deadlines[place] - shape.jitters[place];
             let work = rooms.own(place).and_then(|own| shape.work(form, &rooms.jitters, place, own, limit));
@@ -449,16 +468,26 @@ impl<'a, 't> Rooms<'a, 't> {
                 break;
             }
             go_on().then_some(())?;
-            most = self.greatest(place, other, (certain, most));
+            most = self.greatest(place, other, (certain, most), 0);
         }
         Some(most)
     }
 
-    /// The most that the task at `place` can execute longer with the deadline of `other` met: at least the first amount, and at most the second.
-    fn greatest(&mut self, place: usize, other: usize, (mut holding, most): (u64, u64)) -> u64 {
-        let response = self.form.costs[other] + self.point.beside[other];
-        // The least fixed point of a lesser amount, and that amount.
-        let mut below = (response - self.shape.jitters[other], 0);
+    /// The most that the task at `place` can execute longer with the deadline of the one that broke last met, at least the first amount, and at most the second. The point
+    /// is not above the fixed point with the first amount.
+    pub(super) fn of_critical(&mut self, place: usize, (holding, most): (u64, u64)) -> u64 {
+        let critical = self.shape.critical.get();
+        let rests = critical == place || (self.shape.equals[place]..self.shape.ends[place]).contains(&critical);
+        if rests { self.greatest(place, critical, (holding, most), holding) } else { most }
+    }
+
+    /// The most that the task at `place` can execute longer with the deadline of `other` met: at least the first amount, and at most the second. The point is not above
+    /// the fixed point with the amount `reached`.
+    fn greatest(&mut self, place: usize, other: usize, (mut holding, most): (u64, u64), reached: u64) -> u64 {
+        let own = if other == place { reached } else { 0 };
+        let response = self.form.costs[other] + own + self.point.beside[other];
+        // The least fixed point of a lesser amount, or what is below it, and that amount.
+        let mut below = (response - self.shape.jitters[other], reached);
         let (mut tried, mut breaking, mut is_next) = (most, most.saturating_add(1), false);
         // BOUND: of two turns one halves the distance, or is the last.
         while breaking - holding > 1 {
