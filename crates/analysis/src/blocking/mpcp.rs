@@ -22,6 +22,7 @@
 
 use super::Blocker;
 use crate::bound::Unbounded;
+use crate::divisor::Divisor;
 use crate::fixed_point::Budget;
 use crate::omit::Omit;
 use crate::tables::Tables;
@@ -31,6 +32,8 @@ use lockwright_model::{MpcpCeiling, Priority, Protocol, ResourceId, System, Task
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct User {
     pub(crate) task: TaskId,
+    priority: Priority,
+    period: Divisor,
     /// Requests of one job.
     pub(crate) count: u64,
     /// g: the longest time one of its sections keeps the resource.
@@ -69,10 +72,11 @@ impl Remote {
                 let Some(request) = system.requests(task).iter().find(|r| r.resource == resource) else { continue };
                 let stretch = if tables.omits(Omit::Stretch) { 0 } else { stretches.of(task, resource)? };
                 let kept = request.length.as_ns().checked_add(stretch)?;
-                users[resource.index()].push(User { task, count: u64::from(request.count), kept });
+                let (priority, count) = (system.task(task).priority, u64::from(request.count));
+                let Some(period) = Divisor::new(system.task(task).period.as_ns()) else { continue };
+                users[resource.index()].push(User { task, priority, period, count, kept });
             }
-            users[resource.index()]
-                .sort_by_key(|user: &User| (core::cmp::Reverse(system.task(user.task).priority), user.task));
+            users[resource.index()].sort_by_key(|user: &User| (core::cmp::Reverse(user.priority), user.task));
         }
         Some(Self { users, ceilings })
     }
@@ -97,16 +101,18 @@ impl Remote {
         Some(Self { users, ceilings: self.ceilings.clone() })
     }
 
-    /// Users more urgent than `task`.
-    pub(crate) fn urgent(
-        &self,
-        tables: &Tables<'_>,
-        task: TaskId,
-        resource: ResourceId,
-    ) -> impl Iterator<Item = &User> + Clone {
+    /// Users of each urgency beside `task`: more urgent, of its priority, itself included, and less urgent.
+    fn split(&self, tables: &Tables<'_>, task: TaskId, resource: ResourceId) -> (&[User], &[User], &[User]) {
         let priority = tables.system.task(task).priority;
-        let above = move |user: &&User| tables.system.task(user.task).priority > priority;
-        self.users[resource.index()].iter().take_while(above)
+        let users = &self.users[resource.index()];
+        let (urgent, rest) = users.split_at(users.partition_point(|user| user.priority > priority));
+        let (equal, lesser) = rest.split_at(rest.partition_point(|user| user.priority == priority));
+        (urgent, equal, lesser)
+    }
+
+    /// Users more urgent than `task`.
+    pub(crate) fn urgent(&self, tables: &Tables<'_>, task: TaskId, resource: ResourceId) -> &[User] {
+        self.split(tables, task, resource).0
     }
 
     /// Other users of the priority of `task`.
@@ -116,17 +122,12 @@ impl Remote {
         task: TaskId,
         resource: ResourceId,
     ) -> impl Iterator<Item = &User> + Clone {
-        let priority = tables.system.task(task).priority;
-        let priority_of = move |user: &&User| tables.system.task(user.task).priority;
-        let rest = self.users[resource.index()].iter().skip_while(move |user| priority_of(user) > priority);
-        rest.take_while(move |user| priority_of(user) == priority).filter(move |user| user.task != task)
+        self.split(tables, task, resource).1.iter().filter(move |user| user.task != task)
     }
 
     /// The less urgent user that keeps the resource longest.
     pub(crate) fn holder(&self, tables: &Tables<'_>, task: TaskId, resource: ResourceId) -> Option<Blocker> {
-        let priority = tables.system.task(task).priority;
-        let lesser = self.users[resource.index()].iter().filter(|u| tables.system.task(u.task).priority < priority);
-        let longest = lesser.max_by_key(|user| user.kept)?;
+        let longest = self.split(tables, task, resource).2.iter().max_by_key(|user| user.kept)?;
         Some(Blocker { task: longest.task, resource, length: longest.kept })
     }
 
@@ -154,7 +155,7 @@ impl Remote {
     ) -> Result<Wait, Unbounded> {
         let holder = self.holder(tables, task, resource).filter(|_| !tables.omits(Omit::RemoteHolder));
         let urgent = self.urgent(tables, task, resource);
-        if let Some(user) = urgent.clone().find(|user| responses[user.task.index()].is_none()) {
+        if let Some(user) = urgent.iter().find(|user| responses[user.task.index()].is_none()) {
             return Err(Unbounded::DependsOn { task: user.task });
         }
         let mut met = holder.map_or(0, |holder| holder.length);
@@ -164,15 +165,15 @@ impl Remote {
             }
         }
         // A wait of nothing at all is a fixed point below the first instant looked at.
-        if met == 0 && urgent.clone().next().is_none() {
+        if met == 0 && urgent.is_empty() {
             return Ok(Wait { total: 0, holder });
         }
-        let total = budget.least(1, limit, 1 + urgent.clone().count() as u64, |x| {
+        let total = budget.least(1, limit, 1 + urgent.len() as u64, |x| {
             let mut sum = met;
             if tables.omits(Omit::RemoteUrgent) {
                 return Some(sum);
             }
-            for user in urgent.clone() {
+            for user in urgent {
                 let jobs = self.jobs(tables, user, x, responses)?;
                 sum = sum.checked_add(jobs.checked_mul(user.count)?.checked_mul(user.kept)?)?;
             }
@@ -184,7 +185,7 @@ impl Remote {
     /// Jobs of a user in a wait of `x`.
     pub(crate) fn jobs(&self, tables: &Tables<'_>, user: &User, x: u64, responses: &[Option<u64>]) -> Option<u64> {
         let carry = if tables.omits(Omit::RemoteCarryIn) { 0 } else { responses[user.task.index()]? };
-        Some(x.checked_add(carry)?.div_ceil(tables.system.task(user.task).period.as_ns()))
+        Some(user.period.ceil(x.checked_add(carry)?))
     }
 }
 
