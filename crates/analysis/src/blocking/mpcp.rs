@@ -140,18 +140,17 @@ impl Remote {
         responses: &[Option<u64>],
         limit: u64,
     ) -> Result<Wait, Unbounded> {
-        self.wait_within(tables, &tables.budget, task, resource, responses, limit)
+        self.wait_within(tables, &tables.budget, (task, resource), responses, (0, limit))
     }
 
-    /// The same with another budget than the tables have.
+    /// The same with another budget than the tables have, where it is known to be no less than the first of the limits.
     pub(crate) fn wait_within(
         &self,
         tables: &Tables<'_>,
         budget: &Budget,
-        task: TaskId,
-        resource: ResourceId,
+        (task, resource): (TaskId, ResourceId),
         responses: &[Option<u64>],
-        limit: u64,
+        (least, limit): (u64, u64),
     ) -> Result<Wait, Unbounded> {
         let holder = self.holder(tables, task, resource).filter(|_| !tables.omits(Omit::RemoteHolder));
         let urgent = self.urgent(tables, task, resource);
@@ -168,7 +167,7 @@ impl Remote {
         if met == 0 && urgent.is_empty() {
             return Ok(Wait { total: 0, holder });
         }
-        let total = budget.least(1, limit, 1 + urgent.len() as u64, |x| {
+        let total = budget.least(least.max(1), limit, 1 + urgent.len() as u64, |x| {
             let mut sum = met;
             if tables.omits(Omit::RemoteUrgent) {
                 return Some(sum);

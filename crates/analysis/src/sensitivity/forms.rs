@@ -108,29 +108,35 @@ impl<F: FnMut(usize, usize) -> bool> Search<'_, F> {
     /// as they were when it broke.
     fn coupled(&self, place: usize, most: u64, point: &Point) -> Option<u64> {
         let (mut holding, mut breaking, mut tried) = (0, most.saturating_add(1), most);
-        let (mut from, mut turn) = (point.clone(), 0_u32);
-        // BOUND: of three turns one halves the distance.
+        let (mut from, mut turn, mut beyond) = (point.clone(), 0_u32, 1_u64);
+        // BOUND: of four turns one halves the distance.
         while breaking - holding > 1 {
             self.asked()?;
             let form = self.shape.lengthened(self.form, place, tried);
             let settled =
                 form.ok_or(None).and_then(|form| self.shape.settle_or_break(&form, &from, Changed::Cost(place)));
-            let reached = match settled {
+            let last = breaking;
+            let next = match settled {
                 Ok(point) => {
-                    (holding, from) = (tried, point);
+                    (holding, from, beyond) = (tried, point, 1);
                     let most = Rooms::at(self.shape, self.form, &from).of_critical(place, (holding, breaking - 1));
                     breaking = most.saturating_add(1);
-                    most
+                    (breaking < last).then_some(most)
                 }
                 Err(broken) => {
                     breaking = tried;
-                    let most = (holding, breaking - 1);
-                    broken.map_or(holding, |broken| Rooms::at(self.shape, self.form, &broken).of_critical(place, most))
+                    let near = broken.map(|point| {
+                        Rooms::at(self.shape, self.form, &point).of_critical(place, (holding, breaking - 1))
+                    });
+                    // Where that was too much more than once, it is too much by far.
+                    let far = near.map(|near| (breaking - near).saturating_mul(beyond));
+                    beyond = beyond.saturating_mul(4);
+                    far.and_then(|far| breaking.checked_sub(far)).filter(|&next| next > holding)
                 }
             };
             turn += 1;
-            let is_middle = turn.is_multiple_of(3) || reached <= holding;
-            tried = if is_middle { holding + (breaking - holding) / 2 } else { reached };
+            let middle = holding + (breaking - holding) / 2;
+            tried = if turn.is_multiple_of(4) { middle } else { next.unwrap_or(middle) };
         }
         Some(holding)
     }
@@ -152,7 +158,7 @@ impl<F: FnMut(usize, usize) -> bool> Search<'_, F> {
 
     /// The greatest amount that `holds`: the first does, and it is at most the second. `None` where it was interrupted.
     ///
-    /// It is looked for that far below the second first, and then four times as far, until it is cheaper to halve.
+    /// It is looked for that far below the second first, and then eight times as far, until it is cheaper to halve.
     fn greatest_of(
         &self,
         (mut holding, most): (u64, u64),
@@ -170,7 +176,7 @@ impl<F: FnMut(usize, usize) -> bool> Search<'_, F> {
             }
             let half = (breaking - holding) / 2;
             tried = if step < half { breaking - step } else { holding + half };
-            step = step.saturating_mul(4);
+            step = step.saturating_mul(8);
         }
         Some(holding)
     }

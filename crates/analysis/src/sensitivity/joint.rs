@@ -39,10 +39,10 @@ pub(super) struct Shape<'t> {
     jitters: Vec<u64>,
     deadlines: Vec<u64>,
     suspends: Vec<bool>,
-    /// What it asks for under `mpcp`.
-    requests: Vec<Vec<(ResourceId, u64)>>,
-    /// Whose waits its response time lengthens.
-    delays: Vec<Vec<usize>>,
+    /// What it asks for under `mpcp`, and where its wait for that is in a [`Point`].
+    requests: Vec<Vec<Request>>,
+    /// Whose waits its response time lengthens, and which.
+    delays: Vec<Vec<(usize, usize)>>,
     /// Whether all periods, deadlines and jitters are short.
     is_short: bool,
     /// Of the inverse of each period, rounded up: 2^64 divided by it. The high 32 bits and the low ones.
@@ -50,6 +50,15 @@ pub(super) struct Shape<'t> {
     level: Level,
     /// The place that refuted the last form.
     critical: Cell<usize>,
+}
+
+/// What jobs of a task ask for under `mpcp`.
+#[derive(Clone, Copy)]
+struct Request {
+    resource: ResourceId,
+    count: u64,
+    /// Where the wait is among those of all tasks.
+    slot: usize,
 }
 
 /// Execution times, and what rests on the lengths of sections alone. By place.
@@ -71,6 +80,8 @@ pub(super) struct Point {
     beside: Vec<u64>,
     /// S.
     suspended: Vec<u64>,
+    /// For one request each. By slot.
+    waits: Vec<u64>,
 }
 
 /// Which equations are to be looked at.
@@ -114,13 +125,20 @@ impl<'t> Shape<'t> {
             requests.filter(|request| tables.protocol(request.resource) == Protocol::Mpcp)
         };
         let priority = |id: TaskId| -> Priority { system.task(id).priority };
-        let delays = |&id: &TaskId| {
-            let users = mpcp(id).flat_map(|request| system.users(request.resource));
-            let mut delayed: Vec<usize> =
-                users.filter(|&&user| priority(user) < priority(id)).map(|user| places[user.index()]).collect();
-            delayed.sort_unstable();
-            delayed.dedup();
-            delayed
+        let mut slot = 0;
+        let mut next = |request: &lockwright_model::Request| {
+            slot += 1;
+            Request { resource: request.resource, count: u64::from(request.count), slot: slot - 1 }
+        };
+        let requests: Vec<Vec<Request>> = ids.iter().map(|&id| mpcp(id).map(&mut next).collect()).collect();
+        let delays = |&id: &TaskId| -> Vec<(usize, usize)> {
+            let users = mpcp(id).flat_map(|r| system.users(r.resource).iter().map(move |user| (r.resource, user)));
+            let delayed = users.filter(|&(_, &user)| priority(user) < priority(id)).filter_map(|(resource, user)| {
+                let place = places[user.index()];
+                let request = requests[place].iter().find(|request| request.resource == resource)?;
+                Some((place, request.slot))
+            });
+            delayed.collect()
         };
         let of = |get: &dyn Fn(TaskId) -> u64| ids.iter().map(|&id| get(id)).collect::<Vec<u64>>();
         let periods: Vec<Divisor> = ids.iter().filter_map(|&id| Divisor::new(system.task(id).period.as_ns())).collect();
@@ -144,8 +162,8 @@ impl<'t> Shape<'t> {
             jitters: of(&|id| system.task(id).jitter.as_ns()),
             deadlines: of(&|id| system.task(id).deadline.as_ns()),
             suspends: ids.iter().map(|&id| tables.suspends(id)).collect(),
-            requests: ids.iter().map(|&id| mpcp(id).map(|r| (r.resource, u64::from(r.count))).collect()).collect(),
             delays: ids.iter().map(delays).collect(),
+            requests,
             critical: Cell::new(0),
             places,
             ids,
@@ -214,7 +232,8 @@ impl<'t> Shape<'t> {
 
     /// Nothing but execution.
     pub(super) fn bottom(&self) -> Point {
-        Point { beside: self.jitters.clone(), suspended: vec![0; self.ids.len()] }
+        let slots = self.requests.iter().map(Vec::len).sum();
+        Point { beside: self.jitters.clone(), suspended: vec![0; self.ids.len()], waits: vec![0; slots] }
     }
 
     /// The least fixed point of `form`, where every deadline holds there. `from` must not be above it; it is the one of a form that differs in what has `changed`, or, where
@@ -226,32 +245,33 @@ impl<'t> Shape<'t> {
     /// The same; where a deadline breaks, a point below the fixed point at which it does, if there is one.
     pub(super) fn settle_or_break(&self, form: &Form, from: &Point, changed: Changed) -> Result<Point, Option<Point>> {
         let count = self.ids.len();
-        let mut dirty = match changed {
+        let mut dirty = Dirty { places: vec![0; count], waits: vec![false; from.waits.len()] };
+        match changed {
             Changed::Anything => {
-                self.suspends.iter().map(|&suspends| if suspends { WINDOW | WAITS } else { WINDOW }).collect()
+                let all = |&suspends: &bool| if suspends { WINDOW | WAITS } else { WINDOW };
+                dirty.places = self.suspends.iter().map(all).collect();
+                dirty.waits.fill(true);
             }
             Changed::Cost(place) => {
-                let mut dirty = vec![0; count];
                 // Its response time has grown by as much already: who waits for it meets more of its jobs.
-                self.mark_resting(&mut dirty, place);
-                dirty[place] |= WINDOW;
-                dirty
+                self.mark_windows(&mut dirty, place);
+                self.delays[place].iter().for_each(|&delayed| dirty.mark_wait(delayed));
+                dirty.places[place] |= WINDOW;
             }
             Changed::Sections(place) => {
-                let mut dirty = vec![0; count];
                 // It blocks more urgent tasks, and stretches the sections of all on its processor: who waits for one of these waits longer.
                 let own = self.urgent[place].0..self.ends[place];
-                dirty[own.clone()].fill(WINDOW);
+                dirty.places[own.clone()].fill(WINDOW);
                 let mut held = vec![false; self.tables.system.resources().len()];
-                self.requests[own].iter().flatten().for_each(|(resource, _)| held[resource.index()] = true);
-                for (dirty, requests) in dirty.iter_mut().zip(&self.requests) {
-                    if requests.iter().any(|(resource, _)| held[resource.index()]) {
-                        *dirty |= WINDOW | WAITS;
-                    }
+                self.requests[own].iter().flatten().for_each(|request| held[request.resource.index()] = true);
+                for (place, requests) in self.requests.iter().enumerate() {
+                    let stretched = requests.iter().filter(|request| held[request.resource.index()]);
+                    stretched.for_each(|request| dirty.mark_wait((place, request.slot)));
                 }
-                dirty
+                // Its response time has grown, too.
+                self.delays[place].iter().for_each(|&delayed| dirty.mark_wait(delayed));
             }
-        };
+        }
         let mut state = State {
             jitters: self.jitters.clone(),
             responses: vec![None; count],
@@ -269,16 +289,16 @@ impl<'t> Shape<'t> {
     }
 
     /// Raises response times to the fixed point; `None` where a deadline does not hold.
-    fn rise(&self, form: &Form, state: &mut State, dirty: &mut [u8]) -> Option<()> {
+    fn rise(&self, form: &Form, state: &mut State, dirty: &mut Dirty) -> Option<()> {
         let critical = self.critical.get();
-        if dirty[critical] != 0 {
+        if dirty.places[critical] != 0 {
             self.look(form, state, dirty, critical)?;
         }
         // BOUND: the budget; each round but the last changes a response time, which only rise.
         loop {
             let mut looked = false;
-            for place in 0..dirty.len() {
-                if dirty[place] != 0 {
+            for place in 0..dirty.places.len() {
+                if dirty.places[place] != 0 {
                     looked = true;
                     let seen = self.look(form, state, dirty, place);
                     if seen.is_none() {
@@ -294,22 +314,24 @@ impl<'t> Shape<'t> {
     }
 
     /// Looks at one equation anew; `None` where its deadline does not hold.
-    fn look(&self, form: &Form, state: &mut State, dirty: &mut [u8], place: usize) -> Option<()> {
-        let waits = std::mem::take(&mut dirty[place]) & WAITS != 0;
+    fn look(&self, form: &Form, state: &mut State, dirty: &mut Dirty, place: usize) -> Option<()> {
+        let waits = std::mem::take(&mut dirty.places[place]) & WAITS != 0;
         let cost = form.costs[place];
         if waits {
             let period = self.periods[place].get();
             let mut suspended = 0_u64;
-            for &(resource, count) in &self.requests[place] {
-                let wait = form.remote.wait_within(
-                    self.tables,
-                    &state.budget,
-                    self.ids[place],
-                    resource,
-                    &state.responses,
-                    period,
-                );
-                suspended = suspended.checked_add(wait.ok()?.total.checked_mul(count)?)?;
+            for request in &self.requests[place] {
+                if std::mem::take(&mut dirty.waits[request.slot]) {
+                    let wait = form.remote.wait_within(
+                        self.tables,
+                        &state.budget,
+                        (self.ids[place], request.resource),
+                        &state.responses,
+                        (state.point.waits[request.slot], period),
+                    );
+                    state.point.waits[request.slot] = wait.ok()?.total;
+                }
+                suspended = suspended.checked_add(state.point.waits[request.slot].checked_mul(request.count)?)?;
             }
             state.point.suspended[place] = suspended;
         }
@@ -320,19 +342,28 @@ impl<'t> Shape<'t> {
         if response > before {
             state.set(self, place, response, cost);
             if self.suspends[place] {
-                self.mark_resting(dirty, place);
+                self.mark_windows(dirty, place);
+                self.mark_waits(dirty, &state.point, place, (before, response));
             }
         }
         Some(())
     }
 
-    /// What rests on the response time of the task at `place`, or on its execution time: the windows in which its jobs are met, and waits for its sections.
-    fn mark_resting(&self, dirty: &mut [u8], place: usize) {
-        let itself = dirty[place];
-        dirty[self.equals[place]..self.ends[place]].iter_mut().for_each(|dirty| *dirty |= WINDOW);
-        dirty[place] = itself;
+    /// The windows in which jobs of the task at `place` are met rest on its response time, or on its execution time.
+    fn mark_windows(&self, dirty: &mut Dirty, place: usize) {
+        let itself = dirty.places[place];
+        dirty.places[self.equals[place]..self.ends[place]].iter_mut().for_each(|dirty| *dirty |= WINDOW);
+        dirty.places[place] = itself;
+    }
+
+    /// Waits for sections of the task at `place` rest on its response time, where that is met with one more job than before.
+    fn mark_waits(&self, dirty: &mut Dirty, point: &Point, place: usize, (before, response): (u64, u64)) {
+        let period = self.periods[place];
         for &delayed in &self.delays[place] {
-            dirty[delayed] |= WAITS | WINDOW;
+            let jobs = |response: u64| point.waits[delayed.1].checked_add(response).map(|end| period.ceil(end));
+            if jobs(before) != jobs(response) || jobs(response).is_none() {
+                dirty.mark_wait(delayed);
+            }
         }
     }
 
@@ -571,6 +602,22 @@ impl<'a, 't> Rooms<'a, 't> {
         }
         seen.push(Seen { window, work });
         Some(window.saturating_sub(work) / jobs.max(1))
+    }
+}
+
+/// The equations to be looked at.
+struct Dirty {
+    /// By place.
+    places: Vec<u8>,
+    /// By slot.
+    waits: Vec<bool>,
+}
+
+impl Dirty {
+    /// The wait of that task, by place, in that slot.
+    fn mark_wait(&mut self, (place, slot): (usize, usize)) {
+        self.places[place] |= WAITS | WINDOW;
+        self.waits[slot] = true;
     }
 }
 
