@@ -5,7 +5,7 @@
 
 use super::joint::{Changed, Form, Point, Rooms, Shape};
 use super::locals::Locals;
-use super::{FACTOR_MAX, Growth, Part, Progress, Sensitivity, scaled, scaled_body};
+use super::{FACTOR_MAX, Growth, Part, Progress, Sensitivity, factor_within, scaled, scaled_body};
 use crate::tables::Tables;
 use lockwright_model::{Duration, Overheads, Protocol, System, TaskId};
 use std::cell::RefCell;
@@ -274,7 +274,7 @@ impl<F: FnMut(usize, usize) -> bool> Search<'_, F> {
             let Some(least) = least else { return Some(Growth::Broken) };
             return self.greatest((1, 999), least, form, Changed::Anything, FAR).map(Growth::Permille);
         };
-        let most = users.iter().map(|&user| self.factor_within(user, part, rooms[user.index()])).min();
+        let most = users.iter().map(|&user| factor_within(self.system, user, part, rooms[user.index()])).min();
         let most = most.unwrap_or(FACTOR_MAX);
         let has_sections = users.iter().any(|&user| !self.system.sections(user).is_empty());
         let found = match part {
@@ -289,26 +289,5 @@ impl<F: FnMut(usize, usize) -> bool> Search<'_, F> {
             _ => self.greatest((1000, most), Point::clone(point), form, Changed::Anything, FAR)?,
         };
         Some(if found == FACTOR_MAX { Growth::Unlimited } else { Growth::Permille(found) })
-    }
-
-    /// The largest factor of that part with which the task executes no more than so much longer.
-    fn factor_within(&self, id: TaskId, part: Part, room: u64) -> u64 {
-        let task = self.system.task(id);
-        let most = task.wcet.as_ns().saturating_add(room);
-        let fits = |permille| scaled_body(task, id, part, permille).is_some_and(|(_, wcet)| wcet.as_ns() <= most);
-        if fits(FACTOR_MAX) {
-            return FACTOR_MAX;
-        }
-        let (mut holding, mut breaking) = (1000, FACTOR_MAX);
-        // BOUND: thirty halvings.
-        while breaking - holding > 1 {
-            let middle = holding + (breaking - holding) / 2;
-            if fits(middle) {
-                holding = middle;
-            } else {
-                breaking = middle;
-            }
-        }
-        holding
     }
 }
