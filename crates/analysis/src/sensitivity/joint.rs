@@ -640,3 +640,75 @@ impl State {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use lockwright_model::{CpuId, Duration, Step, Task};
+
+    /// A time at an edge, or any, above 0 and below `end`.
+    fn drawn(random: &mut fastrand::Rng, end: u64) -> u64 {
+        let edge = [1, 2, 1 << 16, 1 << 31, 1 << 32][random.usize(..5)];
+        let time = match random.u8(0..3) {
+            0 => edge + random.u64(0..3) - 1,
+            1 => random.u64(..) >> random.u32(30..64),
+            _ => random.u64(1..100),
+        };
+        time.clamp(1, end - 1)
+    }
+
+    #[test]
+    fn short_work_is_work() {
+        let mut random = fastrand::Rng::with_seed(1);
+        for round in 0..100_000 {
+            let (jitter, period) = (drawn(&mut random, SHORT_MAX), drawn(&mut random, SHORT_MAX).max(2));
+            let cost = drawn(&mut random, period + 1);
+            // As often as not where the last job begins, or just behind.
+            let edge = (jitter / period + random.u64(1..4)) * period - jitter + u64::from(random.bool());
+            let window = if random.bool() { drawn(&mut random, SHORT_MAX) } else { edge.clamp(1, SHORT_MAX - 1) };
+            let inverse = Divisor::new(period).map_or(0, Divisor::inverse).wrapping_add(1);
+            let halves = [(inverse >> 32) as u32, inverse as u32];
+            let known = (window + jitter).div_ceil(period) * cost;
+            let found = short_work(window, &[jitter], &[halves], &[cost]);
+            assert_eq!(found, known, "{round}: {cost} each {period}, {jitter} late, in {window}");
+        }
+    }
+
+    /// Whether times count as short or not, the work is the same.
+    #[test]
+    fn work_of_long_times_is_work() {
+        let mut random = fastrand::Rng::with_seed(2);
+        let (mut short, mut long) = (0, 0);
+        for round in 0..20_000 {
+            let times: Vec<(u64, u64, u64)> = (0..3)
+                .map(|_| {
+                    let period = drawn(&mut random, 1 << 34).max(3);
+                    (drawn(&mut random, period), period, drawn(&mut random, period) - 1)
+                })
+                .collect();
+            let task = |(index, &(cost, period, jitter)): (usize, &(u64, u64, u64))| Task {
+                name: format!("t{index}"),
+                cpu: CpuId::new(0),
+                priority: Priority::base(1),
+                period: Duration::from_ns(period),
+                deadline: Duration::from_ns(period),
+                jitter: Duration::from_ns(jitter),
+                offset: Duration::ZERO,
+                wcet: Duration::from_ns(cost),
+                body: vec![Step::Run(Duration::from_ns(cost))],
+            };
+            let tasks = times.iter().enumerate().map(task).collect();
+            let system = System::new("drawn".into(), 1, None, vec![], tasks).expect("a valid system");
+            let tables = Tables::new(&system, Protocol::None, None);
+            let shape = Shape::new(&tables);
+            let form = shape.form(&system).expect("it fits");
+            let window = drawn(&mut random, 1 << 34);
+            let others = times[1..].iter().map(|&(cost, period, jitter)| (window + jitter).div_ceil(period) * cost);
+            let known = times[0].0 + others.sum::<u64>();
+            let found = shape.work(&form, &shape.jitters, 0, times[0].0, window);
+            assert_eq!(found, Some(known), "{round}: {times:?} in {window}");
+            *(if shape.is_short && window < SHORT_MAX { &mut short } else { &mut long }) += 1;
+        }
+        assert!(short > 1_000 && long > 1_000, "{short}, {long}");
+    }
+}
