@@ -268,8 +268,6 @@ impl<'t> Shape<'t> {
                     let stretched = requests.iter().filter(|request| held[request.resource.index()]);
                     stretched.for_each(|request| dirty.mark_wait((place, request.slot)));
                 }
-                // Its response time has grown, too.
-                self.delays[place].iter().for_each(|&delayed| dirty.mark_wait(delayed));
             }
         }
         let mut state = State {
