@@ -406,7 +406,7 @@ fn short_work(window: u64, jitters: &[u64], halves: &[[u32; 2]], costs: &[u64]) 
         // The sum of the two has 32 bits, and so have the jobs. Each task is due for less than 2^33.
         let before = (window as u32).wrapping_add(jitter as u32).wrapping_sub(1);
         let (before, high, low) = (u64::from(before), u64::from(high), u64::from(low));
-        let jobs = ((before * high).wrapping_add(before * low >> 32) >> 32).wrapping_add(1);
+        let jobs = ((before * high).wrapping_add((before * low) >> 32) >> 32).wrapping_add(1);
         sum.wrapping_add(u64::from(jobs as u32).wrapping_mul(u64::from(cost as u32)))
     })
 }
