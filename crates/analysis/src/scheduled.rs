@@ -296,13 +296,13 @@ pub(crate) fn is_refuted(system: &System, overheads: &Overheads, by: &[Refutatio
         Ok((tasks, blocking)) => {
             // In an interval of no length, but for an overload nothing refutes.
             let known = by.iter().filter(|known| known.cpu == cpu).map(|known| known.interval);
-            known.chain([0]).any(|interval| edf::is_refuted_at(&tasks, &blocking, interval))
+            edf::is_refuted_at(&tasks, &blocking, known.chain([0]))
         }
         Err(_) => true,
     })
 }
 
-fn processors_with_tasks(system: &System) -> impl Iterator<Item = u16> {
+pub(crate) fn processors_with_tasks(system: &System) -> impl Iterator<Item = u16> {
     let has_tasks = |&cpu: &u16| system.tasks().iter().any(|task| task.cpu == CpuId(cpu));
     (0..system.cpus()).filter_map(|cpu| u16::try_from(cpu).ok()).filter(has_tasks)
 }
@@ -395,7 +395,7 @@ pub fn partitioned(system: &System, fit: Fit) -> Result<System, Failure> {
 }
 
 /// The system's tasks, in nanoseconds. Under EDF with overheads centred on preemptions, under fixed priorities too: a job keeps its priority there as well.
-fn charged(system: &System, model: &Overheads) -> Result<Sharing, Failure> {
+pub(crate) fn charged(system: &System, model: &Overheads) -> Result<Sharing, Failure> {
     let longer;
     let system = match *model == Overheads::default() {
         true => system,

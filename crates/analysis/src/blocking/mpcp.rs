@@ -22,6 +22,7 @@
 
 use super::Blocker;
 use crate::bound::Unbounded;
+use crate::divisor::Divisor;
 use crate::fixed_point::Budget;
 use crate::omit::Omit;
 use crate::tables::Tables;
@@ -31,6 +32,8 @@ use lockwright_model::{MpcpCeiling, Priority, Protocol, ResourceId, System, Task
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct User {
     pub(crate) task: TaskId,
+    priority: Priority,
+    period: Divisor,
     /// Requests of one job.
     pub(crate) count: u64,
     /// g: the longest time one of its sections keeps the resource.
@@ -60,18 +63,20 @@ impl Remote {
         let system = tables.system;
         let mut users = vec![Vec::new(); system.resources().len()];
         let ceilings: Vec<MpcpCeiling> = system.resource_ids().map(|resource| system.mpcp_ceiling(resource)).collect();
+        let stretches = Stretches::new(tables, &ceilings);
         for resource in system.resource_ids() {
             if tables.protocol(resource) != Protocol::Mpcp {
                 continue;
             }
             for &task in system.users(resource) {
                 let Some(request) = system.requests(task).iter().find(|r| r.resource == resource) else { continue };
-                let stretch = if tables.omits(Omit::Stretch) { 0 } else { stretch(tables, &ceilings, task, resource)? };
+                let stretch = if tables.omits(Omit::Stretch) { 0 } else { stretches.of(task, resource)? };
                 let kept = request.length.as_ns().checked_add(stretch)?;
-                users[resource.index()].push(User { task, count: u64::from(request.count), kept });
+                let (priority, count) = (system.task(task).priority, u64::from(request.count));
+                let Some(period) = Divisor::new(system.task(task).period.as_ns()) else { continue };
+                users[resource.index()].push(User { task, priority, period, count, kept });
             }
-            users[resource.index()]
-                .sort_by_key(|user: &User| (core::cmp::Reverse(system.task(user.task).priority), user.task));
+            users[resource.index()].sort_by_key(|user: &User| (core::cmp::Reverse(user.priority), user.task));
         }
         Some(Self { users, ceilings })
     }
@@ -96,16 +101,18 @@ impl Remote {
         Some(Self { users, ceilings: self.ceilings.clone() })
     }
 
-    /// Users more urgent than `task`.
-    pub(crate) fn urgent(
-        &self,
-        tables: &Tables<'_>,
-        task: TaskId,
-        resource: ResourceId,
-    ) -> impl Iterator<Item = &User> + Clone {
+    /// Users of each urgency beside `task`: more urgent, of its priority, itself included, and less urgent.
+    fn split(&self, tables: &Tables<'_>, task: TaskId, resource: ResourceId) -> (&[User], &[User], &[User]) {
         let priority = tables.system.task(task).priority;
-        let above = move |user: &&User| tables.system.task(user.task).priority > priority;
-        self.users[resource.index()].iter().take_while(above)
+        let users = &self.users[resource.index()];
+        let (urgent, rest) = users.split_at(users.partition_point(|user| user.priority > priority));
+        let (equal, lesser) = rest.split_at(rest.partition_point(|user| user.priority == priority));
+        (urgent, equal, lesser)
+    }
+
+    /// Users more urgent than `task`.
+    pub(crate) fn urgent(&self, tables: &Tables<'_>, task: TaskId, resource: ResourceId) -> &[User] {
+        self.split(tables, task, resource).0
     }
 
     /// Other users of the priority of `task`.
@@ -115,17 +122,12 @@ impl Remote {
         task: TaskId,
         resource: ResourceId,
     ) -> impl Iterator<Item = &User> + Clone {
-        let priority = tables.system.task(task).priority;
-        let priority_of = move |user: &&User| tables.system.task(user.task).priority;
-        let rest = self.users[resource.index()].iter().skip_while(move |user| priority_of(user) > priority);
-        rest.take_while(move |user| priority_of(user) == priority).filter(move |user| user.task != task)
+        self.split(tables, task, resource).1.iter().filter(move |user| user.task != task)
     }
 
     /// The less urgent user that keeps the resource longest.
     pub(crate) fn holder(&self, tables: &Tables<'_>, task: TaskId, resource: ResourceId) -> Option<Blocker> {
-        let priority = tables.system.task(task).priority;
-        let lesser = self.users[resource.index()].iter().filter(|u| tables.system.task(u.task).priority < priority);
-        let longest = lesser.max_by_key(|user| user.kept)?;
+        let longest = self.split(tables, task, resource).2.iter().max_by_key(|user| user.kept)?;
         Some(Blocker { task: longest.task, resource, length: longest.kept })
     }
 
@@ -138,22 +140,21 @@ impl Remote {
         responses: &[Option<u64>],
         limit: u64,
     ) -> Result<Wait, Unbounded> {
-        self.wait_within(tables, &tables.budget, task, resource, responses, limit)
+        self.wait_within(tables, &tables.budget, (task, resource), responses, (0, limit))
     }
 
-    /// The same with another budget than the tables have.
+    /// The same with another budget than the tables have, where it is known to be no less than the first of the limits.
     pub(crate) fn wait_within(
         &self,
         tables: &Tables<'_>,
         budget: &Budget,
-        task: TaskId,
-        resource: ResourceId,
+        (task, resource): (TaskId, ResourceId),
         responses: &[Option<u64>],
-        limit: u64,
+        (least, limit): (u64, u64),
     ) -> Result<Wait, Unbounded> {
         let holder = self.holder(tables, task, resource).filter(|_| !tables.omits(Omit::RemoteHolder));
         let urgent = self.urgent(tables, task, resource);
-        if let Some(user) = urgent.clone().find(|user| responses[user.task.index()].is_none()) {
+        if let Some(user) = urgent.iter().find(|user| responses[user.task.index()].is_none()) {
             return Err(Unbounded::DependsOn { task: user.task });
         }
         let mut met = holder.map_or(0, |holder| holder.length);
@@ -163,15 +164,15 @@ impl Remote {
             }
         }
         // A wait of nothing at all is a fixed point below the first instant looked at.
-        if met == 0 && urgent.clone().next().is_none() {
+        if met == 0 && urgent.is_empty() {
             return Ok(Wait { total: 0, holder });
         }
-        let total = budget.least(1, limit, 1 + urgent.clone().count() as u64, |x| {
+        let total = budget.least(least.max(1), limit, 1 + urgent.len() as u64, |x| {
             let mut sum = met;
             if tables.omits(Omit::RemoteUrgent) {
                 return Some(sum);
             }
-            for user in urgent.clone() {
+            for user in urgent {
                 let jobs = self.jobs(tables, user, x, responses)?;
                 sum = sum.checked_add(jobs.checked_mul(user.count)?.checked_mul(user.kept)?)?;
             }
@@ -183,16 +184,55 @@ impl Remote {
     /// Jobs of a user in a wait of `x`.
     pub(crate) fn jobs(&self, tables: &Tables<'_>, user: &User, x: u64, responses: &[Option<u64>]) -> Option<u64> {
         let carry = if tables.omits(Omit::RemoteCarryIn) { 0 } else { responses[user.task.index()]? };
-        Some(x.checked_add(carry)?.div_ceil(tables.system.task(user.task).period.as_ns()))
+        Some(user.period.ceil(x.checked_add(carry)?))
     }
 }
 
-/// How long boosted sections beside it can stretch one section of `task` on `resource`.
-fn stretch(tables: &Tables<'_>, ceilings: &[MpcpCeiling], task: TaskId, resource: ResourceId) -> Option<u64> {
-    let ceiling = ceilings[resource.index()].on(tables.system.task(task).cpu);
-    let others = tables.neighbours(task).iter().filter(|&&other| other != task && tables.suspends(other));
-    let mut longest = others.map(|&other| longest_above(tables, tables.system, ceilings, other, ceiling));
-    longest.try_fold(0_u64, |sum, length| sum.checked_add(length))
+/// How long boosted sections beside them can stretch sections.
+struct Stretches<'a> {
+    tables: &'a Tables<'a>,
+    ceilings: &'a [MpcpCeiling],
+    /// By CPU, from each ceiling up, the highest first: the longest section of each of its tasks, together.
+    longest: Vec<Vec<(Priority, u128)>>,
+}
+
+impl<'a> Stretches<'a> {
+    fn new(tables: &'a Tables<'_>, ceilings: &'a [MpcpCeiling]) -> Self {
+        let system = tables.system;
+        let mut so_far = vec![0; system.tasks().len()];
+        let mut on = |tasks: &Vec<TaskId>| {
+            let of = |&task: &TaskId| {
+                let mpcp = system.requests(task).iter().filter(|r| tables.protocol(r.resource) == Protocol::Mpcp);
+                mpcp.map(move |r| (ceilings[r.resource.index()].on(system.task(task).cpu), task, r.length.as_ns()))
+            };
+            let mut sections: Vec<(Priority, TaskId, u64)> = tasks.iter().flat_map(of).collect();
+            sections.sort_unstable_by_key(|&(ceiling, ..)| core::cmp::Reverse(ceiling));
+            let (mut longest, mut together) = (Vec::new(), 0);
+            for (ceiling, task, length) in sections {
+                let before: &mut u64 = &mut so_far[task.index()];
+                together += u128::from(length.saturating_sub(*before));
+                *before = length.max(*before);
+                match longest.last_mut() {
+                    Some((last, sum)) if *last == ceiling => *sum = together,
+                    _ => longest.push((ceiling, together)),
+                }
+            }
+            longest
+        };
+        Self { tables, ceilings, longest: tables.cpus.iter().map(&mut on).collect() }
+    }
+
+    /// How long those beside it can stretch one section of `task` on `resource`; `None` where that does not fit.
+    fn of(&self, task: TaskId, resource: ResourceId) -> Option<u64> {
+        let system = self.tables.system;
+        let cpu = system.task(task).cpu;
+        let ceiling = self.ceilings[resource.index()].on(cpu);
+        let longest = &self.longest[cpu.index()];
+        let above = longest.partition_point(|&(other, _)| other >= ceiling);
+        let together = longest[..above].last().map_or(0, |&(_, together)| together);
+        let own = longest_above(self.tables, system, self.ceilings, task, ceiling);
+        u64::try_from(together.checked_sub(u128::from(own))?).ok()
+    }
 }
 
 /// The longest section of the task, as `system` has it, at a ceiling that is as high on its processor; 0 where there is none.

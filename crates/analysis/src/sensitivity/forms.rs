@@ -5,11 +5,14 @@
 
 use super::joint::{Changed, Form, Point, Rooms, Shape};
 use super::locals::Locals;
-use super::{FACTOR_MAX, Growth, Part, Progress, Sensitivity, scaled, scaled_body};
+use super::{FACTOR_MAX, Growth, Part, Progress, Sensitivity, factor_within, scaled, scaled_body};
 use crate::tables::Tables;
 use lockwright_model::{Duration, Overheads, Protocol, System, TaskId};
 use std::cell::RefCell;
 use std::ops::Range;
+
+/// The step of a search that halves from the beginning.
+const FAR: u64 = u64::MAX;
 
 /// What is looked for, and what is known.
 struct Search<'a, F> {
@@ -96,8 +99,46 @@ impl<F: FnMut(usize, usize) -> bool> Search<'_, F> {
         if most == 0 || !self.shape.is_coupled() {
             return Some(most);
         }
-        let form = |extra| self.shape.lengthened(self.form, place, extra);
-        self.greatest((0, most), point.clone(), form, Changed::Cost(place))
+        self.coupled(place, most, point)
+    }
+
+    /// The most, but no more than `most`, that the task at `place` can execute longer where response times rest on one another. `None` where it was interrupted.
+    ///
+    /// The deadline that broke last says how much more holds at most where the others stay as they are with an amount that holds, and about how much holds where they are
+    /// as they were when it broke.
+    fn coupled(&self, place: usize, most: u64, point: &Point) -> Option<u64> {
+        let (mut holding, mut breaking, mut tried) = (0, most.saturating_add(1), most);
+        let (mut from, mut turn, mut beyond) = (point.clone(), 0_u32, 1_u64);
+        // BOUND: of four turns one halves the distance.
+        while breaking - holding > 1 {
+            self.asked()?;
+            let form = self.shape.lengthened(self.form, place, tried);
+            let settled =
+                form.ok_or(None).and_then(|form| self.shape.settle_or_break(&form, &from, Changed::Cost(place)));
+            let last = breaking;
+            let next = match settled {
+                Ok(point) => {
+                    (holding, from, beyond) = (tried, point, 1);
+                    let most = Rooms::at(self.shape, self.form, &from).of_critical(place, (holding, breaking - 1));
+                    breaking = most.saturating_add(1);
+                    (breaking < last).then_some(most)
+                }
+                Err(broken) => {
+                    breaking = tried;
+                    let near = broken.map(|point| {
+                        Rooms::at(self.shape, self.form, &point).of_critical(place, (holding, breaking - 1))
+                    });
+                    // Where that was too much more than once, it is too much by far.
+                    let far = near.map(|near| (breaking - near).saturating_mul(beyond));
+                    beyond = beyond.saturating_mul(4);
+                    far.and_then(|far| breaking.checked_sub(far)).filter(|&next| next > holding)
+                }
+            };
+            turn += 1;
+            let middle = holding + (breaking - holding) / 2;
+            tried = if turn.is_multiple_of(4) { middle } else { next.unwrap_or(middle) };
+        }
+        Some(holding)
     }
 
     /// The greatest amount whose form holds: at most the second. That of the first has its fixed point at or above
@@ -108,25 +149,35 @@ impl<F: FnMut(usize, usize) -> bool> Search<'_, F> {
         mut from: Point,
         form: impl Fn(u64) -> Option<Form>,
         changed: Changed,
+        step: u64,
     ) -> Option<u64> {
-        self.greatest_of(amounts, |tried| {
+        self.greatest_of(amounts, step, |tried| {
             let found = form(tried).and_then(|form| self.shape.settle(&form, &from, changed));
             found.map(|point| from = point).is_some()
         })
     }
 
     /// The greatest amount that `holds`: the first does, and it is at most the second. `None` where it was interrupted.
-    fn greatest_of(&self, (mut holding, most): (u64, u64), mut holds: impl FnMut(u64) -> bool) -> Option<u64> {
+    ///
+    /// It is looked for that far below the second first, and then eight times as far, until it is cheaper to halve.
+    fn greatest_of(
+        &self,
+        (mut holding, most): (u64, u64),
+        mut step: u64,
+        mut holds: impl FnMut(u64) -> bool,
+    ) -> Option<u64> {
         let (mut tried, mut breaking) = (most, most.saturating_add(1));
-        // BOUND: each turn but the first halves the distance.
+        // BOUND: each turn but the first and thirty-two more halves the distance.
         while breaking - holding > 1 {
             self.asked()?;
             if holds(tried) {
-                holding = tried;
+                (holding, step) = (tried, FAR);
             } else {
                 breaking = tried;
             }
-            tried = holding + (breaking - holding) / 2;
+            let half = (breaking - holding) / 2;
+            tried = if step < half { breaking - step } else { holding + half };
+            step = step.saturating_mul(8);
         }
         Some(holding)
     }
@@ -147,13 +198,14 @@ impl<F: FnMut(usize, usize) -> bool> Search<'_, F> {
     /// One deadline after the other: what has been found for those before is seldom too much for the next.
     fn beside(&self, task: TaskId, most: u64, alone: &mut Rooms<'_, '_>) -> Option<u64> {
         let place = self.shape.place(task);
-        let mut most = self.greatest_of((1000, most), |permille| self.with_task(task, permille, |_| ()).is_some())?;
+        let mut most =
+            self.greatest_of((1000, most), FAR, |permille| self.with_task(task, permille, |_| ()).is_some())?;
         let mut others = alone.resting(place);
         // BOUND: each turn but the last finds a task whose deadline breaks, and goes on behind it.
         loop {
             let mut hold = |system: &System| others.find(|&other| !alone.holds(place, system, &self.locals, other));
             let Some(other) = self.with_task(task, most, &mut hold)? else { return Some(most) };
-            most = self.greatest_of((1000, most - 1), |permille| {
+            most = self.greatest_of((1000, most - 1), FAR, |permille| {
                 let holds = |system: &System| alone.holds(place, system, &self.locals, other);
                 self.with_task(task, permille, holds) == Some(true)
             })?;
@@ -191,7 +243,7 @@ impl<F: FnMut(usize, usize) -> bool> Search<'_, F> {
         }
         for task in tasks.map(TaskId::new) {
             let form = |permille| self.form_of(Part::Task(task), permille);
-            let most = self.greatest((1, 999), point.clone(), form, Changed::Sections(self.shape.place(task)))?;
+            let most = self.greatest((1, 999), point.clone(), form, Changed::Sections(self.shape.place(task)), FAR)?;
             found.push(Growth::Permille(most));
             self.progress.add();
         }
@@ -222,41 +274,22 @@ impl<F: FnMut(usize, usize) -> bool> Search<'_, F> {
         let Some(Unchanged { point, alone, rooms }) = &self.unchanged else {
             let least = form(1).and_then(|form| self.shape.settle(&form, &self.shape.bottom(), Changed::Anything));
             let Some(least) = least else { return Some(Growth::Broken) };
-            return self.greatest((1, 999), least, form, Changed::Anything).map(Growth::Permille);
+            return self.greatest((1, 999), least, form, Changed::Anything, FAR).map(Growth::Permille);
         };
-        let most = users.iter().map(|&user| self.factor_within(user, part, rooms[user.index()])).min();
+        let most = users.iter().map(|&user| factor_within(self.system, user, part, rooms[user.index()])).min();
         let most = most.unwrap_or(FACTOR_MAX);
         let has_sections = users.iter().any(|&user| !self.system.sections(user).is_empty());
         let found = match part {
             // What is outside of sections alone is what it has room for.
             Part::Task(_) if !has_sections => most,
             Part::Task(task) if self.shape.is_coupled() => {
-                self.greatest((1000, most), Point::clone(point), form, Changed::Sections(self.shape.place(task)))?
+                // Sections are seldom much of what it executes.
+                let changed = Changed::Sections(self.shape.place(task));
+                self.greatest((1000, most), Point::clone(point), form, changed, 1)?
             }
             Part::Task(task) => self.beside(task, most, &mut alone.borrow_mut())?,
-            _ => self.greatest((1000, most), Point::clone(point), form, Changed::Anything)?,
+            _ => self.greatest((1000, most), Point::clone(point), form, Changed::Anything, FAR)?,
         };
         Some(if found == FACTOR_MAX { Growth::Unlimited } else { Growth::Permille(found) })
-    }
-
-    /// The largest factor of that part with which the task executes no more than so much longer.
-    fn factor_within(&self, id: TaskId, part: Part, room: u64) -> u64 {
-        let task = self.system.task(id);
-        let most = task.wcet.as_ns().saturating_add(room);
-        let fits = |permille| scaled_body(task, id, part, permille).is_some_and(|(_, wcet)| wcet.as_ns() <= most);
-        if fits(FACTOR_MAX) {
-            return FACTOR_MAX;
-        }
-        let (mut holding, mut breaking) = (1000, FACTOR_MAX);
-        // BOUND: thirty halvings.
-        while breaking - holding > 1 {
-            let middle = holding + (breaking - holding) / 2;
-            if fits(middle) {
-                holding = middle;
-            } else {
-                breaking = middle;
-            }
-        }
-        holding
     }
 }

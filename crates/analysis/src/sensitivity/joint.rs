@@ -32,15 +32,17 @@ pub(super) struct Shape<'t> {
     periods: Vec<Divisor>,
     /// The first place of its processor, and the place behind the last task at least as urgent.
     urgent: Vec<(usize, usize)>,
+    /// The first place of its priority on its processor.
+    equals: Vec<usize>,
     /// The place behind the last task of its processor.
     ends: Vec<usize>,
     jitters: Vec<u64>,
     deadlines: Vec<u64>,
     suspends: Vec<bool>,
-    /// What it asks for under `mpcp`.
-    requests: Vec<Vec<(ResourceId, u64)>>,
-    /// Whose waits its response time lengthens.
-    delays: Vec<Vec<usize>>,
+    /// What it asks for under `mpcp`, and where its wait for that is in a [`Point`].
+    requests: Vec<Vec<Request>>,
+    /// Whose waits its response time lengthens, and which.
+    delays: Vec<Vec<(usize, usize)>>,
     /// Whether all periods, deadlines and jitters are short.
     is_short: bool,
     /// Of the inverse of each period, rounded up: 2^64 divided by it. The high 32 bits and the low ones.
@@ -48,6 +50,15 @@ pub(super) struct Shape<'t> {
     level: Level,
     /// The place that refuted the last form.
     critical: Cell<usize>,
+}
+
+/// What jobs of a task ask for under `mpcp`.
+#[derive(Clone, Copy)]
+struct Request {
+    resource: ResourceId,
+    count: u64,
+    /// Where the wait is among those of all tasks.
+    slot: usize,
 }
 
 /// Execution times, and what rests on the lengths of sections alone. By place.
@@ -69,6 +80,8 @@ pub(super) struct Point {
     beside: Vec<u64>,
     /// S.
     suspended: Vec<u64>,
+    /// For one request each. By slot.
+    waits: Vec<u64>,
 }
 
 /// Which equations are to be looked at.
@@ -96,11 +109,13 @@ impl<'t> Shape<'t> {
         for (place, id) in ids.iter().enumerate() {
             places[id.index()] = place;
         }
-        let (mut urgent, mut ends, mut first) = (Vec::with_capacity(ids.len()), Vec::with_capacity(ids.len()), 0);
+        let (mut urgent, mut equals, mut ends, mut first) = (Vec::new(), Vec::new(), Vec::new(), 0);
         for tasks in &tables.cpus {
             for &id in tasks {
                 let at_least = |&other: &TaskId| system.task(other).priority >= system.task(id).priority;
+                let above = |&other: &TaskId| system.task(other).priority > system.task(id).priority;
                 urgent.push((first, first + tasks.partition_point(at_least)));
+                equals.push(first + tasks.partition_point(above));
                 ends.push(first + tasks.len());
             }
             first += tasks.len();
@@ -110,13 +125,20 @@ impl<'t> Shape<'t> {
             requests.filter(|request| tables.protocol(request.resource) == Protocol::Mpcp)
         };
         let priority = |id: TaskId| -> Priority { system.task(id).priority };
-        let delays = |&id: &TaskId| {
-            let users = mpcp(id).flat_map(|request| system.users(request.resource));
-            let mut delayed: Vec<usize> =
-                users.filter(|&&user| priority(user) < priority(id)).map(|user| places[user.index()]).collect();
-            delayed.sort_unstable();
-            delayed.dedup();
-            delayed
+        let mut slot = 0;
+        let mut next = |request: &lockwright_model::Request| {
+            slot += 1;
+            Request { resource: request.resource, count: u64::from(request.count), slot: slot - 1 }
+        };
+        let requests: Vec<Vec<Request>> = ids.iter().map(|&id| mpcp(id).map(&mut next).collect()).collect();
+        let delays = |&id: &TaskId| -> Vec<(usize, usize)> {
+            let users = mpcp(id).flat_map(|r| system.users(r.resource).iter().map(move |user| (r.resource, user)));
+            let delayed = users.filter(|&(_, &user)| priority(user) < priority(id)).filter_map(|(resource, user)| {
+                let place = places[user.index()];
+                let request = requests[place].iter().find(|request| request.resource == resource)?;
+                Some((place, request.slot))
+            });
+            delayed.collect()
         };
         let of = |get: &dyn Fn(TaskId) -> u64| ids.iter().map(|&id| get(id)).collect::<Vec<u64>>();
         let periods: Vec<Divisor> = ids.iter().filter_map(|&id| Divisor::new(system.task(id).period.as_ns())).collect();
@@ -135,12 +157,13 @@ impl<'t> Shape<'t> {
             level: Level::new(),
             periods,
             urgent,
+            equals,
             ends,
             jitters: of(&|id| system.task(id).jitter.as_ns()),
             deadlines: of(&|id| system.task(id).deadline.as_ns()),
             suspends: ids.iter().map(|&id| tables.suspends(id)).collect(),
-            requests: ids.iter().map(|&id| mpcp(id).map(|r| (r.resource, u64::from(r.count))).collect()).collect(),
             delays: ids.iter().map(delays).collect(),
+            requests,
             critical: Cell::new(0),
             places,
             ids,
@@ -204,46 +227,49 @@ impl<'t> Shape<'t> {
 
     /// The places of more urgent tasks of the processor.
     fn more_urgent(&self, place: usize) -> Range<usize> {
-        let behind = |&above: &usize| self.urgent[above].1 <= place;
-        let first = self.urgent[place].0;
-        first..first + (first..place).filter(behind).count()
+        self.urgent[place].0..self.equals[place]
     }
 
     /// Nothing but execution.
     pub(super) fn bottom(&self) -> Point {
-        Point { beside: self.jitters.clone(), suspended: vec![0; self.ids.len()] }
+        let slots = self.requests.iter().map(Vec::len).sum();
+        Point { beside: self.jitters.clone(), suspended: vec![0; self.ids.len()], waits: vec![0; slots] }
     }
 
     /// The least fixed point of `form`, where every deadline holds there. `from` must not be above it; it is the one of a form that differs in what has `changed`, or, where
     /// that is anything, any point below.
     pub(super) fn settle(&self, form: &Form, from: &Point, changed: Changed) -> Option<Point> {
+        self.settle_or_break(form, from, changed).ok()
+    }
+
+    /// The same; where a deadline breaks, a point below the fixed point at which it does, if there is one.
+    pub(super) fn settle_or_break(&self, form: &Form, from: &Point, changed: Changed) -> Result<Point, Option<Point>> {
         let count = self.ids.len();
-        let mut dirty = match changed {
+        let mut dirty = Dirty { places: vec![0; count], waits: vec![false; from.waits.len()] };
+        match changed {
             Changed::Anything => {
-                self.suspends.iter().map(|&suspends| if suspends { WINDOW | WAITS } else { WINDOW }).collect()
+                let all = |&suspends: &bool| if suspends { WINDOW | WAITS } else { WINDOW };
+                dirty.places = self.suspends.iter().map(all).collect();
+                dirty.waits.fill(true);
             }
             Changed::Cost(place) => {
-                let mut dirty = vec![0; count];
                 // Its response time has grown by as much already: who waits for it meets more of its jobs.
-                self.mark_resting(&mut dirty, place);
-                dirty[place] |= WINDOW;
-                dirty
+                self.mark_windows(&mut dirty, place);
+                self.delays[place].iter().for_each(|&delayed| dirty.mark_wait(delayed));
+                dirty.places[place] |= WINDOW;
             }
             Changed::Sections(place) => {
-                let mut dirty = vec![0; count];
                 // It blocks more urgent tasks, and stretches the sections of all on its processor: who waits for one of these waits longer.
                 let own = self.urgent[place].0..self.ends[place];
-                dirty[own.clone()].fill(WINDOW);
+                dirty.places[own.clone()].fill(WINDOW);
                 let mut held = vec![false; self.tables.system.resources().len()];
-                self.requests[own].iter().flatten().for_each(|(resource, _)| held[resource.index()] = true);
-                for (dirty, requests) in dirty.iter_mut().zip(&self.requests) {
-                    if requests.iter().any(|(resource, _)| held[resource.index()]) {
-                        *dirty |= WINDOW | WAITS;
-                    }
+                self.requests[own].iter().flatten().for_each(|request| held[request.resource.index()] = true);
+                for (place, requests) in self.requests.iter().enumerate() {
+                    let stretched = requests.iter().filter(|request| held[request.resource.index()]);
+                    stretched.for_each(|request| dirty.mark_wait((place, request.slot)));
                 }
-                dirty
             }
-        };
+        }
         let mut state = State {
             jitters: self.jitters.clone(),
             responses: vec![None; count],
@@ -251,19 +277,28 @@ impl<'t> Shape<'t> {
             budget: Budget::new(),
         };
         for place in 0..count {
-            state.set(self, place, form.costs[place].checked_add(from.beside[place])?, form.costs[place]);
+            let response = form.costs[place].checked_add(from.beside[place]).ok_or(None)?;
+            state.set(self, place, response, form.costs[place]);
         }
+        match self.rise(form, &mut state, &mut dirty) {
+            Some(()) => Ok(state.point),
+            None => Err(Some(state.point)),
+        }
+    }
+
+    /// Raises response times to the fixed point; `None` where a deadline does not hold.
+    fn rise(&self, form: &Form, state: &mut State, dirty: &mut Dirty) -> Option<()> {
         let critical = self.critical.get();
-        if dirty[critical] != 0 {
-            self.look(form, &mut state, &mut dirty, critical)?;
+        if dirty.places[critical] != 0 {
+            self.look(form, state, dirty, critical)?;
         }
         // BOUND: the budget; each round but the last changes a response time, which only rise.
         loop {
             let mut looked = false;
-            for place in 0..count {
-                if dirty[place] != 0 {
+            for place in 0..dirty.places.len() {
+                if dirty.places[place] != 0 {
                     looked = true;
-                    let seen = self.look(form, &mut state, &mut dirty, place);
+                    let seen = self.look(form, state, dirty, place);
                     if seen.is_none() {
                         self.critical.set(place);
                         return None;
@@ -271,28 +306,30 @@ impl<'t> Shape<'t> {
                 }
             }
             if !looked {
-                return Some(state.point);
+                return Some(());
             }
         }
     }
 
     /// Looks at one equation anew; `None` where its deadline does not hold.
-    fn look(&self, form: &Form, state: &mut State, dirty: &mut [u8], place: usize) -> Option<()> {
-        let waits = std::mem::take(&mut dirty[place]) & WAITS != 0;
+    fn look(&self, form: &Form, state: &mut State, dirty: &mut Dirty, place: usize) -> Option<()> {
+        let waits = std::mem::take(&mut dirty.places[place]) & WAITS != 0;
         let cost = form.costs[place];
         if waits {
             let period = self.periods[place].get();
             let mut suspended = 0_u64;
-            for &(resource, count) in &self.requests[place] {
-                let wait = form.remote.wait_within(
-                    self.tables,
-                    &state.budget,
-                    self.ids[place],
-                    resource,
-                    &state.responses,
-                    period,
-                );
-                suspended = suspended.checked_add(wait.ok()?.total.checked_mul(count)?)?;
+            for request in &self.requests[place] {
+                if std::mem::take(&mut dirty.waits[request.slot]) {
+                    let wait = form.remote.wait_within(
+                        self.tables,
+                        &state.budget,
+                        (self.ids[place], request.resource),
+                        &state.responses,
+                        (state.point.waits[request.slot], period),
+                    );
+                    state.point.waits[request.slot] = wait.ok()?.total;
+                }
+                suspended = suspended.checked_add(state.point.waits[request.slot].checked_mul(request.count)?)?;
             }
             state.point.suspended[place] = suspended;
         }
@@ -303,21 +340,28 @@ impl<'t> Shape<'t> {
         if response > before {
             state.set(self, place, response, cost);
             if self.suspends[place] {
-                self.mark_resting(dirty, place);
+                self.mark_windows(dirty, place);
+                self.mark_waits(dirty, &state.point, place, (before, response));
             }
         }
         Some(())
     }
 
-    /// What rests on the response time of the task at `place`, or on its execution time: the windows in which its jobs are met, and waits for its sections.
-    fn mark_resting(&self, dirty: &mut [u8], place: usize) {
-        for (other, dirty) in dirty.iter_mut().enumerate().take(self.ends[place]).skip(self.urgent[place].0) {
-            if other != place && self.urgent[other].1 > place {
-                *dirty |= WINDOW;
-            }
-        }
+    /// The windows in which jobs of the task at `place` are met rest on its response time, or on its execution time.
+    fn mark_windows(&self, dirty: &mut Dirty, place: usize) {
+        let itself = dirty.places[place];
+        dirty.places[self.equals[place]..self.ends[place]].iter_mut().for_each(|dirty| *dirty |= WINDOW);
+        dirty.places[place] = itself;
+    }
+
+    /// Waits for sections of the task at `place` rest on its response time, where that is met with one more job than before.
+    fn mark_waits(&self, dirty: &mut Dirty, point: &Point, place: usize, (before, response): (u64, u64)) {
+        let period = self.periods[place];
         for &delayed in &self.delays[place] {
-            dirty[delayed] |= WAITS | WINDOW;
+            let jobs = |response: u64| point.waits[delayed.1].checked_add(response).map(|end| period.ceil(end));
+            if jobs(before) != jobs(response) || jobs(response).is_none() {
+                dirty.mark_wait(delayed);
+            }
         }
     }
 
@@ -395,13 +439,17 @@ struct Seen {
 const SEEN_MAX: usize = 32;
 
 impl<'a, 't> Rooms<'a, 't> {
-    /// Of a form whose deadlines hold at `point`, its fixed point.
-    pub(super) fn new(shape: &'a Shape<'t>, form: &'a Form, point: &'a Point) -> Self {
+    /// Of a form, with what others suspend as it is at `point`.
+    pub(super) fn at(shape: &'a Shape<'t>, form: &'a Form, point: &'a Point) -> Self {
         let count = shape.ids.len();
         let jitter = |h: usize| if shape.suspends[h] { point.beside[h] } else { shape.jitters[h] };
-        let mut rooms =
-            Self { shape, form, point, jitters: (0..count).map(jitter).collect(), seen: vec![Vec::new(); count] };
-        for place in 0..count {
+        Self { shape, form, point, jitters: (0..count).map(jitter).collect(), seen: vec![Vec::new(); count] }
+    }
+
+    /// Of a form whose deadlines hold at `point`, its fixed point.
+    pub(super) fn new(shape: &'a Shape<'t>, form: &'a Form, point: &'a Point) -> Self {
+        let mut rooms = Self::at(shape, form, point);
+        for place in 0..shape.ids.len() {
             // The longest window that is short enough.
             let limit = shape.deadlines[place] - shape.jitters[place];
             let work = rooms.own(place).and_then(|own| shape.work(form, &rooms.jitters, place, own, limit));
@@ -449,16 +497,26 @@ impl<'a, 't> Rooms<'a, 't> {
                 break;
             }
             go_on().then_some(())?;
-            most = self.greatest(place, other, (certain, most));
+            most = self.greatest(place, other, (certain, most), 0);
         }
         Some(most)
     }
 
-    /// The most that the task at `place` can execute longer with the deadline of `other` met: at least the first amount, and at most the second.
-    fn greatest(&mut self, place: usize, other: usize, (mut holding, most): (u64, u64)) -> u64 {
-        let response = self.form.costs[other] + self.point.beside[other];
-        // The least fixed point of a lesser amount, and that amount.
-        let mut below = (response - self.shape.jitters[other], 0);
+    /// The most that the task at `place` can execute longer with the deadline of the one that broke last met, at least the first amount, and at most the second. The point
+    /// is not above the fixed point with the first amount.
+    pub(super) fn of_critical(&mut self, place: usize, (holding, most): (u64, u64)) -> u64 {
+        let critical = self.shape.critical.get();
+        let rests = critical == place || (self.shape.equals[place]..self.shape.ends[place]).contains(&critical);
+        if rests { self.greatest(place, critical, (holding, most), holding) } else { most }
+    }
+
+    /// The most that the task at `place` can execute longer with the deadline of `other` met: at least the first amount, and at most the second. The point is not above
+    /// the fixed point with the amount `reached`.
+    fn greatest(&mut self, place: usize, other: usize, (mut holding, most): (u64, u64), reached: u64) -> u64 {
+        let own = if other == place { reached } else { 0 };
+        let response = self.form.costs[other] + own + self.point.beside[other];
+        // The least fixed point of a lesser amount, or what is below it, and that amount.
+        let mut below = (response - self.shape.jitters[other], reached);
         let (mut tried, mut breaking, mut is_next) = (most, most.saturating_add(1), false);
         // BOUND: of two turns one halves the distance, or is the last.
         while breaking - holding > 1 {
@@ -545,6 +603,22 @@ impl<'a, 't> Rooms<'a, 't> {
     }
 }
 
+/// The equations to be looked at.
+struct Dirty {
+    /// By place.
+    places: Vec<u8>,
+    /// By slot.
+    waits: Vec<bool>,
+}
+
+impl Dirty {
+    /// The wait of that task, by place, in that slot.
+    fn mark_wait(&mut self, (place, slot): (usize, usize)) {
+        self.places[place] |= WAITS | WINDOW;
+        self.waits[slot] = true;
+    }
+}
+
 /// On the way to a fixed point. By place, but for `responses`.
 struct State {
     /// J_h, as others see it.
@@ -562,5 +636,77 @@ impl State {
         if shape.suspends[place] {
             self.jitters[place] = response - cost;
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use lockwright_model::{CpuId, Duration, Step, Task};
+
+    /// A time at an edge, or any, above 0 and below `end`.
+    fn drawn(random: &mut fastrand::Rng, end: u64) -> u64 {
+        let edge = [1, 2, 1 << 16, 1 << 31, 1 << 32][random.usize(..5)];
+        let time = match random.u8(0..3) {
+            0 => edge + random.u64(0..3) - 1,
+            1 => random.u64(..) >> random.u32(30..64),
+            _ => random.u64(1..100),
+        };
+        time.clamp(1, end - 1)
+    }
+
+    #[test]
+    fn short_work_is_work() {
+        let mut random = fastrand::Rng::with_seed(1);
+        for round in 0..100_000 {
+            let (jitter, period) = (drawn(&mut random, SHORT_MAX), drawn(&mut random, SHORT_MAX).max(2));
+            let cost = drawn(&mut random, period + 1);
+            // As often as not where the last job begins, or just behind.
+            let edge = (jitter / period + random.u64(1..4)) * period - jitter + u64::from(random.bool());
+            let window = if random.bool() { drawn(&mut random, SHORT_MAX) } else { edge.clamp(1, SHORT_MAX - 1) };
+            let inverse = Divisor::new(period).map_or(0, Divisor::inverse).wrapping_add(1);
+            let halves = [(inverse >> 32) as u32, inverse as u32];
+            let known = (window + jitter).div_ceil(period) * cost;
+            let found = short_work(window, &[jitter], &[halves], &[cost]);
+            assert_eq!(found, known, "{round}: {cost} each {period}, {jitter} late, in {window}");
+        }
+    }
+
+    /// Whether times count as short or not, the work is the same.
+    #[test]
+    fn work_of_long_times_is_work() {
+        let mut random = fastrand::Rng::with_seed(2);
+        let (mut short, mut long) = (0, 0);
+        for round in 0..20_000 {
+            let times: Vec<(u64, u64, u64)> = (0..3)
+                .map(|_| {
+                    let period = drawn(&mut random, 1 << 34).max(3);
+                    (drawn(&mut random, period), period, drawn(&mut random, period) - 1)
+                })
+                .collect();
+            let task = |(index, &(cost, period, jitter)): (usize, &(u64, u64, u64))| Task {
+                name: format!("t{index}"),
+                cpu: CpuId::new(0),
+                priority: Priority::base(1),
+                period: Duration::from_ns(period),
+                deadline: Duration::from_ns(period),
+                jitter: Duration::from_ns(jitter),
+                offset: Duration::ZERO,
+                wcet: Duration::from_ns(cost),
+                body: vec![Step::Run(Duration::from_ns(cost))],
+            };
+            let tasks = times.iter().enumerate().map(task).collect();
+            let system = System::new("drawn".into(), 1, None, vec![], tasks).expect("a valid system");
+            let tables = Tables::new(&system, Protocol::None, None);
+            let shape = Shape::new(&tables);
+            let form = shape.form(&system).expect("it fits");
+            let window = drawn(&mut random, 1 << 34);
+            let others = times[1..].iter().map(|&(cost, period, jitter)| (window + jitter).div_ceil(period) * cost);
+            let known = times[0].0 + others.sum::<u64>();
+            let found = shape.work(&form, &shape.jitters, 0, times[0].0, window);
+            assert_eq!(found, Some(known), "{round}: {times:?} in {window}");
+            *(if shape.is_short && window < SHORT_MAX { &mut short } else { &mut long }) += 1;
+        }
+        assert!(short > 1_000 && long > 1_000, "{short}, {long}");
     }
 }

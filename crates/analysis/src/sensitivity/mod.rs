@@ -1,5 +1,6 @@
 //! How far execution times and blocking can grow before a deadline breaks.
 
+mod demands;
 mod forms;
 mod joint;
 mod locals;
@@ -262,27 +263,44 @@ fn plain(
         Some(growth)
     };
     let all = find(Part::All)?;
-    let tasks = system.task_ids().map(|task| Some((task, find(Part::Task(task))?))).collect::<Option<_>>()?;
+    let holds = subject.holds_unchanged(&asked)?;
+    let processors = if holds { demands::Processors::new(system, overheads) } else { None };
+    let room = |task| {
+        let most = match &processors {
+            Some(processors) if processors.covers(task) => Some(processors.room(task, &asked)?),
+            _ => tolerance(&subject, task, &asked)?,
+        };
+        progress.add();
+        Some(most)
+    };
+    let rooms = system.task_ids().map(room).collect::<Option<Vec<_>>>()?;
+    let tasks = system.task_ids().map(|task| {
+        let growth = match (&processors, rooms[task.index()]) {
+            (Some(processors), Some(room)) if processors.covers(task) && processors.is_alone(task) => {
+                let growth = processors.growth(task, room, &asked)?;
+                progress.add();
+                growth
+            }
+            _ => find(Part::Task(task))?,
+        };
+        Some((task, growth))
+    });
+    let tasks = tasks.collect::<Option<_>>()?;
     let resources = system.resource_ids().map(|resource| Some((resource, find(Part::Sections(resource))?)));
     let resources = resources.collect::<Option<_>>()?;
-    let tolerated = system.task_ids().map(|task| {
-        let most = tolerance(&subject, task, &asked)?;
-        progress.add();
-        Some((task, most))
-    });
-    let tolerated = tolerated.collect::<Option<_>>()?;
+    let tolerated = system.task_ids().zip(rooms).map(|(task, most)| (task, most.map(Duration::from_ns))).collect();
     Some(Sensitivity { all, tasks, resources, tolerated })
 }
 
 /// The most time a job of `task` can be blocked beside what blocks it now. The outer `None` where it was interrupted.
-fn tolerance(subject: &Subject<'_>, task: TaskId, go_on: &dyn Fn() -> bool) -> Option<Option<Duration>> {
+fn tolerance(subject: &Subject<'_>, task: TaskId, go_on: &dyn Fn() -> bool) -> Option<Option<u64>> {
     if !subject.holds_unchanged(go_on)? {
         return Some(None);
     }
     // No response within the deadline has room for more than that.
     let breaking = subject.system.task(task).deadline.as_ns().min(DURATION_MAX.as_ns()) + 1;
     let most = subject.bisect((0, breaking), |extra| lengthened(subject.system, task, extra), go_on)?;
-    Some(Some(Duration::from_ns(most)))
+    Some(Some(most))
 }
 
 /// Whether the reason has nothing to do with execution times.
@@ -316,6 +334,17 @@ fn growth(subject: &Subject<'_>, part: Part, go_on: &dyn Fn() -> bool) -> Option
         return Some(Growth::Broken);
     };
     subject.bisect(between, form, go_on).map(Growth::Permille)
+}
+
+/// The largest factor of that part, from 1000 on, with which the task executes no more than so much longer.
+fn factor_within(system: &System, id: TaskId, part: Part, room: u64) -> u64 {
+    let task = system.task(id);
+    let most = task.wcet.as_ns().saturating_add(room);
+    let fits = |permille| scaled_body(task, id, part, permille).is_some_and(|(_, wcet)| wcet.as_ns() <= most);
+    if fits(FACTOR_MAX) {
+        return FACTOR_MAX;
+    }
+    halve((1000, FACTOR_MAX), |permille| Some(fits(permille))).unwrap_or(1000)
 }
 
 /// The system with jobs of one task that execute so many nanoseconds longer.

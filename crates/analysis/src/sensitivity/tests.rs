@@ -106,6 +106,84 @@ fn compare(systems: u32, seed: u64) -> Result<Seen, String> {
     Ok(seen)
 }
 
+/// Compares what is found under partitioned EDF from intervals with what each form by itself gives. How often there was more than none, and with sections.
+fn compare_demands(systems: u32, seed: u64) -> Result<(u32, u32), String> {
+    let mut random = Rng::with_seed(seed);
+    let (mut seen, mut with_sections) = (0, 0);
+    let (none, go_on) = (Overheads::default(), || true);
+    for number in 0..systems {
+        let system = drawn(&mut random).under(Scheduler::PEdf);
+        let subject = Subject {
+            system: &system,
+            overheads: &none,
+            protocol: Protocol::None,
+            refutations: RefCell::new(Vec::new()),
+            unchanged: Cell::new(None),
+        };
+        if has_hazard(&system, Protocol::None) || subject.holds_unchanged(&go_on) != Some(true) {
+            continue;
+        }
+        let processors = demands::Processors::new(&system, &none).ok_or("it is not covered")?;
+        for task in system.task_ids() {
+            let (known, found) = (tolerance(&subject, task, &go_on).flatten(), processors.room(task, &go_on));
+            if known != found {
+                return Err(format!("{number}: room of {task:?}: {known:?} is found as {found:?} in {system:?}"));
+            }
+            seen += u32::from(found > Some(0));
+            if !processors.is_alone(task) {
+                continue;
+            }
+            let known = growth(&subject, Part::Task(task), &go_on);
+            let found = processors.growth(task, found.unwrap_or(0), &go_on);
+            if known != found {
+                return Err(format!("{number}: growth of {task:?}: {known:?} is found as {found:?} in {system:?}"));
+            }
+            with_sections += u32::from(!system.sections(task).is_empty());
+        }
+    }
+    Ok((seen, with_sections))
+}
+
+#[test]
+fn room_in_intervals_is_as_each_form_by_itself_has_it() {
+    let (seen, with_sections) = compare_demands(1_500, 13).unwrap_or_else(|difference| panic!("{difference}"));
+    assert!(seen > 500 && with_sections > 100, "{seen}, {with_sections}");
+}
+
+/// Blocking of forms that differ in one task is told from what is known of the system, whether its sections grow or shrink.
+#[test]
+fn blocking_beside_a_task_is_that_of_its_form() {
+    let mut random = Rng::with_seed(14);
+    let (mut grown, mut shrunk) = (0, 0);
+    for number in 0..2_000 {
+        let system = drawn(&mut random);
+        let protocol = [Protocol::None, Protocol::Pip, Protocol::Icpp, Protocol::Mpcp][number % 4];
+        if has_hazard(&system, protocol) {
+            continue;
+        }
+        let Some(tables) = joint_tables(&system, &Overheads::default(), protocol) else { continue };
+        let shape = joint::Shape::new(&tables);
+        let known = shape.locals();
+        for task in system.task_ids() {
+            let permille = random.u64(1..3_000);
+            let Some(form) = scaled(&system, Part::Task(task), permille) else { continue };
+            let all = locals::Locals::new(&shape, &tables, &form).blocking().expect("short sections");
+            let before = known.blocking().expect("short sections");
+            let place = shape.place(task);
+            for above in 0..place {
+                if shape.urgent(above).0 != shape.urgent(place).0 || shape.urgent(above).1 > place {
+                    continue;
+                }
+                let found = known.beside(&shape, &tables, &form, place, above);
+                assert_eq!(found, Some(all[above]), "{number}: {task:?} times {permille} in {system:?}");
+                grown += u32::from(all[above] > before[above]);
+                shrunk += u32::from(all[above] < before[above]);
+            }
+        }
+    }
+    assert!(grown > 100 && shrunk > 100, "{grown}, {shrunk}");
+}
+
 #[test]
 fn from_point_to_point_is_as_from_the_beginning() {
     let seen = compare(600, 11).unwrap_or_else(|difference| panic!("{difference}"));

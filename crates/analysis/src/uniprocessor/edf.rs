@@ -83,23 +83,24 @@ pub(crate) fn schedulable_within(tasks: &[Sporadic], blocking: &[Step], effort: 
     result
 }
 
-/// Whether more is due than fits in an interval of that length: what refuted one set of tasks may refute the next. Where nothing can be said, too.
-pub(crate) fn is_refuted_at(tasks: &[Sporadic], blocking: &[Step], interval: u64) -> bool {
-    let Ok(test) = Demand::new(tasks) else { return true };
-    let due = test.tasks.iter().try_fold(blocking_at(blocking, interval), |sum, task| {
-        let count = if interval >= task.deadline { task.period.floor(interval - task.deadline) + 1 } else { 0 };
-        sum.checked_add(count.checked_mul(task.cost)?)
-    });
-    due.is_none_or(|due| due > interval)
+/// Whether more is due than fits in one of these intervals: what refuted one set of tasks may refute the next. Where nothing can be said, too.
+pub(crate) fn is_refuted_at(tasks: &[Sporadic], blocking: &[Step], mut intervals: impl Iterator<Item = u64>) -> bool {
+    Demand::new(tasks).map_or(true, |test| intervals.any(|interval| test.room(blocking, interval).is_none()))
 }
 
-/// Intervals to the first few deadlines of each task, in which more is due than fits, if there are.
+/// The first of the [`early`] intervals in which more is due than fits, if there is one.
 pub(crate) fn refuted_early(tasks: &[Sporadic], blocking: &[Step]) -> Option<u64> {
+    let test = Demand::new(tasks).ok();
+    early(tasks).find(|&interval| test.as_ref().is_none_or(|test| test.room(blocking, interval).is_none()))
+}
+
+/// Intervals to the first few deadlines of each task.
+pub(crate) fn early(tasks: &[Sporadic]) -> impl Iterator<Item = u64> {
     let first = |task: &Sporadic| {
         let (deadline, period) = (task.deadline, task.period);
         (0..EARLY_JOBS).filter_map(move |job| period.checked_mul(job)?.checked_add(deadline))
     };
-    tasks.iter().flat_map(first).find(|&interval| is_refuted_at(tasks, blocking, interval))
+    tasks.iter().flat_map(first)
 }
 
 /// How many deadlines of each task count as the first few.
@@ -229,7 +230,8 @@ struct Due {
     deadline: u64,
 }
 
-struct Demand {
+/// What is due in intervals on one processor.
+pub(crate) struct Demand {
     tasks: Vec<Due>,
     /// Fractions of 2^64, below and above.
     utilization: (u128, u128),
@@ -240,7 +242,7 @@ const DEMAND_MAX: u128 = 1 << 63;
 
 impl Demand {
     /// Of tasks that use the processor at most fully.
-    fn new(tasks: &[Sporadic]) -> Result<Self, Failure> {
+    pub(crate) fn new(tasks: &[Sporadic]) -> Result<Self, Failure> {
         let mut dues = Vec::with_capacity(tasks.len());
         let (mut below, mut above) = (0_u128, 0_u128);
         for (index, task) in tasks.iter().enumerate() {
@@ -260,6 +262,20 @@ impl Demand {
             return Err(Failure::Overload);
         }
         Ok(Self { tasks: dues, utilization: (below, above) })
+    }
+
+    /// How much less is due in an interval of that length, with what blocks it; `None` where it is more, or does not fit.
+    pub(crate) fn room(&self, blocking: &[Step], interval: u64) -> Option<u64> {
+        let due = self.tasks.iter().enumerate().try_fold(blocking_at(blocking, interval), |sum, (index, task)| {
+            sum.checked_add(self.jobs(index, interval).checked_mul(task.cost)?)
+        });
+        interval.checked_sub(due?)
+    }
+
+    /// How many jobs of the task are due in an interval of that length.
+    pub(crate) fn jobs(&self, task: usize, interval: u64) -> u64 {
+        let task = &self.tasks[task];
+        if interval >= task.deadline { task.period.floor(interval - task.deadline) + 1 } else { 0 }
     }
 
     fn at(&self, t: u64) -> u64 {
