@@ -73,8 +73,8 @@ pub fn require(name: &str, attempt: impl FnMut() -> Attempt) {
 
 /// A wake-up takes less than this.
 const WAKE_UP: Duration = Duration::from_us(100);
-/// Neither a host nor the kernel leaves a CPU idle for so long that has a job to execute: nobody woke it.
-const FORGOTTEN: Duration = Duration::from_ms(50);
+/// A CPU that has a job to execute is not idle for this long, nor do ordinary threads have it, whose share is 50 ms of a second: the job was not woken.
+const FORGOTTEN: Duration = Duration::from_ms(100);
 
 /// What tasks that could have executed lost to others.
 #[derive(Debug)]
@@ -83,8 +83,8 @@ pub struct Lost {
     pub total: Duration,
     /// The same without what wake-ups and ticks take: of each time a CPU was lost, what is above [`WAKE_UP`].
     pub stalls: Duration,
-    /// The longest time for which a CPU was idle, in one piece.
-    pub idle: Duration,
+    /// The longest time, in one piece, for which a CPU was idle or had other threads.
+    pub away: Duration,
     /// In words: to whom, the most first.
     pub by: String,
 }
@@ -97,20 +97,21 @@ impl Lost {
         let stalls = gaps.iter().map(|gap| gap.length().saturating_sub(WAKE_UP)).sum();
         let Some(occupancy) = &outcome.occupancy else {
             let by = format!("what took {total} (the kernel does not tell this user who)");
-            return Self { total, stalls, idle: Duration::ZERO, by };
+            return Self { total, stalls, away: Duration::ZERO, by };
         };
-        let idle = |gap: &Gap| {
-            let takers = occupancy.takers([gap]);
-            takers.iter().find(|(taker, _)| *taker == Taker::Idle).map_or(Duration::ZERO, |&(_, time)| time)
+        let away = |gap: &Gap| -> Duration {
+            let takers = occupancy.takers([gap]).into_iter();
+            takers.filter(|(taker, _)| matches!(taker, Taker::Idle | Taker::Thread(_))).map(|(_, time)| time).sum()
         };
-        let idle = gaps.iter().map(idle).max().unwrap_or_default();
+        let away = gaps.iter().map(away).max().unwrap_or_default();
         let takers = occupancy.takers(&gaps);
         let takers: Vec<String> = takers.iter().take(SHOWN).map(|(taker, time)| format!("{taker} {time}")).collect();
-        Self { total, stalls, idle, by: format!("{} ({total} in all)", takers.join(", ")) }
+        Self { total, stalls, away, by: format!("{} ({total} in all)", takers.join(", ")) }
     }
 
-    /// That a job could have executed for long on a CPU that was idle: no disturbance explains it.
+    /// A job could have executed for long on a CPU that was idle or had ordinary threads: no disturbance explains that.
     pub fn forgotten(&self) -> Option<String> {
-        (self.idle > FORGOTTEN).then(|| format!("a CPU was idle for {} although a job could have executed", self.idle))
+        (self.away > FORGOTTEN)
+            .then(|| format!("a job could have executed, and its CPU did something else for {}", self.away))
     }
 }

@@ -89,7 +89,7 @@ pub fn run_ms(system: &System, protocol: Protocol, ms: u64) -> Outcome {
 }
 
 /// Runs until `fault` finds nothing. What it finds is a failure where the tasks lost at most `harmless` of their time in stalls, or where a
-/// CPU was idle for long, and is not judged otherwise. What no lost time excuses, `fault` asserts.
+/// job was not woken for long, and is not judged otherwise. What no lost time excuses, `fault` asserts.
 pub fn expect(
     name: &str,
     system: &System,
