@@ -100,9 +100,8 @@ impl Occupancy {
         match holder {
             Holder::Thread(0) => Taker::Idle,
             Holder::Thread(id) if self.tasks.contains(&id) => Taker::Machine,
-            Holder::Thread(id) => {
-                Taker::Thread(self.names.get(&id).map_or_else(|| format!("thread {id}"), String::clone))
-            }
+            // Whoever is noted has a name.
+            Holder::Thread(id) => self.names.get(&id).cloned().map_or(Taker::Unknown, Taker::Thread),
             Holder::Other => Taker::Others,
             Holder::Unknown => Taker::Unknown,
         }

@@ -193,8 +193,9 @@ impl Interruptions {
             let from = look.taken.iter().filter_map(move |&(at, _)| Some(at.min(last?)));
             from.map(move |from| {
                 let until = from + window_ns;
-                let inside = |&(at, took): &(u64, u64)| (at + took).min(until).saturating_sub(at.max(from));
-                look.taken.iter().map(inside).sum()
+                let first = look.taken.partition_point(|&(at, took)| at + took <= from);
+                let inside = look.taken[first..].iter().take_while(|&&(at, _)| at < until);
+                inside.map(|&(at, took)| (at + took).min(until) - at.max(from)).sum()
             })
         });
         Readings::new(windows.collect())
