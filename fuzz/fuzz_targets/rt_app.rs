@@ -1,7 +1,7 @@
 //! Any text as an rt-app workload: a system that round-trips, or faults with places.
 #![no_main]
 
-#[path = "../../crates/model/tests/check/mod.rs"]
+#[path = "../../crates/model/tests/format/check/mod.rs"]
 mod check;
 
 libfuzzer_sys::fuzz_target!(|source: &str| {

@@ -9,7 +9,7 @@ use lockwright_model::{
 use serde::Deserialize;
 
 fn pathfinder() -> System {
-    parse_system(include_str!("../../../examples/pathfinder.toml")).expect("an example is valid")
+    parse_system(include_str!("../../../../examples/pathfinder.toml")).expect("an example is valid")
 }
 
 fn responses(analysis: &Analysis) -> Vec<Option<Duration>> {
@@ -53,7 +53,7 @@ fn without_a_protocol_mars_pathfinder_has_no_bound_and_the_reason_names_who() {
 
 #[test]
 fn every_explanation_sums_to_its_bound() {
-    let robot = parse_system(include_str!("../../../examples/robot.toml")).unwrap();
+    let robot = parse_system(include_str!("../../../../examples/robot.toml")).unwrap();
     let mut bounded = 0;
     for (system, protocol) in
         [pathfinder(), robot].iter().flat_map(|system| Protocol::ALL.map(|protocol| (system, protocol)))
@@ -222,7 +222,7 @@ struct Expected {
 /// End to end against SchedCAT's MPCP: ours counts fewer carried-in jobs, and local resources as such, so it is never looser.
 #[test]
 fn mpcp_is_never_looser_than_published() {
-    let vectors: Vec<Vector> = serde_json::from_str(include_str!("../vectors/mpcp_response.json")).unwrap();
+    let vectors: Vec<Vector> = serde_json::from_str(include_str!("../../vectors/mpcp_response.json")).unwrap();
     assert_eq!(vectors.len(), 8);
     let (mut equal, mut tighter) = (0, 0);
     for vector in &vectors {

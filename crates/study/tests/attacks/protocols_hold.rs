@@ -8,9 +8,7 @@ use lockwright_model::{Duration, Instant, Protocol, System};
 use lockwright_sim::{Config, Simulation};
 use lockwright_study::{Excess, Shape, attack, generate, hold};
 
-mod attacked;
-
-use attacked::{Tally, worth};
+use crate::attacked::{Tally, worth};
 
 const SETS: u64 = 10_000;
 /// Schedules of each set, and their length in longest periods.

@@ -1,8 +1,6 @@
 //! Whatever the file: a system, or faults with their places; never a panic.
 
-mod check;
-
-use check::Outcome;
+use crate::check::{self, Outcome};
 use lockwright_model::format::{Diagnostic, parse_system};
 use proptest::prelude::*;
 use proptest::sample::Index;

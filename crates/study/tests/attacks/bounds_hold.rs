@@ -7,9 +7,7 @@ use lockwright_model::{Instant, Protocol};
 use lockwright_sim::{Config, Simulation};
 use lockwright_study::{Shape, attack, generate, hold};
 
-mod attacked;
-
-use attacked::{Tally, worth};
+use crate::attacked::{Tally, worth};
 
 /// Task sets per protocol.
 const SETS: u64 = 10_000;

@@ -1,0 +1,9 @@
+//! The readers of files and the systems they build. One program, so that it is linked once.
+
+mod any_bytes;
+mod check;
+mod examples;
+mod groups;
+mod home;
+mod long_files;
+mod messages;

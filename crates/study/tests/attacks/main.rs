@@ -1,0 +1,14 @@
+//! Attacks on every bound by simulated schedules. One program, so that it is linked once.
+
+mod attacked;
+mod bounds_hold;
+mod bpl;
+mod clusters_hold;
+mod counterexamples;
+mod edf_resources_hold;
+mod global_bounds_hold;
+mod late_jobs;
+mod overheads_hold;
+mod programs_hold;
+mod protocols_hold;
+mod terms_sum;

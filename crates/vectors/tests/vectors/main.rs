@@ -1,0 +1,4 @@
+//! The published examples, and those of other programs that are wrong. One program, so that it is linked once.
+
+mod errata;
+mod examples;
