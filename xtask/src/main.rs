@@ -1,9 +1,11 @@
 //! Chores of the project: `cargo xtask test` is set-up and every test in one command.
 #![forbid(unsafe_code)]
 
+mod deep;
 mod examples;
 mod install;
 mod installed;
+mod packages;
 mod tool;
 
 use std::process::ExitCode;
@@ -18,30 +20,14 @@ use Doing::{Plain, With};
 /// A chore: its name, what it does, and the doing.
 type Chore = (&'static str, &'static str, Doing);
 
-const CHORES: [Chore; 9] = [
-    ("test", "check the toolchain, then run every test and every example", Plain(test)),
-    ("examples", "run the example files through the command line", Plain(examples::run)),
-    (
-        "loom",
-        "explore the interleavings of two to four threads on every spinlock and on interruptible sections",
-        Plain(loom),
-    ),
-    (
-        "shuttle",
-        "sample the interleavings of four to six threads on every spinlock and on interruptible sections",
-        Plain(shuttle),
-    ),
+const CHORES: [Chore; 5] = [
+    ("test", "[--deep [CHECK...]]: the tests of a contributor, or the checks that take longer", With(test)),
     ("schema", "write docs/output.schema.json from the types it describes", Plain(schema)),
     ("vectors", "DIR [--time]: hold the analyses against the published examples in a folder", With(vectors)),
     ("header", "write bindings/c/include/lockwright.h from the sources of bindings/c", Plain(header)),
     (
-        "installed",
-        "install the C and the preload library under target/, and run programs with them",
-        Plain(installed::run),
-    ),
-    (
         "install",
-        "--prefix DIR [--libdir DIR] [--destdir DIR]: install the same, and the headers",
+        "--prefix DIR [--libdir DIR] [--destdir DIR]: install the libraries and the headers",
         With(install::install),
     ),
 ];
@@ -79,19 +65,22 @@ fn list() {
     for (name, what, _) in &CHORES {
         println!("  {name:<10}{what}");
     }
+    println!("\nThe checks of `cargo xtask test --deep`:");
+    deep::list();
 }
 
-/// Tests of real threads are skipped, visibly, where there is no permission for them; LOCKWRIGHT_REQUIRE_RT=1 makes that a failure.
-fn test() -> Result<(), String> {
+/// Tests on real threads are skipped with a message where there is no permission for them; LOCKWRIGHT_REQUIRE_RT=1 makes that a failure.
+fn test(arguments: &[String]) -> Result<(), String> {
     tool::check_toolchain()?;
-    // Unit tests, integration tests and the examples in the documentation, of all crates.
-    tool::cargo(&["test", "--workspace", "--no-fail-fast"])?;
-    // What is optional in the spinlocks.
-    tool::cargo(&["test", "--package", "lockwright-locks", "--all-features"])?;
-    loom()?;
-    shuttle()?;
-    installed::run()?;
-    examples::run()
+    match arguments {
+        [] => {
+            // Unit tests, integration tests and the examples in the documentation, of all crates.
+            tool::cargo(&["test", "--workspace", "--no-fail-fast"])?;
+            examples::run()
+        }
+        [deep, names @ ..] if deep == "--deep" => deep::run(names),
+        [other, ..] => Err(format!("`{other}` is no option of `test`; there is --deep")),
+    }
 }
 
 /// The folder is the caller's; the chore is a program of its own.
@@ -99,28 +88,6 @@ fn vectors(arguments: &[String]) -> Result<(), String> {
     let here = std::env::current_dir().map_err(|why| why.to_string())?;
     let mut command = tool::cargo_command(&["run", "--quiet", "--release", "--package", "lockwright-vectors", "--"]);
     command.args(arguments).current_dir(here);
-    tool::run(&mut command)
-}
-
-fn loom() -> Result<(), String> {
-    model("loom")
-}
-
-fn shuttle() -> Result<(), String> {
-    model("shuttle")
-}
-
-/// The tests of the spinlocks and of interruptible sections on a model's atomics; in a folder of their own, for everything is built anew.
-fn model(name: &str) -> Result<(), String> {
-    let folder = tool::root().join("target").join(name);
-    let packages = ["--package", "lockwright-locks", "--package", "lockwright-ics"];
-    let mut command = tool::cargo_command(&["test", "--release", "--lib"]);
-    command
-        .args(packages)
-        .arg("--target-dir")
-        .arg(folder)
-        .env("RUSTFLAGS", format!("--cfg lockwright_{name}"))
-        .env("RUST_BACKTRACE", "0");
     tool::run(&mut command)
 }
 

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// The oldest compiler that builds the project: `rust-version` of the workspace.
-const RUST_OLDEST: (u32, u32) = (1, 90);
+pub const RUST_OLDEST: (u32, u32) = (1, 90);
 
 /// The folder of the workspace.
 pub fn root() -> PathBuf {
@@ -44,6 +44,29 @@ pub fn cargo_command(arguments: &[&str]) -> Command {
     let mut command = Command::new(cargo);
     command.args(arguments).current_dir(root());
     command
+}
+
+/// A program of the machine, in the folder of the workspace.
+pub fn command(program: &str) -> Command {
+    let mut command = Command::new(program);
+    command.current_dir(root());
+    command
+}
+
+/// The cargo of another toolchain, without what the cargo of this one has set.
+pub fn rustup_cargo(toolchain: &str, arguments: &[&str]) -> Command {
+    let mut command = command("rustup");
+    command.args(["run", toolchain, "cargo"]).args(arguments);
+    for name in ["CARGO", "RUSTC", "RUSTUP_TOOLCHAIN"] {
+        command.env_remove(name);
+    }
+    command
+}
+
+/// Installs a cargo command where it is missing.
+pub fn install(package: &str, subcommand: &str) -> Result<(), String> {
+    let present = cargo_command(&[subcommand, "--version"]).output().is_ok_and(|output| output.status.success());
+    if present { Ok(()) } else { cargo(&["install", "--locked", package]) }
 }
 
 /// Runs cargo; its output is the reader's.

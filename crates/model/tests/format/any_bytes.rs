@@ -165,8 +165,7 @@ proptest! {
     }
 }
 
-const OVERHEADS: &str = "tick_period = \"4 ms\"\ntick = \"2 us\"\ndedicated_interrupts = false\nrelease = \"3 us\"\n\
-    context_switch = [[4, \"2 us\"], [40, \"4 us\"]]\nlock = \"100 ns\"\n";
+const OVERHEADS: &str = include_str!("../corpus/overheads/good-every-kind.toml");
 
 proptest! {
     #![proptest_config(ProptestConfig { cases: CASES, failure_persistence: None, ..ProptestConfig::default() })]

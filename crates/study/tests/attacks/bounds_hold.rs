@@ -10,7 +10,9 @@ use lockwright_study::{Shape, attack, generate, hold};
 use crate::attacked::{Tally, worth};
 
 /// Task sets per protocol.
-const SETS: u64 = 10_000;
+fn sets() -> u64 {
+    crate::attacked::sets(10_000)
+}
 /// Schedules of each.
 const RUNS: usize = 4;
 /// Length of each, in longest periods.
@@ -24,31 +26,31 @@ fn hold_all(protocol: Protocol, shape: &Shape, first_seed: u64, sets: u64) -> Ta
 fn none() {
     // Bounds exist where no task can come between two users: one processor, few tasks.
     let shape = Shape { cpus: (1, 1), tasks: (2, 4), resources: (1, 3), nested: 0, sections: (1, 3), ..Shape::small() };
-    worth(&hold_all(Protocol::None, &shape, 0, SETS));
+    worth(&hold_all(Protocol::None, &shape, 0, sets()));
 }
 
 #[test]
 fn pip() {
     let one = Shape { cpus: (1, 1), ..Shape::small() };
-    worth(&hold_all(Protocol::Pip, &one, 0, SETS));
-    hold_all(Protocol::Pip, &Shape::small(), 1 << 32, SETS / 2);
-    hold_all(Protocol::Pip, &Shape { nested: 60, ..one }, 1 << 33, SETS / 2);
+    worth(&hold_all(Protocol::Pip, &one, 0, sets()));
+    hold_all(Protocol::Pip, &Shape::small(), 1 << 32, sets() / 2);
+    hold_all(Protocol::Pip, &Shape { nested: 60, ..one }, 1 << 33, sets() / 2);
 }
 
 #[test]
 fn icpp() {
     let one = Shape { cpus: (1, 1), ..Shape::small() };
-    worth(&hold_all(Protocol::Icpp, &one, 0, SETS));
-    hold_all(Protocol::Icpp, &Shape::small(), 1 << 32, SETS / 2);
-    hold_all(Protocol::Icpp, &Shape { nested: 60, ..one }, 1 << 33, SETS / 2);
+    worth(&hold_all(Protocol::Icpp, &one, 0, sets()));
+    hold_all(Protocol::Icpp, &Shape::small(), 1 << 32, sets() / 2);
+    hold_all(Protocol::Icpp, &Shape { nested: 60, ..one }, 1 << 33, sets() / 2);
 }
 
 #[test]
 fn mpcp() {
     let shape = Shape { cpus: (1, 3), nested: 3, utilization: (10, 60), ..Shape::small() };
-    worth(&hold_all(Protocol::Mpcp, &shape, 0, SETS));
+    worth(&hold_all(Protocol::Mpcp, &shape, 0, sets()));
     let more = Shape { cpus: (2, 4), tasks: (4, 12), resources: (1, 3), period: (20, 400), ..shape };
-    hold_all(Protocol::Mpcp, &more, 1 << 32, SETS / 2);
+    hold_all(Protocol::Mpcp, &more, 1 << 32, sets() / 2);
 }
 
 #[test]
@@ -56,7 +58,7 @@ fn resources_of_several_protocols() {
     let own = (50, vec![Protocol::None, Protocol::Pip, Protocol::Icpp, Protocol::Mpcp]);
     let shape = Shape { nested: 3, utilization: (10, 60), own_protocol: own, ..Shape::small() };
     for protocol in [Protocol::None, Protocol::Pip, Protocol::Icpp, Protocol::Mpcp] {
-        hold_all(protocol, &shape, 1 << 34, SETS / 2);
+        hold_all(protocol, &shape, 1 << 34, sets() / 2);
     }
 }
 

@@ -8,7 +8,9 @@ use lockwright_model::{Duration, Instant, Protocol, Scheduler, System, TaskId};
 use lockwright_sim::{Config, Simulation};
 use lockwright_study::{Shape, attack, generate, generate_clusters};
 
-const SETS: u64 = 10_000;
+fn sets() -> u64 {
+    crate::attacked::sets(10_000)
+}
 /// Schedules of each set, and their length in longest periods.
 const RUNS: usize = 4;
 const HORIZON: u64 = 6;
@@ -35,8 +37,9 @@ fn draw(seed: u64) -> (System, Rng) {
 
 #[test]
 fn bounds_hold() {
+    let sets = sets();
     let (mut bounded, mut blocked, mut schedulable, mut interfered) = (0, 0, 0, 0);
-    for seed in 0..SETS {
+    for seed in 0..sets {
         let (system, mut random) = draw(seed);
         let analysis = analyse(&system, Protocol::Omlp);
         let found = analysis.tasks.iter().filter(|task| task.response.is_some()).count();
@@ -60,9 +63,9 @@ fn bounds_hold() {
         }
     }
     println!(
-        "{bounded} bounded, {blocked} with lending, {schedulable} schedulable of {SETS}; {interfered} tasks with interference"
+        "{bounded} bounded, {blocked} with lending, {schedulable} schedulable of {sets}; {interfered} tasks with interference"
     );
-    assert!(bounded > SETS / 3 && blocked > SETS / 4 && schedulable > SETS / 20 && interfered > SETS);
+    assert!(bounded > sets / 3 && blocked > sets / 4 && schedulable > sets / 20 && interfered > sets);
 }
 
 #[test]

@@ -44,7 +44,7 @@ fn what_broke_a_bound_once_has_none_now() {
 fn what_is_near_them_holds() {
     let systems = systems();
     let (mut bounded, mut seed) = (0, 0);
-    while bounded < 10_000 {
+    while bounded < crate::attacked::sets(10_000) {
         seed += 1;
         let mut random = Rng::with_seed(seed);
         let Some(mutant) = mutate(&mut random, &systems[seed as usize % systems.len()]) else { continue };

@@ -9,7 +9,9 @@ use lockwright_model::{Duration, Instant, Overheads, Request, ResourceId, Schedu
 use lockwright_sim::{Arrivals, Config, Execution, Offsets, Simulation};
 use lockwright_study::{Shape, generate};
 
-const SETS: u64 = 10_000;
+fn sets() -> u64 {
+    crate::attacked::sets(10_000)
+}
 const RUNS: usize = 6;
 
 fn shape() -> Shape {
@@ -61,7 +63,7 @@ fn what_is_proved_is_not_late() {
     let (mut proved, mut sharing) = (0, 0);
     let mut seed = 0;
     // BOUND: every other set or so is proved.
-    while proved < SETS {
+    while proved < sets() {
         let (system, mut random) = drawn(seed);
         if is_proved(&system) {
             proved += 1;
@@ -71,7 +73,7 @@ fn what_is_proved_is_not_late() {
         seed += 1;
     }
     println!("{proved} of {seed} proved, {sharing} with a shared resource");
-    assert!(sharing > SETS / 4, "{sharing}");
+    assert!(sharing > sets() / 4, "{sharing}");
 }
 
 /// The twin: the same tasks without their locks are proved; with them some job is late.
@@ -155,7 +157,7 @@ fn what_a_program_proves_is_not_late() {
     let (mut proved, mut shared, mut alone) = (0, 0, 0);
     let mut seed = 1 << 32;
     // BOUND: every other set or so is proved.
-    while proved < SETS {
+    while proved < sets() {
         let (system, mut random) = drawn(seed);
         if p_edf(&sharing(&system, |_| true), Edf::Msrp).is_ok() {
             proved += 1;
@@ -166,7 +168,7 @@ fn what_a_program_proves_is_not_late() {
         seed += 1;
     }
     println!("{proved} proved, {shared} with resources of several processors, {alone} by the program alone");
-    assert!(shared > SETS / 10 && alone > 0, "{shared}, {alone}");
+    assert!(shared > sets() / 10 && alone > 0, "{shared}, {alone}");
 }
 
 /// The twins: without resources of several processors nobody spins; without those of one nobody is blocked by their sections.

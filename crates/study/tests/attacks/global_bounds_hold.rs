@@ -7,7 +7,9 @@ use lockwright_analysis::{Failure, Sporadic};
 use lockwright_sim::plain::{Order, PlainTask, Sporadically, simulate, simulate_partitioned};
 
 /// Task sets.
-const SETS: u64 = 4_000;
+fn sets() -> u64 {
+    crate::attacked::sets(4_000)
+}
 /// Schedules of each under each scheduler.
 const RUNS: u32 = 8;
 /// Arrivals of each schedule, in longest periods.
@@ -280,17 +282,18 @@ fn attack(bounds: &[Bound], sets: u64) -> Vec<(u64, Option<String>)> {
 
 #[test]
 fn no_schedule_exceeds_a_bound() {
-    let found = attack(&BOUNDS, SETS);
+    let sets = sets();
+    let found = attack(&BOUNDS, sets);
     for (bound, (bounded, excess)) in BOUNDS.iter().zip(&found) {
-        println!("{}: {bounded} of {SETS} sets bounded", bound.name);
+        println!("{}: {bounded} of {sets} sets bounded", bound.name);
         assert_eq!(*excess, None);
-        assert!(*bounded > SETS / 40, "{} is hardly tried: {bounded}", bound.name);
+        assert!(*bounded > sets / 40, "{} is hardly tried: {bounded}", bound.name);
     }
 }
 
 #[test]
 fn every_twin_is_caught() {
-    let found = attack(&TWINS, SETS);
+    let found = attack(&TWINS, 4_000);
     for (bound, (_, excess)) in TWINS.iter().zip(&found) {
         println!("{}: {excess:?}", bound.name);
     }

@@ -7,15 +7,18 @@ use lockwright_model::{Protocol, System};
 use lockwright_study::{attack_late, generate_late};
 
 /// Systems a protocol.
-const SETS: u64 = 3_000;
+fn sets() -> u64 {
+    crate::attacked::sets(3_000)
+}
 /// Schedules of each.
 const RUNS: usize = 24;
 /// Most systems until a broken twin is caught.
 const CAUGHT_WITHIN: u64 = 100_000;
 
 fn bounds_hold(protocol: Protocol) {
+    let sets = sets();
     let mut bounded = 0;
-    for seed in 0..SETS {
+    for seed in 0..sets {
         let mut random = Rng::with_seed(seed);
         let system = generate_late(&mut random);
         let mut analysis = analyse(&system, protocol);
@@ -30,8 +33,8 @@ fn bounds_hold(protocol: Protocol) {
             }
         }
     }
-    println!("{protocol}: {bounded} victims with bounds of {SETS}");
-    assert!(bounded > SETS / 10, "{protocol}: {bounded}");
+    println!("{protocol}: {bounded} victims with bounds of {sets}");
+    assert!(bounded > sets / 10, "{protocol}: {bounded}");
 }
 
 fn broken_ones_do_not(protocol: Protocol, broken: impl Fn(&System) -> Option<Analysis>) {

@@ -14,7 +14,9 @@ use lockwright_sim::{Arrivals, Config, Execution, Offsets, Simulation, Taken};
 use lockwright_study::{Shape, generate, generate_clusters};
 
 /// Systems of each protocol.
-const SETS: u64 = 2_000;
+fn sets() -> u64 {
+    crate::attacked::sets(2_000)
+}
 /// Schedules of each, and their length in longest periods.
 const RUNS: usize = 4;
 const HORIZON: u64 = 6;
@@ -179,8 +181,9 @@ fn draw(protocol: Protocol, seed: u64) -> (System, Overheads, Rng) {
 }
 
 fn hold(protocol: Protocol, first: u64, draw: impl Fn(u64) -> (System, Overheads, Rng)) {
+    let sets = sets();
     let (mut bounded, mut late, mut lowered) = (0, 0, 0);
-    for seed in first..first + SETS {
+    for seed in first..first + sets {
         let (system, overheads, mut random) = draw(seed);
         let Ok(charged) = charge(&system, &overheads, protocol) else { continue };
         let (analysis, _) = best(&charged, protocol);
@@ -197,9 +200,9 @@ fn hold(protocol: Protocol, first: u64, draw: impl Fn(u64) -> (System, Overheads
         }
     }
     println!(
-        "{protocol}: {bounded} bounded of {SETS}; of {late} the overheads make the verdict; {lowered} by programs"
+        "{protocol}: {bounded} bounded of {sets}; of {late} the overheads make the verdict; {lowered} by programs"
     );
-    assert!(bounded > SETS / 4, "{protocol}: {bounded}");
+    assert!(bounded > sets / 4, "{protocol}: {bounded}");
     let has_programs = matches!(
         protocol,
         Protocol::Mpcp
@@ -339,7 +342,7 @@ fn is_proved(system: &System, overheads: &Overheads) -> bool {
 fn deadlines_proved_with_overheads_are_met() {
     let (mut proved, mut tight, mut seed) = (0, 0, 0);
     // BOUND: one set in some is proved.
-    while proved < SETS {
+    while proved < sets() {
         let (system, overheads, mut random) = draw_edf(seed);
         if is_proved(&system, &overheads) {
             proved += 1;

@@ -9,7 +9,9 @@ use lockwright_model::{Duration, Protocol, Scheduler, System};
 use lockwright_study::{Shape, attack, generate, generate_clusters};
 
 /// Covered systems of each shape.
-const SETS: u64 = 500;
+fn sets() -> u64 {
+    crate::attacked::sets(500)
+}
 const RUNS: usize = 4;
 /// In longest periods.
 const HORIZON: u64 = 6;
@@ -34,7 +36,7 @@ fn hold_all(protocol: Protocol) {
     for (which, shape) in shapes(protocol).iter().enumerate() {
         let (mut seed, mut covered) = ((which as u64) << 32, 0);
         // BOUND: at least every third system shares a resource across processors.
-        while covered < SETS {
+        while covered < sets() {
             seed += 1;
             let mut random = Rng::with_seed(seed);
             let system = generate(&mut random, shape);

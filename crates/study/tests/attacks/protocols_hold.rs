@@ -10,7 +10,9 @@ use lockwright_study::{Excess, Shape, attack, generate, hold};
 
 use crate::attacked::{Tally, worth};
 
-const SETS: u64 = 10_000;
+fn sets() -> u64 {
+    crate::attacked::sets(10_000)
+}
 /// Schedules of each set, and their length in longest periods.
 const RUNS: usize = 4;
 const HORIZON: u64 = 6;
@@ -160,8 +162,8 @@ fn interruptible_sections_beside_ceilings() {
     let own = (70, vec![Protocol::Ics, Protocol::IcsLock, Protocol::Icpp]);
     let [flat, busy] = shapes(Protocol::IcsLock);
     let own_protocol = own.clone();
-    worth(&hold_all(Protocol::IcsLock, &Shape { own_protocol, ..flat }, 1 << 33, SETS / 4));
-    worth(&hold_all(Protocol::Icpp, &Shape { own_protocol: own, ..busy }, 1 << 34, SETS / 4));
+    worth(&hold_all(Protocol::IcsLock, &Shape { own_protocol, ..flat }, 1 << 33, sets() / 4));
+    worth(&hold_all(Protocol::Icpp, &Shape { own_protocol: own, ..busy }, 1 << 34, sets() / 4));
 }
 
 /// Where a left-out term should be noticed.
@@ -205,8 +207,8 @@ macro_rules! protocols {
             #[test]
             fn bounds_hold() {
                 let [first, second] = shapes(Protocol::$protocol);
-                worth(&hold_all(Protocol::$protocol, &first, 0, SETS / 2));
-                worth(&hold_all(Protocol::$protocol, &second, 1 << 32, SETS / 2));
+                worth(&hold_all(Protocol::$protocol, &first, 0, sets() / 2));
+                worth(&hold_all(Protocol::$protocol, &second, 1 << 32, sets() / 2));
             }
 
             #[test]

@@ -1,0 +1,146 @@
+//! The checks that take longer than a contributor waits: `cargo xtask test --deep`.
+
+use crate::{installed, packages, tool};
+
+/// A check: its name, what it covers, and the function that performs it.
+type Check = (&'static str, &'static str, fn() -> Result<(), String>);
+
+/// In the order in which they run: the quick ones first.
+const CHECKS: [Check; 11] = [
+    ("features", "every useful combination of features builds", features),
+    ("targets", "the crates without std build for processors without an operating system", targets),
+    ("msrv", "everything builds with the oldest compiler that is supported", msrv),
+    ("attacks", "the attacks on all bounds, with ten times as many systems", attacks),
+    ("loom", "the interleavings of two to four threads on each spinlock and in interruptible sections", || {
+        model("loom")
+    }),
+    ("shuttle", "samples of the interleavings of four to six threads on the same", || model("shuttle")),
+    (
+        "installed",
+        "the libraries are installed under target/, and programs are built and preloaded with them",
+        installed::run,
+    ),
+    ("packages", "every published crate is packaged and built from its package", packages::crates),
+    ("licences", "licences and banned crates (cargo-deny)", packages::licences),
+    ("miri", "undefined behaviour in locks, ics, protocol and model (Miri)", miri),
+    ("fuzz", "each reader, for a minute, with random bytes (cargo-fuzz)", fuzz),
+];
+
+/// All checks, or those named.
+pub fn run(names: &[String]) -> Result<(), String> {
+    if let Some(unknown) = names.iter().find(|name| !CHECKS.iter().any(|check| check.0 == **name)) {
+        let known: Vec<&str> = CHECKS.iter().map(|check| check.0).collect();
+        return Err(format!("there is no check `{unknown}`; there are {}", known.join(", ")));
+    }
+    let mut failed = Vec::new();
+    for (name, what, check) in CHECKS {
+        if !names.is_empty() && !names.iter().any(|wanted| wanted == name) {
+            continue;
+        }
+        let begin = std::time::Instant::now();
+        eprintln!("xtask: {name}: {what}");
+        let done = check();
+        eprintln!("xtask: {name} took {} s", begin.elapsed().as_secs());
+        if let Err(why) = done {
+            eprintln!("xtask: {name} failed: {why}");
+            failed.push(name);
+        }
+    }
+    if failed.is_empty() { Ok(()) } else { Err(format!("these checks failed: {}", failed.join(", "))) }
+}
+
+/// What `--help` lists.
+pub fn list() {
+    for (name, what, _) in CHECKS {
+        println!("    {name:<10}{what}");
+    }
+}
+
+fn features() -> Result<(), String> {
+    for (package, features) in [
+        ("lockwright-model", ""),
+        ("lockwright-protocol", ""),
+        ("lockwright-protocol", "boxed"),
+        ("lockwright-locks", "lock_api"),
+        ("lockwright-locks", "std"),
+        ("lockwright-analysis", ""),
+        ("lockwright-analysis", "lp"),
+    ] {
+        let chosen = ["check", "--package", package, "--no-default-features", "--features", features];
+        tool::cargo(&chosen)?;
+    }
+    tool::cargo(&["test", "--package", "lockwright-locks", "--all-features"])
+}
+
+/// Each has what the crates need: compare-and-swap of a word.
+const TARGETS: [&str; 3] = ["thumbv7em-none-eabihf", "riscv32imac-unknown-none-elf", "x86_64-unknown-none"];
+
+fn targets() -> Result<(), String> {
+    for target in TARGETS {
+        tool::run(tool::command("rustup").args(["target", "add", target]))?;
+        for package in ["lockwright-locks", "lockwright-ics", "lockwright-model", "lockwright-protocol"] {
+            tool::cargo(&["build", "--package", package, "--no-default-features", "--target", target])?;
+        }
+    }
+    Ok(())
+}
+
+fn msrv() -> Result<(), String> {
+    let (major, minor) = tool::RUST_OLDEST;
+    let toolchain = format!("{major}.{minor}.0");
+    tool::run(tool::command("rustup").args(["toolchain", "install", &toolchain, "--profile", "minimal"]))?;
+    let mut command = tool::rustup_cargo(&toolchain, &["check", "--workspace", "--all-targets", "--locked"]);
+    tool::run(command.arg("--target-dir").arg(tool::root().join("target/msrv")))
+}
+
+fn attacks() -> Result<(), String> {
+    let mut command = tool::cargo_command(&["test", "--package", "lockwright-study", "--test", "attacks"]);
+    tool::run(command.env("LOCKWRIGHT_DEEP", "1"))
+}
+
+/// The unit tests of the spinlocks and of interruptible sections on a model's atomics. They have a folder of their own, as everything is built anew.
+fn model(name: &str) -> Result<(), String> {
+    let mut command = tool::cargo_command(&["test", "--release", "--lib"]);
+    command
+        .args(["--package", "lockwright-locks", "--package", "lockwright-ics", "--target-dir"])
+        .arg(tool::root().join("target").join(name))
+        .env("RUSTFLAGS", format!("--cfg lockwright_{name}"))
+        .env("RUST_BACKTRACE", "0");
+    tool::run(&mut command)
+}
+
+fn miri() -> Result<(), String> {
+    let components = ["+nightly", "component", "add", "miri", "rust-src"];
+    tool::run(tool::command("rustup").args(components))?;
+    for package in ["lockwright-locks", "lockwright-ics", "lockwright-protocol", "lockwright-model"] {
+        let mut command = tool::rustup_cargo("nightly", &["miri", "test", "--package", package, "--lib"]);
+        tool::run(command.arg("--target-dir").arg(tool::root().join("target/miri")))?;
+    }
+    Ok(())
+}
+
+/// A minute for each reader.
+fn fuzz() -> Result<(), String> {
+    tool::install("cargo-fuzz", "fuzz")?;
+    let corpus = tool::root().join("fuzz/corpus");
+    for (target, seeds, extension) in [
+        ("task_set", "crates/model/tests/corpus/task-set", "toml"),
+        ("rt_app", "crates/model/tests/corpus/rt-app", "json"),
+        ("overheads", "crates/model/tests/corpus/overheads", "toml"),
+    ] {
+        let folder = corpus.join(target);
+        std::fs::create_dir_all(&folder).map_err(|error| format!("cannot make {}: {error}", folder.display()))?;
+        for source in [tool::root().join(seeds), tool::root().join("examples")] {
+            let entries = std::fs::read_dir(&source).map_err(|error| format!("{}: {error}", source.display()))?;
+            for path in entries.flatten().map(|entry| entry.path()) {
+                if path.extension().is_some_and(|found| found == extension) {
+                    let name = path.file_name().unwrap_or_default();
+                    std::fs::copy(&path, folder.join(name)).map_err(|error| format!("{}: {error}", path.display()))?;
+                }
+            }
+        }
+        let arguments = ["fuzz", "run", target, "--", "-max_total_time=60"];
+        tool::run(&mut tool::rustup_cargo("nightly", &arguments))?;
+    }
+    Ok(())
+}
