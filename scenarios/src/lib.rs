@@ -366,18 +366,20 @@ pub fn simulate(scenario: &Scenario) -> Seen {
 
 /// How to execute a scenario with real threads.
 #[must_use]
-pub fn run_config(scenario: &Scenario) -> lockwright::RunConfig {
-    let changes =
-        scenario.changes().map(|(at, task, priority)| lockwright::PriorityChange { at, task, priority }).collect();
-    lockwright::RunConfig {
+pub fn run_config(scenario: &Scenario) -> lockwright_engine::RunConfig {
+    let changes = scenario
+        .changes()
+        .map(|(at, task, priority)| lockwright_engine::PriorityChange { at, task, priority })
+        .collect();
+    lockwright_engine::RunConfig {
         changes,
         watch: true,
-        ..lockwright::RunConfig::new(scenario.protocol(), scenario.run_for())
+        ..lockwright_engine::RunConfig::new(scenario.protocol(), scenario.run_for())
     }
 }
 
-impl From<&lockwright::Outcome> for Seen {
-    fn from(outcome: &lockwright::Outcome) -> Self {
+impl From<&lockwright_engine::Outcome> for Seen {
+    fn from(outcome: &lockwright_engine::Outcome) -> Self {
         let observations = outcome.tasks.iter().map(|task| task.observation).collect();
         Self { records: outcome.records.clone(), observations }
     }

@@ -2,7 +2,7 @@
 //! miss, blocking and waiting.
 
 use fastrand::Rng;
-use lockwright::observe::observe;
+use lockwright_engine::observe::observe;
 use lockwright_model::{Event, Instant, Observation, Protocol, Record, System};
 use lockwright_sim::{Config, Offsets, Simulation};
 use lockwright_study::{Shape, generate, generate_clusters};

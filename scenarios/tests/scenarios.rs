@@ -1,13 +1,13 @@
 //! Every scenario, in virtual time and on real threads; and twins that must not fit.
 
-#[path = "../../crates/rt/tests/realtime/judge.rs"]
+#[path = "../../crates/engine/tests/realtime/judge.rs"]
 mod judge;
-#[path = "../../crates/rt/tests/realtime/machine.rs"]
+#[path = "../../crates/sys/tests/support/machine.rs"]
 mod machine;
 
 use judge::{Attempt, Judgement, Lost, judge, require};
-use lockwright::Control;
-use lockwright::observe::{Gap, losses};
+use lockwright_engine::Control;
+use lockwright_engine::observe::{Gap, losses};
 use lockwright_model::{Duration, Event, Protocol};
 use lockwright_scenarios::{Scenario, Seen, run_config, simulate};
 use lockwright_sim::Unlock;
@@ -63,7 +63,7 @@ fn in_virtual_time() {
 
 /// One run on real threads.
 fn attempt(scenario: &Scenario) -> Attempt {
-    let outcome = match lockwright::run(&scenario.system, &run_config(scenario), &Control::new()) {
+    let outcome = match lockwright_engine::run(&scenario.system, &run_config(scenario), &Control::new()) {
         Ok(outcome) => outcome,
         Err(error) => return Attempt::Fails(error.to_string()),
     };

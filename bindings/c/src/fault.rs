@@ -3,8 +3,7 @@
 use crate::argument;
 use crate::errno::of_sys;
 use libc::{c_char, c_int, size_t};
-use lockwright::tasks::TaskError;
-use lockwright::{LockError, RunError};
+use lockwright::tasks::{LockError, MachineError, TaskError};
 use lockwright_protocol::Refusal;
 use std::cell::RefCell;
 use std::fmt::{self, Write};
@@ -52,15 +51,17 @@ fn of_task(error: &TaskError) -> c_int {
         TaskError::NotBegun => libc::EPERM,
         TaskError::NotAUser => libc::EACCES,
         TaskError::Machine(
-            RunError::TooFewCpus { .. } | RunError::TooManyPriorities { .. } | RunError::TooManyTasks { .. },
+            MachineError::TooFewCpus { .. }
+            | MachineError::TooManyPriorities { .. }
+            | MachineError::TooManyTasks { .. },
         ) => libc::ERANGE,
         TaskError::Machine(
-            RunError::Scheduler(_)
-            | RunError::Nested { .. }
-            | RunError::Clusters { .. }
-            | RunError::Interruptible { .. },
+            MachineError::Scheduler(_)
+            | MachineError::Nested { .. }
+            | MachineError::Clusters { .. }
+            | MachineError::Interruptible { .. },
         ) => libc::ENOTSUP,
-        TaskError::Machine(RunError::NoPermission(error) | RunError::Sys(error)) => of_sys(*error),
+        TaskError::Machine(MachineError::NoPermission(error) | MachineError::Sys(error)) => of_sys(*error),
         TaskError::Lock(LockError::Deadlock | LockError::Refused(Refusal::AlreadyHeld)) => libc::EDEADLK,
         TaskError::Lock(LockError::OwnerDied) => libc::ESRCH,
         TaskError::Lock(LockError::Refused(Refusal::NotHeld)) => libc::EPERM,

@@ -3,7 +3,7 @@
 //!
 //! Without a compiler these are skipped, with a word; LOCKWRIGHT_REQUIRE_CC=1 makes that a failure.
 
-#[path = "../../../crates/rt/tests/realtime/machine.rs"]
+#[path = "../../../crates/sys/tests/support/machine.rs"]
 mod machine;
 
 use std::path::{Path, PathBuf};

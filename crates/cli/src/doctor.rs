@@ -4,7 +4,7 @@ use crate::args::Doctor;
 use crate::console::Console;
 use crate::exit::Exit;
 use crate::json::{self, DoctorFinding, DoctorOutput, DoctorState, DoctorVerb};
-use lockwright::doctor::{Finding, State, examine};
+use lockwright_engine::doctor::{Finding, State, examine};
 
 /// Does `doctor`.
 ///

@@ -13,8 +13,9 @@ use crate::same::{self, Once, grouped};
 use crate::table;
 use crate::trace_file::TraceFile;
 use crate::units;
-use lockwright::observe::{Timeline, timeline};
-use lockwright::{Control, Ended, Job, Outcome, RunConfig, RunError, Taker, TaskOutcome};
+use lockwright::tasks::MachineError;
+use lockwright_engine::observe::{Timeline, timeline};
+use lockwright_engine::{Control, Ended, Job, Outcome, RunConfig, RunError, Taker, TaskOutcome};
 use lockwright_model::{Duration, Event, Protocol, Record, Scheduler, System, TaskId};
 use lockwright_sim::default_horizon;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -209,7 +210,7 @@ fn watch(system: &System, config: &RunConfig, control: &Control, console: &Conso
                 }
             });
         }
-        let result = lockwright::run(system, config, control);
+        let result = lockwright_engine::run(system, config, control);
         over.store(true, Ordering::Relaxed);
         result
     });
@@ -221,7 +222,7 @@ fn refuse(system: &System, error: &RunError, console: &Console) -> Exit {
     let task = |id: TaskId| format!("`{}`", system.task(id).name);
     let doctor = "`lockwright doctor` says what this machine lacks for real time, and how to mend it";
     let (message, help, exit) = match error {
-        RunError::NoPermission(_) => (error.to_string(), doctor, Exit::Machine),
+        RunError::Machine(MachineError::NoPermission(_)) => (error.to_string(), doctor, Exit::Machine),
         RunError::TooLong => (error.to_string(), "give a shorter --for", Exit::BadInput),
         RunError::Lock { task: id, resource, error } => {
             let resource = &system.resource(*resource).name;

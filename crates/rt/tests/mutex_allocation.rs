@@ -1,6 +1,6 @@
 //! No lock, unlock, wait or wake allocates, with contention or without. A binary of its own: it counts what is allocated.
 
-#[path = "realtime/machine.rs"]
+#[path = "../../sys/tests/support/machine.rs"]
 mod machine;
 #[path = "mutex/support.rs"]
 #[allow(dead_code, reason = "for the other tests of mutexes")]

@@ -9,8 +9,9 @@ use crate::interrupt;
 use crate::json::{self, LockCost};
 use crate::progress::Progress;
 use crate::units;
-use lockwright::measure::Costs;
-use lockwright::{Control, RunError};
+use lockwright::tasks::MachineError;
+use lockwright_engine::{Control, RunError};
+use lockwright_measure::Costs;
 use serde::Serialize;
 use std::error::Error;
 
@@ -109,7 +110,7 @@ impl<'a> Frame<'a> {
         };
         let doctor = "`lockwright doctor` says what this machine lacks";
         let help = match (error, self.without_rights) {
-            (RunError::NoPermission(_), Some(instead)) => format!("{doctor}; {instead}"),
+            (RunError::Machine(MachineError::NoPermission(_)), Some(instead)) => format!("{doctor}; {instead}"),
             _ => doctor.into(),
         };
         self.console.error(format!("cannot measure: {message}"), &help);

@@ -10,7 +10,7 @@ use crate::json::{IcsBin, IcsCost, IcsOperation, IcsOutput, IcsResponses, IcsStr
 use crate::layout::{Column, Layout};
 use crate::units;
 use lockwright::ics::Kind;
-use lockwright::measure::{Experiment, Overheads, ics_experiments, ics_overheads};
+use lockwright_measure::{Experiment, Overheads, ics_experiments, ics_overheads};
 use lockwright_model::Duration;
 use std::collections::BTreeMap;
 
@@ -74,7 +74,7 @@ fn strategy(kind: Kind) -> IcsStrategy {
 
 fn costs(overheads: &Overheads) -> Vec<IcsCost> {
     let reference = overheads.costs.iter().find(|cost| cost.name == "glibc PI mutex").map(|cost| cost.each_ns(0.5));
-    let cost = |cost: &lockwright::measure::Overhead| IcsCost {
+    let cost = |cost: &lockwright_measure::Overhead| IcsCost {
         what: cost.name.to_owned(),
         strategy: cost.strategy.map(strategy),
         readings: cost.total.count(),

@@ -8,7 +8,7 @@ use crate::exit::Exit;
 use crate::json::{LockArrivals, LockContention, LocksOutput, LocksSubject, MeasureVerb};
 use crate::layout::{Column, Layout};
 use crate::seed;
-use lockwright::measure::{Arrivals, Contended, ContentionConfig, Costs, contention, cost};
+use lockwright_measure::{Arrivals, Contended, ContentionConfig, Costs, contention, cost};
 
 /// Does `measure locks`.
 ///

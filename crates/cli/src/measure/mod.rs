@@ -12,7 +12,7 @@ use crate::console::Console;
 use crate::exit::Exit;
 use crate::json::LockCost;
 use crate::layout::{Column, Layout};
-use lockwright::measure::{Cost, Costs};
+use lockwright_measure::{Cost, Costs};
 
 /// Does `measure`.
 ///

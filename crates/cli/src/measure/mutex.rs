@@ -7,7 +7,7 @@ use crate::console::Console;
 use crate::exit::Exit;
 use crate::json::{MeasureVerb, MutexHandOver, MutexOutput, MutexSubject};
 use crate::layout::{Column, Layout};
-use lockwright::measure::{Costs, HandOver, hand_over, mutex_cost};
+use lockwright_measure::{Costs, HandOver, hand_over, mutex_cost};
 
 /// Does `measure mutex`.
 ///

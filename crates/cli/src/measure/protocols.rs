@@ -9,7 +9,7 @@ use crate::export::{ResultFolder, csv_text};
 use crate::json::{MachineCost, MeasureVerb, ProtocolTimes, ProtocolsOutput, ProtocolsSubject};
 use crate::layout::{Column, Layout};
 use crate::units;
-use lockwright::measure::{Pick, ProtocolCost, Protocols, Readings, Work};
+use lockwright_measure::{Pick, ProtocolCost, Protocols, Readings, Work};
 use lockwright_model::Protocol;
 use lockwright_model::format::write_overheads;
 
@@ -23,7 +23,7 @@ pub fn protocols(arguments: &MeasuredProtocols, console: &Console) -> Result<Exi
     let frame = Frame::begin(&arguments.results, console)?;
     let pairs = if arguments.alone { 0 } else { arguments.pairs };
     let seen =
-        frame.measure(|control, tell| lockwright::measure::protocols(arguments.readings, pairs, control, tell))?;
+        frame.measure(|control, tell| lockwright_measure::protocols(arguments.readings, pairs, control, tell))?;
     let output = ProtocolsOutput {
         verb: MeasureVerb::Measure,
         subject: ProtocolsSubject::Protocols,
@@ -160,7 +160,7 @@ fn as_text(output: &ProtocolsOutput, layout: Layout) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use lockwright::measure::Interruptions;
+    use lockwright_measure::Interruptions;
     use lockwright_model::format::parse_overheads;
     use lockwright_model::{Duration, Overhead};
 

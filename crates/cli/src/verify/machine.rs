@@ -1,7 +1,7 @@
 //! Measuring what this machine takes.
 
 use crate::interrupt;
-use lockwright::{Control, RunError};
+use lockwright_engine::{Control, RunError};
 use lockwright_model::Protocol;
 use lockwright_model::format::write_overheads;
 
@@ -15,6 +15,6 @@ const READINGS: usize = 2_000;
 /// # Errors
 /// Without the right to real-time priorities; where threads cannot be started, or do not come back.
 pub fn overheads(control: &Control) -> Result<Option<String>, RunError> {
-    let measured = lockwright::measure::overheads(&Protocol::ALL, READINGS, control)?;
+    let measured = lockwright_measure::overheads(&Protocol::ALL, READINGS, control)?;
     Ok((!interrupt::requested()).then(|| write_overheads(&measured)))
 }

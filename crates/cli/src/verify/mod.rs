@@ -17,7 +17,7 @@ use crate::same::grouped;
 use crate::trace_file::TraceFile;
 use crate::units;
 use cache::Cache;
-use lockwright::{Ended, RunError};
+use lockwright_engine::{Ended, RunError};
 use lockwright_model::format::parse_overheads;
 use lockwright_model::{Protocol, Scheduler, System};
 use std::path::PathBuf;

@@ -5,7 +5,7 @@ mod machine;
 mod measure;
 mod overheads;
 /// Turns on the real-time machine, shared with the runtime's own tests.
-#[path = "../../../rt/tests/realtime/machine.rs"]
+#[path = "../../../sys/tests/support/machine.rs"]
 mod realtime;
 mod schema;
 mod simulate;

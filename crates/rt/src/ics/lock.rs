@@ -2,9 +2,9 @@
 
 use super::strategy::Strategy;
 use crate::mutex::{self, Mutex, Protocol};
-use crate::sys::sched::{self, ME};
 use lockwright_ics::{Ics, Slot, Stats, Stop, Transaction, View, Words};
 use lockwright_locks::{Algorithm, SpinLock};
+use lockwright_sys::sched::{self, ME};
 use std::fmt;
 
 /// The slot of those that take the lock: they take turns, so one record is enough.

@@ -1,7 +1,7 @@
 //! How commits are decided on Linux.
 
-use crate::sys::rseq::{self, Ended, Registered};
 use lockwright_ics::{Commit, Locked};
+use lockwright_sys::rseq::{self, Ended, Registered};
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 /// Not a processor: all use compare-and-swap, for all time.

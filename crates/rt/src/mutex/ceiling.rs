@@ -12,10 +12,10 @@
 //! ceiling, which other managed threads look at when their jobs are released, unless they are above it. Two atomic operations.
 
 use super::raw::RawError;
-use crate::pi_word::PiError;
 use crate::section::{CEILINGS_MAX, LazyCeiling};
-use crate::sys::sched::{self, ME, Scheduling};
-use crate::sys::{KeepErrno, SysError, fork};
+use lockwright_sys::pi_word::PiError;
+use lockwright_sys::sched::{self, ME, Scheduling};
+use lockwright_sys::{KeepErrno, SysError, fork};
 use std::cell::Cell;
 use std::sync::Once;
 
@@ -65,7 +65,7 @@ pub(super) fn rise(ceiling: u8) -> Result<(), RawError> {
         {
             return held.rise_lazily(place, word, level);
         }
-        let _errno = KeepErrno::new();
+        let _errno = KeepErrno::now();
         let own = match held.own.get() {
             Some(own) => own,
             None => sched::scheduling(ME).map_err(RawError::Sys)?,
@@ -106,7 +106,7 @@ pub(super) fn fall(ceiling: u8) {
         if top == 0 {
             held.own.set(None);
         }
-        let _errno = KeepErrno::new();
+        let _errno = KeepErrno::now();
         // The kernel has no reason to refuse; a thread that was put under the ordinary policy meanwhile stays there.
         let _ = set(own, top);
     });

@@ -20,10 +20,10 @@
 
 use super::cycle;
 use super::raw::{Acquired, Limit, RawError, RawMutex, kind};
-use crate::pi_word::PiWord;
-use crate::sys::futex::{self, Arguments, Clock, Deadline, Ended, Scope};
-use crate::sys::sched::gettid;
-use crate::sys::{KeepErrno, SysError, clock, held};
+use lockwright_sys::futex::{self, Arguments, Clock, Deadline, Ended, Scope};
+use lockwright_sys::pi_word::PiWord;
+use lockwright_sys::sched::gettid;
+use lockwright_sys::{KeepErrno, SysError, clock, held};
 use std::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
 
 /// Threads of all processes that map it may wait.
@@ -268,7 +268,7 @@ impl RawCondvar {
 
     /// Second part: suspends.
     pub fn suspend(&self, waiting: &mut Waiting, mutex: &RawMutex, until: Option<Deadline>) -> Suspended {
-        let _errno = KeepErrno::new();
+        let _errno = KeepErrno::now();
         let arguments = self.expect(waiting, mutex, until.map(|until| until.clock));
         let ended = Suspended(futex::call(&arguments, until));
         self.resumed(waiting, mutex);
@@ -337,7 +337,7 @@ impl RawCondvar {
         mutex: &RawMutex,
         Suspended(ended): Suspended,
     ) -> Result<(Acquired, WaitEnd), RawError> {
-        let _errno = KeepErrno::new();
+        let _errno = KeepErrno::now();
         // A signal that came meanwhile was perhaps for this one: it must not get lost.
         let is_signalled = self.is_signalled(&waiting);
         // Where nobody was moved since, it was woken off here, and what was handed to a waiter of the mutex is not its.
@@ -384,7 +384,7 @@ impl RawCondvar {
     /// That of a few instructions of each waiter that was woken, and of their getting to execute; 1 s since the last one left. Of waiters that were
     /// moved to a mutex with inheritance that another thread has: until that gives it back.
     pub fn destroy(&self) -> Destroyed {
-        let _errno = KeepErrno::new();
+        let _errno = KeepErrno::now();
         let scope = self.scope();
         // ORDERING: Acquire, here and below, pairs with the Release of `leave`.
         let mut waiters = self.waiters.fetch_or(DESTROYED, Ordering::Acquire) | DESTROYED;
@@ -474,7 +474,7 @@ impl RawCondvar {
         if self.waiters.load(Ordering::SeqCst) < WAITER {
             return;
         }
-        let _errno = KeepErrno::new();
+        let _errno = KeepErrno::now();
         // ORDERING: Relaxed: see `enlist`.
         let inherits = self.flags.load(Ordering::Relaxed) & INHERITS != 0 && self.shown.load(Ordering::Relaxed) > 0;
         let is_mixed = self.strangers.load(Ordering::Relaxed) > 0;

@@ -15,10 +15,10 @@
 //! Where only the last kind closes a cycle, those at the mutex are woken: who had been moved there asks for it then, and finds the cycle by itself.
 
 use super::raw::{RawMutex, kind};
-use crate::guard::{Guard, Guarded};
-use crate::sys::futex::{self, Scope};
-use crate::sys::sched::Tid;
-use crate::sys::{clock, fork};
+use lockwright_sys::futex::{self, Scope};
+use lockwright_sys::guard::{Guard, Guarded};
+use lockwright_sys::sched::Tid;
+use lockwright_sys::{clock, fork};
 use std::fmt;
 use std::sync::Once;
 use std::sync::atomic::{AtomicPtr, AtomicU8, AtomicU32, Ordering};

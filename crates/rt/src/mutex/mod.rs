@@ -23,19 +23,21 @@ mod ceiling;
 mod condvar;
 mod cycle;
 #[cfg(test)]
+mod held;
+#[cfg(test)]
 mod model;
 mod raw;
 mod word;
 
-pub use crate::sys::futex::{Clock, Deadline};
 pub use ceiling::{note_own, own_scheduling, set_own_scheduling};
 pub use condvar::{Destroyed, RawCondvar, Suspended, Suspension, WaitEnd, Waiting};
 pub use cycle::{CHAIN_MAX, Cycle, Link, OnCycle, on_cycle};
+pub use lockwright_sys::futex::{Clock, Deadline};
 pub use raw::{Acquired, Limit, RawError, RawMutex, kind};
 
-use crate::sys::SysError;
-use crate::sys::robust::List;
-use crate::sys::{KeepErrno, clock, futex, sched};
+use lockwright_sys::SysError;
+use lockwright_sys::robust::List;
+use lockwright_sys::{KeepErrno, clock, futex, sched};
 use std::cell::UnsafeCell;
 use std::fmt;
 use std::marker::PhantomData;
@@ -55,7 +57,7 @@ pub fn warm_up() {
 
 /// Sleeps for so long, or until `limit` comes: then says so. No point where a thread may be cancelled.
 pub fn nap(ns: u64, limit: Limit) -> bool {
-    let _errno = KeepErrno::new();
+    let _errno = KeepErrno::now();
     let nap = Deadline { clock: Clock::Monotonic, at_ns: clock::now_ns().saturating_add(ns) };
     let nowhere = AtomicU32::new(0);
     if let Limit::At(until) = limit
@@ -147,11 +149,6 @@ impl Builder {
     #[must_use]
     pub const unsafe fn robust(self, robust: bool) -> Self {
         Self { robust, ..self }
-    }
-
-    /// A robust one, for a measurement: it is in a box of its own, and given back by who takes it.
-    pub(crate) const fn robust_in_place(self) -> Self {
-        Self { robust: true, ..self }
     }
 
     /// Whether each lock goes through the kernel, so that it knows every owner. Only for those that inherit; for others it changes nothing.
@@ -487,24 +484,6 @@ impl<T: ?Sized> fmt::Display for LockError<'_, T> {
 }
 
 impl<T: ?Sized> std::error::Error for LockError<'_, T> {}
-
-impl Deadline {
-    /// So long from now by the monotonic clock.
-    #[must_use]
-    pub fn after(time: Duration) -> Self {
-        let ns = u64::try_from(time.as_nanos()).unwrap_or(u64::MAX / 4);
-        Self { clock: Clock::Monotonic, at_ns: clock::now_ns().saturating_add(ns).min(u64::MAX / 4) }
-    }
-
-    /// How long it is until then.
-    fn left_ns(self) -> u64 {
-        let now = match self.clock {
-            Clock::Monotonic => clock::now_ns(),
-            Clock::Realtime => clock::time_of_day_ns(),
-        };
-        self.at_ns.saturating_sub(now)
-    }
-}
 
 /// Lets threads that hold a mutex wait until another one says that something changed.
 ///

@@ -4,7 +4,7 @@
 
 use super::word::{self, Ask, FREE, GiveBack};
 use crate::machine::require_realtime;
-use crate::sys::fork;
+use crate::process::holds_in_child;
 use loom::cell::UnsafeCell;
 use loom::sync::atomic::{AtomicU32, Ordering};
 use loom::sync::{Arc, Condvar, Mutex};
@@ -198,7 +198,7 @@ fn fails(body: impl Fn() + Sync + Send + 'static) -> bool {
 }
 
 fn fails_within(preemptions: Option<usize>, body: impl Fn() + Sync + Send + 'static) -> bool {
-    !fork::holds_in_child(|| {
+    !holds_in_child(|| {
         std::panic::set_hook(Box::new(|_| {}));
         explore(preemptions, body);
         true

@@ -14,11 +14,11 @@
 use super::ceiling;
 use super::cycle::{self, Cycle};
 use super::word::{self, Ask, DIED, FREE, GiveBack, HANDED, WAITERS, owner};
-use crate::sys::block::block;
-use crate::sys::futex::{self, Clock, Deadline, Ended, Scope};
-use crate::sys::robust::{List, Node};
-use crate::sys::sched::{Tid, gettid};
-use crate::sys::{KeepErrno, SysError, clock, held};
+use lockwright_sys::block::block;
+use lockwright_sys::futex::{self, Clock, Deadline, Ended, Scope};
+use lockwright_sys::robust::{List, Node};
+use lockwright_sys::sched::{Tid, gettid};
+use lockwright_sys::{KeepErrno, SysError, clock, held};
 use std::fmt;
 use std::sync::atomic::{AtomicU8, AtomicU16, AtomicU32, Ordering};
 
@@ -434,7 +434,7 @@ impl RawMutex {
 
     #[cold]
     fn lock_slow(&self, limit: Limit) -> Result<Acquired, RawError> {
-        let _errno = KeepErrno::new();
+        let _errno = KeepErrno::now();
         let (me, kind) = (gettid(), self.kind());
         // ORDERING: Relaxed: who reads its own id there wrote it.
         if owner(self.word.load(Ordering::Relaxed)) == me.0 {
@@ -789,7 +789,7 @@ impl RawMutex {
 
     #[cold]
     fn unlock_slow(&self) -> Result<(), RawError> {
-        let _errno = KeepErrno::new();
+        let _errno = KeepErrno::now();
         let (me, kind) = (gettid(), self.kind());
         // ORDERING: Relaxed, here and below: who reads its own id there wrote it, and the rest is the owner's.
         let has = owner(self.word.load(Ordering::Relaxed)) == me.0;

@@ -8,10 +8,10 @@
 //!   0       yes      the kernel refused the fall        depth 1             -
 //! ```
 
-use super::SectionError;
-use crate::priorities::SECTION_LEVEL;
-use crate::sys::SysError;
-use crate::sys::sched::{self, ME, Scheduling};
+use super::error::SectionError;
+use crate::levels::SECTION_LEVEL;
+use lockwright_sys::SysError;
+use lockwright_sys::sched::{self, ME, Scheduling};
 use std::cell::Cell;
 use std::marker::PhantomData;
 

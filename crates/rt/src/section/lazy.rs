@@ -21,10 +21,10 @@
 //! somebody bound a managed thread elsewhere, or took the processor offline. (On x86-64 a `cmpxchg` without its LOCK prefix would do as long
 //! as nobody does that, and could lose a waiter for ever if somebody did. It was measured to be no faster.)
 
-use super::SectionError;
-use crate::pi_word::{Locked, PiError, PiWord};
-use crate::sys::sched::{self, ME, Tid, gettid};
-use crate::sys::{SysError, clock, fork};
+use super::error::SectionError;
+use lockwright_sys::pi_word::{Locked, PiError, PiWord};
+use lockwright_sys::sched::{self, ME, Tid, gettid};
+use lockwright_sys::{SysError, clock, fork};
 use std::cell::Cell;
 use std::marker::PhantomData;
 use std::sync::Once;

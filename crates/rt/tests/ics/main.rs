@@ -1,6 +1,6 @@
 //! Interruptible sections on real threads.
 
-#[path = "../realtime/machine.rs"]
+#[path = "../../../sys/tests/support/machine.rs"]
 mod machine;
 #[allow(dead_code)] // It is the mutexes', too.
 #[path = "../mutex/support.rs"]

@@ -15,7 +15,7 @@ mod forked;
 mod handover;
 mod inheritance;
 mod killed;
-#[path = "../realtime/machine.rs"]
+#[path = "../../../sys/tests/support/machine.rs"]
 mod machine;
 mod robust_list;
 mod support;

@@ -5,7 +5,9 @@ use crate::mutex::{Builder, Protocol};
 
 /// One that is taken, with a word that says so, and nothing of waiters.
 fn taken() -> RawMutex {
-    let mutex = Builder::new().protocol(Protocol::None).robust_in_place().check_deadlocks(false).build_raw();
+    // SAFETY: it stays where it is until all have unlocked it.
+    let robust = unsafe { Builder::new().protocol(Protocol::None).robust(true) };
+    let mutex = robust.check_deadlocks(false).build_raw();
     assert_eq!(mutex.lock(Limit::Never), Ok(Acquired::Clean));
     mutex
 }

@@ -1,9 +1,9 @@
 //! What the kernel is told, and whom it then keeps out.
 
 use super::*;
-use crate::priorities::{SECTION_LEVEL, TASK_LEVELS_MAX};
+use crate::levels::{SECTION_LEVEL, TASK_LEVELS_MAX};
+use crate::process::holds_in_child;
 use crate::section::SectionError;
-use crate::sys::fork;
 
 const INSIDE: i32 = SECTION_LEVEL as i32;
 
@@ -187,13 +187,13 @@ fn a_child_process_raises_itself() {
     as_task(|| {
         let thread = Eager::new().expect("permission was checked");
         let parent = sched::gettid();
-        let held = fork::holds_in_child(|| {
-            let before = (level_of_me(), sched::level(parent));
+        let held = holds_in_child(|| {
+            let before = (level_of_me(), level_of(parent));
             let _section = thread.enter().expect("a section");
-            before == (10, 10) && (level_of_me(), sched::level(parent)) == (INSIDE, 10)
+            before == (10, 10) && (level_of_me(), level_of(parent)) == (INSIDE, 10)
         });
         assert!(held, "the child rises, not its parent");
         assert_eq!(level_of_me(), 10);
-        assert!(!fork::holds_in_child(|| sched::gettid() == parent), "a child has an id of its own");
+        assert!(!holds_in_child(|| sched::gettid() == parent), "a child has an id of its own");
     });
 }

@@ -2,10 +2,10 @@
 
 use super::*;
 use crate::mutex::{LockError, Mutex, Protocol};
-use crate::pi_word::PiError;
+use crate::process::{exit_at_once, holds_in_child};
 use crate::section::SectionError;
 use crate::section::lazy::Cpu;
-use crate::sys::fork;
+use lockwright_sys::pi_word::PiError;
 use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::time::{Duration, Instant};
 
@@ -212,7 +212,7 @@ fn dies_inside(stage: &Stage, level: u8, end: End, inside: impl FnOnce() + Send 
             match end {
                 End::Guard => {}
                 End::Both => std::mem::forget(thread),
-                End::AtOnce => sched::exit_at_once(),
+                End::AtOnce => exit_at_once(),
             }
         }
     });
@@ -441,7 +441,7 @@ fn a_child_process_has_words_of_its_own() {
         let mut section = Some(thread.enter().expect("a section"));
         let word = &Cpu::get(cpu).expect("this CPU").word;
         // Forked inside, the child is outside, and its copy of the section says so.
-        let held = fork::holds_in_child(|| {
+        let held = holds_in_child(|| {
             let free = word.is_free();
             free && section.take().is_some_and(|section| section.leave().is_err())
                 && thread.enter().is_ok()
@@ -453,7 +453,7 @@ fn a_child_process_has_words_of_its_own() {
     assert_eq!(inside.join().expect("holds"), (true, true));
     let outside = stage.thread(10, move || {
         let thread = Lazy::manage(cpu).expect("this CPU");
-        fork::holds_in_child(|| {
+        holds_in_child(|| {
             let _section = thread.enter().expect("a section");
             Cpu::get(cpu).expect("this CPU").word.is_owned_by(sched::gettid())
         })

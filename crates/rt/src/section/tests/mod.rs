@@ -4,10 +4,10 @@ mod eager;
 mod lazy;
 
 use super::{Eager, Lazy};
+use crate::levels::WATCHDOG_LEVEL;
 use crate::machine::{Machine, require_realtime};
-use crate::priorities::WATCHDOG_LEVEL;
-use crate::sys::futex::{self, Waited};
-use crate::sys::{clock, sched};
+use lockwright_sys::futex::{self, Waited};
+use lockwright_sys::{clock, sched};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread::{JoinHandle, spawn};
@@ -159,7 +159,7 @@ fn join<const THREADS: usize>(threads: [JoinHandle<()>; THREADS]) {
 }
 
 fn level_of_me() -> i32 {
-    sched::level(sched::gettid())
+    level_of(sched::gettid())
 }
 
 const BATCHES: usize = 101;
@@ -252,4 +252,9 @@ fn costs_of_a_release(stage: &Stage) {
         });
         join([low, high]);
     }
+}
+
+/// The level the kernel has for a thread, inheritance not counted.
+fn level_of(thread: sched::Tid) -> i32 {
+    sched::scheduling(thread).map_or(-1, |scheduling| i32::from(scheduling.level))
 }

@@ -1,0 +1,192 @@
+//! Burning CPU time: execute for exactly as long as was demanded, however often something comes between.
+//!
+//! The clock is read over and over. A short step from one reading to the next is execution. A long one is a
+//! *gap*: the thread did not execute (preempted, interrupt, host); it does not count, and is logged as Stop
+//! at its start and Run at its end.
+
+use crate::calibrate::Calibration;
+use crate::control::Control;
+use crate::log::Log;
+use lockwright_model::{CpuId, Event};
+use lockwright_sys::{clock, sched};
+use std::sync::atomic::{AtomicU32, Ordering};
+
+/// The execution of one thread.
+#[derive(Debug)]
+pub(crate) struct Burner<'a> {
+    /// Where the thread was sent last, and where it was when the log was told last.
+    places: Option<(&'a AtomicU32, u32)>,
+    /// By processor of the system its Linux number, where the kernel chooses among several.
+    cluster: &'a [usize],
+    gap_ns: u64,
+    call_gap_ns: u64,
+    /// The last reading of the clock while executing.
+    last_ns: u64,
+    /// Executed more than was demanded: the last step is never split.
+    ahead_ns: u64,
+    pub(crate) log: Log,
+}
+
+impl<'a> Burner<'a> {
+    pub(crate) fn new(calibration: &Calibration, log: Log) -> Self {
+        let (gap_ns, call_gap_ns) = (calibration.gap.as_ns(), calibration.call_gap.as_ns());
+        Self { places: None, cluster: &[], gap_ns, call_gap_ns, last_ns: 0, ahead_ns: 0, log }
+    }
+
+    /// The log is told, too, when the thread executes on another processor.
+    pub(crate) fn at(self, places: &'a AtomicU32) -> Self {
+        // ORDERING: Relaxed, here and in `note_place`: for the log.
+        Self { places: Some((places, places.load(Ordering::Relaxed))), ..self }
+    }
+
+    /// The kernel chooses where the thread executes; `cpus` are the Linux numbers of the system's processors.
+    pub(crate) fn anywhere(self, cpus: &'a [usize]) -> Self {
+        Self { cluster: cpus, ..self }
+    }
+
+    fn note_place(&mut self, at_ns: u64) {
+        if let Some((places, known)) = &mut self.places {
+            if !self.cluster.is_empty()
+                && let Some(cpu) = sched::current_cpu()
+                && let Some(place) = self.cluster.iter().position(|&known| known == cpu)
+            {
+                // At most MAX_CPUS.
+                places.store(place as u32, Ordering::Relaxed);
+            }
+            let now = places.load(Ordering::Relaxed);
+            if now != *known {
+                *known = now;
+                self.log.push(at_ns, Event::Migrate(CpuId::new(now as usize)));
+            }
+        }
+    }
+
+    /// The thread goes on after a wait that was meant. Returns the time.
+    pub(crate) fn begin(&mut self) -> u64 {
+        self.last_ns = clock::now_ns();
+        self.ahead_ns = 0;
+        self.note_place(self.last_ns);
+        self.log.push(self.last_ns, Event::Run);
+        self.last_ns
+    }
+
+    /// The thread is about to wait as it is meant to, at the time last read.
+    pub(crate) fn end(&mut self) {
+        self.log.push(self.last_ns, Event::Stop);
+    }
+
+    /// The time, while executing.
+    pub(crate) fn now(&mut self) -> u64 {
+        self.step(self.gap_ns);
+        self.last_ns
+    }
+
+    /// The time after a lock operation; `waited` where it is known that the thread left its CPU.
+    pub(crate) fn after_call(&mut self, waited: bool) -> u64 {
+        self.step(if waited { 0 } else { self.call_gap_ns });
+        // A move within a call leaves no gap.
+        self.note_place(self.last_ns);
+        self.last_ns
+    }
+
+    /// A time that was read within a lock operation, later than the last.
+    pub(crate) fn called(&mut self, at_ns: u64) {
+        self.step_to(at_ns, self.call_gap_ns);
+        self.note_place(at_ns);
+    }
+
+    /// The time after a wait that was execution.
+    pub(crate) fn after_spinning(&mut self) -> u64 {
+        self.last_ns = clock::now_ns();
+        self.note_place(self.last_ns);
+        self.last_ns
+    }
+
+    /// Executes for `demand_ns`. False where the run was stopped before that.
+    ///
+    /// BOUND: steps of at least one clock reading, until the demand is met or the run is stopped.
+    pub(crate) fn burn(&mut self, demand_ns: u64, control: &Control) -> bool {
+        let mut left = demand_ns.saturating_sub(self.ahead_ns);
+        self.ahead_ns = self.ahead_ns.saturating_sub(demand_ns);
+        while left > 0 {
+            if control.is_stopped() {
+                return false;
+            }
+            let step = self.step(self.gap_ns);
+            self.ahead_ns += step.saturating_sub(left);
+            left = left.saturating_sub(step);
+        }
+        true
+    }
+
+    /// Reads the clock. Returns what was executed since the last reading: nothing, if it is above `gap_ns` ago.
+    #[inline]
+    fn step(&mut self, gap_ns: u64) -> u64 {
+        self.step_to(clock::now_ns(), gap_ns)
+    }
+
+    #[inline]
+    fn step_to(&mut self, now: u64, gap_ns: u64) -> u64 {
+        let step = now - self.last_ns;
+        let executed = if step > gap_ns {
+            self.log.push(self.last_ns, Event::Stop);
+            self.note_place(now);
+            self.log.push(now, Event::Run);
+            0
+        } else {
+            step
+        };
+        self.last_ns = now;
+        executed
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use lockwright_model::{Duration, Instant, TaskId};
+
+    fn burner() -> Burner<'static> {
+        let calibration = Calibration {
+            clock_read: Duration::from_ns(30),
+            priority_change: Duration::from_ns(900),
+            gap: Duration::from_us(20),
+            call_gap: Duration::from_us(50),
+        };
+        Burner::new(&calibration, Log::new(10_000))
+    }
+
+    #[test]
+    fn what_is_demanded_is_executed_and_gaps_are_not_counted() {
+        let mut burner = burner();
+        let start = burner.begin();
+        std::thread::sleep(std::time::Duration::from_millis(2));
+        assert!(burner.burn(3_000_000, &Control::new()));
+        burner.end();
+        let mut executed = 0;
+        let mut since = None;
+        for record in burner.log.records(TaskId(0), start) {
+            match (record.event, since) {
+                (Event::Run, None) => since = Some(record.at),
+                (Event::Stop, Some(from)) => {
+                    executed += record.at.since(from).as_ns();
+                    since = None;
+                }
+                other => panic!("Run and Stop take turns: {other:?}"),
+            }
+        }
+        assert!((3_000_000..3_000_000 + 20_000).contains(&executed), "{executed}");
+        let first: Vec<_> = burner.log.records(TaskId(0), start).take(3).collect();
+        assert_eq!(first[1].at, Instant::ZERO, "the sleep is a gap from the start on");
+        assert!(first[2].at >= Instant::from_ns(2_000_000));
+    }
+
+    #[test]
+    fn a_stopped_run_burns_nothing_more() {
+        let control = Control::new();
+        control.stop();
+        let mut burner = burner();
+        burner.begin();
+        assert!(!burner.burn(u64::MAX, &control));
+    }
+}

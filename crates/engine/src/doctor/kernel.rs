@@ -1,0 +1,93 @@
+//! How the kernel was built and set up.
+
+use super::finding::{Finding, State, finding, read};
+use crate::throttling::{has_fair_server, throttling as read_throttling};
+use lockwright_sys::probe;
+
+/// A PI futex is locked and unlocked by way of the kernel.
+pub(super) fn pi_futexes() -> Finding {
+    const NAME: &str = "PI futexes";
+    match probe::try_pi_futex() {
+        Ok(()) => finding(NAME, State::Ok, "locked and unlocked one", ""),
+        Err(error) => finding(NAME, State::Missing, error.to_string(), "a kernel built with CONFIG_FUTEX_PI"),
+    }
+}
+
+pub(super) fn preemption() -> Finding {
+    const NAME: &str = "PREEMPT_RT";
+    const FIX: &str = "a kernel with PREEMPT_RT (Debian: linux-image-rt-amd64; Ubuntu: realtime-kernel); without it the \
+                       kernel itself may delay a task by milliseconds";
+    if read("/sys/kernel/realtime").as_deref() == Some("1") {
+        return finding(NAME, State::Ok, "the kernel is fully preemptible", "");
+    }
+    let version = read("/proc/version").unwrap_or_default();
+    let model =
+        ["PREEMPT_RT", "PREEMPT_DYNAMIC", "PREEMPT_LAZY", "PREEMPT"].iter().find(|model| version.contains(**model));
+    if model == Some(&"PREEMPT_RT") {
+        return finding(NAME, State::Ok, "the kernel is fully preemptible", "");
+    }
+    // "none voluntary (full)": the one in parentheses is in force.
+    let dynamic = read("/sys/kernel/debug/sched/preempt");
+    let dynamic =
+        dynamic.as_deref().and_then(|modes| modes.split(['(', ')']).nth(1)).map(|mode| format!(", now {mode}"));
+    let found = format!("no; {}{}", model.unwrap_or(&"not preemptible"), dynamic.unwrap_or_default());
+    finding(NAME, State::Warn, found, FIX)
+}
+
+pub(super) fn throttling() -> Finding {
+    const NAME: &str = "real-time throttling";
+    match read_throttling() {
+        None => finding(NAME, State::Ok, "off", ""),
+        Some(limit) => finding(
+            NAME,
+            State::Warn,
+            format!(
+                "real-time tasks get at most {} of every {} on a CPU that others want",
+                limit.runtime, limit.period
+            ),
+            if has_fair_server() {
+                "keep ordinary threads off the CPUs of your tasks (isolcpus=<list>), or write 0 to \
+                 /sys/kernel/debug/sched/fair_server/cpu<N>/runtime (since Linux 6.12 no sysctl lifts it); a runaway task \
+                 then takes its CPU for good"
+            } else {
+                "`sudo sysctl kernel.sched_rt_runtime_us=-1`, where a CPU is loaded that high; a runaway task then takes its \
+                 CPU for good"
+            },
+        ),
+    }
+}
+
+pub(super) fn tracefs() -> Finding {
+    const NAME: &str = "tracefs";
+    let mounted = ["/sys/kernel/tracing", "/sys/kernel/debug/tracing"];
+    match mounted.iter().find(|path| std::path::Path::new(path).join("trace").exists()) {
+        Some(path) => finding(NAME, State::Ok, format!("mounted at {path}"), ""),
+        None if std::path::Path::new(mounted[0]).exists() => finding(
+            NAME,
+            State::Warn,
+            "not mounted, or not to be seen by this user",
+            "`sudo mount -t tracefs nodev /sys/kernel/tracing`; without it the kernel cannot be asked what delayed a task",
+        ),
+        None => finding(NAME, State::Warn, "the kernel has none", "a kernel built with CONFIG_FTRACE"),
+    }
+}
+
+pub(super) fn robust_list() -> Finding {
+    known("robust futexes", probe::has_robust_list(), "a kernel built with CONFIG_FUTEX")
+}
+
+pub(super) fn rseq() -> Finding {
+    known("restartable sequences", probe::has_rseq(), "Linux 4.18 or later with CONFIG_RSEQ")
+}
+
+pub(super) fn membarrier() -> Finding {
+    known("membarrier", probe::has_membarrier(), "Linux 4.14 or later with CONFIG_MEMBARRIER")
+}
+
+/// Something runs do without today.
+fn known(name: &'static str, has: bool, fix: &str) -> Finding {
+    match has {
+        true => finding(name, State::Ok, "available", ""),
+        false => finding(name, State::Warn, "not available", fix),
+    }
+}

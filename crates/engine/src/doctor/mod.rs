@@ -1,0 +1,53 @@
+//! What this machine lacks for real time, each with its fix.
+//!
+//! Nothing is changed: files are read, and what can only be known by trying is tried on a thread of its own.
+//!
+//! | file | about |
+//! |---|---|
+//! | `rights` | what the process may do: priorities, locked memory |
+//! | `kernel` | how the kernel was built and set up |
+//! | `hardware` | processors, clock, virtual machine, and a sample of wake-up latencies |
+
+mod finding;
+mod hardware;
+mod kernel;
+mod rights;
+
+pub use finding::{Finding, State};
+pub use rights::try_realtime;
+
+/// Examines this machine and this process. Takes less than half a second.
+#[must_use]
+pub fn examine() -> Vec<Finding> {
+    let mut findings = vec![
+        rights::realtime(),
+        rights::realtime_limit(),
+        rights::memory_limit(),
+        kernel::pi_futexes(),
+        kernel::preemption(),
+        kernel::throttling(),
+        kernel::tracefs(),
+        kernel::robust_list(),
+        kernel::rseq(),
+        kernel::membarrier(),
+        hardware::cpus(),
+        hardware::isolation(),
+    ];
+    findings.extend(hardware::governor());
+    findings.extend([hardware::clock(), hardware::virtual_machine(), hardware::latency()]);
+    findings
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_finding_that_is_not_well_says_what_to_do() {
+        for finding in examine() {
+            println!("{:<24} {:<8} {}  {}", finding.name, finding.state, finding.found, finding.fix);
+            assert!(!finding.found.is_empty(), "{finding:?}");
+            assert_eq!(finding.fix.is_empty(), finding.state == State::Ok, "{finding:?}");
+        }
+    }
+}

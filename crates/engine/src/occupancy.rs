@@ -1,0 +1,325 @@
+//! Who had the CPUs of a run, by the kernel's record of context switches.
+//!
+//! An ordinary thread takes the records out of the kernel's rings while the run goes on. Where it does not get to that
+//! in time, or there are too many, what is missing is told as [`Taker::Unknown`].
+
+use crate::observe::Gap;
+use crate::switches::{Ring, Switch};
+use lockwright_model::{CpuId, Duration, Instant};
+use lockwright_sys::sched::{self, ME, Tid};
+use lockwright_sys::signal;
+use std::collections::HashMap;
+use std::fmt;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::JoinHandle;
+
+/// How often the rings are emptied.
+const ROUND: std::time::Duration = std::time::Duration::from_millis(20);
+/// Most switches that are kept, of all CPUs together: 32 MiB.
+const SWITCHES_MAX: usize = 1 << 21;
+
+/// Who had a CPU while no task of the run executed there.
+#[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
+#[non_exhaustive]
+pub enum Taker {
+    /// A thread that is no task of the run, by its name.
+    Thread(String),
+    /// A thread that is no task of the run, or none: the kernel tells this user no more.
+    Others,
+    /// No thread had it.
+    Idle,
+    /// A task of the run had it by the kernel's record, and did not execute: interrupts, the kernel, or the host.
+    Machine,
+    /// There is no record of that time.
+    Unknown,
+}
+
+impl fmt::Display for Taker {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Thread(name) => write!(f, "`{name}`"),
+            Self::Others => f.write_str("other threads, or none"),
+            Self::Idle => f.write_str("idle"),
+            Self::Machine => f.write_str("the kernel, interrupts or the host"),
+            Self::Unknown => f.write_str("not recorded"),
+        }
+    }
+}
+
+/// Who has a CPU from a time on.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Holder {
+    Thread(u32),
+    /// Not one of the threads that are recorded.
+    Other,
+    Unknown,
+}
+
+/// Who had the CPUs of a run.
+#[derive(Clone, Debug)]
+pub struct Occupancy {
+    /// By CPU of the system, in order of time.
+    cpus: Vec<Vec<(u64, Holder)>>,
+    /// The threads of the run that execute tasks.
+    tasks: Vec<u32>,
+    names: HashMap<u32, String>,
+    start_ns: u64,
+}
+
+impl Occupancy {
+    /// Who had the CPUs in these stretches of time, the longest first.
+    #[must_use]
+    pub fn takers<'a>(&self, gaps: impl IntoIterator<Item = &'a Gap>) -> Vec<(Taker, Duration)> {
+        let mut taken: HashMap<Taker, Duration> = HashMap::new();
+        for gap in gaps {
+            self.take(gap.cpu, gap.from, gap.until, &mut taken);
+        }
+        let mut taken: Vec<(Taker, Duration)> = taken.into_iter().collect();
+        taken.sort_by(|(taker, time), (other, others)| others.cmp(time).then_with(|| taker.cmp(other)));
+        taken
+    }
+
+    fn take(&self, cpu: CpuId, from: Instant, until: Instant, taken: &mut HashMap<Taker, Duration>) {
+        let at = |instant: Instant| self.start_ns.saturating_add(instant.since(Instant::ZERO).as_ns());
+        let (from, until) = (at(from), at(until));
+        let Some(switches) = self.cpus.get(cpu.index()) else { return };
+        let first = switches.partition_point(|&(at, _)| at <= from);
+        let before = first.checked_sub(1).map_or(Holder::Unknown, |before| switches[before].1);
+        let (mut since, mut holder) = (from, before);
+        let later = switches[first..].iter().copied().take_while(|&(at, _)| at < until);
+        for (next, holds) in later.chain([(until, Holder::Unknown)]) {
+            if next > since {
+                *taken.entry(self.taker(holder)).or_default() += Duration::from_ns(next - since);
+            }
+            (since, holder) = (next, holds);
+        }
+    }
+
+    fn taker(&self, holder: Holder) -> Taker {
+        match holder {
+            Holder::Thread(0) => Taker::Idle,
+            Holder::Thread(id) if self.tasks.contains(&id) => Taker::Machine,
+            // Whoever is noted has a name.
+            Holder::Thread(id) => self.names.get(&id).cloned().map_or(Taker::Unknown, Taker::Thread),
+            Holder::Other => Taker::Others,
+            Holder::Unknown => Taker::Unknown,
+        }
+    }
+}
+
+/// Records until it is stopped or dropped.
+pub struct Recorder {
+    thread: Option<JoinHandle<Occupancy>>,
+    is_over: Arc<AtomicBool>,
+}
+
+impl Drop for Recorder {
+    fn drop(&mut self) {
+        // ORDERING: Relaxed: it only says that one more round is enough.
+        self.is_over.store(true, Ordering::Relaxed);
+        if let Some(thread) = &self.thread {
+            thread.thread().unpark();
+        }
+    }
+}
+
+impl Recorder {
+    /// Of these CPUs, by their Linux numbers in the order of the system's; or, where that is not allowed, of these threads alone.
+    /// `None` where neither is.
+    pub fn start(cpus: &[usize], tasks: &[Tid]) -> Option<Self> {
+        let all: Result<Vec<Ring>, _> = cpus.iter().map(|&cpu| Ring::of_cpu(cpu)).collect();
+        let mut rings = all.or_else(|_| tasks.iter().map(|&task| Ring::of_thread(task)).collect()).ok()?;
+        if rings.is_empty() {
+            return None;
+        }
+        let is_over = Arc::new(AtomicBool::new(false));
+        let (cpus, tasks, over) = (cpus.to_vec(), tasks.to_vec(), Arc::clone(&is_over));
+        let record = move || {
+            // A refusal leaves the caller's policy: the thread then comes between tasks for some microseconds.
+            let _ = sched::set_other(ME);
+            let mut book = Book::new(&cpus);
+            // BOUND: until the run is over, which ends in bounded time.
+            loop {
+                // ORDERING: Relaxed: as in `Recorder::drop`.
+                let is_last = over.load(Ordering::Relaxed);
+                for ring in &mut rings {
+                    book.read(ring);
+                }
+                if is_last {
+                    return book.close(&tasks);
+                }
+                std::thread::park_timeout(ROUND);
+            }
+        };
+        let builder = std::thread::Builder::new().name("lockwright-recorder".into());
+        let thread = signal::with_all_blocked(|| builder.spawn(record)).ok()?;
+        Some(Self { thread: Some(thread), is_over })
+    }
+
+    /// What was recorded of a run that began at `start_ns`.
+    ///
+    /// BOUND: a last look at the rings.
+    pub fn stop(mut self, start_ns: u64) -> Option<Occupancy> {
+        let thread = self.thread.take()?;
+        // ORDERING: Relaxed: as in `drop`.
+        self.is_over.store(true, Ordering::Relaxed);
+        thread.thread().unpark();
+        let occupancy = thread.join().ok()?;
+        Some(Occupancy { start_ns, ..occupancy })
+    }
+}
+
+/// What the rings have said so far.
+struct Book {
+    /// By CPU of the system: its Linux number, and who had it when.
+    cpus: Vec<(usize, Vec<(u64, Holder)>)>,
+    names: HashMap<u32, String>,
+    written: usize,
+    /// Threads of all namespaces have numbers here.
+    sees_all: bool,
+}
+
+impl Book {
+    fn new(cpus: &[usize]) -> Self {
+        let cpus = cpus.iter().map(|&cpu| (cpu, Vec::new())).collect();
+        Self { cpus, names: HashMap::new(), written: 0, sees_all: is_first_namespace() }
+    }
+
+    fn read(&mut self, ring: &mut Ring) {
+        ring.drain(|switch| self.note(switch));
+    }
+
+    fn note(&mut self, switch: Switch) {
+        if self.written >= SWITCHES_MAX {
+            return;
+        }
+        self.written += 1;
+        match switch {
+            Switch::In { at_ns, cpu, thread } => {
+                let holder = self.holder(thread);
+                self.put(cpu, at_ns, holder);
+            }
+            Switch::Out { at_ns, cpu } => self.put(cpu, at_ns, Holder::Other),
+            Switch::Lost => self.lose(),
+        }
+        if self.written == SWITCHES_MAX {
+            self.lose();
+        }
+    }
+
+    fn put(&mut self, number: usize, at_ns: u64, holder: Holder) {
+        if let Some((_, switches)) = self.cpus.iter_mut().find(|(known, _)| *known == number) {
+            switches.push((at_ns, holder));
+        }
+    }
+
+    /// What comes after the last record of each CPU is unknown until the next one.
+    fn lose(&mut self) {
+        for (_, switches) in &mut self.cpus {
+            if let Some(&(at, _)) = switches.last() {
+                switches.push((at, Holder::Unknown));
+            }
+        }
+    }
+
+    /// The kernel's number of a thread: 0 for the idle thread, and for a thread outside of the own namespace; the greatest for one that has ended.
+    fn holder(&mut self, thread: u32) -> Holder {
+        match thread {
+            0 if self.sees_all => Holder::Thread(0),
+            0 | u32::MAX => Holder::Other,
+            id => {
+                self.names.entry(id).or_insert_with(|| name(id));
+                Holder::Thread(id)
+            }
+        }
+    }
+
+    fn close(self, tasks: &[Tid]) -> Occupancy {
+        let mut cpus: Vec<Vec<(u64, Holder)>> = self.cpus.into_iter().map(|(_, switches)| switches).collect();
+        // Those of several threads come one ring after the other. Of two at the same time the one noted later counts.
+        cpus.iter_mut().for_each(|switches| switches.sort_by_key(|&(at, _)| at));
+        let tasks = tasks.iter().map(|task| task.0).collect();
+        Occupancy { cpus, tasks, names: self.names, start_ns: 0 }
+    }
+}
+
+/// What the kernel calls a thread, or its number if it has ended.
+fn name(thread: u32) -> String {
+    let name = std::fs::read_to_string(format!("/proc/{thread}/comm"));
+    // A thread may give itself any name.
+    let tame = |name: &str| name.trim_end().replace(|c: char| c.is_control(), "?");
+    name.map_or_else(|_| format!("thread {thread}"), |name| tame(&name))
+}
+
+/// Whether the process is in the namespace of process numbers that the kernel began with.
+fn is_first_namespace() -> bool {
+    std::fs::read_link("/proc/self/ns/pid").is_ok_and(|link| link.as_os_str() == "pid:[4026531836]")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(ns: u64) -> Instant {
+        Instant::from_ns(ns)
+    }
+
+    fn gap(from: u64, until: u64) -> Gap {
+        Gap { cpu: CpuId::new(0), from: at(from), until: at(until) }
+    }
+
+    fn book() -> Book {
+        let mut book = Book { sees_all: true, ..Book::new(&[3]) };
+        book.names.insert(8, "cat".into());
+        for (at_ns, thread) in [(1_000, 7), (1_010, 8), (1_030, 0), (1_040, 7)] {
+            book.note(Switch::In { at_ns, cpu: 3, thread });
+        }
+        // Of another CPU.
+        book.note(Switch::In { at_ns: 1_050, cpu: 2, thread: 8 });
+        book
+    }
+
+    fn taken(book: Book, gaps: &[Gap]) -> Vec<(Taker, u64)> {
+        let occupancy = Occupancy { start_ns: 900, ..book.close(&[Tid(7)]) };
+        occupancy.takers(gaps).into_iter().map(|(taker, time)| (taker, time.as_ns())).collect()
+    }
+
+    #[test]
+    fn each_gets_what_it_took() {
+        let cat = || Taker::Thread("cat".into());
+        assert_eq!(taken(book(), &[gap(100, 145)]), [(cat(), 20), (Taker::Machine, 15), (Taker::Idle, 10)]);
+        assert_eq!(taken(book(), &[gap(115, 120), gap(125, 135)]), [(cat(), 10), (Taker::Idle, 5)]);
+        // Nobody knows who had it before the first record.
+        assert_eq!(taken(book(), &[gap(90, 105)]), [(Taker::Unknown, 10), (Taker::Machine, 5)]);
+        assert_eq!(taken(book(), &[gap(110, 110)]), []);
+    }
+
+    #[test]
+    fn what_was_lost_is_unknown_until_the_next_record() {
+        let mut book = book();
+        book.note(Switch::Lost);
+        book.note(Switch::Out { at_ns: 1_100, cpu: 3 });
+        assert_eq!(
+            taken(book, &[gap(120, 210)]),
+            [(Taker::Unknown, 60), (Taker::Thread("cat".into()), 10), (Taker::Others, 10), (Taker::Idle, 10)]
+        );
+    }
+
+    #[test]
+    fn a_full_book_says_so() {
+        let mut book = book();
+        book.written = SWITCHES_MAX - 1;
+        book.note(Switch::In { at_ns: 1_060, cpu: 3, thread: 0 });
+        book.note(Switch::In { at_ns: 1_070, cpu: 3, thread: 8 });
+        assert_eq!(taken(book, &[gap(140, 180)]), [(Taker::Machine, 20), (Taker::Unknown, 20)]);
+    }
+
+    #[test]
+    fn a_number_of_no_thread_here_is_another_thread() {
+        let mut book = Book { sees_all: false, ..Book::new(&[3]) };
+        book.note(Switch::In { at_ns: 1_000, cpu: 3, thread: 0 });
+        book.note(Switch::In { at_ns: 1_010, cpu: 3, thread: u32::MAX });
+        assert_eq!(taken(book, &[gap(100, 120)]), [(Taker::Others, 20)]);
+    }
+}

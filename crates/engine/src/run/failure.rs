@@ -1,0 +1,25 @@
+//! What a thread of a run reports when it cannot go on.
+
+use crate::error::RunError;
+use lockwright::tasks::LockError;
+use lockwright_model::{ResourceId, TaskId};
+
+/// Why a thread could not go on.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Failure {
+    Lock { task: TaskId, resource: ResourceId, error: LockError },
+    Job { task: TaskId, error: LockError },
+    Change { task: TaskId, error: LockError },
+    Panicked(TaskId),
+}
+
+impl From<Failure> for RunError {
+    fn from(failure: Failure) -> Self {
+        match failure {
+            Failure::Lock { task, resource, error } => Self::Lock { task, resource, error },
+            Failure::Job { task, error } => Self::Job { task, error },
+            Failure::Change { task, error } => Self::Change { task, error },
+            Failure::Panicked(task) => Self::Panicked(task),
+        }
+    }
+}

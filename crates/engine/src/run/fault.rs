@@ -1,0 +1,85 @@
+//! Faults that tests let a task commit, and what the run makes of them.
+
+use super::{Ended, Outcome, RunConfig, run};
+use crate::control::Control;
+use crate::error::RunError;
+use crate::machine::require_realtime;
+use lockwright_model::{CpuId, Duration, Event, Priority, Protocol, Resource, ResourceId, Step, System, Task, TaskId};
+use lockwright_sys::clock;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+const NONE: u64 = 0;
+const PANIC: u64 = 1;
+
+/// NONE, PANIC, or the nanoseconds for which a task is deaf to everything. Used up by the first task that
+/// acquires something.
+static FAULT: AtomicU64 = AtomicU64::new(NONE);
+
+/// The task holds what it just acquired.
+pub(super) fn strike() {
+    match FAULT.swap(NONE, Ordering::Relaxed) {
+        NONE => {}
+        PANIC => panic!("a fault made by a test"),
+        deaf_ns => {
+            let until = clock::now_ns() + deaf_ns;
+            while clock::now_ns() < until {}
+        }
+    }
+}
+
+/// Two tasks and one resource, which both want within the first milliseconds.
+fn system() -> System {
+    let us = Duration::from_us;
+    let r = ResourceId(0);
+    let task = |index: u16, offset| Task {
+        name: format!("t{index}"),
+        cpu: CpuId(0),
+        priority: Priority::base(u32::from(index)),
+        period: us(10_000),
+        deadline: us(10_000),
+        jitter: Duration::ZERO,
+        offset: us(offset),
+        wcet: us(200),
+        body: vec![Step::Lock(r), Step::Run(us(200)), Step::Unlock(r)],
+    };
+    let resource = Resource { name: "r".into(), ..Resource::default() };
+    System::new("s".into(), 1, None, vec![resource], vec![task(0, 0), task(1, 2_000)]).expect("valid")
+}
+
+fn run_with(fault: u64, protocol: Protocol) -> (Result<Outcome, RunError>, std::time::Duration) {
+    FAULT.store(fault, Ordering::Relaxed);
+    let start = std::time::Instant::now();
+    let result = run(&system(), &RunConfig::new(protocol, Duration::from_ms(50)), &Control::new());
+    (result, start.elapsed())
+}
+
+#[test]
+fn a_panic_in_a_section_ends_the_run_and_leaves_nothing_locked() {
+    let Some(_machine) = require_realtime() else { return };
+    for protocol in Protocol::ALL {
+        let (result, took) = run_with(PANIC, protocol);
+        assert!(matches!(result, Err(RunError::Panicked(_))), "{protocol}: {result:?}");
+        assert!(took.as_millis() < 500, "{protocol}: {took:?}");
+    }
+}
+
+#[test]
+fn a_task_that_does_not_listen_is_demoted() {
+    let Some(_machine) = require_realtime() else { return };
+    let (result, took) = run_with(1_500_000_000, Protocol::Mpcp);
+    let outcome = result.expect("it ended in the second grace");
+    assert_eq!(outcome.ended, Ended::Watchdog);
+    let held = |event: fn(&Event) -> bool| outcome.records.iter().filter(|record| event(&record.event)).count();
+    assert_eq!(held(|e| matches!(e, Event::Acquire(_))), held(|e| matches!(e, Event::Release(_))));
+    assert!(took.as_millis() < 2_500, "{took:?}");
+}
+
+#[test]
+fn a_task_that_never_listens_is_named() {
+    let Some(_machine) = require_realtime() else { return };
+    let (result, took) = run_with(3_000_000_000, Protocol::Pip);
+    assert_eq!(result.err(), Some(RunError::Stuck { tasks: vec![TaskId(0), TaskId(1)] }));
+    assert!(took.as_millis() < 2_800, "{took:?}");
+    // The task listens again at last: the next test has the machine to itself.
+    std::thread::sleep(std::time::Duration::from_millis(1_200));
+}

@@ -1,0 +1,302 @@
+//! The thread of one task: waits for each arrival, executes the body step by step, and keeps the account.
+//!
+//! ```text
+//!   sleep until the arrival -> Run -> steps -> Finish, Stop -> next
+//!                                      |
+//!                       stopped: release what is held, end;  the job does not count as finished
+//! ```
+
+use super::failure::Failure;
+use super::outcome::{Job, TaskOutcome};
+use super::report::Report;
+use super::shared::Shared;
+use crate::burn::Burner;
+use crate::control::FAILED;
+use crate::log::Log;
+use hdrhistogram::Histogram;
+use lockwright::raw::Ending;
+use lockwright::tasks::LockError;
+use lockwright_model::{Duration, Event, Instant, MAX_NESTING, Observation, Priority, ResourceId, Step, Task, TaskId};
+use lockwright_sys::clock;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+/// Systems of at most this many tasks get histograms of three digits (about 200 KiB each), others of two.
+const FINE_TASKS_MAX: usize = 64;
+
+/// How a job ended.
+enum Ended {
+    Finished(u64),
+    Stopped,
+}
+
+/// The account of one task, all of it allocated before the start.
+pub(super) struct TaskThread<'a> {
+    shared: &'a Shared,
+    id: TaskId,
+    task: &'a Task,
+    start_ns: u64,
+    burner: Burner<'a>,
+    /// What the current job holds, the last one last.
+    held: Vec<ResourceId>,
+    /// The protocols know of a job that has not ended.
+    has_job: bool,
+    outcome: TaskOutcome,
+}
+
+impl<'a> TaskThread<'a> {
+    pub(super) fn new(shared: &'a Shared, id: TaskId, log: Log) -> Self {
+        let task = shared.system.task(id);
+        let executor = &shared.locks.executor;
+        let burner = Burner::new(&shared.calibration, log).at(executor.seat(id).places());
+        let is_clustered = shared.system.cpus_of(id).count() > 1;
+        Self {
+            shared,
+            id,
+            task,
+            start_ns: 0,
+            burner: if is_clustered { burner.anywhere(executor.cpus()) } else { burner },
+            held: Vec::with_capacity(MAX_NESTING),
+            has_job: false,
+            outcome: TaskOutcome {
+                observation: Observation::default(),
+                responses: histogram(shared),
+                lock_waits: histogram(shared),
+                worst_job: None,
+            },
+        }
+    }
+
+    /// Executes all jobs of the run. Whatever happens, nothing is held afterwards, and no protocol waits for its job.
+    pub(super) fn execute(mut self) -> Report {
+        self.start_ns = self.shared.start_ns();
+        let mut failure = match catch_unwind(AssertUnwindSafe(|| self.jobs())) {
+            Ok(Ok(())) => None,
+            Ok(Err(failure)) => Some(failure),
+            Err(_) => Some(Failure::Panicked(self.id)),
+        };
+        match catch_unwind(AssertUnwindSafe(|| self.release_all().and(self.end_job()))) {
+            Ok(Ok(())) => {}
+            Ok(Err(error)) => failure = failure.or(Some(error)),
+            Err(_) => failure = failure.or(Some(Failure::Panicked(self.id))),
+        }
+        if failure.is_some() {
+            self.shared.control.leave(FAILED);
+        }
+        Report { outcome: self.outcome, log: self.burner.log, failure }
+    }
+
+    fn jobs(&mut self) -> Result<(), Failure> {
+        // BOUND: the arrivals before the end of the run.
+        for index in 0.. {
+            let Some(arrival) = self.arrival(index) else { return Ok(()) };
+            let released = self.shared.naps[self.id.index()].until(self.start_ns + arrival);
+            if !released || self.shared.control.is_stopped() {
+                self.abandon(index, false);
+                return Ok(());
+            }
+            self.burner.log.push(self.start_ns + arrival, Event::Arrive);
+            self.burner.begin();
+            self.has_job = true;
+            self.shared.locks.arrive(self.id).map_err(|error| self.job_failure(error))?;
+            // It may have been kept from starting.
+            self.burner.after_call(false);
+            let ended = self.job()?;
+            match ended {
+                Ended::Finished(at) => {
+                    self.finished(arrival, at - self.start_ns);
+                    self.end_job()?;
+                    self.burner.after_call(false);
+                }
+                Ended::Stopped => {
+                    self.release_all().and(self.end_job())?;
+                    self.burner.end();
+                    self.abandon(index, true);
+                    return Ok(());
+                }
+            }
+            self.burner.end();
+        }
+        Ok(())
+    }
+
+    /// When job `index` arrives, after the start; `None` where the run is over by then.
+    fn arrival(&self, index: u64) -> Option<u64> {
+        let after = index.checked_mul(self.task.period.as_ns())?.checked_add(self.task.offset.as_ns())?;
+        (after < self.shared.duration.as_ns()).then_some(after)
+    }
+
+    fn job(&mut self) -> Result<Ended, Failure> {
+        let mut waited_ns = 0;
+        let mut next = 0;
+        // BOUND: the steps of the body; those of an interruptible section once more for each commit of another that makes it in vain, while the run is not stopped.
+        while let Some(&step) = self.task.body.get(next) {
+            next += 1;
+            match step {
+                Step::Run(time) => {
+                    if !self.burner.burn(time.as_ns(), &self.shared.control) {
+                        return Ok(Ended::Stopped);
+                    }
+                }
+                Step::Lock(_) if self.shared.control.is_stopped() => return Ok(Ended::Stopped),
+                Step::Lock(resource) => waited_ns += self.lock(resource)?,
+                Step::Unlock(resource) if self.unlock(resource)? => {
+                    if self.shared.control.is_stopped() {
+                        return Ok(Ended::Stopped);
+                    }
+                    next = self.beginning(resource, next);
+                }
+                Step::Unlock(_) => {}
+            }
+        }
+        let at = self.burner.now();
+        self.burner.log.push(at, Event::Finish);
+        let longest = &mut self.outcome.observation.lock_wait;
+        *longest = (*longest).max(Some(Duration::from_ns(waited_ns)));
+        Ok(Ended::Finished(at))
+    }
+
+    /// Returns the time from the request to the grant.
+    fn lock(&mut self, resource: ResourceId) -> Result<u64, Failure> {
+        let asked = self.burner.now();
+        self.burner.log.push(asked, Event::Request(resource));
+        let before = self.priority(resource);
+        let waited = self.shared.locks.lock(self.id, resource).map_err(|error| self.failure(resource, error))?;
+        self.held.push(resource);
+        #[cfg(test)]
+        super::fault::strike();
+        self.log_priority(asked, resource, before);
+        let spun = waited && self.shared.locks.spins(resource);
+        let got = if spun { self.burner.after_spinning() } else { self.burner.after_call(waited) };
+        self.burner.log.push(got, Event::Acquire(resource));
+        self.outcome.lock_waits.saturating_record(got - asked);
+        Ok(got - asked)
+    }
+
+    /// The first step in the section on `resource` that ends before step `until`.
+    fn beginning(&self, resource: ResourceId, until: usize) -> usize {
+        let lock = self.task.body[..until].iter().rposition(|&step| step == Step::Lock(resource));
+        // It is held, so it was asked for.
+        lock.map_or(0, |lock| lock + 1)
+    }
+
+    /// Says whether the section was in vain, and must be executed again; it is held still then.
+    fn unlock(&mut self, resource: ResourceId) -> Result<bool, Failure> {
+        let at = self.burner.now();
+        let before = self.priority(resource);
+        if let Some(ended) = self.shared.locks.end_interruptible(self.id, resource) {
+            return self.ended(resource, before, ended);
+        }
+        self.burner.log.push(at, Event::Release(resource));
+        self.held.retain(|&held| held != resource);
+        self.shared.locks.unlock(self.id, resource).map_err(|error| self.failure(resource, error))?;
+        self.log_priority(at, resource, before);
+        self.burner.after_call(false);
+        Ok(false)
+    }
+
+    /// What became of an interruptible section, as the protocol said.
+    fn ended(
+        &mut self,
+        resource: ResourceId,
+        before: Option<Priority>,
+        ended: Result<Ending, LockError>,
+    ) -> Result<bool, Failure> {
+        let is_over = !matches!(ended, Ok(Ending { restarts: true, .. }));
+        if is_over {
+            self.held.retain(|&held| held != resource);
+        }
+        let at = ended.map_err(|error| self.failure(resource, error))?.at_ns;
+        self.burner.called(at);
+        if is_over {
+            self.burner.log.push(at, Event::Release(resource));
+            self.log_priority(at, resource, before);
+        } else {
+            self.burner.log.push(at, Event::Restart(resource));
+            self.outcome.observation.restarts += 1;
+        }
+        self.burner.after_call(false);
+        Ok(!is_over)
+    }
+
+    /// Releases everything, the last one first; returns the first failure, and does not stop at it. An interruptible section is not executed to its end here,
+    /// but ends as if it had been: what it makes in vain ends, too, as the run does.
+    fn release_all(&mut self) -> Result<(), Failure> {
+        let mut result = Ok(());
+        // BOUND: what is held, at most MAX_NESTING; of an interruptible section, one more for each commit of another between two rounds.
+        while let Some(&resource) = self.held.last() {
+            result = result.and(self.unlock(resource).map(drop));
+        }
+        result
+    }
+
+    /// The protocols hear of the end of the job, once.
+    fn end_job(&mut self) -> Result<(), Failure> {
+        if !std::mem::take(&mut self.has_job) {
+            return Ok(());
+        }
+        self.shared.locks.finish(self.id).map_err(|error| self.job_failure(error))
+    }
+
+    /// What counts for this task, where taking `resource` changes it. The kernel keeps inheritance to itself.
+    fn priority(&self, resource: ResourceId) -> Option<Priority> {
+        let locks = &self.shared.locks;
+        locks.has_ceiling(resource).then(|| locks.executor.effective(self.id))
+    }
+
+    fn log_priority(&mut self, at: u64, resource: ResourceId, before: Option<Priority>) {
+        let now = self.priority(resource);
+        if let Some(priority) = now.filter(|_| now != before) {
+            self.burner.log.push(at, Event::Priority(priority));
+        }
+    }
+
+    fn finished(&mut self, arrival: u64, finish: u64) {
+        let response = finish - arrival;
+        let seen = &mut self.outcome.observation;
+        seen.jobs += 1;
+        seen.misses += u64::from(response > self.task.deadline.as_ns());
+        if seen.response < Some(Duration::from_ns(response)) {
+            seen.response = Some(Duration::from_ns(response));
+            self.outcome.worst_job = Some(Job { arrival: Instant::from_ns(arrival), finish: Instant::from_ns(finish) });
+        }
+        self.outcome.responses.saturating_record(response);
+    }
+
+    /// The run was stopped before job `first` was finished: it and all that arrived after it may be late.
+    fn abandon(&mut self, first: u64, has_begun: bool) {
+        let now = clock::now_ns().saturating_sub(self.start_ns);
+        let (offset, period) = (self.task.offset.as_ns(), self.task.period.as_ns());
+        let arrived_by = |at: u64| {
+            let at = at.min(self.shared.duration.as_ns().saturating_sub(1));
+            Some(at.checked_sub(offset)? / period + 1)
+        };
+        let arrived = arrived_by(now).unwrap_or(0);
+        let late = now.checked_sub(self.task.deadline.as_ns() + 1).and_then(arrived_by).unwrap_or(0);
+        self.outcome.observation.misses += late.saturating_sub(first);
+        let unlogged = first + u64::from(has_begun);
+        // BOUND: what the log has room for.
+        let logged = arrived.min(unlogged + self.burner.log.room() as u64);
+        for index in unlogged..logged {
+            self.burner.log.push(self.start_ns + offset + index * period, Event::Arrive);
+        }
+        self.burner.log.drop_unseen(arrived.saturating_sub(logged.max(unlogged)));
+    }
+
+    fn job_failure(&self, error: LockError) -> Failure {
+        Failure::Job { task: self.id, error }
+    }
+
+    fn failure(&self, resource: ResourceId, error: LockError) -> Failure {
+        Failure::Lock { task: self.id, resource, error }
+    }
+}
+
+/// Room for any response of the run, in memory.
+fn histogram(shared: &Shared) -> Histogram<u64> {
+    let digits = if shared.system.tasks().len() <= FINE_TASKS_MAX { 3 } else { 2 };
+    let longest = shared.cut.as_ns().max(1_000);
+    let Ok(mut histogram) = Histogram::new_with_bounds(1, longest, digits) else { panic!("the bounds are in order") };
+    // Writes every count, and so every page.
+    histogram.reset();
+    histogram
+}

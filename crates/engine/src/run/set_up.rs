@@ -1,0 +1,356 @@
+//! Everything before the common start and after the end, on the caller's thread.
+
+use super::config::{PriorityChange, RunConfig};
+use super::failure::Failure;
+use super::job::TaskThread;
+use super::outcome::{Ended, Outcome, TaskOutcome};
+use super::report::Report;
+use super::shared::{Nap, Shared};
+use super::{script, watchdog};
+use crate::calibrate::{Calibration, calibrate};
+use crate::control::{CUT, Control, FAILED, INTERRUPTED};
+use crate::error::RunError;
+use crate::log::Log;
+use crate::observe::observe;
+use crate::occupancy::{Occupancy, Recorder};
+use crate::team::{Ends, Gate, Place, become_realtime, spawn};
+use crate::throttling::throttling;
+use lockwright::raw::Locks;
+use lockwright::raw::check_system;
+use lockwright::raw::{Levels, SCRIPT_LEVEL, WATCHDOG_LEVEL};
+use lockwright::tasks::MachineError;
+use lockwright_model::{Duration, Priority, Protocol, Record, Step, System, TaskId};
+use lockwright_sys::{clock, memory, sched, signal};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::thread::JoinHandle;
+
+/// From naming the start to the start: time for all threads to get from the gate to their sleep.
+const START_DELAY_NS: u64 = 50_000_000;
+/// Executes `system` as threads under SCHED_FIFO, one a task, until all jobs that arrive within
+/// `config.duration` have finished.
+///
+/// CPU k of the system is the k-th CPU of the set the calling thread may use. The calling thread only waits. Threads of a run
+/// block all signals. All memory mapped at the start is locked, which undoes an earlier `mlockall(MCL_FUTURE)`. Two runs
+/// at the same time would share levels and CPUs, and disturb each other.
+/// A run ends in bounded time: by itself, by [`Control::stop`], or, when the last deadline has passed,
+/// by a watchdog above all tasks.
+///
+/// # Errors
+/// See [`RunError`]. Nothing is left running, but for [`RunError::Stuck`].
+///
+/// # Examples
+/// ```no_run
+/// # fn example(system: &lockwright_model::System) -> Result<(), lockwright_engine::RunError> {
+/// use lockwright_model::{Duration, Protocol};
+/// let config = lockwright_engine::RunConfig::new(Protocol::Icpp, Duration::from_ms(500));
+/// let outcome = lockwright_engine::run(system, &config, &lockwright_engine::Control::new())?;
+/// for (task, seen) in system.tasks().iter().zip(&outcome.tasks) {
+///     println!("{}: {:?}", task.name, seen.observation.response);
+/// }
+/// # Ok(())
+/// # }
+/// ```
+pub fn run(system: &System, config: &RunConfig, control: &Control) -> Result<Outcome, RunError> {
+    check_changes(system, config)?;
+    check_system(system, config.protocol)?;
+    let allowed = sched::affinity()?;
+    if allowed.len() < system.cpus() {
+        return Err(MachineError::TooFewCpus { needed: system.cpus(), have: allowed.len() }.into());
+    }
+    let cpus = &allowed[..system.cpus()];
+    let changed: Vec<Priority> = config.changes.iter().map(|change| change.priority).collect();
+    let levels = Levels::of(system, config.protocol, &changed);
+    let levels = levels.map_err(|too_many| MachineError::TooManyPriorities { needed: too_many.0 })?;
+    let deadline = system.tasks().iter().map(|task| task.deadline).max().unwrap_or_default();
+    let cut = config.duration.checked_add(deadline).filter(|cut| cut.as_ns() < u64::MAX / 4);
+    let cut = cut.ok_or(RunError::TooLong)?;
+    let calibration = calibrate_on(cpus[0])?;
+
+    let shared = Arc::new(Shared {
+        system: system.clone(),
+        locks: Locks::new(system, config.protocol, levels, cpus),
+        control: control.clone(),
+        calibration,
+        duration: config.duration,
+        cut,
+        start_ns: AtomicU64::new(0),
+        muster: Arc::default(),
+        ready: Gate::default(),
+        start: Gate::default(),
+        exit: Gate::default(),
+        naps: (0..=system.tasks().len()).map(|_| Nap::default()).collect(),
+        ends: Ends::new(system.tasks().len()),
+    });
+    let mut crew = Crew::new(&shared);
+    // Signals are for the caller's threads: a handler must not run in a section, or above all tasks.
+    let assembled = signal::with_all_blocked(|| crew.assemble(config, &allowed, cpus));
+    if let Err(error) = assembled {
+        crew.dismiss();
+        return Err(error);
+    }
+    let tasks = || system.task_ids().map(|task| shared.locks.executor.seat(task).tid()).collect::<Vec<_>>();
+    let recorder = config.watch.then(|| Recorder::start(cpus, &tasks())).flatten();
+    let memory_locked = memory::lock_all().is_ok();
+    shared.ready.open();
+    let ended = crew.wait_for_end();
+    let occupancy = recorder.and_then(|recorder| recorder.stop(shared.start_ns()));
+    let (end_ns, changed) = ended?;
+    let elapsed = Duration::from_ns(end_ns.saturating_sub(shared.start_ns()));
+    let cpus = cpus.to_vec();
+    gather(&shared, changed, Setting { calibration, occupancy, elapsed, cpus, memory_locked })
+}
+
+/// What the outcome says of the machine.
+struct Setting {
+    calibration: Calibration,
+    occupancy: Option<Occupancy>,
+    elapsed: Duration,
+    cpus: Vec<usize>,
+    memory_locked: bool,
+}
+
+fn gather(shared: &Shared, changed: Vec<Record>, setting: Setting) -> Result<Outcome, RunError> {
+    let Setting { calibration, occupancy, elapsed, cpus, memory_locked } = setting;
+    let (system, start_ns) = (&shared.system, shared.start_ns());
+    let mut tasks: Vec<TaskOutcome> = Vec::new();
+    let (mut records, mut dropped) = (changed, 0);
+    for task in system.task_ids() {
+        let Some(Report { outcome, log, failure }) = shared.ends.take(task) else {
+            return Err(RunError::Stuck { tasks: vec![task] });
+        };
+        if let Some(failure) = failure {
+            return Err(failure.into());
+        }
+        records.extend(log.records(task, start_ns));
+        dropped += log.dropped();
+        tasks.push(outcome);
+    }
+    records.sort_by_key(|record| record.at);
+    for (task, seen) in tasks.iter_mut().zip(observe(system, &records)) {
+        task.observation.blocking = seen.blocking;
+    }
+    let ended = match shared.control.state() {
+        INTERRUPTED => Ended::Interrupted,
+        CUT | FAILED => Ended::Watchdog,
+        _ => Ended::Completed,
+    };
+    let throttling = throttling();
+    Ok(Outcome { tasks, records, dropped, ended, occupancy, calibration, elapsed, cpus, memory_locked, throttling })
+}
+
+fn check_changes(system: &System, config: &RunConfig) -> Result<(), RunError> {
+    for change in &config.changes {
+        if change.task.index() >= system.tasks().len() {
+            return Err(RunError::UnknownTask(change.task));
+        }
+        for request in system.requests(change.task) {
+            let resource = request.resource;
+            let has_ceiling = match system.protocol_of(resource, config.protocol) {
+                Protocol::Icpp | Protocol::Pcp | Protocol::Srp => change.priority > system.ceiling(resource),
+                Protocol::IcsLock => {
+                    let ceiling = system.locked_ceiling(resource).unwrap_or(Priority::MIN);
+                    change.priority < system.cutoff(resource) && change.priority > ceiling
+                }
+                Protocol::Mrsp => change.priority > system.local_ceiling(resource, system.task(change.task).cpu),
+                _ => false,
+            };
+            if has_ceiling {
+                return Err(RunError::AboveCeiling { task: change.task, resource });
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Tries the highest level on a thread of its own, which then measures on `cpu`.
+fn calibrate_on(cpu: usize) -> Result<Calibration, RunError> {
+    let probe = move || {
+        let me = sched::gettid();
+        sched::set_affinity(me, &[cpu])?;
+        sched::set_fifo(me, WATCHDOG_LEVEL)?;
+        calibrate()
+    };
+    let thread = spawn("lockwright-calibrate", probe)?;
+    match thread.join() {
+        Ok(result) => Ok(result?),
+        Err(panic) => std::panic::resume_unwind(panic),
+    }
+}
+
+type ScriptEnd = (Vec<Record>, Option<Failure>);
+
+/// The threads of one run.
+struct Crew<'a> {
+    shared: &'a Arc<Shared>,
+    tasks: Vec<JoinHandle<()>>,
+    script: Option<JoinHandle<ScriptEnd>>,
+    watchdog: Option<JoinHandle<u64>>,
+}
+
+impl<'a> Crew<'a> {
+    fn new(shared: &'a Arc<Shared>) -> Self {
+        Self { shared, tasks: Vec::new(), script: None, watchdog: None }
+    }
+
+    /// Starts all threads and waits until each is ready at the gate.
+    fn assemble(&mut self, config: &RunConfig, allowed: &[usize], cpus: &[usize]) -> Result<(), RunError> {
+        let capacities = log_capacities(&self.shared.system, config);
+        for (task, capacity) in self.shared.system.task_ids().zip(capacities) {
+            self.start_task(task, capacity, cpus)?;
+        }
+        let spare = &allowed[cpus.len()..];
+        let control_cpus = if spare.is_empty() { allowed } else { spare }.to_vec();
+        if !config.changes.is_empty() {
+            let mut changes = config.changes.clone();
+            changes.sort_by_key(|change| change.at);
+            self.start_script(changes, control_cpus.clone())?;
+        }
+        self.start_watchdog(control_cpus)?;
+        self.shared.muster.wait()
+    }
+
+    fn start_task(&mut self, task: TaskId, log_capacity: usize, cpus: &[usize]) -> Result<(), RunError> {
+        let (shared, place) = (Arc::clone(self.shared), Place::new(&self.shared.muster));
+        let cpus: Vec<usize> = shared.system.cpus_of(task).map(|cpu| cpus[cpu.index()]).collect();
+        let name: String = shared.system.task(task).name.chars().filter(|&c| c != '\0').collect();
+        let body = move || {
+            let executor = &shared.locks.executor;
+            executor.seat(task).sit();
+            executor.prepare();
+            let thread = TaskThread::new(&shared, task, Log::new(log_capacity));
+            let level = executor.level(shared.system.task(task).priority);
+            let set_up = become_realtime(level, &cpus);
+            let failed = set_up.is_err();
+            place.answer(set_up.map_err(RunError::from));
+            if !shared.start.pass() || failed {
+                return;
+            }
+            let report = thread.execute();
+            shared.ends.leave(task, report, &shared.control);
+            // Nothing real-time is left to do; a refusal leaves a thread that waits.
+            let _ = executor.seat(task).demote();
+            shared.exit.pass();
+        };
+        self.tasks.push(spawn(&name, body)?);
+        Ok(())
+    }
+
+    fn start_script(&mut self, changes: Vec<PriorityChange>, cpus: Vec<usize>) -> Result<(), RunError> {
+        let (shared, place) = (Arc::clone(self.shared), Place::new(&self.shared.muster));
+        let body = move || {
+            let mut log = Vec::with_capacity(changes.len());
+            shared.locks.executor.prepare();
+            place.answer(become_realtime(SCRIPT_LEVEL, &cpus).map_err(RunError::from));
+            if !shared.start.pass() {
+                return (log, None);
+            }
+            let nap = &shared.naps[shared.system.tasks().len()];
+            let failure = script::play(&shared, nap, &changes, &mut log);
+            if failure.is_some() {
+                shared.control.leave(FAILED);
+            }
+            (log, failure)
+        };
+        self.script = Some(spawn("lockwright-script", body)?);
+        Ok(())
+    }
+
+    fn start_watchdog(&mut self, cpus: Vec<usize>) -> Result<(), RunError> {
+        let (shared, place) = (Arc::clone(self.shared), Place::new(&self.shared.muster));
+        let body = move || {
+            place.answer(become_realtime(WATCHDOG_LEVEL, &cpus).map_err(RunError::from));
+            if !shared.ready.pass() {
+                return 0;
+            }
+            let start_ns = clock::now_ns() + START_DELAY_NS;
+            // ORDERING: Relaxed: the start gate's word orders it.
+            shared.start_ns.store(start_ns, Ordering::Relaxed);
+            shared.control.started(start_ns);
+            shared.start.open();
+            watchdog::watch(&shared)
+        };
+        self.watchdog = Some(spawn("lockwright-watchdog", body)?);
+        Ok(())
+    }
+
+    /// Set-up failed: everybody goes home.
+    fn dismiss(self) {
+        self.shared.ready.abandon();
+        self.shared.start.abandon();
+        self.tasks.into_iter().for_each(|thread| drop(thread.join()));
+        drop(self.watchdog.map(JoinHandle::join));
+        drop(self.script.map(JoinHandle::join));
+    }
+
+    /// Returns when the run was over, and what the script changed.
+    ///
+    /// BOUND: the watchdog's. Threads that are stuck are not waited for.
+    fn wait_for_end(self) -> Result<(u64, Vec<Record>), RunError> {
+        let watched = self.watchdog.map(JoinHandle::join);
+        if !matches!(watched, Some(Ok(_))) {
+            // Without a watchdog the tasks still end: they are told to, and nobody waits for those that do not.
+            self.shared.control.leave(CUT);
+        }
+        self.shared.naps.iter().for_each(Nap::wake);
+        // The script names threads by their ids, which stay theirs until the exit gate opens.
+        let script = self.script.map(JoinHandle::join);
+        self.shared.exit.open();
+        let end_ns = match watched {
+            Some(Ok(end_ns)) => end_ns,
+            Some(Err(panic)) => std::panic::resume_unwind(panic),
+            None => unreachable!("a crew that was assembled has a watchdog"),
+        };
+        let stuck: Vec<TaskId> = self.shared.ends.unfinished().collect();
+        if !stuck.is_empty() {
+            return Err(RunError::Stuck { tasks: stuck });
+        }
+        self.tasks.into_iter().for_each(|thread| drop(thread.join()));
+        match script {
+            None => Ok((end_ns, Vec::new())),
+            Some(Ok((log, None))) => Ok((end_ns, log)),
+            Some(Ok((_, Some(failure)))) => Err(failure.into()),
+            Some(Err(panic)) => std::panic::resume_unwind(panic),
+        }
+    }
+}
+
+/// Entries for the log of each task: what its jobs write, a gap for every job that may preempt them and for
+/// every tick of the kernel, a section again for every commit of others; less in proportion where all would be too much.
+fn log_capacities(system: &System, config: &RunConfig) -> Vec<usize> {
+    const A_JOB: u64 = 8;
+    const A_LOCK: u64 = 12;
+    const A_GAP: u64 = 2;
+    const A_RESTART: u64 = 6;
+    const TICKS_PER_MS: u64 = 8;
+    const SPARE: u64 = 256;
+    let duration = config.duration.as_ns();
+    let jobs: Vec<u64> = system.tasks().iter().map(|task| duration / task.period.as_ns() + 1).collect();
+    // By resource: how many sections are committed at most, each of which makes one of a task in vain at most.
+    let mut commits = vec![0_u64; system.resources().len()];
+    let ruled = |resource| system.protocol_of(resource, config.protocol).is_interruptible();
+    for resource in system.resource_ids().filter(|&resource| ruled(resource)) {
+        for &user in system.users(resource) {
+            let ends = |step: &&Step| **step == Step::Unlock(resource);
+            let sections = system.task(user).body.iter().filter(ends).count() as u64;
+            let all = &mut commits[resource.index()];
+            *all = all.saturating_add(jobs[user.index()].saturating_mul(sections));
+        }
+    }
+    let wanted = |task: TaskId| {
+        let this = system.task(task);
+        let locks = this.body.iter().filter(|step| matches!(step, Step::Lock(_))).count() as u64;
+        let mut others = system.tasks().iter().zip(&jobs).filter(|(other, _)| other.cpu == this.cpu);
+        let others = others.try_fold(0_u64, |sum, (_, jobs)| sum.checked_add(*jobs))?;
+        let own = jobs[task.index()].checked_mul(A_JOB + A_LOCK * locks)?;
+        let ticks = duration / 1_000_000 * TICKS_PER_MS;
+        let mut used = system.resource_ids().filter(|&resource| system.users(resource).contains(&task));
+        let commits = used.try_fold(0_u64, |sum, resource| sum.checked_add(commits[resource.index()]))?;
+        let own = own.checked_add(A_RESTART.checked_mul(commits)?)?;
+        own.checked_add(A_GAP.checked_mul(others.checked_add(ticks)?)?)?.checked_add(SPARE)
+    };
+    let wanted: Vec<u64> = system.task_ids().map(|task| wanted(task).unwrap_or(u64::MAX)).collect();
+    let all: u128 = wanted.iter().map(|&wanted| u128::from(wanted)).sum();
+    let given = u128::min(all, config.log_capacity as u128);
+    wanted.iter().map(|&wanted| (u128::from(wanted) * given / all.max(1)) as usize).collect()
+}

@@ -1,0 +1,71 @@
+//! What the threads of one run share.
+
+use super::report::Report;
+use crate::calibrate::Calibration;
+use crate::control::Control;
+use crate::team::{Ends, Gate, Muster};
+use lockwright::raw::Locks;
+use lockwright_model::{Duration, System};
+use lockwright_sys::{clock, futex};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+
+/// See the file.
+#[derive(Debug)]
+pub(super) struct Shared {
+    pub(super) system: System,
+    pub(super) locks: Locks,
+    pub(super) control: Control,
+    pub(super) calibration: Calibration,
+    pub(super) duration: Duration,
+    /// When the watchdog ends the run: after `duration`, by the longest deadline.
+    pub(super) cut: Duration,
+    /// The common start by the monotonic clock. Set before the start gate opens.
+    pub(super) start_ns: AtomicU64,
+    /// Who is still being set up.
+    pub(super) muster: Arc<Muster>,
+    /// Opens for the watchdog when all threads are ready: it names the start, so that no ordinary thread delays it.
+    pub(super) ready: Gate,
+    /// Opens for all others when the start is named.
+    pub(super) start: Gate,
+    /// Opens when the watchdog is done: until then thread ids stay valid.
+    pub(super) exit: Gate,
+    /// One a task, and the last for the script.
+    pub(super) naps: Box<[Nap]>,
+    pub(super) ends: Ends<Report>,
+}
+
+impl Shared {
+    pub(super) fn start_ns(&self) -> u64 {
+        // ORDERING: Relaxed: stored before the start gate opened, whose word orders it.
+        self.start_ns.load(Ordering::Relaxed)
+    }
+}
+
+/// Where a thread sleeps until its next job: a word of its own, so that sleepers do not meet in the kernel.
+#[derive(Debug, Default)]
+#[repr(align(128))]
+pub(super) struct Nap(AtomicU32);
+
+impl Nap {
+    /// Sleeps until the clock reads `at_ns`. False where it was woken for good before that.
+    ///
+    /// BOUND: `at_ns`, or the end of the run.
+    pub(super) fn until(&self, at_ns: u64) -> bool {
+        // ORDERING: Relaxed: the word only says that the run ends.
+        while self.0.load(Ordering::Relaxed) == 0 {
+            if clock::now_ns() >= at_ns {
+                return true;
+            }
+            futex::wait(&self.0, 0, Some(at_ns));
+        }
+        false
+    }
+
+    /// Ends this sleep and all later ones.
+    pub(super) fn wake(&self) {
+        // ORDERING: Relaxed: see `until`.
+        self.0.store(1, Ordering::Relaxed);
+        futex::wake(&self.0, 1);
+    }
+}

@@ -1,0 +1,198 @@
+//! Threads that are set up together, begin together, and leave something behind.
+
+use crate::control::Control;
+use crate::error::RunError;
+use lockwright::tasks::MachineError;
+use lockwright_model::TaskId;
+use lockwright_sys::{SysError, clock, futex, memory, sched};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::JoinHandle;
+
+/// Stack of a thread.
+const STACK_BYTES: usize = 256 << 10;
+/// As much of it is touched before the start.
+const STACK_TOUCHED: usize = 64 << 10;
+
+/// Starts a thread.
+pub fn spawn<T: Send + 'static>(
+    name: &str,
+    body: impl FnOnce() -> T + Send + 'static,
+) -> Result<JoinHandle<T>, RunError> {
+    let builder = std::thread::Builder::new().name(name.into()).stack_size(STACK_BYTES);
+    builder.spawn(body).map_err(|error| {
+        MachineError::Sys(SysError { call: "starting a thread", errno: error.raw_os_error().unwrap_or(libc::EAGAIN) })
+            .into()
+    })
+}
+
+/// Puts the calling thread under SCHED_FIFO on these processors.
+pub fn become_realtime(level: u8, cpus: &[usize]) -> Result<(), SysError> {
+    let me = sched::gettid();
+    memory::prefault_stack::<STACK_TOUCHED>();
+    sched::exact_timers();
+    // In this order: an ordinary thread on a processor that is taken would not get to the second call.
+    sched::set_fifo(me, level)?;
+    sched::set_affinity(me, cpus)
+}
+
+/// Counts the threads that are being set up. A thread that ends without an answer counts as one that failed.
+#[derive(Debug, Default)]
+pub struct Muster {
+    missing: AtomicU32,
+    /// What failed first.
+    fault: Mutex<Option<RunError>>,
+}
+
+impl Muster {
+    /// Waits for the answers of all who have a place.
+    ///
+    /// BOUND: set-up of each thread.
+    pub fn wait(&self) -> Result<(), RunError> {
+        // BOUND: see above; the last place wakes.
+        loop {
+            // ORDERING: Acquire pairs with the Release in `Place::drop`.
+            match self.missing.load(Ordering::Acquire) {
+                0 => break,
+                missing => futex::wait(&self.missing, missing, None),
+            };
+        }
+        self.fault.lock().unwrap_or_else(PoisonError::into_inner).take().map_or(Ok(()), Err)
+    }
+}
+
+/// A thread's place in the muster, given up with its answer, or when the thread ends.
+pub struct Place {
+    muster: Arc<Muster>,
+    answer: Option<Result<(), RunError>>,
+}
+
+impl Place {
+    /// A place in `muster`, which waits for it from now on.
+    pub fn new(muster: &Arc<Muster>) -> Self {
+        // ORDERING: Relaxed: counted before the thread starts.
+        muster.missing.fetch_add(1, Ordering::Relaxed);
+        Self { muster: Arc::clone(muster), answer: None }
+    }
+
+    /// Gives the place up: the thread is ready, or cannot be.
+    pub fn answer(mut self, answer: Result<(), RunError>) {
+        self.answer = Some(answer);
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        let muster = &self.muster;
+        if let Err(fault) = self.answer.take().unwrap_or(Err(RunError::SetUp)) {
+            muster.fault.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(fault);
+        }
+        // ORDERING: Release pairs with the Acquire in `Muster::wait`.
+        if muster.missing.fetch_sub(1, Ordering::Release) == 1 {
+            futex::wake(&muster.missing, 1);
+        }
+    }
+}
+
+/// Closed once, opened once.
+#[derive(Debug, Default)]
+pub struct Gate(AtomicU32);
+
+const CLOSED: u32 = 0;
+const OPEN: u32 = 1;
+const ABANDONED: u32 = 2;
+
+impl Gate {
+    /// Waits until the gate opens. False where it never will.
+    ///
+    /// BOUND: set-up, or the watchdog's grace.
+    pub fn pass(&self) -> bool {
+        // BOUND: see above.
+        loop {
+            // ORDERING: Acquire pairs with the Release in `set`.
+            match self.0.load(Ordering::Acquire) {
+                CLOSED => {
+                    futex::wait(&self.0, CLOSED, None);
+                }
+                state => return state == OPEN,
+            }
+        }
+    }
+
+    /// Lets all pass.
+    pub fn open(&self) {
+        self.set(OPEN);
+    }
+
+    /// Sends all away.
+    pub fn abandon(&self) {
+        self.set(ABANDONED);
+    }
+
+    fn set(&self, state: u32) {
+        // ORDERING: Release pairs with the Acquire in `pass`.
+        self.0.store(state, Ordering::Release);
+        futex::wake(&self.0, i32::MAX);
+    }
+}
+
+/// Who has finished, with what.
+#[derive(Debug)]
+pub struct Ends<T> {
+    left: AtomicU32,
+    done: Box<[AtomicBool]>,
+    reports: Box<[Mutex<Option<T>>]>,
+}
+
+impl<T> Ends<T> {
+    /// For so many tasks, none of which has finished.
+    pub fn new(tasks: usize) -> Self {
+        Self {
+            left: AtomicU32::new(tasks as u32),
+            done: (0..tasks).map(|_| AtomicBool::new(false)).collect(),
+            reports: (0..tasks).map(|_| Mutex::new(None)).collect(),
+        }
+    }
+
+    /// A task leaves its report; the last one calls the watchdog.
+    pub fn leave(&self, task: TaskId, report: T, control: &Control) {
+        *self.reports[task.index()].lock().unwrap_or_else(PoisonError::into_inner) = Some(report);
+        // ORDERING: Release, here and below, pairs with the Acquire in `all` and `unfinished`.
+        self.done[task.index()].store(true, Ordering::Release);
+        if self.left.fetch_sub(1, Ordering::AcqRel) == 1 {
+            control.ring();
+        }
+    }
+
+    fn all(&self) -> bool {
+        // ORDERING: Acquire pairs with the Release in `leave`.
+        self.left.load(Ordering::Acquire) == 0
+    }
+
+    /// The tasks that have not finished.
+    pub fn unfinished(&self) -> impl Iterator<Item = TaskId> + use<'_, T> {
+        // ORDERING: Acquire pairs with the Release in `leave`.
+        let unfinished = |&task: &usize| !self.done[task].load(Ordering::Acquire);
+        (0..self.done.len()).filter(unfinished).map(TaskId::new)
+    }
+
+    /// Waits until all have finished (true), until `enough`, or until the clock reads `until_ns`.
+    pub fn wait(&self, control: &Control, until_ns: u64, enough: impl Fn() -> bool) -> bool {
+        // BOUND: `until_ns`; the bell rings once a stop and once when all are done.
+        loop {
+            let heard = control.listen();
+            if self.all() {
+                return true;
+            }
+            if enough() || clock::now_ns() >= until_ns {
+                return false;
+            }
+            control.wait_for_bell(heard, until_ns);
+        }
+    }
+
+    /// The report of a task that has finished, once.
+    pub fn take(&self, task: TaskId) -> Option<T> {
+        self.reports[task.index()].lock().unwrap_or_else(PoisonError::into_inner).take()
+    }
+}

@@ -1,0 +1,253 @@
+//! Every run ends: overloaded, interrupted, or changed under way.
+
+use crate::judge::{Attempt, require};
+use crate::support::{
+    R, as_nested_as, expect, fault, require_cpus, require_realtime, run_ms, run_us, system, task, unfinished, us,
+    violation,
+};
+use lockwright::tasks::MachineError;
+use lockwright_engine::{Control, Ended, PriorityChange, RunConfig, RunError};
+use lockwright_model::{
+    Duration, Event, Instant, Priority, Protocol, Resource, ResourceId, Step, System, Task, TaskId,
+};
+
+/// More than one CPU can execute, most of it under locks.
+fn overloaded() -> System {
+    let tasks = (0..4).map(|index: usize| {
+        let body = vec![
+            Step::Lock(R),
+            run_us(5_000),
+            Step::Lock(ResourceId(1)),
+            run_us(3_000),
+            Step::Unlock(ResourceId(1)),
+            Step::Unlock(R),
+        ];
+        task(&format!("t{index}"), index % 2, 4 - index as u32, 10_000 + index as u64 * 1_000, body)
+    });
+    system(2, 2, tasks.collect())
+}
+
+#[test]
+fn an_overloaded_run_ends() {
+    let Some(_machine) = require_cpus(2) else { return };
+    for protocol in Protocol::ALL {
+        let system = as_nested_as(protocol, &overloaded());
+        let outcome = run_ms(&system, protocol, 150);
+        println!("{protocol}: {:?} after {}", outcome.ended, outcome.elapsed);
+        // 150 ms, the longest deadline, and what draining takes; the watchdog, which is above all tasks, says when.
+        assert!(outcome.elapsed < Duration::from_ms(400), "{protocol}: {}", outcome.elapsed);
+        assert_eq!(outcome.ended, Ended::Watchdog, "{protocol}");
+        assert_eq!(fault(&system, protocol, &outcome.records), None, "{protocol}");
+        assert!(outcome.tasks.iter().any(|task| task.observation.misses > 0), "{protocol}");
+        let held = |event: fn(&Event) -> bool| outcome.records.iter().filter(|record| event(&record.event)).count();
+        let (acquired, released) =
+            (held(|event| matches!(event, Event::Acquire(_))), held(|event| matches!(event, Event::Release(_))));
+        assert_eq!(acquired, released, "{protocol}: whatever was taken was given back");
+        for task in outcome.records.iter().filter(|record| record.event == Event::Arrive) {
+            assert!(task.at < Instant::from_ns(150_000_000), "nothing arrives after the end");
+        }
+    }
+}
+
+#[test]
+fn stop_ends_a_run_at_once() {
+    let Some(_machine) = require_cpus(2) else { return };
+    let mut tasks = overloaded().tasks().to_vec();
+    tasks.push({
+        let mut sleeper = task("sleeper", 0, 9, 60_000_000, vec![run_us(10)]);
+        sleeper.offset = us(30_000_000);
+        sleeper
+    });
+    let system = system(2, 2, tasks);
+    // Under `ics` nobody waits, and the stopper would get no CPU: see `interruptible`.
+    for protocol in Protocol::ALL.into_iter().filter(|&protocol| protocol != Protocol::Ics) {
+        let system = as_nested_as(protocol, &system);
+        require(protocol.name(), || {
+            let control = Control::new();
+            let other = control.clone();
+            let stopper = std::thread::spawn(move || {
+                while other.elapsed().is_none_or(|elapsed| elapsed < Duration::from_ms(60)) {
+                    std::thread::sleep(std::time::Duration::from_millis(1));
+                }
+                let before = other.elapsed().expect("it has started");
+                other.stop();
+                (before, other.elapsed().expect("it has started"))
+            });
+            // Both CPUs are taken by the run, so the stopper may be late: the watchdog ends the run then.
+            let config = RunConfig::new(protocol, Duration::from_ms(60_000));
+            let start = std::time::Instant::now();
+            let outcome = lockwright_engine::run(&system, &config, &control).expect("a run");
+            let (before, after) = stopper.join().expect("the stopper stops");
+            let took = outcome.elapsed.saturating_sub(before);
+            println!("{protocol}: ended after {}, {took} after the stop", outcome.elapsed);
+            assert_eq!(outcome.ended, Ended::Interrupted, "{protocol}");
+            assert_eq!(fault(&system, protocol, &outcome.records), None, "{protocol}");
+            assert!(start.elapsed().as_secs() < 30, "{protocol}: {:?}", start.elapsed());
+            if took < Duration::from_ms(100) {
+                return Attempt::Holds;
+            }
+            let fault = format!("it ended {took} after the stop");
+            // An ordinary thread, which the run keeps from its CPU.
+            let stalled = after.saturating_sub(before);
+            if stalled < Duration::from_ms(1) {
+                return Attempt::Fails(fault);
+            }
+            Attempt::Disturbed { fault, by: format!("what kept the stopper from its CPU for {stalled}") }
+        });
+    }
+}
+
+#[test]
+fn a_handle_that_was_stopped_before_runs_nothing() {
+    let Some(_machine) = require_realtime() else { return };
+    let system = system(1, 0, vec![task("t", 0, 1, 10_000, vec![run_us(1_000)])]);
+    let control = Control::new();
+    control.stop();
+    let config = RunConfig::new(Protocol::None, Duration::from_ms(60_000));
+    let outcome = lockwright_engine::run(&system, &config, &control).expect("a run");
+    assert_eq!((outcome.ended, outcome.tasks[0].observation.jobs), (Ended::Interrupted, 0));
+}
+
+/// A task that has preempted a holder sinks below it: the holder goes on and is done first.
+#[test]
+fn a_scripted_change_takes_effect_at_once() {
+    let Some(_machine) = require_realtime() else { return };
+    let low = task("low", 0, 1, 200_000, vec![Step::Lock(R), run_us(10_000), Step::Unlock(R)]);
+    let mut medium = task("medium", 0, 5, 200_000, vec![run_us(60_000)]);
+    medium.offset = us(5_000);
+    let system = system(1, 1, vec![low, medium]);
+    for protocol in [Protocol::None, Protocol::Pip, Protocol::Mpcp] {
+        for is_changed in [true, false] {
+            let mut config = RunConfig::new(protocol, Duration::from_ms(100));
+            let at = Instant::from_ns(15_000_000);
+            let change = PriorityChange { at, task: TaskId(1), priority: Priority::base(0) };
+            config.changes.extend(is_changed.then_some(change));
+            // The change comes 5 ms after the holder would be done, and 45 ms before the other is.
+            expect(protocol.name(), &system, &config, us(4_000), |outcome| {
+                let place = |wanted| outcome.records.iter().position(|r| (r.task.0, r.event) == wanted);
+                let (low, medium) = (place((0, Event::Finish)), place((1, Event::Finish)));
+                assert_eq!(place((1, Event::Priority(Priority::base(0)))).is_some(), is_changed, "{protocol}");
+                ((low < medium) != is_changed).then(|| format!("changed: {is_changed}, and not what comes of it"))
+            });
+        }
+    }
+}
+
+#[test]
+fn what_cannot_run_is_refused_by_its_reason() {
+    let Some(_machine) = require_realtime() else { return };
+    let section = || vec![Step::Lock(R), run_us(10), Step::Unlock(R)];
+    let refused = |system: &System, changes: Vec<PriorityChange>| {
+        let mut config = RunConfig::new(Protocol::Icpp, Duration::from_ms(10));
+        config.changes = changes;
+        lockwright_engine::run(system, &config, &Control::new()).expect_err("it must be refused")
+    };
+    let wide = system(64, 1, vec![task("t", 0, 1, 10_000, section())]);
+    assert!(matches!(refused(&wide, vec![]), RunError::Machine(MachineError::TooFewCpus { needed: 64, .. })));
+    let many = system(1, 1, (0..98).map(|index| task(&format!("t{index}"), 0, index, 10_000, section())).collect());
+    assert_eq!(refused(&many, vec![]), RunError::Machine(MachineError::TooManyPriorities { needed: 98 }));
+    let one = system(1, 1, vec![task("t", 0, 1, 10_000, section())]);
+    let change = |task, priority| PriorityChange { at: Instant::ZERO, task, priority: Priority::base(priority) };
+    assert_eq!(refused(&one, vec![change(TaskId(0), 2)]), RunError::AboveCeiling { task: TaskId(0), resource: R });
+    assert_eq!(refused(&one, vec![change(TaskId(1), 1)]), RunError::UnknownTask(TaskId(1)));
+}
+
+/// Protocols mixed in nested sections on two CPUs, while base priorities change under way.
+#[test]
+fn changes_under_contention_lose_nothing() {
+    let Some(_machine) = require_cpus(2) else { return };
+    let protocols = [Protocol::Pip, Protocol::Icpp, Protocol::Mpcp, Protocol::None];
+    let resources: Vec<Resource> = protocols
+        .iter()
+        .map(|&protocol| Resource {
+            name: protocol.name().into(),
+            protocol: Some(protocol),
+            ceiling: (protocol == Protocol::Icpp).then_some(Priority::base(20)),
+            ..Resource::default()
+        })
+        .collect();
+    let tasks: Vec<Task> = (0..6)
+        .map(|index: usize| {
+            let outer = ResourceId::new(index % 3);
+            let inner = ResourceId::new(index % 3 + 1);
+            let body = vec![
+                run_us(10),
+                Step::Lock(outer),
+                run_us(30),
+                Step::Lock(inner),
+                run_us(30),
+                Step::Unlock(inner),
+                run_us(10),
+                Step::Unlock(outer),
+            ];
+            task(&format!("t{index}"), index % 2, 10 + index as u32, 1_600 + 180 * index as u64, body)
+        })
+        .collect();
+    let system = System::new("mixed".into(), 2, None, resources, tasks).expect("valid");
+    let mut config = RunConfig::new(Protocol::Mpcp, Duration::from_ms(300));
+    config.changes = (0..600)
+        .map(|index: u64| PriorityChange {
+            at: Instant::from_ns(index * 480_000),
+            task: TaskId::new(index as usize % 6),
+            priority: Priority::base(1 + (index * 7 % 20) as u32),
+        })
+        .collect();
+    expect("mixed", &system, &config, us(500), |outcome| {
+        assert_eq!(violation(&outcome.records), None);
+        unfinished(&system, &config, outcome)
+    });
+}
+
+/// Each job takes one and a half periods: the next starts at once, and every one is late, finished or not.
+#[test]
+fn an_overrunning_task_catches_up_and_every_late_job_counts() {
+    let Some(_machine) = require_realtime() else { return };
+    let system = system(1, 0, vec![task("t", 0, 1, 10_000, vec![run_us(15_000)])]);
+    let config = RunConfig::new(Protocol::None, Duration::from_ms(50));
+    // Three jobs take 45 ms of the 60 ms there are.
+    expect("overrun", &system, &config, us(4_000), |outcome| {
+        let seen = outcome.tasks[0].observation;
+        assert_eq!((outcome.ended, seen.misses), (Ended::Watchdog, 5));
+        let arrivals = outcome.records.iter().filter(|record| record.event == Event::Arrive);
+        let arrivals: Vec<u64> = arrivals.map(|record| record.at.as_ns() / 1_000_000).collect();
+        assert_eq!(arrivals, [0, 10, 20, 30, 40], "each at its nominal time");
+        let finish = outcome.records.iter().position(|record| record.event == Event::Finish);
+        let next = finish.and_then(|at| {
+            let next = outcome.records[at..].iter().find(|record| record.event == Event::Run)?;
+            Some(next.at.since(outcome.records[at].at))
+        });
+        let is_so = (3..=4).contains(&seen.jobs) && next.is_some_and(|next| next < Duration::from_ms(5));
+        (!is_so).then(|| format!("{seen:?}, the next begins after {next:?}"))
+    });
+}
+
+#[test]
+fn a_full_log_is_counted_and_changes_nothing_else() {
+    let Some(_machine) = require_realtime() else { return };
+    let system = system(1, 0, vec![task("t", 0, 1, 1_000, vec![run_us(10)])]);
+    let mut config = RunConfig::new(Protocol::None, Duration::from_ms(100));
+    config.log_capacity = 40;
+    expect("full", &system, &config, us(500), |outcome| {
+        assert_eq!(outcome.records.len(), 40);
+        assert!(outcome.dropped >= outcome.tasks[0].observation.jobs * 4 - 40, "{}", outcome.dropped);
+        unfinished(&system, &config, outcome)
+    });
+}
+
+#[test]
+fn as_many_tasks_as_there_are_levels() {
+    let Some(_machine) = require_realtime() else { return };
+    let body = || vec![run_us(5), Step::Lock(R), run_us(20), Step::Unlock(R)];
+    let tasks = (0..97).map(|index| task(&format!("t{index}"), 0, index, 20_000, body())).collect();
+    let system = system(1, 1, tasks);
+    // These have priorities of their own beside those of tasks.
+    let own = [Protocol::Dflp, Protocol::FmlpPlus];
+    for protocol in Protocol::ALL.into_iter().filter(|protocol| !own.contains(protocol)) {
+        let config = RunConfig::new(protocol, Duration::from_ms(100));
+        // The last jobs have 20 ms, and take 3.
+        expect(protocol.name(), &system, &config, us(2_000), |outcome| {
+            assert_eq!(fault(&system, protocol, &outcome.records), None, "{protocol}");
+            unfinished(&system, &config, outcome)
+        });
+    }
+}

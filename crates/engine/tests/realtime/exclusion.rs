@@ -1,0 +1,186 @@
+//! Many tasks, one resource: at most one holds it, or none commits what is in vain; nobody is forgotten, and the protocol's order is kept.
+
+use crate::support::{
+    R, acquisitions, as_nested_as, expect, fault, require_cpus, require_realtime, run_ms, run_us, system, task,
+    unfinished, us, violation,
+};
+use lockwright_engine::RunConfig;
+use lockwright_model::{Duration, Event, Instant, Protocol, Record, ResourceId, Step, System, TaskId};
+
+fn at(us: u64, task: u16, event: Event) -> Record {
+    Record { at: Instant::from_ns(us * 1_000), task: TaskId(task), event }
+}
+
+#[test]
+fn the_checker_sees_two_holders() {
+    let overlap = [
+        at(0, 0, Event::Acquire(R)),
+        at(5, 1, Event::Acquire(R)),
+        at(6, 0, Event::Release(R)),
+        at(7, 1, Event::Release(R)),
+    ];
+    assert_eq!(violation(&overlap), Some(overlap[1]));
+    let foreign = [at(0, 0, Event::Acquire(R)), at(1, 1, Event::Release(R))];
+    assert_eq!(violation(&foreign), Some(foreign[1]));
+    let fine = [overlap[0], overlap[2], at(8, 1, Event::Acquire(R)), at(9, 1, Event::Release(R))];
+    assert_eq!(violation(&fine), None);
+}
+
+/// The same tasks with a resource each, so that nothing excludes them, and their records told as if it were one.
+#[test]
+fn the_checker_sees_that_nothing_excludes() {
+    let Some(_machine) = require_cpus(2) else { return };
+    let tasks = (0..2).map(|index: usize| {
+        let own = ResourceId::new(index);
+        let body = vec![run_us(20), Step::Lock(own), run_us(300), Step::Unlock(own)];
+        task(&format!("t{index}"), index, 1, 1_000, body)
+    });
+    let mut outcome = run_ms(&system(2, 2, tasks.collect()), Protocol::Pip, 100);
+    assert_eq!(violation(&outcome.records), None);
+    for record in &mut outcome.records {
+        record.event = match record.event {
+            Event::Acquire(_) => Event::Acquire(R),
+            Event::Release(_) => Event::Release(R),
+            event => event,
+        };
+    }
+    assert!(violation(&outcome.records).is_some());
+}
+
+/// Three tasks on each of two CPUs; two resources, one nested in the other; most of the time is spent inside. Where
+/// requests go to a home, and two moves take longer than a section, periods are so long that the machine keeps up.
+fn contended(protocol: Protocol) -> System {
+    let stretch = if protocol.has_homes() { 4 } else { 1 };
+    const INNER: ResourceId = ResourceId(1);
+    let tasks = (0..6).map(|index: usize| {
+        let body = vec![
+            run_us(20),
+            Step::Lock(R),
+            run_us(40),
+            Step::Lock(INNER),
+            run_us(20),
+            Step::Unlock(INNER),
+            Step::Unlock(R),
+            run_us(10),
+            Step::Lock(INNER),
+            run_us(30),
+            Step::Unlock(INNER),
+        ];
+        task(&format!("t{index}"), index % 2, 10 - index as u32, (700 + 130 * index as u64) * stretch, body)
+    });
+    system(2, 2, tasks.collect())
+}
+
+#[test]
+fn one_holder_at_a_time_on_two_cpus() {
+    let Some(_machine) = require_cpus(2) else { return };
+    for protocol in Protocol::ALL {
+        let system = as_nested_as(protocol, &contended(protocol));
+        let outcome = run_ms(&system, protocol, 300);
+        assert_eq!(fault(&system, protocol, &outcome.records), None, "{protocol}");
+        assert_eq!(outcome.dropped, 0, "{protocol}");
+        let waits: u64 = outcome.records.windows(2).filter(|pair| is_waiting(pair)).count() as u64;
+        let sections: usize = system.task_ids().map(|task| acquisitions(&outcome.records, task, R).len()).sum();
+        println!("{protocol}: {sections} sections, {waits} waits, {:?}", outcome.ended);
+        for (index, seen) in outcome.tasks.iter().enumerate() {
+            let waits = &seen.lock_waits;
+            let quantiles = [0.5, 0.99, 1.0].map(|quantile| waits.value_at_quantile(quantile));
+            println!("  {index}: {:?} waits {quantiles:?}", seen.observation);
+            assert!(seen.observation.jobs > 0, "{protocol}: task {index} never finished");
+        }
+        let restarts: u64 = outcome.tasks.iter().map(|task| task.observation.restarts).sum();
+        assert_eq!(restarts > 0, protocol.is_interruptible(), "{protocol}: {restarts} sections in vain");
+        let longest = outcome.tasks.iter().map(|task| task.lock_waits.max()).max();
+        assert!(
+            waits > 0 || longest > Some(20_000) || protocol == Protocol::Ics,
+            "{protocol}: a test of contention without any"
+        );
+    }
+}
+
+fn is_waiting(pair: &[Record]) -> bool {
+    matches!(pair[0].event, Event::Request(_)) && matches!(pair[1].event, Event::Stop) && pair[0].task == pair[1].task
+}
+
+/// A holder on CPU 0; on CPU 1 the less urgent of two tasks asks first.
+#[test]
+fn mpcp_serves_by_priority_not_by_arrival() {
+    let Some(_machine) = require_cpus(2) else { return };
+    let section = |before, inside| vec![run_us(before), Step::Lock(R), run_us(inside), Step::Unlock(R)];
+    let mut low = task("low", 1, 1, 100_000, section(1_000, 1_000));
+    let mut high = task("high", 1, 2, 100_000, section(1_000, 1_000));
+    let holder = task("holder", 0, 3, 100_000, section(100, 9_000));
+    (low.offset, high.offset) = (us(0), us(3_000));
+    let system = system(2, 1, vec![low, high, holder]);
+    let config = RunConfig::new(Protocol::Mpcp, Duration::from_ms(100));
+    // Each event is 800 us or more from the next.
+    expect("mpcp", &system, &config, us(500), |outcome| {
+        let place = |task, event| outcome.records.iter().position(|r| r.task == TaskId(task) && r.event == event);
+        let is_staged = place(2, Event::Acquire(R)) < place(0, Event::Request(R))
+            && place(0, Event::Request(R)) < place(1, Event::Request(R))
+            && place(1, Event::Request(R)) < place(2, Event::Release(R));
+        if !is_staged {
+            return Some("the two tasks did not wait at the same time".into());
+        }
+        let [low, high] = [0, 1].map(|task| acquisitions(&outcome.records, TaskId(task), R));
+        assert!(high[0] < low[0], "{high:?} {low:?}");
+        None
+    });
+}
+
+/// The holder shares its CPU with a more urgent task, which arrives in the middle of the section.
+#[test]
+fn a_holder_under_mpcp_is_not_preempted_by_a_base_priority() {
+    let Some(_machine) = require_cpus(2) else { return };
+    let section = |inside| vec![run_us(100), Step::Lock(R), run_us(inside), Step::Unlock(R), run_us(100)];
+    let holder = task("holder", 0, 1, 100_000, section(8_000));
+    let mut local = task("local", 0, 9, 100_000, vec![run_us(1_000)]);
+    let mut remote = task("remote", 1, 5, 100_000, section(100));
+    (local.offset, remote.offset) = (us(3_000), us(4_000));
+    let system = system(2, 1, vec![holder, local, remote]);
+    for (protocol, is_preempted) in [(Protocol::Mpcp, false), (Protocol::None, true)] {
+        let config = RunConfig::new(protocol, Duration::from_ms(100));
+        // The section begins 2.9 ms before the other arrives, and ends 5 ms after that.
+        expect(protocol.name(), &system, &config, us(2_000), |outcome| {
+            let time = |task, event| {
+                let found = outcome.records.iter().find(|record| record.task == TaskId(task) && record.event == event);
+                found.unwrap_or_else(|| panic!("{protocol}: no {event:?} of task {task}")).at
+            };
+            let preempted = time(1, Event::Run) < time(0, Event::Release(R));
+            (preempted != is_preempted).then(|| format!("preempted: {preempted}"))
+        });
+    }
+}
+
+/// Eight tasks of different priorities on one CPU: under `icpp` each finds its resource free.
+#[test]
+fn nobody_waits_under_icpp_on_one_cpu() {
+    let Some(_machine) = require_realtime() else { return };
+    let tasks = (0..8).map(|index: usize| {
+        let resource = ResourceId::new(index % 3);
+        let body = vec![run_us(20), Step::Lock(resource), run_us(30), Step::Unlock(resource), run_us(10)];
+        task(&format!("t{index}"), 0, 20 - index as u32, 900 + 110 * index as u64, body)
+    });
+    let system = system(1, 3, tasks.collect());
+    let config = RunConfig::new(Protocol::Icpp, Duration::from_ms(300));
+    // Jobs that arrive last have 900 us left before the run ends.
+    expect("icpp", &system, &config, us(500), |outcome| {
+        assert_eq!(violation(&outcome.records), None);
+        // Whoever holds a resource is as urgent as any task that may ask for it: nobody else gets to ask.
+        let mut owners = [None; 3];
+        for record in &outcome.records {
+            match record.event {
+                Event::Request(resource) => assert_eq!(owners[resource.index()], None, "found taken: {record:?}"),
+                Event::Acquire(resource) => owners[resource.index()] = Some(record.task),
+                Event::Release(resource) => owners[resource.index()] = None,
+                _ => {}
+            }
+        }
+        for (task, seen) in system.task_ids().zip(&outcome.tasks) {
+            let arrives = |record: &&Record| record.task == task && record.event == Event::Arrive;
+            let arrived = outcome.records.iter().filter(arrives).count() as u64;
+            assert!(seen.observation.jobs <= arrived, "task {} finished jobs that never arrived", task.0);
+        }
+        unfinished(&system, &config, outcome)
+    });
+}

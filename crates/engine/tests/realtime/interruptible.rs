@@ -1,0 +1,227 @@
+//! `ics` and `ics_lock`: a section that was in vain is executed again, and none is committed that was.
+
+use crate::support::{
+    R, expect, fault, require_cpus, require_realtime, run_ms, run_us, system, task, unfinished, unsound, us, violation,
+};
+use lockwright_engine::observe::observe;
+use lockwright_engine::{Control, Ended, Outcome, PriorityChange, RunConfig, RunError};
+use lockwright_model::{
+    Duration, Event, Instant, Priority, Protocol, Record, Resource, ResourceId, Step, System, Task, TaskId,
+};
+
+fn at(us: u64, task: u16, event: Event) -> Record {
+    Record { at: Instant::from_ns(us * 1_000), task: TaskId(task), event }
+}
+
+#[test]
+fn the_checker_sees_what_is_in_vain_and_what_is_not() {
+    let (asks, enters) = (Event::Request(R), Event::Acquire(R));
+    let (again, commits) = (Event::Restart(R), Event::Release(R));
+    let inside = [at(0, 0, asks), at(1, 0, enters)];
+    let other = [at(2, 1, asks), at(3, 1, enters), at(4, 1, commits)];
+    let with = |rest: &[Record]| [&inside[..], &other, rest].concat();
+    assert_eq!(unsound(&with(&[at(5, 0, again), at(6, 0, commits)])), None);
+    assert_eq!(unsound(&with(&[at(6, 0, commits)])), Some(at(6, 0, commits)), "it was in vain");
+    let twice = [at(5, 0, again), at(6, 0, again)];
+    assert_eq!(unsound(&with(&twice)), Some(twice[1]), "nobody has committed since");
+    let elsewhere = Event::Release(ResourceId(1));
+    assert_eq!(unsound(&[at(0, 0, commits)]), Some(at(0, 0, commits)));
+    assert_eq!(unsound(&with(&[at(5, 1, elsewhere)])), Some(at(5, 1, elsewhere)));
+    // Between the request and the entry a commit may be in time, or not.
+    let between = [at(0, 0, asks), at(2, 1, asks), at(3, 1, enters), at(4, 1, commits), at(5, 0, enters)];
+    for last in [&[at(6, 0, commits)][..], &[at(6, 0, again), at(7, 0, commits)]] {
+        assert_eq!(unsound(&[&between[..], last].concat()), None);
+    }
+}
+
+fn section(before: u64, inside: u64) -> Vec<Step> {
+    vec![run_us(before), Step::Lock(R), run_us(inside), Step::Unlock(R), run_us(10)]
+}
+
+/// One CPU: a long section of the least urgent, a shorter one in the middle, and a short one of the most urgent, every now and then.
+fn disturbed() -> System {
+    system(
+        1,
+        1,
+        vec![
+            task("low", 0, 1, 20_000, section(100, 1_500)),
+            task("middle", 0, 2, 7_000, section(100, 600)),
+            task("high", 0, 3, 3_900, section(20, 150)),
+        ],
+    )
+}
+
+fn restarts(outcome: &Outcome) -> Vec<u64> {
+    outcome.tasks.iter().map(|task| task.observation.restarts).collect()
+}
+
+#[test]
+fn nobody_waits_and_no_section_in_vain_is_committed() {
+    let Some(_machine) = require_realtime() else { return };
+    let system = disturbed();
+    for protocol in [Protocol::Ics, Protocol::IcsLock] {
+        let config = RunConfig::new(protocol, Duration::from_ms(400));
+        expect(protocol.name(), &system, &config, us(500), |outcome| {
+            let restarts = restarts(outcome);
+            println!("{protocol}: in vain {restarts:?}, {:?}, {} dropped", outcome.ended, outcome.dropped);
+            assert_eq!(outcome.dropped, 0, "{protocol}");
+            assert_eq!(fault(&system, protocol, &outcome.records), None, "{protocol}");
+            let read = observe(&system, &outcome.records);
+            assert_eq!(read.iter().map(|seen| seen.restarts).collect::<Vec<_>>(), restarts, "{protocol}");
+            assert!(restarts[0] > 0 && restarts[2] == 0, "{protocol}: {restarts:?}");
+            for task in system.task_ids() {
+                let changes = |record: &&Record| record.task == task && matches!(record.event, Event::Priority(_));
+                let changed = outcome.records.iter().filter(changes).count() > 0;
+                // Of those that lock, `low` alone is below their ceiling.
+                assert_eq!(changed, protocol == Protocol::IcsLock && task == TaskId(0), "{protocol}, task {}", task.0);
+            }
+            // Each commit of another makes one section of a task in vain at most.
+            let commits = |task: u16| outcome.tasks[usize::from(task)].observation.jobs;
+            assert!(restarts[0] <= commits(1) + commits(2) + 2 && restarts[1] <= commits(2) + 1, "{restarts:?}");
+            // The twin: were nothing executed again, the checker would see it.
+            let kept = |record: &&Record| !matches!(record.event, Event::Restart(_));
+            let records: Vec<Record> = outcome.records.iter().filter(kept).copied().collect();
+            assert!(unsound(&records).is_some(), "{protocol}");
+            if protocol == Protocol::Ics {
+                assert!(violation(&outcome.records).is_some(), "several are inside");
+            }
+            unfinished(&system, &config, outcome)
+        });
+    }
+}
+
+/// Where each has a resource of its own nothing is in vain; told as if it were one, it is.
+#[test]
+fn sections_that_never_begin_again_do_not_pass() {
+    let Some(_machine) = require_realtime() else { return };
+    let mut tasks = disturbed().tasks().to_vec();
+    for (index, task) in tasks.iter_mut().enumerate() {
+        let own = ResourceId::new(index);
+        (task.body[1], task.body[3]) = (Step::Lock(own), Step::Unlock(own));
+    }
+    let mut outcome = run_ms(&system(1, 3, tasks), Protocol::Ics, 200);
+    assert_eq!((unsound(&outcome.records), restarts(&outcome)), (None, vec![0; 3]));
+    for record in &mut outcome.records {
+        record.event = match record.event {
+            Event::Request(_) => Event::Request(R),
+            Event::Acquire(_) => Event::Acquire(R),
+            Event::Release(_) => Event::Release(R),
+            event => event,
+        };
+    }
+    assert!(unsound(&outcome.records).is_some());
+}
+
+/// The section is done again from its beginning: as long as the first time.
+#[test]
+fn what_is_executed_again_takes_its_time_again() {
+    let Some(_machine) = require_realtime() else { return };
+    let low = task("low", 0, 1, 200_000, vec![run_us(1_000), Step::Lock(R), run_us(10_000), Step::Unlock(R)]);
+    let mut high = task("high", 0, 2, 200_000, vec![Step::Lock(R), run_us(1_000), Step::Unlock(R)]);
+    high.offset = us(6_000);
+    let system = system(1, 1, vec![low, high]);
+    let config = RunConfig::new(Protocol::Ics, Duration::from_ms(100));
+    // The section begins 5 ms before the other arrives.
+    expect("ics", &system, &config, us(3_000), |outcome| {
+        let order: Vec<_> = outcome
+            .records
+            .iter()
+            .filter_map(|record| match record.event {
+                Event::Acquire(_) => Some((record.task.0, "enters")),
+                Event::Restart(_) => Some((record.task.0, "again")),
+                Event::Release(_) => Some((record.task.0, "commits")),
+                _ => None,
+            })
+            .collect();
+        if order != [(0, "enters"), (1, "enters"), (1, "commits"), (0, "again"), (0, "commits")] {
+            return Some(format!("{order:?}"));
+        }
+        assert_eq!(restarts(outcome), [1, 0]);
+        let responses: Vec<_> = outcome.tasks.iter().map(|task| task.observation.response).collect();
+        // 1 + 10 in vain + 10 again + 1 of the other.
+        assert!(responses[0] >= Some(us(22_000)), "{responses:?}");
+        None
+    });
+}
+
+/// A section that more urgent ones never let be committed: the run ends as soon as it is stopped, and nobody is inside.
+#[test]
+fn a_section_that_is_never_committed_does_not_keep_the_run() {
+    let Some(_machine) = require_cpus(2) else { return };
+    let low = task("low", 0, 1, 60_000_000, section(10, 5_000));
+    let high = task("high", 0, 3, 2_000, section(10, 100));
+    let least = Step::Run(Duration::from_ns(1));
+    let short = task("short", 0, 2, 2_000, vec![run_us(10), Step::Lock(R), least, Step::Unlock(R)]);
+    // The other CPU is the stopper's.
+    let system = system(1, 1, vec![low, high, short]);
+    for protocol in [Protocol::Ics, Protocol::IcsLock] {
+        let control = Control::new();
+        let other = control.clone();
+        let stopper = std::thread::spawn(move || {
+            while other.elapsed().is_none_or(|elapsed| elapsed < Duration::from_ms(100)) {
+                std::thread::sleep(std::time::Duration::from_millis(1));
+            }
+            other.stop();
+            other.elapsed().expect("it has started")
+        });
+        let config = RunConfig::new(protocol, Duration::from_ms(60_000));
+        let outcome = lockwright_engine::run(&system, &config, &control).expect("a run");
+        let stopped = stopper.join().expect("the stopper stops");
+        let restarts = restarts(&outcome);
+        let after = outcome.elapsed.saturating_sub(stopped);
+        println!("{protocol}: in vain {restarts:?}, {:?} {after} after the stop", outcome.ended);
+        assert!(after < Duration::from_ms(100), "{protocol}: {after}");
+        assert_eq!((outcome.ended, outcome.tasks[0].observation.jobs), (Ended::Interrupted, 0), "{protocol}");
+        assert_eq!(fault(&system, protocol, &outcome.records), None, "{protocol}");
+        assert!(restarts[0] > 10, "{protocol}: {restarts:?}");
+        let count = |event: fn(&Event) -> bool| outcome.records.iter().filter(|record| event(&record.event)).count();
+        let entered = count(|event| matches!(event, Event::Acquire(_)));
+        assert_eq!(entered, count(|event| matches!(event, Event::Release(_))), "{protocol}");
+    }
+}
+
+/// Both protocols on two CPUs while base priorities change under way, across the cutoff too.
+#[test]
+fn changes_of_priority_lose_nothing() {
+    let Some(_machine) = require_cpus(2) else { return };
+    let resources = [Protocol::IcsLock, Protocol::Ics].map(|protocol| Resource {
+        name: protocol.name().into(),
+        protocol: Some(protocol),
+        // Who locks is below 14, which leaves 13 for their ceiling.
+        cutoff: Some(Priority::base(14)),
+        ..Resource::default()
+    });
+    let tasks: Vec<Task> = (0..6)
+        .map(|index: usize| {
+            let mut body = Vec::new();
+            for resource in [0, 1, 0].map(ResourceId) {
+                body.extend([run_us(10), Step::Lock(resource), run_us(30), Step::Unlock(resource)]);
+            }
+            task(&format!("t{index}"), index % 2, 10 + index as u32, 1_800 + 180 * index as u64, body)
+        })
+        .collect();
+    let system = System::new("mixed".into(), 2, None, resources.into(), tasks).expect("valid");
+    let mut config = RunConfig::new(Protocol::Icpp, Duration::from_ms(300));
+    config.changes = (0..600)
+        .map(|index: u64| PriorityChange {
+            at: Instant::from_ns(index * 480_000),
+            task: TaskId::new(index as usize % 6),
+            priority: Priority::base(1 + (index * 7 % 20) as u32),
+        })
+        .collect();
+    expect("changes", &system, &config, us(500), |outcome| {
+        println!("in vain {:?}, {:?}", restarts(outcome), outcome.ended);
+        assert_eq!(outcome.dropped, 0);
+        assert_eq!(unsound(&outcome.records), None);
+        unfinished(&system, &config, outcome)
+    });
+    // From 13 to the cutoff no ceiling covers who locks.
+    let mut resource = system.resource(R).clone();
+    resource.cutoff = Some(Priority::base(18));
+    let tasks =
+        system.tasks().iter().map(|task| Task { body: section(10, 10), wcet: us(30), ..task.clone() }).collect();
+    let system = System::new("gap".into(), 2, None, vec![resource], tasks).expect("valid");
+    let refused =
+        lockwright_engine::run(&system, &config, &Control::new()).expect_err("16 and 17 are above the ceiling");
+    assert!(matches!(refused, RunError::AboveCeiling { resource: R, .. }), "{refused:?}");
+}

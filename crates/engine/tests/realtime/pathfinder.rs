@@ -1,0 +1,81 @@
+//! The Mars Pathfinder's trouble of 1997: a task of high priority misses its deadline because one of medium
+//! priority keeps a third from releasing a resource. `pip` and `icpp` mend it.
+
+use crate::judge::Lost;
+use crate::support::{R, expect, require_realtime, run_ms, system, task};
+use lockwright_engine::{Control, Outcome, RunConfig};
+use lockwright_model::{Duration, Event, Instant, Observation, Protocol, Step, System, TaskId};
+
+const BUS: TaskId = TaskId(1);
+
+fn pathfinder() -> System {
+    let rows = [
+        ("scheduler", 7, 50, 10, false),
+        ("distribution", 6, 50, 10, true),
+        ("control", 5, 100, 10, true),
+        ("radio", 4, 100, 10, false),
+        ("camera", 3, 100, 10, false),
+        ("measure", 2, 2000, 20, true),
+        ("meteo", 1, 2000, 23, true),
+    ];
+    let tasks = rows.map(|(name, priority, period_ms, wcet_ms, locks)| {
+        let run = Step::Run(Duration::from_ms(wcet_ms));
+        let body = if locks { vec![Step::Lock(R), run, Step::Unlock(R)] } else { vec![run] };
+        task(name, 0, priority, period_ms * 1_000, body)
+    });
+    system(1, 1, tasks.into())
+}
+
+/// How often the tasks missed their deadlines; what they counted is what their records say.
+fn misses(system: &System, outcome: &Outcome) -> Vec<u64> {
+    assert_eq!(outcome.dropped, 0);
+    let seen: Vec<Observation> = outcome.tasks.iter().map(|task| task.observation).collect();
+    assert_eq!(lockwright_engine::observe::observe(system, &outcome.records), seen);
+    seen.iter().map(|seen| seen.misses).collect()
+}
+
+/// The tightest response leaves 15 ms of its deadline.
+fn meets_every_deadline(protocol: Protocol) {
+    let system = pathfinder();
+    let config = RunConfig::new(protocol, Duration::from_ms(400));
+    expect(protocol.name(), &system, &config, Duration::from_ms(10), |outcome| {
+        let misses = misses(&system, outcome);
+        (misses != [0; 7]).then(|| format!("misses {misses:?}"))
+    });
+}
+
+#[test]
+fn a_plain_mutex_misses() {
+    let Some(_machine) = require_realtime() else { return };
+    let system = pathfinder();
+    assert!(misses(&system, &run_ms(&system, Protocol::None, 400))[BUS.index()] > 0);
+}
+
+#[test]
+fn inheritance_meets_every_deadline() {
+    let Some(_machine) = require_realtime() else { return };
+    meets_every_deadline(Protocol::Pip);
+}
+
+#[test]
+fn a_ceiling_meets_every_deadline() {
+    let Some(_machine) = require_realtime() else { return };
+    meets_every_deadline(Protocol::Icpp);
+}
+
+/// The twin of a disturbance: a job that arrives and is never woken leaves its CPU to others, and that is no excuse.
+#[test]
+fn a_job_that_nobody_wakes_is_no_disturbance() {
+    let Some(_machine) = require_realtime() else { return };
+    let system = system(1, 0, vec![task("t", 0, 1, 150_000, vec![Step::Run(Duration::from_ms(1))])]);
+    let config = RunConfig { watch: true, ..RunConfig::new(Protocol::None, Duration::from_ms(450)) };
+    let mut outcome = lockwright_engine::run(&system, &config, &Control::new()).expect("a run");
+    if outcome.occupancy.is_none() {
+        return eprintln!("skipped: the kernel does not tell this user who had the CPUs");
+    }
+    assert_eq!(Lost::of(&system, &outcome).forgotten(), None);
+    // As if the second job had been left asleep until the third arrived.
+    let (second, third) = (Instant::from_ns(150_000_000), Instant::from_ns(300_000_000));
+    outcome.records.retain(|record| !(second..third).contains(&record.at) || record.event == Event::Arrive);
+    assert!(Lost::of(&system, &outcome).forgotten().is_some());
+}

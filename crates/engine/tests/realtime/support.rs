@@ -1,0 +1,208 @@
+//! Systems built by hand, and what every test asks of records.
+
+use crate::judge::{Attempt, Lost, require};
+pub use crate::machine::{Machine, require_realtime};
+use lockwright_engine::{Control, Ended, LOG_CAPACITY, Outcome, RunConfig, RunError};
+use lockwright_model::{
+    CpuId, Duration, Event, Instant, Priority, Protocol, Record, Resource, ResourceId, Step, System, Task, TaskId,
+};
+use std::collections::HashMap;
+
+/// As [`require_realtime`], for a system of `cpus` processors.
+pub fn require_cpus(cpus: usize) -> Option<Machine> {
+    let guard = require_realtime()?;
+    let have = std::thread::available_parallelism().map_or(1, usize::from);
+    if have < cpus {
+        assert!(std::env::var_os("LOCKWRIGHT_REQUIRE_RT").is_none(), "{cpus} CPUs needed, {have} there");
+        eprintln!("skipped: {cpus} CPUs needed, {have} there");
+        return None;
+    }
+    Some(guard)
+}
+
+pub const R: ResourceId = ResourceId(0);
+
+pub fn us(us: u64) -> Duration {
+    Duration::from_us(us)
+}
+
+pub fn run_us(time: u64) -> Step {
+    Step::Run(us(time))
+}
+
+/// A task whose deadline is its period.
+pub fn task(name: &str, cpu: usize, priority: u32, period_us: u64, body: Vec<Step>) -> Task {
+    let runs = body.iter().map(|step| if let Step::Run(time) = step { *time } else { Duration::ZERO });
+    Task {
+        name: name.into(),
+        cpu: CpuId::new(cpu),
+        priority: Priority::base(priority),
+        period: us(period_us),
+        deadline: us(period_us),
+        jitter: Duration::ZERO,
+        offset: Duration::ZERO,
+        wcet: runs.sum(),
+        body,
+    }
+}
+
+pub fn system(cpus: usize, resources: usize, tasks: Vec<Task>) -> System {
+    let resource = |index: usize| Resource { name: format!("r{index}"), ..Resource::default() };
+    System::new("test".into(), cpus, None, (0..resources).map(resource).collect(), tasks).expect("a valid system")
+}
+
+/// The same, with inner sections outside where the protocol has no nested requests: each before the one it was in.
+pub fn as_nested_as(protocol: Protocol, system: &System) -> System {
+    if protocol.has_nesting() {
+        return system.clone();
+    }
+    let mut tasks = system.tasks().to_vec();
+    for task in &mut tasks {
+        let (mut flat, mut inner, mut depth) = (Vec::new(), Vec::new(), 0);
+        for &step in &task.body {
+            let is_inner = depth > 1 || depth == 1 && matches!(step, Step::Lock(_));
+            depth += i32::from(matches!(step, Step::Lock(_))) - i32::from(matches!(step, Step::Unlock(_)));
+            if is_inner {
+                inner.push(step);
+            } else {
+                flat.push(step);
+            }
+        }
+        inner.extend(flat);
+        task.body = inner;
+    }
+    system.with_tasks(tasks).expect("as valid as before")
+}
+
+/// A run with all of its records. A log is full early where interrupts come much more often than ticks; the run says nothing then, and is made again.
+pub fn run_ms(system: &System, protocol: Protocol, ms: u64) -> Outcome {
+    let config = RunConfig::new(protocol, Duration::from_ms(ms));
+    for _attempt in 0..10 {
+        let outcome = lockwright_engine::run(system, &config, &Control::new());
+        let outcome = outcome.unwrap_or_else(|error: RunError| panic!("{error}"));
+        if outcome.dropped == 0 {
+            return outcome;
+        }
+        eprintln!("{protocol}: not judged, {} records found a log full", outcome.dropped);
+    }
+    panic!("{protocol}: ten times a log was full");
+}
+
+/// Runs until `fault` finds nothing. What it finds is a failure where the tasks lost at most `harmless` of their time in stalls, or where a
+/// job was not woken for long, and is not judged otherwise. What no lost time excuses, `fault` asserts.
+pub fn expect(
+    name: &str,
+    system: &System,
+    config: &RunConfig,
+    harmless: Duration,
+    fault: impl Fn(&Outcome) -> Option<String>,
+) {
+    let config = RunConfig { watch: true, ..config.clone() };
+    require(name, || {
+        let outcome = match lockwright_engine::run(system, &config, &Control::new()) {
+            Ok(outcome) => outcome,
+            Err(error) => return Attempt::Fails(error.to_string()),
+        };
+        if outcome.dropped > 0 && config.log_capacity == LOG_CAPACITY {
+            let fault = format!("{} records found a log full", outcome.dropped);
+            return Attempt::Disturbed { fault, by: Lost::of(system, &outcome).by };
+        }
+        let Some(fault) = fault(&outcome) else { return Attempt::Holds };
+        let lost = Lost::of(system, &outcome);
+        if let Some(forgotten) = lost.forgotten() {
+            return Attempt::Fails(format!("{fault}; {forgotten}"));
+        }
+        if lost.stalls > harmless {
+            return Attempt::Disturbed { fault, by: lost.by };
+        }
+        Attempt::Fails(format!("{fault}, though stalls took only {} of {} lost", lost.stalls, lost.total))
+    });
+}
+
+/// Which task has not finished all of its jobs, or that the run did not end by itself.
+pub fn unfinished(system: &System, config: &RunConfig, outcome: &Outcome) -> Option<String> {
+    let tasks = system.tasks().iter().zip(&outcome.tasks);
+    let missing = tasks.filter_map(|(task, seen)| {
+        let arrivals = config.duration.saturating_sub(task.offset).as_ns().div_ceil(task.period.as_ns());
+        let jobs = seen.observation.jobs;
+        (jobs != arrivals).then(|| format!("`{}` finished {jobs} of {arrivals} jobs", task.name))
+    });
+    let missing: Vec<String> = missing.collect();
+    let is_whole = missing.is_empty() && outcome.ended == Ended::Completed;
+    (!is_whole).then(|| format!("{:?}; {}", outcome.ended, missing.join(", ")))
+}
+
+/// The first time a resource is held by two tasks at once, or released by a task that does not hold it.
+pub fn violation(records: &[Record]) -> Option<Record> {
+    let mut owners: HashMap<ResourceId, TaskId> = HashMap::new();
+    records.iter().copied().find(|record| match record.event {
+        Event::Acquire(resource) => owners.insert(resource, record.task).is_some(),
+        Event::Release(resource) => owners.remove(&resource) != Some(record.task),
+        _ => false,
+    })
+}
+
+/// What a task knows of the section it is in.
+#[derive(Clone, Copy)]
+struct Section {
+    /// How many of the resource were committed when it asked, or began again; and when it was inside for sure.
+    asked: u64,
+    inside: u64,
+}
+
+/// The first time an interruptible section is committed although another was on its resource since it began, or begins again although none was.
+pub fn unsound(records: &[Record]) -> Option<Record> {
+    let mut commits: HashMap<ResourceId, u64> = HashMap::new();
+    let mut sections: HashMap<(TaskId, ResourceId), Section> = HashMap::new();
+    records.iter().copied().find(|record| {
+        let task = record.task;
+        match record.event {
+            Event::Request(resource) => {
+                let now = commits.get(&resource).copied().unwrap_or(0);
+                sections.insert((task, resource), Section { asked: now, inside: now }).is_some()
+            }
+            Event::Acquire(resource) => {
+                let now = commits.get(&resource).copied().unwrap_or(0);
+                let section = sections.get_mut(&(task, resource));
+                section.map(|section| section.inside = now).is_none()
+            }
+            Event::Restart(resource) => {
+                let now = commits.get(&resource).copied().unwrap_or(0);
+                sections.get_mut(&(task, resource)).is_none_or(|section| {
+                    let before = section.asked;
+                    (section.asked, section.inside) = (now, now);
+                    before == now
+                })
+            }
+            Event::Release(resource) => {
+                let now = commits.entry(resource).or_default();
+                let before = *now;
+                *now += 1;
+                sections.remove(&(task, resource)).is_none_or(|section| section.inside != before)
+            }
+            _ => false,
+        }
+    })
+}
+
+/// What must not happen under `protocol`, which rules all resources.
+pub fn fault(system: &System, protocol: Protocol, records: &[Record]) -> Option<Record> {
+    if !protocol.is_interruptible() {
+        return violation(records);
+    }
+    // Who locks excludes who locks.
+    let locks = |record: &&Record| match record.event {
+        Event::Acquire(resource) | Event::Release(resource) => {
+            protocol == Protocol::IcsLock && system.task(record.task).priority < system.cutoff(resource)
+        }
+        _ => false,
+    };
+    let locking: Vec<Record> = records.iter().filter(locks).copied().collect();
+    unsound(records).or_else(|| violation(&locking))
+}
+
+/// When `task` acquired `resource`, in order.
+pub fn acquisitions(records: &[Record], task: TaskId, resource: ResourceId) -> Vec<Instant> {
+    let acquires = |record: &&Record| record.task == task && record.event == Event::Acquire(resource);
+    records.iter().filter(acquires).map(|record| record.at).collect()
+}

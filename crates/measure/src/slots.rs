@@ -1,0 +1,7 @@
+//! Tests that claim slots of spinlocks take turns.
+
+/// All slots, until dropped.
+pub fn all_slots() -> std::sync::MutexGuard<'static, ()> {
+    static SLOTS: std::sync::Mutex<()> = std::sync::Mutex::new(());
+    SLOTS.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+}

@@ -1,0 +1,308 @@
+//! One real-time thread a CPU, watched.
+
+use super::pace::LEVEL;
+use lockwright::raw::WATCHDOG_LEVEL;
+use lockwright_engine::raw::{Ends, Gate, Muster, Place, become_realtime, spawn};
+use lockwright_engine::{Control, RunError};
+use lockwright_locks::Slot;
+use lockwright_model::TaskId;
+use lockwright_sys::{clock, sched, signal};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use std::thread::JoinHandle;
+
+/// What a squad does.
+pub(super) trait Duty: Send + Sync + 'static {
+    /// What each member leaves behind.
+    type Seen: Send + 'static;
+    /// Executed by each member, once, on its CPU; `orders` is looked at wherever it waits for anything but a lock.
+    fn serve(&self, member: usize, slot: &Slot, orders: &Orders) -> Self::Seen;
+}
+
+/// What the watchdog tells the members, and they it.
+#[derive(Debug, Default)]
+pub(super) struct Orders {
+    stop: AtomicBool,
+    /// Grows while the members get on.
+    progress: AtomicU64,
+}
+
+impl Orders {
+    fn stop(&self) {
+        // ORDERING: Relaxed: see `is_stopped`.
+        self.stop.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether to come to an end.
+    #[inline]
+    pub(super) fn is_stopped(&self) -> bool {
+        // ORDERING: Relaxed: it publishes nothing.
+        self.stop.load(Ordering::Relaxed)
+    }
+
+    /// A member got on.
+    #[inline]
+    pub(super) fn got_on(&self) {
+        // ORDERING: Relaxed: only watched.
+        self.progress.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+/// How long members may take to come to an end, told to; and again under the ordinary policy.
+const GRACE_NS: u64 = 1_000_000_000;
+/// How often the watchdog looks.
+const LOOK_NS: u64 = 50_000_000;
+
+struct Squad<D: Duty> {
+    duty: D,
+    orders: Orders,
+    control: Control,
+    muster: Arc<Muster>,
+    /// Opens for the watchdog, which opens the next.
+    ready: Gate,
+    start: Gate,
+    /// Opens when the watchdog is done: until then thread ids stay valid.
+    exit: Gate,
+    tids: Box<[AtomicU32]>,
+    /// Nothing of a member that panicked.
+    ends: Ends<Option<D::Seen>>,
+    patience_ns: u64,
+}
+
+/// Executes `duty` on each of `cpus` at once. `None` where `control` was stopped before the end.
+///
+/// Members that do not get on for `patience_ns` are told to end; those that do not are put under the ordinary policy and left behind.
+///
+/// # Errors
+/// Without the right to real-time priorities; when threads cannot be started, or do not come back.
+///
+/// BOUND: of the whole, `patience_ns` after the last progress, and two GRACE_NS.
+pub(super) fn squad<D: Duty>(
+    duty: D,
+    cpus: &[usize],
+    patience_ns: u64,
+    control: &Control,
+) -> Result<Option<Vec<D::Seen>>, RunError> {
+    let squad = Arc::new(Squad {
+        duty,
+        orders: Orders::default(),
+        control: control.clone(),
+        muster: Arc::default(),
+        ready: Gate::default(),
+        start: Gate::default(),
+        exit: Gate::default(),
+        tids: cpus.iter().map(|_| AtomicU32::new(0)).collect(),
+        ends: Ends::new(cpus.len()),
+        patience_ns,
+    });
+    let mut threads = Vec::new();
+    let assembled = signal::with_all_blocked(|| assemble(&squad, cpus, &mut threads));
+    if let Err(error) = assembled {
+        squad.ready.abandon();
+        squad.start.abandon();
+        threads.into_iter().for_each(|thread| drop(thread.join()));
+        return Err(error);
+    }
+    squad.ready.open();
+    let watched = threads.pop().map(JoinHandle::join);
+    if !matches!(watched, Some(Ok(()))) {
+        // Without a watchdog the members still end, told to, and nobody waits for those that do not.
+        squad.orders.stop();
+        squad.start.abandon();
+    }
+    squad.exit.open();
+    let stuck: Vec<TaskId> = squad.ends.unfinished().collect();
+    if !stuck.is_empty() {
+        return Err(RunError::Stuck { tasks: stuck });
+    }
+    threads.into_iter().for_each(|thread| drop(thread.join()));
+    if control.is_stopped() {
+        return Ok(None);
+    }
+    let seen = |member| squad.ends.take(member).flatten().ok_or(RunError::Panicked(member));
+    (0..cpus.len()).map(TaskId::new).map(seen).collect::<Result<_, _>>().map(Some)
+}
+
+/// Starts the members, and last the watchdog, and waits until each is ready at the gate.
+fn assemble<D: Duty>(squad: &Arc<Squad<D>>, cpus: &[usize], threads: &mut Vec<JoinHandle<()>>) -> Result<(), RunError> {
+    for (member, &cpu) in cpus.iter().enumerate() {
+        let (squad, place) = (Arc::clone(squad), Place::new(&squad.muster));
+        threads.push(spawn(&format!("measure {member}"), move || {
+            // ORDERING: Relaxed: the muster orders it.
+            squad.tids[member].store(sched::gettid().0, Ordering::Relaxed);
+            let slot = Slot::claim();
+            let set_up = become_realtime(LEVEL, &[cpu]).map_err(RunError::from);
+            place.answer(set_up.and(slot.as_ref().map(|_| ()).ok_or(RunError::NoSlot)));
+            if let (true, Some(slot)) = (squad.start.pass(), slot) {
+                let seen = catch_unwind(AssertUnwindSafe(|| squad.duty.serve(member, &slot, &squad.orders))).ok();
+                squad.ends.leave(TaskId::new(member), seen, &squad.control);
+                // Nothing real-time is left to do; a refusal leaves a thread that waits.
+                let _ = sched::set_other(sched::gettid());
+                squad.exit.pass();
+            }
+        })?);
+    }
+    let (watched, place) = (Arc::clone(squad), Place::new(&squad.muster));
+    let all = cpus.to_vec();
+    threads.push(spawn("measure watchdog", move || {
+        place.answer(become_realtime(WATCHDOG_LEVEL, &all).map_err(RunError::from));
+        if watched.ready.pass() {
+            watched.start.open();
+            watch(&watched);
+        }
+    })?);
+    squad.muster.wait()
+}
+
+fn watch<D: Duty>(squad: &Squad<D>) {
+    let mut seen = 0;
+    let mut last_ns = clock::now_ns();
+    // BOUND: `patience_ns` after the last progress.
+    loop {
+        if squad.ends.wait(&squad.control, clock::now_ns() + LOOK_NS, || false) {
+            return;
+        }
+        // ORDERING: Relaxed: only watched.
+        let now = squad.orders.progress.load(Ordering::Relaxed);
+        if now != seen {
+            (seen, last_ns) = (now, clock::now_ns());
+        }
+        if squad.control.is_stopped() || clock::now_ns() >= last_ns.saturating_add(squad.patience_ns) {
+            break;
+        }
+    }
+    squad.orders.stop();
+    if squad.ends.wait(&squad.control, clock::now_ns() + GRACE_NS, || false) {
+        return;
+    }
+    for member in squad.ends.unfinished() {
+        // ORDERING: Relaxed: stored before the gate opened.
+        let tid = squad.tids[member.index()].load(Ordering::Relaxed);
+        // A thread that cannot be demoted is reported as stuck.
+        let _ = sched::set_other(sched::Tid(tid));
+    }
+    squad.ends.wait(&squad.control, clock::now_ns() + GRACE_NS, || false);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::machine::require_realtime;
+    use crate::slots::all_slots;
+    use std::time::{Duration, Instant};
+
+    const PATIENCE_NS: u64 = 300_000_000;
+
+    /// Does what each member is told, and says which it was.
+    struct Told(fn(usize, &Orders));
+
+    impl Duty for Told {
+        type Seen = (usize, usize);
+
+        fn serve(&self, member: usize, slot: &Slot, orders: &Orders) -> (usize, usize) {
+            self.0(member, orders);
+            (member, slot.index())
+        }
+    }
+
+    fn cpus() -> Vec<usize> {
+        sched::affinity().expect("is known")
+    }
+
+    /// Whether no thread of a squad is left; one that was joined may be listed for a moment.
+    fn nobody_is_left() -> bool {
+        let is_member = |entry: std::fs::DirEntry| {
+            std::fs::read_to_string(entry.path().join("comm")).is_ok_and(|name| name.starts_with("measure "))
+        };
+        let is_left = || std::fs::read_dir("/proc/self/task").expect("proc").flatten().any(is_member);
+        (0..100).any(|_| {
+            std::thread::sleep(Duration::from_millis(1));
+            !is_left()
+        })
+    }
+
+    #[test]
+    fn each_member_serves_once_with_a_slot_of_its_own() {
+        let Some(_machine) = require_realtime() else { return };
+        let seen = squad(Told(|_, _| {}), &cpus(), PATIENCE_NS, &Control::new()).expect("can").expect("not stopped");
+        assert_eq!(seen.iter().map(|seen| seen.0).collect::<Vec<_>>(), (0..cpus().len()).collect::<Vec<_>>());
+        let slots: std::collections::BTreeSet<usize> = seen.iter().map(|seen| seen.1).collect();
+        assert_eq!(slots.len(), seen.len());
+    }
+
+    #[test]
+    fn who_is_stopped_ends() {
+        let Some(_machine) = require_realtime() else { return };
+        let control = Control::new();
+        let stop = control.clone();
+        let duty = Told(|_, orders| {
+            while !orders.is_stopped() {
+                orders.got_on();
+                std::thread::sleep(Duration::from_millis(1));
+            }
+        });
+        let began = Instant::now();
+        std::thread::scope(|scope| {
+            scope.spawn(move || {
+                std::thread::sleep(Duration::from_millis(2 * PATIENCE_NS / 1_000_000));
+                stop.stop();
+            });
+            assert_eq!(squad(duty, &cpus(), PATIENCE_NS, &control), Ok(None));
+        });
+        assert!(began.elapsed() >= Duration::from_nanos(2 * PATIENCE_NS), "who gets on is not stopped before");
+        assert!(nobody_is_left());
+    }
+
+    #[test]
+    fn who_does_not_get_on_is_told_to_end() {
+        let Some(_machine) = require_realtime() else { return };
+        let duty = Told(|_, orders| {
+            while !orders.is_stopped() {
+                std::hint::spin_loop();
+            }
+        });
+        let seen = squad(duty, &cpus(), PATIENCE_NS, &Control::new()).expect("all came back");
+        assert_eq!(seen.map(|seen| seen.len()), Some(cpus().len()));
+        assert!(nobody_is_left());
+    }
+
+    #[test]
+    fn who_does_not_end_is_left_behind_under_the_ordinary_policy() {
+        let Some(_machine) = require_realtime() else { return };
+        let duty = Told(|member, _| {
+            let until = Instant::now() + Duration::from_secs(4);
+            while member == 0 && Instant::now() < until {
+                std::hint::spin_loop();
+            }
+            if member == 0 {
+                assert!(!sched::scheduling(sched::ME).expect("is known").has_level(), "it was demoted");
+            }
+        });
+        let stuck = RunError::Stuck { tasks: vec![TaskId::new(0)] };
+        assert_eq!(squad(duty, &cpus(), PATIENCE_NS, &Control::new()), Err(stuck));
+        assert!((0..100).any(|_| nobody_is_left()), "it ends by itself, for the sake of the other tests");
+    }
+
+    #[test]
+    fn a_member_that_panics_is_named() {
+        let Some(_machine) = require_realtime() else { return };
+        let duty = Told(|member, _| assert_ne!(member, 0, "told to"));
+        let panicked = RunError::Panicked(TaskId::new(0));
+        assert_eq!(squad(duty, &cpus(), PATIENCE_NS, &Control::new()), Err(panicked));
+        assert!(nobody_is_left());
+    }
+
+    #[test]
+    fn a_squad_that_cannot_be_set_up_leaves_nobody() {
+        let Some(_machine) = require_realtime() else { return };
+        let _slots = all_slots();
+        let all: Vec<Slot> = std::iter::from_fn(Slot::claim).collect();
+        let refused = squad(Told(|_, _| {}), &cpus(), PATIENCE_NS, &Control::new());
+        drop(all);
+        assert_eq!(refused, Err(RunError::NoSlot));
+        assert!(nobody_is_left());
+        assert!(squad(Told(|_, _| {}), &[usize::MAX], PATIENCE_NS, &Control::new()).is_err());
+        assert!(nobody_is_left());
+    }
+}

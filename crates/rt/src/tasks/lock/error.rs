@@ -1,0 +1,56 @@
+//! How a lock or an unlock ends.
+
+use lockwright_protocol::Refusal;
+use lockwright_sys::SysError;
+use std::fmt;
+
+/// Why a lock or an unlock failed.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[non_exhaustive]
+pub enum LockError {
+    /// The task would wait for itself.
+    Deadlock,
+    /// The owner has ended without giving the resource back.
+    OwnerDied,
+    /// The protocol has no answer to the request.
+    Refused(Refusal),
+    /// A system call failed.
+    Sys(SysError),
+}
+
+impl fmt::Display for LockError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Deadlock => f.write_str("the task would wait for itself"),
+            Self::OwnerDied => f.write_str("the owner has ended without giving the resource back"),
+            Self::Refused(refusal) => refusal.fmt(f),
+            Self::Sys(error) => error.fmt(f),
+        }
+    }
+}
+
+impl std::error::Error for LockError {}
+
+impl From<SysError> for LockError {
+    fn from(error: SysError) -> Self {
+        Self::Sys(error)
+    }
+}
+
+impl From<Refusal> for LockError {
+    fn from(refusal: Refusal) -> Self {
+        match refusal {
+            Refusal::Deadlock => Self::Deadlock,
+            refusal => Self::Refused(refusal),
+        }
+    }
+}
+
+/// What became of an interruptible section that was executed to its end.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Ending {
+    /// When that was decided, by the monotonic clock.
+    pub at_ns: u64,
+    /// It was in vain: the task is inside still, and executes it again from its beginning.
+    pub restarts: bool,
+}

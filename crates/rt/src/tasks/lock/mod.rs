@@ -1,0 +1,194 @@
+//! The locks of one run: every resource under its protocol, on real threads.
+//!
+//! | file | protocol | how it waits |
+//! |---|---|---|
+//! | `none` | [`Protocol::None`] | suspended on a futex; woken one at a time, tries again |
+//! | `pip` | [`Protocol::Pip`] | suspended in the kernel, which lends the owner the waiters' priority |
+//! | `spin` | [`Protocol::FmlpShort`], [`Protocol::Msrp`] | spins, above all tasks |
+//! | `managed` | [`Protocol::Ics`], [`Protocol::IcsLock`] | not at all, but for the lock below a cutoff; who ends a section is told whether to execute it again |
+//! | `managed` | all others | as the protocol's machine says: suspended on the task's own flag, ready on another processor, or spinning |
+//!
+//! One machine rules all resources of its protocol that the same tasks can reach: protocols for one processor have one for each CPU, and `icpp` one more for what
+//! is shared across CPUs; the others have one. A guard is taken by tasks that can reach its own resources only: were the local
+//! resources of two CPUs under one guard, a decision on one CPU could wait for unrelated jobs of the other, which preempt
+//! the guard's holder there above anything it inherits.
+
+mod error;
+mod managed;
+mod none;
+mod pip;
+mod spin;
+
+pub use error::{Ending, LockError};
+
+use crate::tasks::executor::Executor;
+use crate::tasks::priorities::Levels;
+use lockwright_model::{CpuId, MAX_EXECUTED_TASKS, MAX_RESOURCES, Priority, Protocol, ResourceId, System, TaskId};
+use lockwright_protocol::boxed;
+use managed::{Asker, Managed, Rise};
+use none::PlainLock;
+use pip::PipLock;
+use spin::SpinLock;
+
+/// A resource under its protocol.
+#[derive(Debug)]
+enum Lock {
+    None(PlainLock),
+    Pip(PipLock),
+    Spin(SpinLock),
+    /// Ruled by that machine.
+    Managed(usize, Rise),
+    /// As well; its sections exclude nobody, and may be in vain.
+    Interruptible(usize, Rise),
+}
+
+/// All resources of a system.
+#[derive(Debug)]
+pub struct Locks {
+    /// Carries the decisions out.
+    pub executor: Executor,
+    locks: Box<[Lock]>,
+    tasks: Box<[Asker]>,
+    machines: Box<[Managed]>,
+}
+
+impl Locks {
+    /// All resources of `system` free, where `protocol` is the system's. `cpus` are the Linux numbers of its processors.
+    pub fn new(system: &System, protocol: Protocol, levels: Levels, cpus: &[usize]) -> Self {
+        let mut known: Vec<(Protocol, Option<CpuId>)> = Vec::new();
+        let mut lock = |resource| match system.protocol_of(resource, protocol) {
+            Protocol::None => Lock::None(PlainLock::new()),
+            Protocol::Pip => Lock::Pip(PipLock::new()),
+            Protocol::FmlpShort | Protocol::Msrp => Lock::Spin(SpinLock::new()),
+            ruling => {
+                let user = system.users(resource).first().map(|&user| system.task(user).cpu);
+                let for_one = matches!(ruling, Protocol::Icpp | Protocol::Pcp | Protocol::Srp);
+                let is_local = (for_one || ruling.is_interruptible()) && !system.is_global(resource);
+                let machine = (ruling, user.filter(|_| is_local));
+                let place = known.iter().position(|other| *other == machine).unwrap_or_else(|| {
+                    known.push(machine);
+                    known.len() - 1
+                });
+                let rise = rise(system, resource, ruling);
+                if ruling.is_interruptible() { Lock::Interruptible(place, rise) } else { Lock::Managed(place, rise) }
+            }
+        };
+        let locks: Box<[Lock]> = system.resource_ids().map(&mut lock).collect();
+        let machine = |(source, (ruling, cpu))| Managed::new(source, cpu, small_or_large(system, ruling));
+        let machines: Box<[Managed]> = known.into_iter().enumerate().map(machine).collect();
+        let asker = |task| Asker { task, base: system.task(task).priority, cpu: system.task(task).cpu };
+        let tasks: Box<[Asker]> = system.task_ids().map(asker).collect();
+        let seats = tasks.iter().map(|asker| (asker.base, asker.cpu));
+        let executor = Executor::new(seats, levels, cpus, machines.len());
+        Self { executor, locks, tasks, machines }
+    }
+
+    /// `task`, the calling thread, takes `resource`. Says whether it found it taken.
+    ///
+    /// BOUND: the protocol's; see the file of each.
+    pub fn lock(&self, task: TaskId, resource: ResourceId) -> Result<bool, LockError> {
+        match &self.locks[resource.index()] {
+            Lock::None(lock) => Ok(lock.lock()),
+            Lock::Pip(lock) => lock.lock(),
+            Lock::Spin(lock) => lock.lock(&self.executor, task),
+            Lock::Managed(machine, rise) | Lock::Interruptible(machine, rise) => {
+                self.machines[*machine].request(&self.executor, self.tasks[task.index()], resource, rise)
+            }
+        }
+    }
+
+    /// `task`, the calling thread, gives `resource` back, for good.
+    pub fn unlock(&self, task: TaskId, resource: ResourceId) -> Result<(), LockError> {
+        match &self.locks[resource.index()] {
+            Lock::None(lock) => {
+                lock.unlock();
+                Ok(())
+            }
+            Lock::Pip(lock) => lock.unlock(),
+            Lock::Spin(lock) => lock.unlock(&self.executor, task),
+            Lock::Managed(machine, _) | Lock::Interruptible(machine, _) => {
+                self.machines[*machine].release(&self.executor, task, resource)
+            }
+        }
+    }
+
+    /// `task`, the calling thread, has executed its section to the end. Where sections on `resource` may be in vain it is said whether this one was; it is given
+    /// back if not. `None` where they may not: nothing has happened then.
+    pub fn end_interruptible(&self, task: TaskId, resource: ResourceId) -> Option<Result<Ending, LockError>> {
+        let Lock::Interruptible(machine, _) = &self.locks[resource.index()] else { return None };
+        Some(self.machines[*machine].end(&self.executor, task, resource))
+    }
+
+    /// A job of `task`, the calling thread, is released. Returns when its protocols let it start.
+    pub fn arrive(&self, task: TaskId) -> Result<(), LockError> {
+        let cpu = self.tasks[task.index()].cpu;
+        let mut counting = self.machines.iter().filter(|machine| machine.counts_jobs_of(cpu));
+        counting.try_for_each(|machine| machine.arrive(&self.executor, task))
+    }
+
+    /// The job of `task`, the calling thread, is done; it holds nothing.
+    pub fn finish(&self, task: TaskId) -> Result<(), LockError> {
+        let cpu = self.tasks[task.index()].cpu;
+        let mut counting = self.machines.iter().filter(|machine| machine.counts_jobs_of(cpu));
+        counting.try_for_each(|machine| machine.finish(&self.executor, task))
+    }
+
+    /// The base priority of `task` changes, whatever it does at the moment.
+    pub fn set_base(&self, task: TaskId, base: Priority) -> Result<(), LockError> {
+        self.executor.set_base(task, base)?;
+        let cpu = self.tasks[task.index()].cpu;
+        let mut knowing = self.machines.iter().filter(|machine| machine.knows(cpu));
+        knowing.try_for_each(|machine| machine.set_base(&self.executor, task, base))
+    }
+
+    /// Whether taking `resource` may change the priority or the place at once.
+    pub fn has_ceiling(&self, resource: ResourceId) -> bool {
+        match &self.locks[resource.index()] {
+            Lock::Managed(..) | Lock::Spin(_) => true,
+            Lock::Interruptible(_, rise) => *rise != Rise::Nothing,
+            Lock::None(_) | Lock::Pip(_) => false,
+        }
+    }
+
+    /// Whether a task that waits for `resource` executes meanwhile.
+    pub fn spins(&self, resource: ResourceId) -> bool {
+        match &self.locks[resource.index()] {
+            Lock::Spin(_) => true,
+            Lock::Managed(_, rise) => matches!(rise, Rise::Local(_)),
+            Lock::None(_) | Lock::Pip(_) | Lock::Interruptible(..) => false,
+        }
+    }
+}
+
+fn rise(system: &System, resource: ResourceId, ruling: Protocol) -> Rise {
+    match ruling {
+        Protocol::Icpp => Rise::To(system.ceiling(resource)),
+        Protocol::IcsLock => {
+            let ceiling = system.locked_ceiling(resource).unwrap_or(Priority::MIN);
+            Rise::Below(system.cutoff(resource), ceiling)
+        }
+        Protocol::Mpcp | Protocol::MpcpVs => Rise::Mpcp(system.mpcp_ceiling(resource)),
+        Protocol::Dpcp => Rise::Home(system.home(resource), system.highest_user(resource).boosted()),
+        Protocol::Dflp | Protocol::FmlpPlus | Protocol::Omlp => Rise::To(Priority::BASE_MAX.boosted()),
+        Protocol::Mrsp => {
+            let cpus = (0..system.cpus()).map(CpuId::new);
+            Rise::Local(cpus.map(|cpu| system.local_ceiling(resource, cpu)).collect())
+        }
+        _ => Rise::Nothing,
+    }
+}
+
+const SMALL_TASKS: usize = 64;
+const SMALL_RESOURCES: usize = 32;
+
+/// A machine of the size the system needs.
+fn small_or_large(system: &System, ruling: Protocol) -> Box<dyn lockwright_protocol::Machine + Send> {
+    if system.tasks().len() <= SMALL_TASKS && system.resources().len() <= SMALL_RESOURCES {
+        boxed::<SMALL_TASKS, SMALL_RESOURCES>(system, ruling)
+    } else {
+        boxed::<MAX_EXECUTED_TASKS, MAX_RESOURCES>(system, ruling)
+    }
+}
+
+#[cfg(test)]
+mod tests;

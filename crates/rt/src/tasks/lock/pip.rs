@@ -1,0 +1,37 @@
+//! `pip`: priority inheritance, carried out by the kernel (see [`PiWord`] for the states).
+
+use super::error::LockError;
+use lockwright_sys::pi_word::{PiError, PiWord};
+use lockwright_sys::sched::gettid;
+
+/// A mutex whose owner inherits from its waiters.
+///
+/// # Bound
+/// On one processor at most one section of each less urgent task.
+#[derive(Debug)]
+pub(super) struct PipLock(PiWord);
+
+impl PipLock {
+    pub(super) const fn new() -> Self {
+        Self(PiWord::new())
+    }
+
+    /// Says whether it found the lock taken.
+    pub(super) fn lock(&self) -> Result<bool, LockError> {
+        Ok(self.0.lock(gettid())?)
+    }
+
+    pub(super) fn unlock(&self) -> Result<(), LockError> {
+        Ok(self.0.unlock(gettid())?)
+    }
+}
+
+impl From<PiError> for LockError {
+    fn from(error: PiError) -> Self {
+        match error {
+            PiError::Deadlock => Self::Deadlock,
+            PiError::OwnerDied => Self::OwnerDied,
+            PiError::Sys(error) => Self::Sys(error),
+        }
+    }
+}

@@ -1,0 +1,58 @@
+//! `fmlp_short`, and the global resources of `msrp`: a ticket lock, by tasks that are not preempted.
+//!
+//! ```text
+//!   lock     rise above all tasks; draw a ticket; wait until it is served
+//!   unlock   serve the next ticket; fall
+//! ```
+
+use super::error::LockError;
+use crate::tasks::executor::{Executor, spin_until};
+use lockwright_model::TaskId;
+use lockwright_sys::clock;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+/// # Bound
+/// One section of each other processor: at most one task of each waits or holds, and none is preempted by another task.
+#[derive(Debug)]
+#[repr(align(128))]
+pub(super) struct SpinLock {
+    next: AtomicU32,
+    served: AtomicU32,
+}
+
+impl SpinLock {
+    pub(super) const fn new() -> Self {
+        Self { next: AtomicU32::new(0), served: AtomicU32::new(0) }
+    }
+
+    /// `task`, the caller, takes the lock. Says whether it found it taken.
+    pub(super) fn lock(&self, executor: &Executor, task: TaskId) -> Result<bool, LockError> {
+        if let Err(error) = executor.exclude(task) {
+            return executor.include(task).and(Err(error)).map_err(LockError::from);
+        }
+        // ORDERING: Relaxed: the ticket orders nothing but tickets; `served` orders the sections.
+        let ticket = self.next.fetch_add(1, Ordering::Relaxed);
+        // ORDERING: Acquire pairs with the Release in `unlock`.
+        let is_served = || self.served.load(Ordering::Acquire) == ticket;
+        if is_served() {
+            return Ok(false);
+        }
+        // BOUND: one section of each other processor.
+        spin_until(
+            || is_served().then_some(()),
+            |until| {
+                // A refusal is one more round.
+                let _ = clock::sleep_until(until);
+            },
+        );
+        Ok(true)
+    }
+
+    /// The owner, the caller, gives it back.
+    pub(super) fn unlock(&self, executor: &Executor, task: TaskId) -> Result<(), LockError> {
+        // ORDERING: Relaxed: only the owner writes. Release pairs with the Acquire in `lock`.
+        let served = self.served.load(Ordering::Relaxed);
+        self.served.store(served.wrapping_add(1), Ordering::Release);
+        executor.include(task).map_err(LockError::from)
+    }
+}

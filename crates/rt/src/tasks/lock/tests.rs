@@ -1,0 +1,243 @@
+//! The locks one by one: what the kernel is told, and what is refused.
+
+use super::*;
+use crate::machine::require_realtime;
+use crate::tasks::priorities::Levels;
+use lockwright_model::{Duration, Resource, Step, Task};
+use lockwright_protocol::Refusal;
+use lockwright_sys::sched;
+
+const ME: TaskId = TaskId(0);
+const LOCAL: ResourceId = ResourceId(0);
+const GLOBAL: ResourceId = ResourceId(1);
+
+/// Base priorities 1 and 2 on CPU 0, 3 on CPU 1; one resource for CPU 0, one for all.
+fn locks(protocol: Protocol) -> Locks {
+    let task = |name: &str, cpu, priority, resources: &[ResourceId]| {
+        let run = Duration::from_us(10);
+        let section = |&resource| [Step::Lock(resource), Step::Run(run), Step::Unlock(resource)];
+        let body: Vec<Step> = resources.iter().flat_map(section).collect();
+        Task {
+            name: name.into(),
+            cpu: CpuId(cpu),
+            priority: Priority::base(priority),
+            period: Duration::from_ms(10),
+            deadline: Duration::from_ms(10),
+            jitter: Duration::ZERO,
+            offset: Duration::ZERO,
+            wcet: Duration::from_us(10 * resources.len() as u64),
+            body,
+        }
+    };
+    let tasks =
+        vec![task("me", 0, 1, &[LOCAL, GLOBAL]), task("local", 0, 2, &[LOCAL]), task("remote", 1, 3, &[GLOBAL])];
+    // Under `ics_lock` all lock.
+    let resource = |name: &str| Resource { name: name.into(), cutoff: Some(Priority::base(9)), ..Resource::default() };
+    let system = System::new("s".into(), 2, None, vec![resource("l"), resource("g")], tasks).expect("valid");
+    let levels = Levels::of(&system, protocol, &[]).expect("few levels");
+    let cpus = sched::affinity().expect("a CPU set");
+    let cpus = [cpus[0], cpus[1 % cpus.len()]];
+    Locks::new(&system, protocol, levels, &cpus)
+}
+
+/// Runs `body` on a SCHED_FIFO thread that sits on the seat of `ME`.
+fn as_me(protocol: Protocol, body: impl FnOnce(&Locks) + Send + 'static) {
+    let thread = std::thread::spawn(move || {
+        let locks = locks(protocol);
+        locks.executor.seat(ME).sit();
+        locks.executor.prepare();
+        sched::set_affinity(sched::gettid(), &[sched::affinity().expect("a CPU set")[0]]).expect("one of them");
+        let level = locks.executor.level(Priority::base(1));
+        sched::set_fifo(sched::gettid(), level).expect("permission was checked");
+        body(&locks);
+    });
+    thread.join().expect("the body holds");
+}
+
+fn level_of_me() -> i32 {
+    level_of(sched::gettid())
+}
+
+#[test]
+fn the_kernel_is_told_the_highest_of_all_ceilings() {
+    let Some(_machine) = require_realtime() else { return };
+    as_me(Protocol::Mpcp, |locks| {
+        let level = |priority| i32::from(locks.executor.level(priority));
+        let (base, local, global) =
+            (level(Priority::base(1)), level(Priority::base(2)), level(Priority::base(3).boosted()));
+        assert!(base < local && local < global);
+        assert_eq!(level_of_me(), base);
+        // One inside the other, in both orders of giving back.
+        for first_back in [LOCAL, GLOBAL] {
+            assert_eq!(locks.lock(ME, LOCAL), Ok(false));
+            assert_eq!(level_of_me(), local);
+            assert_eq!(locks.lock(ME, GLOBAL), Ok(false));
+            assert_eq!(level_of_me(), global);
+            assert_eq!(locks.unlock(ME, first_back), Ok(()));
+            let last_back = if first_back == LOCAL { GLOBAL } else { LOCAL };
+            assert_eq!(level_of_me(), if last_back == GLOBAL { global } else { local });
+            assert_eq!(locks.unlock(ME, last_back), Ok(()));
+            assert_eq!(level_of_me(), base);
+        }
+    });
+}
+
+#[test]
+fn a_base_priority_changes_below_a_ceiling_and_shows_after_it() {
+    let Some(_machine) = require_realtime() else { return };
+    as_me(Protocol::Icpp, |locks| {
+        let level = |level| i32::from(locks.executor.level(Priority::base(level)));
+        assert_eq!(locks.lock(ME, LOCAL), Ok(false));
+        assert_eq!(locks.set_base(ME, Priority::base(0)), Ok(()));
+        assert_eq!(level_of_me(), level(2));
+        assert_eq!(locks.unlock(ME, LOCAL), Ok(()));
+        assert_eq!(level_of_me(), level(0));
+        assert_eq!(locks.set_base(ME, Priority::base(2)), Ok(()));
+        assert_eq!(level_of_me(), level(2));
+    });
+}
+
+#[test]
+fn what_is_refused_leaves_the_priority_as_it_was() {
+    let Some(_machine) = require_realtime() else { return };
+    as_me(Protocol::Icpp, |locks| {
+        let before = level_of_me();
+        assert_eq!(locks.unlock(ME, LOCAL), Err(LockError::Refused(Refusal::NotHeld)));
+        assert_eq!(locks.set_base(ME, Priority::base(3)), Ok(()));
+        assert_eq!(locks.lock(ME, LOCAL), Err(LockError::Refused(Refusal::AboveCeiling)));
+        assert_eq!(locks.set_base(ME, Priority::base(1)), Ok(()));
+        assert_eq!(level_of_me(), before);
+        assert_eq!(locks.lock(ME, LOCAL), Ok(false));
+        assert_eq!(locks.lock(ME, LOCAL), Err(LockError::Refused(Refusal::AlreadyHeld)));
+        assert_eq!(locks.unlock(ME, LOCAL), Ok(()));
+        assert_eq!(level_of_me(), before);
+    });
+}
+
+#[test]
+fn the_kernel_refuses_a_task_that_would_wait_for_itself() {
+    let locks = locks(Protocol::Pip);
+    assert_eq!(locks.lock(ME, LOCAL), Ok(false));
+    assert_eq!(locks.lock(ME, LOCAL), Err(LockError::Deadlock));
+    assert_eq!(locks.unlock(ME, LOCAL), Ok(()));
+}
+
+/// Not a test of anything but the figures it prints: `cargo test -p lockwright costs -- --ignored --nocapture`.
+#[test]
+#[ignore = "prints costs"]
+fn costs() {
+    const ROUNDS: u64 = 20_000;
+    let Some(_machine) = require_realtime() else { return };
+    for protocol in Protocol::ALL {
+        as_me(protocol, move |locks| {
+            locks.arrive(ME).expect("its first job");
+            let start = lockwright_sys::clock::now_ns();
+            for _ in 0..ROUNDS {
+                let _ = locks.lock(ME, GLOBAL);
+                let _ = locks.unlock(ME, GLOBAL);
+            }
+            println!("{protocol}: {} ns a pair", (lockwright_sys::clock::now_ns() - start) / ROUNDS);
+        });
+    }
+    as_me(Protocol::Icpp, |locks| {
+        locks.lock(ME, GLOBAL).expect("it is free");
+        let start = lockwright_sys::clock::now_ns();
+        for _ in 0..ROUNDS {
+            let _ = locks.lock(ME, LOCAL);
+            let _ = locks.unlock(ME, LOCAL);
+        }
+        println!("icpp, at its ceiling already: {} ns a pair", (lockwright_sys::clock::now_ns() - start) / ROUNDS);
+    });
+}
+
+#[test]
+fn a_decision_waits_only_for_those_who_share_its_resources() {
+    let Some(_machine) = require_realtime() else { return };
+    as_me(Protocol::Icpp, |locks| {
+        assert_eq!(locks.machines.len(), 2, "one for what is shared, and one for each CPU that needs one");
+        // The guard of what is shared across CPUs is taken: were it the same one, asking would be a deadlock.
+        let Lock::Managed(shared, _) = &locks.locks[GLOBAL.index()] else { panic!("icpp has a machine") };
+        let _held = locks.machines[*shared].hold();
+        assert_eq!(locks.lock(ME, LOCAL), Ok(false));
+        assert_eq!(locks.unlock(ME, LOCAL), Ok(()));
+    });
+}
+
+#[test]
+fn a_task_that_cannot_rise_takes_nothing() {
+    let Some(_machine) = require_realtime() else { return };
+    for protocol in [Protocol::Icpp, Protocol::IcsLock] {
+        as_me(protocol, |locks| {
+            // Somebody else takes SCHED_FIFO away, without a word.
+            let me = sched::gettid();
+            sched::set_other(me).expect("permission was checked");
+            for _ in 0..2 {
+                assert!(matches!(locks.lock(ME, LOCAL), Err(LockError::Sys(_))));
+            }
+            sched::set_fifo(me, locks.executor.level(Priority::base(1))).expect("permission was checked");
+            assert_eq!(locks.lock(ME, LOCAL), Ok(false), "nobody owns it");
+            assert_eq!(level_of_me(), i32::from(locks.executor.level(Priority::base(2))));
+            assert_eq!(locks.unlock(ME, LOCAL), Ok(()));
+            assert_eq!(level_of_me(), i32::from(locks.executor.level(Priority::base(1))));
+        });
+    }
+}
+
+#[test]
+fn a_section_in_vain_stays_inside_until_it_is_committed_or_given_up() {
+    let Some(_machine) = require_realtime() else { return };
+    as_me(Protocol::Ics, |locks| {
+        // They never wait, so one thread can be both.
+        const OTHER: TaskId = TaskId(1);
+        let restarts = |task| locks.end_interruptible(task, LOCAL).expect("it is such").map(|ending| ending.restarts);
+        let commit = || {
+            assert_eq!(locks.lock(OTHER, LOCAL), Ok(false));
+            assert_eq!(restarts(OTHER), Ok(false));
+        };
+        let before = level_of_me();
+        assert_eq!(locks.lock(ME, LOCAL), Ok(false));
+        assert_eq!(level_of_me(), before);
+        commit();
+        commit();
+        assert_eq!(restarts(ME), Ok(true));
+        assert_eq!(locks.lock(ME, LOCAL), Err(LockError::Refused(Refusal::AlreadyHeld)));
+        assert_eq!(restarts(ME), Ok(false), "once, however many there were");
+        assert_eq!(restarts(ME), Err(LockError::Refused(Refusal::NotHeld)));
+        // In vain, and given up.
+        assert_eq!(locks.lock(ME, LOCAL), Ok(false));
+        commit();
+        assert_eq!(locks.unlock(ME, LOCAL), Ok(()));
+        assert_eq!(locks.unlock(ME, LOCAL), Err(LockError::Refused(Refusal::NotHeld)));
+    });
+    as_me(Protocol::Icpp, |locks| {
+        assert_eq!(locks.lock(ME, LOCAL), Ok(false));
+        assert_eq!(locks.end_interruptible(ME, LOCAL), None);
+        assert_eq!(locks.unlock(ME, LOCAL), Ok(()), "nothing has happened");
+    });
+}
+
+#[test]
+fn from_the_cutoff_on_nobody_locks() {
+    let Some(_machine) = require_realtime() else { return };
+    as_me(Protocol::IcsLock, |locks| {
+        let level = |level| i32::from(locks.executor.level(Priority::base(level)));
+        assert_eq!(locks.lock(ME, LOCAL), Ok(false));
+        assert_eq!(level_of_me(), level(2), "the ceiling among those that lock");
+        assert_eq!(locks.unlock(ME, LOCAL), Ok(()));
+        assert_eq!(locks.set_base(ME, Priority::base(9)), Ok(()));
+        let before = level_of_me();
+        assert_eq!(locks.lock(ME, LOCAL), Ok(false));
+        assert_eq!(level_of_me(), before);
+        assert_eq!(locks.unlock(ME, LOCAL), Ok(()));
+        assert_eq!(locks.set_base(ME, Priority::base(1)), Ok(()));
+        assert_eq!(locks.lock(ME, LOCAL), Ok(false));
+        assert_eq!(level_of_me(), level(2));
+        assert_eq!(locks.unlock(ME, LOCAL), Ok(()));
+        assert_eq!(level_of_me(), level(1));
+    });
+}
+
+/// The level the kernel has for a thread, inheritance not counted.
+fn level_of(thread: sched::Tid) -> i32 {
+    sched::scheduling(thread).map_or(-1, |scheduling| i32::from(scheduling.level))
+}

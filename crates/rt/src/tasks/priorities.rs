@@ -1,0 +1,101 @@
+//! Priorities of the model as levels of SCHED_FIFO: every priority that can occur, in order, packed from 1 upwards.
+//!
+//! Packed at the lower end, tasks stay below the interrupt threads of a PREEMPT_RT kernel (50) as long as they can.
+
+use crate::levels::{SECTION_LEVEL, TASK_LEVELS_MAX};
+use lockwright_model::{Priority, Protocol, System};
+use lockwright_protocol::request_priorities;
+
+/// The levels of one run.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Levels(Vec<Priority>);
+
+/// More priorities can occur than there are levels.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct TooMany(pub usize);
+
+impl Levels {
+    /// All priorities that can occur: base priorities, those tasks are changed to, and ceilings of the protocols in use.
+    ///
+    /// # Errors
+    /// Where there are more of them than levels.
+    pub fn of(system: &System, protocol: Protocol, changed: &[Priority]) -> Result<Self, TooMany> {
+        let mut all: Vec<Priority> = system.tasks().iter().map(|task| task.priority).collect();
+        all.extend(changed);
+        for resource in system.resource_ids() {
+            let users = || system.users(resource).iter().map(|&user| system.task(user));
+            match system.protocol_of(resource, protocol) {
+                Protocol::Icpp => all.push(system.ceiling(resource)),
+                Protocol::Mpcp | Protocol::MpcpVs => {
+                    let ceiling = system.mpcp_ceiling(resource);
+                    all.extend(users().map(|user| ceiling.on(user.cpu)));
+                }
+                Protocol::Dpcp => {
+                    all.extend(users().map(|user| user.priority.boosted()));
+                    all.extend(changed.iter().map(|priority| priority.boosted()));
+                }
+                Protocol::Dflp => all.extend(request_priorities(system.tasks().len())),
+                Protocol::FmlpPlus => {
+                    let on = |cpu| system.tasks().iter().filter(|task| task.cpu == cpu).count();
+                    let most = system.tasks().iter().map(|task| on(task.cpu)).max().unwrap_or(0);
+                    all.extend(request_priorities(most));
+                }
+                Protocol::Mrsp => all.extend(users().flat_map(|user| [user.priority, user.priority.raised()])),
+                Protocol::Omlp => all.push(Priority::BASE_MAX.boosted()),
+                // Those of tasks.
+                _ => {}
+            }
+        }
+        all.sort_unstable();
+        all.dedup();
+        if all.len() > TASK_LEVELS_MAX { Err(TooMany(all.len())) } else { Ok(Self(all)) }
+    }
+
+    /// The level of a priority. One that was not foreseen gets the level of the next lower one.
+    #[must_use]
+    pub fn get(&self, priority: Priority) -> u8 {
+        if priority == Priority::NON_PREEMPTIVE {
+            return SECTION_LEVEL;
+        }
+        let place = self.0.partition_point(|&known| known <= priority);
+        place.max(1) as u8
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use lockwright_model::{CpuId, Duration, Resource, ResourceId, Step, Task};
+
+    fn task(name: usize, cpu: usize, level: u32) -> Task {
+        let ms = Duration::from_ms(1);
+        let body = vec![Step::Lock(ResourceId(0)), Step::Run(ms), Step::Unlock(ResourceId(0))];
+        let (period, zero) = (Duration::from_ms(100), Duration::ZERO);
+        let (name, cpu, priority) = (name.to_string(), CpuId::new(cpu), Priority::base(level));
+        Task { name, cpu, priority, period, deadline: period, jitter: zero, offset: zero, wcet: ms, body }
+    }
+
+    fn system(tasks: Vec<Task>) -> System {
+        let resource = Resource { name: "r".into(), ..Resource::default() };
+        System::new("s".into(), 2, None, vec![resource], tasks).expect("valid")
+    }
+
+    #[test]
+    fn levels_keep_the_order_of_all_priorities_that_can_occur() {
+        let system = system(vec![task(0, 0, 900), task(1, 1, 7), task(2, 1, 30)]);
+        let levels = Levels::of(&system, Protocol::Mpcp, &[Priority::base(800)]).expect("six levels");
+        let order = [7, 30, 800, 900].map(Priority::base);
+        for (place, &priority) in order.iter().enumerate() {
+            assert_eq!(usize::from(levels.get(priority)), place + 1);
+        }
+        // On the home processor of the most urgent user the ceiling is the most urgent one elsewhere.
+        assert_eq!(levels.get(Priority::base(30).boosted()), 5);
+        assert_eq!(levels.get(Priority::base(900).boosted()), 6);
+    }
+
+    #[test]
+    fn more_priorities_than_levels_are_refused() {
+        let system = system((0..98).map(|index| task(index, 0, index as u32)).collect());
+        assert_eq!(Levels::of(&system, Protocol::None, &[]), Err(TooMany(98)));
+    }
+}

@@ -1,0 +1,61 @@
+//! The monotonic clock.
+
+use crate::error::SysError;
+
+const NS_PER_S: u64 = 1_000_000_000;
+
+/// Nanoseconds of `CLOCK_MONOTONIC`. Where the clock source allows, no system call.
+#[inline]
+pub fn now_ns() -> u64 {
+    read(libc::CLOCK_MONOTONIC)
+}
+
+/// Nanoseconds of `CLOCK_REALTIME`.
+#[inline]
+pub fn time_of_day_ns() -> u64 {
+    read(libc::CLOCK_REALTIME)
+}
+
+/// Nanoseconds the calling thread has executed.
+#[inline]
+pub fn executed_ns() -> u64 {
+    read(libc::CLOCK_THREAD_CPUTIME_ID)
+}
+
+#[inline]
+fn read(clock: libc::clockid_t) -> u64 {
+    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: `time` is valid for writing, and these clocks exist on every Linux, so the call cannot fail.
+    unsafe { libc::clock_gettime(clock, &raw mut time) };
+    time.tv_sec as u64 * NS_PER_S + time.tv_nsec as u64
+}
+
+/// `ns` as the kernel wants it.
+#[inline]
+pub fn timespec(ns: u64) -> libc::timespec {
+    libc::timespec { tv_sec: (ns / NS_PER_S) as libc::time_t, tv_nsec: (ns % NS_PER_S) as libc::c_long }
+}
+
+/// Sleeps until the clock reads `at_ns`; a signal does not end the sleep.
+pub fn sleep_until(at_ns: u64) -> Result<(), SysError> {
+    let until = timespec(at_ns);
+    // BOUND: each round ends at the absolute time or at a signal; signals alone repeat it.
+    loop {
+        // The system call, not the C library's function: that is a point of cancellation, and Rust frames cannot be unwound by one.
+        // SAFETY: `until` is valid for reading; with TIMER_ABSTIME the remaining time is not written.
+        let result = unsafe {
+            libc::syscall(
+                libc::SYS_clock_nanosleep,
+                libc::CLOCK_MONOTONIC,
+                libc::TIMER_ABSTIME,
+                &raw const until,
+                std::ptr::null_mut::<libc::timespec>(),
+            )
+        };
+        match if result == 0 { 0 } else { crate::error::errno() } {
+            0 => return Ok(()),
+            libc::EINTR => {}
+            errno => return Err(SysError { call: "clock_nanosleep", errno }),
+        }
+    }
+}

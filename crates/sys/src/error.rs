@@ -1,0 +1,60 @@
+//! What the kernel answered where it refused.
+
+use std::fmt;
+
+/// A system call that failed.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct SysError {
+    /// What was attempted.
+    pub call: &'static str,
+    /// The kernel's answer.
+    pub errno: i32,
+}
+
+impl SysError {
+    /// The error of the call that failed last in this thread.
+    pub(crate) fn last(call: &'static str) -> Self {
+        Self { call, errno: errno() }
+    }
+
+    /// Whether the kernel refused for want of permission.
+    #[must_use]
+    #[inline]
+    pub fn is_permission(self) -> bool {
+        matches!(self.errno, libc::EPERM | libc::EACCES)
+    }
+}
+
+impl fmt::Display for SysError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} failed: {}", self.call, std::io::Error::from_raw_os_error(self.errno))
+    }
+}
+
+impl std::error::Error for SysError {}
+
+/// Leaves `errno` as it was when this was made: the C library's mutexes do not touch it.
+pub struct KeepErrno(i32);
+
+impl KeepErrno {
+    /// Remembers `errno` as it is now.
+    #[inline]
+    #[must_use]
+    pub fn now() -> Self {
+        Self(errno())
+    }
+}
+
+impl Drop for KeepErrno {
+    #[inline]
+    fn drop(&mut self) {
+        // SAFETY: the address is that of the calling thread's own, for as long as it lives.
+        unsafe { *libc::__errno_location() = self.0 };
+    }
+}
+
+/// The calling thread's `errno`.
+#[inline]
+pub(crate) fn errno() -> i32 {
+    std::io::Error::last_os_error().raw_os_error().unwrap_or(0)
+}

@@ -1,0 +1,111 @@
+//! How many locks with priority inheritance the calling thread holds: a count of its own, and the robust ones from the list the kernel has.
+//!
+//! The count is written with each lock and unlock of such a mutex, so it is found without a call, in shared libraries, too: a thread-local word
+//! at a fixed distance from the thread pointer (the initial-exec model), where the processor is one that is known here.
+
+use crate::block;
+use crate::head::{Head, registered};
+
+/// The lowest bit of a link, as `robust` has it: the lock inherits.
+const INHERITS: usize = 1;
+/// Of the list no more is looked at; one that is longer counts as one that holds some.
+const LINKS_MAX: usize = 1_024;
+
+#[cfg(all(target_arch = "x86_64", target_os = "linux", target_env = "gnu"))]
+mod count {
+    use std::arch::{asm, global_asm};
+
+    global_asm!(
+        ".pushsection .tbss.lockwright_held,\"awT\",@nobits",
+        ".weak lockwright_held",
+        ".hidden lockwright_held",
+        ".type lockwright_held,@object",
+        ".size lockwright_held,4",
+        ".p2align 2",
+        "lockwright_held:",
+        ".zero 4",
+        ".popsection",
+    );
+
+    #[inline]
+    pub fn add(change: i32) {
+        // SAFETY: the word is the calling thread's, for as long as it lives, and named nowhere but here.
+        unsafe {
+            asm!(
+                "mov {at}, qword ptr [rip + lockwright_held@GOTTPOFF]",
+                "add dword ptr fs:[{at}], {change:e}",
+                at = out(reg) _, change = in(reg) change, options(nostack),
+            );
+        }
+    }
+
+    #[inline]
+    pub fn get() -> i32 {
+        let count: i32;
+        // SAFETY: as in `add`.
+        unsafe {
+            asm!(
+                "mov {at}, qword ptr [rip + lockwright_held@GOTTPOFF]",
+                "mov {count:e}, dword ptr fs:[{at}]",
+                at = out(reg) _, count = out(reg) count, options(nostack, readonly, preserves_flags),
+            );
+        }
+        count
+    }
+}
+
+#[cfg(not(all(target_arch = "x86_64", target_os = "linux", target_env = "gnu")))]
+mod count {
+    use std::cell::Cell;
+
+    thread_local! {
+        static HELD: Cell<i32> = const { Cell::new(0) };
+    }
+
+    #[inline]
+    pub fn add(change: i32) {
+        HELD.set(HELD.get().wrapping_add(change));
+    }
+
+    #[inline]
+    pub fn get() -> i32 {
+        HELD.get()
+    }
+}
+
+/// The calling thread took one that inherits and is not robust.
+#[inline]
+pub fn took_one() {
+    count::add(1);
+}
+
+/// It gave one back.
+#[inline]
+pub fn gave_one_back() {
+    count::add(-1);
+}
+
+/// Whether the calling thread, which holds one lock with inheritance, holds another. Those that other libraries took count where they are robust.
+///
+/// BOUND: LINKS_MAX steps.
+pub fn holds_two() -> bool {
+    let head = block::block().map(block::Block::head).or_else(|| registered().ok());
+    let robust = head.map_or(0, robust_ones);
+    i64::from(count::get()) + robust > 1
+}
+
+/// Those of the list that inherit; two stand for all of a long one.
+fn robust_ones(head: *mut Head) -> i64 {
+    let mut count = 0;
+    let mut at = head.cast::<usize>();
+    for _ in 0..LINKS_MAX {
+        // SAFETY: `at` is the first word of the head, or the `next` of a lock that this thread holds, which stays where it is.
+        let link = unsafe { at.read_volatile() };
+        at = std::ptr::with_exposed_provenance_mut(link & !INHERITS);
+        if at.is_null() || at == head.cast() {
+            return count;
+        }
+        count += i64::from(link & INHERITS != 0);
+    }
+    2
+}

@@ -1,0 +1,55 @@
+//! Memory that stays in memory, and the limits of the process.
+
+use crate::error::SysError;
+
+/// Keeps in memory all that is mapped now.
+pub fn lock_all() -> Result<(), SysError> {
+    // SAFETY: takes flags only. What is mapped later is not locked, so later allocations cannot fail by it.
+    if unsafe { libc::mlockall(libc::MCL_CURRENT) } == 0 { Ok(()) } else { Err(SysError::last("mlockall")) }
+}
+
+/// Touches the calling thread's stack, so that its pages are there before they are needed.
+#[inline(never)]
+pub fn prefault_stack<const BYTES: usize>() {
+    let mut stack = [0_u8; BYTES];
+    std::hint::black_box(&mut stack);
+}
+
+/// A limit of the process; `None` is unlimited.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Limit {
+    /// What the process may use.
+    pub soft: Option<u64>,
+    /// Up to where it may raise that.
+    pub hard: Option<u64>,
+}
+
+/// The highest real-time priority the process may ask for without a capability.
+pub fn realtime_limit() -> Result<Limit, SysError> {
+    limit(i64::from(libc::RLIMIT_RTPRIO))
+}
+
+/// The bytes the process may lock without a capability.
+pub fn lock_limit() -> Result<Limit, SysError> {
+    limit(i64::from(libc::RLIMIT_MEMLOCK))
+}
+
+fn limit(resource: i64) -> Result<Limit, SysError> {
+    let mut limit = libc::rlimit64 { rlim_cur: 0, rlim_max: 0 };
+    let keep = std::ptr::null::<libc::rlimit64>();
+    // SAFETY: nothing is set, and `limit` is valid for writing.
+    if unsafe { libc::syscall(libc::SYS_prlimit64, 0, resource, keep, &raw mut limit) } != 0 {
+        return Err(SysError::last("prlimit"));
+    }
+    let read = |value| (value != u64::MAX).then_some(value);
+    Ok(Limit { soft: read(limit.rlim_cur), hard: read(limit.rlim_max) })
+}
+
+/// Whether the process has CAP_IPC_LOCK, by its effective capabilities.
+pub fn may_lock_anything() -> bool {
+    const CAP_IPC_LOCK: u32 = 14;
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let effective = status.lines().find_map(|line| line.strip_prefix("CapEff:"));
+    let effective = effective.and_then(|bits| u64::from_str_radix(bits.trim(), 16).ok());
+    effective.is_some_and(|bits| bits >> CAP_IPC_LOCK & 1 == 1)
+}

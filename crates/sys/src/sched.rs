@@ -1,0 +1,224 @@
+//! Threads as the scheduler sees them: their id, policy, priority and processors.
+//!
+//! All by thread id and by system call: the C library's functions of these names mean processes in some
+//! libraries, and do nothing in others.
+
+use crate::error::SysError;
+use crate::{block, fork};
+use std::cell::Cell;
+use std::sync::Once;
+
+/// A thread, as the kernel names it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Tid(pub u32);
+
+thread_local! {
+    static TID: Cell<u32> = const { Cell::new(0) };
+}
+
+/// The calling thread, to calls that name a thread: holds in a child process too.
+pub const ME: Tid = Tid(0);
+
+/// The calling thread. Read from where the C library has it; else one system call a thread, then a thread-local word.
+#[inline]
+pub fn gettid() -> Tid {
+    match block::block() {
+        Some(block) => Tid(block.tid()),
+        None => remembered(),
+    }
+}
+
+#[inline]
+fn remembered() -> Tid {
+    match TID.get() {
+        0 => ask(),
+        tid => Tid(tid),
+    }
+}
+
+#[cold]
+fn ask() -> Tid {
+    static FORGET: Once = Once::new();
+    extern "C" fn forget() {
+        TID.set(0);
+    }
+    FORGET.call_once(|| fork::in_child(forget));
+    // SAFETY: takes nothing and cannot fail.
+    TID.set(unsafe { libc::syscall(libc::SYS_gettid) } as u32);
+    block::find(TID.get());
+    Tid(TID.get())
+}
+
+/// Whether a thread of this process has this id. (One that has just ended may still.)
+pub fn is_ours(tid: Tid) -> bool {
+    // SAFETY: signal 0 is none: it is only asked whether it could be sent.
+    unsafe { libc::syscall(libc::SYS_tgkill, libc::getpid(), tid.0, 0) == 0 }
+}
+
+/// A system call that does nothing.
+#[inline]
+pub fn null_call() {
+    // SAFETY: takes nothing and cannot fail.
+    unsafe { libc::syscall(libc::SYS_getppid) };
+}
+
+/// Lets another thread of the same level execute, if one is ready.
+#[inline]
+pub fn yield_now() {
+    // SAFETY: takes nothing and cannot fail.
+    unsafe { libc::syscall(libc::SYS_sched_yield) };
+}
+
+/// Puts a thread under SCHED_FIFO.
+#[inline]
+pub fn set_fifo(tid: Tid, level: u8) -> Result<(), SysError> {
+    set_scheduler(tid, libc::SCHED_FIFO, level)
+}
+
+/// Whether this process may put a thread under SCHED_FIFO at this level: tries it on a thread of its own.
+///
+/// # Errors
+/// The kernel's answer where it may not, or where no thread can be started.
+pub fn try_fifo(level: u8) -> Result<(), SysError> {
+    let thread = std::thread::Builder::new()
+        .spawn(move || set_fifo(gettid(), level))
+        .map_err(|error| SysError { call: "starting a thread", errno: error.raw_os_error().unwrap_or(libc::EAGAIN) })?;
+    match thread.join() {
+        Ok(result) => result,
+        Err(panic) => std::panic::resume_unwind(panic),
+    }
+}
+
+/// Puts a thread under the ordinary policy.
+#[inline]
+pub fn set_other(tid: Tid) -> Result<(), SysError> {
+    set_scheduler(tid, libc::SCHED_OTHER, 0)
+}
+
+#[inline]
+fn set_scheduler(tid: Tid, policy: i32, level: u8) -> Result<(), SysError> {
+    let param = libc::sched_param { sched_priority: i32::from(level) };
+    // SAFETY: `param` is valid for reading.
+    let result = unsafe { libc::syscall(libc::SYS_sched_setscheduler, tid.0, policy, &raw const param) };
+    if result == 0 { Ok(()) } else { Err(SysError::last("sched_setscheduler")) }
+}
+
+/// Changes the level of a thread that is under SCHED_FIFO. On a thread that was put under the ordinary
+/// policy meanwhile it fails (EINVAL) and changes nothing: nobody climbs back by it.
+#[inline]
+pub fn set_level(tid: Tid, level: u8) -> Result<(), SysError> {
+    let param = libc::sched_param { sched_priority: i32::from(level) };
+    // SAFETY: `param` is valid for reading.
+    let result = unsafe { libc::syscall(libc::SYS_sched_setparam, tid.0, &raw const param) };
+    if result == 0 { Ok(()) } else { Err(SysError::last("sched_setparam")) }
+}
+
+/// How a thread is scheduled.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Scheduling {
+    /// With the flag that children do not inherit it, where that is set.
+    policy: i32,
+    /// 0 but for real-time policies.
+    pub level: u8,
+}
+
+impl Scheduling {
+    /// SCHED_FIFO, with the flags of `self`.
+    #[inline]
+    pub fn fifo(self, level: u8) -> Self {
+        Self { policy: libc::SCHED_FIFO | (self.policy & libc::SCHED_RESET_ON_FORK), level }
+    }
+
+    /// Another policy and level, with the flags of `self`.
+    #[inline]
+    pub fn under(self, policy: i32, level: u8) -> Self {
+        Self { policy: policy | (self.policy & libc::SCHED_RESET_ON_FORK), level }
+    }
+
+    /// The same policy at another level.
+    #[inline]
+    pub fn at(self, level: u8) -> Self {
+        Self { level, ..self }
+    }
+
+    /// The policy without flags.
+    #[inline]
+    pub fn policy(self) -> i32 {
+        self.policy & !libc::SCHED_RESET_ON_FORK
+    }
+
+    /// Whether levels mean something to the policy: SCHED_FIFO and SCHED_RR.
+    #[inline]
+    pub fn has_level(self) -> bool {
+        matches!(self.policy(), libc::SCHED_FIFO | libc::SCHED_RR)
+    }
+
+    /// Whether it is SCHED_DEADLINE, which has more to it than a level.
+    #[inline]
+    pub fn is_deadline(self) -> bool {
+        self.policy() == libc::SCHED_DEADLINE
+    }
+}
+
+/// How the kernel schedules a thread, inheritance not counted.
+#[inline]
+pub fn scheduling(tid: Tid) -> Result<Scheduling, SysError> {
+    // SAFETY: takes an integer.
+    let policy = unsafe { libc::syscall(libc::SYS_sched_getscheduler, tid.0) };
+    if policy < 0 {
+        return Err(SysError::last("sched_getscheduler"));
+    }
+    let mut param = libc::sched_param { sched_priority: 0 };
+    // SAFETY: `param` is valid for writing.
+    if unsafe { libc::syscall(libc::SYS_sched_getparam, tid.0, &raw mut param) } < 0 {
+        return Err(SysError::last("sched_getparam"));
+    }
+    // The kernel's levels are 0 to 99.
+    Ok(Scheduling { policy: policy as i32, level: param.sched_priority as u8 })
+}
+
+/// Schedules a thread in this way.
+#[inline]
+pub fn set_scheduling(tid: Tid, scheduling: Scheduling) -> Result<(), SysError> {
+    set_scheduler(tid, scheduling.policy, scheduling.level)
+}
+
+/// Binds a thread to processors, by their Linux numbers.
+pub fn set_affinity(tid: Tid, cpus: &[usize]) -> Result<(), SysError> {
+    // SAFETY: all zeros is an empty set.
+    let mut set: libc::cpu_set_t = unsafe { std::mem::zeroed() };
+    for &cpu in cpus.iter().filter(|&&cpu| cpu < libc::CPU_SETSIZE as usize) {
+        // SAFETY: `cpu` is within the set.
+        unsafe { libc::CPU_SET(cpu, &mut set) };
+    }
+    // SAFETY: `set` is valid for reading and its size is given.
+    let result =
+        unsafe { libc::syscall(libc::SYS_sched_setaffinity, tid.0, size_of::<libc::cpu_set_t>(), &raw const set) };
+    if result == 0 { Ok(()) } else { Err(SysError::last("sched_setaffinity")) }
+}
+
+/// The processors the calling thread may use, by their Linux numbers, ascending.
+pub fn affinity() -> Result<Vec<usize>, SysError> {
+    // SAFETY: all zeros is an empty set.
+    let mut set: libc::cpu_set_t = unsafe { std::mem::zeroed() };
+    // SAFETY: `set` is valid for writing and its size is given.
+    let result = unsafe { libc::syscall(libc::SYS_sched_getaffinity, 0, size_of::<libc::cpu_set_t>(), &raw mut set) };
+    if result < 0 {
+        return Err(SysError::last("sched_getaffinity"));
+    }
+    // SAFETY: every `cpu` is within the set.
+    Ok((0..libc::CPU_SETSIZE as usize).filter(|&cpu| unsafe { libc::CPU_ISSET(cpu, &set) }).collect())
+}
+
+/// The Linux number of the processor on which the caller executes; it may be another at once.
+#[inline]
+pub fn current_cpu() -> Option<usize> {
+    // SAFETY: takes nothing.
+    usize::try_from(unsafe { libc::sched_getcpu() }).ok()
+}
+
+/// Lets the calling thread's timers expire on time. Recent kernels do so for real-time threads by themselves.
+pub fn exact_timers() {
+    // SAFETY: takes two integers. A refusal leaves the default slack of 50 us, which is late, not wrong.
+    unsafe { libc::prctl(libc::PR_SET_TIMERSLACK, 1) };
+}
