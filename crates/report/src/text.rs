@@ -1,0 +1,183 @@
+//! A schedule as text, for a terminal.
+//!
+//! ```text
+//!          0 ms      10        20        30
+//! urgent   |         ^###bb|             v
+//! logging  ^bbbbbbbbbb....bbb
+//! ```
+//! Each column stands for the same length of time, and shows what the task did for most of it.
+
+use crate::axis::Axis;
+use crate::{Mark, Schedule, State};
+use lockwright_model::{ResourceId, System};
+use std::fmt::Write;
+
+/// How the text is laid out.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Layout {
+    /// Most columns of a line; at least 40 are used.
+    pub width: usize,
+}
+
+/// The longest that a name may be before it is cut.
+const NAME_MAX: usize = 24;
+
+/// Draws the schedule: an axis, a line for each task, and a legend.
+#[must_use]
+pub fn draw(system: &System, schedule: &Schedule, layout: Layout) -> String {
+    let names: Vec<String> = schedule.rows.iter().map(|row| short(&system.task(row.task).name)).collect();
+    let label = names.iter().map(|name| name.chars().count()).max().unwrap_or(0) + 2;
+    let columns = layout.width.max(40).saturating_sub(label + 1).max(10);
+    let scale = Scale { from: schedule.window.from.as_ns(), length: schedule.window.length().as_ns(), columns };
+    let resources = schedule.resources();
+    let mut text = String::new();
+    axis(&mut text, schedule, scale, label);
+    for (row, name) in schedule.rows.iter().zip(&names) {
+        let mut cells: Vec<char> = (0..columns).map(|column| cell(row, scale.cell(column), &resources)).collect();
+        for &(at, mark) in &row.marks {
+            let sign = match mark {
+                Mark::Missed => '!',
+                Mark::Restart => '<',
+                _ => continue,
+            };
+            cells[scale.column(at.as_ns())] = sign;
+        }
+        line(&mut text, &format!("{name:label$}{}", cells.into_iter().collect::<String>()));
+        let arrows = arrows(row, scale);
+        line(&mut text, &format!("{:label$}{arrows}", ""));
+    }
+    legend(&mut text, system, schedule, &resources);
+    text
+}
+
+fn short(name: &str) -> String {
+    if name.chars().count() <= NAME_MAX {
+        return name.to_owned();
+    }
+    name.chars().take(NAME_MAX - 1).chain(['…']).collect()
+}
+
+/// A line without blanks at its end; none where nothing is left.
+fn line(text: &mut String, content: &str) {
+    if !content.trim_end().is_empty() {
+        text.push_str(content.trim_end());
+        text.push('\n');
+    }
+}
+
+/// From instants to columns.
+#[derive(Clone, Copy)]
+struct Scale {
+    from: u64,
+    length: u64,
+    columns: usize,
+}
+
+impl Scale {
+    /// The column of an instant inside the window.
+    fn column(self, at: u64) -> usize {
+        let column = u128::from(at - self.from) * self.columns as u128 / u128::from(self.length);
+        (column as usize).min(self.columns - 1)
+    }
+
+    /// The time that a column stands for.
+    fn cell(self, column: usize) -> (u64, u64) {
+        let at = |column: usize| {
+            let offset = u128::from(self.length) * column as u128 / self.columns as u128;
+            self.from + offset as u64
+        };
+        (at(column), at(column + 1))
+    }
+}
+
+fn axis(text: &mut String, schedule: &Schedule, scale: Scale, label: usize) {
+    let axis = Axis::new(schedule.window, (scale.columns as u64 / 10).max(2));
+    let mut cells = vec![' '; scale.columns + 12];
+    for (index, (at, name)) in axis.ticks.iter().enumerate() {
+        let name = if index == 0 { format!("{name} {}", axis.unit) } else { name.clone() };
+        let column = scale.column(*at);
+        if cells[column.saturating_sub(1)..column + name.len()].iter().all(|&cell| cell == ' ') {
+            name.chars().enumerate().for_each(|(offset, sign)| cells[column + offset] = sign);
+        }
+    }
+    line(text, &format!("{:label$}{}", "", cells.into_iter().take(scale.columns).collect::<String>()));
+}
+
+/// What a task did for most of a cell: the state with the most time in it.
+fn cell(row: &crate::Row, (from, until): (u64, u64), resources: &[ResourceId]) -> char {
+    let mut times: Vec<(char, u64)> = Vec::new();
+    let mut idle = until - from;
+    for span in &row.spans {
+        let (start, end) = (span.from.as_ns().max(from), span.until.as_ns().min(until));
+        if start >= end {
+            continue;
+        }
+        idle -= end - start;
+        let sign = sign(&span.state, resources);
+        match times.iter_mut().find(|(known, _)| *known == sign) {
+            Some((_, time)) => *time += end - start,
+            None => times.push((sign, end - start)),
+        }
+    }
+    let most = times.into_iter().max_by_key(|&(_, time)| time);
+    most.filter(|&(_, time)| time >= idle).map_or(' ', |(sign, _)| sign)
+}
+
+fn sign(state: &State, resources: &[ResourceId]) -> char {
+    match state {
+        State::Executes(held) => held.last().map_or('#', |&resource| letter(resource, resources)),
+        State::Spins(..) => '~',
+        State::Waits(..) => '.',
+        State::Ready(_) => '-',
+    }
+}
+
+/// Resources have letters in the order of their ids; from the twenty-seventh on they share `*`.
+fn letter(resource: ResourceId, resources: &[ResourceId]) -> char {
+    let place = resources.iter().position(|&other| other == resource).and_then(|place| u8::try_from(place).ok());
+    place.filter(|&place| place < 26).map_or('*', |place| char::from(b'a' + place))
+}
+
+/// Arrivals and deadlines, below the line of their task.
+fn arrows(row: &crate::Row, scale: Scale) -> String {
+    let mut cells = vec![' '; scale.columns];
+    for &(at, mark) in &row.marks {
+        let cell = &mut cells[scale.column(at.as_ns())];
+        *cell = match (mark, *cell) {
+            (Mark::Arrival, 'v' | 'x') | (Mark::Deadline | Mark::Missed, '^') => 'x',
+            (Mark::Arrival, _) => '^',
+            (Mark::Deadline | Mark::Missed, _) => 'v',
+            _ => continue,
+        };
+    }
+    cells.into_iter().collect()
+}
+
+fn legend(text: &mut String, system: &System, schedule: &Schedule, resources: &[ResourceId]) {
+    let spans = || schedule.rows.iter().flat_map(|row| &row.spans);
+    let marks =
+        |wanted: &[Mark]| schedule.rows.iter().flat_map(|row| &row.marks).any(|(_, mark)| wanted.contains(mark));
+    let mut parts = vec!["# executes".to_owned()];
+    let mut holds = String::new();
+    for &resource in resources.iter().take(26) {
+        let _ = write!(holds, "{} holds {}, ", letter(resource, resources), system.resource(resource).name);
+    }
+    parts.extend((!holds.is_empty()).then(|| holds.trim_end_matches(", ").to_owned()));
+    if spans().any(|span| matches!(span.state, State::Ready(_))) {
+        parts.push("- ready, another task executes".into());
+    }
+    if spans().any(|span| matches!(span.state, State::Waits(..))) {
+        parts.push(". waits for a resource".into());
+    }
+    if spans().any(|span| matches!(span.state, State::Spins(..))) {
+        parts.push("~ spins for a resource".into());
+    }
+    if marks(&[Mark::Restart]) {
+        parts.push("< its section begins again".into());
+    }
+    parts.push("^ arrival, v deadline, x both".into());
+    if marks(&[Mark::Missed]) {
+        parts.push("! deadline missed".into());
+    }
+    let _ = writeln!(text, "{}", parts.join("; "));
+}
