@@ -7,11 +7,11 @@ use lockwright_model::{Instant, Protocol};
 use lockwright_sim::{Config, Simulation};
 use lockwright_study::{Shape, attack, generate, hold};
 
-use crate::attacked::{Tally, worth};
+use crate::attacked::{self, Tally, worth};
 
 /// Task sets per protocol.
 fn sets() -> u64 {
-    crate::attacked::sets(10_000)
+    attacked::sets(10_000)
 }
 /// Schedules of each.
 const RUNS: usize = 4;

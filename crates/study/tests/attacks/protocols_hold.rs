@@ -8,10 +8,10 @@ use lockwright_model::{Duration, Instant, Protocol, System};
 use lockwright_sim::{Config, Simulation};
 use lockwright_study::{Excess, Shape, attack, generate, hold};
 
-use crate::attacked::{Tally, worth};
+use crate::attacked::{self, Tally, worth};
 
 fn sets() -> u64 {
-    crate::attacked::sets(10_000)
+    attacked::sets(10_000)
 }
 /// Schedules of each set, and their length in longest periods.
 const RUNS: usize = 4;
