@@ -213,7 +213,7 @@ fn hold(protocol: Protocol, first: u64, draw: impl Fn(u64) -> (System, Overheads
             | Protocol::Msrp
             | Protocol::Mrsp
     );
-    assert_eq!(lowered > 100, has_programs, "{protocol}: {lowered}");
+    assert_eq!(lowered > sets / 20, has_programs, "{protocol}: {lowered}");
 }
 
 macro_rules! protocols {

@@ -10,7 +10,7 @@ use lockwright_study::{Shape, attack, generate, generate_clusters};
 
 /// Covered systems of each shape.
 fn sets() -> u64 {
-    crate::attacked::sets(500)
+    crate::attacked::sets(5_000)
 }
 const RUNS: usize = 4;
 /// In longest periods.
