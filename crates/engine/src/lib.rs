@@ -21,7 +21,7 @@
 //! }
 //! ```
 
-#![deny(unsafe_code)]
+#![forbid(unsafe_code)]
 
 #[cfg(test)]
 extern crate self as lockwright_engine;
