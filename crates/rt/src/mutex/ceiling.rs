@@ -11,7 +11,7 @@
 //! A thread that is managed (see [`Lazy`](crate::section::Lazy)) does not rise: it says in a word of its processor that it holds something of this
 //! ceiling, which other managed threads look at when their jobs are released, unless they are above it. Two atomic operations.
 
-use super::raw::RawError;
+use super::error::RawError;
 use crate::section::{CEILINGS_MAX, LazyCeiling};
 use lockwright_sys::pi_word::PiError;
 use lockwright_sys::sched::{self, ME, Scheduling};

@@ -19,7 +19,9 @@
 //! A waiter that was woken or moved still says good-bye here. Who [destroys](RawCondvar::destroy) a condition variable waits for those.
 
 use super::cycle;
-use super::raw::{Acquired, Limit, RawError, RawMutex, kind};
+use super::error::{Acquired, Limit, RawError};
+use super::kind;
+use super::raw::RawMutex;
 use lockwright_sys::futex::{self, Arguments, Clock, Deadline, Ended, Scope};
 use lockwright_sys::pi_word::PiWord;
 use lockwright_sys::sched::gettid;

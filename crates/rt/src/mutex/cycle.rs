@@ -14,7 +14,8 @@
 //!
 //! Where only the last kind closes a cycle, those at the mutex are woken: who had been moved there asks for it then, and finds the cycle by itself.
 
-use super::raw::{RawMutex, kind};
+use super::kind;
+use super::raw::RawMutex;
 use lockwright_sys::futex::{self, Scope};
 use lockwright_sys::guard::{Guard, Guarded};
 use lockwright_sys::sched::Tid;

@@ -22,18 +22,27 @@
 mod ceiling;
 mod condvar;
 mod cycle;
+mod error;
 #[cfg(test)]
 mod held;
+mod inherit;
+pub mod kind;
+mod lock;
 #[cfg(test)]
 mod model;
+mod protect;
 mod raw;
+mod robust;
+mod unlock;
+mod wait;
 mod word;
 
 pub use ceiling::{note_own, own_scheduling, set_own_scheduling};
 pub use condvar::{Destroyed, RawCondvar, Suspended, Suspension, WaitEnd, Waiting};
 pub use cycle::{CHAIN_MAX, Cycle, Link, OnCycle, on_cycle};
+pub use error::{Acquired, Limit, RawError};
 pub use lockwright_sys::futex::{Clock, Deadline};
-pub use raw::{Acquired, Limit, RawError, RawMutex, kind};
+pub use raw::RawMutex;
 
 use lockwright_sys::SysError;
 use lockwright_sys::robust::List;

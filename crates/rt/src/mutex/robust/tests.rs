@@ -1,7 +1,9 @@
 //! What becomes of the words of robust mutexes, where a test from outside would have to end a thread at a certain instruction.
 
 use super::*;
-use crate::mutex::{Builder, Protocol};
+use crate::mutex::word::{DIED, WAITERS};
+use crate::mutex::{Builder, Limit, Protocol};
+use lockwright_sys::futex::{self, Deadline};
 
 /// One that is taken, with a word that says so, and nothing of waiters.
 fn taken() -> RawMutex {
@@ -17,7 +19,7 @@ fn taken() -> RawMutex {
 fn one_of_the_dead_goes_on_saying_that_others_wait() {
     let mutex = taken();
     mutex.word.store(gettid().0 | WAITERS, Ordering::Relaxed);
-    assert_eq!(mutex.give_back_dead(mutex.kind()), Ok(()));
+    assert_eq!(mutex.release_dead(mutex.kind()), Ok(()));
     assert_eq!(mutex.word.load(Ordering::Relaxed), DIED | WAITERS);
     assert_eq!(mutex.lock(Limit::Now), Ok(Acquired::OwnerDied));
     assert_eq!(mutex.make_consistent(), Ok(()));

@@ -1,0 +1,87 @@
+//! A mutex that inherits: the kernel has the queue, lends the owner the priority of those that wait, and names the next owner.
+
+use super::cycle;
+use super::error::{Acquired, Limit, RawError};
+use super::kind::{CHECKED, KERNEL_OWNED};
+use super::raw::RawMutex;
+use super::word::{DIED, FREE, owner};
+use lockwright_sys::SysError;
+use lockwright_sys::futex::{self, Scope};
+use lockwright_sys::sched::Tid;
+use std::sync::atomic::Ordering;
+
+/// How often the kernel may answer "try again" before that counts as an error.
+const ATTEMPTS_MAX: u32 = 1_000;
+
+impl RawMutex {
+    pub(super) fn lock_inheriting(&self, me: Tid, kind: u32, limit: Limit) -> Result<Acquired, RawError> {
+        // ORDERING: Acquire pairs with the Release of the unlock; the kernel's own path is a full barrier.
+        if kind & KERNEL_OWNED == 0
+            && self.word.compare_exchange(FREE, me.0, Ordering::Acquire, Ordering::Relaxed).is_ok()
+        {
+            return Ok(Acquired::Clean);
+        }
+        // ORDERING: Relaxed: only looked at.
+        let word = self.word.load(Ordering::Relaxed);
+        // The kernel would let a more urgent try come before the waiter it named already, and its owner would have to ask the kernel.
+        if limit == Limit::Now && owner(word) != 0 && word & DIED == 0 {
+            return Err(RawError::Busy);
+        }
+        let _published = match (limit, kind & CHECKED) {
+            (Limit::Now, _) | (_, 0) => None,
+            _ => Some(cycle::publish(me, self).map_err(RawError::Deadlock)?),
+        };
+        let scope = Self::scope(kind);
+        let mut last = SysError { call: "futex lock", errno: libc::EAGAIN };
+        // BOUND: ATTEMPTS_MAX rounds; in each, `limit` and until those before give back.
+        for _ in 0..ATTEMPTS_MAX {
+            let locked = match limit {
+                Limit::Now => futex::trylock_pi(scope, &self.word),
+                Limit::Never => futex::lock_pi(scope, &self.word, None),
+                Limit::At(until) => futex::lock_pi(scope, &self.word, Some(until)),
+            };
+            let Err(error) = locked else { return Ok(self.settle_inherited()) };
+            match error.errno {
+                libc::EAGAIN if limit == Limit::Now => return Err(RawError::Busy),
+                libc::EAGAIN | libc::EINTR => last = error,
+                libc::ETIMEDOUT => return Err(RawError::TimedOut),
+                // It tells a try the same of a mutex that came to be the caller's.
+                libc::EDEADLK if limit == Limit::Now => return Err(RawError::Busy),
+                libc::EDEADLK => return Err(RawError::Deadlock(None)),
+                // The owner ended and was not robust: it never comes.
+                libc::ESRCH if limit == Limit::Now => return Err(RawError::Busy),
+                _ => return Err(RawError::Sys(error)),
+            }
+        }
+        Err(RawError::Sys(last))
+    }
+
+    /// The kernel made the caller the owner.
+    pub(super) fn settle_inherited(&self) -> Acquired {
+        // ORDERING: Relaxed: the word is the caller's, and DIED is not cleared by anybody else.
+        if self.word.load(Ordering::Relaxed) & DIED == 0 {
+            return Acquired::Clean;
+        }
+        self.word.fetch_and(!DIED, Ordering::Relaxed);
+        Acquired::OwnerDied
+    }
+
+    pub(super) fn unlock_inheriting(&self, me: Tid, kind: u32, scope: Scope) -> Result<(), RawError> {
+        // ORDERING: Release pairs with the Acquire of the lock.
+        if kind & KERNEL_OWNED == 0
+            && self.word.compare_exchange(me.0, FREE, Ordering::Release, Ordering::Relaxed).is_ok()
+        {
+            return Ok(());
+        }
+        let mut last = SysError { call: "futex unlock", errno: libc::EAGAIN };
+        // BOUND: ATTEMPTS_MAX rounds.
+        for _ in 0..ATTEMPTS_MAX {
+            match futex::unlock_pi(scope, &self.word) {
+                Ok(()) => return Ok(()),
+                Err(error) if matches!(error.errno, libc::EAGAIN | libc::EINTR) => last = error,
+                Err(error) => return Err(RawError::Sys(error)),
+            }
+        }
+        Err(RawError::Sys(last))
+    }
+}

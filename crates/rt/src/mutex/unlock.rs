@@ -1,0 +1,133 @@
+//! Unlocking a mutex.
+
+use super::ceiling;
+use super::error::{Acquired, RawError};
+use super::kind::{INHERIT, PROTECT, RECURSIVE, ROBUST, SLOW, TYPE, asks_who_has_it};
+use super::raw::{INCONSISTENT, NOT_RECOVERABLE, RawMutex};
+use super::word::{FREE, owner};
+use lockwright_sys::block::block;
+use lockwright_sys::robust::List;
+use lockwright_sys::sched::{Tid, gettid};
+use lockwright_sys::{KeepErrno, held};
+use std::sync::atomic::Ordering;
+
+impl RawMutex {
+    /// Gives the mutex back.
+    ///
+    /// # Errors
+    /// [`RawError::NotOwner`] where the kind asks who has it; [`RawError::Sys`] where the kernel refuses. The mutex is as it was then.
+    ///
+    /// # Bound
+    /// One exchange of the word; where somebody waits, one system call, or three.
+    #[inline]
+    pub fn unlock(&self) -> Result<(), RawError> {
+        if self.give_back_simply() { Ok(()) } else { self.unlock_slow() }
+    }
+
+    /// Gives it back if the caller has it, as it should be, and nobody waits for it. Says whether it was given back; where not, it is as it was, and
+    /// [`RawMutex::unlock`] knows why. Made as [`RawMutex::take_simply`].
+    #[inline(always)]
+    pub fn give_back_simply(&self) -> bool {
+        let kind = self.kind();
+        match block() {
+            Some(block) if kind & SLOW == 0 => self.unlock_plain(Tid(block.tid()), kind),
+            Some(block) if kind & SLOW == ROBUST => {
+                let (me, list) = (Tid(block.tid()), List::of(block));
+                if !self.is_locked_simply(me, kind) || !list.is_first(&self.node, kind & INHERIT != 0) {
+                    return self.give_back_simply_asking(kind);
+                }
+                list.begin(&self.node, kind & INHERIT != 0);
+                list.remove_first(&self.node);
+                self.unlock_linked(list, me, kind)
+            }
+            _ => self.give_back_simply_asking(kind),
+        }
+    }
+
+    /// With calls for what is not at hand.
+    #[inline(never)]
+    fn give_back_simply_asking(&self, kind: u32) -> bool {
+        let me = gettid();
+        match kind & SLOW {
+            0 => self.unlock_plain(me, kind),
+            ROBUST if self.is_locked_simply(me, kind) => {
+                let Ok(list) = List::of_this_thread() else { return false };
+                list.begin(&self.node, kind & INHERIT != 0);
+                list.remove(&self.node);
+                self.unlock_linked(list, me, kind)
+            }
+            PROTECT => self.unlock_protected(me, kind),
+            _ => false,
+        }
+    }
+
+    /// The other way.
+    #[inline(always)]
+    fn unlock_plain(&self, me: Tid, kind: u32) -> bool {
+        let is_given = self.is_locked_once(kind) && self.free_word(me);
+        if is_given && kind & INHERIT != 0 {
+            held::gave_one_back();
+        }
+        is_given
+    }
+
+    /// Where it is the caller's, and nobody waits.
+    #[inline(always)]
+    pub(super) fn free_word(&self, me: Tid) -> bool {
+        // ORDERING: Release pairs with the Acquire of the lock.
+        self.word.compare_exchange(me.0, FREE, Ordering::Release, Ordering::Relaxed).is_ok()
+    }
+
+    #[cold]
+    fn unlock_slow(&self) -> Result<(), RawError> {
+        let _errno = KeepErrno::now();
+        let (me, kind) = (gettid(), self.kind());
+        // ORDERING: Relaxed, here and below: who reads its own id there wrote it, and the rest is the owner's.
+        let has = owner(self.word.load(Ordering::Relaxed)) == me.0;
+        if asks_who_has_it(kind) && !has {
+            return Err(RawError::NotOwner);
+        }
+        if kind & TYPE == RECURSIVE {
+            let depth = self.depth.load(Ordering::Relaxed);
+            if depth > 0 {
+                self.depth.store(depth - 1, Ordering::Relaxed);
+                return Ok(());
+            }
+        }
+        // Read before the mutex is another's.
+        let ceiling = self.ceiling();
+        if kind & ROBUST != 0 && self.state.load(Ordering::Relaxed) == INCONSISTENT {
+            self.state.store(NOT_RECOVERABLE, Ordering::Relaxed);
+        }
+        self.release(me, kind)?;
+        if kind & PROTECT != 0 {
+            ceiling::fall(ceiling);
+        }
+        Ok(())
+    }
+
+    /// Unlinks a robust one, and gives the word back.
+    pub(super) fn release(&self, me: Tid, kind: u32) -> Result<(), RawError> {
+        if kind & ROBUST == 0 {
+            let given = self.unlock_word(me, kind);
+            if kind & INHERIT != 0 && given.is_ok() {
+                held::gave_one_back();
+            }
+            return given;
+        }
+        let list = List::of_this_thread().map_err(RawError::Sys)?;
+        list.begin(&self.node, kind & INHERIT != 0);
+        list.remove(&self.node);
+        let given = self.unlock_unlinked(list, me, kind);
+        list.end();
+        given
+    }
+
+    /// Gives back what was taken just now and cannot be kept, as it came.
+    pub(super) fn pass_on(&self, me: Tid, kind: u32, acquired: Acquired) -> Result<(), RawError> {
+        match acquired {
+            Acquired::Clean => self.release(me, kind),
+            Acquired::OwnerDied => self.release_dead(kind),
+        }
+    }
+}

@@ -1,0 +1,194 @@
+//! Waiting for the word of a mutex that does not inherit, and passing it to those that wait.
+
+use super::ceiling;
+use super::cycle;
+use super::error::{Acquired, Limit, RawError};
+use super::kind::{AUTO, CHECKED, INHERIT, ROBUST, SERIAL};
+use super::raw::{NOT_RECOVERABLE, RawMutex};
+use super::word::{self, Ask, FREE, GiveBack, HANDED};
+use lockwright_sys::futex::{self, Clock, Deadline, Ended, Scope};
+use lockwright_sys::sched::Tid;
+use lockwright_sys::{SysError, clock};
+use std::sync::atomic::{AtomicU16, Ordering};
+
+/// Of processes: how long the waiter that was handed a mutex may take before it counts as dead, and the mutex as handed to whoever finds that: in
+/// ticks since the first who found it so, whoever that was. 50 to 67 ms.
+const HANDED_TICKS: u8 = 4;
+const TICK_NS: u64 = 1 << 24;
+
+impl RawMutex {
+    /// `waited`: the caller waited for it already, and whether it was woken.
+    pub(super) fn wait_for_word(
+        &self,
+        me: Tid,
+        kind: u32,
+        limit: Limit,
+        waited: Option<bool>,
+    ) -> Result<Acquired, RawError> {
+        let (mut has_waited, mut was_woken) = (waited.is_some(), waited == Some(true));
+        let mut urgent = None;
+        let mut published = None;
+        // BOUND: each round the word changed, a signal came, or a wait ended; until those before give back.
+        loop {
+            let word = self.word.load(Ordering::Relaxed);
+            let is_left = word == HANDED && Self::scope(kind) == Scope::Shared && self.is_heir_late();
+            match word::ask(word, me.0, has_waited, was_woken || is_left) {
+                Ask::Take { word: taken, died } => {
+                    // ORDERING: Acquire pairs with the Release of who gave back.
+                    if self.word.compare_exchange(word, taken, Ordering::Acquire, Ordering::Relaxed).is_ok() {
+                        return Ok(if died { Acquired::OwnerDied } else { Acquired::Clean });
+                    }
+                }
+                _ if limit == Limit::Now => return Err(RawError::Busy),
+                Ask::Announce(announced) => {
+                    // Somebody has it: what is handed over from now on is not handed to who was woken before.
+                    was_woken = false;
+                    // ORDERING: Relaxed: it publishes nothing.
+                    let _ = self.word.compare_exchange(word, announced, Ordering::Relaxed, Ordering::Relaxed);
+                }
+                Ask::Wait => {
+                    if kind & CHECKED != 0 && published.is_none() {
+                        published = Some(cycle::publish(me, self).map_err(RawError::Deadlock)?);
+                    }
+                    if kind & (AUTO | ROBUST) == AUTO && urgent.is_none() {
+                        urgent = Some(Urgent::count(&self.urgent));
+                    }
+                    was_woken = self.wait(kind, word, limit)?;
+                    has_waited = true;
+                }
+            }
+        }
+    }
+
+    /// Of a mutex that was handed over: whether whom it belongs to did not take it for so long that it will not.
+    ///
+    /// Attempts of any length count together, so who only tries gets it, too: but for one whose attempts are 255 ticks (4.3 s) apart, or a multiple.
+    /// A mark that outlasts a hand-over can only make an heir's turn another's, which it sees by the word.
+    #[cold]
+    fn is_heir_late(&self) -> bool {
+        let tick = (clock::now_ns() / TICK_NS % 255) as u8 + 1;
+        // ORDERING: Acquire pairs with the Release of the hand-over, which clears the mark.
+        if self.word.load(Ordering::Acquire) != HANDED {
+            return false;
+        }
+        // ORDERING: Relaxed: a time, and nothing else.
+        match self.handed_at.compare_exchange(0, tick, Ordering::Relaxed, Ordering::Relaxed) {
+            Ok(_) => false,
+            Err(first) if tick >= first => tick - first >= HANDED_TICKS,
+            Err(first) => tick + (255 - first) >= HANDED_TICKS,
+        }
+    }
+
+    /// Says whether it was woken.
+    fn wait(&self, kind: u32, word: u32, limit: Limit) -> Result<bool, RawError> {
+        let scope = Self::scope(kind);
+        let until = match limit {
+            Limit::At(until) => Some(until),
+            _ => None,
+        };
+        if scope == Scope::Shared && word == HANDED {
+            let grace_ns = u64::from(HANDED_TICKS) * TICK_NS;
+            if until.is_none_or(|until| grace_ns < until.left_ns()) {
+                let grace = Deadline { clock: Clock::Monotonic, at_ns: clock::now_ns() + grace_ns };
+                return match futex::wait_in(scope, &self.word, word, Some(grace)) {
+                    // Who was woken has ended since, perhaps: the next look says it.
+                    Ended::TimedOut => Ok(false),
+                    ended => Self::woken(ended),
+                };
+            }
+        }
+        Self::woken(futex::wait_in(scope, &self.word, word, until))
+    }
+
+    fn woken(ended: Ended) -> Result<bool, RawError> {
+        match ended {
+            Ended::Woken => Ok(true),
+            Ended::Changed | Ended::Interrupted => Ok(false),
+            Ended::TimedOut => Err(RawError::TimedOut),
+            Ended::Refused(errno) => Err(RawError::Sys(SysError { call: "futex wait", errno })),
+        }
+    }
+
+    /// What is done to the word.
+    pub(super) fn unlock_word(&self, me: Tid, kind: u32) -> Result<(), RawError> {
+        let scope = Self::scope(kind);
+        if kind & INHERIT != 0 {
+            return self.unlock_inheriting(me, kind, scope);
+        }
+        let is_lost = kind & ROBUST != 0 && self.state.load(Ordering::Relaxed) == NOT_RECOVERABLE;
+        let serial = self.is_serial(kind);
+        // The address: once the word is given back, the mutex may be gone.
+        let address = std::ptr::from_ref(&self.word);
+        // ORDERING: Release, here and below, pairs with the Acquire of who asks.
+        // BOUND: a second round where somebody announced that it waits.
+        loop {
+            let word = self.word.load(Ordering::Relaxed);
+            // One that will never be recoverable is told to all, also to those whom an owner that ended did not come to wake.
+            match if is_lost { GiveBack::Wake } else { word::give_back(word, serial) } {
+                GiveBack::Free => {
+                    if self.word.compare_exchange(word, FREE, Ordering::Release, Ordering::Relaxed).is_err() {
+                        continue;
+                    }
+                }
+                GiveBack::Wake => {
+                    self.word.store(FREE, Ordering::Release);
+                    futex::wake_in(scope, address, if is_lost { i32::MAX } else { 1 });
+                }
+                GiveBack::Hand(handed) => {
+                    // ORDERING: Relaxed: ordered by the store of the word.
+                    self.handed_at.store(0, Ordering::Relaxed);
+                    self.word.store(handed, Ordering::Release);
+                    // Nobody there: who announced itself gave up, or has yet to wait. The latter is woken below, or sees that it is free.
+                    if futex::wake_in(scope, address, 1) == 0
+                        && self.word.compare_exchange(handed, FREE, Ordering::Release, Ordering::Relaxed).is_ok()
+                    {
+                        futex::wake_in(scope, address, 1);
+                    }
+                }
+            }
+            return Ok(());
+        }
+    }
+
+    /// Robust ones are, whatever is asked for: of a free one nobody would know that others wait, if the one that was woken ended while somebody else
+    /// took it.
+    fn is_serial(&self, kind: u32) -> bool {
+        // ORDERING: Relaxed: a hint; who begins to wait later is served as it comes.
+        kind & (SERIAL | ROBUST) != 0 || kind & AUTO != 0 && self.urgent.load(Ordering::Relaxed) > 0
+    }
+
+    /// Before a wait for something else, from where the caller may be moved to this one, which does not inherit. Says whether it was counted.
+    pub(super) fn expect_move(&self) -> bool {
+        let urgent = (self.kind() & AUTO != 0).then(|| Urgent::count(&self.urgent));
+        let is_counted = urgent.as_ref().is_some_and(|urgent| urgent.0.is_some());
+        std::mem::forget(urgent);
+        is_counted
+    }
+
+    /// After that wait.
+    pub(super) fn expected_move(&self, is_counted: bool) {
+        drop(Urgent(is_counted.then_some(&self.urgent)));
+    }
+}
+
+/// A real-time thread that waits, counted.
+struct Urgent<'a>(Option<&'a AtomicU16>);
+
+impl<'a> Urgent<'a> {
+    fn count(urgent: &'a AtomicU16) -> Self {
+        let is_real_time = ceiling::scheduling_of_caller().is_ok_and(|now| now.has_level() || now.is_deadline());
+        if is_real_time {
+            // ORDERING: Relaxed, here and below: a hint.
+            urgent.fetch_add(1, Ordering::Relaxed);
+        }
+        Self(is_real_time.then_some(urgent))
+    }
+}
+
+impl Drop for Urgent<'_> {
+    fn drop(&mut self) {
+        if let Some(urgent) = self.0 {
+            urgent.fetch_sub(1, Ordering::Relaxed);
+        }
+    }
+}
