@@ -69,7 +69,6 @@ impl List {
         Self(block.head())
     }
 
-    #[inline]
     fn remembered() -> Result<Self, SysError> {
         match HEAD.get() {
             head if head.is_null() => Self::ask(),

@@ -28,7 +28,6 @@ pub fn gettid() -> Tid {
     }
 }
 
-#[inline]
 fn remembered() -> Tid {
     match TID.get() {
         0 => ask(),
