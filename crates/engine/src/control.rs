@@ -9,7 +9,8 @@
 //! ```
 
 use lockwright_model::Duration;
-use lockwright_sys::{clock, futex};
+use lockwright_sys::clock;
+use lockwright_sys::futex::{self, Deadline, Scope};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
@@ -90,7 +91,7 @@ impl Control {
     pub(crate) fn ring(&self) {
         // ORDERING: Release pairs with the Acquire in `listen`: who hears the bell sees why it was rung.
         self.0.bell.fetch_add(1, Ordering::Release);
-        futex::wake(&self.0.bell, 1);
+        futex::wake(Scope::Private, &self.0.bell, 1);
     }
 
     /// What the bell shows now. Look at everything else after it, then wait in [`Control::wait_for_bell`].
@@ -101,6 +102,6 @@ impl Control {
 
     /// Waits until the bell shows something other than `heard`, or until the clock reads `until_ns`.
     pub(crate) fn wait_for_bell(&self, heard: u32, until_ns: u64) {
-        futex::wait(&self.0.bell, heard, Some(until_ns));
+        futex::wait(Scope::Private, &self.0.bell, heard, Some(Deadline::monotonic(until_ns))).or_panic();
     }
 }

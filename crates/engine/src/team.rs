@@ -4,7 +4,8 @@ use crate::control::Control;
 use crate::error::RunError;
 use lockwright::tasks::MachineError;
 use lockwright_model::TaskId;
-use lockwright_sys::{SysError, clock, futex, memory, sched};
+use lockwright_sys::futex::{self, Scope};
+use lockwright_sys::{SysError, clock, memory, sched};
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
@@ -54,8 +55,8 @@ impl Muster {
             // ORDERING: Acquire pairs with the Release in `Place::drop`.
             match self.missing.load(Ordering::Acquire) {
                 0 => break,
-                missing => futex::wait(&self.missing, missing, None),
-            };
+                missing => futex::wait(Scope::Private, &self.missing, missing, None).or_panic(),
+            }
         }
         self.fault.lock().unwrap_or_else(PoisonError::into_inner).take().map_or(Ok(()), Err)
     }
@@ -89,7 +90,7 @@ impl Drop for Place {
         }
         // ORDERING: Release pairs with the Acquire in `Muster::wait`.
         if muster.missing.fetch_sub(1, Ordering::Release) == 1 {
-            futex::wake(&muster.missing, 1);
+            futex::wake(Scope::Private, &muster.missing, 1);
         }
     }
 }
@@ -112,7 +113,7 @@ impl Gate {
             // ORDERING: Acquire pairs with the Release in `set`.
             match self.0.load(Ordering::Acquire) {
                 CLOSED => {
-                    futex::wait(&self.0, CLOSED, None);
+                    futex::wait(Scope::Private, &self.0, CLOSED, None).or_panic();
                 }
                 state => return state == OPEN,
             }
@@ -132,7 +133,7 @@ impl Gate {
     fn set(&self, state: u32) {
         // ORDERING: Release pairs with the Acquire in `pass`.
         self.0.store(state, Ordering::Release);
-        futex::wake(&self.0, i32::MAX);
+        futex::wake(Scope::Private, &self.0, i32::MAX);
     }
 }
 

@@ -12,9 +12,10 @@ use lockwright::ics::{Commit, Ics, Kind, PriorityQueue, QueueSlot, Single, Still
 use lockwright::mutex::{Mutex, Protocol, Unlock};
 use lockwright_engine::raw::{become_realtime, spawn};
 use lockwright_engine::{Control, RunError};
+use lockwright_sys::futex::{self, Scope};
 use lockwright_sys::native::{NativeKind, NativeMutex, NativeSemaphore};
 use lockwright_sys::sched::{self, Tid};
-use lockwright_sys::{clock, futex, signal};
+use lockwright_sys::{clock, signal};
 use std::hint::black_box;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
@@ -146,7 +147,7 @@ impl Fifo {
             if served == ticket {
                 return;
             }
-            futex::wait(place, served, None);
+            futex::wait(Scope::Private, place, served, None).or_panic();
         }
     }
 
@@ -157,7 +158,7 @@ impl Fifo {
         let place = &self.places[next as usize % self.places.len()];
         // ORDERING: Release pairs with the Acquire of the lock.
         place.store(next, Ordering::Release);
-        futex::wake(place, 1);
+        futex::wake(Scope::Private, place, 1);
     }
 }
 

@@ -11,8 +11,9 @@ use lockwright_engine::{Control, RunError};
 use lockwright_locks::Slot;
 use lockwright_model::TaskId;
 use lockwright_sys::cycles::Sweep;
+use lockwright_sys::futex::{self, Scope};
 use lockwright_sys::native::{NativeKind, NativeMutex};
-use lockwright_sys::{clock, futex, sched, signal};
+use lockwright_sys::{clock, sched, signal};
 use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, mpsc};
 use std::thread::JoinHandle;
@@ -212,7 +213,7 @@ impl Arena {
             match round {
                 LAST => return,
                 round if round == seen => {
-                    futex::wait(&self.round, round, None);
+                    futex::wait(Scope::Private, &self.round, round, None).or_panic();
                 }
                 _ => {
                     seen = round;
@@ -251,7 +252,7 @@ impl Arena {
             }
         }
         self.round.store(LAST, Ordering::Relaxed);
-        futex::wake(&self.round, i32::MAX);
+        futex::wake(Scope::Private, &self.round, i32::MAX);
         let _ = tell.send(None);
     }
 
@@ -261,7 +262,7 @@ impl Arena {
         let before = self.asked.load(Ordering::Relaxed);
         self.lock.section(&mut || {
             self.round.fetch_add(1, Ordering::Relaxed);
-            futex::wake(&self.round, i32::MAX);
+            futex::wake(Scope::Private, &self.round, i32::MAX);
             // All of them are suspended.
             if let Some(sweep) = sweep {
                 sweep.read();

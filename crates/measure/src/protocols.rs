@@ -21,8 +21,9 @@ use lockwright_locks::{SpinLock, Ticket};
 use lockwright_model::{
     Cost, CpuId, Duration, Overhead, Overheads, Priority, Protocol, Resource, ResourceId, Step, System, Task, TaskId,
 };
+use lockwright_sys::futex::{self, Deadline, Scope};
 use lockwright_sys::sched::{self, ME};
-use lockwright_sys::{SysError, clock, futex, signal};
+use lockwright_sys::{SysError, clock, signal};
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::sync::{Arc, Barrier};
@@ -751,7 +752,7 @@ impl Works {
             let at = clock::now_ns() + sleep_ns;
             // BOUND: `at`.
             while clock::now_ns() < at {
-                futex::wait(&word, 0, Some(at));
+                futex::wait(Scope::Private, &word, 0, Some(Deadline::monotonic(at))).or_panic();
             }
             self.note(Work::ReleaseLatency, clock::now_ns().saturating_sub(at));
         }
@@ -902,7 +903,8 @@ impl Partner {
                 Self::Sleeps => {
                     let until = clock::now_ns() + ROUND_NS;
                     while shared.round.load(Ordering::SeqCst) < round && clock::now_ns() < until {
-                        futex::wait(&shared.round, round - 1, Some(until));
+                        futex::wait(Scope::Private, &shared.round, round - 1, Some(Deadline::monotonic(until)))
+                            .or_panic();
                     }
                     seen.push(clock::now_ns().saturating_sub(shared.at_ns.load(Ordering::SeqCst)));
                 }
@@ -912,7 +914,8 @@ impl Partner {
                 Self::Delayed => {
                     let until = clock::now_ns() + ROUND_NS;
                     while shared.round.load(Ordering::SeqCst) < round && clock::now_ns() < until {
-                        futex::wait(&shared.round, round - 1, Some(until));
+                        futex::wait(Scope::Private, &shared.round, round - 1, Some(Deadline::monotonic(until)))
+                            .or_panic();
                     }
                     let _ = clock::sleep_until(shared.due_ns.load(Ordering::SeqCst));
                     // Where it woke before the section had begun, there is nothing to see.
@@ -947,7 +950,7 @@ impl Partner {
                     let due = clock::now_ns() + SECTION_NS;
                     shared.due_ns.store(due, Ordering::SeqCst);
                     shared.round.store(round, Ordering::SeqCst);
-                    futex::wake(&shared.round, 1);
+                    futex::wake(Scope::Private, &shared.round, 1);
                     let inside = section.as_ref().map(|section| section.enter());
                     // BOUND: twice the time of a section.
                     while clock::now_ns() < due + SECTION_NS {}
@@ -970,7 +973,7 @@ impl Partner {
                     shared.round.store(round, Ordering::SeqCst);
                     match self {
                         Self::Yields => sched::yield_now(),
-                        _ => futex::wake(&shared.round, 1),
+                        _ => _ = futex::wake(Scope::Private, &shared.round, 1),
                     }
                     // BOUND: `end`.
                     while shared.answered.load(Ordering::SeqCst) < round && clock::now_ns() < end {

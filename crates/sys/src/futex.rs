@@ -5,15 +5,6 @@ use crate::error::{SysError, errno};
 use std::sync::atomic::AtomicU32;
 use std::time::Duration;
 
-/// Why a wait ended.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Waited {
-    /// A wake-up, a signal, or a value other than the expected one: look at the word again.
-    Look,
-    /// The time has come.
-    TimedOut,
-}
-
 /// Who may meet at a futex.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Scope {
@@ -52,11 +43,18 @@ pub struct Deadline {
 }
 
 impl Deadline {
+    /// When the monotonic clock reads this.
+    #[inline]
+    #[must_use]
+    pub const fn monotonic(at_ns: u64) -> Self {
+        Self { clock: Clock::Monotonic, at_ns }
+    }
+
     /// So long from now by the monotonic clock.
     #[must_use]
     pub fn after(time: Duration) -> Self {
         let ns = u64::try_from(time.as_nanos()).unwrap_or(u64::MAX / 4);
-        Self { clock: Clock::Monotonic, at_ns: clock::now_ns().saturating_add(ns).min(u64::MAX / 4) }
+        Self::monotonic(clock::now_ns().saturating_add(ns).min(u64::MAX / 4))
     }
 
     /// How long it is until then.
@@ -79,7 +77,8 @@ impl Clock {
     }
 }
 
-/// How a wait between threads of any process ended.
+/// How a wait ended.
+#[must_use = "where the kernel refused, to look at the word again and again would be to spin"]
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Ended {
     /// Somebody woke this waiter.
@@ -95,6 +94,17 @@ pub enum Ended {
 }
 
 impl Ended {
+    /// For a caller that can only look at the word again.
+    ///
+    /// # Panics
+    /// When the kernel refuses futexes (a filter, say): to look again and again would be to spin.
+    #[inline]
+    pub fn or_panic(self) {
+        if let Self::Refused(errno) = self {
+            panic!("the kernel refuses to wait on a futex: error {errno}");
+        }
+    }
+
     /// Of the kernel's own answer: an error is negative.
     #[inline]
     pub fn of(answer: libc::c_long) -> Self {
@@ -158,11 +168,11 @@ pub fn call(&Arguments([word, operation, expected, _, target, mask]): &Arguments
     Ended::of(if result < 0 { -libc::c_long::from(errno()) } else { result })
 }
 
-/// As [`wait`], in any scope and by any clock, and says how it ended.
+/// Suspends while `word` is `expected`, until woken or until `until`, and says how that ended.
 ///
 /// BOUND: `until`; else whoever changes the word must wake it.
 #[inline]
-pub fn wait_in(scope: Scope, word: &AtomicU32, expected: u32, until: Option<Deadline>) -> Ended {
+pub fn wait(scope: Scope, word: &AtomicU32, expected: u32, until: Option<Deadline>) -> Ended {
     call(&Arguments::wait(scope, word, expected, until.map(|until| until.clock)), until)
 }
 
@@ -177,15 +187,15 @@ pub fn has_waiters(scope: Scope, word: &AtomicU32) -> bool {
     count > 0 || count < 0 && errno() == libc::EINVAL
 }
 
-/// As [`wake`], in any scope. Says how many were woken.
+/// Wakes up to `count` waiters, the most urgent first. Says how many were woken.
 ///
 /// It takes an address: the word may be gone by the time of the call, with its last user. What is woken then, if anything, looks and waits again.
 #[inline]
-pub fn wake_in(scope: Scope, word: *const AtomicU32, count: i32) -> usize {
+pub fn wake(scope: Scope, word: *const AtomicU32, count: i32) -> usize {
     try_wake(scope, word, count).unwrap_or(0)
 }
 
-/// As [`wake_in`]. EINVAL where it meets a waiter of [`Arguments::wait_requeue_pi`]: those before it are woken then.
+/// As [`wake`]. EINVAL where it meets a waiter of [`Arguments::wait_requeue_pi`]: those before it are woken then.
 #[expect(
     clippy::not_unsafe_ptr_arg_deref,
     reason = "the kernel uses the address as a name, and refuses one that is not mapped"
@@ -213,7 +223,7 @@ pub fn requeue(
     target: *const AtomicU32,
 ) -> Option<usize> {
     let operation = libc::FUTEX_CMP_REQUEUE | scope.flag();
-    // SAFETY: as in `wake_in`.
+    // SAFETY: as in `wake`.
     let moved = unsafe {
         libc::syscall(libc::SYS_futex, word.as_ptr(), operation, wake, count as libc::c_long, target, expected)
     };
@@ -235,7 +245,7 @@ pub fn cmp_requeue_pi(
     target: *const AtomicU32,
 ) -> Result<usize, i32> {
     let operation = libc::FUTEX_CMP_REQUEUE_PI | scope.flag();
-    // SAFETY: as in `wake_in`.
+    // SAFETY: as in `wake`.
     let moved =
         unsafe { libc::syscall(libc::SYS_futex, word.as_ptr(), operation, 1, count as libc::c_long, target, expected) };
     usize::try_from(moved).map_err(|_| errno())
@@ -272,42 +282,4 @@ pub fn unlock_pi(scope: Scope, word: &AtomicU32) -> Result<(), SysError> {
     // SAFETY: the word outlives the call.
     let result = unsafe { libc::syscall(libc::SYS_futex, word.as_ptr(), libc::FUTEX_UNLOCK_PI | scope.flag()) };
     if result == 0 { Ok(()) } else { Err(SysError::last("futex unlock")) }
-}
-
-/// Suspends while `word` is `expected`, until woken or until the clock reads `until_ns`.
-///
-/// BOUND: `until_ns` where one is given; else whoever changes the word must wake it.
-///
-/// # Panics
-/// When the kernel refuses futexes (a filter, say): to look again and again would be to spin.
-#[inline]
-pub fn wait(word: &AtomicU32, expected: u32, until_ns: Option<u64>) -> Waited {
-    let until = until_ns.map(timespec);
-    let until = until.as_ref().map_or(std::ptr::null(), std::ptr::from_ref);
-    // SAFETY: the word outlives the call; `until` is null or points to a timespec that does.
-    let result = unsafe {
-        libc::syscall(
-            libc::SYS_futex,
-            word.as_ptr(),
-            libc::FUTEX_WAIT_BITSET | libc::FUTEX_PRIVATE_FLAG,
-            expected,
-            until,
-            std::ptr::null::<u32>(),
-            libc::FUTEX_BITSET_MATCH_ANY,
-        )
-    };
-    match if result == 0 { 0 } else { errno() } {
-        0 | libc::EAGAIN | libc::EINTR => Waited::Look,
-        libc::ETIMEDOUT => Waited::TimedOut,
-        refused => panic!("the kernel refuses to wait on a futex: error {refused}"),
-    }
-}
-
-/// Wakes up to `count` waiters, the most urgent first.
-#[inline]
-pub fn wake(word: &AtomicU32, count: i32) {
-    // SAFETY: the kernel uses the address as a name only; a wake-up cannot fail on a mapped, aligned word.
-    unsafe {
-        libc::syscall(libc::SYS_futex, word.as_ptr(), libc::FUTEX_WAKE | libc::FUTEX_PRIVATE_FLAG, count);
-    }
 }

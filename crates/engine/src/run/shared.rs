@@ -6,7 +6,8 @@ use crate::control::Control;
 use crate::team::{Ends, Gate, Muster};
 use lockwright::raw::Locks;
 use lockwright_model::{Duration, System};
-use lockwright_sys::{clock, futex};
+use lockwright_sys::clock;
+use lockwright_sys::futex::{self, Deadline, Scope};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
@@ -57,7 +58,7 @@ impl Nap {
             if clock::now_ns() >= at_ns {
                 return true;
             }
-            futex::wait(&self.0, 0, Some(at_ns));
+            futex::wait(Scope::Private, &self.0, 0, Some(Deadline::monotonic(at_ns))).or_panic();
         }
         false
     }
@@ -66,6 +67,6 @@ impl Nap {
     pub(super) fn wake(&self) {
         // ORDERING: Relaxed: see `until`.
         self.0.store(1, Ordering::Relaxed);
-        futex::wake(&self.0, 1);
+        futex::wake(Scope::Private, &self.0, 1);
     }
 }

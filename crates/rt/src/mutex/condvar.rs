@@ -264,7 +264,7 @@ impl RawCondvar {
         let scope = self.scope();
         // ORDERING: Release pairs with the Acquire in `destroy`: what a waiter did here comes before that.
         if self.waiters.fetch_sub(WAITER, Ordering::Release) == WAITER | DESTROYED {
-            futex::wake_in(scope, waiters, i32::MAX);
+            futex::wake(scope, waiters, i32::MAX);
         }
     }
 
@@ -406,8 +406,8 @@ impl RawCondvar {
             if is_left_over && leaving == Leaving::Soon {
                 break;
             }
-            let until = Deadline { clock: Clock::Monotonic, at_ns: now_ns + LEAVE_NAP_NS };
-            futex::wait_in(scope, &self.waiters, waiters, Some(until));
+            let until = Deadline::monotonic(now_ns + LEAVE_NAP_NS);
+            let _ = futex::wait(scope, &self.waiters, waiters, Some(until));
             let before = std::mem::replace(&mut waiters, self.waiters.load(Ordering::Acquire));
             if waiters != before || leaving == Leaving::Later {
                 left_ns = clock::now_ns();
@@ -430,7 +430,7 @@ impl RawCondvar {
             // SAFETY: it is shown, so who waits for it has not come to its end: see `unbind`.
             let mutex = unsafe { &*self.mutex.load(Ordering::Relaxed) };
             if self.flags.load(Ordering::Relaxed) & INHERITS == 0 {
-                futex::wake_in(self.scope(), mutex.word(), i32::MAX);
+                futex::wake(self.scope(), mutex.word(), i32::MAX);
                 return Leaving::Soon;
             }
             match (mutex.is_mine(), futex::has_waiters(self.scope(), mutex.word())) {

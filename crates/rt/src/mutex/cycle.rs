@@ -239,7 +239,7 @@ impl Table {
 /// Wakes those at a mutex. Not where it inherits: the kernel keeps them.
 fn rouse(mutex: &RawMutex) {
     if mutex.kind() & kind::INHERIT == 0 {
-        futex::wake_in(RawMutex::scope(mutex.kind()), mutex.word(), i32::MAX);
+        futex::wake(RawMutex::scope(mutex.kind()), mutex.word(), i32::MAX);
     }
 }
 

@@ -28,7 +28,7 @@ pub const KERNEL_OWNED: u32 = 1 << 18;
 pub const CHECKED: u32 = 1 << 19;
 
 /// Whether only its owner can give it back.
-pub(in crate::mutex) fn asks_who_has_it(kind: u32) -> bool {
+pub(super) fn asks_who_has_it(kind: u32) -> bool {
     kind & (ROBUST | INHERIT | PROTECT) != 0 || matches!(kind & TYPE, RECURSIVE | ERROR_CHECK)
 }
 

@@ -67,14 +67,14 @@ pub fn warm_up() {
 /// Sleeps for so long, or until `limit` comes: then says so. No point where a thread may be cancelled.
 pub fn nap(ns: u64, limit: Limit) -> bool {
     let _errno = KeepErrno::now();
-    let nap = Deadline { clock: Clock::Monotonic, at_ns: clock::now_ns().saturating_add(ns) };
+    let nap = Deadline::monotonic(clock::now_ns().saturating_add(ns));
     let nowhere = AtomicU32::new(0);
     if let Limit::At(until) = limit
         && until.left_ns() < ns
     {
-        return futex::wait_in(futex::Scope::Private, &nowhere, 0, Some(until)) == futex::Ended::TimedOut;
+        return futex::wait(futex::Scope::Private, &nowhere, 0, Some(until)) == futex::Ended::TimedOut;
     }
-    futex::wait_in(futex::Scope::Private, &nowhere, 0, Some(nap));
+    let _ = futex::wait(futex::Scope::Private, &nowhere, 0, Some(nap));
     limit == Limit::Now
 }
 

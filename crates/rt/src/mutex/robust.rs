@@ -111,7 +111,7 @@ impl RawMutex {
         // It says that others may wait: should the one that is woken end, too, the next owner goes on to them.
         // ORDERING: Release pairs with the Acquire of who asks.
         if self.word.swap(DIED | WAITERS, Ordering::Release) & WAITERS != 0 {
-            futex::wake_in(Self::scope(kind), address, 1);
+            futex::wake(Self::scope(kind), address, 1);
         }
         list.end();
         Ok(())

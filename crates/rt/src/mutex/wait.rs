@@ -6,7 +6,7 @@ use super::error::{Acquired, Limit, RawError};
 use super::kind::{AUTO, CHECKED, INHERIT, ROBUST, SERIAL};
 use super::raw::{NOT_RECOVERABLE, RawMutex};
 use super::word::{self, Ask, FREE, GiveBack, HANDED};
-use lockwright_sys::futex::{self, Clock, Deadline, Ended, Scope};
+use lockwright_sys::futex::{self, Deadline, Ended, Scope};
 use lockwright_sys::sched::Tid;
 use lockwright_sys::{SysError, clock};
 use std::sync::atomic::{AtomicU16, Ordering};
@@ -89,15 +89,15 @@ impl RawMutex {
         if scope == Scope::Shared && word == HANDED {
             let grace_ns = u64::from(HANDED_TICKS) * TICK_NS;
             if until.is_none_or(|until| grace_ns < until.left_ns()) {
-                let grace = Deadline { clock: Clock::Monotonic, at_ns: clock::now_ns() + grace_ns };
-                return match futex::wait_in(scope, &self.word, word, Some(grace)) {
+                let grace = Deadline::monotonic(clock::now_ns() + grace_ns);
+                return match futex::wait(scope, &self.word, word, Some(grace)) {
                     // Who was woken has ended since, perhaps: the next look says it.
                     Ended::TimedOut => Ok(false),
                     ended => Self::woken(ended),
                 };
             }
         }
-        Self::woken(futex::wait_in(scope, &self.word, word, until))
+        Self::woken(futex::wait(scope, &self.word, word, until))
     }
 
     fn woken(ended: Ended) -> Result<bool, RawError> {
@@ -132,17 +132,17 @@ impl RawMutex {
                 }
                 GiveBack::Wake => {
                     self.word.store(FREE, Ordering::Release);
-                    futex::wake_in(scope, address, if is_lost { i32::MAX } else { 1 });
+                    futex::wake(scope, address, if is_lost { i32::MAX } else { 1 });
                 }
                 GiveBack::Hand(handed) => {
                     // ORDERING: Relaxed: ordered by the store of the word.
                     self.handed_at.store(0, Ordering::Relaxed);
                     self.word.store(handed, Ordering::Release);
                     // Nobody there: who announced itself gave up, or has yet to wait. The latter is woken below, or sees that it is free.
-                    if futex::wake_in(scope, address, 1) == 0
+                    if futex::wake(scope, address, 1) == 0
                         && self.word.compare_exchange(handed, FREE, Ordering::Release, Ordering::Relaxed).is_ok()
                     {
-                        futex::wake_in(scope, address, 1);
+                        futex::wake(scope, address, 1);
                     }
                 }
             }

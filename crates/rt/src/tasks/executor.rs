@@ -35,8 +35,9 @@
 use crate::tasks::priorities::Levels;
 use lockwright_model::{CpuId, Priority, TaskId};
 use lockwright_protocol::{Action, Machine, Refusal};
+use lockwright_sys::futex::{self, Deadline, Scope};
 use lockwright_sys::guard::Guarded;
-use lockwright_sys::{SysError, clock, futex, sched};
+use lockwright_sys::{SysError, clock, sched};
 use std::cell::Cell;
 use std::hint::spin_loop;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
@@ -488,7 +489,9 @@ impl Executor {
             }
             match *action {
                 Action::Grant { .. } | Action::Restart { .. } => {}
-                Action::Wake { task } => futex::wake(&self.seat(task).flag, 1),
+                Action::Wake { task } => {
+                    futex::wake(Scope::Private, &self.seat(task).flag, 1);
+                }
                 Action::SetPriority { task, priority, epoch } => {
                     result = result.and(self.change(me, task, |claims| claims.set(source, priority, epoch)));
                 }
@@ -532,7 +535,7 @@ impl Executor {
             if let Some(told) = Self::told(flag) {
                 return told;
             }
-            futex::wait(flag, NOTHING, None);
+            futex::wait(Scope::Private, flag, NOTHING, None).or_panic();
         }
     }
 
@@ -541,7 +544,7 @@ impl Executor {
     fn spin(&self, task: TaskId) -> u32 {
         let flag = &self.seat(task).flag;
         let nap = |until| {
-            futex::wait(flag, NOTHING, Some(until));
+            futex::wait(Scope::Private, flag, NOTHING, Some(Deadline::monotonic(until))).or_panic();
         };
         spin_until(|| Self::told(flag), nap)
     }

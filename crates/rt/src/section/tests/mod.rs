@@ -6,7 +6,7 @@ mod lazy;
 use super::{Eager, Lazy};
 use crate::levels::WATCHDOG_LEVEL;
 use crate::machine::{Machine, require_realtime};
-use lockwright_sys::futex::{self, Waited};
+use lockwright_sys::futex::{self, Deadline, Ended, Scope};
 use lockwright_sys::{clock, sched};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
@@ -26,7 +26,7 @@ impl Gate {
     fn open(&self) {
         // ORDERING: Release pairs with the Acquire in `passes`.
         self.0.store(1, Ordering::Release);
-        futex::wake(&self.0, i32::MAX);
+        futex::wake(Scope::Private, &*self.0, i32::MAX);
     }
 
     /// Waits, and says whether it was opened in time.
@@ -34,8 +34,9 @@ impl Gate {
         let until_ns = clock::now_ns() + TEST_MAX_NS;
         // ORDERING: Acquire pairs with the Release in `open`.
         while self.0.load(Ordering::Acquire) == 0 {
-            if futex::wait(&self.0, 0, Some(until_ns)) == Waited::TimedOut {
-                return false;
+            match futex::wait(Scope::Private, &self.0, 0, Some(Deadline::monotonic(until_ns))) {
+                Ended::TimedOut => return false,
+                ended => ended.or_panic(),
             }
         }
         true
@@ -221,7 +222,13 @@ fn costs_of_a_release(stage: &Stage) {
                 for job in 0..ROUNDS {
                     // ORDERING: Acquire pairs with the Release below.
                     while round.load(Ordering::Acquire) == job {
-                        futex::wait(&round, job, Some(clock::now_ns() + TEST_MAX_NS));
+                        futex::wait(
+                            Scope::Private,
+                            &round,
+                            job,
+                            Some(Deadline::monotonic(clock::now_ns() + TEST_MAX_NS)),
+                        )
+                        .or_panic();
                     }
                     if looks {
                         thread.look().expect("a look");
@@ -240,7 +247,7 @@ fn costs_of_a_release(stage: &Stage) {
                 let start = clock::now_ns();
                 // ORDERING: Release pairs with the Acquire above.
                 round.fetch_add(1, Ordering::Release);
-                futex::wake(&round, 1);
+                futex::wake(Scope::Private, &*round, 1);
                 inside.push((clock::now_ns() - start) as f64);
                 assert_eq!(jobs.load(Ordering::Relaxed) > job, !looks, "it waits if it looks");
                 drop(section);

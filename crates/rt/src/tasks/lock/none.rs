@@ -9,7 +9,7 @@
 //!   woken       FREE -> CONTENDED, for others may still wait;  else wait again
 //! ```
 
-use lockwright_sys::futex;
+use lockwright_sys::futex::{self, Scope};
 use std::sync::atomic::{AtomicU32, Ordering};
 
 const FREE: u32 = 0;
@@ -37,7 +37,7 @@ impl PlainLock {
         }
         // BOUND: unbounded, as the type says; when the run ends every holder unlocks.
         while self.0.swap(CONTENDED, Ordering::Acquire) != FREE {
-            futex::wait(&self.0, CONTENDED, None);
+            futex::wait(Scope::Private, &self.0, CONTENDED, None).or_panic();
         }
         true
     }
@@ -45,7 +45,7 @@ impl PlainLock {
     pub(super) fn unlock(&self) {
         // ORDERING: Release pairs with the Acquire in `lock`.
         if self.0.swap(FREE, Ordering::Release) == CONTENDED {
-            futex::wake(&self.0, 1);
+            futex::wake(Scope::Private, &self.0, 1);
         }
     }
 }
