@@ -93,3 +93,8 @@ pub use var::Var;
 pub use view::View;
 pub use word::{Word, Words};
 pub use writer::Writer;
+
+/// The examples of the README.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

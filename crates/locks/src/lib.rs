@@ -83,3 +83,8 @@ pub use spin_lock::{Guard, SpinLock};
 pub use tas::Tas;
 pub use ticket::Ticket;
 pub use word::Word;
+
+/// The examples of the README.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

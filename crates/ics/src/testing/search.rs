@@ -173,21 +173,25 @@ fn shows<C: Commit + 'static>(commit: fn() -> C) -> bool {
     SCRIPTS.iter().any(|script| hold(commit, script, 0, 1).wrong > 0)
 }
 
+#[cfg_attr(miri, ignore = "catches a mutant only after many schedules")]
 #[test]
 fn a_blind_commit_is_caught() {
     assert!(shows(|| Blind));
 }
 
+#[cfg_attr(miri, ignore = "catches a mutant only after many schedules")]
 #[test]
 fn a_helper_that_checks_and_then_stores_is_caught() {
     assert!(shows(|| CheckThenStore));
 }
 
+#[cfg_attr(miri, ignore = "catches a mutant only after many schedules")]
 #[test]
 fn a_helper_that_checks_nothing_is_caught() {
     assert!(shows(|| Unchecked));
 }
 
+#[cfg_attr(miri, ignore = "catches a mutant only after many schedules")]
 #[test]
 fn each_mutation_is_caught() {
     for mutation in [Mutation::NoValidation, Mutation::OnePage] {
@@ -195,6 +199,7 @@ fn each_mutation_is_caught() {
     }
 }
 
+#[cfg_attr(miri, ignore = "catches a mutant only after many schedules")]
 #[test]
 fn each_mutation_of_settling_is_caught() {
     for mutation in [Mutation::LateNote, Mutation::EarlySettle] {

@@ -226,6 +226,7 @@ fn shows(helper: Helper) -> bool {
 }
 
 /// The mutants prepare a pooled node, as the paper has it, or lack a part of the sections.
+#[cfg_attr(miri, ignore = "catches a mutant only after many schedules")]
 #[test]
 fn each_mutation_is_caught() {
     for mutation in [Mutation::PooledNode, Mutation::NoValidation, Mutation::OnePage] {

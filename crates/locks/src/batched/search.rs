@@ -432,6 +432,7 @@ fn holds<const SLOTS: usize>(setting: Setting<SLOTS>) {
 }
 
 #[test]
+#[cfg_attr(miri, ignore = "executes safe code on plain numbers")]
 fn three_slots_twice_each() {
     for give_up in 0b000..=0b111 {
         for more in [0, 1] {
@@ -441,49 +442,58 @@ fn three_slots_twice_each() {
 }
 
 #[test]
+#[cfg_attr(miri, ignore = "executes safe code on plain numbers")]
 fn three_slots_three_times_each() {
     holds(setting([3; 3], 0));
 }
 
 /// If one slot cannot give up, a lock that is granted to no slot is noticed, because that slot waits forever.
 #[test]
+#[cfg_attr(miri, ignore = "executes safe code on plain numbers")]
 fn three_times_all_but_one_may_give_up() {
     holds(setting([3; 3], 0b110));
 }
 
 #[test]
+#[cfg_attr(miri, ignore = "executes safe code on plain numbers")]
 fn three_times_all_but_another_may_give_up() {
     holds(setting([3; 3], 0b101));
 }
 
 #[test]
+#[cfg_attr(miri, ignore = "executes safe code on plain numbers")]
 fn three_times_all_but_the_most_urgent_may_give_up() {
     holds(setting([3; 3], 0b011));
 }
 
 #[test]
+#[cfg_attr(miri, ignore = "executes safe code on plain numbers")]
 fn three_times_all_may_give_up() {
     holds(setting([3; 3], 0b111));
 }
 
 /// Slot 1 gives up, enters the free lock, and requests it again. From its old place it would enter before slot 0.
 #[test]
+#[cfg_attr(miri, ignore = "executes safe code on plain numbers")]
 fn a_slot_that_enters_keeps_no_place() {
     holds(setting([1, 3, 2], 0b010));
     assert_eq!(fails(Fault::KeepsItsPlace, setting([1, 3, 2], 0b010)).as_deref(), Some("PassedTwice"));
 }
 
 #[test]
+#[cfg_attr(miri, ignore = "executes safe code on plain numbers")]
 fn four_slots_twice_each() {
     holds(setting([2; 4], 0));
 }
 
 #[test]
+#[cfg_attr(miri, ignore = "executes safe code on plain numbers")]
 fn four_slots_of_which_one_may_give_up() {
     holds(setting([1, 3, 2, 1], 0b0010));
 }
 
 #[test]
+#[cfg_attr(miri, ignore = "executes safe code on plain numbers")]
 fn four_slots_that_may_give_up() {
     holds(setting([2, 2, 1, 1], 0b1111));
 }
@@ -502,6 +512,7 @@ fn fails<const SLOTS: usize>(fault: Fault, setting: Setting<SLOTS>) -> Option<St
 }
 
 #[test]
+#[cfg_attr(miri, ignore = "executes safe code on plain numbers")]
 fn mutants_are_caught() {
     let fails = |fault, give_up| fails(fault, setting([2; 3], give_up));
     assert_eq!(fails(Fault::NoExclusion, 0).as_deref(), Some("TwoInside"));

@@ -339,6 +339,7 @@ fn searched_without_check(what: &str, tasks: Tasks) -> Found {
 }
 
 #[test]
+#[cfg_attr(miri, ignore = "executes safe code on plain numbers")]
 fn two_tasks_inside_are_caught() {
     for give_up in [0b00, 0b01, 0b10] {
         let locks_by_store = Tasks { give_up, ..tasks(Version::LocksByStore, &[0, 1], 2) };
@@ -347,6 +348,7 @@ fn two_tasks_inside_are_caught() {
 }
 
 #[test]
+#[cfg_attr(miri, ignore = "executes safe code on plain numbers")]
 fn a_published_waiter_can_wait_forever() {
     let found = searched("published, 2 tasks x 2 requests", tasks(Version::Published, &[0, 1], 2));
     assert!(found.stuck > 0);
@@ -359,6 +361,7 @@ fn a_published_waiter_can_wait_forever() {
 
 /// A slow task that read the batch and found no waiter mistakes a batch of the same number for the one that it read.
 #[test]
+#[cfg_attr(miri, ignore = "executes safe code on plain numbers")]
 fn published_ids_can_restart_while_one_waits() {
     let twice_once_once =
         |version| Tasks { requests: [2, 1, 1], counted: Step::RestartWhileOneWaits, ..tasks(version, &[0, 1, 2], 1) };
@@ -373,6 +376,7 @@ fn published_ids_can_restart_while_one_waits() {
 }
 
 #[test]
+#[cfg_attr(miri, ignore = "executes safe code on plain numbers")]
 fn no_repaired_waiter_waits_forever() {
     for priorities in [&[0, 1], &[1, 1]] {
         let found = searched("repaired, 2 tasks x 4", tasks(Version::Repaired, priorities, 4));
@@ -386,6 +390,7 @@ fn no_repaired_waiter_waits_forever() {
 
 /// The bound of m − 1 sections assumes cores of about equal speed: no step prevents a waiter from passing an earlier batch.
 #[test]
+#[cfg_attr(miri, ignore = "executes safe code on plain numbers")]
 fn a_later_batch_can_pass_an_earlier_one() {
     let found = searched("repaired, 2 tasks x 2", tasks(Version::Repaired, &[0, 1], 2));
     assert!(found.counted > 0);
@@ -393,6 +398,7 @@ fn a_later_batch_can_pass_an_earlier_one() {
 }
 
 #[test]
+#[cfg_attr(miri, ignore = "executes safe code on plain numbers")]
 fn three_tasks_twice() {
     let found = searched("repaired, 3 tasks x 2", tasks(Version::Repaired, &[0, 1, 2], 2));
     assert_eq!(found.stuck, 0);
@@ -423,6 +429,7 @@ fn three_tasks_in_all_ways() {
 }
 
 #[test]
+#[cfg_attr(miri, ignore = "executes safe code on plain numbers")]
 fn giving_up_leaves_no_waiter_stuck() {
     for give_up in [0b01, 0b10] {
         for priorities in [&[0, 1], &[1, 1]] {
@@ -438,6 +445,7 @@ fn giving_up_leaves_no_waiter_stuck() {
 
 /// The mutants omit a part of giving up.
 #[test]
+#[cfg_attr(miri, ignore = "executes safe code on plain numbers")]
 fn giving_up_without_cleanup_is_caught() {
     for version in [Version::PublishedGivingUp, Version::SilentGivingUp] {
         let gives_up = Tasks { give_up: 0b01, ..tasks(version, &[0, 1], 2) };
@@ -449,6 +457,7 @@ fn giving_up_without_cleanup_is_caught() {
 
 /// Ids of two and three bits wrap around and restart many times.
 #[test]
+#[cfg_attr(miri, ignore = "executes safe code on plain numbers")]
 fn ids_that_wrap_around_leave_no_waiter_stuck() {
     for id_bits in [2, 3] {
         let rules = Rules { id_bits, bits: id_bits + 2 };

@@ -269,16 +269,19 @@ fn holds(setting: Setting) {
 }
 
 #[test]
+#[cfg_attr(miri, ignore = "executes safe code on plain numbers")]
 fn two_of_three_slots_return() {
     holds(TWO_RETURN);
 }
 
 #[test]
+#[cfg_attr(miri, ignore = "executes safe code on plain numbers")]
 fn two_of_three_slots_return_with_other_priorities() {
     holds(Setting { priorities: [[1, 3], [3, 1], [2; 2]], ..TWO_RETURN });
 }
 
 #[test]
+#[cfg_attr(miri, ignore = "executes safe code on plain numbers")]
 fn two_of_three_equal_slots_return() {
     holds(Setting { priorities: [[1; 2]; SLOTS], ..TWO_RETURN });
 }
@@ -298,6 +301,7 @@ fn fails(fault: Fault) -> Option<String> {
 }
 
 #[test]
+#[cfg_attr(miri, ignore = "executes safe code on plain numbers")]
 fn mutants_are_caught() {
     for fault in [Fault::NoVersion, Fault::NoSecondCheck, Fault::NoHeadCheck, Fault::NoMark, Fault::NoPriorities] {
         assert_eq!(fails(fault).as_deref(), Some("OutOfOrder"));

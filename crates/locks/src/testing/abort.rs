@@ -96,6 +96,7 @@ macro_rules! abort {
                 explore(EFFORT, move || checks::everyone_else_is_served::<Lock>(threads, rounds));
             }
 
+            #[cfg_attr(miri, ignore = "the mutant has data races, which Miri reports")]
             #[test]
             fn a_lock_without_exclusion_is_caught() {
                 let (threads, rounds) = SERVED;

@@ -178,6 +178,7 @@ macro_rules! exclusion {
                 checks::stress::<Lock>(8, rounds, fastrand::u64(..));
             }
 
+            #[cfg_attr(miri, ignore = "the mutant has data races, which Miri reports")]
             #[test]
             fn a_lock_without_exclusion_is_caught() {
                 assert!(caught(TWO_INSIDE, || checks::excludes::<checks::NoExclusion<Lock>>(4, 2_000)));

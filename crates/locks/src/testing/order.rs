@@ -112,6 +112,7 @@ macro_rules! order {
                 explore(EFFORT, || checks::two_waiters::<Lock>($order));
             }
 
+            #[cfg_attr(miri, ignore = "the mutant leaves threads behind, which Miri reports")]
             #[test]
             fn another_order_is_caught() {
                 assert!(caught(OUT_OF_ORDER, || explore(EFFORT, || checks::two_waiters::<Lock>(other($order)))));
