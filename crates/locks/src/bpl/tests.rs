@@ -239,7 +239,7 @@ mod on_one_thread {
     }
 
     #[test]
-    #[should_panic(expected = "slot 8 asks for a lock that has slots 0 to 7")]
+    #[should_panic(expected = "slot 8 requests a lock that has slots 0 to 7")]
     fn a_slot_beyond_those_of_the_lock_is_refused() {
         Bpl::<8>::new().acquire((&slot(8), Priority::new(0)));
     }
