@@ -1,4 +1,5 @@
-//! Sections without contention, beside the mutex of the standard library and that of the C library with priority inheritance.
+//! Sections without contention, beside the mutex of the standard library and that of the C library with priority
+//! inheritance.
 
 use criterion::{Criterion, criterion_group, criterion_main};
 use lockwright_ics::{Commit, Ics, Locked, Var, Word};

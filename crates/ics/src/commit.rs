@@ -15,7 +15,8 @@ use core::sync::atomic::Ordering;
 /// An object keeps one strategy for its whole life, and every entry uses it.
 ///
 /// # Safety
-/// The following must hold for all threads that may enter an object with this strategy, however they preempt each other.
+/// The following must hold for all threads that may enter an object with this strategy, however they preempt each
+/// other.
 /// - [`Commit::post`] is atomic and releases what was written before it.
 /// - [`Commit::perform`] changes `word` only if, *at the instant of the change*, the word is `old` or already `new`.
 /// - [`Commit::perform`] does change `word` if the head is still `seen` and no other thread has changed the word.
@@ -44,25 +45,27 @@ pub unsafe trait Commit {
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub struct Locked;
 
-// SAFETY: each method is one compare-and-swap, which is atomic for all processors and releases. A word that is `old` while the
-// head is `seen` is changed once for that head, by the first thread and before the head changes. It never becomes `old` again,
-// because each change has another version. That holds for locators, and for marks, which the owner of a record also sets by a
-// store (`Writer::begin`).
+// SAFETY: each method is one compare-and-swap, which is atomic for all processors and releases. A word that is `old`
+// while the head is `seen` is changed once for that head, by the first thread and before the head changes. It never
+// becomes `old` again, because each change has another version. That holds for locators, and for marks, which the owner
+// of a record also sets by a store (`Writer::begin`).
 #[allow(unsafe_code)]
 unsafe impl Commit for Locked {
     #[inline]
     fn post(&self, head: &AtomicU64, seen: u64, new: u64) -> bool {
-        // ORDERING: Release pairs with the Acquire of the next entry: a thread that sees the head sees the record and the values.
+        // ORDERING: Release pairs with the Acquire of the next entry: a thread that sees the head sees the record and
+        // the values.
         head.compare_exchange(seen, new, Ordering::Release, Ordering::Relaxed).is_ok()
     }
 
     #[inline]
     fn perform(&self, head: &AtomicU64, seen: u64, word: &AtomicU64, old: u64, new: u64) {
-        // ORDERING: the fence pairs with that of a thread that rewrites the record: if this thread read a rewritten value, it
-        // sees a newer head here.
+        // ORDERING: the fence pairs with that of a thread that rewrites the record: if this thread read a rewritten
+        // value, it sees a newer head here.
         fence(Ordering::Acquire);
         if head.load(Ordering::Relaxed) == seen {
-            // ORDERING: Release pairs with the Acquire of readers of the word. If it fails, another thread has done the change.
+            // ORDERING: Release pairs with the Acquire of readers of the word. If it fails, another thread has done the
+            // change.
             let _ = word.compare_exchange(old, new, Ordering::Release, Ordering::Relaxed);
         }
     }
@@ -90,8 +93,8 @@ impl Uniprocessor {
     /// Creates the strategy for an object that is entered on one processor only.
     ///
     /// # Safety
-    /// All threads that enter the object, to write or to query, are bound to the same processor for as long as they are inside;
-    /// or a single thread enters the object.
+    /// All threads that enter the object, to write or to query, are bound to the same processor for as long as they are
+    /// inside; or a single thread enters the object.
     #[must_use]
     pub const unsafe fn new() -> Self {
         Self(())
@@ -101,8 +104,8 @@ impl Uniprocessor {
     #[inline]
     fn compare_exchange(word: &AtomicU64, old: u64, new: u64) -> bool {
         let is_done: u8;
-        // SAFETY: the address is that of an atomic, so it is valid and aligned. The contract of `new` excludes other processors,
-        // and on one processor an instruction is executed completely or not at all.
+        // SAFETY: the address is that of an atomic, so it is valid and aligned. The contract of `new` excludes other
+        // processors, and on one processor an instruction is executed completely or not at all.
         unsafe {
             core::arch::asm!(
                 "cmpxchg qword ptr [{word}], {new}",
@@ -124,8 +127,8 @@ impl Uniprocessor {
     }
 }
 
-// SAFETY: the reasons given for `Locked` hold on one processor, to which the contract of `new` limits all threads. There every
-// access is seen in the order of the program.
+// SAFETY: the reasons given for `Locked` hold on one processor, to which the contract of `new` limits all threads.
+// There every access is seen in the order of the program.
 #[cfg(all(target_arch = "x86_64", not(any(lockwright_loom, lockwright_shuttle))))]
 #[allow(unsafe_code)]
 unsafe impl Commit for Uniprocessor {

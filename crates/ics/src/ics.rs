@@ -17,14 +17,15 @@
 //!
 //! # Why a late helper does no harm
 //! A helper may be preempted in the middle and continue much later.
-//! Before it changes a locator it has read the locator, and after that the head, which was `h`; so it read a locator older than `h`.
+//! Before it changes a locator it has read the locator, and after that the head, which was `h`; so it read a locator
+//! older than `h`.
 //! A thread that commits after `h` has performed all of `h` before.
 //! Once the head has changed, the locator has therefore changed too.
 //! A locator never returns, because each version is given once; so the compare-and-swap of the helper fails.
 //!
 //! # Why a writer can tell what became of its last attempt
-//! Every thread that commits after a head `h` has marked `h` as performed in its record, or has found the mark; this includes
-//! the owner of the record.
+//! Every thread that commits after a head `h` has marked `h` as performed in its record, or has found the mark; this
+//! includes the owner of the record.
 //! Marks are changed as locators are, so a late mark changes nothing once the head is not `h`.
 //! The record therefore holds `h` until its writer commits again.
 //!
@@ -40,8 +41,8 @@
 //!
 //! # Versions
 //! Versions wrap around after 2^48 commits, which take a month at one commit every 10 ns.
-//! A helper could undo a write if it stood still for exactly that many commits between its check of the head and its change,
-//! and its word were back at exactly its former place.
+//! A helper could undo a write if it stood still for exactly that many commits between its check of the head and its
+//! change, and its word were back at exactly its former place.
 
 use crate::commit::{Commit, Locked};
 use crate::layout::{self, PLACES_MAX, WRITERS_MAX, locator_place, posted, word_of};
@@ -65,7 +66,8 @@ use crossbeam_utils::CachePadded;
 /// With [`Locked`], memory of zeros is an object whose words are zero.
 ///
 /// # Bound
-/// - An entry performs the writes of at most one record: `WRITES` conditional stores and one more. It takes over as many places.
+/// - An entry performs the writes of at most one record: `WRITES` conditional stores and one more. It takes over as
+///   many places.
 /// - A read is a few loads. A read of a word that the section wrote itself searches its writes.
 /// - A commit is one conditional store.
 /// - A section restarts only if another one committed between its entry and its own commit.
@@ -249,8 +251,8 @@ impl<W: Words, const WRITERS: usize, const WRITES: usize, C: Commit> Ics<W, WRIT
     #[inline(never)]
     fn perform_and_mark(&self, seen: u64, writer: usize, page: usize, marked: u64) {
         self.perform(seen, writer, page);
-        // A mark is changed as a word is. A late mark fails, because every thread that committed after `seen` has marked it; the
-        // owner of the record has done so by a store.
+        // A mark is changed as a word is. A late mark fails, because every thread that committed after `seen` has
+        // marked it; the owner of the record has done so by a store.
         self.commit.perform(&self.head, seen, &self.records[writer].performed, marked, seen);
     }
 
@@ -260,7 +262,8 @@ impl<W: Words, const WRITERS: usize, const WRITES: usize, C: Commit> Ics<W, WRIT
     #[inline(never)]
     pub(crate) fn perform(&self, seen: u64, writer: usize, page: usize) {
         let page = &self.records[writer].pages[page];
-        // ORDERING: Relaxed, here and below: the Acquire of the head covers all of them. If they were overwritten since,
+        // ORDERING: Relaxed, here and below: the Acquire of the head covers all of them. If they were overwritten
+        // since,
         // `Commit::perform` sees another head.
         let len = page.len.load(Ordering::Relaxed) as usize;
         for write in page.writes.iter().take(len) {
@@ -284,8 +287,8 @@ impl<W: Words, const WRITERS: usize, const WRITES: usize, C: Commit> Ics<W, WRIT
     #[inline]
     pub(crate) fn read(&self, index: usize, seen: u64) -> Result<u64, Stop> {
         let word = self.word(index).ok_or(Stop::NoSuchWord)?;
-        // ORDERING: Relaxed, like the value: the acquired head covers all that counts. If they are newer, the check of the head
-        // below, which the fence keeps behind them, sees a newer head.
+        // ORDERING: Relaxed, like the value: the acquired head covers all that counts. If they are newer, the check of
+        // the head below, which the fence keeps behind them, sees a newer head.
         let locator = word.locator.load(Ordering::Relaxed);
         let place = match locator_place(locator) {
             // The word's own place, which is the most frequent one when sections write few words.
@@ -309,7 +312,8 @@ impl<W: Words, const WRITERS: usize, const WRITES: usize, C: Commit> Ics<W, WRIT
         if self.head.load(Ordering::Relaxed) == seen { Ok(()) } else { Err(Stop::Conflict) }
     }
 
-    /// Returns a place by its number. A number that no write ever had leads to some word's place; no locator leads there.
+    /// Returns a place by its number. A number that no write ever had leads to some word's place; no locator leads
+    /// there.
     #[inline]
     pub(crate) fn place<'a>(&'a self, some: &'a Word, number: usize) -> &'a AtomicU64 {
         match self.values.as_flattened().get(number) {

@@ -20,13 +20,15 @@
 //!   With [`Locked`] this holds on any number of processors.
 //!   With `Uniprocessor` it holds on the one processor to which all users are bound.
 //! - No thread waits for another thread.
-//!   A thread that is stopped or killed in a section harms nobody: it has changed nothing, or the next entry performs its commit.
+//!   A thread that is stopped or killed in a section does no harm: it has changed nothing, or the next entry performs
+//!   its commit.
 //! - Of the sections that try to commit at the same time, one succeeds.
 //!   A section restarts as often as others commit during it, and there is no other bound.
 //!   On one processor these are commits of more urgent threads.
 //!   If less urgent threads restart too often, they can lock first: see the interruptible locks of `lockwright`.
 //! - Nothing allocates.
-//!   Memory of zeros is a valid [`Ics`] or [`Single`] with [`Locked`]; the structures and other strategies need their constructors.
+//!   Memory of zeros is a valid [`Ics`] or [`Single`] with [`Locked`]; the structures and other strategies need their
+//!   constructors.
 //!
 //! # Targets
 //! The crate needs 64-bit compare-and-swap.

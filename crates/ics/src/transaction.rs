@@ -126,8 +126,8 @@ impl<'s, W: Words, const WRITERS: usize, const WRITES: usize, C: Commit> Transac
     /// Writes a variable as a whole. The write takes effect when the section commits.
     ///
     /// # Errors
-    /// [`Stop::Full`] if the section would write more than `WRITES` words, [`Stop::NoSuchWord`] if the object does not have
-    /// the variable. The variable is not written then.
+    /// [`Stop::Full`] if the section would write more than `WRITES` words, [`Stop::NoSuchWord`] if the object does not
+    /// have the variable. The variable is not written then.
     #[inline]
     pub fn write<T: Data>(&mut self, var: Var<T>, value: T) -> Result<(), Stop> {
         if T::WORDS > 1 {
@@ -156,8 +156,8 @@ impl<'s, W: Words, const WRITERS: usize, const WRITES: usize, C: Commit> Transac
     #[inline]
     fn write_word(&mut self, index: usize, bits: u64) -> Result<(), Stop> {
         let word = self.ics.word(index).ok_or(Stop::NoSuchWord)?;
-        // ORDERING: Relaxed, here and below: page and places belong to this writer until the commit, which releases them. The
-        // locator is that of the entry, or the commit fails.
+        // ORDERING: Relaxed, here and below: page and places belong to this writer until the commit, which releases
+        // them. The locator is that of the entry, or the commit fails.
         if let Some(nth) = self.find(index) {
             self.place(word, index, nth).store(bits, Ordering::Relaxed);
             return Ok(());
@@ -190,12 +190,13 @@ impl<'s, W: Words, const WRITERS: usize, const WRITES: usize, C: Commit> Transac
 
     /// Writes a word at once, without a place in the record.
     ///
-    /// The word must belong to the spare node of this writer (see `shadow`): no other thread uses it before this section commits.
+    /// The word must belong to the spare node of this writer (see `shadow`): no other thread uses it before this
+    /// section commits.
     #[inline]
     pub(crate) fn write_owned<T: Value>(&self, var: Var<T>, value: T) -> Result<(), Stop> {
         let word = self.ics.word(var.index).ok_or(Stop::NoSuchWord)?;
-        // ORDERING: Relaxed: the commit that links the node releases the word. A reader from before the node was this writer's
-        // sees another head, by the fence of `Writer::begin`.
+        // ORDERING: Relaxed: the commit that links the node releases the word. A reader from before the node was this
+        // writer's sees another head, by the fence of `Writer::begin`.
         let locator = word.locator.load(Ordering::Relaxed);
         let home = Ics::<W, WRITERS, WRITES, C>::home(var.index);
         self.ics.place(word, locator_place(locator) ^ home).store(value.to_bits(), Ordering::Relaxed);

@@ -18,7 +18,8 @@ use core::sync::atomic::Ordering;
 /// A thread has a writer for itself, or several threads that a lock serialises share one.
 ///
 /// Sections of different objects may be nested; each commits by itself.
-/// Sections of two writers of one object must not be nested: an inner section that commits invalidates the outer one, each time.
+/// Sections of two writers of one object must not be nested: an inner section that commits invalidates the outer one,
+/// each time.
 ///
 /// # Examples
 /// ```
@@ -151,13 +152,13 @@ impl<'s, W: Words, const WRITERS: usize, const WRITES: usize, C: Commit> Writer<
                 count(&record.counts.helped);
             }
             if pending != 0 {
-                // ORDERING: Relaxed: a thread that committed after this writer marked the commit before, or found the mark, and
-                // the head covers it.
+                // ORDERING: Relaxed: a thread that committed after this writer marked the commit before, or found the
+                // mark, and the head covers it.
                 self.settle(pending, record.performed.load(Ordering::Relaxed) == pending);
             }
         }
-        // ORDERING: Release pairs with the Acquire fences of readers: a thread that reads what this writer writes into its page
-        // and its spares from here on sees that the head has changed.
+        // ORDERING: Release pairs with the Acquire fences of readers: a thread that reads what this writer writes into
+        // its page and its spares from here on sees that the head has changed.
         fence(Ordering::Release);
         Transaction::new(self.ics, record, self.index, seen, free_page(record.last.load(Ordering::Relaxed)))
     }
@@ -165,8 +166,8 @@ impl<'s, W: Words, const WRITERS: usize, const WRITES: usize, C: Commit> Writer<
     /// Marks the last commit, which was this writer's, as performed.
     ///
     /// Another thread that performs it may mark it late.
-    /// After the next commit of this writer, such a mark would claim that the next commit is not performed, and the thread that
-    /// performed the next one would fail to mark it.
+    /// After the next commit of this writer, such a mark would claim that the next commit is not performed, and the
+    /// thread that performed the next one would fail to mark it.
     /// The commit is therefore marked before there is a next one; then late marks of it and of earlier commits fail.
     #[inline]
     fn mark_own(&self, pending: u64) {
@@ -174,12 +175,13 @@ impl<'s, W: Words, const WRITERS: usize, const WRITES: usize, C: Commit> Writer<
         if Mutation::NoOwnMark.is_active() {
             return;
         }
-        // ORDERING: Release pairs with the Acquire of `Ics::help`. A store is enough: only this writer posts heads that name it,
-        // so there is no newer mark.
+        // ORDERING: Release pairs with the Acquire of `Ics::help`. A store is enough: only this writer posts heads that
+        // name it, so there is no newer mark.
         self.record().performed.store(pending, Ordering::Release);
     }
 
-    /// Settles the last attempt. If it is committed, the pages change their roles, and the replaced places become spares.
+    /// Settles the last attempt. If it is committed, the pages change their roles, and the replaced places become
+    /// spares.
     ///
     /// A repeated settlement does no harm, nor does one that is interrupted and then repeated.
     #[inline]
@@ -193,8 +195,8 @@ impl<'s, W: Words, const WRITERS: usize, const WRITES: usize, C: Commit> Writer<
             // ORDERING: Relaxed: only this writer accesses it.
             record.last.store(pending, Ordering::Relaxed);
         }
-        // ORDERING: Release keeps this store behind the one above: the successor of a killed owner settles everything again, or
-        // finds it settled.
+        // ORDERING: Release keeps this store behind the one above: the successor of a killed owner settles everything
+        // again, or finds it settled.
         record.pending.store(0, Ordering::Release);
     }
 
@@ -238,7 +240,8 @@ impl<'s, W: Words, const WRITERS: usize, const WRITES: usize, C: Commit> Writer<
 impl<W, const WRITERS: usize, const WRITES: usize, C> Drop for Writer<'_, W, WRITERS, WRITES, C> {
     fn drop(&mut self) {
         if self.is_claimed {
-            // ORDERING: Release pairs with the Acquire of the next claim. A writer that was reserved meanwhile stays reserved.
+            // ORDERING: Release pairs with the Acquire of the next claim. A writer that was reserved meanwhile stays
+            // reserved.
             let is_claimed = &self.ics.records[self.index].is_claimed;
             let _ = is_claimed.compare_exchange(CLAIMED, FREE, Ordering::Release, Ordering::Relaxed);
         }

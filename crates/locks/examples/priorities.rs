@@ -1,4 +1,5 @@
-//! Three requests of different priorities wait for one lock. `Batched` serves the most urgent request of the batch first.
+//! Three requests of different priorities wait for one lock. `Batched` serves the most urgent request of the batch
+//! first.
 //!
 //! `cargo run -p lockwright-locks --example priorities`
 

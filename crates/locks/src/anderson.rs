@@ -11,10 +11,12 @@
 //!   | 4 | 5 | 2 | 3 |
 //!           6   7     <- wait here
 //! ```
-//! A place shows a whole ticket and no flag. Nothing is reset, and a waiter at a place that is still in use cannot mistake the
-//! ticket shown there for its own.
-//! Two waiters may therefore share a place, which happens where tickets wrap around if the number of places is no power of two.
-//! The ticket of the first one is shown until it is seen, because its own release or a later one shows the next ticket there.
+//! A place shows a whole ticket and no flag. Nothing is reset, and a waiter at a place that is still in use cannot
+//! mistake the ticket shown there for its own.
+//! Two waiters may therefore share a place, which happens where tickets wrap around if the number of places is no power
+//! of two.
+//! The ticket of the first one is shown until it is seen, because its own release or a later one shows the next ticket
+//! there.
 
 use crate::sync::{AtomicUsize, array, constructor, free_by_new};
 use crate::{Algorithm, Priority, Relax, SLOTS_MAX, Slot, Spin};
@@ -31,10 +33,12 @@ use crossbeam_utils::CachePadded;
 /// It may share a line then; tickets still differ.
 ///
 /// # Bound
-/// The critical sections of earlier requests: at most m − 1 with m cores, if none of them is preempted. A release is one store.
+/// The critical sections of earlier requests: at most m − 1 with m cores, if none of them is preempted. A release is
+/// one store.
 ///
-/// [`SpinLock::try_lock_with`](crate::SpinLock::try_lock_with) does not wait, unless all 2^`usize::BITS` tickets are drawn between
-/// two of its steps, each for a critical section. Then it waits like any request, and exclusion still holds.
+/// [`SpinLock::try_lock_with`](crate::SpinLock::try_lock_with) does not wait, unless all 2^`usize::BITS` tickets are
+/// drawn between two of its steps, each for a critical section. Then it waits like any request, and exclusion still
+/// holds.
 ///
 /// # Reference
 /// T. Anderson: The performance of spin lock alternatives for shared-memory multiprocessors, IEEE TPDS 1(1), 1990.
@@ -95,13 +99,15 @@ impl<const SLOTS: usize, R: Relax> Anderson<SLOTS, R> {
     /// Draws `ticket`, which was shown at the last check.
     #[inline]
     fn draw_shown(&self, slot: &Slot, ticket: usize) -> Option<usize> {
-        // It is still shown, unless all tickets were drawn meanwhile. Then it is the next one again, and others precede it.
+        // It is still shown, unless all tickets were drawn meanwhile. Then it is the next one again, and others precede
+        // it.
         self.draw(ticket).map(|ticket| self.follow(slot, ticket))
     }
 }
 
-// SAFETY: each ticket is drawn once, and shown once, by the release of the ticket before. A later release shows another ticket at
-// its place, so after it was seen. The same ticket returns only after 2^BITS others, of which each place shows some.
+// SAFETY: each ticket is drawn once, and shown once, by the release of the ticket before. A later release shows another
+// ticket at its place, so after it was seen. The same ticket returns only after 2^BITS others, of which each place
+// shows some.
 #[allow(unsafe_code)]
 unsafe impl<const SLOTS: usize, R: Relax> Algorithm for Anderson<SLOTS, R> {
     type Request<'r> = &'r Slot;

@@ -1,4 +1,5 @@
-//! The queue lock of Craig, and of Landin and Hagersten: FIFO order, and each waiter spins on the node of its predecessor.
+//! The queue lock of Craig, and of Landin and Hagersten: FIFO order, and each waiter spins on the node of its
+//! predecessor.
 //!
 //! There is one node more than there are slots. Each slot owns one node, and the tail is the remaining one:
 //! ```text
@@ -38,11 +39,13 @@ const _: () = assert!(SLOTS_MAX <= NODE, "each node has a number, also the one b
 /// # Bound
 /// The critical sections of earlier requests: at most m − 1 with m cores, if none of them is preempted.
 ///
-/// [`SpinLock::try_lock_with`](crate::SpinLock::try_lock_with) does not wait, unless a node is used 2^(`usize::BITS` − 7) times
-/// between two of its steps, each time for a critical section. Then it waits like any request, and exclusion still holds.
+/// [`SpinLock::try_lock_with`](crate::SpinLock::try_lock_with) does not wait, unless a node is used 2^(`usize::BITS` −
+/// 7) times between two of its steps, each time for a critical section. Then it waits like any request, and exclusion
+/// still holds.
 ///
 /// # Reference
-/// T. Craig: Building FIFO and priority-queuing spin locks from atomic swap, TR 93-02-02, University of Washington, 1993.
+/// T. Craig: Building FIFO and priority-queuing spin locks from atomic swap, TR 93-02-02, University of Washington,
+/// 1993.
 /// P. Magnusson, A. Landin, E. Hagersten: Queue locks on cache coherent multiprocessors, IPPS 1994.
 ///
 /// # Examples
@@ -57,7 +60,8 @@ const _: () = assert!(SLOTS_MAX <= NODE, "each node has a number, also the one b
 pub struct Clh<const SLOTS: usize, R = Spin> {
     /// The name of the last node.
     tail: CachePadded<AtomicUsize>,
-    /// The name of the node that each slot owns, xor the slot, so that zeros are the initial state. The owner of the slot writes it.
+    /// The name of the node that each slot owns, xor the slot, so that zeros are the initial state. The owner of the
+    /// slot writes it.
     owned: [CachePadded<AtomicUsize>; SLOTS],
     nodes: [CachePadded<Node>; SLOTS],
     /// The node of number `SLOTS`, which is the last one at first.
@@ -116,8 +120,8 @@ impl<const SLOTS: usize, R: Relax> Clh<SLOTS, R> {
     }
 }
 
-// SAFETY: each node except the first has one predecessor. The release of a node admits one request: the one that swapped it out of
-// the tail. A node has one owner, who took it from the queue; only that owner enqueues it again.
+// SAFETY: each node except the first has one predecessor. The release of a node admits one request: the one that
+// swapped it out of the tail. A node has one owner, who took it from the queue; only that owner enqueues it again.
 #[allow(unsafe_code)]
 unsafe impl<const SLOTS: usize, R: Relax> Algorithm for Clh<SLOTS, R> {
     type Request<'r> = &'r Slot;
@@ -135,7 +139,8 @@ unsafe impl<const SLOTS: usize, R: Relax> Algorithm for Clh<SLOTS, R> {
         let index = slot.below(SLOTS);
         let name = self.next_name(index);
         self.node(name).held.store(1, Ordering::Relaxed);
-        // ORDERING: Release and Acquire: a request that finds a name in the tail finds its node held, or released since.
+        // ORDERING: Release and Acquire: a request that finds a name in the tail finds its node held, or released
+        // since.
         let before = self.tail.swap(name, Ordering::AcqRel);
         self.follow(slot, index, before);
         name
@@ -144,16 +149,18 @@ unsafe impl<const SLOTS: usize, R: Relax> Algorithm for Clh<SLOTS, R> {
     #[inline]
     fn try_acquire(&self, slot: &Slot) -> Option<usize> {
         let index = slot.below(SLOTS);
-        // ORDERING: Acquire pairs with the Release of the swap: a free node was released since it was enqueued, not before.
+        // ORDERING: Acquire pairs with the Release of the swap: a free node was released since it was enqueued, not
+        // before.
         let before = self.tail.load(Ordering::Acquire);
         if self.node(before).held.load(Ordering::Relaxed) != 0 {
             return None;
         }
         let name = self.next_name(index);
         self.node(name).held.store(1, Ordering::Relaxed);
-        // The node may have left and returned, held, under another name; then the exchange fails. With plain node numbers it would
-        // succeed.
-        // ORDERING: Release as in `acquire`. The load above has acquired the same name. `follow` acquires the section before.
+        // The node may have left and returned, held, under another name; then the exchange fails. With plain node
+        // numbers it would succeed.
+        // ORDERING: Release as in `acquire`. The load above has acquired the same name. `follow` acquires the section
+        // before.
         self.tail.compare_exchange(before, name, Ordering::Release, Ordering::Relaxed).ok()?;
         self.follow(slot, index, before);
         Some(name)

@@ -9,7 +9,7 @@
 //! | [`Clh`] | FIFO | m − 1 | slot | no |
 //! | [`Markatos`] | priority, selected at release | unbounded except for the most urgent | slot, priority | no |
 //! | [`JohnsonHarathi`] | priority, enqueued at request | unbounded except for the most urgent | slot, priority | no |
-//! | [`Bpl`] | FIFO across batches, priority inside one | m − 1 if cores are about equally fast | slot, priority | yes |
+//! | [`Bpl`] | FIFO across batches, priority inside one | m − 1 if cores are equally fast | slot, priority | yes |
 //! | [`Batched`] | FIFO across batches, priority inside one | m − 1 | slot, priority | yes |
 //!
 //! # Assumption of all bounds

@@ -27,8 +27,8 @@ const GRANTED: u32 = 0;
 /// A slot that leaks its guard and requests the lock again waits forever, and so do all others: the lock stays held.
 ///
 /// # Bound
-/// - To acquire: none, except for the most urgent waiter. It waits for the section in progress, and for requests that its own
-///   finds half made. The others may be passed without end.
+/// - To acquire: none, except for the most urgent waiter. It waits for the section in progress, and for requests that
+///   its own finds half made. The others may be passed without end.
 /// - To release: one step for each waiter, and the time between two instructions of a request on another core.
 ///
 /// # Reference
@@ -129,7 +129,8 @@ unsafe impl<const SLOTS: usize, R: Relax> Algorithm for Markatos<SLOTS, R> {
         node.next.store(NONE, Ordering::Relaxed);
         node.priority.store(priority.get(), Ordering::Relaxed);
         node.state.store(WAITS, Ordering::Relaxed);
-        // ORDERING: Acquire pairs with the Release of the exchange that frees the lock, and Release with the Acquire of the successor.
+        // ORDERING: Acquire pairs with the Release of the exchange that frees the lock, and Release with the Acquire of
+        // the successor.
         let before = self.tail.swap(me, Ordering::AcqRel);
         if before != NONE {
             // ORDERING: Release pairs with the Acquire of the walk: the node is ready.
@@ -175,9 +176,11 @@ unsafe impl<const SLOTS: usize, R: Relax> Algorithm for Markatos<SLOTS, R> {
             // ORDERING: Acquire pairs with the Release of the link: `before` will lead to a node that is ready.
             let after = match self.nodes[best].next.load(Ordering::Acquire) {
                 NONE => {
-                    // `best` is the last node, or a request behind it is in progress: `best -> none` becomes `before -> none` if none came.
+                    // `best` is the last node, or a request behind it is in progress: `best -> none` becomes `before ->
+                    // none` if none came.
                     self.nodes[before].next.store(NONE, Ordering::Relaxed);
-                    // ORDERING: Release: a request links behind `before` after `before` was cleared. Acquire is not needed, as nothing is read.
+                    // ORDERING: Release: a request links behind `before` after `before` was cleared. Acquire is not
+                    // needed, as nothing is read.
                     match self.tail.compare_exchange(best, before, Ordering::Release, Ordering::Relaxed) {
                         Ok(_) => NONE,
                         Err(_) => self.link(best),
@@ -185,7 +188,8 @@ unsafe impl<const SLOTS: usize, R: Relax> Algorithm for Markatos<SLOTS, R> {
                 }
                 after => after,
             };
-            // ORDERING: Relaxed: only later holders read links inside the queue, and the grant below reaches them first.
+            // ORDERING: Relaxed: only later holders read links inside the queue, and the grant below reaches them
+            // first.
             if after != NONE {
                 self.nodes[before].next.store(after, Ordering::Relaxed);
             }

@@ -33,7 +33,8 @@ const NONE: u32 = 0;
 /// A release waits for at most one store of a request that is in progress.
 ///
 /// # Reference
-/// J. Mellor-Crummey, M. Scott: Algorithms for scalable synchronization on shared-memory multiprocessors, ACM TOCS 9(1), 1991.
+/// J. Mellor-Crummey, M. Scott: Algorithms for scalable synchronization on shared-memory multiprocessors, ACM TOCS
+/// 9(1), 1991.
 ///
 /// # Examples
 /// ```
@@ -120,8 +121,9 @@ impl<const SLOTS: usize, R: Relax> Mcs<SLOTS, R> {
     }
 }
 
-// SAFETY: a request that finds no tail is alone. Each other request is admitted once, by the release of its predecessor. A node is
-// in the queue once, because a slot waits in one place at a time. After a leaked guard no request is admitted any more.
+// SAFETY: a request that finds no tail is alone. Each other request is admitted once, by the release of its
+// predecessor. A node is in the queue once, because a slot waits in one place at a time. After a leaked guard no
+// request is admitted any more.
 #[allow(unsafe_code)]
 unsafe impl<const SLOTS: usize, R: Relax> Algorithm for Mcs<SLOTS, R> {
     type Request<'r> = &'r Slot;
@@ -138,7 +140,8 @@ unsafe impl<const SLOTS: usize, R: Relax> Algorithm for Mcs<SLOTS, R> {
     fn acquire(&self, slot: &Slot) -> u32 {
         let name = slot.below(SLOTS) as u32 + 1;
         self.node(name).next.store(NONE, Ordering::Relaxed);
-        // ORDERING: Release pairs with the Acquire of the successor, whose link comes after this NONE. Acquire pairs with the Release of
+        // ORDERING: Release pairs with the Acquire of the successor, whose link comes after this NONE. Acquire pairs
+        // with the Release of
         // `release` and with that of the predecessor.
         let before = self.tail.swap(name, Ordering::AcqRel);
         if before != NONE {

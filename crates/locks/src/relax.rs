@@ -5,7 +5,7 @@ use crate::sync;
 /// The pause of a waiter between two checks. Each wait creates a new value.
 ///
 /// An implementation must not panic.
-/// A waiter that cannot give up cannot leave its queue; if it panics, the lock is handed to nobody and stays held.
+/// A waiter that cannot give up cannot leave its queue; if it panics, the lock is never handed over and stays held.
 /// That is sound: the slot keeps waiting, and its further requests panic.
 /// [`Batched`](crate::Batched), [`Bpl`](crate::Bpl) and [`Tas`](crate::Tas) remain usable.
 ///

@@ -41,8 +41,8 @@ impl Priority {
 /// A slot can neither be sent to another thread nor be used by two threads at once.
 ///
 /// A slot that waits makes no other request.
-/// A [`Deadline`](crate::Deadline) or a [`Relax`] that makes one from the waiting slot panics, for every lock with slots:
-/// the slot has one place in a queue.
+/// A [`Deadline`](crate::Deadline) or a [`Relax`] that makes one from the waiting slot panics, for every lock with
+/// slots: the slot has one place in a queue.
 ///
 /// # Examples
 /// ```
@@ -62,13 +62,15 @@ pub struct Slot {
 }
 
 impl Slot {
-    /// Claims the lowest free slot of this process until it is dropped. Returns `None` if all [`SLOTS_MAX`] are claimed.
+    /// Claims the lowest free slot of this process until it is dropped. Returns `None` if all [`SLOTS_MAX`] are
+    /// claimed.
     ///
     /// A lock of `N` slots serves the slots below `N`.
     /// If every thread claims its slot at its start, a lock needs as many slots as there are threads.
     ///
     /// # Bound
-    /// One attempt for each slot that other threads claim meanwhile, at most [`SLOTS_MAX`] and the number of slots that they free.
+    /// One attempt for each slot that other threads claim meanwhile, at most [`SLOTS_MAX`] and the number of slots that
+    /// they free.
     #[must_use = "a slot becomes free when dropped"]
     pub fn claim() -> Option<Self> {
         registry::claim().map(|index| Self {
@@ -85,8 +87,8 @@ impl Slot {
     /// If `index` is not below [`SLOTS_MAX`].
     ///
     /// # Safety
-    /// While the slot lives, no other core, thread, or interrupt handler makes requests from a slot of this number to the same locks,
-    /// and none gets this number from [`Slot::claim`].
+    /// While the slot lives, no other core, thread, or interrupt handler makes requests from a slot of this number to
+    /// the same locks, and none gets this number from [`Slot::claim`].
     /// The actions of the number's last user on those locks happen before this call.
     #[must_use]
     #[allow(unsafe_code)] // The caller guarantees the contract; the body is safe.
@@ -124,7 +126,8 @@ impl Slot {
     /// Executes `wait` while the slot waits.
     ///
     /// User code runs only here while a request is queued: `R::default()`, `relax` and `passed`.
-    /// If it panics, the slot keeps waiting, as its request does. Code that withdraws the request calls [`Slot::stop_waiting`].
+    /// If it panics, the slot keeps waiting, as its request does. Code that withdraws the request calls
+    /// [`Slot::stop_waiting`].
     #[inline]
     pub(crate) fn while_waiting<T>(&self, wait: impl FnOnce() -> T) -> T {
         self.index_or_waits.set(WAITS);

@@ -21,8 +21,8 @@ pub struct SpinLock<A, T: ?Sized> {
     value: UnsafeCell<T>,
 }
 
-// SAFETY: only a guard gives shared access to the value, and the algorithm admits one guard at a time. The value thus moves
-// between threads, which requires `Send`.
+// SAFETY: only a guard gives shared access to the value, and the algorithm admits one guard at a time. The value thus
+// moves between threads, which requires `Send`.
 unsafe impl<A: Algorithm + Sync, T: ?Sized + Send> Sync for SpinLock<A, T> {}
 
 /// The access to the value until the guard is dropped, also by a panic.
@@ -175,8 +175,8 @@ impl<A: Algorithm, T: ?Sized> Drop for Guard<'_, A, T> {
     fn drop(&mut self) {
         // SAFETY: a guard is dropped once, and its hold is not used afterwards.
         let hold = unsafe { ManuallyDrop::take(&mut self.hold) };
-        // SAFETY: the hold came from an acquire of this lock and is released once. The guard borrows the slot, so the slot is alive.
-        // A further request from the slot waits for this guard, or fails without an effect on the hold.
+        // SAFETY: the hold came from an acquire of this lock and is released once. The guard borrows the slot, so the
+        // slot is alive. A further request from the slot waits for this guard, or fails without an effect on the hold.
         unsafe { self.lock.algorithm.release(hold) };
     }
 }

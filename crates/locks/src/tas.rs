@@ -47,7 +47,8 @@ impl<R> Tas<R> {
     }
 }
 
-// SAFETY: the only acquire is an exchange that finds 0, and only the holder writes 0. Acquire and Release order the sections.
+// SAFETY: the only acquire is an exchange that finds 0, and only the holder writes 0. Acquire and Release order the
+// sections.
 #[allow(unsafe_code)]
 unsafe impl<R: Relax> Algorithm for Tas<R> {
     type Request<'r> = ();
@@ -68,8 +69,9 @@ unsafe impl<R: Relax> Algorithm for Tas<R> {
 
     #[inline]
     fn try_acquire(&self, (): ()) -> Option<()> {
-        // ORDERING: Acquire pairs with the Release of `release`. An exchange that finds the lock held writes nothing, unlike a swap: the 0
-        // of the holder is then never followed by the 1 of a late waiter. Swaps would also be correct, but loom does not cover them.
+        // ORDERING: Acquire pairs with the Release of `release`. An exchange that finds the lock held writes nothing,
+        // unlike a swap: the 0 of the holder is then never followed by the 1 of a late waiter. Swaps would also be
+        // correct, but loom does not cover them.
         let free = self.locked.load(Ordering::Relaxed) == 0;
         (free && self.locked.compare_exchange(0, 1, Ordering::Acquire, Ordering::Relaxed).is_ok()).then_some(())
     }

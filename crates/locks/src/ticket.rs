@@ -19,11 +19,12 @@ use core::sync::atomic::Ordering;
 /// # Bound
 /// The critical sections of earlier requests: at most m − 1 with m cores, if none of them is preempted.
 ///
-/// [`SpinLock::try_lock`](crate::SpinLock::try_lock) does not wait, unless all 2^32 tickets are drawn between two of its steps,
-/// each for a critical section. Then it waits like any request, and exclusion still holds.
+/// [`SpinLock::try_lock`](crate::SpinLock::try_lock) does not wait, unless all 2^32 tickets are drawn between two of
+/// its steps, each for a critical section. Then it waits like any request, and exclusion still holds.
 ///
 /// # Reference
-/// J. Mellor-Crummey, M. Scott: Algorithms for scalable synchronization on shared-memory multiprocessors, ACM TOCS 9(1), 1991.
+/// J. Mellor-Crummey, M. Scott: Algorithms for scalable synchronization on shared-memory multiprocessors, ACM TOCS
+/// 9(1), 1991.
 ///
 /// # Examples
 /// ```
@@ -55,8 +56,8 @@ impl<R> Ticket<R> {
     /// Whether a thread holds the lock or waits for it.
     #[cfg(any(feature = "lock_api", lockwright_loom, lockwright_shuttle))]
     pub(crate) fn is_locked(&self) -> bool {
-        // ORDERING: the load of `serving` comes first; its Acquire pairs with the Release of `release`. In the other order, a ticket that
-        // is drawn between the loads and served since would not appear as drawn.
+        // ORDERING: the load of `serving` comes first; its Acquire pairs with the Release of `release`. In the other
+        // order, a ticket that is drawn between the loads and served since would not appear as drawn.
         let serving = self.serving.load(Ordering::Acquire);
         self.next.load(Ordering::Relaxed) != serving
     }
@@ -90,13 +91,14 @@ impl<R: Relax> Ticket<R> {
     /// Draws `ticket`, which was served at the last check.
     #[inline]
     fn draw_served(&self, ticket: u32) -> Option<u32> {
-        // It is still served, unless all tickets were drawn meanwhile. Then it is the next one again, and others precede it.
+        // It is still served, unless all tickets were drawn meanwhile. Then it is the next one again, and others
+        // precede it.
         self.draw(ticket).map(|ticket| self.follow(ticket))
     }
 }
 
-// SAFETY: each ticket is drawn once, and the release of the one before sets `serving` to it. There are fewer than 2^32 requests at
-// once. Acquire and Release of `serving` order the sections.
+// SAFETY: each ticket is drawn once, and the release of the one before sets `serving` to it. There are fewer than 2^32
+// requests at once. Acquire and Release of `serving` order the sections.
 #[allow(unsafe_code)]
 unsafe impl<R: Relax> Algorithm for Ticket<R> {
     type Request<'r> = ();
@@ -133,8 +135,8 @@ mod tests {
 
     impl<R: Relax> Probe for Ticket<R> {
         fn has_requested(&self, _: usize, waiters: usize) -> bool {
-            let asked = self.next.load(Ordering::Relaxed).wrapping_sub(self.serving.load(Ordering::Relaxed));
-            asked as usize == 1 + waiters
+            let requests = self.next.load(Ordering::Relaxed).wrapping_sub(self.serving.load(Ordering::Relaxed));
+            requests as usize == 1 + waiters
         }
     }
 

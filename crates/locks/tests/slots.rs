@@ -1,7 +1,7 @@
 //! A slot is in one place at a time.
 //!
-//! User code in a wait ([`Deadline`](lockwright_locks::Deadline), `Relax`) neither makes another request from the slot, nor loses
-//! a lock by a panic.
+//! User code in a wait ([`Deadline`](lockwright_locks::Deadline), `Relax`) neither makes another request from the slot,
+//! nor loses a lock by a panic.
 
 #![cfg(not(any(lockwright_loom, lockwright_shuttle)))]
 
@@ -108,7 +108,8 @@ fn a_waiting_slot_is_refused() {
     is_refused::<Batched<64, u64, Hooked>>();
 }
 
-/// The mutant has two slots of one number: the lock is granted to the second request, and the first takes it for its own.
+/// The mutant has two slots of one number: the lock is granted to the second request, and the first takes it for its
+/// own.
 #[cfg_attr(miri, ignore = "the mutant breaks a contract, which Miri reports")]
 #[test]
 fn two_slots_of_one_number_are_caught() {

@@ -12,7 +12,8 @@
 //! In the paper (section 3.3), a section prepares nodes that are still in the pool, where other sections find them too.
 //! That is right if the kernel restarts a preempted section before it executes one more instruction.
 //! Here a preempted section may continue for a while, and its late stores would hit nodes that are in use by then.
-//! Each writer therefore owns a node before its section begins, and a commit exchanges it; that also takes at most three writes.
+//! Each writer therefore owns a node before its section begins, and a commit exchanges it; that also takes at most
+//! three writes.
 
 mod map;
 mod queue;
@@ -41,7 +42,8 @@ const NONE: u32 = u32::MAX;
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Node(u32);
 
-/// Nodes of `FIELDS` words each in fixed storage: those of one structure, those of the pool, and a spare for each writer.
+/// Nodes of `FIELDS` words each in fixed storage: those of one structure, those of the pool, and a spare for each
+/// writer.
 #[derive(Debug)]
 pub(crate) struct Nodes<const NODES: usize, const FIELDS: usize, const WRITERS: usize> {
     root: Word,

@@ -14,7 +14,8 @@ const FIELDS: usize = 2;
 
 type Storage<const NODES: usize, const WRITERS: usize> = Nodes<NODES, FIELDS, WRITERS>;
 
-/// A queue of values in the order of their priorities, the greatest first, and in the order of their commits among equals.
+/// A queue of values in the order of their priorities, the greatest first, and in the order of their commits among
+/// equals.
 ///
 /// It holds `NODES` − `WRITERS` entries.
 ///

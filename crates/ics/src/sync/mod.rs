@@ -3,7 +3,7 @@
 //! | build | atomics |
 //! |---|---|
 //! | library | those of `core` |
-//! | unit tests | those of `core`, with a place before each access where a more urgent task can preempt (`testing::nested`) |
+//! | unit tests | those of `core`, with a preemption point before each access (`testing::nested`) |
 //! | `--cfg lockwright_loom`, `--cfg lockwright_shuttle` | those of a model that explores interleavings |
 
 #[cfg(not(any(test, lockwright_loom, lockwright_shuttle)))]

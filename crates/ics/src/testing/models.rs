@@ -1,6 +1,7 @@
 //! Sections on the atomics of a model.
 //!
-//! Loom explores all interleavings of two threads with a limited number of preemptions, in the memory model of the language.
+//! Loom explores all interleavings of two threads with a limited number of preemptions, in the memory model of the
+//! language.
 //! Shuttle samples interleavings of three threads.
 
 use super::mutants::{Blind, CheckThenStore};

@@ -1,9 +1,10 @@
 //! All schedules of one processor under fixed priorities.
 //!
-//! Before each access to shared memory, a more urgent task may preempt, and it executes to its end unless a still more urgent
-//! task preempts it. The task may also be killed there.
+//! Before each access to shared memory, a more urgent task may preempt, and it executes to its end unless a still more
+//! urgent task preempts it. The task may also be killed there.
 //!
-//! The search executes the sections themselves and no model of them: a preemption is a call at a preemption point of `sync`.
+//! The search executes the sections themselves and no model of them: a preemption is a call at a preemption point of
+//! `sync`.
 //! It goes depth first over the choices at each point, and executes each schedule from the beginning.
 
 use std::boxed::Box;
@@ -126,7 +127,8 @@ pub(crate) struct Explored {
 /// The maximum number of schedules of a search. Miri executes a few of them.
 const SCHEDULES_MAX: usize = if cfg!(miri) { 40 } else { usize::MAX };
 
-/// Explores every schedule of the tasks that `set_up` returns, the least urgent first, each with its number of releases.
+/// Explores every schedule of the tasks that `set_up` returns, the least urgent first, each with its number of
+/// releases.
 ///
 /// `set_up` also returns a check, which is called at the end with the killed tasks and returns whether it holds.
 /// A section fails a schedule by a panic.
@@ -148,7 +150,8 @@ pub(crate) fn explore<Check: FnOnce(&[bool]) -> bool>(
         let dead = std::vec![false; tasks.len()];
         SCHEDULE.set(Some(Schedule { path, at: 0, tasks, left, executes: None, kills, dead }));
         let held = panic::catch_unwind(AssertUnwindSafe(|| {
-            // The least urgent task is released first. A task that does not preempt executes later, the most urgent one first.
+            // The least urgent task is released first. A task that does not preempt executes later, the most urgent one
+            // first.
             let tasks = with(|schedule| schedule.tasks.clone());
             for task in std::iter::once(0).chain((0..tasks.len()).rev()) {
                 while with(|schedule| schedule.left[task] > 0 && !schedule.dead[task]) {

@@ -41,7 +41,8 @@ type Object<C> = Ics<[Word; 3], 3, 2, C>;
 
 /// Executes a section with the writer of this number. Returns the sums after it.
 fn section<C: Commit>(ics: &Object<C>, writer: usize, adds: Adds) -> Sums {
-    // SAFETY: each task has its own number. A successor takes over the number of a killed task when all tasks have ended.
+    // SAFETY: each task has its own number. A successor takes over the number of a killed task when all tasks have
+    // ended.
     #[allow(unsafe_code)]
     let mut writer = unsafe { ics.shared_writer(writer) }.expect("three writers");
     let done = writer.update(|section| {

@@ -1,6 +1,7 @@
 //! The structures under every schedule of one processor: they are linearizable.
 //!
-//! The answers are those of a sequential structure, in some order that respects which operation ended before another began.
+//! The answers are those of a sequential structure, in some order that respects which operation ended before another
+//! began.
 
 use super::mutants::Unchecked;
 use super::nested::{Explored, Task, explore};

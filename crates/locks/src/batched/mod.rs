@@ -13,7 +13,8 @@
 //!             ABANDONED  gave up and is still there
 //!
 //!   acquire   locked 0 -> 1: held.                        One locked operation.
-//!             else place WAITING, arrivals |= mine; until place is OUT: if locked is 0, lock it, and hand over as below
+//!             else place WAITING, arrivals |= mine; until place is OUT:
+//!             if locked is 0, lock it, and hand over as below
 //!   give up   place WAITING -> ABANDONED; a new request before the place is reached recovers it;
 //!             a request that finds locked 0 removes its bit
 //!   release   no slot queued, arrivals 0: locked 0.       No locked operation.
@@ -29,27 +30,30 @@
 //! A slot is queued from its arrival (`arrivals |= mine`) until its bit is removed, by a grant or by itself.
 //! A slot that has given up is still queued. Let W be a queued slot, and J another slot.
 //!
-//! 1. *The holder is not queued.* A grant removed its bit. Or it found the lock free: then there was no batch (2), so a bit that it
-//!    left when it gave up was in the arrivals, and it removed that bit before it entered.
-//! 2. *While W is in a batch, the lock is never free.* The lock is freed only when no batch is left. So no slot enters past the
-//!    batches, and each entry is a grant, first batch first.
-//! 3. *The first section that ends after W arrived puts W into a batch, if it is not in one.* Its end reads the arrivals after the
-//!    section; the bit of W is there, or was moved into a batch before.
-//! 4. *After the first section of J that ends after W arrived, J does not enter before W.* By 3 W is in a batch when that section
-//!    has ended, and by 1 J is not queued. The next request of J arrives later, so it joins a later batch than W's; by 2 it does
-//!    not enter otherwise.
+//! 1. *The holder is not queued.* A grant removed its bit. Or it found the lock free: then there was no batch (2), so a
+//!    bit that it left when it gave up was in the arrivals, and it removed that bit before it entered.
+//! 2. *While W is in a batch, the lock is never free.* The lock is freed only when no batch is left. So no slot enters
+//!    past the batches, and each entry is a grant, first batch first.
+//! 3. *The first section that ends after W arrived puts W into a batch, if it is not in one.* Its end reads the
+//!    arrivals after the section; the bit of W is there, or was moved into a batch before.
+//! 4. *After the first section of J that ends after W arrived, J does not enter before W.* By 3 W is in a batch when
+//!    that section has ended, and by 1 J is not queued. The next request of J arrives later, so it joins a later batch
+//!    than W's; by 2 it does not enter otherwise.
 //!
-//! At most one section of each other slot therefore executes between W's arrival and its grant: m − 1 with m slots, whatever the
-//! speed of each core. If W gives up and recovers its place, the count begins at its first arrival.
-//! The search checks this for every interleaving of three and of four slots, together with the order of and inside batches.
+//! At most one section of each other slot therefore executes between W's arrival and its grant: m − 1 with m slots,
+//! whatever the speed of each core. If W gives up and recovers its place, the count begins at its first arrival.
+//! The search checks this for every interleaving of three and of four slots, together with the order of and inside
+//! batches.
 //!
-//! A holder that requests the lock it holds, and gives up, is queued while it is inside, against 1. It may enter before W once more.
+//! A holder that requests the lock it holds, and gives up, is queued while it is inside, against 1. It may enter before
+//! W once more.
 //!
-//! The bound counts from the time when W's bit is seen. A core may execute the end of its section partly ahead of an earlier store,
-//! and so read the arrivals earlier by the delay of a store, well below a microsecond. W then arrived after the end by that much.
+//! The bound counts from the time when W's bit is seen. A core may execute the end of its section partly ahead of an
+//! earlier store, and so read the arrivals earlier by the delay of a store, well below a microsecond. W then arrived
+//! after the end by that much.
 //!
-//! There are no batch numbers that could overflow. The order of the batches is their position in a ring of `SLOTS`; they are disjoint
-//! and not empty, so there are never more.
+//! There are no batch numbers that could overflow. The order of the batches is their position in a ring of `SLOTS`;
+//! they are disjoint and not empty, so there are never more.
 
 mod steps;
 
@@ -68,11 +72,13 @@ use steps::{ABANDONED, At, Contender, Memory, OUT, Outcome, WAITING};
 
 /// The batched lock: FIFO across batches and priority order inside one.
 ///
-/// The requests that arrive during one critical section form a batch. The most urgent request of a batch is served first.
+/// The requests that arrive during one critical section form a batch. The most urgent request of a batch is served
+/// first.
 ///
 /// `SLOTS` is at most the number of bits of `W`.
 /// A waiter spins on its own cache line, and on one that is written only when the lock becomes free.
-/// Waiters can give up. A waiter that does so and requests the lock again before its place was reached recovers that place.
+/// Waiters can give up. A waiter that does so and requests the lock again before its place was reached recovers that
+/// place.
 ///
 /// Each place has a pair of cache lines: a lock is_locked_now 1,280 bytes with 8 slots on x86-64, and 8,960 with 64.
 ///
@@ -80,14 +86,15 @@ use steps::{ABANDONED, At, Contender, Memory, OUT, Outcome, WAITING};
 /// - To acquire: at most `SLOTS − 1` critical sections of others, one of each, and as many hand-offs.
 ///   The bound holds under every interleaving and with cores of any speeds, if holders and waiters are not preempted.
 ///   Among the requests during one section, the more urgent ones wait less.
-/// - To release: one read of the priority of each member of the first batch, repeated for each removed slot that had given up.
+/// - To release: one read of the priority of each member of the first batch, repeated for each removed slot that had
+///   given up.
 ///   That is at most `SLOTS × (SLOTS + 1) / 2` reads and `SLOTS` grants, 2,080 and 64 with 64 slots.
 ///
 /// A holder that requests the lock it holds, with a deadline, gives up as others do, but may pass a waiter twice.
 ///
 /// # Reference
-/// The guarantee is that of the paper "Bounded Priority-Aware Locking for Real-Time Kernels". The algorithm differs: see
-/// `docs/batched.md`.
+/// The guarantee is that of the paper "Bounded Priority-Aware Locking for Real-Time Kernels". The algorithm
+/// differs: see `docs/batched.md`.
 ///
 /// # Examples
 /// ```
@@ -157,7 +164,8 @@ impl<const SLOTS: usize, W: Word, R> Batched<SLOTS, W, R> {
     /// Executes `Collect`, `Choose` and `Free` in a straight line, if no slot waits.
     #[inline]
     fn unlock_if_no_slot_waits(&self) -> bool {
-        // ORDERING: the reads of the section come before the check of the arrivals, so that the end of the section makes the check.
+        // ORDERING: the reads of the section come before the check of the arrivals, so that the end of the section
+        // makes the check.
         fence(Ordering::Acquire);
         let no_slot_waits = self.queue.count.load(Ordering::Relaxed) == 0 && self.arrivals() == 0;
         if no_slot_waits {
@@ -193,7 +201,8 @@ impl<const SLOTS: usize, W: Word, R> Memory for Batched<SLOTS, W, R> {
 
     #[inline]
     fn arrive(&self, slot: usize) {
-        // ORDERING: Release pairs with the Acquire of `take_arrivals`: a contender that finds the bit sees WAITING and the priority.
+        // ORDERING: Release pairs with the Acquire of `take_arrivals`: a contender that finds the bit sees WAITING and
+        // the priority.
         self.queue.arrivals.fetch_or(1 << slot, Ordering::Release);
     }
 
@@ -248,14 +257,16 @@ impl<const SLOTS: usize, W: Word, R> Memory for Batched<SLOTS, W, R> {
 
     #[cold]
     fn retract(&self, slot: usize) {
-        // ORDERING: Relaxed: the exchange continues the release sequences of the other bits, so it removes nothing that their slots wrote.
+        // ORDERING: Relaxed: the exchange continues the release sequences of the other bits, so it removes nothing that
+        // their slots wrote.
         self.queue.arrivals.fetch_and(!(1 << slot), Ordering::Relaxed);
         self.places[slot].state.store(OUT, Ordering::Relaxed);
     }
 
     #[inline]
     fn grant(&self, slot: usize) -> u32 {
-        // ORDERING: Release pairs with the Acquire of `state`: the next holder sees the earlier sections and the batches.
+        // ORDERING: Release pairs with the Acquire of `state`: the next holder sees the earlier sections and the
+        // batches.
         self.places[slot].state.swap(OUT, Ordering::Release)
     }
 
@@ -336,9 +347,10 @@ impl<const SLOTS: usize, W: Word, R> Drop for Waiter<'_, SLOTS, W, R> {
     }
 }
 
-// SAFETY: an exchange sets `locked` to 1, and only the owner of the lock clears it. Between these, `grant` passes the ownership on.
-// It gives the lock to one slot, because it removes each slot from the batches first. A slot has one waiting request at a time,
-// which `Slot` ensures, so one request finds the grant. Acquire and Release of `locked` and of the grant order the sections.
+// SAFETY: an exchange sets `locked` to 1, and only the owner of the lock clears it. Between these, `grant` passes the
+// ownership on. It gives the lock to one slot, because it removes each slot from the batches first. A slot has one
+// waiting request at a time, which `Slot` ensures, so one request finds the grant. Acquire and Release of `locked` and
+// of the grant order the sections.
 #[allow(unsafe_code)]
 unsafe impl<const SLOTS: usize, W: Word, R: Relax> Algorithm for Batched<SLOTS, W, R> {
     type Request<'r> = (&'r Slot, Priority);

@@ -1,7 +1,7 @@
 //! The search of every interleaving of a few slots.
 //!
-//! It checks exclusion, that no slot waits forever, that the first batch is served first, and the most urgent slot of a batch first,
-//! and that at most one section of each other slot executes while a slot waits.
+//! It checks exclusion, that no slot waits forever, that the first batch is served first, and the most urgent slot of a
+//! batch first, and that at most one section of each other slot executes while a slot waits.
 //!
 //! The memory is sequentially consistent here; loom covers weaker memory (`cargo xtask loom`).
 //!
@@ -223,7 +223,8 @@ pub(super) struct Setting<const SLOTS: usize> {
 }
 
 impl<const SLOTS: usize> Setting<SLOTS> {
-    /// Returns the priority of a request. If it changes, a slot recovers its place with another priority than it gave up with.
+    /// Returns the priority of a request. If it changes, a slot recovers its place with another priority than it gave
+    /// up with.
     fn priority(&self, task: usize, left: u8) -> u32 {
         (self.priorities[task] + self.more * u32::from(self.requests[task] - left)) % 4
     }
@@ -325,7 +326,8 @@ impl<const SLOTS: usize> State<SLOTS> {
         }
     }
 
-    /// Checks that no waiter in the batch of `best` is more urgent. A slot that gave up does not enter, so it is not checked.
+    /// Checks that no waiter in the batch of `best` is more urgent. A slot that gave up does not enter, so it is not
+    /// checked.
     fn chooses(&mut self, best: usize) {
         let urgency = |slot: usize| match self.tasks[slot] {
             Task::Requests(contender) if u32::from(self.shared.places[slot].0) == WAITING => Some(contender.priority),

@@ -1,8 +1,9 @@
-//! The lock as steps, which the lock executes on its atomics, and which a search executes in all interleavings (`search`).
+//! The lock as steps, which the lock executes on its atomics, and which a search executes in all interleavings
+//! (`search`).
 //!
 //! The search and the lock share the order of the steps.
-//! They differ in the memory, which is a ring in the lock and an array in the search, and in the straight-line code for a lock
-//! without contention. Tests compare both, step by step (`equivalence`).
+//! They differ in the memory, which is a ring in the lock and an array in the search, and in the straight-line code for
+//! a lock without contention. Tests compare both, step by step (`equivalence`).
 //!
 //! ```text
 //!   request   Test ─ held ──> Resume ─ gave up before, still queued ─> Rejoin ─ has its place again ─┐
@@ -134,8 +135,8 @@ impl Contender {
             At::Test => At::TryLock,
             At::TryLock if memory.try_lock() => At::Own,
             At::TryLock => At::Resume,
-            // A free lock has no batches, so the place is in the arrivals. A holder keeps no place, or it could enter twice before a slot
-            // that waits.
+            // A free lock has no batches, so the place is in the arrivals. A holder keeps no place, or it could enter
+            // twice before a slot that waits.
             At::Own if memory.state(slot) == ABANDONED => At::Retract,
             At::Own => return Outcome::Holds,
             At::Retract => {

@@ -46,7 +46,8 @@ use steps::{At, Contender, Memory, Outcome, Place, Rules};
 ///
 /// # Reference
 /// The paper "Bounded Priority-Aware Locking for Real-Time Kernels".
-/// This lock resets `barrier[1]` once more, without which a waiter can wait forever, and its ids may wrap around: see `docs/bpl.md`.
+/// This lock resets `barrier[1]` once more, without which a waiter can wait forever, and its ids may wrap around: see
+/// `docs/bpl.md`.
 ///
 /// # Examples
 /// ```
@@ -147,9 +148,9 @@ impl<const SLOTS: usize, W: Word, R> Bpl<SLOTS, W, R> {
     /// Executes the steps up to [`At::Count`] in a straight line, with one locked instruction if the lock is free.
     #[inline]
     fn enter_at_once(&self) -> bool {
-        // ORDERING: Acquire pairs with the Release of `release`. A check that finds no waiters may be out of date, in any order: a request
-        // that counts itself after the check comes after it. A core may also check ahead of the end of its own section; it then passes
-        // a request that counted itself during that section.
+        // ORDERING: Acquire pairs with the Release of `release`. A check that finds no waiters may be out of date, in
+        // any order: a request that counts itself after the check comes after it. A core may also check ahead of the
+        // end of its own section; it then passes a request that counted itself during that section.
         if Self::RULES.is_past_half(self.door.batch.load(Ordering::Relaxed)) {
             return self.enter_and_restart();
         }
@@ -162,8 +163,8 @@ impl<const SLOTS: usize, W: Word, R> Bpl<SLOTS, W, R> {
     /// The published algorithm does so at every acquire, for which it needs one more locked instruction.
     #[cold]
     fn enter_and_restart(&self) -> bool {
-        // ORDERING: a release of this thread is seen before its next check of the waiters. A request that drew a batch before that
-        // release, and is not yet seen to wait, makes the exchange fail.
+        // ORDERING: a release of this thread is seen before its next check of the waiters. A request that drew a batch
+        // before that release, and is not yet seen to wait, makes the exchange fail.
         fence(Ordering::SeqCst);
         let mut contender = Contender::new(At::ReadBatch, 0, 0);
         // BOUND: four steps.
@@ -224,8 +225,8 @@ impl<const SLOTS: usize, W: Word, R: Relax> Bpl<SLOTS, W, R> {
         slot.while_waiting(|| {
             let contender = Contender::new(At::Count, 1 << slot.index(), Self::level(priority));
             let mut waiter = Waiter { lock: self, slot, contender };
-            // BOUND: the waits have the bound of the type. Between two waits there is one pass through the stages, fifteen steps, and five
-            // more after the deadline has passed.
+            // BOUND: the waits have the bound of the type. Between two waits there is one pass through the stages,
+            // fifteen steps, and five more after the deadline has passed.
             loop {
                 match waiter.contender.step(self) {
                     Outcome::Goes => {}
@@ -266,8 +267,8 @@ impl<const SLOTS: usize, W: Word, R> Drop for Waiter<'_, SLOTS, W, R> {
     }
 }
 
-// SAFETY: the only acquire is an exchange of `status` from 0, and only the holder writes 0. Acquire and Release of `status` order
-// the sections.
+// SAFETY: the only acquire is an exchange of `status` from 0, and only the holder writes 0. Acquire and Release of
+// `status` order the sections.
 #[allow(unsafe_code)]
 unsafe impl<const SLOTS: usize, W: Word, R: Relax> Algorithm for Bpl<SLOTS, W, R> {
     type Request<'r> = (&'r Slot, Priority);
@@ -295,9 +296,10 @@ unsafe impl<const SLOTS: usize, W: Word, R: Relax> Algorithm for Bpl<SLOTS, W, R
 
     #[inline]
     unsafe fn release(&self, (): ()) {
-        // These are the steps from `At::Inside` in a straight line. A request that joins between the load and the store has drawn
-        // the id that ends here. Only its count is lost, and a new batch begins without a count.
-        // ORDERING: Release pairs with the Acquire of the next holder. A batch ends after its section and before the lock is free.
+        // These are the steps from `At::Inside` in a straight line. A request that joins between the load and the store
+        // has drawn the id that ends here. Only its count is lost, and a new batch begins without a count.
+        // ORDERING: Release pairs with the Acquire of the next holder. A batch ends after its section and before the
+        // lock is free.
         let batch = self.door.batch.load(Ordering::Relaxed);
         self.door.batch.store(Self::RULES.next(batch), Ordering::Release);
         self.door.status.store(0, Ordering::Release);

@@ -388,7 +388,8 @@ fn no_repaired_waiter_waits_forever() {
     }
 }
 
-/// The bound of m − 1 sections assumes cores of about equal speed: no step prevents a waiter from passing an earlier batch.
+/// The bound of m − 1 sections assumes cores of about equal speed: no step prevents a waiter from passing an earlier
+/// batch.
 #[test]
 #[cfg_attr(miri, ignore = "executes safe code on plain numbers")]
 fn a_later_batch_can_pass_an_earlier_one() {

@@ -61,8 +61,8 @@ impl<const SLOTS: usize, W: Word, R: Relax> Probe for Bpl<SLOTS, W, R> {
 testing::exclusion!(Bpl<8, usize, testing::Patient>, 3, 2);
 testing::abort!(Bpl<8, usize, testing::Patient>);
 
-// In loom SeqCst orders no more than AcqRel, so two waiters at a barrier may miss each other. Shuttle, real threads and the
-// search check the order of hand-offs.
+// In loom SeqCst orders no more than AcqRel, so two waiters at a barrier may miss each other. Shuttle, real threads and
+// the search check the order of hand-offs.
 #[cfg(not(lockwright_loom))]
 testing::order!(Bpl<16, usize, testing::Patient>, Order::Batched);
 

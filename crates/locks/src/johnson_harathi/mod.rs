@@ -1,4 +1,4 @@
-//! The lock of Johnson and Harathi: a request walks the queue to its place, and a release hands the lock to the first waiter.
+//! The lock of Johnson and Harathi: a queue in order of priority, which a request walks to its place.
 //!
 //! ```text
 //!   head   -> the holder, or none: free
@@ -35,18 +35,18 @@ const GRANTED: u32 = 0;
 /// Each waiter spins on its own cache line, and a release takes a constant number of steps.
 ///
 /// # Bound
-/// - To acquire: none, except for the most urgent waiter, which waits for the section in progress. The others may be passed
-///   without end. A walk begins again when another request or a release changes the queue, in theory without end (Huang and
-///   Jayanti 2016); each time another thread has made progress.
+/// - To acquire: none, except for the most urgent waiter, which waits for the section in progress. The others may be
+///   passed without end. A walk begins again when another request or a release changes the queue, in theory without end
+///   (Huang and Jayanti 2016); each time another thread has made progress.
 /// - To release: a constant number of steps.
 ///
-/// Versions wrap around after 2^23 attempts of one slot on 32-bit machines, and after 2^55 on 64-bit ones. A request makes one
-/// attempt, and one more each time another thread succeeds first. A walk that stands still for exactly that many attempts can
-/// mistake an old link for a new one, and put its request behind a node that is in no queue yet. That waiter and those behind it
-/// wait forever.
+/// Versions wrap around after 2^23 attempts of one slot on 32-bit machines, and after 2^55 on 64-bit ones. A request
+/// makes one attempt, and one more each time another thread succeeds first. A walk that stands still for exactly that
+/// many attempts can mistake an old link for a new one, and put its request behind a node that is in no queue yet. That
+/// waiter and those behind it wait forever.
 ///
-/// A slot that leaks its guard and requests the lock again waits forever, and so do all others. It walks and finds no place, and
-/// others may do so too.
+/// A slot that leaks its guard and requests the lock again waits forever, and so do all others. It walks and finds no
+/// place, and others may do so too.
 ///
 /// # Reference
 /// T. Johnson, K. Harathi: A prioritized multiprocessor spin lock, IEEE TPDS 8(9), 1997.
@@ -110,8 +110,8 @@ impl<const SLOTS: usize, R> Memory for JohnsonHarathi<SLOTS, R> {
 
     #[inline]
     fn is_holder(&self, node: usize) -> bool {
-        // ORDERING: Acquire pairs with the Releases of `try_lock` and `pass`. An exchange of the link, or another read of it, then finds no
-        // link from before this node was in the queue.
+        // ORDERING: Acquire pairs with the Releases of `try_lock` and `pass`. An exchange of the link, or another read
+        // of it, then finds no link from before this node was in the queue.
         self.head.load(Ordering::Acquire) == node
     }
 
@@ -123,14 +123,16 @@ impl<const SLOTS: usize, R> Memory for JohnsonHarathi<SLOTS, R> {
 
     #[inline]
     fn pass(&self, next: usize) {
-        // ORDERING: Release pairs with the Acquire of a request that finds the lock free, or walks from the next node on.
+        // ORDERING: Release pairs with the Acquire of a request that finds the lock free, or walks from the next node
+        // on.
         self.head.store(next, Ordering::Release);
     }
 
     #[inline]
     #[cfg_attr(lockwright_loom, track_caller)]
     fn link(&self, node: usize) -> usize {
-        // ORDERING: Acquire pairs with the Releases of `prepare` and `put`: the next node is ready, and later reads are no older.
+        // ORDERING: Acquire pairs with the Releases of `prepare` and `put`: the next node is ready, and later reads are
+        // no older.
         self.nodes[node].link.load(Ordering::Acquire)
     }
 
@@ -143,7 +145,8 @@ impl<const SLOTS: usize, R> Memory for JohnsonHarathi<SLOTS, R> {
     #[inline]
     fn prepare(&self, me: usize, next: usize) {
         let link = &self.nodes[me].link;
-        // ORDERING: Release pairs with the Acquire of `link`: a reader of this link sees that the node left the queue with the former one.
+        // ORDERING: Release pairs with the Acquire of `link`: a reader of this link sees that the node left the queue
+        // with the former one.
         link.store(prepared(link.load(Ordering::Relaxed), next), Ordering::Release);
     }
 
@@ -163,8 +166,9 @@ impl<const SLOTS: usize, R> Memory for JohnsonHarathi<SLOTS, R> {
     #[inline]
     fn enlist(&self, me: usize, priority: u32) {
         let node = &self.nodes[me];
-        // ORDERING: Relaxed: `put` publishes both. A walk that reads the priority of a later request read a node that has left, and so
-        // has its predecessor. No exchange of their links succeeds: it would precede the `leave` that reads it, and so that request.
+        // ORDERING: Relaxed: `put` publishes both. A walk that reads the priority of a later request read a node that
+        // has left, and so has its predecessor. No exchange of their links succeeds: it would precede the `leave` that
+        // reads it, and so that request.
         node.priority.store(priority, Ordering::Relaxed);
         node.state.store(WAITS, Ordering::Relaxed);
     }
@@ -206,9 +210,9 @@ impl<const SLOTS: usize, R: Relax> JohnsonHarathi<SLOTS, R> {
     }
 }
 
-// SAFETY: an exchange sets `head` from none to a node. Afterwards only the holder sets it, to the node that it makes GRANTED. A node
-// has one predecessor, because one exchange links it, to a link without the mark. Acquire and Release of `head` and of the grant
-// order the sections.
+// SAFETY: an exchange sets `head` from none to a node. Afterwards only the holder sets it, to the node that it makes
+// GRANTED. A node has one predecessor, because one exchange links it, to a link without the mark. Acquire and Release
+// of `head` and of the grant order the sections.
 #[allow(unsafe_code)]
 unsafe impl<const SLOTS: usize, R: Relax> Algorithm for JohnsonHarathi<SLOTS, R> {
     type Request<'r> = (&'r Slot, Priority);
@@ -264,8 +268,8 @@ mod tests {
     }
 
     testing::exclusion!(JohnsonHarathi<8, testing::Patient>);
-    // The two of `kept` belong together. In loom an exchange finds the last store executed so far. The language allows an exchange
-    // before a store that nothing orders before it, which is here the store of a new link.
+    // The two of `kept` belong together. In loom an exchange finds the last store executed so far. The language allows
+    // an exchange before a store that nothing orders before it, which is here the store of a new link.
     testing::orderings!(
         JohnsonHarathi<8, testing::Patient>,
         [

@@ -1,6 +1,7 @@
 //! The search of every interleaving of a few slots.
 //!
-//! It checks exclusion, that no slot waits forever, and at each release that the queue is the one that the requests so far make.
+//! It checks exclusion, that no slot waits forever, and at each release that the queue is the one that the requests so
+//! far make.
 
 use super::steps::{At, Contender, LEFT, Memory, NONE, Outcome, VERSION, next_of, prepared};
 use crate::testing::search::{self, columns};

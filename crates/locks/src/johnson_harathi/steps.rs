@@ -33,7 +33,8 @@ pub(super) const fn prepared(link: usize, next: usize) -> usize {
     (link & !(VERSION - 1)).wrapping_add(VERSION) | next
 }
 
-/// The shared words. Each method is one access, or several to what only its caller writes; the lock chooses the orderings.
+/// The shared words. Each method is one access, or several to what only its caller writes; the lock chooses the
+/// orderings.
 pub(super) trait Memory {
     /// Returns the holder or none, possibly out of date.
     fn holder(&self) -> usize;

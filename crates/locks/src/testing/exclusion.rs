@@ -91,7 +91,8 @@ pub(crate) type Requests = (u32, usize);
 /// The first slot holds the lock, and others wait that requested it one after the other.
 ///
 /// Then the first slot releases, while another one arrives that is less urgent than one of them.
-/// A slot that requests the lock again tries first; the holder only tries. Loom explores the execution from the release on.
+/// A slot that requests the lock again tries first; the holder only tries. Loom explores the execution from the release
+/// on.
 #[allow(unsafe_code)]
 pub(crate) fn against_an_arrival<A: Probe + Send + Sync + 'static>(holds: Requests, wait: &[Requests], arrives: u32) {
     let lock = Arc::new(SpinLock::<A, Count>::new(Count::new()));
@@ -143,7 +144,8 @@ pub(crate) fn against_an_arrival<A: Probe + Send + Sync + 'static>(holds: Reques
 
 /// The checks of exclusion for one algorithm, and their mutants.
 ///
-/// Loom explores executions with the given numbers of preemptions, for two and for three threads. A lock with many steps gets fewer.
+/// Loom explores executions with the given numbers of preemptions, for two and for three threads. A lock with many
+/// steps gets fewer.
 macro_rules! exclusion {
     ($algorithm:ty) => {
         $crate::testing::exclusion!($algorithm, 5, 2);
@@ -169,7 +171,8 @@ macro_rules! exclusion {
                 checks::stress::<Lock>(4, if cfg!(miri) { 10 } else { 10_000 }, 7);
             }
 
-            /// It runs for hours with `LOCKWRIGHT_STRESS_ROUNDS=100000000 cargo test --release -p lockwright-locks -- --ignored stress`.
+            /// It runs for hours with `LOCKWRIGHT_STRESS_ROUNDS=100000000 cargo test --release -p lockwright-locks --
+            /// --ignored stress`.
             #[test]
             #[ignore = "runs for LOCKWRIGHT_STRESS_ROUNDS rounds"]
             fn survives_long_stress() {

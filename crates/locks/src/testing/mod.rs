@@ -1,15 +1,16 @@
 //! The checks that every lock passes, and their mutants, which must fail.
 //!
-//! The checks run in three ways: on real threads (`cargo test`), in loom, which explores all interleavings of two to four threads
-//! and the reorderings of their atomics (`cargo xtask loom`), and in shuttle, which samples interleavings of more threads
+//! The checks run in three ways: on real threads (`cargo test`), in loom, which explores all interleavings of two to
+//! four threads and the reorderings of their atomics (`cargo xtask loom`), and in shuttle, which samples interleavings
+//! of more threads
 //! (`cargo xtask shuttle`).
 //!
-//! | check | what must hold | mutants |
+//! | check | guarantee | mutants |
 //! |---|---|---|
-//! | [`exclusion!`] | one holder at a time, each sees the writes of the one before, every request is served | a lock without exclusion; a lost hand-off; Acquire or Release weakened |
-//! | [`orderings!`] | each Acquire and each Release is needed | each of them weakened alone |
+//! | [`exclusion!`] | exclusion, visibility, and service | no exclusion; a lost hand-off; weaker orderings |
+//! | [`orderings!`] | each Acquire and Release is needed | each of them weakened alone |
 //! | [`order!`] | hand-offs follow `lockwright_protocol::Waiting` | the same lock compared with another order |
-//! | [`abort!`] | a waiter that gives up leaves, others are served one at a time, and it is served when it returns | a lock without exclusion; a lost hand-off; Acquire or Release weakened |
+//! | [`abort!`] | a waiter gives up, and is served when it returns | no exclusion; a lost hand-off; weaker orderings |
 
 #![allow(unused)] // No way to run the checks uses everything.
 

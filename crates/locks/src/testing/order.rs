@@ -4,7 +4,8 @@
 //! The order is thus known, on real threads too, and each entry is compared with `lockwright_protocol::Waiting`.
 //!
 //! Loom explores the hand-offs, from the release to the entry of the next holder.
-//! It does not explore how one request arrives while nothing else happens, because threads only wait for each other there.
+//! It does not explore how one request arrives while nothing else happens, because threads only wait for each other
+//! there.
 
 use super::Order;
 use super::run::{Arc, mpsc, thread, unexplored};
@@ -23,7 +24,8 @@ pub(crate) trait Probe: Algorithm {
     }
 }
 
-/// Slot 0 holds the lock. Each of `arrivals` has the priorities of the requests that arrive while the next holder holds it.
+/// Slot 0 holds the lock. Each of `arrivals` has the priorities of the requests that arrive while the next holder holds
+/// it.
 ///
 /// Slots are numbered in order of arrival.
 #[allow(unsafe_code)]

@@ -13,8 +13,8 @@ pub(crate) use std::{sync::mpsc, thread};
 
 /// The unsuccessful checks of one wait whose continuations loom explores.
 ///
-/// Loom may let two waiters alternate forever while the holder pauses. After this number, an execution therefore continues in one
-/// way only, which is fair.
+/// Loom may let two waiters alternate forever while the holder pauses. After this number, an execution therefore
+/// continues in one way only, which is fair.
 #[cfg(lockwright_loom)]
 const CHECKS_EXPLORED: u32 = 3;
 

@@ -1,7 +1,7 @@
 //! The search of all interleavings of a few tasks, each of which is a machine of small steps.
 //!
-//! It goes breadth first over every state in sequentially consistent memory, and then backwards from the states in which all tasks
-//! are done. A state that cannot reach one of these is stuck.
+//! It goes breadth first over every state in sequentially consistent memory, and then backwards from the states in
+//! which all tasks are done. A state that cannot reach one of these is stuck.
 //! The search thus finds waits that no schedule ends. It does not find waits that an unfair schedule prolongs.
 
 use indexmap::IndexSet;
