@@ -3,7 +3,7 @@
 use crate::cut::{self, Cut, Inside, Told};
 use crate::errno::guarded;
 use libc::{c_int, c_void};
-use lockwright::ics::{Ics, Kind, Slot, Stop, Strategy, Transaction, Var, View, Word};
+use lockwright::ics::{Ics, Kind, Stop, Strategy, Transaction, Var, View, Word, Writer};
 use std::mem::ManuallyDrop;
 use std::ptr;
 use std::sync::atomic::{AtomicI32, AtomicU32, Ordering};
@@ -86,7 +86,7 @@ pub struct Shared {
 }
 
 /// A slot of C's.
-type Kept<'a> = ManuallyDrop<Slot<'a, [Word; WORDS], SLOTS, WRITES, Strategy>>;
+type Kept<'a> = ManuallyDrop<Writer<'a, [Word; WORDS], SLOTS, WRITES, Strategy>>;
 
 enum Section<'s> {
     Writes(&'s mut Transaction<'s, [Word; WORDS], SLOTS, WRITES, Strategy>),
@@ -135,7 +135,7 @@ unsafe fn slot<'a>(slot: *const lw_ics_slot_t) -> Option<(&'a Shared, Kept<'a>)>
             return None;
         }
         let shared = (*slot).lw_object.cast::<Shared>().as_ref()?;
-        let slot = shared.object.forgotten_slot((*slot).lw_index as usize)?;
+        let slot = shared.object.forgotten_writer((*slot).lw_index as usize)?;
         Some((shared, ManuallyDrop::new(slot)))
     }
 }
@@ -302,7 +302,7 @@ pub unsafe extern "C" fn lw_ics_slot_open(ics: *const lw_ics_t, slot: *mut lw_ic
         if slot.is_null() || !slot.is_aligned() {
             return libc::EINVAL;
         }
-        let Some(claimed) = shared.object.slot() else { return libc::EAGAIN };
+        let Some(claimed) = shared.object.writer() else { return libc::EAGAIN };
         let index = claimed.index() as u32;
         std::mem::forget(claimed);
         let opened = lw_ics_slot_t { lw_object: ptr::from_ref(shared).cast(), lw_index: index, lw_check: SLOT_CHECK };

@@ -1,4 +1,5 @@
-//! Sections nobody else wants, beside std's mutex and the C library's with priority inheritance, in one run.
+//! Sections without contention, beside the mutex of the standard library and that of the C library with priority
+//! inheritance.
 
 use criterion::{Criterion, criterion_group, criterion_main};
 use lockwright_ics::{Commit, Ics, Locked, Var, Word};
@@ -9,7 +10,7 @@ use std::sync::Mutex;
 const FIRST: Var<u64> = Var::new(0);
 const MANY: usize = 10;
 
-/// Word by word, as a program has its variables by name.
+/// Writes each word by its number, as a program that has a name for each variable.
 macro_rules! write_each {
     ($section:ident: $($word:literal)*) => {
         $($section.write(Var::<u64>::new($word), $word)?;)*
@@ -19,23 +20,23 @@ macro_rules! write_each {
 fn sections<C: Commit>(criterion: &mut Criterion, name: &str, commit: fn() -> C) {
     let mut group = criterion.benchmark_group("uncontended");
     let one = Ics::<_, 4, 1, C>::with([Word::new(0)], commit());
-    let mut slot = one.slot().expect("the only one");
+    let mut writer = one.writer().expect("a free writer");
     group.bench_function(format!("{name}, empty"), |bencher| {
-        bencher.iter(|| black_box(&mut slot).update(|_| Ok(())));
+        bencher.iter(|| black_box(&mut writer).update(|_| Ok(())));
     });
     group.bench_function(format!("{name}, a word"), |bencher| {
         bencher.iter(|| {
-            black_box(&mut slot).update(|section| {
+            black_box(&mut writer).update(|section| {
                 let value = section.read(FIRST)?;
                 section.write(FIRST, value + 1)
             })
         });
     });
     let many = Ics::<_, 4, MANY, C>::with([const { Word::new(0) }; MANY], commit());
-    let mut slot = many.slot().expect("the only one");
+    let mut writer = many.writer().expect("a free writer");
     group.bench_function(format!("{name}, ten words"), |bencher| {
         bencher.iter(|| {
-            black_box(&mut slot).update(|section| {
+            black_box(&mut writer).update(|section| {
                 write_each!(section: 0 1 2 3 4 5 6 7 8 9);
                 Ok(())
             })
@@ -44,7 +45,7 @@ fn sections<C: Commit>(criterion: &mut Criterion, name: &str, commit: fn() -> C)
     group.finish();
 }
 
-/// The C library's, with priority inheritance.
+/// The mutex of the C library with priority inheritance.
 struct Inherits(Box<UnsafeCell<libc::pthread_mutex_t>>);
 
 impl Inherits {
@@ -61,7 +62,7 @@ impl Inherits {
     }
 
     fn with(&self, work: impl FnOnce()) {
-        // SAFETY: it was initialised, and is unlocked by who locked it.
+        // SAFETY: the mutex is initialised, and this thread unlocks it after it locked it.
         unsafe {
             libc::pthread_mutex_lock(self.0.get());
             work();
@@ -74,9 +75,8 @@ fn uncontended(criterion: &mut Criterion) {
     sections(criterion, "locked", || Locked);
     #[cfg(target_arch = "x86_64")]
     {
-        // What another processor would see does not matter: there is one thread.
-        // SAFETY: the benchmark is bound to a processor below.
-        sections(criterion, "plain", || unsafe { lockwright_ics::Plain::new() });
+        // SAFETY: a single thread enters the objects.
+        sections(criterion, "uniprocessor", || unsafe { lockwright_ics::Uniprocessor::new() });
     }
     let mut group = criterion.benchmark_group("uncontended");
     let mutex = Mutex::new(0_u64);
@@ -95,9 +95,9 @@ fn uncontended(criterion: &mut Criterion) {
     group.finish();
 }
 
-/// To the first processor it may use.
+/// Binds the thread to the first processor that it may use.
 fn bind() {
-    // SAFETY: all zeros is an empty set, valid for reading and writing; every processor asked for is within it.
+    // SAFETY: zeros are an empty set; the pointers are valid, and every processor number is within the set.
     unsafe {
         let mut set: libc::cpu_set_t = std::mem::zeroed();
         libc::sched_getaffinity(0, size_of::<libc::cpu_set_t>(), &raw mut set);

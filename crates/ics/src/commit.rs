@@ -1,83 +1,111 @@
-//! How a word is changed on condition: the one place where threads decide something between them.
+//! Strategies that decide commits: the one place where threads agree on something.
 //!
-//! | | one processor | several | on x86-64 |
+//! | strategy | one processor | several | on x86-64 |
 //! |---|---|---|---|
 //! | [`Locked`] | yes | yes | `lock cmpxchg` |
-//! | [`Plain`] | yes | no | `cmpxchg`: one instruction, so nobody comes between on its processor |
+//! | [`Uniprocessor`] | yes | no | `cmpxchg`, one instruction that no thread of the same processor can interrupt |
 //!
-//! The third, a restartable sequence of Linux, is in the runtime crate.
+//! The crate `lockwright` has a third strategy, a restartable sequence of Linux.
 
 use crate::sync::{AtomicU64, fence};
 use core::sync::atomic::Ordering;
 
-/// A strategy: compare, and change if nothing has happened meanwhile.
+/// A strategy that decides commits: it compares, and changes a word if no other commit came first.
 ///
-/// An object has one for all its life, and all who enter it use that one.
+/// An object keeps one strategy for its whole life, and every entry uses it.
 ///
 /// # Safety
-/// For all threads that may enter an object with this strategy, however they preempt each other:
-/// - [`Commit::post`] is atomic, and releases what was written before it.
-/// - [`Commit::perform`] does not change `word` unless it is `old`, or is `new` already, *at the instant of the change*; and does change it if the head is `seen` still
-///   and nobody else has. It may leave the word alone once the head is not `seen` any more. A change releases what was written before it; and what
-///   the caller read before it was read no later than the look at the head.
-#[allow(unsafe_code)] // A promise to be made by each implementation.
+/// The following must hold for all threads that may enter an object with this strategy, however they preempt each
+/// other.
+/// - [`Commit::post`] is atomic and releases what was written before it.
+/// - [`Commit::perform`] changes `word` only if, *at the instant of the change*, the word is `old` or already `new`.
+/// - [`Commit::perform`] does change `word` if the head is still `seen` and no other thread has changed the word.
+///   It may leave the word as it is once the head is not `seen`.
+/// - A change by [`Commit::perform`] releases what was written before it.
+///   What the caller read before the call was read no later than the head.
+#[allow(unsafe_code)] // Each implementation guarantees the contract above.
 pub unsafe trait Commit {
-    /// `head`: `seen` → `new`, or nothing. Says whether it was.
+    /// Changes `head` from `seen` to `new`, or leaves it as it is. Returns whether it was changed.
+    #[must_use]
     fn post(&self, head: &AtomicU64, seen: u64, new: u64) -> bool;
 
-    /// `word`: `old` → `new` as long as `head` is `seen`.
+    /// Changes `word` from `old` to `new` as long as `head` is `seen`.
     fn perform(&self, head: &AtomicU64, seen: u64, word: &AtomicU64, old: u64, new: u64);
 }
 
-/// By the atomic compare-and-swap of the processor: right for whoever enters, also on several processors.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+/// Commits with the atomic compare-and-swap of the processor, which is correct on any number of processors.
+///
+/// # Examples
+/// ```
+/// use lockwright_ics::{Ics, Locked, Word};
+///
+/// static SHARED: Ics<[Word; 1], 2, 1, Locked> = Ics::with([Word::new(0)], Locked);
+/// assert_eq!(SHARED.commit(), &Locked);
+/// ```
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub struct Locked;
 
-// SAFETY: both are one compare-and-swap of all processors. A word that was `old` while the head was `seen` is changed once for that head, by whoever is first, and before the
-// head is changed; it never is `old` again, for each change has another version. That goes for locators and for marks, which the owner of a record sets by a store, too
-// (`Slot::begin`).
+// SAFETY: each method is one compare-and-swap, which is atomic for all processors and releases. A word that is `old`
+// while the head is `seen` is changed once for that head, by the first thread and before the head changes. It never
+// becomes `old` again, because each change has another version. That holds for locators, and for marks, which the owner
+// of a record also sets by a store (`Writer::begin`).
 #[allow(unsafe_code)]
 unsafe impl Commit for Locked {
     #[inline]
     fn post(&self, head: &AtomicU64, seen: u64, new: u64) -> bool {
-        // ORDERING: Release pairs with the Acquire of the next entry: who sees the head sees the record and the values.
+        // ORDERING: Release pairs with the Acquire of the next entry: a thread that sees the head sees the record and
+        // the values.
         head.compare_exchange(seen, new, Ordering::Release, Ordering::Relaxed).is_ok()
     }
 
     #[inline]
     fn perform(&self, head: &AtomicU64, seen: u64, word: &AtomicU64, old: u64, new: u64) {
-        // ORDERING: the fence pairs with that of who writes a record anew: if what was read came from there, this look sees a newer head.
+        // ORDERING: the fence pairs with that of a thread that rewrites the record: if this thread read a rewritten
+        // value, it sees a newer head here.
         fence(Ordering::Acquire);
         if head.load(Ordering::Relaxed) == seen {
-            // ORDERING: Release pairs with the Acquire of readers of the word; who fails finds that another has done it.
+            // ORDERING: Release pairs with the Acquire of readers of the word. If it fails, another thread has done the
+            // change.
             let _ = word.compare_exchange(old, new, Ordering::Release, Ordering::Relaxed);
         }
     }
 }
 
-/// By a compare-and-swap without the LOCK prefix: a thread on the same processor cannot come between, one on another can.
+/// Commits with a compare-and-swap without the LOCK prefix, which is correct on one processor.
+///
+/// A thread of the same processor cannot interrupt the instruction; a thread of another processor can.
+///
+/// # Examples
+/// ```
+/// use lockwright_ics::{Ics, Uniprocessor, Word};
+///
+/// // SAFETY: a single thread enters the object.
+/// let ics: Ics<[Word; 1], 1, 1, Uniprocessor> = Ics::with([Word::new(0)], unsafe { Uniprocessor::new() });
+/// # let _ = ics;
+/// ```
 #[cfg(all(target_arch = "x86_64", not(any(lockwright_loom, lockwright_shuttle))))]
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Plain(());
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct Uniprocessor(());
 
 #[cfg(all(target_arch = "x86_64", not(any(lockwright_loom, lockwright_shuttle))))]
 #[allow(unsafe_code)]
-impl Plain {
-    /// For an object that is entered on one processor alone.
+impl Uniprocessor {
+    /// Creates the strategy for an object that is entered on one processor only.
     ///
     /// # Safety
-    /// All threads that enter the object, to write or to query, are bound to one and the same processor, and stay bound to it for as long as
-    /// they are inside: nobody moves them.
+    /// All threads that enter the object, to write or to query, are bound to the same processor for as long as they are
+    /// inside; or a single thread enters the object.
     #[must_use]
     pub const unsafe fn new() -> Self {
         Self(())
     }
 
+    #[cfg(not(miri))]
     #[inline]
     fn compare_exchange(word: &AtomicU64, old: u64, new: u64) -> bool {
         let is_done: u8;
-        // SAFETY: the address is that of an atomic, aligned and valid; no other processor touches it, as `new` was promised, and on this one
-        // the instruction is either done or not.
+        // SAFETY: the address is that of an atomic, so it is valid and aligned. The contract of `new` excludes other
+        // processors, and on one processor an instruction is executed completely or not at all.
         unsafe {
             core::arch::asm!(
                 "cmpxchg qword ptr [{word}], {new}",
@@ -91,12 +119,19 @@ impl Plain {
         }
         is_done != 0
     }
+
+    /// Miri does not execute assembly.
+    #[cfg(miri)]
+    fn compare_exchange(word: &AtomicU64, old: u64, new: u64) -> bool {
+        word.compare_exchange(old, new, Ordering::Release, Ordering::Relaxed).is_ok()
+    }
 }
 
-// SAFETY: as for `Locked`, on one processor, as `new` was promised; there all accesses are seen in the order of the text.
+// SAFETY: the reasons given for `Locked` hold on one processor, to which the contract of `new` limits all threads.
+// There every access is seen in the order of the program.
 #[cfg(all(target_arch = "x86_64", not(any(lockwright_loom, lockwright_shuttle))))]
 #[allow(unsafe_code)]
-unsafe impl Commit for Plain {
+unsafe impl Commit for Uniprocessor {
     #[inline]
     fn post(&self, head: &AtomicU64, seen: u64, new: u64) -> bool {
         Self::compare_exchange(head, seen, new)

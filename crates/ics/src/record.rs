@@ -1,39 +1,43 @@
-//! The commit record of a slot: what it posts, and what only it looks at.
+//! The commit record of a writer: what it posts, and what only the writer reads.
 
 use crate::sync::{AtomicU32, AtomicU64, array, constructor};
 use core::sync::atomic::{AtomicU64 as Count, Ordering};
 
-/// One of two writings of a record: one may be posted while the other is written.
+/// One of the two pages of a record: the writer writes one while the other may be posted.
 #[derive(Debug)]
 pub(crate) struct Page<const WRITES: usize> {
-    /// How many of the writes count.
+    /// The number of writes that count.
     pub(crate) len: AtomicU32,
     /// | word (16 bits) | place of its new value (16 bits) |
     pub(crate) writes: [AtomicU32; WRITES],
 }
 
-/// Nobody has the slot.
+/// No thread has the writer.
 pub(crate) const FREE: u32 = 0;
-/// Somebody has it, until it is dropped.
+/// A thread has the writer until it is dropped.
 pub(crate) const CLAIMED: u32 = 1;
-/// Nobody is given it any more.
+/// No thread gets the writer any more.
 pub(crate) const RESERVED: u32 = 2;
 
 #[derive(Debug)]
 pub(crate) struct Record<const WRITES: usize> {
     pub(crate) pages: [Page<WRITES>; 2],
-    /// The last head that named this slot and of which all writes are performed. Before the slot, or anybody, commits after a head that names the slot, that head is here.
+    /// The last head that named this writer and whose writes are all performed.
+    ///
+    /// It is set before any thread commits after that head.
     pub(crate) performed: AtomicU64,
-    /// Whether somebody has the slot: [`FREE`], [`CLAIMED`], [`RESERVED`].
+    /// [`FREE`], [`CLAIMED`] or [`RESERVED`].
     pub(crate) is_claimed: AtomicU32,
 
-    // From here on its owner's alone.
-    /// What it tried to post and has not settled; 0: nothing.
+    // Only the owner of the record accesses the fields from here on.
+    /// The head that the owner tried to post and has not settled, or 0.
     pub(crate) pending: AtomicU64,
-    /// What it posted last.
+    /// The head that the owner posted last.
     pub(crate) last: AtomicU64,
-    /// With each page the places that are the slot's own when it writes that page, combined (exclusive or) with those it was made with. Those of the other page become
-    /// its own by the commit: what it replaced, and what it did not need.
+    /// For each page, the places that the owner may write while it writes that page.
+    ///
+    /// Each is combined by exclusive or with the place that it had at first.
+    /// A commit makes those of the other page available: the places that it replaced, and those that it did not need.
     pub(crate) spares: [[AtomicU32; WRITES]; 2],
     pub(crate) counts: Counts,
 }
@@ -48,27 +52,38 @@ pub(crate) struct Counts {
     pub(crate) helped: Count,
 }
 
-/// What a slot did since it was made.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+/// The counts of a writer since its object was created.
+///
+/// # Examples
+/// ```
+/// use lockwright_ics::{Ics, Var, Word};
+///
+/// static SHARED: Ics<[Word; 1], 1, 1> = Ics::new([Word::new(0)]);
+/// let mut writer = SHARED.writer().expect("one thread may write");
+/// writer.update(|section| section.write(Var::<u64>::new(0), 1))?;
+/// assert_eq!((writer.stats().entries, writer.stats().commits), (1, 1));
+/// # Ok::<(), lockwright_ics::Stop>(())
+/// ```
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 #[non_exhaustive]
 pub struct Stats {
-    /// Sections entered to write, each attempt counted.
+    /// The attempts to write.
     pub entries: u64,
-    /// Sections entered to query, each attempt counted.
+    /// The attempts to query.
     pub queries: u64,
-    /// Commits.
+    /// The commits.
     pub commits: u64,
-    /// Commits refused: another was first.
+    /// The attempts that another commit invalidated at their commit.
     pub conflicts: u64,
-    /// Attempts given up earlier, at a read that found another commit.
+    /// The attempts that another commit invalidated earlier, at a read.
     pub restarts: u64,
-    /// Records of other slots performed, one an entry at most.
+    /// The records of other writers that were performed, at most one per entry.
     pub helped: u64,
 }
 
 impl<const WRITES: usize> Record<WRITES> {
     constructor! {
-        /// Zeros.
+        /// Creates a record of zeros.
         pub(crate) fn new() -> Self {
             Self {
                 pages: array!(Page { len: AtomicU32::new(0), writes: array!(AtomicU32::new(0)) }),
@@ -90,7 +105,7 @@ impl<const WRITES: usize> Record<WRITES> {
     }
 
     pub(crate) fn stats(&self) -> Stats {
-        // ORDERING: Relaxed: counts, for people.
+        // ORDERING: Relaxed: counts order nothing.
         let of = |count: &Count| count.load(Ordering::Relaxed);
         let counts = &self.counts;
         Stats {
@@ -104,9 +119,12 @@ impl<const WRITES: usize> Record<WRITES> {
     }
 }
 
-/// One more. Only the slot's owner counts, so it need not be atomic; a count is no place where a model looks for interleavings.
+/// Increments a count.
+///
+/// Only the owner of a record counts, so load and store need not be one operation.
+/// Counts are atomics of `core` in every build: a model need not interleave them.
 #[inline]
 pub(crate) fn count(count: &Count) {
-    // ORDERING: Relaxed: a count, for people.
+    // ORDERING: Relaxed: counts order nothing.
     count.store(count.load(Ordering::Relaxed).wrapping_add(1), Ordering::Relaxed);
 }

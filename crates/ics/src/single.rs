@@ -1,19 +1,19 @@
-//! One word alone: its value is the head.
+//! A single word, whose value is its own head.
 
 use crate::commit::{Commit, Locked};
+use crate::data::Value;
+use crate::stop::Stop;
 use crate::sync::{AtomicU64, constructor};
-use crate::transaction::Stop;
-use crate::value::Value;
 use core::marker::PhantomData;
 use core::sync::atomic::Ordering;
 
-/// A single word, and sections on it: no record, no slot, and nothing for others to perform.
+/// A single word and sections on it, without records, writers, and work for other threads.
 ///
-/// The commit compares the value. That another came between and led back to the same value does no harm: there is nothing else that a
-/// section could have seen.
+/// The commit compares the value.
+/// A value that other commits changed and restored does no harm, because a section reads nothing else.
 ///
 /// # Bound
-/// An attempt a commit that comes between; each a load and a conditional store.
+/// A section makes one attempt more for each commit during it. An attempt is one load and one conditional store.
 ///
 /// # Examples
 /// ```
@@ -33,7 +33,7 @@ pub struct Single<T, C = Locked> {
 
 impl<T: Value> Single<T> {
     constructor! {
-        /// With a value as [`Value::to_bits`] has it, for threads on whatever processors.
+        /// Creates a word from the bits of its value, see [`Value::to_bits`], for threads on any processors.
         #[must_use]
         pub fn new(bits: u64) -> Self {
             Self::with(bits, Locked)
@@ -43,19 +43,21 @@ impl<T: Value> Single<T> {
 
 impl<T: Value, C> Single<T, C> {
     constructor! {
-        /// The same with another strategy.
+        /// Creates a word as [`Single::new`] does, with another strategy.
         #[must_use]
         pub fn with(bits: u64, commit: C) -> Self {
             Self { word: AtomicU64::new(bits), commit, holds: PhantomData }
         }
     }
 
-    /// The strategy.
+    /// Returns the strategy.
+    #[must_use]
     pub const fn commit(&self) -> &C {
         &self.commit
     }
 
-    /// The value.
+    /// Returns the value.
+    #[must_use]
     #[inline]
     pub fn get(&self) -> T {
         // ORDERING: Acquire pairs with the Release of the commit.
@@ -64,13 +66,18 @@ impl<T: Value, C> Single<T, C> {
 }
 
 impl<T: Value, C: Commit> Single<T, C> {
-    /// Executes a section, which gives the new value and a result, until no other one commits in between.
+    /// Executes a section until no other section commits during it.
+    ///
+    /// `body` receives the value, and returns the new value and a result.
     ///
     /// # Errors
-    /// What `body` stops with, but for [`Stop::Conflict`]; nothing is changed then.
+    /// The error of `body`, except [`Stop::Conflict`], which restarts it. The word is unchanged then.
+    ///
+    /// # Bound
+    /// One attempt more for each commit of another thread during the section.
     #[inline]
     pub fn update<R>(&self, mut body: impl FnMut(T) -> Result<(T, R), Stop>) -> Result<R, Stop> {
-        // BOUND: the commits of others.
+        // BOUND: the commits of other threads.
         loop {
             // ORDERING: Acquire pairs with the Release of the commit.
             let seen = self.word.load(Ordering::Acquire);

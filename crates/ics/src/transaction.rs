@@ -1,95 +1,50 @@
-//! Inside a section.
+//! One attempt to write.
 
 use crate::commit::Commit;
-use crate::ics::{Ics, locator_place, pack, place_of, word_of};
-use crate::left_out::{Part, is_left_out};
+use crate::data::{Data, Value};
+use crate::ics::Ics;
+use crate::layout::{locator_place, pack, place_of, word_of};
+#[cfg(test)]
+use crate::mutation::Mutation;
 use crate::record::{Page, Record};
+use crate::stop::Stop;
 use crate::sync::{AtomicU32, AtomicU64};
-use crate::value::{Data, Value, Var, Word, Words};
-use core::fmt;
+use crate::var::Var;
+use crate::word::{Word, Words};
 use core::sync::atomic::Ordering;
 
-/// Why a section stopped before its end.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-#[non_exhaustive]
-pub enum Stop {
-    /// Another section committed meanwhile: begin again. Sections that repeat themselves do.
-    Conflict,
-    /// The section would write more words than its record holds, or needs a node where none is left.
-    Full,
-    /// There is no word of this number.
-    NoSuchWord,
-    /// The nodes of a structure are a ring: its memory was never constructed, or somebody else wrote into it.
-    Damaged,
-    /// The body itself gave up.
-    Cancelled,
-}
-
-impl fmt::Display for Stop {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Conflict => "another section committed meanwhile; begin again",
-            Self::Full => {
-                "more writes than a record holds, or no node left; make the object with more, or write less at once"
-            }
-            Self::NoSuchWord => "the object has no word of this number",
-            Self::Damaged => "the structure's memory was never constructed, or somebody else wrote into it",
-            Self::Cancelled => "the section gave up and changed nothing",
-        })
-    }
-}
-
-impl core::error::Error for Stop {}
-
-/// One attempt to query.
+/// One attempt to write, as [`Writer::update`](crate::Writer::update) passes it to its body.
+///
+/// Other threads see its writes once it has committed, and never if it does not commit.
+///
+/// # Examples
+/// ```
+/// use lockwright_ics::{Ics, Locked, Stop, Transaction, Var, Word};
+///
+/// type Section<'s> = Transaction<'s, [Word; 1], 1, 1, Locked>;
+///
+/// fn increment(section: &mut Section<'_>) -> Result<u64, Stop> {
+///     let value = section.read(Var::<u64>::new(0))? + 1;
+///     section.write(Var::new(0), value)?;
+///     Ok(value)
+/// }
+///
+/// let ics: Ics<[Word; 1], 1, 1> = Ics::new([Word::new(0)]);
+/// assert_eq!(ics.writer().expect("one thread may write").update(increment), Ok(1));
+/// ```
 #[derive(Debug)]
-pub struct View<'s, W, const SLOTS: usize, const WRITES: usize, C> {
-    ics: &'s Ics<W, SLOTS, WRITES, C>,
-    seen: u64,
-}
-
-impl<'s, W: Words, const SLOTS: usize, const WRITES: usize, C: Commit> View<'s, W, SLOTS, WRITES, C> {
-    pub(crate) const fn new(ics: &'s Ics<W, SLOTS, WRITES, C>, seen: u64) -> Self {
-        Self { ics, seen }
-    }
-
-    pub(crate) const fn seen(&self) -> u64 {
-        self.seen
-    }
-
-    /// A variable. With all that was read before, it was so at one instant.
-    ///
-    /// # Errors
-    /// [`Stop::Conflict`] where that is not so any more, [`Stop::NoSuchWord`].
-    #[inline]
-    pub fn read<T: Data>(&self, var: Var<T>) -> Result<T, Stop> {
-        var.take(|index| self.ics.read(index, self.seen))
-    }
-
-    /// Whether all that was read is so still: to be asked now and then in a long query.
-    ///
-    /// # Errors
-    /// [`Stop::Conflict`] where it is not.
-    #[inline]
-    pub fn check(&self) -> Result<(), Stop> {
-        self.ics.validate(self.seen)
-    }
-}
-
-/// One attempt to write. What it wrote nobody sees before it has committed; nor at all if it does not.
-#[derive(Debug)]
-pub struct Transaction<'s, W, const SLOTS: usize, const WRITES: usize, C> {
-    pub(crate) ics: &'s Ics<W, SLOTS, WRITES, C>,
-    /// The one of the record's that is written.
+pub struct Transaction<'s, W, const WRITERS: usize, const WRITES: usize, C> {
+    pub(crate) ics: &'s Ics<W, WRITERS, WRITES, C>,
+    /// The page of the record that this section writes.
     page: &'s Page<WRITES>,
-    /// The slot's own places, and those that will be.
+    /// The spares of this page, and those of the other one.
     spares: &'s [AtomicU32; WRITES],
     next_spares: &'s [AtomicU32; WRITES],
-    pub(crate) slot: usize,
+    pub(crate) writer: usize,
     pub(crate) seen: u64,
     pub(crate) named_page: usize,
     pub(crate) len: usize,
-    /// A bit of each word that was written.
+    /// A bit for each word that was written; several words share a bit.
     filter: u64,
 }
 
@@ -97,12 +52,12 @@ const fn bit(index: usize) -> u64 {
     1 << (index % 64)
 }
 
-impl<'s, W: Words, const SLOTS: usize, const WRITES: usize, C: Commit> Transaction<'s, W, SLOTS, WRITES, C> {
+impl<'s, W: Words, const WRITERS: usize, const WRITES: usize, C: Commit> Transaction<'s, W, WRITERS, WRITES, C> {
     #[inline]
     pub(crate) fn new(
-        ics: &'s Ics<W, SLOTS, WRITES, C>,
+        ics: &'s Ics<W, WRITERS, WRITES, C>,
         record: &'s Record<WRITES>,
-        slot: usize,
+        writer: usize,
         seen: u64,
         named_page: usize,
     ) -> Self {
@@ -110,66 +65,69 @@ impl<'s, W: Words, const SLOTS: usize, const WRITES: usize, C: Commit> Transacti
             (0, [first, second], [spares, others]) => ([first, second], [spares, others]),
             (_, [first, second], [others, spares]) => ([second, first], [spares, others]),
         };
-        Self { ics, page, spares, next_spares, slot, seen, named_page, len: 0, filter: 0 }
+        Self { ics, page, spares, next_spares, writer, seen, named_page, len: 0, filter: 0 }
     }
 
-    /// Which slot the section is of, below `SLOTS`.
+    /// Returns the number of the section's writer, which is below `WRITERS`.
     #[must_use]
-    pub const fn slot(&self) -> usize {
-        self.slot
+    pub const fn writer(&self) -> usize {
+        self.writer
     }
 
-    /// Which of the writes so far is of this word.
+    /// Returns the index of this section's write to a word, if there is one.
     ///
     /// BOUND: WRITES.
     #[inline]
     fn find(&self, index: usize) -> Option<usize> {
-        // Nobody is handed the transaction itself: it stays in registers.
+        // `search` receives parts of the transaction, so that the transaction stays in registers.
         if self.filter & bit(index) == 0 { None } else { search(self.page, self.len, index) }
     }
 
-    /// Whether this section wrote the word.
+    /// Whether this section has written the word.
     pub(crate) fn has_written<T>(&self, var: Var<T>) -> bool {
         self.find(var.index).is_some()
     }
 
-    /// A variable, as this section wrote it, or as it was when the section began. With all that was read before, it was so at one instant.
+    /// Reads a variable as this section wrote it, or else as it was when the section began.
+    ///
+    /// It and all earlier reads of this attempt are from one instant.
     ///
     /// # Errors
-    /// [`Stop::Conflict`] where that is not so any more, [`Stop::NoSuchWord`].
+    /// [`Stop::Conflict`] if that no longer holds, [`Stop::NoSuchWord`] if the object does not have the variable.
     #[inline]
     pub fn read<T: Data>(&self, var: Var<T>) -> Result<T, Stop> {
         var.take(|index| match self.find(index) {
             None => self.ics.read(index, self.seen),
             Some(nth) => {
                 let word = self.ics.word(index).ok_or(Stop::NoSuchWord)?;
-                // ORDERING: Relaxed: page and place are this slot's own.
+                // ORDERING: Relaxed: page and place belong to this writer.
                 Ok(self.place(word, index, nth).load(Ordering::Relaxed))
             }
         })
     }
 
-    /// Where a write of this section is.
+    /// Returns the place of a write of this section.
     #[inline]
     fn place(&self, word: &'s Word, index: usize, nth: usize) -> &'s AtomicU64 {
-        // ORDERING: Relaxed: the page is this slot's own.
+        // ORDERING: Relaxed: the page belongs to this writer.
         let write = self.page.writes[nth].load(Ordering::Relaxed);
-        self.ics.place(word, place_of(write) ^ Ics::<W, SLOTS, WRITES, C>::home(index))
+        self.ics.place(word, place_of(write) ^ Ics::<W, WRITERS, WRITES, C>::home(index))
     }
 
-    /// Whether the section can still commit: to be asked now and then in a long one, so as not to work on in vain.
+    /// Checks whether the section can still commit. A long section calls it from time to time to stop early.
     ///
     /// # Errors
-    /// [`Stop::Conflict`] where it cannot.
+    /// [`Stop::Conflict`] if another commit invalidated the section.
     #[inline]
     pub fn check(&self) -> Result<(), Stop> {
         self.ics.validate(self.seen)
     }
 
-    /// Writes a variable, if the section commits: all of it, or nothing.
+    /// Writes a variable as a whole. The write takes effect when the section commits.
     ///
     /// # Errors
-    /// [`Stop::Full`] beyond `WRITES` words, [`Stop::NoSuchWord`].
+    /// [`Stop::Full`] if the section would write more than `WRITES` words, [`Stop::NoSuchWord`] if the object does not
+    /// have the variable. The variable is not written then.
     #[inline]
     pub fn write<T: Data>(&mut self, var: Var<T>, value: T) -> Result<(), Stop> {
         if T::WORDS > 1 {
@@ -178,12 +136,13 @@ impl<'s, W: Words, const SLOTS: usize, const WRITES: usize, C: Commit> Transacti
         var.put(value, |index, bits| self.write_word(index, bits))
     }
 
-    /// Whether so many words from this one on can be written.
+    /// Checks whether `count` words from `first` on can be written.
     ///
-    /// BOUND: `count` looks through the writes.
+    /// BOUND: `count` searches of the writes.
     #[inline]
     fn reserve(&self, first: usize, count: usize) -> Result<(), Stop> {
-        if is_left_out(Part::Room) {
+        #[cfg(test)]
+        if Mutation::NoRoomCheck.is_active() {
             return Ok(());
         }
         if W::COUNT.checked_sub(first).is_none_or(|left| left < count) {
@@ -197,8 +156,8 @@ impl<'s, W: Words, const SLOTS: usize, const WRITES: usize, C: Commit> Transacti
     #[inline]
     fn write_word(&mut self, index: usize, bits: u64) -> Result<(), Stop> {
         let word = self.ics.word(index).ok_or(Stop::NoSuchWord)?;
-        // ORDERING: Relaxed, here and below: page and places are this slot's own until the commit, which releases them. The locator is what it was
-        // at the entry, or the commit fails.
+        // ORDERING: Relaxed, here and below: page and places belong to this writer until the commit, which releases
+        // them. The locator is that of the entry, or the commit fails.
         if let Some(nth) = self.find(index) {
             self.place(word, index, nth).store(bits, Ordering::Relaxed);
             return Ok(());
@@ -207,7 +166,7 @@ impl<'s, W: Words, const SLOTS: usize, const WRITES: usize, C: Commit> Transacti
         if nth >= WRITES {
             return Err(Stop::Full);
         }
-        let (home, made_with) = (Ics::<W, SLOTS, WRITES, C>::home(index), self.slot.wrapping_mul(WRITES) + nth);
+        let (home, made_with) = (Ics::<W, WRITERS, WRITES, C>::home(index), self.writer.wrapping_mul(WRITES) + nth);
         let spare = self.spares[nth].load(Ordering::Relaxed) as usize ^ made_with;
         let replaced = locator_place(word.locator.load(Ordering::Relaxed)) ^ home;
         self.ics.place(word, spare).store(bits, Ordering::Relaxed);
@@ -218,37 +177,41 @@ impl<'s, W: Words, const SLOTS: usize, const WRITES: usize, C: Commit> Transacti
         Ok(())
     }
 
-    /// What the section did not need stays the slot's own.
+    /// Keeps the spares that the section did not need.
     ///
     /// BOUND: WRITES.
     #[inline]
     pub(crate) fn keep_rest(&self) {
-        // ORDERING: Relaxed: this slot's own.
+        // ORDERING: Relaxed: the spares belong to this writer.
         for (next, spare) in self.next_spares.iter().zip(self.spares).skip(self.len) {
             next.store(spare.load(Ordering::Relaxed), Ordering::Relaxed);
         }
     }
 
-    /// Writes a word that nobody else reads or writes before this slot has committed, at once and without a place in the record.
+    /// Writes a word at once, without a place in the record.
     ///
-    /// Only memory of a node that is this slot's spare; see `shadow`.
+    /// The word must belong to the spare node of this writer (see `shadow`): no other thread uses it before this
+    /// section commits.
     #[inline]
     pub(crate) fn write_owned<T: Value>(&self, var: Var<T>, value: T) -> Result<(), Stop> {
         let word = self.ics.word(var.index).ok_or(Stop::NoSuchWord)?;
-        // ORDERING: Relaxed: the commit that makes it known releases it; a reader from before it was this slot's sees another head, by the fence of `Slot::begin`.
+        // ORDERING: Relaxed: the commit that links the node releases the word. A reader from before the node was this
+        // writer's sees another head, by the fence of `Writer::begin`.
         let locator = word.locator.load(Ordering::Relaxed);
-        let home = Ics::<W, SLOTS, WRITES, C>::home(var.index);
+        let home = Ics::<W, WRITERS, WRITES, C>::home(var.index);
         self.ics.place(word, locator_place(locator) ^ home).store(value.to_bits(), Ordering::Relaxed);
         Ok(())
     }
 }
 
-/// Which of the first `len` writes of a page is of this word.
+/// Returns the index of the write to a word among the first `len` writes of a page.
 ///
-/// BOUND: WRITES. Out of the way: few sections come here.
+/// It stays out of line, because few sections call it.
+///
+/// BOUND: WRITES.
 #[cold]
 #[inline(never)]
 fn search<const WRITES: usize>(page: &Page<WRITES>, len: usize, index: usize) -> Option<usize> {
-    // ORDERING: Relaxed: the page is this slot's own.
+    // ORDERING: Relaxed: the page belongs to this writer.
     page.writes.iter().take(len).position(|write| word_of(write.load(Ordering::Relaxed)) == index)
 }

@@ -1,4 +1,4 @@
-//! Lock and unlock of a lock nobody else wants, next to public crates that have the same algorithm, in one run.
+//! Lock and unlock without contention, beside public crates with the same algorithms, in one run.
 
 use criterion::{Criterion, criterion_group, criterion_main};
 use lockwright_locks::{
@@ -9,7 +9,7 @@ use std::hint::black_box;
 const SLOTS: usize = 16;
 
 fn uncontended(criterion: &mut Criterion) {
-    let slot = Slot::claim().expect("the only one");
+    let slot = Slot::claim().expect("a free slot");
     let mut group = criterion.benchmark_group("uncontended");
 
     macro_rules! ours {
@@ -17,7 +17,7 @@ fn uncontended(criterion: &mut Criterion) {
             let lock = SpinLock::<$algorithm, u64>::new(0);
             group.bench_function($name, |bencher| {
                 bencher.iter(|| {
-                    let request = <$algorithm as Algorithm>::request(black_box(&slot), Priority(1));
+                    let request = <$algorithm as Algorithm>::request(black_box(&slot), Priority::new(1));
                     let mut guard: Guard<'_, $algorithm, u64> = black_box(&lock).lock_with(request);
                     *guard = guard.wrapping_add(1);
                 });

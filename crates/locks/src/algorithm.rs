@@ -1,69 +1,118 @@
-//! What an algorithm of this crate offers: the door between it and [`SpinLock`](crate::SpinLock).
+//! The interface between an algorithm and [`SpinLock`](crate::SpinLock).
 
 use crate::{Priority, Slot};
 
-/// A spinlock without the data it protects.
+/// A spinlock without the data that it protects.
 ///
 /// # Safety
-/// Between an acquire that succeeds and the release of what it returned, no other acquire succeeds; and what was done before
-/// that release is seen by whoever acquires next. [`SpinLock`](crate::SpinLock) gives access to its value on this promise.
-#[allow(unsafe_code)] // A promise to be made by each implementation.
+/// Between a successful acquire and the release of its hold, no other acquire succeeds.
+/// Everything before a release happens before the next successful acquire.
+/// [`SpinLock`](crate::SpinLock) gives access to its value on these guarantees.
+///
+/// # Examples
+/// Generic code makes requests with [`Algorithm::request`]:
+/// ```
+/// use lockwright_locks::{Algorithm, Mcs, Priority, Slot, SpinLock, Ticket};
+///
+/// fn increment<A: Algorithm>(count: &SpinLock<A, u32>, slot: &Slot) -> u32 {
+///     let mut count = count.lock_with(A::request(slot, Priority::new(1)));
+///     *count += 1;
+///     *count
+/// }
+///
+/// let slot = Slot::claim().expect("fewer than 64 threads have a slot");
+/// assert_eq!(increment(&SpinLock::<Ticket, _>::new(0), &slot), 1);
+/// assert_eq!(increment(&SpinLock::<Mcs<4>, _>::new(1), &slot), 2);
+/// ```
+#[allow(unsafe_code)] // Each implementation guarantees the contract above.
 pub unsafe trait Algorithm: Sized {
-    /// What a caller says of itself: `()`, `&Slot`, or `(&Slot, Priority)`.
+    /// The arguments of a request: `()`, `&Slot`, or `(&Slot, Priority)`.
     type Request<'r>: Copy;
-    /// What the holder keeps for the release.
+    /// The state that the holder keeps for the release.
     type Hold;
 
-    /// Free, nobody waiting.
+    /// The free lock.
     #[cfg(not(any(lockwright_loom, lockwright_shuttle)))]
     const FREE: Self;
 
-    /// Free, nobody waiting. The models have no constant atomics.
+    /// Creates the free lock. Models have no constant atomics.
     #[cfg(any(lockwright_loom, lockwright_shuttle))]
     fn free() -> Self;
 
-    /// The request of a caller at `slot`, as urgent as `priority`, for code that works with every algorithm.
+    /// Makes the request of a slot with a priority, for code that works with every algorithm.
     fn request(slot: &Slot, priority: Priority) -> Self::Request<'_>;
 
-    /// Takes the lock, waiting for it as long as the algorithm says.
+    /// Acquires the lock, and waits for it as the algorithm specifies.
     ///
     /// # Panics
-    /// When the slot is beyond those of the lock.
+    /// If the slot is not one of the lock's slots, or waits for a lock already.
     fn acquire(&self, request: Self::Request<'_>) -> Self::Hold;
 
-    /// Takes the lock if it is free; never waits. A lock with an order is not free as long as somebody waits, once a release has seen that.
+    /// Acquires the lock if it is free, without waiting.
+    ///
+    /// A lock with an order is not free while a thread waits that a release has seen.
     ///
     /// # Panics
-    /// When the slot is beyond those of the lock.
+    /// If the slot is not one of the lock's slots, or waits for a lock already.
     fn try_acquire(&self, request: Self::Request<'_>) -> Option<Self::Hold>;
 
-    /// Gives the lock back.
+    /// Releases the lock.
     ///
     /// # Safety
-    /// `hold` came from an acquire of this very lock and has not been released; the slot it asked from lives, and has not asked this
-    /// lock since. A hold does not borrow the slot: a guard of [`SpinLock`](crate::SpinLock) does.
+    /// An acquire of this lock returned `hold`, which has not been released.
+    /// The slot of that acquire is alive and has made no other request to this lock since.
+    /// A hold does not borrow the slot; a guard of [`SpinLock`](crate::SpinLock) does.
     unsafe fn release(&self, hold: Self::Hold);
 }
 
 /// An algorithm whose waiters can give up.
 ///
 /// # Safety
-/// What [`Algorithm`] promises of its acquires holds for this one too.
-#[allow(unsafe_code)] // A promise to be made by each implementation.
+/// The guarantees of [`Algorithm`] also hold for this acquire.
+///
+/// # Examples
+/// ```
+/// use lockwright_locks::{Batched, Priority, Slot, SpinLock};
+///
+/// static STATE: SpinLock<Batched<8>, u32> = SpinLock::new(0);
+/// let slot = Slot::claim().expect("fewer than 64 threads have a slot");
+/// let mut checks = 0;
+/// let guard = STATE.lock_until((&slot, Priority::new(1)), || {
+///     checks += 1;
+///     checks > 1_000
+/// });
+/// assert!(guard.is_some());
+/// ```
+#[allow(unsafe_code)] // Each implementation guarantees the contract above.
 pub unsafe trait Abortable: Algorithm {
-    /// Takes the lock, or gives up at the first look after `deadline` has passed. A lock that comes to the caller while it
-    /// gives up is taken.
+    /// Acquires the lock, or gives up at the first check after `deadline` has passed.
+    ///
+    /// A lock that is handed to the caller while it gives up is acquired.
     ///
     /// # Panics
-    /// When the slot is beyond those of the lock.
+    /// If the slot is not one of the lock's slots, or waits for a lock already.
     fn acquire_until(&self, request: Self::Request<'_>, deadline: impl Deadline) -> Option<Self::Hold>;
 }
 
-/// When to give up. Any `FnMut() -> bool` is one; with the feature `std`, so is `std::time::Instant`.
+/// The condition to give up.
 ///
-/// One that panics gives up, and has not taken the lock.
+/// Every `FnMut() -> bool` implements it, and with the feature `std` also `std::time::Instant`.
+/// A deadline that panics gives up, and the lock is not acquired.
+///
+/// # Examples
+/// ```
+/// use lockwright_locks::Deadline;
+///
+/// let mut checks = 3;
+/// let mut deadline = || {
+///     checks -= 1;
+///     checks == 0
+/// };
+/// assert!(!Deadline::passed(&mut deadline) && !Deadline::passed(&mut deadline));
+/// assert!(Deadline::passed(&mut deadline));
+/// ```
 pub trait Deadline {
-    /// Whether the time has come. Asked once a look.
+    /// Returns whether the deadline has passed. A waiter calls it once per check of the lock.
     fn passed(&mut self) -> bool;
 }
 

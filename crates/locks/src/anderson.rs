@@ -1,20 +1,22 @@
-//! The array queue lock: FIFO, each waiter spins on a place of its own.
+//! The array queue lock of Anderson: FIFO order, and each waiter spins on its own place.
 //!
 //! ```text
-//!   next: the ticket to be drawn      place of ticket t: t modulo the number of places
+//!   next: the next ticket      place of ticket t: t modulo the number of places
 //!
-//!   acquire   next += 1: the old value t is my ticket; looks until my place shows t
+//!   acquire   next += 1: the old value t is my ticket; checks until my place shows t
 //!   release   the place of t + 1 shows t + 1
 //! ```
-//! Places, with ticket 5 holding and 6 and 7 waiting, `next` at 8:
+//! Places with ticket 5 holding, 6 and 7 waiting, and `next` at 8:
 //! ```text
 //!   | 4 | 5 | 2 | 3 |
 //!           6   7     <- wait here
 //! ```
-//! A place shows a whole ticket rather than a flag: there is nothing to be reset, and who comes round to a place that is still in use
-//! cannot take what is shown for its own. So two may wait at one place: those on both sides of where tickets run over do, if the number of
-//! places is no power of two. What the first of them looks for stays until it was seen, for the next one to be shown there is shown by
-//! its release or a later one.
+//! A place shows a whole ticket and no flag. Nothing is reset, and a waiter at a place that is still in use cannot
+//! mistake the ticket shown there for its own.
+//! Two waiters may therefore share a place, which happens where tickets wrap around if the number of places is no power
+//! of two.
+//! The ticket of the first one is shown until it is seen, because its own release or a later one shows the next ticket
+//! there.
 
 use crate::sync::{AtomicUsize, array, constructor, free_by_new};
 use crate::{Algorithm, Priority, Relax, SLOTS_MAX, Slot, Spin};
@@ -22,23 +24,34 @@ use core::marker::PhantomData;
 use core::sync::atomic::Ordering;
 use crossbeam_utils::CachePadded;
 
-/// The array queue lock: first come, first served, each waiter on a line of its own.
+/// The array queue lock of Anderson: FIFO order, with a cache line for each waiter.
 ///
-/// The slot shows that no more than `SLOTS` ask, so that no two share a line; where tickets run over, after `usize::MAX` of them, some
-/// may for one round, if `SLOTS` is no power of two.
+/// At most `SLOTS` slots make requests, so no two waiters share a line.
+/// Where tickets wrap around, after `usize::MAX` of them, some may share one for a round if `SLOTS` is no power of two.
 ///
-/// A slot whose guard was leaked and that asks again waits for ever, and so do all others. It may share a line then; tickets are
-/// still told apart.
+/// A slot that leaks its guard and requests the lock again waits forever, and so do all others.
+/// It may share a line then; tickets still differ.
 ///
 /// # Bound
-/// The critical sections of those who asked before: at most m − 1 with m cores, none of them preempted. A release is one store.
+/// The critical sections of earlier requests: at most m − 1 with m cores, if none of them is preempted. A release is
+/// one store.
 ///
-/// [`SpinLock::try_lock_with`](crate::SpinLock::try_lock_with) never waits, as long as no 2^`usize::BITS` tickets are drawn, each for a
-/// critical section, between two of its steps; if they are, it waits as any other, and there is still one inside.
+/// [`SpinLock::try_lock_with`](crate::SpinLock::try_lock_with) does not wait, unless all 2^`usize::BITS` tickets are
+/// drawn between two of its steps, each for a critical section. Then it waits like any request, and exclusion still
+/// holds.
 ///
 /// # Reference
-/// T. Anderson: The performance of spin lock alternatives for shared-memory multiprocessors, IEEE TPDS 1(1), 1990. Places show
-/// tickets here.
+/// T. Anderson: The performance of spin lock alternatives for shared-memory multiprocessors, IEEE TPDS 1(1), 1990.
+/// Here the places show tickets.
+///
+/// # Examples
+/// ```
+/// use lockwright_locks::{Anderson, Slot, SpinLock};
+///
+/// static COUNT: SpinLock<Anderson<8>, u32> = SpinLock::new(0);
+/// let slot = Slot::claim().expect("fewer than 64 threads have a slot");
+/// *COUNT.lock_with(&slot) += 1;
+/// ```
 #[derive(Debug)]
 pub struct Anderson<const SLOTS: usize, R = Spin> {
     next: CachePadded<AtomicUsize>,
@@ -50,7 +63,7 @@ impl<const SLOTS: usize, R> Anderson<SLOTS, R> {
     constructor! {
         fn new() -> Self {
             const { assert!(1 <= SLOTS && SLOTS <= SLOTS_MAX, "a lock has 1 to SLOTS_MAX slots") };
-            // All places show 0, and it is the first one at which it is looked for.
+            // All places show 0; the first waiter expects 0 at the first place.
             Self {
                 next: CachePadded::new(AtomicUsize::new(0)),
                 shown: array!(CachePadded::new(AtomicUsize::new(0))),
@@ -59,7 +72,7 @@ impl<const SLOTS: usize, R> Anderson<SLOTS, R> {
         }
     }
 
-    /// The place of a ticket.
+    /// Returns the place of a ticket.
     #[inline]
     fn shown(&self, ticket: usize) -> &AtomicUsize {
         &self.shown[ticket % SLOTS]
@@ -67,32 +80,34 @@ impl<const SLOTS: usize, R> Anderson<SLOTS, R> {
 }
 
 impl<const SLOTS: usize, R: Relax> Anderson<SLOTS, R> {
-    /// Looks until `ticket` is shown.
+    /// Waits until `ticket` is shown.
     #[inline]
     fn follow(&self, slot: &Slot, ticket: usize) -> usize {
         let shown = self.shown(ticket);
         // ORDERING: Acquire pairs with the Release of `release`.
-        // BOUND: the sections of those with tickets before.
+        // BOUND: the sections of earlier tickets.
         slot.wait_until::<R>(|| shown.load(Ordering::Acquire) == ticket);
         ticket.wrapping_add(1)
     }
 
-    /// Draws `ticket`, if it is the next one.
+    /// Draws `ticket` if it is the next one.
     #[inline]
     fn draw(&self, ticket: usize) -> Option<usize> {
         self.next.compare_exchange(ticket, ticket.wrapping_add(1), Ordering::Relaxed, Ordering::Relaxed).ok()
     }
 
-    /// Draws `ticket`, which was shown when it was looked for.
+    /// Draws `ticket`, which was shown at the last check.
     #[inline]
     fn draw_shown(&self, slot: &Slot, ticket: usize) -> Option<usize> {
-        // It is shown still, unless all tickets were drawn meanwhile: then it is the next one again, and others are before it.
+        // It is still shown, unless all tickets were drawn meanwhile. Then it is the next one again, and others precede
+        // it.
         self.draw(ticket).map(|ticket| self.follow(slot, ticket))
     }
 }
 
-// SAFETY: each ticket is drawn once, and shown once: at the release of the one before. Another ticket is shown at its place only by a
-// later release, so after it was seen; it itself again only after 2^BITS others, of which each place shows some.
+// SAFETY: each ticket is drawn once, and shown once, by the release of the ticket before. A later release shows another
+// ticket at its place, so after it was seen. The same ticket returns only after 2^BITS others, of which each place
+// shows some.
 #[allow(unsafe_code)]
 unsafe impl<const SLOTS: usize, R: Relax> Algorithm for Anderson<SLOTS, R> {
     type Request<'r> = &'r Slot;
@@ -115,8 +130,8 @@ unsafe impl<const SLOTS: usize, R: Relax> Algorithm for Anderson<SLOTS, R> {
     fn try_acquire(&self, slot: &Slot) -> Option<usize> {
         slot.below(SLOTS);
         let ticket = self.next.load(Ordering::Relaxed);
-        // A ticket that is shown and not yet drawn: the lock is free.
-        // ORDERING: Relaxed: what the one before did is seen in `follow`.
+        // The lock is free if the next ticket is shown already.
+        // ORDERING: Relaxed: `follow` acquires the sections before.
         if self.shown(ticket).load(Ordering::Relaxed) != ticket {
             return None;
         }
@@ -136,7 +151,7 @@ mod tests {
     use crate::testing::{self, Probe};
 
     impl<const SLOTS: usize, R: Relax> Probe for Anderson<SLOTS, R> {
-        fn has_asked(&self, _: usize, waiters: usize) -> bool {
+        fn has_requested(&self, _: usize, waiters: usize) -> bool {
             let holds = self.next.load(Ordering::Relaxed).wrapping_sub(1 + waiters);
             let shows = |ticket| self.shown(ticket).load(Ordering::Relaxed) == ticket;
             shows(holds) && !shows(holds.wrapping_add(1))
@@ -150,8 +165,8 @@ mod tests {
     #[test]
     #[cfg(not(any(lockwright_loom, lockwright_shuttle)))]
     #[allow(unsafe_code)]
-    fn tickets_run_over() {
-        fn run_over<const SLOTS: usize>() {
+    fn tickets_wrap_around() {
+        fn wrap_around<const SLOTS: usize>() {
             let start = usize::MAX - 2 * SLOTS;
             let lock = std::sync::Arc::new(Anderson::<SLOTS, testing::Patient>::new());
             lock.next.store(start, Ordering::Relaxed);
@@ -160,24 +175,24 @@ mod tests {
                 .map(|index| {
                     let lock = std::sync::Arc::clone(&lock);
                     std::thread::spawn(move || {
-                        // SAFETY: each thread has a number of its own, and the lock is theirs.
+                        // SAFETY: each thread has its own number, and only they use the lock.
                         let slot = unsafe { Slot::new(index) };
                         for _ in 0..8 {
                             let hold = lock.acquire(&slot);
                             assert!(lock.try_acquire(&slot).is_none());
-                            // SAFETY: it was just acquired.
+                            // SAFETY: the lock was just acquired with this hold.
                             unsafe { lock.release(hold) };
                         }
                     })
                 })
                 .collect();
-            all.into_iter().for_each(|thread| thread.join().expect("a thread that ends"));
+            all.into_iter().for_each(|thread| thread.join().expect("the thread ends"));
             assert_eq!(lock.next.load(Ordering::Relaxed), start.wrapping_add(8 * SLOTS));
         }
-        run_over::<1>();
-        run_over::<2>();
-        run_over::<3>();
-        run_over::<5>();
+        wrap_around::<1>();
+        wrap_around::<2>();
+        wrap_around::<3>();
+        wrap_around::<5>();
     }
 
     #[cfg(all(target_arch = "x86_64", not(any(lockwright_loom, lockwright_shuttle))))]
@@ -189,28 +204,29 @@ mod tests {
     #[cfg(not(any(lockwright_loom, lockwright_shuttle)))]
     type Late = Anderson<2, testing::alone::Meanwhile>;
 
-    /// The looks of a try that stood still while all tickets were drawn, but for the one it looked for: that is the next one again, and the
-    /// one before holds the lock.
+    /// Returns the checks of a try that paused while all tickets except its own were drawn.
+    ///
+    /// Its ticket is the next one again then, and the holder of the one before holds the lock.
     #[cfg(not(any(lockwright_loom, lockwright_shuttle)))]
     #[allow(unsafe_code)]
-    fn looks_of_a_late_try(draw: fn(&Late, &Slot, usize) -> Option<usize>) -> usize {
+    fn checks_of_a_late_try(draw: fn(&Late, &Slot, usize) -> Option<usize>) -> usize {
         let lock = std::rc::Rc::new(Late::new());
-        // SAFETY: this thread has the number, and the lock is its own.
+        // SAFETY: only this thread uses the lock.
         let slot = unsafe { Slot::new(0) };
         let (held, holders) = (lock.acquire(&slot), std::rc::Rc::clone(&lock));
-        // SAFETY: it was just acquired.
+        // SAFETY: the lock was just acquired with this hold.
         let release = move || unsafe { holders.release(held) };
-        let (entered, looks) =
+        let (entered, checks) =
             testing::alone::meanwhile(std::vec![std::boxed::Box::new(release)], || draw(&lock, &slot, 1));
         assert!(entered.is_some());
-        looks.iter().sum()
+        checks.iter().sum()
     }
 
     #[test]
     #[cfg(not(any(lockwright_loom, lockwright_shuttle)))]
     fn a_late_try_waits_for_the_holder() {
-        assert_eq!(looks_of_a_late_try(Anderson::draw_shown), 1);
-        // The twin: the exchange alone lets it in at once.
-        assert_eq!(looks_of_a_late_try(|lock, _, ticket| lock.draw(ticket)), 0);
+        assert_eq!(checks_of_a_late_try(Anderson::draw_shown), 1);
+        // The mutant: the exchange alone admits it at once.
+        assert_eq!(checks_of_a_late_try(|lock, _, ticket| lock.draw(ticket)), 0);
     }
 }

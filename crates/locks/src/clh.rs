@@ -1,16 +1,17 @@
-//! The queue lock of Craig, and of Landin and Hagersten: FIFO, each waiter spins on the node of the one before.
+//! The queue lock of Craig, and of Landin and Hagersten: FIFO order, and each waiter spins on the node of its
+//! predecessor.
 //!
-//! There is one node more than slots. Each slot owns one, the tail is the last one:
+//! There is one node more than there are slots. Each slot owns one node, and the tail is the remaining one:
 //! ```text
-//!   acquire at slot s    own.held -> 1, tail -> own, looks until before.held is 0, then owns before
-//!   release              the node it came with: held -> 0
+//!   acquire at slot s    own.held -> 1, tail -> own, checks until before.held is 0, then owns before
+//!   release              the node of the acquire: held -> 0
 //! ```
-//! A queue of three, the first of which holds; links are known to the waiters only:
+//! A queue of three, the first of which holds the lock. Only the waiters have the links:
 //! ```text
 //!   [held]     <--- [held]     <--- [held] <--- tail
 //!   of holder       of first        of second
 //! ```
-//! Nodes have generations, and so names that do not come back:
+//! Nodes have generations, so that names do not repeat:
 //! ```text
 //!   bits of a name   | from 7     | 0 to 6 |
 //!                    | generation | node   |
@@ -26,32 +27,44 @@ const NODE_BITS: u32 = 7;
 const NODE: usize = (1 << NODE_BITS) - 1;
 const GENERATION: usize = 1 << NODE_BITS;
 
-const _: () = assert!(SLOTS_MAX <= NODE, "a node more than slots has a number");
+const _: () = assert!(SLOTS_MAX <= NODE, "each node has a number, also the one beyond the slots");
 
-/// The queue lock of Craig, Landin and Hagersten: first come, first served, each waiter on the line of the one before.
+/// The queue lock of Craig, Landin and Hagersten: FIFO order, and each waiter spins on the line of its predecessor.
 ///
 /// A release is one store, without a wait and without a locked instruction.
 ///
-/// A slot whose guard was leaked and that asks again waits for ever, and so do all others. It asks with another node: it owns the
-/// one of its predecessor since it got in.
+/// A slot that leaks its guard and requests the lock again waits forever, and so do all others.
+/// It makes the request with another node, because it has owned the node of its predecessor since it acquired the lock.
 ///
 /// # Bound
-/// The critical sections of those who asked before: at most m − 1 with m cores, none of them preempted.
+/// The critical sections of earlier requests: at most m − 1 with m cores, if none of them is preempted.
 ///
-/// [`SpinLock::try_lock_with`](crate::SpinLock::try_lock_with) never waits, as long as no node is used 2^(`usize::BITS` − 7) times,
-/// each time in a critical section, between two of its steps; if one is, it waits as any other, and there is still one inside.
+/// [`SpinLock::try_lock_with`](crate::SpinLock::try_lock_with) does not wait, unless a node is used 2^(`usize::BITS` −
+/// 7) times between two of its steps, each time for a critical section. Then it waits like any request, and exclusion
+/// still holds.
 ///
 /// # Reference
-/// T. Craig: Building FIFO and priority-queuing spin locks from atomic swap, TR 93-02-02, University of Washington, 1993.
+/// T. Craig: Building FIFO and priority-queuing spin locks from atomic swap, TR 93-02-02, University of Washington,
+/// 1993.
 /// P. Magnusson, A. Landin, E. Hagersten: Queue locks on cache coherent multiprocessors, IPPS 1994.
+///
+/// # Examples
+/// ```
+/// use lockwright_locks::{Clh, Slot, SpinLock};
+///
+/// static COUNT: SpinLock<Clh<8>, u32> = SpinLock::new(0);
+/// let slot = Slot::claim().expect("fewer than 64 threads have a slot");
+/// *COUNT.lock_with(&slot) += 1;
+/// ```
 #[derive(Debug)]
 pub struct Clh<const SLOTS: usize, R = Spin> {
     /// The name of the last node.
     tail: CachePadded<AtomicUsize>,
-    /// The name of the node that each slot owns, xor the slot: so zeros are a start. Written by whoever has the slot.
+    /// The name of the node that each slot owns, xor the slot, so that zeros are the initial state. The owner of the
+    /// slot writes it.
     owned: [CachePadded<AtomicUsize>; SLOTS],
     nodes: [CachePadded<Node>; SLOTS],
-    /// The node of number `SLOTS`, at first the last one.
+    /// The node of number `SLOTS`, which is the last one at first.
     spare: CachePadded<Node>,
     relax: PhantomData<fn() -> R>,
 }
@@ -88,7 +101,7 @@ impl<const SLOTS: usize, R> Clh<SLOTS, R> {
         self.nodes.get(name & NODE).unwrap_or(&self.spare)
     }
 
-    /// The name under which the node that `slot` owns comes next.
+    /// Returns the name under which the node of `slot` enters the queue next.
     #[inline]
     fn next_name(&self, slot: usize) -> usize {
         (self.owned[slot].load(Ordering::Relaxed) ^ slot).wrapping_add(GENERATION)
@@ -96,23 +109,23 @@ impl<const SLOTS: usize, R> Clh<SLOTS, R> {
 }
 
 impl<const SLOTS: usize, R: Relax> Clh<SLOTS, R> {
-    /// Looks until the one before is done, and takes over its node.
+    /// Waits for the predecessor, and takes over its node.
     #[inline]
     fn follow(&self, slot: &Slot, index: usize, before: usize) {
         let node = self.node(before);
         // ORDERING: Acquire pairs with the Release of `release`.
-        // BOUND: the sections of those who asked before.
+        // BOUND: the sections of earlier requests.
         slot.wait_until::<R>(|| node.held.load(Ordering::Acquire) == 0);
         self.owned[index].store(before ^ index, Ordering::Relaxed);
     }
 }
 
-// SAFETY: each node but the first has one before it, and lets in one: who swapped it out of the tail, at its release. A node has
-// one owner, who took it from the queue; it is put there again only by that owner.
+// SAFETY: each node except the first has one predecessor. The release of a node admits one request: the one that
+// swapped it out of the tail. A node has one owner, who took it from the queue; only that owner enqueues it again.
 #[allow(unsafe_code)]
 unsafe impl<const SLOTS: usize, R: Relax> Algorithm for Clh<SLOTS, R> {
     type Request<'r> = &'r Slot;
-    /// The name of the node the holder came with.
+    /// The name of the node with which the holder acquired the lock.
     type Hold = usize;
 
     free_by_new!();
@@ -126,7 +139,8 @@ unsafe impl<const SLOTS: usize, R: Relax> Algorithm for Clh<SLOTS, R> {
         let index = slot.below(SLOTS);
         let name = self.next_name(index);
         self.node(name).held.store(1, Ordering::Relaxed);
-        // ORDERING: Release and Acquire: who finds a name in the tail finds its node held, or released since.
+        // ORDERING: Release and Acquire: a request that finds a name in the tail finds its node held, or released
+        // since.
         let before = self.tail.swap(name, Ordering::AcqRel);
         self.follow(slot, index, before);
         name
@@ -135,15 +149,18 @@ unsafe impl<const SLOTS: usize, R: Relax> Algorithm for Clh<SLOTS, R> {
     #[inline]
     fn try_acquire(&self, slot: &Slot) -> Option<usize> {
         let index = slot.below(SLOTS);
-        // ORDERING: Acquire pairs with the Release of the swap: a node found free is so since it came, not from before.
+        // ORDERING: Acquire pairs with the Release of the swap: a free node was released since it was enqueued, not
+        // before.
         let before = self.tail.load(Ordering::Acquire);
         if self.node(before).held.load(Ordering::Relaxed) != 0 {
             return None;
         }
         let name = self.next_name(index);
         self.node(name).held.store(1, Ordering::Relaxed);
-        // The node may have gone and come back held, under another name: then this fails. It would not, were names numbers of nodes.
-        // ORDERING: Release as in `acquire`; Acquire was at the load above, of the same name. What the one before did is seen in `follow`.
+        // The node may have left and returned, held, under another name; then the exchange fails. With plain node
+        // numbers it would succeed.
+        // ORDERING: Release as in `acquire`. The load above has acquired the same name. `follow` acquires the section
+        // before.
         self.tail.compare_exchange(before, name, Ordering::Release, Ordering::Relaxed).ok()?;
         self.follow(slot, index, before);
         Some(name)
@@ -151,7 +168,7 @@ unsafe impl<const SLOTS: usize, R: Relax> Algorithm for Clh<SLOTS, R> {
 
     #[inline]
     unsafe fn release(&self, name: usize) {
-        // ORDERING: Release pairs with the Acquire of who comes after.
+        // ORDERING: Release pairs with the Acquire of the successor.
         self.node(name).held.store(0, Ordering::Release);
     }
 }
@@ -162,7 +179,7 @@ mod tests {
     use crate::testing::{self, Probe};
 
     impl<const SLOTS: usize, R: Relax> Probe for Clh<SLOTS, R> {
-        fn has_asked(&self, slot: usize, _: usize) -> bool {
+        fn has_requested(&self, slot: usize, _: usize) -> bool {
             self.tail.load(Ordering::Relaxed) == self.next_name(slot)
         }
     }
@@ -174,14 +191,14 @@ mod tests {
     #[test]
     #[cfg(not(any(lockwright_loom, lockwright_shuttle)))]
     #[allow(unsafe_code)]
-    fn a_node_does_not_come_back_under_its_name() {
+    fn a_node_does_not_return_under_its_name() {
         let lock = Clh::<1>::new();
-        // SAFETY: this thread has the number, and the lock is its own.
+        // SAFETY: only this thread uses the lock.
         let slot = unsafe { Slot::new(0) };
         let names = [(); 4].map(|()| {
             let hold = lock.acquire(&slot);
             assert!(lock.try_acquire(&slot).is_none());
-            // SAFETY: it was just acquired.
+            // SAFETY: the lock was just acquired with this hold.
             unsafe { lock.release(hold) };
             hold
         });

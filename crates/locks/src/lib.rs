@@ -1,41 +1,46 @@
-//! Spinlocks for real time: who waits, for whom, and for how many critical sections at most.
+//! Spinlocks for real time, each with its order of waiters and its waiting bound.
 //!
-//! | algorithm | order | wait, in critical sections of others (`m` cores) | says of itself | gives up |
+//! | algorithm | order | wait, in critical sections of others (`m` cores) | request | gives up |
 //! |---|---|---|---|---|
 //! | [`Tas`] | none | unbounded | nothing | yes |
 //! | [`Ticket`] | FIFO | m − 1 | nothing | no |
 //! | [`Anderson`] | FIFO | m − 1 | slot | no |
 //! | [`Mcs`] | FIFO | m − 1 | slot | no |
 //! | [`Clh`] | FIFO | m − 1 | slot | no |
-//! | [`Markatos`] | priority, chosen at release | unbounded but for the most urgent | slot, priority | no |
-//! | [`JohnsonHarathi`] | priority, queued at acquire | unbounded but for the most urgent | slot, priority | no |
-//! | [`Bpl`] | FIFO across batches, priority inside one | m − 1 where cores are about equally fast | slot, priority | yes |
+//! | [`Markatos`] | priority, selected at release | unbounded except for the most urgent | slot, priority | no |
+//! | [`JohnsonHarathi`] | priority, enqueued at request | unbounded except for the most urgent | slot, priority | no |
+//! | [`Bpl`] | FIFO across batches, priority inside one | m − 1 if cores are equally fast | slot, priority | yes |
 //! | [`Batched`] | FIFO across batches, priority inside one | m − 1 | slot, priority | yes |
 //!
-//! # What every bound here rests on
-//! Bounds count critical sections, and hold for waiters and holders that **cannot be preempted**: a holder that is preempted keeps
-//! everybody waiting for as long as it is, and a FIFO waiter that is preempted keeps those behind it. In a kernel, switch
-//! preemption and interrupts off first. Under Linux, take the lock inside a non-preemptive section (`lockwright::section`);
-//! without one, a more urgent thread that spins for a holder on its own core spins for ever.
+//! # Assumption of all bounds
+//! Bounds count critical sections, for waiters and holders that **cannot be preempted**.
+//! A holder that is preempted delays all waiters for that time, and a preempted FIFO waiter delays those behind it.
+//! A kernel disables preemption and interrupts first.
+//! A program under Linux locks inside a non-preemptive section (`lockwright::section`).
+//! Without one, a more urgent thread that spins for a holder on its own core spins forever.
 //!
-//! None of these locks may be taken again by its holder: it would wait for itself.
+//! A holder must not lock the same lock again: it would wait for itself.
 //!
 //! # Targets
-//! Targets whose atomics of 32 bits and of a pointer's width have compare-and-swap: not those that only load and store them, as
-//! `thumbv6m-none-eabi` does. 64-bit atomics are needed by none of the locks; where they exist, [`Bpl`] and [`Batched`] can be made of
-//! `u64` words.
+//! The crate needs compare-and-swap of 32 bits and of the width of a pointer.
+//! The build fails with one message on a target without it, such as `thumbv6m-none-eabi`.
+//! No lock needs 64-bit atomics; on targets that have them, [`Bpl`] and [`Batched`] can consist of `u64` words.
+//!
+//! # Features
+//! - `lock_api` implements `lock_api::RawMutex` for [`Tas`] and [`Ticket`].
+//! - `std` implements [`Deadline`] for `std::time::Instant`.
 //!
 //! # Examples
 //! ```
 //! use lockwright_locks::{SpinLock, Ticket};
 //!
-//! static TICKET: SpinLock<Ticket, u32> = SpinLock::new(0);
-//! *TICKET.lock() += 1;
+//! static COUNT: SpinLock<Ticket, u32> = SpinLock::new(0);
+//! *COUNT.lock() += 1;
 //! ```
 
 #![no_std]
 #![deny(unsafe_code)]
-// A model leaves out what it has no use for.
+// A model does not use everything.
 #![cfg_attr(any(lockwright_loom, lockwright_shuttle), allow(unused))]
 
 #[cfg(any(test, feature = "std", lockwright_loom, lockwright_shuttle))]
@@ -50,7 +55,7 @@ mod raw_mutex;
 mod registry;
 mod relax;
 mod slot;
-#[allow(unsafe_code)] // The value behind the algorithm.
+#[allow(unsafe_code)] // The guard accesses the value.
 mod spin_lock;
 mod sync;
 #[cfg(test)]
@@ -78,3 +83,8 @@ pub use spin_lock::{Guard, SpinLock};
 pub use tas::Tas;
 pub use ticket::Ticket;
 pub use word::Word;
+
+/// The examples of the README.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

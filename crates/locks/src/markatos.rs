@@ -1,12 +1,12 @@
-//! Markatos' lock: requests queue up as they come; a release walks the queue and takes the most urgent.
+//! The lock of Markatos: requests are queued in order of arrival, and a release selects the most urgent one.
 //!
 //! ```text
 //!   tail   -> the last of the queue, or none: free
 //!   holder -> waiter -> waiter -> ...            links in order of arrival; the holder is the first
 //!
-//!   acquire   tail := me; there was one before: it gets the link to me, and I wait
-//!   release   nobody behind:  tail me -> none
-//!             else the most urgent leaves its place and becomes the first, before all others
+//!   acquire   tail := me; a predecessor gets the link to me, and I wait
+//!   release   no waiter:  tail me -> none
+//!             else the most urgent waiter leaves its place and becomes the first
 //! ```
 
 use crate::sync::{AtomicU32, AtomicUsize, array, constructor, free_by_new};
@@ -20,21 +20,28 @@ const NONE: usize = usize::MAX;
 const WAITS: u32 = 1;
 const GRANTED: u32 = 0;
 
-/// The most urgent waiter first, first come first served among equals; chosen when the lock is released.
+/// The lock of Markatos: the most urgent waiter first, selected at the release, and FIFO among equals.
 ///
-/// Each waiter spins on a line of its own.
+/// Each waiter spins on its own cache line.
 ///
-/// A slot whose guard was leaked and that asks again waits for ever, and so do all others: the lock is held, and nobody is left to
-/// release it.
+/// A slot that leaks its guard and requests the lock again waits forever, and so do all others: the lock stays held.
 ///
 /// # Bound
-/// To acquire: none, but for the most urgent, which waits for the section that goes on when it asks (and for those whose request its own
-/// comes upon half made). The others may be passed without end.
-///
-/// To release: one step a waiter, and the time another core needs between two instructions of its request.
+/// - To acquire: none, except for the most urgent waiter. It waits for the section in progress, and for requests that
+///   its own finds half made. The others may be passed without end.
+/// - To release: one step for each waiter, and the time between two instructions of a request on another core.
 ///
 /// # Reference
 /// E. Markatos: Multiprocessor synchronization primitives with priorities, IFAC Proceedings 24(2), 1991.
+///
+/// # Examples
+/// ```
+/// use lockwright_locks::{Markatos, Priority, Slot, SpinLock};
+///
+/// static COUNT: SpinLock<Markatos<8>, u32> = SpinLock::new(0);
+/// let slot = Slot::claim().expect("fewer than 64 threads have a slot");
+/// *COUNT.lock_with((&slot, Priority::new(7))) += 1;
+/// ```
 #[derive(Debug)]
 pub struct Markatos<const SLOTS: usize, R = Spin> {
     tail: CachePadded<AtomicUsize>,
@@ -67,13 +74,13 @@ impl<const SLOTS: usize, R> Markatos<SLOTS, R> {
 }
 
 impl<const SLOTS: usize, R: Relax> Markatos<SLOTS, R> {
-    /// The link of a node that is not the last.
+    /// Returns the link of a node that is not the last.
     ///
-    /// BOUND: one store of the request behind it, which has swapped the tail already.
+    /// BOUND: one store of the request behind it, which has already swapped the tail.
     fn link(&self, node: usize) -> usize {
         let mut relax = R::default();
         loop {
-            // ORDERING: Acquire pairs with the Release that links: the node behind is ready.
+            // ORDERING: Acquire pairs with the Release of the link: the next node is ready.
             match self.nodes[node].next.load(Ordering::Acquire) {
                 NONE => relax.relax(),
                 next => return next,
@@ -81,14 +88,14 @@ impl<const SLOTS: usize, R: Relax> Markatos<SLOTS, R> {
         }
     }
 
-    /// Before the most urgent of those that are linked behind `holder`.
+    /// Returns the predecessor of the most urgent node that is linked behind `holder`.
     ///
-    /// BOUND: one step a waiter.
+    /// BOUND: one step for each waiter.
     fn before_most_urgent(&self, holder: usize) -> usize {
         let (mut best, mut highest) = (holder, None);
         let mut before = holder;
         loop {
-            // ORDERING: Acquire pairs with the Release that links: the node behind has its priority.
+            // ORDERING: Acquire pairs with the Release of the link: the next node has its priority.
             let node = self.nodes[before].next.load(Ordering::Acquire);
             if node == NONE {
                 return best;
@@ -102,11 +109,11 @@ impl<const SLOTS: usize, R: Relax> Markatos<SLOTS, R> {
     }
 }
 
-// SAFETY: a swap that finds no tail is an acquire of a free lock; else the right passes on by GRANTED, written by the holder to one waiter.
+// SAFETY: a swap that finds no tail acquires a free lock. Otherwise the holder admits one waiter by GRANTED.
 #[allow(unsafe_code)]
 unsafe impl<const SLOTS: usize, R: Relax> Algorithm for Markatos<SLOTS, R> {
     type Request<'r> = (&'r Slot, Priority);
-    /// The slot.
+    /// The slot of the holder.
     type Hold = usize;
 
     free_by_new!();
@@ -120,9 +127,10 @@ unsafe impl<const SLOTS: usize, R: Relax> Algorithm for Markatos<SLOTS, R> {
         let me = slot.below(SLOTS);
         let node = &self.nodes[me];
         node.next.store(NONE, Ordering::Relaxed);
-        node.priority.store(priority.0, Ordering::Relaxed);
+        node.priority.store(priority.get(), Ordering::Relaxed);
         node.state.store(WAITS, Ordering::Relaxed);
-        // ORDERING: Acquire pairs with the Release of the exchange that frees; Release with the Acquire of the request behind.
+        // ORDERING: Acquire pairs with the Release of the exchange that frees the lock, and Release with the Acquire of
+        // the successor.
         let before = self.tail.swap(me, Ordering::AcqRel);
         if before != NONE {
             // ORDERING: Release pairs with the Acquire of the walk: the node is ready.
@@ -142,7 +150,7 @@ unsafe impl<const SLOTS: usize, R: Relax> Algorithm for Markatos<SLOTS, R> {
         }
         let node = &self.nodes[me];
         node.next.store(NONE, Ordering::Relaxed);
-        node.priority.store(priority.0, Ordering::Relaxed);
+        node.priority.store(priority.get(), Ordering::Relaxed);
         // ORDERING: as in `acquire`.
         self.tail.compare_exchange(NONE, me, Ordering::AcqRel, Ordering::Relaxed).ok().map(|_| me)
     }
@@ -150,7 +158,7 @@ unsafe impl<const SLOTS: usize, R: Relax> Algorithm for Markatos<SLOTS, R> {
     #[inline]
     unsafe fn release(&self, me: usize) {
         let node = &self.nodes[me];
-        // ORDERING: Relaxed: what is behind the link is looked at after the walk's Acquire, or after that of `link`.
+        // ORDERING: Relaxed: what is behind the link is read after the Acquire of the walk, or after that of `link`.
         if node.next.load(Ordering::Relaxed) == NONE {
             // ORDERING: Release pairs with the Acquire of the next request's swap.
             if self.tail.compare_exchange(me, NONE, Ordering::Release, Ordering::Relaxed).is_ok() {
@@ -162,15 +170,17 @@ unsafe impl<const SLOTS: usize, R: Relax> Algorithm for Markatos<SLOTS, R> {
         // ORDERING: Relaxed: the walk has read it.
         let best = self.nodes[before].next.load(Ordering::Relaxed);
         if before == me {
-            // The first waiter is the best: its links are right as they are.
+            // The first waiter is the most urgent one, and its links are correct.
         } else {
             let first = node.next.load(Ordering::Relaxed);
-            // ORDERING: Acquire pairs with the Release that links: `before` will lead to a node that is ready.
+            // ORDERING: Acquire pairs with the Release of the link: `before` will lead to a node that is ready.
             let after = match self.nodes[best].next.load(Ordering::Acquire) {
                 NONE => {
-                    // best is the last, or about to be followed: `best -> none` becomes `before -> none`, if nobody came.
+                    // `best` is the last node, or a request behind it is in progress: `best -> none` becomes `before ->
+                    // none` if none came.
                     self.nodes[before].next.store(NONE, Ordering::Relaxed);
-                    // ORDERING: Release: who links behind `before` does so after it was cleared. Acquire is not needed: nothing is read.
+                    // ORDERING: Release: a request links behind `before` after `before` was cleared. Acquire is not
+                    // needed, as nothing is read.
                     match self.tail.compare_exchange(best, before, Ordering::Release, Ordering::Relaxed) {
                         Ok(_) => NONE,
                         Err(_) => self.link(best),
@@ -178,7 +188,8 @@ unsafe impl<const SLOTS: usize, R: Relax> Algorithm for Markatos<SLOTS, R> {
                 }
                 after => after,
             };
-            // ORDERING: Relaxed: links inside the queue are read by holders to come, whom the grant below reaches first.
+            // ORDERING: Relaxed: only later holders read links inside the queue, and the grant below reaches them
+            // first.
             if after != NONE {
                 self.nodes[before].next.store(after, Ordering::Relaxed);
             }
@@ -195,10 +206,11 @@ mod tests {
     use crate::testing::{self, Probe};
 
     impl<const SLOTS: usize, R: Relax> Probe for Markatos<SLOTS, R> {
-        /// The last of the queue, and linked: a holder or another waiter leads to it. A node that left may show its link still, to whom
-        /// it led: no slot waits twice before it is looked for.
-        fn has_asked(&self, slot: usize, _: usize) -> bool {
-            // Relaxed, not to see to it that the holder sees what it has to see to itself.
+        /// Whether the slot is the last of the queue, and linked from the holder or another waiter.
+        ///
+        /// A node that left may still have its link; no slot waits twice before it is checked.
+        fn has_requested(&self, slot: usize, _: usize) -> bool {
+            // Relaxed, so that the probe does not order what the lock must order itself.
             let linked = |node: &CachePadded<Node>| node.next.load(Ordering::Relaxed) == slot;
             self.tail.load(Ordering::Relaxed) == slot && self.nodes.iter().any(linked)
         }

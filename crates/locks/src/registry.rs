@@ -1,4 +1,4 @@
-//! Which slots of this process are claimed: one bit each.
+//! The claimed slots of this process, one bit each.
 
 use crate::slot::SLOTS_MAX;
 use core::sync::atomic::{AtomicUsize, Ordering};
@@ -7,10 +7,10 @@ const WORD: usize = usize::BITS as usize;
 
 static CLAIMED: [AtomicUsize; SLOTS_MAX / WORD] = [const { AtomicUsize::new(0) }; SLOTS_MAX / WORD];
 
-/// The lowest free slot.
+/// Claims the lowest free slot.
 pub(crate) fn claim() -> Option<u8> {
     CLAIMED.iter().enumerate().find_map(|(word, claimed)| {
-        // ORDERING: Acquire pairs with the Release of `give_back`: what the last one did at this slot is done.
+        // ORDERING: Acquire pairs with the Release of `release`: the actions of the last owner happen before.
         let before = claimed
             .fetch_update(Ordering::Acquire, Ordering::Relaxed, |bits| {
                 let lowest = bits.trailing_ones();
@@ -21,7 +21,8 @@ pub(crate) fn claim() -> Option<u8> {
     })
 }
 
-pub(crate) fn give_back(index: u8) {
+/// Frees a slot.
+pub(crate) fn release(index: u8) {
     let index = usize::from(index);
     // ORDERING: Release pairs with the Acquire of `claim`.
     CLAIMED[index / WORD].fetch_and(!(1 << (index % WORD)), Ordering::Release);
@@ -33,8 +34,8 @@ mod tests {
     use std::{collections::BTreeSet, iter, vec::Vec};
 
     #[test]
-    fn every_slot_is_claimed_once_and_comes_back() {
-        // No other test of this process claims slots; what they make of numbers is for locks of their own.
+    fn every_slot_is_claimed_once_and_freed() {
+        // No other test of this process claims slots; they use numbers, on locks of their own.
         let all: Vec<Slot> = iter::from_fn(Slot::claim).collect();
         assert_eq!(all.iter().map(Slot::index).collect::<BTreeSet<_>>(), (0..SLOTS_MAX).collect());
         assert!(Slot::claim().is_none());

@@ -1,17 +1,44 @@
-//! What a waiter does between two looks.
+//! The pause of a waiter between two checks.
 
 use crate::sync;
 
-/// What a waiter does between two looks. A new one for each wait.
+/// The pause of a waiter between two checks. Each wait creates a new value.
 ///
-/// It must not panic. Who waits for a lock without giving up cannot leave the queue: the lock comes to nobody then, and stays held. Nothing is
-/// unsound by it: the slot goes on waiting, and asks for no lock any more. `Batched`, `Bpl` and `Tas` are left in order.
+/// An implementation must not panic.
+/// A waiter that cannot give up cannot leave its queue; if it panics, the lock is never handed over and stays held.
+/// That is sound: the slot keeps waiting, and its further requests panic.
+/// [`Batched`](crate::Batched), [`Bpl`](crate::Bpl) and [`Tas`](crate::Tas) remain usable.
+///
+/// # Examples
+/// ```
+/// use lockwright_locks::{Relax, SpinLock, Ticket};
+///
+/// /// Yields to other threads of the system.
+/// #[derive(Default)]
+/// struct Yield;
+///
+/// impl Relax for Yield {
+///     fn relax(&mut self) {
+///         std::thread::yield_now();
+///     }
+/// }
+///
+/// static COUNT: SpinLock<Ticket<Yield>, u32> = SpinLock::new(0);
+/// *COUNT.lock() += 1;
+/// ```
 pub trait Relax: Default {
-    /// Once a look that found nothing.
+    /// Pauses after a check that found the lock held.
     fn relax(&mut self);
 }
 
-/// Tells the core that it spins (`pause`, `yield`, `wfe`-less hint), once a look. Right where waits are short and bounded.
+/// One spin-loop hint of the processor per check, which suits short and bounded waits.
+///
+/// # Examples
+/// ```
+/// use lockwright_locks::{Relax, Spin};
+///
+/// Spin.relax();
+/// ```
 #[derive(Clone, Copy, Default, Debug)]
 pub struct Spin;
 
@@ -22,12 +49,22 @@ impl Relax for Spin {
     }
 }
 
-/// Looks more and more seldom, to one look in [`Backoff::HINTS_MAX`] hints: less traffic on the lock's line, and a later look at it.
+/// Exponential backoff: up to [`Backoff::HINTS_MAX`] hints per check.
+///
+/// It reduces the traffic on the cache line of the lock, and delays the check that finds the lock free.
+///
+/// # Examples
+/// ```
+/// use lockwright_locks::{Backoff, SpinLock, Tas};
+///
+/// static COUNT: SpinLock<Tas<Backoff>, u32> = SpinLock::new(0);
+/// *COUNT.lock() += 1;
+/// ```
 #[derive(Clone, Copy, Default, Debug)]
 pub struct Backoff(u32);
 
 impl Backoff {
-    /// The most hints between two looks.
+    /// The maximum number of hints between two checks.
     pub const HINTS_MAX: u32 = 64;
 }
 

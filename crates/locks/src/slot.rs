@@ -1,128 +1,160 @@
-//! Who asks: a slot, and a priority.
+//! The identity of a requester: a slot, and a priority.
 
 use crate::{Relax, registry};
 use core::cell::Cell;
 use core::marker::PhantomData;
 
-/// The most slots a lock can have.
+/// The maximum number of slots of a lock.
 pub const SLOTS_MAX: usize = 64;
 
-/// What a slot asks as while it waits: below no number of slots.
+/// The value of [`Slot::index_or_waits`] while the slot waits. It is not below any number of slots.
 const WAITS: u8 = u8::MAX;
 
-/// How urgent a request is: greater is more urgent.
+/// The priority of a request. A greater priority is more urgent.
+///
+/// # Examples
+/// ```
+/// use lockwright_locks::Priority;
+///
+/// assert!(Priority::new(2) > Priority::new(1));
+/// ```
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
-pub struct Priority(pub u32);
+pub struct Priority(u32);
 
-/// The right to one place among the waiters of every lock: nobody else asks from it meanwhile.
+impl Priority {
+    /// Creates a priority.
+    #[must_use]
+    pub const fn new(level: u32) -> Self {
+        Self(level)
+    }
+
+    /// Returns the number of the priority.
+    #[must_use]
+    pub const fn get(self) -> u32 {
+        self.0
+    }
+}
+
+/// The exclusive right to one place among the waiters of every lock.
 ///
-/// A thread or core waits for one lock at a time, so one slot serves all locks it takes, nested ones too. It cannot be sent to
-/// another thread, nor used by two at once.
+/// A thread or core waits for one lock at a time, so one slot serves all its locks, nested ones too.
+/// A slot can neither be sent to another thread nor be used by two threads at once.
 ///
-/// While it waits it asks for nothing: a [`Deadline`](crate::Deadline) or a [`Relax`] of its own that asks for a lock from the same slot
-/// panics, for any lock that has slots. The place in the queue would be there once, and asked for twice.
+/// A slot that waits makes no other request.
+/// A [`Deadline`](crate::Deadline) or a [`Relax`] that makes one from the waiting slot panics, for every lock with
+/// slots: the slot has one place in a queue.
 ///
 /// # Examples
 /// ```
 /// use lockwright_locks::Slot;
 ///
-/// let slot = Slot::claim().expect("fewer than 64 threads have one");
+/// let slot = Slot::claim().expect("fewer than 64 threads have a slot");
 /// assert!(slot.index() < 64);
 /// ```
 #[derive(Debug)]
 pub struct Slot {
     index: u8,
-    /// The index, or [`WAITS`]: so the look whether a lock serves the slot is the look whether the slot may ask.
-    asks: Cell<u8>,
+    /// The index, or [`WAITS`]. One comparison thus checks that a lock serves the slot and that the slot does not wait.
+    index_or_waits: Cell<u8>,
     claimed: bool,
-    /// Neither `Send` nor `Sync`.
+    /// A slot is neither `Send` nor `Sync`.
     here: PhantomData<*mut ()>,
 }
 
 impl Slot {
-    /// The lowest slot of this process that is free, until dropped; `None` where all [`SLOTS_MAX`] are taken.
+    /// Claims the lowest free slot of this process until it is dropped. Returns `None` if all [`SLOTS_MAX`] are
+    /// claimed.
     ///
-    /// A lock of `N` slots serves the slots below `N` only: claim early, and a lock with as many slots as threads will do.
+    /// A lock of `N` slots serves the slots below `N`.
+    /// If every thread claims its slot at its start, a lock needs as many slots as there are threads.
     ///
     /// # Bound
-    /// One attempt a slot that others claim meanwhile, at most [`SLOTS_MAX`] and what they give back.
-    #[must_use = "a slot is given back when dropped"]
+    /// One attempt for each slot that other threads claim meanwhile, at most [`SLOTS_MAX`] and the number of slots that
+    /// they free.
+    #[must_use = "a slot becomes free when dropped"]
     pub fn claim() -> Option<Self> {
-        registry::claim().map(|index| Self { index, asks: Cell::new(index), claimed: true, here: PhantomData })
+        registry::claim().map(|index| Self {
+            index,
+            index_or_waits: Cell::new(index),
+            claimed: true,
+            here: PhantomData,
+        })
     }
 
-    /// The slot of a core, for a kernel that knows which core it is on.
+    /// Returns the slot of a core, for a kernel that can tell its core.
     ///
     /// # Panics
-    /// When `index` is not below [`SLOTS_MAX`].
+    /// If `index` is not below [`SLOTS_MAX`].
     ///
     /// # Safety
-    /// For as long as it lives nobody else asks a lock that is asked from it, from a slot of this number: no other core or thread, no
-    /// interrupt handler that can come between, and nobody by [`Slot::claim`]. What the last one did that asked those locks from this
-    /// number happens before.
+    /// While the slot lives, no other core, thread, or interrupt handler makes requests from a slot of this number to
+    /// the same locks, and none gets this number from [`Slot::claim`].
+    /// The actions of the number's last user on those locks happen before this call.
     #[must_use]
-    #[allow(unsafe_code)] // It says what the caller must promise; nothing unsafe is done.
+    #[allow(unsafe_code)] // The caller guarantees the contract; the body is safe.
     pub const unsafe fn new(index: usize) -> Self {
         assert!(index < SLOTS_MAX, "a slot is below SLOTS_MAX");
         let index = index as u8;
-        Self { index, asks: Cell::new(index), claimed: false, here: PhantomData }
+        Self { index, index_or_waits: Cell::new(index), claimed: false, here: PhantomData }
     }
 
-    /// Its number, below [`SLOTS_MAX`].
+    /// Returns its number, which is below [`SLOTS_MAX`].
     #[must_use]
     pub const fn index(&self) -> usize {
         self.index as usize
     }
 
-    /// Its number, which a lock of `slots` slots serves: every request begins with it.
+    /// Returns its number for a request to a lock of `slots` slots. Every request begins here.
     ///
     /// # Panics
-    /// When it is not below `slots`, or the slot waits.
+    /// If the number is not below `slots`, or the slot waits.
     #[inline]
     pub(crate) fn below(&self, slots: usize) -> usize {
-        let asks = usize::from(self.asks.get());
-        if asks >= slots {
+        let index = usize::from(self.index_or_waits.get());
+        if index >= slots {
             self.refuse(slots);
         }
-        asks
+        index
     }
 
     #[cold]
     fn refuse(&self, slots: usize) -> ! {
-        assert!(self.asks.get() != WAITS, "slot {} waits already, and asks for a lock", self.index);
-        panic!("slot {} asks for a lock that has slots 0 to {}", self.index, slots - 1);
+        assert!(self.index_or_waits.get() != WAITS, "slot {} requests a lock while it waits for one", self.index);
+        panic!("slot {} requests a lock that has slots 0 to {}", self.index, slots - 1);
     }
 
-    /// Waits by `wait`, the one way to execute what users wrote while a request is queued: `R::default()`, `relax`, `passed`.
+    /// Executes `wait` while the slot waits.
     ///
-    /// Where it panics the slot goes on waiting, as its request does. Who takes the request back says so by [`Slot::has_left`].
+    /// User code runs only here while a request is queued: `R::default()`, `relax` and `passed`.
+    /// If it panics, the slot keeps waiting, as its request does. Code that withdraws the request calls
+    /// [`Slot::stop_waiting`].
     #[inline]
-    pub(crate) fn while_it_waits<T>(&self, wait: impl FnOnce() -> T) -> T {
-        self.asks.set(WAITS);
-        let came_of_it = wait();
-        self.has_left();
-        came_of_it
+    pub(crate) fn while_waiting<T>(&self, wait: impl FnOnce() -> T) -> T {
+        self.index_or_waits.set(WAITS);
+        let result = wait();
+        self.stop_waiting();
+        result
     }
 
-    /// Its request is in no queue any more.
+    /// Notes that no queue holds a request of the slot.
     #[inline]
-    pub(crate) fn has_left(&self) {
-        self.asks.set(self.index);
+    pub(crate) fn stop_waiting(&self) {
+        self.index_or_waits.set(self.index);
     }
 
-    /// Looks until `it_comes`, and waits only if it has not come at the first look.
+    /// Waits until `is_done`, if it does not hold at the first check.
     ///
-    /// BOUND: the caller's.
+    /// BOUND: that of the caller.
     #[inline]
-    pub(crate) fn wait_until<R: Relax>(&self, mut it_comes: impl FnMut() -> bool) {
-        if it_comes() {
+    pub(crate) fn wait_until<R: Relax>(&self, mut is_done: impl FnMut() -> bool) {
+        if is_done() {
             return;
         }
-        self.while_it_waits(|| {
+        self.while_waiting(|| {
             let mut relax = R::default();
             loop {
                 relax.relax();
-                if it_comes() {
+                if is_done() {
                     break;
                 }
             }
@@ -132,9 +164,9 @@ impl Slot {
 
 impl Drop for Slot {
     fn drop(&mut self) {
-        // One that panicked while it waited may be in a queue for ever: nobody else gets its number.
-        if self.claimed && self.asks.get() != WAITS {
-            registry::give_back(self.index);
+        // A slot that panicked while it waited may stay in a queue, so its number is not reused.
+        if self.claimed && self.index_or_waits.get() != WAITS {
+            registry::release(self.index);
         }
     }
 }

@@ -1,4 +1,4 @@
-//! A value behind an algorithm, reached through a guard.
+//! A value behind an algorithm, accessed through a guard.
 
 use crate::{Abortable, Algorithm, Deadline};
 use core::cell::UnsafeCell;
@@ -7,7 +7,7 @@ use core::marker::PhantomData;
 use core::mem::ManuallyDrop;
 use core::ops::{Deref, DerefMut};
 
-/// A value for one holder at a time. How it waits, for whom and for how long is the algorithm's: see there.
+/// A value that one holder at a time accesses. The algorithm determines the order of waiters and their bound.
 ///
 /// # Examples
 /// ```
@@ -21,15 +21,31 @@ pub struct SpinLock<A, T: ?Sized> {
     value: UnsafeCell<T>,
 }
 
-// SAFETY: the value is reached through a guard only, and the algorithm gives one at a time; so it moves between threads.
+// SAFETY: only a guard gives shared access to the value, and the algorithm admits one guard at a time. The value thus
+// moves between threads, which requires `Send`.
 unsafe impl<A: Algorithm + Sync, T: ?Sized + Send> Sync for SpinLock<A, T> {}
 
-/// The right to the value, until dropped: in a panic too. It stays with the thread, and borrows the slot it was taken from.
+/// The access to the value until the guard is dropped, also by a panic.
+///
+/// A guard stays on its thread and borrows the slot of its request.
+///
+/// # Examples
+/// ```
+/// use lockwright_locks::{Guard, SpinLock, Ticket};
+///
+/// fn clear(count: &mut Guard<'_, Ticket, u32>) {
+///     **count = 0;
+/// }
+///
+/// let lock = SpinLock::<Ticket, u32>::new(7);
+/// clear(&mut lock.lock());
+/// assert_eq!(lock.into_inner(), 0);
+/// ```
 #[must_use = "the lock is released when the guard is dropped"]
 pub struct Guard<'a, A: Algorithm, T: ?Sized> {
     lock: &'a SpinLock<A, T>,
     hold: ManuallyDrop<A::Hold>,
-    /// Neither `Send` nor, by itself, `Sync`: who takes the lock releases it.
+    /// A guard is not `Send`, because the thread that acquires the lock releases it. It is `Sync` by the impl below.
     here: PhantomData<(A::Request<'a>, *mut ())>,
 }
 
@@ -37,58 +53,66 @@ pub struct Guard<'a, A: Algorithm, T: ?Sized> {
 unsafe impl<A: Algorithm, T: ?Sized + Sync> Sync for Guard<'_, A, T> {}
 
 impl<A: Algorithm, T> SpinLock<A, T> {
-    /// Free, with `value` in it.
+    /// Creates a free lock with a value.
     #[cfg(not(any(lockwright_loom, lockwright_shuttle)))]
+    #[must_use]
     pub const fn new(value: T) -> Self {
         Self { algorithm: A::FREE, value: UnsafeCell::new(value) }
     }
 
-    /// Free, with `value` in it. The models have no constant atomics.
+    /// Creates a free lock with a value. Models have no constant atomics.
     #[cfg(any(lockwright_loom, lockwright_shuttle))]
+    #[must_use]
     pub fn new(value: T) -> Self {
         Self { algorithm: A::free(), value: UnsafeCell::new(value) }
     }
 
-    /// The value, by the right of having the lock itself.
+    /// Consumes the lock and returns the value.
+    #[must_use]
     pub fn into_inner(self) -> T {
         self.value.into_inner()
     }
 }
 
 impl<A: Algorithm, T: ?Sized> SpinLock<A, T> {
-    /// Takes the lock for `request`: `&slot`, or `(&slot, priority)`.
+    /// Acquires the lock for a request: `()`, `&slot`, or `(&slot, priority)`.
     ///
     /// # Panics
-    /// When the slot is beyond those of the lock.
+    /// If the slot is not one of the lock's slots, or waits for a lock already.
     ///
     /// # Bound
-    /// The algorithm's.
+    /// That of the algorithm.
     #[inline]
     pub fn lock_with<'a>(&'a self, request: A::Request<'a>) -> Guard<'a, A, T> {
         self.guard(self.algorithm.acquire(request))
     }
 
-    /// Takes the lock if it is free, as it is not while somebody waits whom a release has seen; never waits.
+    /// Acquires the lock if it is free, without waiting.
+    ///
+    /// A lock with an order is not free while a thread waits that a release has seen.
     ///
     /// # Panics
-    /// When the slot is beyond those of the lock.
+    /// If the slot is not one of the lock's slots, or waits for a lock already.
     #[inline]
     pub fn try_lock_with<'a>(&'a self, request: A::Request<'a>) -> Option<Guard<'a, A, T>> {
         self.algorithm.try_acquire(request).map(|hold| self.guard(hold))
     }
 
-    /// Takes the lock, or gives up at the first look after `deadline` has passed.
+    /// Acquires the lock, or gives up at the first check after `deadline` has passed.
     ///
     /// # Panics
-    /// When the slot is beyond those of the lock.
+    /// If the slot is not one of the lock's slots, or waits for a lock already.
     ///
     /// # Examples
     /// ```
     /// use lockwright_locks::{SpinLock, Tas};
     ///
     /// let lock: SpinLock<Tas, ()> = SpinLock::new(());
-    /// let mut looks = 0;
-    /// let guard = lock.lock_until((), || { looks += 1; looks > 1_000 });
+    /// let mut checks = 0;
+    /// let guard = lock.lock_until((), || {
+    ///     checks += 1;
+    ///     checks > 1_000
+    /// });
     /// assert!(guard.is_some());
     /// ```
     #[inline]
@@ -99,7 +123,7 @@ impl<A: Algorithm, T: ?Sized> SpinLock<A, T> {
         self.algorithm.acquire_until(request, deadline).map(|hold| self.guard(hold))
     }
 
-    /// The value, by the right of having the lock itself.
+    /// Returns the value of a lock that is borrowed mutably and therefore free.
     pub fn get_mut(&mut self) -> &mut T {
         self.value.get_mut()
     }
@@ -116,16 +140,18 @@ impl<A: Algorithm, T: ?Sized> SpinLock<A, T> {
 }
 
 impl<A: for<'r> Algorithm<Request<'r> = ()>, T: ?Sized> SpinLock<A, T> {
-    /// Takes the lock.
+    /// Acquires the lock.
     ///
     /// # Bound
-    /// The algorithm's.
+    /// That of the algorithm.
     #[inline]
     pub fn lock(&self) -> Guard<'_, A, T> {
         self.lock_with(())
     }
 
-    /// Takes the lock if it is free, as it is not while somebody waits whom a release has seen; never waits.
+    /// Acquires the lock if it is free, without waiting.
+    ///
+    /// A lock with an order is not free while a thread waits that a release has seen.
     #[inline]
     pub fn try_lock(&self) -> Option<Guard<'_, A, T>> {
         self.try_lock_with(())
@@ -147,9 +173,10 @@ impl<A, T: ?Sized> fmt::Debug for SpinLock<A, T> {
 impl<A: Algorithm, T: ?Sized> Drop for Guard<'_, A, T> {
     #[inline]
     fn drop(&mut self) {
-        // SAFETY: the guard is dropped once, and its hold is not used after.
+        // SAFETY: a guard is dropped once, and its hold is not used afterwards.
         let hold = unsafe { ManuallyDrop::take(&mut self.hold) };
-        // SAFETY: it came from an acquire of this lock, and a guard releases once.
+        // SAFETY: the hold came from an acquire of this lock and is released once. The guard borrows the slot, so the
+        // slot is alive. A further request from the slot waits for this guard, or fails without an effect on the hold.
         unsafe { self.lock.algorithm.release(hold) };
     }
 }
@@ -159,7 +186,7 @@ impl<A: Algorithm, T: ?Sized> Deref for Guard<'_, A, T> {
 
     #[inline]
     fn deref(&self) -> &T {
-        // SAFETY: this guard holds the lock for as long as it lives.
+        // SAFETY: this guard holds the lock while it lives.
         unsafe { &*self.lock.value.get() }
     }
 }
@@ -167,7 +194,7 @@ impl<A: Algorithm, T: ?Sized> Deref for Guard<'_, A, T> {
 impl<A: Algorithm, T: ?Sized> DerefMut for Guard<'_, A, T> {
     #[inline]
     fn deref_mut(&mut self) -> &mut T {
-        // SAFETY: this guard holds the lock for as long as it lives, and is borrowed mutably.
+        // SAFETY: this guard holds the lock while it lives, and is borrowed mutably.
         unsafe { &mut *self.lock.value.get() }
     }
 }

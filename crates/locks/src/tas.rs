@@ -1,9 +1,9 @@
-//! The test-and-test-and-set lock: one word, no order.
+//! The test-and-test-and-set lock: one word and no order.
 //!
 //! ```text
-//!   taken   acquire         release
-//!   0       -> 1            -
-//!   1       looks until 0   -> 0
+//!   locked   acquire           release
+//!   0        -> 1              -
+//!   1        checks until 0    -> 0
 //! ```
 
 use crate::sync::{AtomicU32, constructor, free_by_new};
@@ -11,35 +11,44 @@ use crate::{Abortable, Algorithm, Deadline, Priority, Relax, Slot, Spin};
 use core::marker::PhantomData;
 use core::sync::atomic::Ordering;
 
-/// Test-and-test-and-set: whoever is quickest gets it.
+/// The test-and-test-and-set lock, which the fastest waiter acquires.
 ///
-/// Waiters spin on a load; any of them may be delayed by any other, again and again.
+/// Waiters spin on a load. Each waiter may delay each other one repeatedly.
 ///
 /// # Bound
-/// None: a waiter may be passed without end. With m cores and random arrivals that is rare, but it is not excluded.
+/// None: a waiter may be passed without end. That is rare with random arrivals, but it is not excluded.
 ///
 /// # Reference
 /// L. Rudolph, Z. Segall: Dynamic decentralized cache schemes for MIMD parallel processors, ISCA 1984.
+///
+/// # Examples
+/// ```
+/// use lockwright_locks::{SpinLock, Tas};
+///
+/// static COUNT: SpinLock<Tas, u32> = SpinLock::new(0);
+/// *COUNT.lock() += 1;
+/// ```
 #[derive(Debug)]
 pub struct Tas<R = Spin> {
-    taken: AtomicU32,
+    locked: AtomicU32,
     relax: PhantomData<fn() -> R>,
 }
 
 impl<R> Tas<R> {
     constructor! {
         fn new() -> Self {
-            Self { taken: AtomicU32::new(0), relax: PhantomData }
+            Self { locked: AtomicU32::new(0), relax: PhantomData }
         }
     }
 
     #[cfg(feature = "lock_api")]
-    pub(crate) fn is_taken(&self) -> bool {
-        self.taken.load(Ordering::Relaxed) != 0
+    pub(crate) fn is_locked(&self) -> bool {
+        self.locked.load(Ordering::Relaxed) != 0
     }
 }
 
-// SAFETY: an exchange that finds 0 is the only acquire, and nobody but the holder writes 0.
+// SAFETY: the only acquire is an exchange that finds 0, and only the holder writes 0. Acquire and Release order the
+// sections.
 #[allow(unsafe_code)]
 unsafe impl<R: Relax> Algorithm for Tas<R> {
     type Request<'r> = ();
@@ -52,7 +61,7 @@ unsafe impl<R: Relax> Algorithm for Tas<R> {
     #[inline]
     fn acquire(&self, (): ()) {
         let mut relax = R::default();
-        // BOUND: none; see the type.
+        // BOUND: none, see the type.
         while self.try_acquire(()).is_none() {
             relax.relax();
         }
@@ -60,20 +69,21 @@ unsafe impl<R: Relax> Algorithm for Tas<R> {
 
     #[inline]
     fn try_acquire(&self, (): ()) -> Option<()> {
-        // ORDERING: Acquire pairs with the Release of `release`. An exchange, not a swap: who finds it taken writes nothing, so
-        // the holder's 0 is never followed by the 1 of somebody who came too late. Swaps would be right too, but loom lets that pass.
-        let free = self.taken.load(Ordering::Relaxed) == 0;
-        (free && self.taken.compare_exchange(0, 1, Ordering::Acquire, Ordering::Relaxed).is_ok()).then_some(())
+        // ORDERING: Acquire pairs with the Release of `release`. An exchange that finds the lock held writes nothing,
+        // unlike a swap: the 0 of the holder is then never followed by the 1 of a late waiter. Swaps would also be
+        // correct, but loom does not cover them.
+        let free = self.locked.load(Ordering::Relaxed) == 0;
+        (free && self.locked.compare_exchange(0, 1, Ordering::Acquire, Ordering::Relaxed).is_ok()).then_some(())
     }
 
     #[inline]
     unsafe fn release(&self, (): ()) {
         // ORDERING: Release pairs with the Acquire of the exchange.
-        self.taken.store(0, Ordering::Release);
+        self.locked.store(0, Ordering::Release);
     }
 }
 
-// SAFETY: as above.
+// SAFETY: it acquires by `try_acquire` only.
 #[allow(unsafe_code)]
 unsafe impl<R: Relax> Abortable for Tas<R> {
     #[inline]

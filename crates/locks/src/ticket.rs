@@ -1,29 +1,38 @@
-//! The ticket lock: two counters, FIFO.
+//! The ticket lock: two counters in FIFO order.
 //!
 //! ```text
-//!   next, serving   acquire                                      release
-//!   equal: free     next += 1: the old value is my ticket        -
-//!   apart: held     next += 1, looks until serving is my ticket  serving += 1
+//!   next, serving   acquire                                        release
+//!   equal: free     next += 1: the old value is my ticket          -
+//!   apart: held     next += 1, checks until serving is my ticket   serving += 1
 //! ```
-//! Both counters wrap: only their difference counts, and it is below the number of those who ask.
+//! Both counters wrap around. Only their difference counts, which is at most the number of requests.
 
 use crate::sync::{AtomicU32, constructor, free_by_new};
 use crate::{Algorithm, Priority, Relax, Slot, Spin};
 use core::marker::PhantomData;
 use core::sync::atomic::Ordering;
 
-/// The ticket lock: first come, first served.
+/// The ticket lock, in FIFO order.
 ///
-/// Waiters spin on one shared counter, so every release is seen by all of them: simple and quick with few cores.
+/// All waiters spin on one counter, so each release reaches all of them. That is simple, and fast with few cores.
 ///
 /// # Bound
-/// The critical sections of those who asked before: at most m − 1 with m cores, none of them preempted.
+/// The critical sections of earlier requests: at most m − 1 with m cores, if none of them is preempted.
 ///
-/// [`SpinLock::try_lock_with`](crate::SpinLock::try_lock_with) never waits, as long as no 2^32 tickets are drawn, each for a critical
-/// section, between two of its steps; if they are, it waits as any other, and there is still one inside.
+/// [`SpinLock::try_lock`](crate::SpinLock::try_lock) does not wait, unless all 2^32 tickets are drawn between two of
+/// its steps, each for a critical section. Then it waits like any request, and exclusion still holds.
 ///
 /// # Reference
-/// J. Mellor-Crummey, M. Scott: Algorithms for scalable synchronization on shared-memory multiprocessors, ACM TOCS 9(1), 1991.
+/// J. Mellor-Crummey, M. Scott: Algorithms for scalable synchronization on shared-memory multiprocessors, ACM TOCS
+/// 9(1), 1991.
+///
+/// # Examples
+/// ```
+/// use lockwright_locks::{SpinLock, Ticket};
+///
+/// static COUNT: SpinLock<Ticket, u32> = SpinLock::new(0);
+/// *COUNT.lock() += 1;
+/// ```
 #[derive(Debug)]
 pub struct Ticket<R = Spin> {
     next: AtomicU32,
@@ -44,50 +53,52 @@ impl<R> Ticket<R> {
         }
     }
 
-    /// Whether somebody holds the lock or waits for it.
+    /// Whether a thread holds the lock or waits for it.
     #[cfg(any(feature = "lock_api", lockwright_loom, lockwright_shuttle))]
-    pub(crate) fn is_taken(&self) -> bool {
-        // ORDERING: `serving` first, Acquire pairs with the Release of `release`: the other way round, a ticket that was drawn between
-        // the loads and is served since would be found not drawn yet.
+    pub(crate) fn is_locked(&self) -> bool {
+        // ORDERING: the load of `serving` comes first; its Acquire pairs with the Release of `release`. In the other
+        // order, a ticket that is drawn between the loads and served since would not appear as drawn.
         let serving = self.serving.load(Ordering::Acquire);
         self.next.load(Ordering::Relaxed) != serving
     }
 
-    /// What the holder keeps for the release, for one that cannot keep it.
+    /// The hold of the present holder, for a caller that does not keep it.
     #[cfg(feature = "lock_api")]
-    pub(crate) fn after_serving(&self) -> u32 {
+    pub(crate) fn hold(&self) -> u32 {
         self.serving.load(Ordering::Relaxed).wrapping_add(1)
     }
 }
 
 impl<R: Relax> Ticket<R> {
-    /// Looks until `ticket` is served.
+    /// Waits until `ticket` is served.
     #[inline]
     fn follow(&self, ticket: u32) -> u32 {
         let mut relax = R::default();
         // ORDERING: Acquire pairs with the Release of `release`.
-        // BOUND: the sections of those with tickets before.
+        // BOUND: the sections of earlier tickets.
         while self.serving.load(Ordering::Acquire) != ticket {
             relax.relax();
         }
         ticket.wrapping_add(1)
     }
 
-    /// Draws `ticket`, if it is the next one.
+    /// Draws `ticket` if it is the next one.
     #[inline]
     fn draw(&self, ticket: u32) -> Option<u32> {
         self.next.compare_exchange(ticket, ticket.wrapping_add(1), Ordering::Relaxed, Ordering::Relaxed).ok()
     }
 
-    /// Draws `ticket`, which was served when it was looked for.
+    /// Draws `ticket`, which was served at the last check.
     #[inline]
     fn draw_served(&self, ticket: u32) -> Option<u32> {
-        // It is served still, unless all tickets were drawn meanwhile: then it is the next one again, and others are before it.
+        // It is still served, unless all tickets were drawn meanwhile. Then it is the next one again, and others
+        // precede it.
         self.draw(ticket).map(|ticket| self.follow(ticket))
     }
 }
 
-// SAFETY: each ticket is drawn once, and `serving` reaches it by the release of the one before; fewer than 2^32 ask at once.
+// SAFETY: each ticket is drawn once, and the release of the one before sets `serving` to it. There are fewer than 2^32
+// requests at once. Acquire and Release of `serving` order the sections.
 #[allow(unsafe_code)]
 unsafe impl<R: Relax> Algorithm for Ticket<R> {
     type Request<'r> = ();
@@ -105,8 +116,8 @@ unsafe impl<R: Relax> Algorithm for Ticket<R> {
 
     #[inline]
     fn try_acquire(&self, (): ()) -> Option<u32> {
-        // Whoever drew that ticket first makes the exchange fail.
-        // ORDERING: Relaxed: what the one before did is seen in `follow`.
+        // Another thread that draws the ticket first makes the exchange fail.
+        // ORDERING: Relaxed: `follow` acquires the sections before.
         self.draw_served(self.serving.load(Ordering::Relaxed))
     }
 
@@ -123,9 +134,9 @@ mod tests {
     use crate::testing::{self, Probe};
 
     impl<R: Relax> Probe for Ticket<R> {
-        fn has_asked(&self, _: usize, waiters: usize) -> bool {
-            let asked = self.next.load(Ordering::Relaxed).wrapping_sub(self.serving.load(Ordering::Relaxed));
-            asked as usize == 1 + waiters
+        fn has_requested(&self, _: usize, waiters: usize) -> bool {
+            let requests = self.next.load(Ordering::Relaxed).wrapping_sub(self.serving.load(Ordering::Relaxed));
+            requests as usize == 1 + waiters
         }
     }
 
@@ -135,12 +146,12 @@ mod tests {
 
     #[test]
     #[cfg(not(any(lockwright_loom, lockwright_shuttle)))]
-    fn tickets_run_over() {
+    fn tickets_wrap_around() {
         let ticket = Ticket::<Spin>::starting_at(u32::MAX - 1);
         for _ in 0..4 {
             let hold = ticket.acquire(());
             assert!(ticket.try_acquire(()).is_none());
-            // SAFETY: it was just acquired.
+            // SAFETY: the lock was just acquired with this hold.
             #[allow(unsafe_code)]
             unsafe {
                 ticket.release(hold);
@@ -149,67 +160,68 @@ mod tests {
         assert_eq!(ticket.next.load(Ordering::Relaxed), 2);
     }
 
-    /// The looks of a try that stood still while all tickets were drawn, but for the one it looked for: that is the next one again, and the
-    /// one before holds the lock.
+    /// Returns the checks of a try that paused while all tickets except its own were drawn.
+    ///
+    /// Its ticket is the next one again then, and the holder of the one before holds the lock.
     #[cfg(not(any(lockwright_loom, lockwright_shuttle)))]
-    fn looks_of_a_late_try(draw: fn(&Ticket<testing::alone::Meanwhile>, u32) -> Option<u32>) -> usize {
+    fn checks_of_a_late_try(draw: fn(&Ticket<testing::alone::Meanwhile>, u32) -> Option<u32>) -> usize {
         let lock = std::rc::Rc::new(Ticket::starting_at(u32::MAX));
         let (held, holders) = (lock.acquire(()), std::rc::Rc::clone(&lock));
-        // SAFETY: it was just acquired.
+        // SAFETY: the lock was just acquired with this hold.
         #[allow(unsafe_code)]
         let release = move || unsafe { holders.release(held) };
-        let (entered, looks) = testing::alone::meanwhile(std::vec![std::boxed::Box::new(release)], || draw(&lock, 0));
+        let (entered, checks) = testing::alone::meanwhile(std::vec![std::boxed::Box::new(release)], || draw(&lock, 0));
         assert!(entered.is_some());
-        looks.iter().sum()
+        checks.iter().sum()
     }
 
     #[test]
     #[cfg(not(any(lockwright_loom, lockwright_shuttle)))]
     fn a_late_try_waits_for_the_holder() {
-        assert_eq!(looks_of_a_late_try(Ticket::draw_served), 1);
-        // The twin: the exchange alone lets it in at once.
-        assert_eq!(looks_of_a_late_try(Ticket::draw), 0);
+        assert_eq!(checks_of_a_late_try(Ticket::draw_served), 1);
+        // The mutant: the exchange alone admits it at once.
+        assert_eq!(checks_of_a_late_try(Ticket::draw), 0);
     }
 
-    /// The holder leaves when another waits, so the lock is taken all the time: does whoever looks find it so?
+    /// Checks that a lock never seems free while its holder hands it to a waiter.
     #[cfg(any(lockwright_loom, lockwright_shuttle))]
     #[allow(unsafe_code)]
-    fn is_taken_throughout(is_taken: fn(&Ticket<testing::Patient>) -> bool) {
+    fn is_locked_throughout(is_locked: fn(&Ticket<testing::Patient>) -> bool) {
         use testing::run::{Arc, thread};
         let lock = Arc::new(Ticket::new());
         let held = lock.acquire(());
-        let (waits, looks) = (Arc::clone(&lock), Arc::clone(&lock));
+        let (waits, checks) = (Arc::clone(&lock), Arc::clone(&lock));
         let waiter = thread::spawn(move || waits.acquire(()));
-        let reader = thread::spawn(move || assert!(is_taken(&looks), "it is said to be free"));
-        while !lock.has_asked(1, 1) {
+        let reader = thread::spawn(move || assert!(is_locked(&checks), "the lock seems free"));
+        while !lock.has_requested(1, 1) {
             thread::yield_now();
         }
-        // SAFETY: it was acquired above.
+        // SAFETY: the lock was acquired above with this hold.
         unsafe { lock.release(held) };
         waiter.join().expect("a thread that ends");
-        reader.join().expect("a look that finds it taken");
+        reader.join().expect("a check that finds it locked");
     }
 
     #[test]
     #[cfg(any(lockwright_loom, lockwright_shuttle))]
-    fn a_lock_that_is_handed_over_is_taken() {
+    fn a_lock_that_is_handed_over_is_locked() {
         use testing::{checks, run::Effort};
         const EFFORT: Effort = Effort { preemptions: 3, schedules: 500 };
-        const SAYS_FREE: &[&str] = &["it is said to be free"];
-        checks::explore(EFFORT, || is_taken_throughout(Ticket::is_taken));
-        // The twins.
+        const SEEMS_FREE: &[&str] = &["the lock seems free"];
+        checks::explore(EFFORT, || is_locked_throughout(Ticket::is_locked));
+        // The mutants.
         let next_first = |lock: &Ticket<_>| {
             let next = lock.next.load(Ordering::Relaxed);
             next != lock.serving.load(Ordering::Acquire)
         };
-        assert!(checks::caught(SAYS_FREE, || checks::explore(EFFORT, move || is_taken_throughout(next_first))));
+        assert!(checks::caught(SEEMS_FREE, || checks::explore(EFFORT, move || is_locked_throughout(next_first))));
         #[cfg(lockwright_loom)]
         {
             let relaxed = |lock: &Ticket<_>| {
                 let serving = lock.serving.load(Ordering::Relaxed);
                 lock.next.load(Ordering::Relaxed) != serving
             };
-            assert!(checks::caught(SAYS_FREE, || checks::explore(EFFORT, move || is_taken_throughout(relaxed))));
+            assert!(checks::caught(SEEMS_FREE, || checks::explore(EFFORT, move || is_locked_throughout(relaxed))));
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Machine words a lock is made of: how many slots fit, and when counts run out.
+//! The machine words of a lock, which limit its slots and counts.
 
 #[cfg(target_has_atomic = "64")]
 use crate::sync::AtomicU64;
@@ -6,17 +6,28 @@ use crate::sync::{AtomicU32, AtomicUsize};
 use core::fmt::Debug;
 use core::sync::atomic::Ordering;
 
-/// The word a lock is made of: `u32`, `usize`, and `u64` where it can be atomic. A set of slots is one word, so a lock has at most `BITS` of them.
+/// The machine word of a lock: `u32`, `usize`, and `u64` on targets with 64-bit atomics.
+///
+/// One word holds a set of slots, so a lock has at most `BITS` slots.
+///
+/// # Examples
+/// ```
+/// use lockwright_locks::{Bpl, Priority, Slot, SpinLock};
+///
+/// static STATE: SpinLock<Bpl<32, u32>, u32> = SpinLock::new(0);
+/// let slot = Slot::claim().expect("fewer than 64 threads have a slot");
+/// *STATE.lock_with((&slot, Priority::new(1))) += 1;
+/// ```
 pub trait Word: Copy + Eq + Debug + sealed::Sealed {
-    /// Its atomic form.
+    /// The atomic form.
     #[doc(hidden)]
     type Atomic: AtomicWord + Debug;
 
-    /// Its width.
+    /// The width in bits.
     const BITS: u32;
 }
 
-/// An atomic word, with its value as 64 bits of which the lower `BITS` count.
+/// An atomic word whose value is passed as the lower `BITS` of 64 bits.
 #[doc(hidden)]
 #[allow(missing_docs)]
 pub trait AtomicWord: Sized + Sync + sealed::Sealed {
@@ -26,7 +37,7 @@ pub trait AtomicWord: Sized + Sync + sealed::Sealed {
     /// The word with all bits set.
     #[cfg(not(any(lockwright_loom, lockwright_shuttle)))]
     const ONES: Self;
-    /// Every bit of the word.
+    /// All bits of the word.
     const MASK: u64;
     fn with(value: u64) -> Self;
     fn load(&self, order: Ordering) -> u64;
@@ -114,7 +125,7 @@ word!(u32, AtomicU32);
 word!(u64, AtomicU64);
 word!(usize, AtomicUsize);
 
-/// An atomic word with all bits clear, constant except in a model.
+/// An atomic word with all bits clear, which is constant except in a model.
 macro_rules! zeros {
     ($word:ty) => {{
         #[cfg(not(any(lockwright_loom, lockwright_shuttle)))]

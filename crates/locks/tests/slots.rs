@@ -1,4 +1,7 @@
-//! A slot is at one place at a time: what users write into a wait (`Deadline`, `Relax`) neither asks from it again nor loses a lock by a panic.
+//! A slot is in one place at a time.
+//!
+//! User code in a wait ([`Deadline`](lockwright_locks::Deadline), `Relax`) neither makes another request from the slot,
+//! nor loses a lock by a panic.
 
 #![cfg(not(any(lockwright_loom, lockwright_shuttle)))]
 
@@ -15,15 +18,15 @@ use std::thread;
 type Hook = Box<dyn FnOnce()>;
 
 thread_local! {
-    /// What the next look in vain of this thread does.
+    /// The hook of the next unsuccessful check of this thread.
     static HOOK: RefCell<Option<Hook>> = const { RefCell::new(None) };
 }
 
-fn next_look(hook: impl FnOnce() + 'static) {
+fn next_check(hook: impl FnOnce() + 'static) {
     HOOK.set(Some(Box::new(hook)));
 }
 
-/// A `Relax` that does what the test says.
+/// A `Relax` that executes the hook.
 #[derive(Default)]
 struct Hooked;
 
@@ -36,64 +39,65 @@ impl Relax for Hooked {
     }
 }
 
-/// Tests of this file take turns: one of them claims every slot.
+/// Tests of this file take turns, because one of them claims every slot.
 fn turn() -> MutexGuard<'static, ()> {
     static TURN: Mutex<()> = Mutex::new(());
     TURN.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 fn slot() -> Slot {
-    Slot::claim().expect("fewer than 64 are taken")
+    Slot::claim().expect("fewer than 64 slots are claimed")
 }
 
-/// What a panic said; `None` without one.
+/// Returns the message of a panic, if there is one.
 fn said(what: impl FnOnce()) -> Option<String> {
     let said = catch_unwind(AssertUnwindSafe(what)).err()?;
     Some(
         said.downcast::<String>()
-            .map_or_else(|said| String::from(*said.downcast::<&str>().expect("words")), |said| *said),
+            .map_or_else(|said| String::from(*said.downcast::<&str>().expect("a message")), |said| *said),
     )
 }
 
 fn is_refused(what: impl FnOnce()) -> bool {
-    said(what).is_some_and(|said| said.contains("waits already"))
+    said(what).is_some_and(|said| said.contains("while it waits"))
 }
 
-/// Whether one that waits, and asks for the same lock from `second` at its first look in vain, is refused.
-fn asking_again_is_refused<A: Algorithm + Send + Sync + 'static>(second: fn(&Rc<Slot>) -> Rc<Slot>) -> bool {
+/// Whether a waiter that requests the same lock from `second`, at its first unsuccessful check, is refused.
+fn a_second_request_is_refused<A: Algorithm + Send + Sync + 'static>(second: fn(&Rc<Slot>) -> Rc<Slot>) -> bool {
     let lock = Arc::new(SpinLock::<A, u32>::new(0));
     let (mine, here) = (slot(), Arc::clone(&lock));
-    let held = lock.lock_with(A::request(&mine, Priority(0)));
+    let held = lock.lock_with(A::request(&mine, Priority::new(0)));
     let (releases, told) = mpsc::channel();
     let waiter = thread::spawn(move || {
         let (first, refused) = (Rc::new(slot()), Rc::new(RefCell::new(false)));
         let (lock, again, result) = (Arc::clone(&here), second(&first), Rc::clone(&refused));
-        next_look(move || {
-            // Should it wait now, it is to get the lock.
-            next_look(move || releases.send(()).expect("the holder listens"));
-            *result.borrow_mut() = is_refused(|| std::mem::forget(lock.lock_with(A::request(&again, Priority(0)))))
-                && is_refused(|| drop(lock.try_lock_with(A::request(&again, Priority(0)))))
-                && is_refused(|| drop(SpinLock::<Mcs<64>, ()>::new(()).lock_with(&again)));
+        next_check(move || {
+            // If the request waits now, it gets the lock.
+            next_check(move || releases.send(()).expect("the holder receives"));
+            *result.borrow_mut() =
+                is_refused(|| std::mem::forget(lock.lock_with(A::request(&again, Priority::new(0)))))
+                    && is_refused(|| drop(lock.try_lock_with(A::request(&again, Priority::new(0)))))
+                    && is_refused(|| drop(SpinLock::<Mcs<64>, ()>::new(()).lock_with(&again)));
         });
-        // The look after a refused one has the holder release the lock.
-        *here.lock_with(A::request(&first, Priority(0))) += 1;
+        // At the check after a refused request, the holder releases the lock.
+        *here.lock_with(A::request(&first, Priority::new(0))) += 1;
         refused.take()
     });
-    told.recv().expect("the waiter says when");
+    told.recv().expect("the waiter sends");
     drop(held);
-    let refused = waiter.join().expect("a waiter that gets it");
+    let refused = waiter.join().expect("the waiter ends");
     if refused {
-        // All is as it would be without.
-        assert_eq!(*lock.try_lock_with(A::request(&mine, Priority(0))).expect("it is free"), 1);
+        // The refused requests had no effect.
+        assert_eq!(*lock.try_lock_with(A::request(&mine, Priority::new(0))).expect("the lock is free"), 1);
     }
     refused
 }
 
 #[test]
-fn who_waits_asks_for_nothing() {
+fn a_waiting_slot_is_refused() {
     let _turn = turn();
     fn is_refused<A: Algorithm + Send + Sync + 'static>() {
-        assert!(asking_again_is_refused::<A>(Rc::clone), "{}", std::any::type_name::<A>());
+        assert!(a_second_request_is_refused::<A>(Rc::clone), "{}", std::any::type_name::<A>());
     }
     is_refused::<Anderson<64, Hooked>>();
     is_refused::<Mcs<64, Hooked>>();
@@ -104,46 +108,48 @@ fn who_waits_asks_for_nothing() {
     is_refused::<Batched<64, u64, Hooked>>();
 }
 
-/// Twin: two slots of one number. This is what would happen: the lock comes to the second request, and the first takes it for its own.
+/// The mutant has two slots of one number: the lock is granted to the second request, and the first takes it for its
+/// own.
+#[cfg_attr(miri, ignore = "the mutant breaks a contract, which Miri reports")]
 #[test]
 fn two_slots_of_one_number_are_caught() {
     let _turn = turn();
-    // SAFETY: the promise is broken on purpose; what both get into is one number, reached by one thread.
+    // SAFETY: the contract is broken on purpose; one thread accesses the value, which is an integer.
     let second = |first: &Rc<Slot>| Rc::new(unsafe { Slot::new(first.index()) });
-    assert!(!asking_again_is_refused::<Mcs<64, Hooked>>(second));
+    assert!(!a_second_request_is_refused::<Mcs<64, Hooked>>(second));
 }
 
-/// The lock is held; a waiter's deadline asks again, panics by that, and leaves.
-fn a_deadline_that_asks_again<A: Abortable>() {
+/// The lock is held. The deadline of a waiter requests it again, which panics, and the waiter leaves.
+fn a_deadline_with_a_request<A: Abortable>() {
     let (one, two) = (slot(), slot());
     let lock = SpinLock::<A, u32>::new(0);
-    let held = lock.lock_with(A::request(&one, Priority(0)));
-    let request = A::request(&two, Priority(0));
+    let held = lock.lock_with(A::request(&one, Priority::new(0)));
+    let request = A::request(&two, Priority::new(0));
     assert!(is_refused(|| {
         let second = lock.lock_until(request, || lock.lock_until(request, || true).is_none());
-        assert!(second.is_none(), "two hold it");
+        assert!(second.is_none(), "two slots hold the lock");
     }));
-    // It has left, and may ask again.
+    // The waiter has left and may request the lock again.
     assert!(lock.lock_until(request, || true).is_none());
     drop(held);
     drop(lock.lock_with(request));
-    drop(lock.try_lock_with(A::request(&one, Priority(0))).expect("it is free"));
+    drop(lock.try_lock_with(A::request(&one, Priority::new(0))).expect("the lock is free"));
 }
 
 #[test]
-fn a_deadline_that_asks_again_is_refused() {
+fn a_deadline_with_a_request_is_refused() {
     let _turn = turn();
-    a_deadline_that_asks_again::<Bpl<64, u64>>();
-    a_deadline_that_asks_again::<Batched<64, u64>>();
+    a_deadline_with_a_request::<Bpl<64, u64>>();
+    a_deadline_with_a_request::<Batched<64, u64>>();
 }
 
-/// A deadline panics: at a look in vain, and after the lock came.
+/// A deadline panics: at an unsuccessful check, and after the lock was granted.
 fn a_deadline_that_panics<A: Abortable>() {
     let (one, two, three) = (slot(), slot(), slot());
     let lock = SpinLock::<A, u32>::new(0);
-    let request = A::request(&two, Priority(0));
+    let request = A::request(&two, Priority::new(0));
     for lets_go in [false, true] {
-        let mut held = Some(lock.lock_with(A::request(&one, Priority(0))));
+        let mut held = Some(lock.lock_with(A::request(&one, Priority::new(0))));
         let panics = || {
             if lets_go {
                 held = None;
@@ -153,39 +159,42 @@ fn a_deadline_that_panics<A: Abortable>() {
         assert_eq!(said(|| drop(lock.lock_until(request, panics))).as_deref(), Some("no time"));
         drop(held);
         for slot in [&three, &one, &two] {
-            drop(lock.try_lock_with(A::request(slot, Priority(0))).expect("it is free"));
+            drop(lock.try_lock_with(A::request(slot, Priority::new(0))).expect("the lock is free"));
         }
     }
 }
 
 #[test]
-fn who_panics_in_a_deadline_has_left() {
+fn a_panic_in_a_deadline_gives_up() {
     let _turn = turn();
     a_deadline_that_panics::<Bpl<64, u64>>();
     a_deadline_that_panics::<Batched<64, u64>>();
 }
 
-/// A `relax` panics: the request stays where nobody can give it up, and so does the slot.
+/// A `relax` panics: the request and the slot stay in a queue that has no way to give up.
 fn a_relax_that_panics<A: Algorithm>() {
     let (one, two) = (slot(), slot());
     let lock = SpinLock::<A, u32>::new(0);
-    let held = lock.lock_with(A::request(&one, Priority(0)));
-    next_look(|| panic!("no time"));
-    assert_eq!(said(|| drop(lock.lock_with(A::request(&two, Priority(0))))).as_deref(), Some("no time"));
-    assert!(is_refused(|| drop(lock.try_lock_with(A::request(&two, Priority(0))))));
+    let held = lock.lock_with(A::request(&one, Priority::new(0)));
+    next_check(|| panic!("no time"));
+    assert_eq!(said(|| drop(lock.lock_with(A::request(&two, Priority::new(0))))).as_deref(), Some("no time"));
+    assert!(is_refused(|| drop(lock.try_lock_with(A::request(&two, Priority::new(0))))));
     assert!(is_refused(|| drop(SpinLock::<Mcs<64>, ()>::new(()).lock_with(&two))));
     drop(held);
     let number = two.index();
     drop(two);
     let others: Vec<Slot> = iter::from_fn(Slot::claim).collect();
-    assert!(others.iter().all(|other| other.index() != number), "its number is given to another");
+    assert!(others.iter().all(|other| other.index() != number), "the number is claimed again");
     for other in [&one, &others[0]] {
-        assert!(lock.try_lock_with(A::request(other, Priority(0))).is_none(), "it came to nobody, and is free");
+        assert!(
+            lock.try_lock_with(A::request(other, Priority::new(0))).is_none(),
+            "the lock was granted to no slot, and is free"
+        );
     }
 }
 
 #[test]
-fn who_panics_while_it_waits_waits_for_ever() {
+fn a_panic_in_relax_leaves_the_slot_waiting() {
     let _turn = turn();
     a_relax_that_panics::<Anderson<64, Hooked>>();
     a_relax_that_panics::<Mcs<64, Hooked>>();

@@ -307,7 +307,7 @@ impl Duty for Arena {
     fn serve(&self, task: usize, slot: &Slot, orders: &Orders) -> Waits {
         let mut random = fastrand::Rng::with_seed(self.seed.wrapping_add(task as u64));
         let mut waits = Waits::default();
-        let priority = Priority((self.requests.len() - task) as u32);
+        let priority = Priority::new((self.requests.len() - task) as u32);
         let mut arrival = self.start_ns as f64;
         for _ in 0..self.requests[task] {
             arrival += -self.mean_gap_ns[task] * (1.0 - random.f64()).ln();

@@ -8,7 +8,7 @@ use super::pace::LEVEL;
 use super::pace::Pace;
 use super::protocols::Readings;
 use hdrhistogram::Histogram;
-use lockwright::ics::{Commit, Ics, Kind, PriorityQueue, QueueSlot, Single, Still, Stop, Strategy, Var, Word};
+use lockwright::ics::{Commit, Ics, Kind, PriorityQueue, QueueWriter, Single, Still, Stop, Strategy, Var, Word};
 use lockwright::mutex::{Mutex, Protocol, Unlock};
 use lockwright_engine::raw::{become_realtime, spawn};
 use lockwright_engine::{Control, RunError};
@@ -53,7 +53,7 @@ const LONGEST_NS: u64 = 10_000_000_000;
 const RESPONSE_NS_MAX: u64 = 3_600_000_000_000;
 
 type Queue = PriorityQueue<NODES, SLOTS, Strategy>;
-type Slot<'q> = QueueSlot<'q, NODES, SLOTS, Strategy>;
+type Slot<'q> = QueueWriter<'q, NODES, SLOTS, Strategy>;
 
 /// How the queue is protected.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -252,7 +252,7 @@ fn enqueue(
     let mut slot = if shared.mechanism == Mechanism::InterruptibleLock {
         None
     } else {
-        Some(shared.queue.slot().ok_or(RunError::SetUp)?)
+        Some(shared.queue.writer().ok_or(RunError::SetUp)?)
     };
     let mut value = index as u64;
     // BOUND: the measurement: until `over`.
@@ -286,7 +286,7 @@ impl Shared {
     #[allow(unsafe_code)]
     fn with_shared_slot<T>(&self, work: impl FnOnce(&mut Slot<'_>) -> T) -> T {
         // SAFETY: the slot was reserved, and is used to write by who has the mutex alone.
-        match unsafe { self.queue.shared_slot(SHARED_SLOT) } {
+        match unsafe { self.queue.shared_writer(SHARED_SLOT) } {
             Some(mut slot) => work(&mut slot),
             None => unreachable!("a queue has a first slot"),
         }
@@ -295,7 +295,7 @@ impl Shared {
 
 fn dequeue(shared: &Shared, setting: Setting, tick_ns: u64, pace: Pace) -> Result<(Histogram<u64>, u64), RunError> {
     let mut responses = histogram()?;
-    let mut slot = shared.queue.slot().ok_or(RunError::SetUp)?;
+    let mut slot = shared.queue.writer().ok_or(RunError::SetUp)?;
     while !shared.over.load(Ordering::Relaxed) {
         pace.rest();
         clock::sleep_until(clock::now_ns() + setting.sleeps * tick_ns)?;
@@ -313,7 +313,7 @@ fn dequeue(shared: &Shared, setting: Setting, tick_ns: u64, pace: Pace) -> Resul
 fn solo(cpu: usize, tick_ns: u64) -> Result<u64, RunError> {
     become_realtime(DEQUEUE_LEVEL, &[cpu])?;
     let shared = Shared::new(Mechanism::Ics, cpu);
-    let mut slot = shared.queue.slot().ok_or(RunError::SetUp)?;
+    let mut slot = shared.queue.writer().ok_or(RunError::SetUp)?;
     let mut responses = histogram()?;
     for value in 0..SOLO {
         let _ = slot.enqueue(1, value);
@@ -520,9 +520,9 @@ fn sections<C: Commit + 'static>(all: &mut Vec<Work>, kind: Kind, strategy: impl
     }));
     // They are measured for as long as the process lives, a few times at most.
     let one: &'static Ics<[Word; 1], 2, 1, C> = Box::leak(Box::new(Ics::with([Word::new(0)], strategy())));
-    let mut slot = one.slot().ok_or(RunError::SetUp)?;
+    let mut slot = one.writer().ok_or(RunError::SetUp)?;
     all.push(work("empty section", Some(kind), move || _ = black_box(&mut slot).update(|_| Ok(()))));
-    let mut slot = one.slot().ok_or(RunError::SetUp)?;
+    let mut slot = one.writer().ok_or(RunError::SetUp)?;
     all.push(work("section of a word", Some(kind), move || {
         let _ = black_box(&mut slot).update(|section| {
             let value = section.read(LEFT)?;
@@ -531,7 +531,7 @@ fn sections<C: Commit + 'static>(all: &mut Vec<Work>, kind: Kind, strategy: impl
     }));
     let many: &'static Ics<[Word; MANY], 2, MANY, C> =
         Box::leak(Box::new(Ics::with([const { Word::new(0) }; MANY], strategy())));
-    let mut slot = many.slot().ok_or(RunError::SetUp)?;
+    let mut slot = many.writer().ok_or(RunError::SetUp)?;
     all.push(work("section of ten words by name", Some(kind), move || {
         // Word by word, as a program has its variables by name.
         macro_rules! write_each {
@@ -546,7 +546,7 @@ fn sections<C: Commit + 'static>(all: &mut Vec<Work>, kind: Kind, strategy: impl
     }));
     let whole: &'static Ics<[Word; MANY], 2, MANY, C> =
         Box::leak(Box::new(Ics::with([const { Word::new(0) }; MANY], strategy())));
-    let mut slot = whole.slot().ok_or(RunError::SetUp)?;
+    let mut slot = whole.writer().ok_or(RunError::SetUp)?;
     all.push(work("section of a variable of ten words", Some(kind), move || {
         let _ = black_box(&mut slot).update(|section| section.write(Var::new(0), black_box([7_u64; MANY])));
     }));
@@ -588,7 +588,7 @@ fn overheads(readings: usize, control: &Control) -> Result<Overheads, RunError> 
     {
         // SAFETY: this thread is bound to its processor, and nobody else knows of the objects.
         #[allow(unsafe_code)]
-        let plain = || unsafe { lockwright_ics::Plain::new() };
+        let plain = || unsafe { lockwright_ics::Uniprocessor::new() };
         sections(&mut all, Kind::Plain, plain)?;
     }
     if chosen == Kind::Rseq {
@@ -627,7 +627,7 @@ fn switches(cpu: usize, readings: usize, with_sections: bool, control: &Control)
         let (ics, over) = (Arc::clone(&ics), Arc::clone(&over));
         spawn("partner", move || -> Result<(), RunError> {
             become_realtime(LEVEL, &[cpu])?;
-            let mut slot = ics.slot().ok_or(RunError::SetUp)?;
+            let mut slot = ics.writer().ok_or(RunError::SetUp)?;
             // BOUND: the measurement: until `over`.
             while !over.load(Ordering::Relaxed) {
                 turn(&mut slot, with_sections);
@@ -635,7 +635,7 @@ fn switches(cpu: usize, readings: usize, with_sections: bool, control: &Control)
             Ok(())
         })?
     };
-    let mut slot = ics.slot().ok_or(RunError::SetUp)?;
+    let mut slot = ics.writer().ok_or(RunError::SetUp)?;
     let pace = Pace::new(100_000_000);
     let mut taken = Vec::with_capacity(readings);
     for _ in 0..readings {
@@ -654,7 +654,7 @@ fn switches(cpu: usize, readings: usize, with_sections: bool, control: &Control)
     Ok(taken)
 }
 
-fn turn(slot: &mut lockwright::ics::Slot<'_, [Word; 1], 2, 1, Strategy>, with_section: bool) {
+fn turn(slot: &mut lockwright::ics::Writer<'_, [Word; 1], 2, 1, Strategy>, with_section: bool) {
     if with_section {
         let _ = slot.update(|section| {
             let value = section.read(LEFT)?;

@@ -21,7 +21,7 @@ pub(super) trait Wanted: Subject + Send + Sync {
 
 impl<A: Algorithm + Send + Sync> Subject for SpinLock<A, ()> {
     fn read(&self, slot: &Slot, _: usize, readings: &mut [u64], cold: bool) {
-        let request = A::request(slot, Priority(1));
+        let request = A::request(slot, Priority::new(1));
         read_each(self, readings, cold, || drop(black_box(self.lock_with(request))));
     }
 }

@@ -1,23 +1,23 @@
-//! An ordered map.
+//! The ordered map.
 
 use super::{Link, Node, Nodes, Reader, WRITES};
 use crate::Stats;
 use crate::commit::{Commit, Locked};
 use crate::ics::Ics;
-use crate::slot::Slot;
+use crate::stop::Stop;
 use crate::sync::constructor;
-use crate::transaction::Stop;
+use crate::writer::Writer;
 
 const KEY: usize = 0;
 const VALUE: usize = 1;
 const FIELDS: usize = 2;
 
-type Storage<const NODES: usize, const SLOTS: usize> = Nodes<NODES, FIELDS, SLOTS>;
+type Storage<const NODES: usize, const WRITERS: usize> = Nodes<NODES, FIELDS, WRITERS>;
 
-/// Values by key, in the order of keys. Holds `NODES` − `SLOTS` of them.
+/// A map of keys to values, in the order of keys. It holds `NODES` − `WRITERS` entries.
 ///
 /// # Bound
-/// As for [`Ics`] with three writes. Each operation reads the entries up to its key.
+/// The bound of [`Ics`] with three writes. Each operation reads the entries up to its key.
 ///
 /// # Examples
 /// ```
@@ -25,21 +25,21 @@ type Storage<const NODES: usize, const SLOTS: usize> = Nodes<NODES, FIELDS, SLOT
 ///
 /// static MAP: OrderedMap<16, 4> = OrderedMap::new();
 ///
-/// let mut slot = MAP.slot().expect("four threads may have one");
-/// assert_eq!(slot.insert(7, 700)?, None);
-/// assert_eq!(slot.insert(7, 701)?, Some(700));
+/// let mut writer = MAP.writer().expect("four threads may write");
+/// assert_eq!(writer.insert(7, 700)?, None);
+/// assert_eq!(writer.insert(7, 701)?, Some(700));
 /// assert_eq!(MAP.get(7), Some(701));
-/// assert_eq!(slot.remove(7)?, Some(701));
+/// assert_eq!(writer.remove(7)?, Some(701));
 /// # Ok::<(), lockwright_ics::Stop>(())
 /// ```
 #[derive(Debug)]
-pub struct OrderedMap<const NODES: usize, const SLOTS: usize, C = Locked> {
-    ics: Ics<Storage<NODES, SLOTS>, SLOTS, WRITES, C>,
+pub struct OrderedMap<const NODES: usize, const WRITERS: usize, C = Locked> {
+    ics: Ics<Storage<NODES, WRITERS>, WRITERS, WRITES, C>,
 }
 
-impl<const NODES: usize, const SLOTS: usize> OrderedMap<NODES, SLOTS> {
+impl<const NODES: usize, const WRITERS: usize> OrderedMap<NODES, WRITERS> {
     constructor! {
-        /// Empty, for threads on whatever processors.
+        /// Creates an empty structure for threads on any processors.
         #[must_use]
         pub fn new() -> Self {
             Self { ics: Ics::new(Nodes::new()) }
@@ -47,121 +47,147 @@ impl<const NODES: usize, const SLOTS: usize> OrderedMap<NODES, SLOTS> {
     }
 }
 
-impl<const NODES: usize, const SLOTS: usize> Default for OrderedMap<NODES, SLOTS> {
+impl<const NODES: usize, const WRITERS: usize> Default for OrderedMap<NODES, WRITERS> {
     fn default() -> Self {
         Self::new()
     }
 }
 
-impl<const NODES: usize, const SLOTS: usize, C> OrderedMap<NODES, SLOTS, C> {
+impl<const NODES: usize, const WRITERS: usize, C> OrderedMap<NODES, WRITERS, C> {
     constructor! {
-        /// Empty, with another strategy.
+        /// Creates an empty structure with another strategy.
         #[must_use]
         pub fn with(commit: C) -> Self {
             Self { ics: Ics::with(Nodes::new(), commit) }
         }
     }
 
-    /// The strategy.
+    /// Returns the strategy.
+    #[must_use]
     pub const fn commit(&self) -> &C {
         self.ics.commit()
     }
 }
 
-/// The link that leads to the first key that is not below this one; and the node, if it is this key's.
-fn locate<R: Reader, const NODES: usize, const SLOTS: usize>(
+/// Returns the link that leads to the first key that is not below `key`, and the node if it has this key.
+fn locate<R: Reader, const NODES: usize, const WRITERS: usize>(
     reader: &R,
     key: u64,
 ) -> Result<(Link, Option<Node>), Stop> {
-    let (link, node) = Storage::<NODES, SLOTS>::find(reader, |reader, node| {
-        Ok(reader.bits(Storage::<NODES, SLOTS>::field(node, KEY))? >= key)
+    let (link, node) = Storage::<NODES, WRITERS>::find(reader, |reader, node| {
+        Ok(reader.bits(Storage::<NODES, WRITERS>::field(node, KEY))? >= key)
     })?;
     match node {
-        Some(node) if reader.bits(Storage::<NODES, SLOTS>::field(node, KEY))? == key => Ok((link, Some(node))),
+        Some(node) if reader.bits(Storage::<NODES, WRITERS>::field(node, KEY))? == key => Ok((link, Some(node))),
         _ => Ok((link, None)),
     }
 }
 
-impl<const NODES: usize, const SLOTS: usize, C: Commit> OrderedMap<NODES, SLOTS, C> {
-    /// See [`Ics::slot`].
-    pub fn slot(&self) -> Option<MapSlot<'_, NODES, SLOTS, C>> {
-        self.ics.slot().map(MapSlot)
+impl<const NODES: usize, const WRITERS: usize, C: Commit> OrderedMap<NODES, WRITERS, C> {
+    /// Claims a free writer, as [`Ics::writer`] does.
+    #[must_use = "a writer becomes free when dropped"]
+    pub fn writer(&self) -> Option<MapWriter<'_, NODES, WRITERS, C>> {
+        self.ics.writer().map(MapWriter)
     }
 
-    /// See [`Ics::shared_slot`].
+    /// Returns the writer of a number, claimed or not, as [`Ics::shared_writer`] does.
     ///
     /// # Safety
-    /// As there.
-    #[allow(unsafe_code)] // It says what the caller must promise; nothing unsafe is done.
-    pub unsafe fn shared_slot(&self, index: usize) -> Option<MapSlot<'_, NODES, SLOTS, C>> {
-        // SAFETY: the caller's promise.
-        unsafe { self.ics.shared_slot(index) }.map(MapSlot)
+    /// The contract is that of [`Ics::shared_writer`].
+    #[must_use]
+    #[allow(unsafe_code)] // The caller guarantees the contract of the callee.
+    pub unsafe fn shared_writer(&self, index: usize) -> Option<MapWriter<'_, NODES, WRITERS, C>> {
+        // SAFETY: the contract is the same.
+        unsafe { self.ics.shared_writer(index) }.map(MapWriter)
     }
 
-    /// The value of a key.
+    /// Returns the value of a key.
     ///
     /// # Bound
-    /// As [`Ics::query`].
+    /// The bound of [`Ics::query`].
+    #[must_use]
     pub fn get(&self, key: u64) -> Option<u64> {
-        let got = self.ics.query(|view| match locate::<_, NODES, SLOTS>(view, key)? {
-            (_, Some(node)) => view.read(Storage::<NODES, SLOTS>::field(node, VALUE)).map(Some),
+        let got = self.ics.query(|view| match locate::<_, NODES, WRITERS>(view, key)? {
+            (_, Some(node)) => view.read(Storage::<NODES, WRITERS>::field(node, VALUE)).map(Some),
             (_, None) => Ok(None),
         });
-        // Nothing else stops it than conflicts.
+        // Only a damaged structure stops the query; it has no entries.
         got.unwrap_or(None)
     }
 
-    /// The entry of the least key that is not below this one.
+    /// Returns the entry of the least key that is not below this one.
     ///
     /// # Bound
-    /// As [`Ics::query`].
+    /// The bound of [`Ics::query`].
+    #[must_use]
     pub fn first_from(&self, key: u64) -> Option<(u64, u64)> {
         let first = self.ics.query(|view| {
-            let (link, _) = locate::<_, NODES, SLOTS>(view, key)?;
-            let Some(node) = Storage::<NODES, SLOTS>::follow(view, link)? else { return Ok(None) };
-            let key = view.read(Storage::<NODES, SLOTS>::field(node, KEY))?;
-            Ok(Some((key, view.read(Storage::<NODES, SLOTS>::field(node, VALUE))?)))
+            let (link, _) = locate::<_, NODES, WRITERS>(view, key)?;
+            let Some(node) = Storage::<NODES, WRITERS>::follow(view, link)? else { return Ok(None) };
+            let key = view.read(Storage::<NODES, WRITERS>::field(node, KEY))?;
+            Ok(Some((key, view.read(Storage::<NODES, WRITERS>::field(node, VALUE))?)))
         });
         first.unwrap_or(None)
     }
 }
 
 /// The right to change an [`OrderedMap`].
+///
+/// # Examples
+/// ```
+/// use lockwright_ics::{MapWriter, OrderedMap, Stop};
+///
+/// fn rename<C: lockwright_ics::Commit>(map: &mut MapWriter<'_, 16, 4, C>, from: u64, to: u64) -> Result<(), Stop> {
+///     if let Some(value) = map.remove(from)? {
+///         map.insert(to, value)?;
+///     }
+///     Ok(())
+/// }
+///
+/// static MAP: OrderedMap<16, 4> = OrderedMap::new();
+/// let mut writer = MAP.writer().expect("four threads may write");
+/// writer.insert(1, 100)?;
+/// rename(&mut writer, 1, 2)?;
+/// assert_eq!((MAP.get(1), MAP.get(2)), (None, Some(100)));
+/// # Ok::<(), Stop>(())
+/// ```
 #[derive(Debug)]
-pub struct MapSlot<'m, const NODES: usize, const SLOTS: usize, C>(Slot<'m, Storage<NODES, SLOTS>, SLOTS, WRITES, C>);
+pub struct MapWriter<'m, const NODES: usize, const WRITERS: usize, C>(
+    Writer<'m, Storage<NODES, WRITERS>, WRITERS, WRITES, C>,
+);
 
-impl<const NODES: usize, const SLOTS: usize, C: Commit> MapSlot<'_, NODES, SLOTS, C> {
-    /// Gives a key this value. Says which it had.
+impl<const NODES: usize, const WRITERS: usize, C: Commit> MapWriter<'_, NODES, WRITERS, C> {
+    /// Sets the value of a key. Returns its former value.
     ///
     /// # Errors
-    /// [`Stop::Full`].
+    /// [`Stop::Full`] if no node is left, [`Stop::Damaged`] if the memory was never constructed.
     pub fn insert(&mut self, key: u64, value: u64) -> Result<Option<u64>, Stop> {
-        self.0.update(|section| match locate::<_, NODES, SLOTS>(section, key)? {
+        self.0.update(|section| match locate::<_, NODES, WRITERS>(section, key)? {
             (link, Some(node)) => {
-                let before = section.read(Storage::<NODES, SLOTS>::field(node, VALUE))?;
-                Storage::<NODES, SLOTS>::replace(section, link, node, [key, value])?;
+                let before = section.read(Storage::<NODES, WRITERS>::field(node, VALUE))?;
+                Storage::<NODES, WRITERS>::replace(section, link, node, [key, value])?;
                 Ok(Some(before))
             }
-            (link, None) => Storage::<NODES, SLOTS>::put_in(section, link, [key, value]).map(|()| None),
+            (link, None) => Storage::<NODES, WRITERS>::insert(section, link, [key, value]).map(|()| None),
         })
     }
 
-    /// Takes a key out. Says which value it had.
+    /// Removes a key. Returns its value.
     ///
     /// # Errors
-    /// None but those of an object that is not its own any more.
+    /// [`Stop::Damaged`] if the memory was never constructed.
     pub fn remove(&mut self, key: u64) -> Result<Option<u64>, Stop> {
-        self.0.update(|section| match locate::<_, NODES, SLOTS>(section, key)? {
+        self.0.update(|section| match locate::<_, NODES, WRITERS>(section, key)? {
             (link, Some(node)) => {
-                let before = section.read(Storage::<NODES, SLOTS>::field(node, VALUE))?;
-                Storage::<NODES, SLOTS>::take_out(section, link, node)?;
+                let before = section.read(Storage::<NODES, WRITERS>::field(node, VALUE))?;
+                Storage::<NODES, WRITERS>::remove(section, link, node)?;
                 Ok(Some(before))
             }
             (_, None) => Ok(None),
         })
     }
 
-    /// What the slot did.
+    /// Returns the counts of this writer.
     #[must_use]
     pub fn stats(&self) -> Stats {
         self.0.stats()

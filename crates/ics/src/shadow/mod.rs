@@ -1,53 +1,60 @@
-//! The shadow-page form: what is large is prepared in nodes that nobody else sees, and linked in by a few writes.
+//! Structures of nodes, in the shadow-page form: a section prepares a node that no other thread sees, and links it in.
 //!
 //! ```text
 //!   root ──> node ──> node ──> node          the structure: links are words, changed by commits
-//!   pool ──> node ──> node                   nodes nobody has
-//!   spares   one node a slot                 its owner may write all of it at once, without a record
+//!   pool ──> node ──> node                   free nodes
+//!   spares   one node for each writer        the writer may write all of it at once, without its record
 //!
-//!   put in    spare: fields, link := next     then  link before := spare   pool := behind the top   spare := the top
-//!   take out  spare: link := top of the pool  then  link before := next    pool := spare            spare := the node
+//!   insert    spare: fields, link := next     then  link before := spare   pool := behind the top   spare := the top
+//!   remove    spare: link := top of the pool  then  link before := next    pool := spare            spare := the node
 //!   replace   spare: fields, link := next     then  link before := spare                            spare := the node
 //! ```
-//! In the paper (section 3.3) a section prepares its nodes while they are in the pool still, where another's section finds them too. That is right where the kernel
-//! restarts whoever was preempted, before it executes one more instruction. Here it may go on for a while, and its late stores would hit nodes that are in use by then.
-//! So each slot has a node that is its own before the section begins, and a commit exchanges it: three writes at most, too.
+//! In the paper (section 3.3), a section prepares nodes that are still in the pool, where other sections find them too.
+//! That is right if the kernel restarts a preempted section before it executes one more instruction.
+//! Here a preempted section may continue for a while, and its late stores would hit nodes that are in use by then.
+//! Each writer therefore owns a node before its section begins, and a commit exchanges it; that also takes at most
+//! three writes.
 
 mod map;
 mod queue;
 
-pub use map::{MapSlot, OrderedMap};
-pub use queue::{PriorityQueue, QueueSlot, Still};
+pub use map::{MapWriter, OrderedMap};
+pub use queue::{PriorityQueue, QueueWriter, Still};
 
 use crate::commit::Commit;
-use crate::left_out::{Part, is_left_out};
+#[cfg(test)]
+use crate::mutation::Mutation;
+use crate::stop::Stop;
 #[cfg(any(lockwright_loom, lockwright_shuttle))]
 use crate::sync::array;
 use crate::sync::constructor;
-use crate::transaction::{Stop, Transaction};
-use crate::value::{Var, Word, Words};
+use crate::transaction::Transaction;
+use crate::var::Var;
+use crate::view::View;
+use crate::word::{Word, Words};
 
-/// Most writes of a section that changes nodes.
+/// The maximum number of writes of a section that changes nodes.
 pub(crate) const WRITES: usize = 3;
 /// No node.
 const NONE: u32 = u32::MAX;
 
-/// A node's number.
+/// The number of a node.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Node(u32);
 
-/// Nodes of `FIELDS` words each in fixed storage: those of one structure, those of the pool, and a spare one a slot.
+/// Nodes of `FIELDS` words each in fixed storage: those of one structure, those of the pool, and a spare for each
+/// writer.
 #[derive(Debug)]
-pub(crate) struct Nodes<const NODES: usize, const FIELDS: usize, const SLOTS: usize> {
+pub(crate) struct Nodes<const NODES: usize, const FIELDS: usize, const WRITERS: usize> {
     root: Word,
     pool: Word,
-    spares: [Word; SLOTS],
+    spares: [Word; WRITERS],
     links: [Word; NODES],
     fields: [[Word; FIELDS]; NODES],
 }
 
-impl<const NODES: usize, const FIELDS: usize, const SLOTS: usize> Words for Nodes<NODES, FIELDS, SLOTS> {
-    const COUNT: usize = 2 + SLOTS + NODES * (1 + FIELDS);
+impl<const NODES: usize, const FIELDS: usize, const WRITERS: usize> Words for Nodes<NODES, FIELDS, WRITERS> {
+    const COUNT: usize = 2 + WRITERS + NODES * (1 + FIELDS);
 
     #[inline]
     fn word(&self, index: usize) -> Option<&Word> {
@@ -60,7 +67,7 @@ impl<const NODES: usize, const FIELDS: usize, const SLOTS: usize> Words for Node
         if let Some(spare) = self.spares.get(index) {
             return Some(spare);
         }
-        let index = index - SLOTS;
+        let index = index - WRITERS;
         if let Some(link) = self.links.get(index) {
             return Some(link);
         }
@@ -69,10 +76,10 @@ impl<const NODES: usize, const FIELDS: usize, const SLOTS: usize> Words for Node
 }
 
 /// A section on nodes.
-pub(crate) type Section<'s, const NODES: usize, const FIELDS: usize, const SLOTS: usize, C> =
-    Transaction<'s, Nodes<NODES, FIELDS, SLOTS>, SLOTS, WRITES, C>;
+pub(crate) type Section<'s, const NODES: usize, const FIELDS: usize, const WRITERS: usize, C> =
+    Transaction<'s, Nodes<NODES, FIELDS, WRITERS>, WRITERS, WRITES, C>;
 
-/// Who reads words: a section, or a query.
+/// A section or a query, which reads words.
 pub(crate) trait Reader {
     fn number(&self, var: Var<u32>) -> Result<u32, Stop>;
     fn bits(&self, var: Var<u64>) -> Result<u64, Stop>;
@@ -80,8 +87,8 @@ pub(crate) trait Reader {
 
 macro_rules! reader {
     ($type:ident) => {
-        impl<W: Words, const SLOTS: usize, const WRITES: usize, C: Commit> Reader
-            for crate::$type<'_, W, SLOTS, WRITES, C>
+        impl<W: Words, const WRITERS: usize, const WRITES: usize, C: Commit> Reader
+            for $type<'_, W, WRITERS, WRITES, C>
         {
             #[inline]
             fn number(&self, var: Var<u32>) -> Result<u32, Stop> {
@@ -97,40 +104,42 @@ macro_rules! reader {
 reader!(Transaction);
 reader!(View);
 
-/// What leads to a node: the root, or another node's link.
+/// A word that leads to a node: the root, or the link of another node.
 pub(crate) type Link = Var<u32>;
 
-impl<const NODES: usize, const FIELDS: usize, const SLOTS: usize> Nodes<NODES, FIELDS, SLOTS> {
-    const FITS: () =
-        assert!(SLOTS < NODES && NODES < NONE as usize, "there are more nodes than slots: each slot keeps one");
+impl<const NODES: usize, const FIELDS: usize, const WRITERS: usize> Nodes<NODES, FIELDS, WRITERS> {
+    const FITS: () = assert!(
+        WRITERS < NODES && NODES < NONE as usize,
+        "a structure has more nodes than writers, each of which keeps one"
+    );
 
     pub(crate) const ROOT: Link = Var::new(0);
     const POOL: Link = Var::new(1);
 
-    /// The number behind one, as a link.
+    /// Returns the initial link of a node: the next number.
     const fn behind(node: usize) -> u64 {
         if node + 1 < NODES { node as u64 + 1 } else { NONE as u64 }
     }
 
     constructor! {
-        /// No node in the structure, the first ones spare, the others in the pool.
+        /// Creates an empty structure: the first nodes are spares, the others are in the pool.
         pub(crate) fn new() -> Self {
             const { Self::FITS };
             #[cfg(not(any(lockwright_loom, lockwright_shuttle)))]
             {
                 let mut links = [const { Word::new(0) }; NODES];
-                let mut spares = [const { Word::new(0) }; SLOTS];
+                let mut spares = [const { Word::new(0) }; WRITERS];
                 let mut node = 0;
                 while node < NODES {
                     links[node] = Word::new(Self::behind(node));
-                    if node < SLOTS {
+                    if node < WRITERS {
                         spares[node] = Word::new(node as u64);
                     }
                     node += 1;
                 }
                 Self {
                     root: Word::new(NONE as u64),
-                    pool: Word::new(SLOTS as u64),
+                    pool: Word::new(WRITERS as u64),
                     spares,
                     links,
                     fields: [const { [const { Word::new(0) }; FIELDS] }; NODES],
@@ -139,35 +148,37 @@ impl<const NODES: usize, const FIELDS: usize, const SLOTS: usize> Nodes<NODES, F
             #[cfg(any(lockwright_loom, lockwright_shuttle))]
             Self {
                 root: Word::new(u64::from(NONE)),
-                pool: Word::new(SLOTS as u64),
-                spares: core::array::from_fn(|slot| Word::new(slot as u64)),
+                pool: Word::new(WRITERS as u64),
+                spares: core::array::from_fn(|writer| Word::new(writer as u64)),
                 links: core::array::from_fn(|node| Word::new(Self::behind(node))),
                 fields: array!(array!(Word::new(0))),
             }
         }
     }
 
-    const fn spare(slot: usize) -> Link {
-        Var::new(2 + slot)
+    const fn spare(writer: usize) -> Link {
+        Var::new(2 + writer)
     }
 
     pub(crate) const fn link(node: Node) -> Link {
-        Var::new(2 + SLOTS + node.0 as usize)
+        Var::new(2 + WRITERS + node.0 as usize)
     }
 
     pub(crate) const fn field(node: Node, field: usize) -> Var<u64> {
-        Var::new(2 + SLOTS + NODES + node.0 as usize * FIELDS + field)
+        Var::new(2 + WRITERS + NODES + node.0 as usize * FIELDS + field)
     }
 
-    /// The node a link leads to.
+    /// Returns the node to which a link leads.
     #[inline]
     pub(crate) fn follow(reader: &impl Reader, link: Link) -> Result<Option<Node>, Stop> {
         Ok(Some(reader.number(link)?).filter(|&node| node != NONE).map(Node))
     }
 
-    /// The first link on the way from the root that leads to no node, or to one at which `is_there`; and that node.
+    /// Follows the links from the root to the first node for which `is_there` holds, or to the end.
     ///
-    /// BOUND: NODES, for all that is read is from one instant.
+    /// Returns the link that leads there, and the node.
+    ///
+    /// BOUND: NODES, because all reads are from one instant.
     pub(crate) fn find<R: Reader>(
         reader: &R,
         mut is_there: impl FnMut(&R, Node) -> Result<bool, Stop>,
@@ -179,25 +190,22 @@ impl<const NODES: usize, const FIELDS: usize, const SLOTS: usize> Nodes<NODES, F
                 found => return Ok((link, found)),
             }
         }
-        // A ring: no section makes one. To begin again would be in vain.
+        // The links form a ring, which no section makes; a restart would not help.
         Err(Stop::Damaged)
     }
 
-    /// This slot's own node. A section has one: another that it would get by its own commit is not its own before that.
-    fn own<C: Commit>(section: &Section<'_, NODES, FIELDS, SLOTS, C>) -> Result<(Link, Node), Stop> {
-        let spare = Self::spare(section.slot());
+    /// Returns the spare node of this writer. A section has one: the next spare is its own only after its commit.
+    fn own<C: Commit>(section: &Section<'_, NODES, FIELDS, WRITERS, C>) -> Result<(Link, Node), Stop> {
+        let spare = Self::spare(section.writer());
         if section.has_written(spare) {
             return Err(Stop::Full);
-        }
-        if is_left_out(Part::OwnNode) {
-            return Ok((spare, Self::follow(section, Self::POOL)?.ok_or(Stop::Full)?));
         }
         Ok((spare, Node(section.read(spare)?)))
     }
 
-    /// Writes the slot's own node, at once.
+    /// Writes the spare node at once.
     fn fill<C: Commit>(
-        section: &Section<'_, NODES, FIELDS, SLOTS, C>,
+        section: &Section<'_, NODES, FIELDS, WRITERS, C>,
         own: Node,
         next: u32,
         fields: [u64; FIELDS],
@@ -210,35 +218,35 @@ impl<const NODES: usize, const FIELDS: usize, const SLOTS: usize> Nodes<NODES, F
         Ok(())
     }
 
-    /// Puts a node with these fields in at a link. One change of nodes a section.
-    pub(crate) fn put_in<C: Commit>(
-        section: &mut Section<'_, NODES, FIELDS, SLOTS, C>,
+    /// Inserts a node with these fields at a link. A section changes nodes once.
+    pub(crate) fn insert<C: Commit>(
+        section: &mut Section<'_, NODES, FIELDS, WRITERS, C>,
         link: Link,
         fields: [u64; FIELDS],
     ) -> Result<(), Stop> {
+        #[cfg(test)]
+        if Mutation::PooledNode.is_active() {
+            return Self::insert_as_published(section, link, fields);
+        }
         let (spare, own) = Self::own(section)?;
         let top = Self::follow(section, Self::POOL)?.ok_or(Stop::Full)?;
         let behind = section.read(Self::link(top))?;
         Self::fill(section, own, section.read(link)?, fields)?;
         section.write(link, own.0)?;
         section.write(Self::POOL, behind)?;
-        if is_left_out(Part::OwnNode) {
-            return Ok(());
-        }
         section.write(spare, top.0)
     }
 
-    /// Takes the node out that a link leads to. One change of nodes a section.
-    pub(crate) fn take_out<C: Commit>(
-        section: &mut Section<'_, NODES, FIELDS, SLOTS, C>,
+    /// Removes the node to which a link leads. A section changes nodes once.
+    pub(crate) fn remove<C: Commit>(
+        section: &mut Section<'_, NODES, FIELDS, WRITERS, C>,
         link: Link,
         node: Node,
     ) -> Result<(), Stop> {
         let next = section.read(Self::link(node))?;
-        if is_left_out(Part::OwnNode) {
-            section.write(link, next)?;
-            section.write(Self::link(node), section.read(Self::POOL)?)?;
-            return section.write(Self::POOL, node.0);
+        #[cfg(test)]
+        if Mutation::PooledNode.is_active() {
+            return Self::remove_as_published(section, link, node);
         }
         let (spare, own) = Self::own(section)?;
         section.write_owned(Self::link(own), section.read(Self::POOL)?)?;
@@ -247,9 +255,9 @@ impl<const NODES: usize, const FIELDS: usize, const SLOTS: usize> Nodes<NODES, F
         section.write(spare, node.0)
     }
 
-    /// Puts another node with these fields where a link leads to one. One change of nodes a section.
+    /// Replaces the node to which a link leads by one with these fields. A section changes nodes once.
     pub(crate) fn replace<C: Commit>(
-        section: &mut Section<'_, NODES, FIELDS, SLOTS, C>,
+        section: &mut Section<'_, NODES, FIELDS, WRITERS, C>,
         link: Link,
         node: Node,
         fields: [u64; FIELDS],
@@ -258,5 +266,32 @@ impl<const NODES: usize, const FIELDS: usize, const SLOTS: usize> Nodes<NODES, F
         Self::fill(section, own, section.read(Self::link(node))?, fields)?;
         section.write(link, own.0)?;
         section.write(spare, node.0)
+    }
+}
+
+/// The mutation [`Mutation::PooledNode`]: the changes as the paper has them, without a spare node.
+#[cfg(test)]
+impl<const NODES: usize, const FIELDS: usize, const WRITERS: usize> Nodes<NODES, FIELDS, WRITERS> {
+    fn insert_as_published<C: Commit>(
+        section: &mut Section<'_, NODES, FIELDS, WRITERS, C>,
+        link: Link,
+        fields: [u64; FIELDS],
+    ) -> Result<(), Stop> {
+        let top = Self::follow(section, Self::POOL)?.ok_or(Stop::Full)?;
+        let behind = section.read(Self::link(top))?;
+        Self::fill(section, top, section.read(link)?, fields)?;
+        section.write(link, top.0)?;
+        section.write(Self::POOL, behind)
+    }
+
+    fn remove_as_published<C: Commit>(
+        section: &mut Section<'_, NODES, FIELDS, WRITERS, C>,
+        link: Link,
+        node: Node,
+    ) -> Result<(), Stop> {
+        let next = section.read(Self::link(node))?;
+        section.write(link, next)?;
+        section.write(Self::link(node), section.read(Self::POOL)?)?;
+        section.write(Self::POOL, node.0)
     }
 }

@@ -1,23 +1,26 @@
-//! A priority queue: the one of the paper's experiment.
+//! The priority queue, which is that of the paper's experiment.
 
 use super::{Nodes, Section, WRITES};
 use crate::Stats;
 use crate::commit::{Commit, Locked};
 use crate::ics::Ics;
-use crate::slot::Slot;
+use crate::stop::Stop;
 use crate::sync::constructor;
-use crate::transaction::Stop;
+use crate::writer::Writer;
 
 const PRIORITY: usize = 0;
 const VALUE: usize = 1;
 const FIELDS: usize = 2;
 
-type Storage<const NODES: usize, const SLOTS: usize> = Nodes<NODES, FIELDS, SLOTS>;
+type Storage<const NODES: usize, const WRITERS: usize> = Nodes<NODES, FIELDS, WRITERS>;
 
-/// Values in the order of their priorities, the greatest first, those of one priority in the order of their commits. Holds `NODES` − `SLOTS` of them.
+/// A queue of values in the order of their priorities, the greatest first, and in the order of their commits among
+/// equals.
+///
+/// It holds `NODES` − `WRITERS` entries.
 ///
 /// # Bound
-/// As for [`Ics`] with three writes. To enqueue reads as many entries as are before the new one; to dequeue, one.
+/// The bound of [`Ics`] with three writes. `enqueue` reads the entries before the new one, and `dequeue` reads one.
 ///
 /// # Examples
 /// ```
@@ -25,20 +28,20 @@ type Storage<const NODES: usize, const SLOTS: usize> = Nodes<NODES, FIELDS, SLOT
 ///
 /// static QUEUE: PriorityQueue<16, 4> = PriorityQueue::new();
 ///
-/// let mut slot = QUEUE.slot().expect("four threads may have one");
-/// slot.enqueue(1, 100)?;
-/// slot.enqueue(7, 700)?;
-/// assert_eq!(slot.dequeue()?, Some((7, 700)));
+/// let mut writer = QUEUE.writer().expect("four threads may write");
+/// writer.enqueue(1, 100)?;
+/// writer.enqueue(7, 700)?;
+/// assert_eq!(writer.dequeue()?, Some((7, 700)));
 /// # Ok::<(), lockwright_ics::Stop>(())
 /// ```
 #[derive(Debug)]
-pub struct PriorityQueue<const NODES: usize, const SLOTS: usize, C = Locked> {
-    ics: Ics<Storage<NODES, SLOTS>, SLOTS, WRITES, C>,
+pub struct PriorityQueue<const NODES: usize, const WRITERS: usize, C = Locked> {
+    ics: Ics<Storage<NODES, WRITERS>, WRITERS, WRITES, C>,
 }
 
-impl<const NODES: usize, const SLOTS: usize> PriorityQueue<NODES, SLOTS> {
+impl<const NODES: usize, const WRITERS: usize> PriorityQueue<NODES, WRITERS> {
     constructor! {
-        /// Empty, for threads on whatever processors.
+        /// Creates an empty structure for threads on any processors.
         #[must_use]
         pub fn new() -> Self {
             Self { ics: Ics::new(Nodes::new()) }
@@ -46,86 +49,105 @@ impl<const NODES: usize, const SLOTS: usize> PriorityQueue<NODES, SLOTS> {
     }
 }
 
-impl<const NODES: usize, const SLOTS: usize> Default for PriorityQueue<NODES, SLOTS> {
+impl<const NODES: usize, const WRITERS: usize> Default for PriorityQueue<NODES, WRITERS> {
     fn default() -> Self {
         Self::new()
     }
 }
 
-impl<const NODES: usize, const SLOTS: usize, C> PriorityQueue<NODES, SLOTS, C> {
+impl<const NODES: usize, const WRITERS: usize, C> PriorityQueue<NODES, WRITERS, C> {
     constructor! {
-        /// Empty, with another strategy.
+        /// Creates an empty structure with another strategy.
         #[must_use]
         pub fn with(commit: C) -> Self {
             Self { ics: Ics::with(Nodes::new(), commit) }
         }
     }
 
-    /// The strategy.
+    /// Returns the strategy.
+    #[must_use]
     pub const fn commit(&self) -> &C {
         self.ics.commit()
     }
 }
 
-impl<const NODES: usize, const SLOTS: usize, C: Commit> PriorityQueue<NODES, SLOTS, C> {
-    /// See [`Ics::slot`].
-    pub fn slot(&self) -> Option<QueueSlot<'_, NODES, SLOTS, C>> {
-        self.ics.slot().map(QueueSlot)
+impl<const NODES: usize, const WRITERS: usize, C: Commit> PriorityQueue<NODES, WRITERS, C> {
+    /// Claims a free writer, as [`Ics::writer`] does.
+    #[must_use = "a writer becomes free when dropped"]
+    pub fn writer(&self) -> Option<QueueWriter<'_, NODES, WRITERS, C>> {
+        self.ics.writer().map(QueueWriter)
     }
 
-    /// See [`Ics::shared_slot`].
+    /// Returns the writer of a number, claimed or not, as [`Ics::shared_writer`] does.
     ///
     /// # Safety
-    /// As there.
-    #[allow(unsafe_code)] // It says what the caller must promise; nothing unsafe is done.
-    pub unsafe fn shared_slot(&self, index: usize) -> Option<QueueSlot<'_, NODES, SLOTS, C>> {
-        // SAFETY: the caller's promise.
-        unsafe { self.ics.shared_slot(index) }.map(QueueSlot)
+    /// The contract is that of [`Ics::shared_writer`].
+    #[must_use]
+    #[allow(unsafe_code)] // The caller guarantees the contract of the callee.
+    pub unsafe fn shared_writer(&self, index: usize) -> Option<QueueWriter<'_, NODES, WRITERS, C>> {
+        // SAFETY: the contract is the same.
+        unsafe { self.ics.shared_writer(index) }.map(QueueWriter)
     }
 
-    /// See [`Ics::reserve`].
+    /// Reserves the writer of a number, as [`Ics::reserve`] does.
     pub fn reserve(&self, index: usize) {
         self.ics.reserve(index);
     }
 
-    /// What would be dequeued: priority and value.
+    /// Returns the priority and the value that `dequeue` would return.
     ///
     /// # Bound
-    /// As [`Ics::query`].
+    /// The bound of [`Ics::query`].
+    #[must_use]
     pub fn peek(&self) -> Option<(u64, u64)> {
         let peeked = self.ics.query(|view| {
-            let Some(first) = Storage::<NODES, SLOTS>::follow(view, Storage::<NODES, SLOTS>::ROOT)? else {
+            let Some(first) = Storage::<NODES, WRITERS>::follow(view, Storage::<NODES, WRITERS>::ROOT)? else {
                 return Ok(None);
             };
-            let priority = view.read(Storage::<NODES, SLOTS>::field(first, PRIORITY))?;
-            Ok(Some((priority, view.read(Storage::<NODES, SLOTS>::field(first, VALUE))?)))
+            let priority = view.read(Storage::<NODES, WRITERS>::field(first, PRIORITY))?;
+            Ok(Some((priority, view.read(Storage::<NODES, WRITERS>::field(first, VALUE))?)))
         });
-        // Nothing else stops it than conflicts.
+        // Only a damaged structure stops the query; it has no entries.
         peeked.unwrap_or(None)
     }
 }
 
-/// Asks whether a section can still commit.
+/// A function that checks whether a section can still commit.
 pub type Still<'a> = &'a dyn Fn() -> Result<(), Stop>;
 
 /// The right to change a [`PriorityQueue`].
+///
+/// # Examples
+/// ```
+/// use lockwright_ics::{PriorityQueue, Stop};
+///
+/// static QUEUE: PriorityQueue<3, 1> = PriorityQueue::new();
+/// let mut writer = QUEUE.writer().expect("one thread may write");
+/// writer.enqueue(1, 10)?;
+/// writer.enqueue(1, 11)?;
+/// assert_eq!(writer.enqueue(1, 12), Err(Stop::Full));
+/// # Ok::<(), Stop>(())
+/// ```
 #[derive(Debug)]
-pub struct QueueSlot<'q, const NODES: usize, const SLOTS: usize, C>(Slot<'q, Storage<NODES, SLOTS>, SLOTS, WRITES, C>);
+pub struct QueueWriter<'q, const NODES: usize, const WRITERS: usize, C>(
+    Writer<'q, Storage<NODES, WRITERS>, WRITERS, WRITES, C>,
+);
 
-impl<const NODES: usize, const SLOTS: usize, C: Commit> QueueSlot<'_, NODES, SLOTS, C> {
-    /// Puts a value in, behind those of its priority and of greater ones.
+impl<const NODES: usize, const WRITERS: usize, C: Commit> QueueWriter<'_, NODES, WRITERS, C> {
+    /// Inserts a value behind those of equal and greater priority.
     ///
     /// # Errors
-    /// [`Stop::Full`].
+    /// [`Stop::Full`] if no node is left, [`Stop::Damaged`] if the memory was never constructed.
     pub fn enqueue(&mut self, priority: u64, value: u64) -> Result<(), Stop> {
         self.enqueue_after(priority, value, |_| Ok(()))
     }
 
-    /// The same, with work that is done in the section, each time it is begun anew. The work may ask now and then whether the section can still commit, and stop with the answer
-    /// if it cannot.
+    /// Executes `work` in the section, and then inserts a value as [`QueueWriter::enqueue`] does.
+    ///
+    /// `work` is executed in each attempt. It may call its argument from time to time, and return early with its error.
     ///
     /// # Errors
-    /// [`Stop::Full`], and what the work stops with.
+    /// The errors of [`QueueWriter::enqueue`], and the error of `work`.
     pub fn enqueue_after(
         &mut self,
         priority: u64,
@@ -134,45 +156,45 @@ impl<const NODES: usize, const SLOTS: usize, C: Commit> QueueSlot<'_, NODES, SLO
     ) -> Result<(), Stop> {
         self.0.update(|section| {
             work(&|| section.check())?;
-            Self::put(section, priority, value)
+            Self::insert(section, priority, value)
         })
     }
 
-    fn put(section: &mut Section<'_, NODES, FIELDS, SLOTS, C>, priority: u64, value: u64) -> Result<(), Stop> {
-        let (link, _) = Storage::<NODES, SLOTS>::find(section, |section, node| {
-            Ok(section.read(Storage::<NODES, SLOTS>::field(node, PRIORITY))? < priority)
+    fn insert(section: &mut Section<'_, NODES, FIELDS, WRITERS, C>, priority: u64, value: u64) -> Result<(), Stop> {
+        let (link, _) = Storage::<NODES, WRITERS>::find(section, |section, node| {
+            Ok(section.read(Storage::<NODES, WRITERS>::field(node, PRIORITY))? < priority)
         })?;
-        Storage::<NODES, SLOTS>::put_in(section, link, [priority, value])
+        Storage::<NODES, WRITERS>::insert(section, link, [priority, value])
     }
 
-    /// Takes the first out: priority and value; `None` where there is none.
+    /// Removes the first entry. Returns its priority and value, or `None` if the queue is empty.
     ///
     /// # Errors
-    /// None but those of an object that is not its own any more.
+    /// None for a queue that its constructor made.
     pub fn dequeue(&mut self) -> Result<Option<(u64, u64)>, Stop> {
         self.dequeue_after(|_| Ok(()))
     }
 
-    /// The same, with work that is done in the section, as for [`QueueSlot::enqueue_after`].
+    /// Executes `work` in the section, as [`QueueWriter::enqueue_after`] does, and then removes the first entry.
     ///
     /// # Errors
-    /// What the work stops with.
+    /// The error of `work`.
     pub fn dequeue_after(
         &mut self,
         mut work: impl FnMut(Still<'_>) -> Result<(), Stop>,
     ) -> Result<Option<(u64, u64)>, Stop> {
         self.0.update(|section| {
             work(&|| section.check())?;
-            let root = Storage::<NODES, SLOTS>::ROOT;
-            let Some(first) = Storage::<NODES, SLOTS>::follow(section, root)? else { return Ok(None) };
-            let priority = section.read(Storage::<NODES, SLOTS>::field(first, PRIORITY))?;
-            let value = section.read(Storage::<NODES, SLOTS>::field(first, VALUE))?;
-            Storage::<NODES, SLOTS>::take_out(section, root, first)?;
+            let root = Storage::<NODES, WRITERS>::ROOT;
+            let Some(first) = Storage::<NODES, WRITERS>::follow(section, root)? else { return Ok(None) };
+            let priority = section.read(Storage::<NODES, WRITERS>::field(first, PRIORITY))?;
+            let value = section.read(Storage::<NODES, WRITERS>::field(first, VALUE))?;
+            Storage::<NODES, WRITERS>::remove(section, root, first)?;
             Ok(Some((priority, value)))
         })
     }
 
-    /// What the slot did.
+    /// Returns the counts of this writer.
     #[must_use]
     pub fn stats(&self) -> Stats {
         self.0.stats()

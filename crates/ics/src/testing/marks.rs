@@ -1,6 +1,8 @@
-//! Late marks: who performed a commit says so long after the next one. That needs two helpers at a time that are in the middle of something, so two processors.
+//! Late marks: a thread that performed a commit marks it long after the next commit.
+//!
+//! That needs two helpers in the middle of their work at the same time, and therefore two processors.
 
-use crate::left_out::{Part, leaving_out};
+use crate::mutation::Mutation;
 use crate::sync::{AtomicU64, fence};
 use crate::{Commit, Ics, Locked, Stop, Var, Word};
 use core::cell::{Cell, RefCell};
@@ -12,23 +14,24 @@ use std::time::{Duration, Instant};
 const LEFT: Var<u64> = Var::new(0);
 const RIGHT: Var<u64> = Var::new(1);
 
-/// No wait is longer: the tests fail then, and do not hang.
+/// The limit of each wait, so that a test fails instead of hanging.
 const PATIENCE: Duration = Duration::from_secs(20);
 
 type Delay = Option<(Sender<()>, Receiver<()>)>;
 
 std::thread_local! {
-    /// Where the next mark of this thread waits: before its look at the head, and between that and its change. It says that it is there, and goes on when told.
+    /// The next mark of this thread waits before its check of the head, or between the check and the change.
+    /// The thread signals that it has arrived, and continues on a signal.
     static BEFORE: RefCell<Delay> = const { RefCell::new(None) };
     static BETWEEN: RefCell<Delay> = const { RefCell::new(None) };
-    /// How marks of this thread are delayed in a storm; 0: not at all.
+    /// The random state for the delays of this thread's marks under stress; 0 means no delays.
     static CHANCE: Cell<u64> = const { Cell::new(0) };
 }
 
 fn wait_at(delay: &'static LocalKey<RefCell<Delay>>) {
     if let Some((there, goes_on)) = delay.take() {
-        there.send(()).expect("the test waits");
-        goes_on.recv_timeout(PATIENCE).expect("the test goes on");
+        there.send(()).expect("the test receives");
+        goes_on.recv_timeout(PATIENCE).expect("the test sends");
     }
 }
 
@@ -49,17 +52,17 @@ fn jitter() {
     }
 }
 
-/// `Locked`, with delays where marks are made.
+/// [`Locked`] with delays of marks.
 struct Delayed;
 
-// SAFETY: it does what `Locked` does, in the same order.
+// SAFETY: it executes the operations of `Locked` in the same order.
 #[allow(unsafe_code)]
 unsafe impl Commit for Delayed {
     fn post(&self, head: &AtomicU64, seen: u64, new: u64) -> bool {
         Locked.post(head, seen, new)
     }
     fn perform(&self, head: &AtomicU64, seen: u64, word: &AtomicU64, old: u64, new: u64) {
-        // A mark is the head itself. A locator may be by chance: it is delayed then, too.
+        // A mark is the head itself. A locator that equals the head by chance is also delayed.
         if new != seen {
             return Locked.perform(head, seen, word, old, new);
         }
@@ -74,9 +77,9 @@ unsafe impl Commit for Delayed {
     }
 }
 
-type Object<const SLOTS: usize, const WRITES: usize> = Ics<[Word; 2], SLOTS, WRITES, Delayed>;
+type Object<const WRITERS: usize, const WRITES: usize> = Ics<[Word; 2], WRITERS, WRITES, Delayed>;
 
-/// A thread whose next mark waits there. Back when it waits.
+/// Starts a thread whose next mark waits at `delay`. Returns when the mark waits.
 fn start<'s>(
     threads: &'s Scope<'s, '_>,
     delay: &'static LocalKey<RefCell<Delay>>,
@@ -87,35 +90,37 @@ fn start<'s>(
         delay.set(Some((there, told)));
         work();
     });
-    is_there.recv_timeout(PATIENCE).expect("it marks");
+    is_there.recv_timeout(PATIENCE).expect("the thread marks");
     (thread, goes_on)
 }
 
-/// A slot commits twice; of two helpers, the one of the first commit marks it while the one of the second is about to mark that, and fails. Says what others
-/// read while the slot is in a section that it cancels then, and after it.
+/// A writer commits twice, and each commit has a helper.
+///
+/// The first helper marks its commit while the second is about to mark the other, and fails.
+/// Returns what other threads read during the next section of the writer, which is cancelled, and after it.
 fn late_mark() -> [(u64, u64); 2] {
     let ics = Object::<2, 1>::with([Word::new(0), Word::new(0)], Delayed);
     let ics = &ics;
-    let read = || ics.query(|view| Ok((view.read(LEFT)?, view.read(RIGHT)?))).expect("nothing stops it");
-    let (mut slot, mut other) = (ics.slot().expect("two slots"), ics.slot().expect("two slots"));
-    assert_eq!(slot.update(|section| section.write(LEFT, 1)), Ok(()));
+    let read = || ics.query(|view| Ok((view.read(LEFT)?, view.read(RIGHT)?))).expect("a query");
+    let (mut writer, mut other) = (ics.writer().expect("two writers"), ics.writer().expect("two writers"));
+    assert_eq!(writer.update(|section| section.write(LEFT, 1)), Ok(()));
     scope(|threads| {
         let (first, first_goes_on) = start(threads, &BETWEEN, || {
-            // It only enters.
+            // This entry only helps.
             assert_eq!(ics.query(|_| Err::<(), _>(Stop::Cancelled)), Err(Stop::Cancelled));
         });
-        assert_eq!(slot.update(|section| section.write(LEFT, 2)), Ok(()));
+        assert_eq!(writer.update(|section| section.write(LEFT, 2)), Ok(()));
         let second_work = move || assert_eq!(other.update(|section| section.write(RIGHT, 5)), Ok(()));
         let (second, second_goes_on) = start(threads, &BEFORE, second_work);
-        first_goes_on.send(()).expect("it waits");
-        first.join().expect("it ends");
-        second_goes_on.send(()).expect("it waits");
-        second.join().expect("it ends");
+        first_goes_on.send(()).expect("the thread waits");
+        first.join().expect("the thread ends");
+        second_goes_on.send(()).expect("the thread waits");
+        second.join().expect("the thread ends");
     });
     let mut meanwhile = (0, 0);
-    let cancelled: Result<(), _> = slot.attempt(|section| {
+    let cancelled: Result<(), _> = writer.attempt(|section| {
         section.write(LEFT, 99)?;
-        meanwhile = scope(|threads| threads.spawn(read).join()).expect("it reads");
+        meanwhile = scope(|threads| threads.spawn(read).join()).expect("the thread reads");
         Err(Stop::Cancelled)
     });
     assert_eq!(cancelled, Err(Stop::Cancelled));
@@ -123,31 +128,33 @@ fn late_mark() -> [(u64, u64); 2] {
 }
 
 #[test]
-fn a_late_mark_harms_nobody() {
+fn a_late_mark_does_no_harm() {
     assert_eq!(late_mark(), [(2, 5); 2]);
 }
 
 #[test]
-fn without_the_own_mark_a_late_one_makes_a_cancelled_write_seen() {
-    let read = leaving_out(Some(Part::OwnMark), late_mark);
-    assert_ne!(read, [(2, 5); 2], "left out, it goes unnoticed");
+fn without_the_own_mark_a_cancelled_write_is_seen() {
+    let read = Mutation::NoOwnMark.during(late_mark);
+    assert_ne!(read, [(2, 5); 2], "the mutant is not caught");
 }
 
-/// Three that write and two that look, with delays at their marks, until something is torn. How often it was; how many sections there were; and what both words are then.
-fn storm(part: Option<Part>, longest: Duration) -> (u64, u64, (u64, u64)) {
+/// Three threads write and two read, with delays of their marks, until a read is inconsistent or time is up.
+///
+/// Returns the inconsistent reads, the sections, and both words at the end.
+fn stress(mutation: Option<Mutation>, longest: Duration) -> (u64, u64, (u64, u64)) {
     let ics = Object::<3, 2>::with([Word::new(0), Word::new(0)], Delayed);
     let (over, torn, done) = (AtomicBool::new(false), Count::new(0), Count::new(0));
-    let blow = |index: u64| {
+    let work = |index: u64| {
         CHANCE.set(0x9e37_79b9_7f4a_7c15_u64.wrapping_mul(index + 1));
-        let mut slot = if index < 3 { ics.slot() } else { None };
+        let mut writer = if index < 3 { ics.writer() } else { None };
         while !over.load(Ordering::Relaxed) {
-            let Some(slot) = &mut slot else {
+            let Some(writer) = &mut writer else {
                 let is_same = ics.query(|view| Ok(view.read(LEFT)? == view.read(RIGHT)?));
                 torn.fetch_add(u64::from(is_same != Ok(true)), Ordering::Relaxed);
                 continue;
             };
             for _ in 0..=chance() % 6 {
-                let is_same = slot.update(|section| {
+                let is_same = writer.update(|section| {
                     let (left, right) = (section.read(LEFT)?, section.read(RIGHT)?);
                     section.write(LEFT, left + 1)?;
                     section.write(RIGHT, right + 1)?;
@@ -160,9 +167,12 @@ fn storm(part: Option<Part>, longest: Duration) -> (u64, u64, (u64, u64)) {
         }
     };
     scope(|threads| {
-        let blow = &blow;
+        let work = &work;
         for index in 0..5 {
-            threads.spawn(move || leaving_out(part, || blow(index)));
+            threads.spawn(move || match mutation {
+                Some(mutation) => mutation.during(|| work(index)),
+                None => work(index),
+            });
         }
         let start = Instant::now();
         while start.elapsed() < longest && torn.load(Ordering::Relaxed) == 0 {
@@ -170,22 +180,24 @@ fn storm(part: Option<Part>, longest: Duration) -> (u64, u64, (u64, u64)) {
         }
         over.store(true, Ordering::Relaxed);
     });
-    let words = ics.query(|view| Ok((view.read(LEFT)?, view.read(RIGHT)?))).expect("nothing stops it");
+    let words = ics.query(|view| Ok((view.read(LEFT)?, view.read(RIGHT)?))).expect("a query");
     (torn.into_inner(), done.into_inner(), words)
 }
 
 #[test]
-fn storms_of_late_marks_tear_nothing() {
-    let (torn, done, words) = storm(None, Duration::from_secs(6));
+#[cfg_attr(miri, ignore = "a measure of time, which Miri has not")]
+fn stress_of_late_marks_tears_no_read() {
+    let (torn, done, words) = stress(None, Duration::from_secs(6));
     assert_eq!((torn, words), (0, (done, done)));
 }
 
 #[test]
-fn a_storm_without_the_own_mark_tears() {
+#[cfg_attr(miri, ignore = "a measure of time, which Miri has not")]
+fn stress_without_the_own_mark_tears_a_read() {
     if std::thread::available_parallelism().map_or(1, usize::from) < 2 {
-        std::println!("not seen: two helpers in the middle of something need two processors");
+        std::println!("skipped: two helpers in the middle of their work need two processors");
         return;
     }
-    let (torn, done, words) = storm(Some(Part::OwnMark), Duration::from_secs(60));
-    assert!(torn != 0 || words != (done, done), "left out, it goes unnoticed in {done} sections");
+    let (torn, done, words) = stress(Some(Mutation::NoOwnMark), Duration::from_secs(60));
+    assert!(torn != 0 || words != (done, done), "the mutant is not caught in {done} sections");
 }

@@ -1,7 +1,10 @@
-//! The sections on a model's atomics: all interleavings of two threads with a bound of preemptions and the memory order of the language (loom); many of three,
-//! by chance (shuttle).
+//! Sections on the atomics of a model.
+//!
+//! Loom explores all interleavings of two threads with a limited number of preemptions, in the memory model of the
+//! language.
+//! Shuttle samples interleavings of three threads.
 
-use super::broken::{Blind, LooksFirst};
+use super::mutants::{Blind, CheckThenStore};
 use crate::sync::AtomicU64;
 use crate::{Commit, Ics, Locked, Var, Word};
 use core::sync::atomic::Ordering;
@@ -17,25 +20,25 @@ const THIRD: Var<u64> = Var::new(2);
 
 type Object<C> = Ics<[Word; 3], 3, 2, C>;
 
-fn add_to_both<C: Commit>(ics: &Object<C>, slot: usize, add: u64) {
-    // SAFETY: each thread has a number of its own.
+fn add_to_both<C: Commit>(ics: &Object<C>, writer: usize, add: u64) {
+    // SAFETY: each thread has its own number.
     #[allow(unsafe_code)]
-    let mut slot = unsafe { ics.shared_slot(slot) }.expect("three slots");
-    let done = slot.update(|section| {
+    let mut writer = unsafe { ics.shared_writer(writer) }.expect("three writers");
+    let done = writer.update(|section| {
         let left = section.read(LEFT)?;
         let right = section.read(RIGHT)?;
-        assert_eq!(left, right, "a state that never was");
+        assert_eq!(left, right, "the state never existed");
         section.write(LEFT, left.wrapping_add(add))?;
         section.write(RIGHT, right.wrapping_add(add))
     });
     assert_eq!(done, Ok(()));
 }
 
-fn add_to_third<C: Commit>(ics: &Object<C>, slot: usize, add: u64) {
-    // SAFETY: as above.
+fn add_to_third<C: Commit>(ics: &Object<C>, writer: usize, add: u64) {
+    // SAFETY: each thread has its own number.
     #[allow(unsafe_code)]
-    let mut slot = unsafe { ics.shared_slot(slot) }.expect("three slots");
-    let done = slot.update(|section| {
+    let mut writer = unsafe { ics.shared_writer(writer) }.expect("three writers");
+    let done = writer.update(|section| {
         let third = section.read(THIRD)?;
         section.write(THIRD, third + add)
     });
@@ -44,8 +47,8 @@ fn add_to_third<C: Commit>(ics: &Object<C>, slot: usize, add: u64) {
 
 fn sums<C: Commit>(ics: &Object<C>) -> (u64, u64) {
     let read = ics.query(|view| Ok((view.read(LEFT)?, view.read(RIGHT)?, view.read(THIRD)?)));
-    let (left, right, third) = read.expect("nothing but conflicts stops it");
-    assert_eq!(left, right, "a state that never was");
+    let (left, right, third) = read.expect("a query");
+    assert_eq!(left, right, "the state never existed");
     (left, third)
 }
 
@@ -53,10 +56,10 @@ fn object<C: Commit>(commit: C) -> Arc<Object<C>> {
     Arc::new(Object::with([Word::new(10), Word::new(10), Word::new(0)], commit))
 }
 
-/// One finds what another has posted, and the other goes on.
+/// One thread finds a posted commit of the other thread, which continues.
 fn two<C: Commit + Send + Sync + 'static>(commit: fn() -> C) {
     let ics = object(commit());
-    // Something is posted and not performed.
+    // This commit is posted and not performed.
     add_to_both(&ics, 0, 1);
     let other = {
         let ics = Arc::clone(&ics);
@@ -66,12 +69,12 @@ fn two<C: Commit + Send + Sync + 'static>(commit: fn() -> C) {
         })
     };
     add_to_third(&ics, 0, 1);
-    other.join().expect("it ends");
+    other.join().expect("the thread ends");
     assert_eq!(sums(&ics), (10, 2));
 }
 
-/// One only looks, while the other goes on.
-fn one_looks<C: Commit + Send + Sync + 'static>(commit: fn() -> C) {
+/// One thread only reads, and the other one continues.
+fn one_reads<C: Commit + Send + Sync + 'static>(commit: fn() -> C) {
     let ics = object(commit());
     add_to_both(&ics, 1, 1);
     let other = {
@@ -83,19 +86,19 @@ fn one_looks<C: Commit + Send + Sync + 'static>(commit: fn() -> C) {
     };
     let (both, third) = sums(&ics);
     assert!((both, third) == (11, 0) || (both, third) == (11, 1) || (both, third) == (12, 1), "{both} {third}");
-    other.join().expect("it ends");
+    other.join().expect("the thread ends");
     assert_eq!(sums(&ics), (12, 1));
 }
 
 fn three<C: Commit + Send + Sync + 'static>(commit: fn() -> C) {
     let ics = object(commit());
     let others: Vec<_> = (1..3)
-        .map(|slot| {
+        .map(|writer| {
             let ics = Arc::clone(&ics);
             thread::spawn(move || {
                 for round in 0..3 {
-                    add_to_both(&ics, slot, if round == 1 { u64::MAX } else { 1 });
-                    add_to_third(&ics, slot, 1);
+                    add_to_both(&ics, writer, if round == 1 { u64::MAX } else { 1 });
+                    add_to_third(&ics, writer, 1);
                 }
             })
         })
@@ -105,14 +108,14 @@ fn three<C: Commit + Send + Sync + 'static>(commit: fn() -> C) {
         add_to_both(&ics, 0, 2);
         sums(&ics);
     }
-    others.into_iter().for_each(|other| other.join().expect("it ends"));
+    others.into_iter().for_each(|other| other.join().expect("the thread ends"));
     assert_eq!(sums(&ics), (10 + 6 + 2, 9));
 }
 
-/// Publishes nothing.
+/// Posts without an order.
 struct Unordered;
 
-// SAFETY: it breaks its promise; the tests it is for must fail, on data that bears it.
+// SAFETY: the contract is broken on purpose; the data are integers, which stay valid.
 #[allow(unsafe_code)]
 unsafe impl Commit for Unordered {
     fn post(&self, head: &AtomicU64, seen: u64, new: u64) -> bool {
@@ -123,12 +126,12 @@ unsafe impl Commit for Unordered {
     }
 }
 
-/// Whether a check of this file fails; a model's own limits do not count.
+/// Whether a check fails. A failure at a limit of the model does not count.
 fn fails(work: impl FnOnce() + std::panic::UnwindSafe) -> bool {
     let Err(why) = std::panic::catch_unwind(work) else { return false };
     let text = why.downcast_ref::<std::string::String>().map(std::string::String::as_str);
     let text = text.or_else(|| why.downcast_ref::<&str>().copied()).unwrap_or_default();
-    assert!(!text.contains("exceeded"), "the model gave up: {text}");
+    assert!(!text.contains("exceeded"), "the model reached its limit: {text}");
     true
 }
 
@@ -153,7 +156,7 @@ fn two_threads() {
 
 #[test]
 fn a_query_and_a_writer() {
-    explore(|| one_looks(|| Locked));
+    explore(|| one_reads(|| Locked));
 }
 
 #[cfg(lockwright_shuttle)]
@@ -163,28 +166,28 @@ fn three_threads() {
 }
 
 #[test]
-fn a_commit_that_looks_at_no_version_is_caught() {
+fn a_blind_commit_is_caught() {
     assert!(fails(|| explore(|| two(|| Blind))));
 }
 
 #[test]
-fn a_late_helper_that_only_looks_first_is_caught() {
+fn a_helper_that_checks_and_then_stores_is_caught() {
     #[cfg(lockwright_loom)]
-    assert!(fails(|| explore(|| two(|| LooksFirst))));
+    assert!(fails(|| explore(|| two(|| CheckThenStore))));
     #[cfg(lockwright_shuttle)]
-    assert!(fails(|| explore(|| three(|| LooksFirst))));
+    assert!(fails(|| explore(|| three(|| CheckThenStore))));
 }
 
-/// Shuttle's memory is sequentially consistent.
+/// The memory of shuttle is sequentially consistent.
 #[cfg(lockwright_loom)]
 #[test]
-fn a_commit_that_publishes_nothing_is_caught() {
-    assert!(fails(|| explore(|| two(|| Unordered))) || fails(|| explore(|| one_looks(|| Unordered))));
+fn an_unordered_commit_is_caught() {
+    assert!(fails(|| explore(|| two(|| Unordered))) || fails(|| explore(|| one_reads(|| Unordered))));
 }
 
-/// One looks while the other goes on twice: so that places are written anew.
+/// One thread reads while the other one commits twice, so that places are rewritten.
 #[cfg(lockwright_loom)]
-fn one_looks_long() {
+fn one_reads_long() {
     let ics = object(Locked);
     add_to_both(&ics, 1, 1);
     add_to_both(&ics, 1, 1);
@@ -197,29 +200,29 @@ fn one_looks_long() {
     };
     let (both, third) = sums(&ics);
     assert!((12..=14).contains(&both) && third == 0, "{both} {third}");
-    other.join().expect("it ends");
+    other.join().expect("the thread ends");
     assert_eq!(sums(&ics), (14, 0));
 }
 
 #[cfg(lockwright_loom)]
 #[test]
-fn a_query_and_a_writer_who_goes_on() {
-    explore(one_looks_long);
+fn a_query_and_a_writer_that_continues() {
+    explore(one_reads_long);
 }
 
-/// One finds a record and helps, while its owner goes on until it writes that page anew, and gives up then.
+/// One thread finds a record and helps. Its owner continues until it rewrites that page, and then cancels.
 #[cfg(lockwright_loom)]
-fn one_helps_long<C: Commit + Send + Sync + 'static>(commit: fn() -> C) {
-    let ics = object(commit());
+fn one_helps_long() {
+    let ics = object(Locked);
     add_to_both(&ics, 1, 1);
     let other = {
         let ics = Arc::clone(&ics);
         thread::spawn(move || {
             add_to_both(&ics, 1, 1);
-            // SAFETY: each thread has a number of its own.
+            // SAFETY: each thread has its own number.
             #[allow(unsafe_code)]
-            let mut slot = unsafe { ics.shared_slot(1) }.expect("three slots");
-            let cancelled: Result<(), _> = slot.attempt(|section| {
+            let mut writer = unsafe { ics.shared_writer(1) }.expect("three writers");
+            let cancelled: Result<(), _> = writer.attempt(|section| {
                 section.write(THIRD, 99_u64)?;
                 Err(crate::Stop::Cancelled)
             });
@@ -228,46 +231,27 @@ fn one_helps_long<C: Commit + Send + Sync + 'static>(commit: fn() -> C) {
     };
     let (both, third) = sums(&ics);
     assert!((11..=12).contains(&both) && third == 0, "{both} {third}");
-    other.join().expect("it ends");
+    other.join().expect("the thread ends");
     assert_eq!(sums(&ics), (12, 0));
 }
 
 #[cfg(lockwright_loom)]
 #[test]
-fn a_helper_and_an_owner_who_goes_on() {
-    explore(|| one_helps_long(|| Locked));
+fn a_helper_and_an_owner_that_continues() {
+    explore(one_helps_long);
 }
 
-/// Helps without a fence.
-#[cfg(lockwright_loom)]
-struct Unfenced;
-
-// SAFETY: as above.
-#[cfg(lockwright_loom)]
-#[allow(unsafe_code)]
-unsafe impl Commit for Unfenced {
-    fn post(&self, head: &AtomicU64, seen: u64, new: u64) -> bool {
-        Locked.post(head, seen, new)
-    }
-    fn perform(&self, head: &AtomicU64, seen: u64, word: &AtomicU64, old: u64, new: u64) {
-        if head.load(Ordering::Relaxed) == seen {
-            let _ = word.compare_exchange(old, new, Ordering::Release, Ordering::Relaxed);
-        }
-    }
-}
-
-#[cfg(lockwright_loom)]
-#[test]
-fn a_helper_without_a_fence_is_caught() {
-    assert!(fails(|| explore(|| one_helps_long(|| Unfenced))));
-}
-
-/// The fences of readers and writers, each alone.
+/// Each fence is needed: without one of them a check fails.
 #[cfg(lockwright_loom)]
 #[test]
 fn each_fence_is_needed() {
-    use crate::left_out::{Part, leaving_out};
-    for part in [Part::WriterFence, Part::ReaderFence] {
-        assert!(leaving_out(Some(part), || fails(|| explore(one_looks_long))), "{part:?} left out goes unnoticed");
+    use crate::sync::fences::{sites, without};
+
+    let checks: [fn(); 2] = [one_reads_long, one_helps_long];
+    let sites = sites(|| checks.into_iter().for_each(explore));
+    assert_eq!(sites.len(), 3, "one of a writer, one of a reader, and one of a helper");
+    for site in sites {
+        let is_caught = checks.into_iter().any(|check| without(site, || fails(move || explore(check))));
+        assert!(is_caught, "the mutant without the fence at {site} is not caught");
     }
 }

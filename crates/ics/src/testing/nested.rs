@@ -1,8 +1,11 @@
-//! All schedules of one processor under fixed priorities: before each access to shared memory a more urgent task may come between, and executes to its end,
-//! unless a still more urgent one comes between, and so on; or the task may be killed there.
+//! All schedules of one processor under fixed priorities.
 //!
-//! It executes the sections themselves, not a model of them: preemption is a call at a place where `sync` says one is possible. Depth first over what may
-//! happen at each place, each schedule from the beginning.
+//! Before each access to shared memory, a more urgent task may preempt, and it executes to its end unless a still more
+//! urgent task preempts it. The task may also be killed there.
+//!
+//! The search executes the sections themselves and no model of them: a preemption is a call at a preemption point of
+//! `sync`.
+//! It goes depth first over the choices at each point, and executes each schedule from the beginning.
 
 use std::boxed::Box;
 use std::cell::RefCell;
@@ -10,13 +13,13 @@ use std::panic::{self, AssertUnwindSafe};
 use std::rc::Rc;
 use std::vec::Vec;
 
-/// What a task does each time it comes: its section.
+/// A section that a task executes at each of its releases.
 pub(crate) type Task = Rc<dyn Fn()>;
 
-/// A choice at one place: which of how many.
+/// A choice at one point: an index, and the number of options.
 #[derive(Clone, Copy)]
 struct Choice {
-    taken: usize,
+    index: usize,
     of: usize,
 }
 
@@ -24,11 +27,11 @@ struct Schedule {
     path: Vec<Choice>,
     at: usize,
     tasks: Vec<Task>,
-    /// How often each task will still come.
+    /// The releases that each task has left.
     left: Vec<usize>,
-    /// Who executes; nobody yet.
+    /// The task that executes, if one does.
     executes: Option<usize>,
-    /// How many more may be killed.
+    /// The number of tasks that may still be killed.
     kills: usize,
     dead: Vec<bool>,
 }
@@ -37,65 +40,64 @@ std::thread_local! {
     static SCHEDULE: RefCell<Option<Schedule>> = const { RefCell::new(None) };
 }
 
-/// The end of a task that is killed.
+/// The payload of the panic that ends a killed task.
 struct Killed;
 
-enum Happens {
+enum Event {
     Nothing,
-    Comes(usize, Task),
+    Preempted(usize, Task),
     Kill,
 }
 
 impl Schedule {
-    /// The next choice among `of`: as last time, or the first.
+    /// Returns the next choice among `of` options: that of the path, or the first one.
     fn choose(&mut self, of: usize) -> usize {
         if of == 1 {
             return 0;
         }
         if self.at == self.path.len() {
-            self.path.push(Choice { taken: 0, of });
+            self.path.push(Choice { index: 0, of });
         }
         let choice = self.path[self.at];
-        assert_eq!(choice.of, of, "the same way has the same choices");
+        assert_eq!(choice.of, of, "the same path has the same choices");
         self.at += 1;
-        choice.taken
+        choice.index
     }
 
-    fn happens(&mut self) -> Happens {
-        let Some(executes) = self.executes else { return Happens::Nothing };
+    fn event(&mut self) -> Event {
+        let Some(executes) = self.executes else { return Event::Nothing };
         let more_urgent: Vec<usize> =
             (executes + 1..self.tasks.len()).filter(|&task| self.left[task] > 0 && !self.dead[task]).collect();
         let may_die = usize::from(self.kills > 0);
         let chosen = self.choose(1 + more_urgent.len() + may_die);
         match chosen {
-            0 => Happens::Nothing,
+            0 => Event::Nothing,
             chosen if chosen <= more_urgent.len() => {
                 let task = more_urgent[chosen - 1];
-                Happens::Comes(task, Rc::clone(&self.tasks[task]))
+                Event::Preempted(task, Rc::clone(&self.tasks[task]))
             }
             _ => {
                 self.kills -= 1;
                 self.dead[executes] = true;
-                Happens::Kill
+                Event::Kill
             }
         }
     }
 }
 
 fn with<R>(change: impl FnOnce(&mut Schedule) -> R) -> R {
-    SCHEDULE.with_borrow_mut(|schedule| change(schedule.as_mut().expect("a search goes on")))
+    SCHEDULE.with_borrow_mut(|schedule| change(schedule.as_mut().expect("a search is in progress")))
 }
 
-/// A place where something may happen.
+/// A point at which a preemption or a kill is possible.
 pub(crate) fn point() {
-    // BOUND: the sections the tasks have left.
+    // BOUND: the releases that the tasks have left.
     loop {
-        let happens =
-            SCHEDULE.with_borrow_mut(|schedule| schedule.as_mut().map_or(Happens::Nothing, Schedule::happens));
-        match happens {
-            Happens::Nothing => return,
-            Happens::Comes(task, section) => execute(task, &section),
-            Happens::Kill => panic::resume_unwind(Box::new(Killed)),
+        let event = SCHEDULE.with_borrow_mut(|schedule| schedule.as_mut().map_or(Event::Nothing, Schedule::event));
+        match event {
+            Event::Nothing => return,
+            Event::Preempted(task, section) => execute(task, &section),
+            Event::Kill => panic::resume_unwind(Box::new(Killed)),
         }
     }
 }
@@ -114,18 +116,24 @@ fn execute(task: usize, section: &Task) {
     }
 }
 
-/// What was found.
+/// The result of a search.
 #[derive(Debug)]
 pub(crate) struct Explored {
     pub(crate) schedules: usize,
-    /// In how many the check did not hold.
+    /// The number of schedules in which the check failed.
     pub(crate) wrong: usize,
 }
 
-/// Every schedule of tasks, the least urgent first, that each come so often. `set_up` makes them, and a check at the end, which gets to know who was killed; the
-/// check says whether it holds, and so do the sections, by panicking.
+/// The maximum number of schedules of a search. Miri executes a few of them.
+const SCHEDULES_MAX: usize = if cfg!(miri) { 40 } else { usize::MAX };
+
+/// Explores every schedule of the tasks that `set_up` returns, the least urgent first, each with its number of
+/// releases.
 ///
-/// Ends early at `enough` wrong ones.
+/// `set_up` also returns a check, which is called at the end with the killed tasks and returns whether it holds.
+/// A section fails a schedule by a panic.
+///
+/// The search ends early at `enough` failures.
 pub(crate) fn explore<Check: FnOnce(&[bool]) -> bool>(
     kills: usize,
     enough: usize,
@@ -142,7 +150,8 @@ pub(crate) fn explore<Check: FnOnce(&[bool]) -> bool>(
         let dead = std::vec![false; tasks.len()];
         SCHEDULE.set(Some(Schedule { path, at: 0, tasks, left, executes: None, kills, dead }));
         let held = panic::catch_unwind(AssertUnwindSafe(|| {
-            // Who does not come between comes later, the most urgent first, as on a processor; but the first is the least urgent.
+            // The least urgent task is released first. A task that does not preempt executes later, the most urgent one
+            // first.
             let tasks = with(|schedule| schedule.tasks.clone());
             for task in std::iter::once(0).chain((0..tasks.len()).rev()) {
                 while with(|schedule| schedule.left[task] > 0 && !schedule.dead[task]) {
@@ -151,17 +160,17 @@ pub(crate) fn explore<Check: FnOnce(&[bool]) -> bool>(
             }
         }));
         let schedule = SCHEDULE.take().expect("it was set");
-        // Outside the schedule: nothing comes between any more.
+        // Outside the schedule there are no preemptions.
         let holds = held.is_ok() && panic::catch_unwind(AssertUnwindSafe(|| check(&schedule.dead))).unwrap_or(false);
         explored.schedules += 1;
         explored.wrong += usize::from(!holds);
         path = schedule.path;
         path.truncate(schedule.at);
-        while path.last().is_some_and(|choice| choice.taken + 1 == choice.of) {
+        while path.last().is_some_and(|choice| choice.index + 1 == choice.of) {
             path.pop();
         }
         match path.last_mut() {
-            Some(choice) if explored.wrong < enough => choice.taken += 1,
+            Some(choice) if explored.wrong < enough && explored.schedules < SCHEDULES_MAX => choice.index += 1,
             _ => break,
         }
     }
@@ -174,7 +183,7 @@ mod tests {
     use crate::sync::AtomicU64;
     use core::sync::atomic::Ordering;
 
-    /// A task that reads, and writes one more, is preempted in between; in how many schedules is a count lost?
+    /// A task reads and then writes one more; a preemption between them loses a count.
     #[test]
     fn a_lost_update_is_found() {
         let explored = explore(0, usize::MAX, || {
@@ -189,7 +198,7 @@ mod tests {
             let tasks = std::vec![(1, task()), (1, task())];
             (tasks, move |_: &[bool]| word.load(Ordering::Relaxed) == 2)
         });
-        // The second comes before the first access, before the second, or later.
+        // The second task executes before the first access, before the second one, or later.
         assert_eq!((explored.schedules, explored.wrong), (3, 1));
     }
 }

@@ -1,18 +1,18 @@
-//! What the paper prints, where it cannot be meant so (docs/errata.md).
+//! Statements of the paper that cannot be meant as printed (`docs/errata.md`).
 
-/// Nodes by number, as a commit of section 3.3 has them.
+/// The nodes of a commit of section 3.3, by number.
 struct Published {
     pool: Option<usize>,
     next: [Option<usize>; 4],
 }
 
 impl Published {
-    /// Nodes 1, 2 and 3 in the pool.
+    /// Puts nodes 1, 2 and 3 into the pool.
     fn new() -> Self {
         Self { pool: Some(1), next: [None, Some(2), Some(3), None] }
     }
 
-    /// The first two writes of the commit record: `g_tail->next = current`, `pool = g_head`.
+    /// Executes the first two writes of the commit record: `g_tail->next = current`, `pool = g_head`.
     fn commit(&mut self, current: Option<usize>, g_head: Option<usize>, g_tail: Option<usize>) {
         if let Some(tail) = g_tail {
             self.next[tail] = current;
@@ -21,7 +21,7 @@ impl Published {
     }
 }
 
-/// Replacing node 0 by one of the pool is right; an insertion, which makes no garbage, leaves no pool.
+/// The commit replaces node 0 correctly. An insertion, which frees no node, loses the pool.
 #[test]
 fn a_published_insertion_loses_the_pool() {
     let mut replaces = Published::new();
@@ -31,13 +31,15 @@ fn a_published_insertion_loses_the_pool() {
     let mut inserts = Published::new();
     let current = inserts.next[1];
     inserts.commit(current, None, None);
-    assert_eq!(inserts.pool, None, "nodes 2 and 3 are nobody's");
+    assert_eq!(inserts.pool, None, "nodes 2 and 3 are lost");
 }
 
-/// `process_count = cs_count` is before the place where a section begins again: so it is begun again at each switch from then on, conflict or not.
+/// The assignment `process_count = cs_count` precedes the point of restart.
+///
+/// A section that restarted once therefore restarts at each later switch, with or without a conflict.
 #[test]
-fn a_published_section_that_began_again_does_so_at_each_switch() {
-    let begins_again = |reads_count_again: bool| {
+fn a_published_section_restarts_at_each_switch() {
+    let restarts_of = |rereads_count: bool| {
         let mut cs_count = 0;
         let mut process_count = cs_count;
         let mut restarts = 0;
@@ -47,12 +49,12 @@ fn a_published_section_that_began_again_does_so_at_each_switch() {
             }
             if process_count != cs_count {
                 restarts += 1;
-                if reads_count_again {
+                if rereads_count {
                     process_count = cs_count;
                 }
             }
         }
         restarts
     };
-    assert_eq!((begins_again(false), begins_again(true)), (10, 1));
+    assert_eq!((restarts_of(false), restarts_of(true)), (10, 1));
 }

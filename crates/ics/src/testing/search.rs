@@ -1,8 +1,8 @@
 //! Sections of three priorities under every schedule of one processor.
 
-use super::broken::{Blind, LooksFirst};
+use super::mutants::{Blind, CheckThenStore, Unchecked};
 use super::nested::{Explored, Task, explore};
-use crate::left_out::{Part, leaving_out};
+use crate::mutation::Mutation;
 use crate::{Commit, Ics, Locked, Stop, Var, Word};
 use core::cell::Cell;
 use std::rc::Rc;
@@ -11,7 +11,7 @@ const LEFT: Var<u64> = Var::new(0);
 const RIGHT: Var<u64> = Var::new(1);
 const THIRD: Var<u64> = Var::new(2);
 
-/// A section: what it adds to the two words that are always the same, or else to the third.
+/// A section adds to the two words that are always equal, or to the third word.
 #[derive(Clone, Copy, Debug)]
 enum Adds {
     Both(u64),
@@ -22,12 +22,12 @@ use Adds::{Both, Third};
 /// The sections of each task, the least urgent first.
 type Script = [&'static [Adds]];
 
-/// What the words have at first: so that a commit that adds and another that takes away lead back.
+/// The initial value of the words.
 const FIRST: u64 = 10;
-/// One that leads back to the value before, so that a value alone says nothing.
+/// An addend that restores the former value, so that equal values do not mean equal states.
 const BACK: u64 = u64::MAX;
 
-/// Two words that are the same, and a third.
+/// The value of the two equal words, and that of the third one.
 type Sums = (u64, u64);
 
 fn added((both, third): Sums, adds: Adds) -> Sums {
@@ -39,16 +39,17 @@ fn added((both, third): Sums, adds: Adds) -> Sums {
 
 type Object<C> = Ics<[Word; 3], 3, 2, C>;
 
-/// As the slot of this number. Says what the sums are then.
-fn section<C: Commit>(ics: &Object<C>, slot: usize, adds: Adds) -> Sums {
-    // SAFETY: each task has a number of its own, and takes over from the dead when all have ended.
+/// Executes a section with the writer of this number. Returns the sums after it.
+fn section<C: Commit>(ics: &Object<C>, writer: usize, adds: Adds) -> Sums {
+    // SAFETY: each task has its own number. A successor takes over the number of a killed task when all tasks have
+    // ended.
     #[allow(unsafe_code)]
-    let mut slot = unsafe { ics.shared_slot(slot) }.expect("three slots");
-    let done = slot.update(|section| {
+    let mut writer = unsafe { ics.shared_writer(writer) }.expect("three writers");
+    let done = writer.update(|section| {
         let left = section.read(LEFT)?;
         let third = section.read(THIRD)?;
         let right = section.read(RIGHT)?;
-        assert_eq!(left, right, "a state that never was");
+        assert_eq!(left, right, "the state never existed");
         let (both, third) = added((left, third), adds);
         match adds {
             Both(_) => {
@@ -60,53 +61,55 @@ fn section<C: Commit>(ics: &Object<C>, slot: usize, adds: Adds) -> Sums {
         }
         Ok((both, third))
     });
-    done.expect("nothing but conflicts stops it")
+    done.expect("a section or a query")
 }
 
 fn sums<C: Commit>(ics: &Object<C>) -> Sums {
     let read = ics.query(|view| Ok((view.read(LEFT)?, view.read(RIGHT)?, view.read(THIRD)?)));
-    let (left, right, third) = read.expect("nothing but conflicts stops it");
-    assert_eq!(left, right, "a state that never was");
+    let (left, right, third) = read.expect("a section or a query");
+    assert_eq!(left, right, "the state never existed");
     (left, third)
 }
 
-/// Executes a script in all schedules: what was added is there, once. Whoever is killed has added or not, and harms nobody.
+/// Executes a script in all schedules, and checks that each section took effect exactly once.
+///
+/// The section of a killed task took effect once or not at all, and does no harm to others.
 fn hold<C: Commit + 'static>(commit: fn() -> C, script: &Script, kills: usize, enough: usize) -> Explored {
     explore(kills, enough, || {
         let ics = Rc::new(Object::with([Word::new(FIRST), Word::new(FIRST), Word::new(FIRST)], commit()));
         let expected = Rc::new(Cell::new((FIRST, FIRST)));
         let begun: Rc<Cell<[Option<Adds>; 3]>> = Rc::new(Cell::new([None; 3]));
-        let task = |(slot, adds): (usize, &&'static [Adds])| {
+        let task = |(writer, adds): (usize, &&'static [Adds])| {
             let (ics, expected, begun) = (Rc::clone(&ics), Rc::clone(&expected), Rc::clone(&begun));
             let (next, adds) = (Cell::new(0), *adds);
             let change = move |to: Option<Adds>| {
                 let mut all = begun.get();
-                all[slot] = to;
+                all[writer] = to;
                 begun.set(all);
             };
             let comes = move || {
                 let adds = adds[next.replace(next.get() + 1)];
                 change(Some(adds));
-                section(&ics, slot, adds);
+                section(&ics, writer, adds);
                 change(None);
                 expected.set(added(expected.get(), adds));
             };
             Rc::new(comes) as Task
         };
-        let tasks = script.iter().enumerate().map(|(slot, adds)| (adds.len(), task((slot, adds)))).collect();
+        let tasks = script.iter().enumerate().map(|(writer, adds)| (adds.len(), task((writer, adds)))).collect();
         let check = move |dead: &[bool]| {
             let mut may_be = std::vec![expected.get()];
-            for slot in (0..dead.len()).filter(|&slot| dead[slot]) {
-                if let Some(adds) = begun.get()[slot] {
+            for writer in (0..dead.len()).filter(|&writer| dead[writer]) {
+                if let Some(adds) = begun.get()[writer] {
                     may_be.push(added(may_be[0], adds));
                 }
             }
             let mut now = sums(&ics);
             let mut holds = may_be.contains(&now);
-            // Whoever takes over the slots goes on with them.
-            for (slot, adds) in [0, 1, 2, 2, 1, 0].into_iter().zip([Both(1), Third(1)].into_iter().cycle()) {
+            // Successors take over the writers and continue.
+            for (writer, adds) in [0, 1, 2, 2, 1, 0].into_iter().zip([Both(1), Third(1)].into_iter().cycle()) {
                 now = added(now, adds);
-                holds &= section(&ics, slot, adds) == now && sums(&ics) == now;
+                holds &= section(&ics, writer, adds) == now && sums(&ics) == now;
             }
             holds
         };
@@ -114,7 +117,7 @@ fn hold<C: Commit + 'static>(commit: fn() -> C, script: &Script, kills: usize, e
     })
 }
 
-/// What every part is searched by.
+/// The scripts that catch every mutant.
 const SCRIPTS: [&Script; 3] = [
     &[&[Both(1), Third(1)], &[Both(BACK), Third(1), Both(2)]],
     &[&[Both(1)], &[Both(1)], &[Both(BACK), Third(1)]],
@@ -122,7 +125,7 @@ const SCRIPTS: [&Script; 3] = [
 ];
 
 #[test]
-fn nothing_is_lost_nor_done_twice() {
+fn each_section_takes_effect_exactly_once() {
     for script in SCRIPTS {
         let explored = hold(|| Locked, script, 0, 1);
         std::println!("{script:?}: {} schedules", explored.schedules);
@@ -131,8 +134,8 @@ fn nothing_is_lost_nor_done_twice() {
 }
 
 #[test]
-#[ignore = "minutes: cargo test --release -p lockwright-ics search -- --ignored --nocapture"]
-fn nor_in_longer_scripts() {
+#[ignore = "takes minutes: cargo test --release -p lockwright-ics search -- --ignored --nocapture"]
+fn each_section_takes_effect_exactly_once_in_longer_scripts() {
     for script in
         [&[&[Both(1), Third(1)][..], &[Both(1)], &[Both(BACK), Third(1)]] as &Script, &[&[Both(1); 3], &[Third(1); 3]]]
     {
@@ -147,18 +150,18 @@ fn nor_in_longer_scripts() {
 
 #[cfg(target_arch = "x86_64")]
 #[test]
-fn nor_without_the_lock_prefix() {
-    // SAFETY: the tasks of a search execute on one thread.
+fn each_section_takes_effect_exactly_once_without_the_lock_prefix() {
+    // SAFETY: a single thread executes all tasks of a search.
     #[allow(unsafe_code)]
-    let plain = || unsafe { crate::Plain::new() };
-    assert_eq!(hold(plain, SCRIPTS[0], 0, 1).wrong, 0);
+    let uniprocessor = || unsafe { crate::Uniprocessor::new() };
+    assert_eq!(hold(uniprocessor, SCRIPTS[0], 0, 1).wrong, 0);
 }
 
-/// Somebody is killed in these.
+/// The scripts in which a task is killed.
 const KILLED: [&Script; 2] = [&[&[Both(1), Third(1)], &[Both(BACK)]], &[&[Both(1), Third(1), Both(1)]]];
 
 #[test]
-fn who_is_killed_harms_nobody() {
+fn a_killed_task_does_no_harm() {
     for script in KILLED {
         let explored = hold(|| Locked, script, 1, 1);
         std::println!("{script:?}: {} schedules", explored.schedules);
@@ -166,84 +169,94 @@ fn who_is_killed_harms_nobody() {
     }
 }
 
-/// Whether one of the scripts shows it.
+/// Whether one of the scripts catches a mutant.
 fn shows<C: Commit + 'static>(commit: fn() -> C) -> bool {
     SCRIPTS.iter().any(|script| hold(commit, script, 0, 1).wrong > 0)
 }
 
+#[cfg_attr(miri, ignore = "catches a mutant only after many schedules")]
 #[test]
-fn a_commit_that_looks_at_no_version_loses_updates() {
+fn a_blind_commit_is_caught() {
     assert!(shows(|| Blind));
 }
 
+#[cfg_attr(miri, ignore = "catches a mutant only after many schedules")]
 #[test]
-fn a_late_helper_that_only_looks_first_undoes_what_came_after() {
-    assert!(shows(|| LooksFirst));
+fn a_helper_that_checks_and_then_stores_is_caught() {
+    assert!(shows(|| CheckThenStore));
 }
 
+#[cfg_attr(miri, ignore = "catches a mutant only after many schedules")]
 #[test]
-fn each_part_is_needed() {
-    for part in [Part::StaleHelper, Part::Validation, Part::SecondPage] {
-        assert!(leaving_out(Some(part), || shows(|| Locked)), "{part:?} left out goes unnoticed");
+fn a_helper_that_checks_nothing_is_caught() {
+    assert!(shows(|| Unchecked));
+}
+
+#[cfg_attr(miri, ignore = "catches a mutant only after many schedules")]
+#[test]
+fn each_mutation_is_caught() {
+    for mutation in [Mutation::NoValidation, Mutation::OnePage] {
+        assert!(mutation.during(|| shows(|| Locked)), "{mutation:?} is not caught");
     }
 }
 
+#[cfg_attr(miri, ignore = "catches a mutant only after many schedules")]
 #[test]
-fn what_is_pending_is_noted_before_and_forgotten_after() {
-    for part in [Part::NoteBefore, Part::SettleBefore] {
+fn each_mutation_of_settling_is_caught() {
+    for mutation in [Mutation::LateNote, Mutation::EarlySettle] {
         let wrong = || KILLED.iter().any(|script| hold(|| Locked, script, 1, 1).wrong > 0);
-        assert!(leaving_out(Some(part), wrong), "{part:?} left out goes unnoticed");
+        assert!(mutation.during(wrong), "{mutation:?} is not caught");
     }
 }
 
-/// Cancelled or panicking, a section leaves nothing behind.
+/// A section that is cancelled or panics leaves nothing behind.
 #[test]
-fn who_gives_up_changes_nothing() {
+fn a_section_that_stops_changes_nothing() {
     let ics = Ics::<_, 2, 1>::new([Word::new(1), Word::new(2)]);
-    let mut slot = ics.slot().expect("two slots");
-    let cancelled: Result<(), Stop> = slot.update(|section| {
+    let mut writer = ics.writer().expect("two writers");
+    let cancelled: Result<(), Stop> = writer.update(|section| {
         section.write(LEFT, 7)?;
         Err(Stop::Cancelled)
     });
     assert_eq!(cancelled, Err(Stop::Cancelled));
-    assert_eq!(slot.update(|section| section.write(LEFT, 7).and(section.write(RIGHT, 7))), Err(Stop::Full));
-    assert_eq!(slot.update(|section| section.write(Var::<u64>::new(2), 7)), Err(Stop::NoSuchWord));
+    assert_eq!(writer.update(|section| section.write(LEFT, 7).and(section.write(RIGHT, 7))), Err(Stop::Full));
+    assert_eq!(writer.update(|section| section.write(Var::<u64>::new(2), 7)), Err(Stop::NoSuchWord));
     let panicked = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
-        slot.update(|section| -> Result<(), Stop> {
+        writer.update(|section| -> Result<(), Stop> {
             section.write(LEFT, 7)?;
             panic!("in the middle")
         })
     }));
     assert!(panicked.is_err());
     assert_eq!(ics.query(|view| Ok((view.read(LEFT)?, view.read(RIGHT)?))), Ok((1, 2)));
-    assert_eq!(slot.update(|section| section.write(LEFT, 3)), Ok(()));
+    assert_eq!(writer.update(|section| section.write(LEFT, 3)), Ok(()));
     assert_eq!(ics.query(|view| Ok((view.read(LEFT)?, view.read(RIGHT)?))), Ok((3, 2)));
-    assert_eq!((slot.stats().commits, slot.stats().entries), (1, 5));
+    assert_eq!((writer.stats().commits, writer.stats().entries), (1, 5));
 }
 
-/// A slot that somebody has when it is reserved is given to nobody after it.
+/// A writer that is claimed when it is reserved does not become free.
 #[test]
-fn what_is_reserved_is_given_to_nobody() {
+fn a_reserved_writer_is_not_claimed() {
     let ics = Ics::<_, 2, 1>::new([Word::new(0)]);
-    let slot = ics.slot().expect("two slots");
+    let writer = ics.writer().expect("two writers");
     ics.reserve(0);
-    assert_eq!(slot.index(), 0);
-    drop(slot);
-    let other = ics.slot().expect("the other one");
+    assert_eq!(writer.index(), 0);
+    drop(writer);
+    let other = ics.writer().expect("the other writer");
     assert_eq!(other.index(), 1);
-    // SAFETY: nobody else uses it.
+    // SAFETY: no other user of this number is left.
     #[allow(unsafe_code)]
-    let shared = unsafe { ics.shared_slot(0) };
-    assert!(shared.is_some() && ics.slot().is_none());
+    let shared = unsafe { ics.shared_writer(0) };
+    assert!(shared.is_some() && ics.writer().is_none());
     drop(other);
-    assert_eq!(ics.slot().map(|slot| slot.index()), Some(1));
+    assert_eq!(ics.writer().map(|writer| writer.index()), Some(1));
 }
 
-/// A body that takes a conflict for a value: what it makes of two states is not a result, neither of a query nor of a section that writes nothing.
+/// A body may ignore a conflict. Its result of two states is not returned, by a query or by a section without writes.
 #[test]
-fn a_conflict_that_a_body_swallows_is_none_of_its_results() {
+fn a_body_that_ignores_a_conflict_restarts() {
     let ics = Ics::<_, 3, 2>::new([Word::new(0), Word::new(0)]);
-    let (mut reads, mut writes) = (ics.slot().expect("three slots"), ics.slot().expect("three slots"));
+    let (mut reads, mut writes) = (ics.writer().expect("three writers"), ics.writer().expect("three writers"));
     let mut commits = |is_first: bool| {
         let both =
             |section: &mut crate::Transaction<'_, _, 3, 2, _>| section.write(LEFT, 1).and(section.write(RIGHT, 1));

@@ -1,6 +1,6 @@
-//! Variables of several words: read and written as a whole.
+//! Variables of several words are read and written as a whole.
 
-use crate::left_out::{Part, leaving_out};
+use crate::mutation::Mutation;
 use crate::{Data, Ics, Stop, Var, Word, data};
 
 #[derive(Clone, Copy, PartialEq, Debug)]
@@ -22,22 +22,22 @@ fn object() -> Object {
 }
 
 fn read<T: Data>(ics: &Object, var: Var<T>) -> T {
-    ics.query(|view| view.read(var)).expect("it is there")
+    ics.query(|view| view.read(var)).expect("the variable exists")
 }
 
 #[test]
-fn they_lie_one_behind_the_other_and_come_back() {
+fn variables_follow_each_other_and_keep_their_values() {
     let ics = object();
-    let mut slot = ics.slot().expect("two slots");
+    let mut writer = ics.writer().expect("two writers");
     let pose = Pose { x: -1.5, y: 2.25, is_valid: true };
     let pairs = [(-3, 0.5), (7, -0.25)];
     assert_eq!((<Pose as Data>::WORDS, PAIRS.index, LAST.index), (3, 3, 7));
-    assert_eq!(slot.update(|section| section.write(POSE, pose)), Ok(()));
-    assert_eq!(slot.update(|section| section.write(PAIRS, pairs)), Ok(()));
-    assert_eq!(slot.update(|section| section.write(LAST, 9)), Ok(()));
+    assert_eq!(writer.update(|section| section.write(POSE, pose)), Ok(()));
+    assert_eq!(writer.update(|section| section.write(PAIRS, pairs)), Ok(()));
+    assert_eq!(writer.update(|section| section.write(LAST, 9)), Ok(()));
     assert_eq!((read(&ics, POSE), read(&ics, PAIRS), read(&ics, LAST)), (pose, pairs, 9));
-    // A section sees what it wrote, and may write it again: that takes no more of its record.
-    let seen = slot.update(|section| {
+    // A section reads its own writes. It may write a variable again, which takes no more of its record.
+    let seen = writer.update(|section| {
         section.write(POSE, Pose { x: 0.0, ..pose })?;
         let own = section.read(POSE)?;
         section.write(POSE, Pose { y: 8.0, ..own })?;
@@ -48,11 +48,11 @@ fn they_lie_one_behind_the_other_and_come_back() {
 }
 
 #[test]
-fn one_that_does_not_fit_is_not_written_by_halves() {
+fn a_variable_that_does_not_fit_is_not_written_in_part() {
     let ics = object();
-    let mut slot = ics.slot().expect("two slots");
-    let swallowed = slot.update(|section| {
-        // Three of the four words that there is room for. The body goes on, whatever it is answered.
+    let mut writer = ics.writer().expect("two writers");
+    let ignored = writer.update(|section| {
+        // This takes three of the four words. The body ignores the errors that follow.
         section.write(Var::<[u64; 3]>::new(0), [1; 3])?;
         assert_eq!(section.write(PAIRS, [(1, 1.0); 2]), Err(Stop::Full));
         assert_eq!(section.write(Var::<(u64, u64)>::new(6), (1, 1)), Err(Stop::Full));
@@ -61,11 +61,11 @@ fn one_that_does_not_fit_is_not_written_by_halves() {
         assert_eq!(section.read(Var::<[u64; 5]>::new(3)), Ok([0; 5]));
         Ok(())
     });
-    assert_eq!(swallowed, Ok(()));
+    assert_eq!(ignored, Ok(()));
     let all = Var::<[u64; 8]>::new(0);
     assert_eq!(read(&ics, all), [1, 1, 1, 0, 0, 0, 0, 0]);
-    // Up to the last word, and with one of two written already.
-    let fits = slot.update(|section| {
+    // Writes reach the last word; one of two words is written already.
+    let fits = writer.update(|section| {
         section.write(Var::<[u64; 3]>::new(5), [2; 3])?;
         section.write(Var::<[u64; 2]>::new(4), [3; 2])
     });
@@ -73,26 +73,26 @@ fn one_that_does_not_fit_is_not_written_by_halves() {
     assert_eq!(read(&ics, all), [1, 1, 1, 0, 3, 3, 2, 2]);
 }
 
-/// What a section leaves that writes a variable for which there is no room, and goes on.
-fn left_of_one_without_room() -> [u64; 8] {
+/// Returns the words after a section that writes a variable without room for it, and continues.
+fn words_after_a_write_without_room() -> [u64; 8] {
     let ics = object();
-    let mut slot = ics.slot().expect("two slots");
-    let swallowed = slot.update(|section| {
+    let mut writer = ics.writer().expect("two writers");
+    let ignored = writer.update(|section| {
         section.write(Var::<[u64; 3]>::new(0), [1; 3])?;
         assert_eq!(section.write(Var::<(u64, u64)>::new(6), (1, 1)), Err(Stop::Full));
         Ok(())
     });
-    assert_eq!(swallowed, Ok(()));
+    assert_eq!(ignored, Ok(()));
     read(&ics, Var::new(0))
 }
 
 #[test]
-fn without_a_look_at_the_room_halves_are_written() {
-    assert_eq!(left_of_one_without_room(), [1, 1, 1, 0, 0, 0, 0, 0]);
-    assert_eq!(leaving_out(Some(Part::Room), left_of_one_without_room), [1, 1, 1, 0, 0, 0, 1, 0]);
+fn without_the_room_check_a_part_is_written() {
+    assert_eq!(words_after_a_write_without_room(), [1, 1, 1, 0, 0, 0, 0, 0]);
+    assert_eq!(Mutation::NoRoomCheck.during(words_after_a_write_without_room), [1, 1, 1, 0, 0, 0, 1, 0]);
 }
 
-/// Names that a macro might use itself, and a field named like a constant.
+/// Names that the macro might use itself, and a field with the name of a constant.
 mod names {
     use crate::data;
 
@@ -122,9 +122,9 @@ mod names {
 }
 
 #[test]
-fn names_of_a_structure_are_its_own() {
+fn the_macro_captures_no_names() {
     let ics = object();
     let odd = names::Odd { each: names::E(7), next: 8, known: 9, r#type: true };
-    assert_eq!(ics.slot().expect("two slots").update(|section| section.write(Var::new(4), odd)), Ok(()));
+    assert_eq!(ics.writer().expect("two writers").update(|section| section.write(Var::new(4), odd)), Ok(()));
     assert_eq!(read(&ics, Var::<names::Odd>::new(4)), odd);
 }

@@ -1,52 +1,64 @@
-//! The batched lock: FIFO across batches, priority inside one, under every interleaving.
+//! The batched lock: FIFO across batches and priority order inside one, under every interleaving.
 //!
-//! Who asks during one critical section is a batch; its end closes the batch. The first batch is served first, and in it the most
-//! urgent. The end of a section does the sorting, by handing the lock over.
+//! The requests that arrive during one critical section form a batch, which the end of the section closes.
+//! The first batch is served first, and in it the most urgent request.
+//! The end of a section sorts the requests when it hands the lock over.
 //!
 //! ```text
-//!   taken     0 free, nobody queued     1 held, or on its way to somebody
-//!   arrivals  a bit a slot: has asked since the last batch was closed
-//!   batches   who waits, in sets, first come first: touched by the one that has the lock only
-//!   place[i]  OUT      waits for nothing; to one that waits: the lock is yours
-//!             WAITING  in the arrivals or in a batch
-//!             ABANDONED  gave up, and is there still
+//!   locked    0 free, no slot queued        1 held, or being handed over
+//!   arrivals  the slots that arrived since the last batch was closed, a bit each
+//!   batches   sets of waiting slots in order; only the owner of the lock accesses them
+//!   place[i]  OUT        waits for nothing; to a waiter: the lock is granted
+//!             WAITING    in the arrivals or in a batch
+//!             ABANDONED  gave up and is still there
 //!
-//!   acquire   taken 0 -> 1: held.                        One locked operation.
-//!             else place WAITING, arrivals |= mine; until place is OUT: should taken be 0, take it, and hand over as below
-//!   gives up  place WAITING -> ABANDONED; who asks again before its place is reached has it again, who finds taken 0 takes its bit back
-//!   release   nobody queued, arrivals 0: taken 0.        No locked operation.
-//!             else arrivals become a batch; the most urgent of the first batch is taken out, its place set OUT; ABANDONED: the next
+//!   acquire   locked 0 -> 1: held.                        One locked operation.
+//!             else place WAITING, arrivals |= mine; until place is OUT:
+//!             if locked is 0, lock it, and hand over as below
+//!   give up   place WAITING -> ABANDONED; a new request before the place is reached recovers it;
+//!             a request that finds locked 0 removes its bit
+//!   release   no slot queued, arrivals 0: locked 0.       No locked operation.
+//!             else the arrivals become a batch; the most urgent slot of the first batch is removed, its place set OUT;
+//!             if it was ABANDONED, the next one
 //! ```
-//! A release that sees no arrivals and one that arrives meanwhile can miss each other; then the lock is free, the waiter sees that and
-//! takes it, not to enter but to hand it to whoever is first: itself, or another that came with it. So a plain store is enough to release.
+//! A release that sees no arrivals, and a slot that arrives meanwhile, can miss each other.
+//! The lock is free then, and the waiter sees that.
+//! It locks the lock, and hands it to the first slot in order: itself, or another one that arrived with it.
+//! A release therefore needs only a plain store.
 //!
-//! # Why nobody waits for more than m − 1 sections
-//! A slot is queued from its arrival (`arrivals |= mine`) until its bit is taken out, by a grant or by itself; so it is while it has given up. Let W be
-//! queued, and J be another slot.
+//! # Why no slot waits for more than m − 1 sections
+//! A slot is queued from its arrival (`arrivals |= mine`) until its bit is removed, by a grant or by itself.
+//! A slot that has given up is still queued. Let W be a queued slot, and J another slot.
 //!
-//! 1. *Who is inside is not queued.* A grant took its bit out. Or it found the lock free: then there was no batch (2), so a bit of its
-//!    own, left where it gave up, was in the arrivals, and it took it back before it entered.
-//! 2. *While W is in a batch, the lock is never free*: it is freed only when no batch is left. So nobody enters past the batches, and
-//!    each entry is a grant, first batch first.
-//! 3. *The first section that ends after W arrived puts W into a batch, if it is not in one yet*: its end reads the arrivals
-//!    after the section, and W's bit is there or was taken into a batch before.
-//! 4. *After the first section of J that ends after W arrived, J does not come before W.* By 3 W is in a batch when it has ended, and by 1 J is
-//!    not queued. Its next request arrives after that, so it goes into a later batch than W's; by 2 it does not enter otherwise.
+//! 1. *The holder is not queued.* A grant removed its bit. Or it found the lock free: then there was no batch (2), so a
+//!    bit that it left when it gave up was in the arrivals, and it removed that bit before it entered.
+//! 2. *While W is in a batch, the lock is never free.* The lock is freed only when no batch is left. So no slot enters
+//!    past the batches, and each entry is a grant, first batch first.
+//! 3. *The first section that ends after W arrived puts W into a batch, if it is not in one.* Its end reads the
+//!    arrivals after the section; the bit of W is there, or was moved into a batch before.
+//! 4. *After the first section of J that ends after W arrived, J does not enter before W.* By 3 W is in a batch when
+//!    that section has ended, and by 1 J is not queued. The next request of J arrives later, so it joins a later batch
+//!    than W's; by 2 it does not enter otherwise.
 //!
-//! So at most one section of each other slot goes on between W's arrival and its grant: m − 1 with m slots, whatever the speed of each
-//! core. Where W gives up and has its place again, that is counted from its first arrival on. `search.rs` holds this, and the order of
-//! batches and inside them, against every interleaving of three slots and of four.
+//! At most one section of each other slot therefore executes between W's arrival and its grant: m − 1 with m slots,
+//! whatever the speed of each core. If W gives up and recovers its place, the count begins at its first arrival.
+//! The search checks this for every interleaving of three and of four slots, together with the order of and inside
+//! batches.
 //!
-//! A holder that asks for the lock it holds, and gives up, is queued while it is inside, against 1: it may come before W once more.
+//! A holder that requests the lock it holds, and gives up, is queued while it is inside, against 1. It may enter before
+//! W once more.
 //!
-//! Time is counted from when W's bit is seen. A core that has executed the end of its section in part, ahead of what it had to wait for, may have
-//! looked at the arrivals a store's way (well below a microsecond) before the end: then W arrived, by that much, after it.
+//! The bound counts from the time when W's bit is seen. A core may execute the end of its section partly ahead of an
+//! earlier store, and so read the arrivals earlier by the delay of a store, well below a microsecond. W then arrived
+//! after the end by that much.
 //!
-//! There is no batch number, so none runs out: the order of the batches is their place in a ring of `SLOTS`, and as they are disjoint and not
-//! empty, there are never more.
+//! There are no batch numbers that could overflow. The order of the batches is their position in a ring of `SLOTS`;
+//! they are disjoint and not empty, so there are never more.
 
 mod steps;
 
+#[cfg(all(test, not(any(lockwright_loom, lockwright_shuttle))))]
+mod equivalence;
 #[cfg(all(test, not(any(lockwright_loom, lockwright_shuttle))))]
 mod search;
 
@@ -58,38 +70,44 @@ use core::sync::atomic::Ordering;
 use crossbeam_utils::CachePadded;
 use steps::{ABANDONED, At, Contender, Memory, OUT, Outcome, WAITING};
 
-/// First the batch of those who asked during one critical section, then that of the next; inside a batch the most urgent.
+/// The batched lock: FIFO across batches and priority order inside one.
 ///
-/// `SLOTS` is at most the bits of `W`. A waiter spins on a line of its own and on one that is written only when the lock gets free.
-/// Waiters can give up; one that does and asks again before its place was reached has that place again.
+/// The requests that arrive during one critical section form a batch. The most urgent request of a batch is served
+/// first.
 ///
-/// Each place has a pair of cache lines of its own: with 8 slots a lock takes 1,280 bytes on x86-64, with 64 slots 8,960.
+/// `SLOTS` is at most the number of bits of `W`.
+/// A waiter spins on its own cache line, and on one that is written only when the lock becomes free.
+/// Waiters can give up. A waiter that does so and requests the lock again before its place was reached recovers that
+/// place.
+///
+/// Each place has a pair of cache lines: a lock is_locked_now 1,280 bytes with 8 slots on x86-64, and 8,960 with 64.
 ///
 /// # Bound
-/// To acquire: at most `SLOTS − 1` critical sections of others, one of each, and as many hand-offs; under every interleaving
-/// and with cores of any speeds, if holders and waiters are not preempted. Among the requests made during one
-/// section the more urgent wait less.
+/// - To acquire: at most `SLOTS − 1` critical sections of others, one of each, and as many hand-offs.
+///   The bound holds under every interleaving and with cores of any speeds, if holders and waiters are not preempted.
+///   Among the requests during one section, the more urgent ones wait less.
+/// - To release: one read of the priority of each member of the first batch, repeated for each removed slot that had
+///   given up.
+///   That is at most `SLOTS × (SLOTS + 1) / 2` reads and `SLOTS` grants, 2,080 and 64 with 64 slots.
 ///
-/// To release: one look at the priority of each member of the first batch, and again for each that is taken out having given up; at most
-/// `SLOTS × (SLOTS + 1) / 2` looks and `SLOTS` grants, 2,080 and 64 with 64 slots.
-///
-/// A holder that asks for the lock it holds, with a deadline, gives up as others do, but may pass a waiter twice.
+/// A holder that requests the lock it holds, with a deadline, gives up as others do, but may pass a waiter twice.
 ///
 /// # Reference
-/// The promise is that of the paper "Bounded Priority-Aware Locking for Real-Time Kernels"; the algorithm is not. See `docs/batched.md`.
+/// The guarantee is that of the paper "Bounded Priority-Aware Locking for Real-Time Kernels". The algorithm
+/// differs: see `docs/batched.md`.
 ///
 /// # Examples
 /// ```
 /// use lockwright_locks::{Batched, Priority, Slot, SpinLock};
 ///
 /// static STATE: SpinLock<Batched<8>, u32> = SpinLock::new(0);
-/// let slot = Slot::claim().expect("fewer than 64 threads have one");
-/// *STATE.lock_with((&slot, Priority(7))) += 1;
+/// let slot = Slot::claim().expect("fewer than 64 threads have a slot");
+/// *STATE.lock_with((&slot, Priority::new(7))) += 1;
 /// ```
 #[derive(Debug)]
 pub struct Batched<const SLOTS: usize, W: Word = usize, R = Spin> {
-    /// Written when the lock is taken while free, and when it gets free: quiet while it is handed over.
-    taken: CachePadded<AtomicU32>,
+    /// It is written when a free lock is locked and when the lock becomes free, not at a hand-over.
+    locked: CachePadded<AtomicU32>,
     queue: CachePadded<Queue<SLOTS, W>>,
     places: [CachePadded<Place>; SLOTS],
     relax: PhantomData<fn() -> R>,
@@ -98,7 +116,7 @@ pub struct Batched<const SLOTS: usize, W: Word = usize, R = Spin> {
 #[derive(Debug)]
 struct Queue<const SLOTS: usize, W: Word> {
     arrivals: W::Atomic,
-    /// Of the one that has the lock, as is the rest.
+    /// Only the owner of the lock accesses the fields from here on.
     first: AtomicU32,
     count: AtomicU32,
     ring: [W::Atomic; SLOTS],
@@ -120,7 +138,7 @@ impl<const SLOTS: usize, W: Word, R> Batched<SLOTS, W, R> {
         fn new() -> Self {
             let () = Self::FITS;
             Self {
-                taken: CachePadded::new(AtomicU32::new(0)),
+                locked: CachePadded::new(AtomicU32::new(0)),
                 queue: CachePadded::new(Queue {
                     arrivals: zeros!(W),
                     first: AtomicU32::new(0),
@@ -133,39 +151,42 @@ impl<const SLOTS: usize, W: Word, R> Batched<SLOTS, W, R> {
         }
     }
 
-    /// The steps from `Test` to `Own`, straight: the way of a lock that nobody else wants.
+    /// Executes the steps from `Test` to `Own` in a straight line, for a lock without contention.
     #[inline]
-    fn take_if_free(&self, slot: usize) -> bool {
-        let takes = !self.is_taken() && self.take();
-        if takes && self.state(slot) == ABANDONED {
+    fn lock_if_free(&self, slot: usize) -> bool {
+        let is_locked_now = !self.is_locked() && self.try_lock();
+        if is_locked_now && self.state(slot) == ABANDONED {
             self.retract(slot);
         }
-        takes
+        is_locked_now
     }
 
-    /// `Collect`, `Choose` and `Free` of the steps, straight, where nobody waits.
+    /// Executes `Collect`, `Choose` and `Free` in a straight line, if no slot waits.
     #[inline]
-    fn free_if_nobody_waits(&self) -> bool {
-        // ORDERING: the section's reads come before the look at the arrivals, so that it is the end of the section that looks.
+    fn unlock_if_no_slot_waits(&self) -> bool {
+        // ORDERING: the reads of the section come before the check of the arrivals, so that the end of the section
+        // makes the check.
         fence(Ordering::Acquire);
-        let nobody = self.queue.count.load(Ordering::Relaxed) == 0 && self.arrivals() == 0;
-        if nobody {
-            self.free();
+        let no_slot_waits = self.queue.count.load(Ordering::Relaxed) == 0 && self.arrivals() == 0;
+        if no_slot_waits {
+            self.unlock();
         }
-        nobody
+        no_slot_waits
     }
 
+    /// Hands the lock over.
+    ///
     /// BOUND: see the type.
     #[cold]
     fn hand_over(&self) {
-        let mut contender = Contender::gives_back();
+        let mut contender = Contender::releases();
         while contender.step(self) != Outcome::Gone {}
     }
 
-    /// The holder goes.
+    /// Ends the section of the holder.
     #[inline]
-    fn give_back(&self) {
-        if !self.free_if_nobody_waits() {
+    fn unlock_or_hand_over(&self) {
+        if !self.unlock_if_no_slot_waits() {
             self.hand_over();
         }
     }
@@ -174,13 +195,14 @@ impl<const SLOTS: usize, W: Word, R> Batched<SLOTS, W, R> {
 impl<const SLOTS: usize, W: Word, R> Memory for Batched<SLOTS, W, R> {
     #[inline]
     fn arrivals(&self) -> u64 {
-        // ORDERING: nothing is read by it; who finds a bit takes it with Acquire.
+        // ORDERING: Relaxed: `take_arrivals` acquires the bits that are found here.
         self.queue.arrivals.load(Ordering::Relaxed)
     }
 
     #[inline]
     fn arrive(&self, slot: usize) {
-        // ORDERING: Release pairs with the Acquire of `take_arrivals`: the place is WAITING, with its priority, to whoever finds the bit.
+        // ORDERING: Release pairs with the Acquire of `take_arrivals`: a contender that finds the bit sees WAITING and
+        // the priority.
         self.queue.arrivals.fetch_or(1 << slot, Ordering::Release);
     }
 
@@ -191,20 +213,20 @@ impl<const SLOTS: usize, W: Word, R> Memory for Batched<SLOTS, W, R> {
     }
 
     #[inline]
-    fn is_taken(&self) -> bool {
-        self.taken.load(Ordering::Relaxed) != 0
+    fn is_locked(&self) -> bool {
+        self.locked.load(Ordering::Relaxed) != 0
     }
 
     #[inline]
-    fn take(&self) -> bool {
-        // ORDERING: Acquire pairs with the Release of `free`.
-        self.taken.compare_exchange(0, 1, Ordering::Acquire, Ordering::Relaxed).is_ok()
+    fn try_lock(&self) -> bool {
+        // ORDERING: Acquire pairs with the Release of `unlock`.
+        self.locked.compare_exchange(0, 1, Ordering::Acquire, Ordering::Relaxed).is_ok()
     }
 
     #[inline]
-    fn free(&self) {
-        // ORDERING: Release pairs with the Acquire of `take`.
-        self.taken.store(0, Ordering::Release);
+    fn unlock(&self) {
+        // ORDERING: Release pairs with the Acquire of `try_lock`.
+        self.locked.store(0, Ordering::Release);
     }
 
     #[inline]
@@ -220,13 +242,13 @@ impl<const SLOTS: usize, W: Word, R> Memory for Batched<SLOTS, W, R> {
     }
 
     fn rejoin(&self, slot: usize, priority: u32) -> bool {
-        // Whoever chooses now may see the priority before or the new one.
+        // A concurrent choice may see the former or the new priority.
         self.places[slot].priority.store(priority, Ordering::Relaxed);
         self.places[slot].state.compare_exchange(ABANDONED, WAITING, Ordering::Relaxed, Ordering::Relaxed).is_ok()
     }
 
     fn abandon(&self, slot: usize) -> u32 {
-        // ORDERING: where the lock came instead, Acquire pairs with the Release of `grant`.
+        // ORDERING: if the lock was granted instead, Acquire pairs with the Release of `grant`.
         let state = &self.places[slot].state;
         match state.compare_exchange(WAITING, ABANDONED, Ordering::Relaxed, Ordering::Acquire) {
             Ok(was) | Err(was) => was,
@@ -235,14 +257,16 @@ impl<const SLOTS: usize, W: Word, R> Memory for Batched<SLOTS, W, R> {
 
     #[cold]
     fn retract(&self, slot: usize) {
-        // ORDERING: of what was written before the other bits came, this exchange takes nothing away: it goes on with their Release.
+        // ORDERING: Relaxed: the exchange continues the release sequences of the other bits, so it removes nothing that
+        // their slots wrote.
         self.queue.arrivals.fetch_and(!(1 << slot), Ordering::Relaxed);
         self.places[slot].state.store(OUT, Ordering::Relaxed);
     }
 
     #[inline]
     fn grant(&self, slot: usize) -> u32 {
-        // ORDERING: Release pairs with the Acquire of `state`: the next holder sees the sections before, and the batches.
+        // ORDERING: Release pairs with the Acquire of `state`: the next holder sees the earlier sections and the
+        // batches.
         self.places[slot].state.swap(OUT, Ordering::Release)
     }
 
@@ -251,7 +275,7 @@ impl<const SLOTS: usize, W: Word, R> Memory for Batched<SLOTS, W, R> {
         self.places[slot].priority.load(Ordering::Relaxed)
     }
 
-    // Of the batches each access is Relaxed: the lock orders them.
+    // The accesses to the batches are Relaxed: the lock orders them.
 
     fn push(&self, batch: u64) {
         let queue = &self.queue;
@@ -283,16 +307,16 @@ impl<const SLOTS: usize, W: Word, R> Memory for Batched<SLOTS, W, R> {
 }
 
 impl<const SLOTS: usize, W: Word, R: Relax> Batched<SLOTS, W, R> {
-    /// Queues up and waits. Says whether the lock came.
+    /// Queues up and waits. Returns whether the lock was granted.
     ///
     /// BOUND: `SLOTS - 1` sections, or the deadline; see the head of the file.
     #[cold]
     fn wait(&self, slot: &Slot, priority: u32, deadline: &mut impl Deadline) -> bool {
         let mut relax = R::default();
-        slot.while_it_waits(|| {
+        slot.while_waiting(|| {
             let waiter = Waiter { lock: self, slot };
-            let mut contender = Contender::asks(slot.index(), priority, At::Resume);
-            let came = loop {
+            let mut contender = Contender::requests(slot.index(), priority, At::Resume);
+            let is_granted = loop {
                 match contender.step(self) {
                     Outcome::Steps => {}
                     Outcome::Spins if deadline.passed() => contender.at = At::Abandon,
@@ -302,12 +326,12 @@ impl<const SLOTS: usize, W: Word, R: Relax> Batched<SLOTS, W, R> {
                 }
             };
             core::mem::forget(waiter);
-            came
+            is_granted
         })
     }
 }
 
-/// A request that is queued. It is dropped only where a deadline or a `relax` panics: then it is given up.
+/// A queued request. It is dropped only if a deadline or a `relax` panics, and then gives up.
 struct Waiter<'a, const SLOTS: usize, W: Word, R> {
     lock: &'a Batched<SLOTS, W, R>,
     slot: &'a Slot,
@@ -315,17 +339,18 @@ struct Waiter<'a, const SLOTS: usize, W: Word, R> {
 
 impl<const SLOTS: usize, W: Word, R> Drop for Waiter<'_, SLOTS, W, R> {
     fn drop(&mut self) {
-        let mut contender = Contender::asks(self.slot.index(), 0, At::Abandon);
+        let mut contender = Contender::requests(self.slot.index(), 0, At::Abandon);
         if contender.step(self.lock) == Outcome::Holds {
-            self.lock.give_back();
+            self.lock.unlock_or_hand_over();
         }
-        self.slot.has_left();
+        self.slot.stop_waiting();
     }
 }
 
-// SAFETY: `taken` goes from 0 to 1 by an exchange, and back by whoever has the lock; between, the right passes on by `grant`, which takes each slot out of
-// the batches before, so that it gives the lock to one. Of a slot one
-// request waits at a time, as `Slot` sees to, so a grant is found by one.
+// SAFETY: an exchange sets `locked` to 1, and only the owner of the lock clears it. Between these, `grant` passes the
+// ownership on. It gives the lock to one slot, because it removes each slot from the batches first. A slot has one
+// waiting request at a time, which `Slot` ensures, so one request finds the grant. Acquire and Release of `locked` and
+// of the grant order the sections.
 #[allow(unsafe_code)]
 unsafe impl<const SLOTS: usize, W: Word, R: Relax> Algorithm for Batched<SLOTS, W, R> {
     type Request<'r> = (&'r Slot, Priority);
@@ -339,27 +364,27 @@ unsafe impl<const SLOTS: usize, W: Word, R: Relax> Algorithm for Batched<SLOTS, 
 
     #[inline]
     fn acquire(&self, (slot, priority): (&Slot, Priority)) {
-        if !self.take_if_free(slot.below(SLOTS)) {
-            self.wait(slot, priority.0, &mut || false);
+        if !self.lock_if_free(slot.below(SLOTS)) {
+            self.wait(slot, priority.get(), &mut || false);
         }
     }
 
     #[inline]
     fn try_acquire(&self, (slot, _): (&Slot, Priority)) -> Option<()> {
-        self.take_if_free(slot.below(SLOTS)).then_some(())
+        self.lock_if_free(slot.below(SLOTS)).then_some(())
     }
 
     #[inline]
     unsafe fn release(&self, (): ()) {
-        self.give_back();
+        self.unlock_or_hand_over();
     }
 }
 
-// SAFETY: as above. Who gives up and was granted the lock meanwhile has it.
+// SAFETY: it acquires by the same exchange and grants. A request that was granted the lock while it gave up holds it.
 #[allow(unsafe_code)]
 unsafe impl<const SLOTS: usize, W: Word, R: Relax> Abortable for Batched<SLOTS, W, R> {
     fn acquire_until(&self, (slot, priority): (&Slot, Priority), mut deadline: impl Deadline) -> Option<()> {
-        (self.take_if_free(slot.below(SLOTS)) || self.wait(slot, priority.0, &mut deadline)).then_some(())
+        (self.lock_if_free(slot.below(SLOTS)) || self.wait(slot, priority.get(), &mut deadline)).then_some(())
     }
 }
 
@@ -369,7 +394,7 @@ mod tests {
     use crate::testing::{self, Probe};
 
     impl<const SLOTS: usize, W: Word, R: Relax> Probe for Batched<SLOTS, W, R> {
-        fn has_asked(&self, slot: usize, _: usize) -> bool {
+        fn has_requested(&self, slot: usize, _: usize) -> bool {
             self.arrivals() & 1 << slot != 0
         }
     }
@@ -380,7 +405,7 @@ mod tests {
 
     #[cfg(all(target_arch = "x86_64", not(any(lockwright_loom, lockwright_shuttle))))]
     #[test]
-    fn a_lock_has_the_size_it_says() {
+    fn a_lock_has_its_documented_size() {
         assert_eq!((size_of::<Batched<8>>(), size_of::<Batched<64>>()), (1_280, 8_960));
     }
 

@@ -1,80 +1,83 @@
-//! The lock as steps: executed by the lock over its atomics, and by a search over all interleavings (`search.rs`).
+//! The lock as steps, which the lock executes on its atomics, and which a search executes in all interleavings
+//! (`search`).
 //!
-//! The order of the steps is searched as it is executed. Not shared are the memory below them, which is a ring here and an array there, and
-//! the ways of a lock that nobody else wants, which are written out: tests hold both against each other, step by step.
+//! The search and the lock share the order of the steps.
+//! They differ in the memory, which is a ring in the lock and an array in the search, and in the straight-line code for
+//! a lock without contention. Tests compare both, step by step (`equivalence`).
 //!
 //! ```text
-//!   request   Test ─ taken ─> Resume ─ gave up before, still queued ─> Rejoin ─ has its place again ─┐
+//!   request   Test ─ held ──> Resume ─ gave up before, still queued ─> Rejoin ─ has its place again ─┐
 //!              │ free          ▲  │ in no queue                                                     │
-//!             Take ─ quicker ──┘ Join                                                               │
+//!            TryLock ─ lost ──┘ Join                                                               │
 //!              │                  │                                                                 │
 //!             Own ─> holds       Wait <─────────────────────────────────────────────────────────────┘
-//!              │ gave up before   │ ▲ ├ my turn came: holds
+//!              │ gave up before   │ ▲ ├ granted: holds
 //!           Retract ─> holds Poll ┘ │ └ gives up: Abandon ─> gone, or holds
-//!                             free  │ taken
+//!                             free  │ held
 //!                               └ Seize
 //!                                   │
 //!   release ──────────────────> Collect ─> Gather ─> Choose ─> Grant ─> done: Wait, or gone
-//!                                                     └ nobody: Free ─> done
+//!                                                     └ no waiter: Free ─> done
 //! ```
-//! From `Take` and `Seize` to `Grant` or `Free` one contender at a time has the lock: its holder, or a waiter that found it free and
-//! sees to it that the right one gets it.
+//! From `TryLock` and `Seize` to `Grant` or `Free`, one contender at a time owns the lock.
+//! It is the holder, or a waiter that found the lock free and hands it to the right slot.
 
-/// A slot in no queue; for one that waits: its turn has come.
+/// The slot is in no queue. To a waiter it means that the lock was granted.
 pub(super) const OUT: u32 = 0;
-/// A slot that waits, in the arrivals or in a batch.
+/// The slot waits, in the arrivals or in a batch.
 pub(super) const WAITING: u32 = 1;
-/// A slot that gave up, still in the arrivals or in a batch.
+/// The slot gave up and is still in the arrivals or in a batch.
 pub(super) const ABANDONED: u32 = 2;
 
-/// What is shared. A step calls one method; orderings are the lock's.
+/// The shared words. A step calls one method; the lock chooses the orderings.
 ///
-/// Most methods are one access. Those with more could not be told from one: `enlist` and `retract` write where nobody else looks, the batches and
-/// priorities of a choice are read and written by the one that has the lock, and who chooses during a `rejoin` sees the priority before or the new one.
+/// Most methods are one access. The others are as good as one access:
+/// `enlist` and `retract` write where no other contender reads, and only the owner of the lock accesses the batches.
+/// A choice during a `rejoin` sees the former or the new priority.
 pub(super) trait Memory {
-    /// Who has arrived since the last batch was closed.
+    /// The slots that arrived since the last batch was closed.
     fn arrivals(&self) -> u64;
-    /// Arrives, with all that was written before.
+    /// Adds a slot to the arrivals, and publishes what it wrote.
     fn arrive(&self, slot: usize);
-    /// Takes the arrivals, and all they wrote.
+    /// Removes and returns the arrivals, with all that they wrote.
     fn take_arrivals(&self) -> u64;
 
-    fn is_taken(&self) -> bool;
-    /// Takes the lock, if it was free.
-    fn take(&self) -> bool;
-    fn free(&self);
+    fn is_locked(&self) -> bool;
+    /// Locks the lock if it is free.
+    fn try_lock(&self) -> bool;
+    fn unlock(&self);
 
     fn state(&self, slot: usize) -> u32;
-    /// Of a slot that is in no queue: with its priority.
+    /// Makes a slot that is in no queue wait, with its priority.
     fn enlist(&self, slot: usize, priority: u32);
-    /// `ABANDONED -> WAITING` with a new priority, or not.
+    /// Changes `ABANDONED` to `WAITING`, with a new priority. Returns whether it did.
     fn rejoin(&self, slot: usize, priority: u32) -> bool;
-    /// `WAITING -> ABANDONED`, or not: what it was.
+    /// Changes `WAITING` to `ABANDONED`. Returns the former state.
     fn abandon(&self, slot: usize) -> u32;
-    /// Of a slot that has the lock, and is in the arrivals as one that gave up: it is in no queue any more.
+    /// Removes a slot from the arrivals. The slot owns the lock, and had given up.
     fn retract(&self, slot: usize);
-    /// `-> OUT`: what it was.
+    /// Changes the state to `OUT`. Returns the former state.
     fn grant(&self, slot: usize) -> u32;
     fn priority(&self, slot: usize) -> u32;
 
-    // The batches: for the one that has the lock.
+    // Only the owner of the lock accesses the batches.
 
-    /// Another batch, the last.
+    /// Appends a batch.
     fn push(&self, batch: u64);
-    /// The first batch that is not empty.
+    /// Returns the first batch that is not empty.
     fn front(&self) -> Option<u64>;
-    /// Takes a slot out of the first batch.
+    /// Removes a slot from the first batch.
     fn remove(&self, slot: usize);
 }
 
-/// Where a contender is.
+/// The next step of a contender.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub(super) enum At {
-    /// The lock itself begins after `Take`: see `take_if_free`.
+    /// The lock itself begins after `TryLock`, see `lock_if_free`.
     #[cfg_attr(not(test), allow(dead_code))]
     Test,
-    Take,
-    /// The lock was free. Whether its slot is queued yet, since it gave up.
+    TryLock,
+    /// The lock was free. The slot may still be queued, since it gave up.
     Own,
     Retract,
     Resume,
@@ -91,36 +94,36 @@ pub(super) enum At {
     Free,
 }
 
-/// What came of a step.
+/// The result of a step.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Outcome {
-    /// Go on.
+    /// The contender continues.
     Steps,
-    /// A look that found nothing: relax.
+    /// A check failed: the time to relax.
     Spins,
-    /// The lock is the contender's.
+    /// The contender holds the lock.
     Holds,
-    /// The contender has nothing to do with the lock any more.
+    /// The contender is done with the lock.
     Gone,
 }
 
-/// One that asks for the lock, or gives it back.
+/// A request, or a release.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub(super) struct Contender {
     pub(super) slot: u8,
     pub(super) priority: u32,
     pub(super) at: At,
-    /// Whether it gives the lock back: after a hand-off it is gone, and does not wait.
+    /// Whether it releases the lock. It is gone after the hand-off, and does not wait.
     pub(super) leaves: bool,
 }
 
 impl Contender {
-    pub(super) const fn asks(slot: usize, priority: u32, at: At) -> Self {
+    pub(super) const fn requests(slot: usize, priority: u32, at: At) -> Self {
         Self { slot: slot as u8, priority, at, leaves: false }
     }
 
-    /// It needs no slot.
-    pub(super) const fn gives_back() -> Self {
+    /// A release needs no slot.
+    pub(super) const fn releases() -> Self {
         Self { slot: 0, priority: 0, at: At::Collect, leaves: true }
     }
 
@@ -128,11 +131,12 @@ impl Contender {
     pub(super) fn step(&mut self, memory: &impl Memory) -> Outcome {
         let slot = usize::from(self.slot);
         let next = match self.at {
-            At::Test if memory.is_taken() => At::Resume,
-            At::Test => At::Take,
-            At::Take if memory.take() => At::Own,
-            At::Take => At::Resume,
-            // A free lock has no batches, so the place is in the arrivals. Who enters has none, or it could come in twice before one that waits.
+            At::Test if memory.is_locked() => At::Resume,
+            At::Test => At::TryLock,
+            At::TryLock if memory.try_lock() => At::Own,
+            At::TryLock => At::Resume,
+            // A free lock has no batches, so the place is in the arrivals. A holder keeps no place, or it could enter
+            // twice before a slot that waits.
             At::Own if memory.state(slot) == ABANDONED => At::Retract,
             At::Own => return Outcome::Holds,
             At::Retract => {
@@ -142,7 +146,7 @@ impl Contender {
 
             At::Resume if memory.state(slot) == ABANDONED => At::Rejoin,
             At::Resume => {
-                // Nobody else looks at a slot that is in no queue.
+                // No other contender reads a slot that is in no queue.
                 memory.enlist(slot, self.priority);
                 At::Join
             }
@@ -155,14 +159,14 @@ impl Contender {
 
             At::Wait if memory.state(slot) == OUT => return Outcome::Holds,
             At::Wait => At::Poll,
-            At::Poll if memory.is_taken() => {
+            At::Poll if memory.is_locked() => {
                 self.at = At::Wait;
                 return Outcome::Spins;
             }
             At::Poll => At::Seize,
-            At::Seize if memory.take() => At::Collect,
+            At::Seize if memory.try_lock() => At::Collect,
             At::Seize => At::Wait,
-            // The lock may have come meanwhile.
+            // The lock may have been granted meanwhile.
             At::Abandon => return if memory.abandon(slot) == OUT { Outcome::Holds } else { Outcome::Gone },
 
             At::Collect if memory.arrivals() == 0 => At::Choose,
@@ -179,11 +183,11 @@ impl Contender {
                     At::Grant(best as u8)
                 }
             },
-            // Who gave up leaves the queue, and the lock goes to another.
+            // A slot that gave up leaves the queue, and the lock is handed to another one.
             At::Grant(best) if memory.grant(usize::from(best)) == ABANDONED => At::Choose,
             At::Grant(_) => return self.handed_over(),
             At::Free => {
-                memory.free();
+                memory.unlock();
                 return self.handed_over();
             }
         };
@@ -197,9 +201,9 @@ impl Contender {
     }
 }
 
-/// The most urgent of a batch, the lowest slot among equals.
+/// Returns the most urgent slot of a batch, the lowest one among equals.
 ///
-/// BOUND: one step a member.
+/// BOUND: one step for each member.
 fn most_urgent(batch: u64, memory: &impl Memory) -> usize {
     let first = batch.trailing_zeros() as usize;
     let mut rest = batch & (batch - 1);

@@ -1,15 +1,15 @@
-//! The batched priority lock: FIFO across batches, priority inside one, agreed on by the waiters themselves.
+//! The batched priority lock: FIFO across batches and priority order inside one, settled by the waiters themselves.
 //!
 //! ```text
-//!   waiters      how many wait
-//!   batch        [ how many joined it | id ]     one batch a critical section
+//!   waiters      the number of waiters
+//!   batch        [ the number of requests in it | id ]     one batch for each critical section
 //!   status       1 while held
-//!   barrier[0]   the earliest batch of those in stage 0, or all ones
-//!   barrier[1]   the most urgent of those in stage 1, less is more urgent, or all ones
-//!   settling[0]  who has not yet compared itself with barrier[0], a bit a slot
+//!   barrier[0]   the earliest batch in stage 0, or all ones
+//!   barrier[1]   the most urgent priority in stage 1 (less is more urgent), or all ones
+//!   settling[0]  the slots that have yet to compare themselves with barrier[0], a bit each
 //!   settling[1]  the same for barrier[1]
 //! ```
-//! The steps are in [`steps`]; what is found by searching all their interleavings in `search`, and in `docs/bpl.md`.
+//! The steps are in [`steps`]. The search of all their interleavings is in `search`, with its results in `docs/bpl.md`.
 
 #[cfg(all(test, not(any(lockwright_loom, lockwright_shuttle))))]
 mod search;
@@ -23,38 +23,42 @@ use crate::{Abortable, Algorithm, Deadline, Priority, Relax, SLOTS_MAX, Slot, Sp
 use core::marker::PhantomData;
 use core::sync::atomic::Ordering;
 use crossbeam_utils::CachePadded;
-use steps::{At, Contender, Memory, Outcome, Place, Rules, Version};
+use steps::{At, Contender, Memory, Outcome, Place, Rules};
 
-/// The batched priority lock, repaired: requests that come during one critical section are a batch; the earliest batch is
-/// served first, and in it the most urgent request.
+/// The batched priority lock, repaired: FIFO across batches and priority order inside one.
 ///
-/// Waiters settle the order among themselves, in two barriers that all of them read: nothing is allocated, no slot has a line of its own, and
-/// the holder only releases. `SLOTS` is at most the width of `W`.
+/// The requests that arrive during one critical section form a batch.
+/// The earliest batch is served first, and in it the most urgent request.
+/// The waiters settle the order in two barriers that all of them read.
+/// Nothing is allocated, no slot has a cache line of its own, and the holder only releases.
 ///
-/// In 32-bit words `Priority(0)` and `Priority(1)` are one level: all ones is nobody's priority.
+/// `SLOTS` is at most the width of `W`.
+/// In 32-bit words `Priority::new(0)` and `Priority::new(1)` are one level, because all ones stand for no priority.
 ///
 /// # Bound
-/// m − 1 critical sections with m cores, as long as no waiter of a later batch passes one of an earlier batch; and nothing in
-/// the algorithm forbids it to one that is much faster. So the bound holds where all cores are about equally fast and no waiter
-/// is preempted. `Batched` has it without that condition.
+/// m − 1 critical sections with m cores, as long as no waiter of a later batch passes one of an earlier batch.
+/// The algorithm does not prevent that if one core is much faster than another.
+/// The bound therefore holds if all cores are about equally fast and no waiter is preempted.
+/// [`Batched`](crate::Batched) has the bound without that condition.
 ///
-/// Each wait to settle is for others to compare themselves with a barrier, a few steps of theirs; each release and each waiter
-/// that gives up has all others settle anew.
+/// Each wait to settle lasts until others have compared themselves with a barrier, which takes a few steps of each.
+/// Each release, and each waiter that gives up, makes all others settle again.
 ///
 /// # Reference
-/// The paper "Bounded Priority-Aware Locking for Real-Time Kernels"; with one more reset of `barrier[1]`, without which a
-/// waiter can be left waiting for ever, and ids that may run over: `docs/bpl.md`.
+/// The paper "Bounded Priority-Aware Locking for Real-Time Kernels".
+/// This lock resets `barrier[1]` once more, without which a waiter can wait forever, and its ids may wrap around: see
+/// `docs/bpl.md`.
 ///
 /// # Examples
 /// ```
 /// use lockwright_locks::{Bpl, Priority, Slot, SpinLock};
 ///
 /// static STATE: SpinLock<Bpl<8>, u32> = SpinLock::new(0);
-/// let slot = Slot::claim().expect("fewer than 64 threads have one");
-/// *STATE.lock_with((&slot, Priority(7))) += 1;
+/// let slot = Slot::claim().expect("fewer than 64 threads have a slot");
+/// *STATE.lock_with((&slot, Priority::new(7))) += 1;
 /// ```
 ///
-/// Slots that do not fit do not compile:
+/// A lock with too many slots for its word does not compile:
 /// ```compile_fail
 /// # use lockwright_locks::{Bpl, SpinLock};
 /// static STATE: SpinLock<Bpl<64, u32>, u32> = SpinLock::new(0);
@@ -65,10 +69,10 @@ pub struct Bpl<const SLOTS: usize, W: Word = usize, R = Spin> {
     barriers: CachePadded<Barriers<W>>,
     relax: PhantomData<fn() -> R>,
     #[cfg(test)]
-    looks: tests::Looks,
+    checks: tests::Checks,
 }
 
-/// What every acquire and release touches.
+/// The words that every acquire and release accesses.
 #[derive(Debug)]
 struct Door<W: Word> {
     waiters: W::Atomic,
@@ -76,14 +80,14 @@ struct Door<W: Word> {
     status: W::Atomic,
 }
 
-/// What waiters touch only.
+/// The words that only waiters access.
 #[derive(Debug)]
 struct Barriers<W: Word> {
     barrier: [W::Atomic; 2],
     settling: [W::Atomic; 2],
 }
 
-/// An atomic word with all bits set, constant except in a model.
+/// An atomic word with all bits set, which is constant except in a model.
 macro_rules! ones {
     ($word:ty) => {{
         #[cfg(not(any(lockwright_loom, lockwright_shuttle)))]
@@ -104,9 +108,9 @@ impl<const SLOTS: usize, W: Word, R> Bpl<SLOTS, W, R> {
             SLOTS <= SLOTS_MAX && SLOTS <= W::BITS as usize,
             "a slot is a bit of the word: more SLOTS need a wider W"
         );
-        // As many bits as it takes to count to SLOTS.
+        // The bits that are needed to count to SLOTS.
         let count_bits = usize::BITS - SLOTS.leading_zeros();
-        Rules { id_bits: W::BITS - count_bits, bits: W::BITS, version: Version::Repaired }
+        Rules { id_bits: W::BITS - count_bits, bits: W::BITS }
     };
 
     constructor! {
@@ -117,7 +121,7 @@ impl<const SLOTS: usize, W: Word, R> Bpl<SLOTS, W, R> {
                 barriers: CachePadded::new(Barriers { barrier: [ones!(W), ones!(W)], settling: [zeros!(W), zeros!(W)] }),
                 relax: PhantomData,
                 #[cfg(test)]
-                looks: tests::Looks::NONE,
+                checks: tests::Checks::NONE,
             }
         }
     }
@@ -135,18 +139,18 @@ impl<const SLOTS: usize, W: Word, R> Bpl<SLOTS, W, R> {
         }
     }
 
-    /// Less is more urgent, and all ones is nobody.
+    /// Converts a priority. In the result less is more urgent, and all ones do not occur.
     #[inline]
     fn level(priority: Priority) -> u64 {
-        u64::from(u32::MAX - priority.0).min(Self::RULES.nobody() - 1)
+        u64::from(u32::MAX - priority.get()).min(Self::RULES.nobody() - 1)
     }
 
-    /// The steps up to [`At::Count`], written out: one locked instruction where the lock is free.
+    /// Executes the steps up to [`At::Count`] in a straight line, with one locked instruction if the lock is free.
     #[inline]
     fn enter_at_once(&self) -> bool {
-        // ORDERING: Acquire pairs with the Release of `release`. That nobody waits is as true as it was a moment ago, whatever the order: who counts
-        // itself after this look comes after it. But a core may look ahead of a section of its own that just ended: who counted itself
-        // during that one is passed by another then.
+        // ORDERING: Acquire pairs with the Release of `release`. A check that finds no waiters may be out of date, in
+        // any order: a request that counts itself after the check comes after it. A core may also check ahead of the
+        // end of its own section; it then passes a request that counted itself during that section.
         if Self::RULES.is_past_half(self.door.batch.load(Ordering::Relaxed)) {
             return self.enter_and_restart();
         }
@@ -154,18 +158,18 @@ impl<const SLOTS: usize, W: Word, R> Bpl<SLOTS, W, R> {
             && self.door.status.compare_exchange(0, 1, Ordering::Acquire, Ordering::Relaxed).is_ok()
     }
 
-    /// The same by the steps: half of the ids are used up, so they begin anew if nobody waits.
+    /// Executes the same steps one by one: half of the ids are used, so they restart if no request waits.
     ///
-    /// The original does so at every acquire, for which it needs a locked instruction more.
+    /// The published algorithm does so at every acquire, for which it needs one more locked instruction.
     #[cold]
     fn enter_and_restart(&self) -> bool {
-        // ORDERING: a release of this thread is seen before its next look at the waiters: who drew a batch before that release
-        // and is not yet seen to wait makes the exchange fail.
+        // ORDERING: a release of this thread is seen before its next check of the waiters. A request that drew a batch
+        // before that release, and is not yet seen to wait, makes the exchange fail.
         fence(Ordering::SeqCst);
         let mut contender = Contender::new(At::ReadBatch, 0, 0);
         // BOUND: four steps.
         while contender.at != At::Count {
-            if contender.step(self) == Outcome::Taken {
+            if contender.step(self) == Outcome::Acquired {
                 return true;
             }
         }
@@ -175,8 +179,9 @@ impl<const SLOTS: usize, W: Word, R> Bpl<SLOTS, W, R> {
 
 /// The words of the lock, for the steps.
 ///
-/// ORDERING: the steps are searched in sequentially consistent memory, and executed so: each waiter writes one word and reads another, and no two may miss each
-/// other. Exclusion does not rest on it: `status` alone is acquired and released.
+/// ORDERING: the search and the lock execute the steps in sequentially consistent memory.
+/// Each waiter writes one word and reads another, and two waiters must not miss each other.
+/// Exclusion rests on the acquire and the release of `status` alone.
 impl<const SLOTS: usize, W: Word, R> Memory for Bpl<SLOTS, W, R> {
     #[inline]
     fn rules(&self) -> Rules {
@@ -213,31 +218,32 @@ impl<const SLOTS: usize, W: Word, R> Memory for Bpl<SLOTS, W, R> {
 }
 
 impl<const SLOTS: usize, W: Word, R: Relax> Bpl<SLOTS, W, R> {
-    /// Waits by the steps; whether the lock was taken before the deadline.
+    /// Waits by the steps. Returns whether the lock was acquired before the deadline.
     #[cold]
     fn wait(&self, (slot, priority): (&Slot, Priority), mut deadline: impl Deadline) -> bool {
         let mut relax = R::default();
-        slot.while_it_waits(|| {
+        slot.while_waiting(|| {
             let contender = Contender::new(At::Count, 1 << slot.index(), Self::level(priority));
             let mut waiter = Waiter { lock: self, slot, contender };
-            // BOUND: of waits, see the type; of steps between two of them, one way through the stages, fifteen. Where the deadline passes, five more.
+            // BOUND: the waits have the bound of the type. Between two waits there is one pass through the stages,
+            // fifteen steps, and five more after the deadline has passed.
             loop {
                 match waiter.contender.step(self) {
                     Outcome::Goes => {}
                     Outcome::Waits => {
                         #[cfg(test)]
-                        self.looks.look(slot.index());
+                        self.checks.count(slot.index());
                         if deadline.passed() {
-                            waiter.contender.give_up(Self::RULES);
+                            waiter.contender.give_up();
                         } else {
                             relax.relax();
                         }
                     }
-                    Outcome::Taken | Outcome::Outside => break,
+                    Outcome::Acquired | Outcome::Outside => break,
                 }
             }
             #[cfg(test)]
-            self.looks.end(slot.index());
+            self.checks.end(slot.index());
             let is_in = waiter.contender.at == At::Inside;
             core::mem::forget(waiter);
             is_in
@@ -245,7 +251,7 @@ impl<const SLOTS: usize, W: Word, R: Relax> Bpl<SLOTS, W, R> {
     }
 }
 
-/// One that waits. It is dropped only where a deadline or a `relax` panics: then it gives up.
+/// A request that waits. It is dropped only if a deadline or a `relax` panics, and then gives up.
 struct Waiter<'a, const SLOTS: usize, W: Word, R> {
     lock: &'a Bpl<SLOTS, W, R>,
     slot: &'a Slot,
@@ -254,14 +260,15 @@ struct Waiter<'a, const SLOTS: usize, W: Word, R> {
 
 impl<const SLOTS: usize, W: Word, R> Drop for Waiter<'_, SLOTS, W, R> {
     fn drop(&mut self) {
-        self.contender.give_up(Bpl::<SLOTS, W, R>::RULES);
+        self.contender.give_up();
         // BOUND: five steps.
         while self.contender.step(self.lock) != Outcome::Outside {}
-        self.slot.has_left();
+        self.slot.stop_waiting();
     }
 }
 
-// SAFETY: an exchange of `status` from 0 is the only way to acquire, and nobody but the holder writes 0.
+// SAFETY: the only acquire is an exchange of `status` from 0, and only the holder writes 0. Acquire and Release of
+// `status` order the sections.
 #[allow(unsafe_code)]
 unsafe impl<const SLOTS: usize, W: Word, R: Relax> Algorithm for Bpl<SLOTS, W, R> {
     type Request<'r> = (&'r Slot, Priority);
@@ -289,16 +296,17 @@ unsafe impl<const SLOTS: usize, W: Word, R: Relax> Algorithm for Bpl<SLOTS, W, R
 
     #[inline]
     unsafe fn release(&self, (): ()) {
-        // The steps from `At::Inside`, written out. Who joins between load and store has drawn the id that ends here; what is lost is its
-        // count, which a new batch begins without.
-        // ORDERING: Release pairs with the Acquire of whoever takes `status`. A batch ends after its section and before the lock is free.
+        // These are the steps from `At::Inside` in a straight line. A request that joins between the load and the store
+        // has drawn the id that ends here. Only its count is lost, and a new batch begins without a count.
+        // ORDERING: Release pairs with the Acquire of the next holder. A batch ends after its section and before the
+        // lock is free.
         let batch = self.door.batch.load(Ordering::Relaxed);
         self.door.batch.store(Self::RULES.next(batch), Ordering::Release);
         self.door.status.store(0, Ordering::Release);
     }
 }
 
-// SAFETY: as above.
+// SAFETY: it acquires by the same exchange of `status`.
 #[allow(unsafe_code)]
 unsafe impl<const SLOTS: usize, W: Word, R: Relax> Abortable for Bpl<SLOTS, W, R> {
     #[inline]

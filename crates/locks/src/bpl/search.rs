@@ -1,8 +1,10 @@
-//! All interleavings of the steps of a few tasks.
+//! The search of all interleavings of the steps of a few tasks.
 //!
-//! `cargo test --release -p lockwright-locks bpl::search -- --nocapture --include-ignored` prints the figures and the ways that `docs/bpl.md` shows.
+//! The command
+//! `cargo test --release -p lockwright-locks bpl::search -- --nocapture --include-ignored`
+//! prints the figures and the schedules that `docs/bpl.md` shows.
 
-use super::steps::{At, Contender, Memory, Outcome, Place, Rules, Version};
+use super::steps::{At, Contender, Memory, Outcome, Place, Rules};
 use crate::testing::search::{Found, Model, columns, search};
 use core::cell::{Cell, RefCell};
 use core::hash::{Hash, Hasher};
@@ -11,30 +13,82 @@ use std::string::{String, ToString};
 
 const TASKS_MAX: usize = 3;
 
-/// Some tasks that take one lock a few times each.
+/// Tasks that make a few requests each to one lock.
 #[derive(Clone, Copy)]
 struct Tasks {
     rules: Rules,
-    /// One a task; less is more urgent.
+    version: Version,
+    /// The priority of each task. Less is more urgent.
     priorities: &'static [u8],
     requests: [u8; TASKS_MAX],
-    /// The batch at the beginning.
+    /// The batch at the start.
     batch: u8,
-    /// Who may give up, at any look, a bit a task.
+    /// The tasks that may give up at any check, a bit each.
     give_up: u8,
     counted: Step,
 }
 
-/// Which steps are counted.
+/// The steps that are counted.
 #[derive(Clone, Copy)]
 enum Step {
-    /// A waiter gets in while one of an earlier batch waits.
+    /// A waiter acquires the lock while a waiter of an earlier batch waits.
     LaterBatchIn,
-    /// Ids begin anew while somebody waits in a batch.
+    /// The ids restart while a request waits in a batch.
     RestartWhileOneWaits,
 }
 
-/// The shared words and the tasks, as small as can be: there are millions of them.
+/// The version of the algorithm: the repaired one of this crate, the published one, or a mutant.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Version {
+    Repaired,
+    /// The published version leaves the final stage for stage 0 without a reset of `barrier[1]`.
+    ///
+    /// It resets the batch at every acquire that finds no waiter.
+    Published,
+    /// The published version with the reset of `barrier[1]` on that exit.
+    PublishedWithReset,
+    /// A contender that gives up only resets the barriers, as published.
+    PublishedGivingUp,
+    /// A contender that gives up does not reset the barriers.
+    SilentGivingUp,
+    /// A contender that found the lock free at its last check acquires it by a store.
+    LocksByStore,
+}
+
+impl Version {
+    /// Executes one step. Each version differs from the repaired one in a few steps.
+    fn step(self, contender: &mut Contender, memory: &impl Memory) -> Outcome {
+        let before = *contender;
+        if (self, before.at) == (Self::LocksByStore, At::FinalTry) {
+            memory.store(Place::Status, 1);
+            contender.at = At::Uncount;
+            return Outcome::Goes;
+        }
+        let outcome = contender.step(memory);
+        match (self, before.at, contender.at) {
+            (Self::Published | Self::PublishedWithReset, At::ReadWaiters, At::TryStatus) => {
+                (contender.at, contender.seen) = (At::Restart, before.seen);
+            }
+            (Self::Published, At::FinalLowest, At::ResetOnExit) => contender.at = At::Enter0,
+            (Self::SilentGivingUp, At::Withdraw1, _) => contender.at = At::Retire,
+            (Self::PublishedGivingUp, At::WithdrawLowest, _) => {
+                (contender.at, contender.batch) = (At::Outside, 0);
+                return Outcome::Outside;
+            }
+            _ => {}
+        }
+        outcome
+    }
+
+    fn give_up(self, contender: &mut Contender) {
+        contender.give_up();
+        if self == Self::PublishedGivingUp {
+            contender.at = At::WithdrawUrgent;
+        }
+    }
+}
+
+/// The shared words and the tasks, kept small because there are millions of states.
 #[derive(Clone, PartialEq, Eq)]
 struct State {
     memory: [u8; 7],
@@ -46,7 +100,7 @@ struct Task {
     at: At,
     batch: u8,
     seen: u8,
-    /// Requests that are not done.
+    /// The requests that are not finished.
     left: u8,
 }
 
@@ -61,14 +115,14 @@ impl Hash for State {
     }
 }
 
-/// Plain words, which remember what was done to them last.
-struct Plain {
+/// The shared words as numbers, with a description of the last access.
+struct Numbers {
     rules: Rules,
     words: Cell<[u8; 7]>,
     log: Option<RefCell<String>>,
 }
 
-impl Plain {
+impl Numbers {
     fn new(rules: Rules, words: [u8; 7]) -> Self {
         Self { rules, words: Cell::new(words), log: None }
     }
@@ -77,7 +131,7 @@ impl Plain {
         u64::from(self.words.get()[place as usize])
     }
 
-    /// Writes what `new` makes of the word, and gives the word before.
+    /// Writes the result of `new` for the word, if there is one. Returns the former word.
     fn update(&self, place: Place, new: impl FnOnce(u64) -> Option<u64>) -> u64 {
         let old = self.get(place);
         let new = new(old).map(|new| new & self.rules.nobody());
@@ -119,7 +173,7 @@ fn name(place: Place) -> &'static str {
     }
 }
 
-impl Memory for Plain {
+impl Memory for Numbers {
     fn rules(&self) -> Rules {
         self.rules
     }
@@ -153,8 +207,8 @@ impl Tasks {
         Contender { at, bit: 1 << task, priority: self.priorities[task].into(), batch: batch.into(), seen: seen.into() }
     }
 
-    /// The next request begins where the last one ended.
-    fn with(&self, state: &State, task: usize, memory: &Plain, contender: Contender) -> State {
+    /// Returns the state after a step. The next request begins where the last one ended.
+    fn with(&self, state: &State, task: usize, memory: &Numbers, contender: Contender) -> State {
         let mut state = state.clone();
         state.memory = memory.words.get();
         let it = &mut state.tasks[task];
@@ -201,16 +255,16 @@ impl Model for Tasks {
         if contender.at == At::Outside {
             return;
         }
-        let memory = Plain::new(self.rules, state.memory);
-        let outcome = contender.step(&memory);
+        let memory = Numbers::new(self.rules, state.memory);
+        let outcome = self.version.step(&mut contender, &memory);
         to(self.with(state, task, &memory, contender));
         if outcome == Outcome::Waits && self.give_up >> task & 1 == 1 {
-            contender.give_up(self.rules);
+            self.version.give_up(&mut contender);
             to(self.with(state, task, &memory, contender));
         }
     }
 
-    /// All are out, and nothing of them stays.
+    /// Whether all tasks are outside and have left nothing behind.
     fn is_done(&self, state: &State) -> bool {
         let stays = [Place::Status, Place::Waiters, Place::Settling0, Place::Settling1];
         state.tasks.iter().all(|task| task.at == At::Outside)
@@ -236,9 +290,9 @@ impl Model for Tasks {
     }
 
     fn describe(&self, from: &State, task: usize, to: &State) -> String {
-        let mut memory = Plain::new(self.rules, from.memory);
+        let mut memory = Numbers::new(self.rules, from.memory);
         memory.log = Some(RefCell::default());
-        self.contender(from, task).step(&memory);
+        self.version.step(&mut self.contender(from, task), &memory);
         let log = memory.log.take().expect("it was just set").into_inner();
         let after = match (from.tasks[task].at, to.tasks[task].at) {
             (_, At::Uncount) => ": in",
@@ -252,21 +306,21 @@ impl Model for Tasks {
     }
 }
 
-/// Tasks with ids of five bits: none runs over in a few requests.
+/// Tasks with ids of five bits, which do not wrap around in a few requests.
 fn tasks(version: Version, priorities: &'static [u8], requests: u8) -> Tasks {
-    let rules = Rules { id_bits: 5, bits: 8, version };
+    let rules = Rules { id_bits: 5, bits: 8 };
     let requests = [requests; TASKS_MAX];
-    Tasks { rules, priorities, requests, batch: 0, give_up: 0, counted: Step::LaterBatchIn }
+    Tasks { rules, version, priorities, requests, batch: 0, give_up: 0, counted: Step::LaterBatchIn }
 }
 
-/// Searches, prints what was found, and asserts exclusion.
+/// Searches, prints the result, and asserts exclusion.
 fn searched(what: &str, tasks: Tasks) -> Found {
-    let found = searched_as_it_is(what, tasks);
-    assert_eq!(found.wrong, 0, "two at once");
+    let found = searched_without_check(what, tasks);
+    assert_eq!(found.wrong, 0, "two tasks are inside");
     found
 }
 
-fn searched_as_it_is(what: &str, tasks: Tasks) -> Found {
+fn searched_without_check(what: &str, tasks: Tasks) -> Found {
     let begin = std::time::Instant::now();
     let found = search(&tasks);
     std::eprintln!(
@@ -276,8 +330,8 @@ fn searched_as_it_is(what: &str, tasks: Tasks) -> Found {
         found.stuck,
         found.counted,
         match tasks.counted {
-            Step::LaterBatchIn => "let a later batch in first",
-            Step::RestartWhileOneWaits => "let ids begin anew while one waits",
+            Step::LaterBatchIn => "admit a later batch first",
+            Step::RestartWhileOneWaits => "restart the ids while a request waits",
         },
         begin.elapsed().as_secs_f64()
     );
@@ -285,41 +339,45 @@ fn searched_as_it_is(what: &str, tasks: Tasks) -> Found {
 }
 
 #[test]
-fn two_inside_are_caught() {
+#[cfg_attr(miri, ignore = "executes safe code on plain numbers")]
+fn two_tasks_inside_are_caught() {
     for give_up in [0b00, 0b01, 0b10] {
-        let takes_by_store = Tasks { give_up, ..tasks(Version::TakesByStore, &[0, 1], 2) };
-        assert!(searched_as_it_is("takes by a store, 2 tasks x 2", takes_by_store).wrong > 0);
+        let locks_by_store = Tasks { give_up, ..tasks(Version::LocksByStore, &[0, 1], 2) };
+        assert!(searched_without_check("locks by a store, 2 tasks x 2", locks_by_store).wrong > 0);
     }
 }
 
 #[test]
-fn as_published_a_waiter_can_be_left_for_ever() {
+#[cfg_attr(miri, ignore = "executes safe code on plain numbers")]
+fn a_published_waiter_can_wait_forever() {
     let found = searched("published, 2 tasks x 2 requests", tasks(Version::Published, &[0, 1], 2));
     assert!(found.stuck > 0);
-    std::eprintln!("a shortest way to where nobody gets out:\n{}", columns(2, &found.way_to_stuck));
-    // With equal priorities what stays in `barrier[1]` is nobody's hindrance.
+    std::eprintln!("a shortest way to a state without exit:\n{}", columns(2, &found.way_to_stuck));
+    // With equal priorities the value that stays in `barrier[1]` does no harm.
     assert_eq!(searched("published, equal priorities", tasks(Version::Published, &[1, 1], 2)).stuck, 0);
-    // And the reset alone is what it takes.
+    // The reset alone repairs it.
     assert_eq!(searched("published, with the reset", tasks(Version::PublishedWithReset, &[0, 1], 2)).stuck, 0);
 }
 
-/// Who read the batch, found nobody and was slow takes a batch of the same number for the one it read.
+/// A slow task that read the batch and found no waiter mistakes a batch of the same number for the one that it read.
 #[test]
-fn as_published_ids_can_begin_anew_while_one_waits() {
-    let once_more =
+#[cfg_attr(miri, ignore = "executes safe code on plain numbers")]
+fn published_ids_can_restart_while_one_waits() {
+    let twice_once_once =
         |version| Tasks { requests: [2, 1, 1], counted: Step::RestartWhileOneWaits, ..tasks(version, &[0, 1, 2], 1) };
-    let found = searched("published, 3 tasks x 2, 1, 1", once_more(Version::PublishedWithReset));
+    let found = searched("published, 3 tasks x 2, 1, 1", twice_once_once(Version::PublishedWithReset));
     assert!(found.counted > 0);
-    std::eprintln!("a shortest way to ids that begin anew while one waits:\n{}", columns(3, &found.way_to_counted));
-    // To those that begin anew past the half only, it takes as many sections as that while one is slow.
+    std::eprintln!("a shortest way to ids that restart while a request waits:\n{}", columns(3, &found.way_to_counted));
+    // Ids that restart only past the half would need that many sections during one slow step.
     for batch in 12..20 {
-        let near_half = Tasks { batch, ..once_more(Version::Repaired) };
+        let near_half = Tasks { batch, ..twice_once_once(Version::Repaired) };
         assert_eq!(searched(&format!("repaired, from batch {batch}, 3 tasks x 2, 1, 1"), near_half).counted, 0);
     }
 }
 
 #[test]
-fn repaired_no_waiter_is() {
+#[cfg_attr(miri, ignore = "executes safe code on plain numbers")]
+fn no_repaired_waiter_waits_forever() {
     for priorities in [&[0, 1], &[1, 1]] {
         let found = searched("repaired, 2 tasks x 4", tasks(Version::Repaired, priorities, 4));
         assert_eq!(found.stuck, 0);
@@ -330,22 +388,26 @@ fn repaired_no_waiter_is() {
     }
 }
 
-/// The bound of m - 1 sections is one for cores of about equal speed: nothing in the steps forbids to pass an earlier batch.
+/// The bound of m − 1 sections assumes cores of about equal speed: no step prevents a waiter from passing an earlier
+/// batch.
 #[test]
-fn a_later_batch_can_get_in_before_an_earlier_one() {
+#[cfg_attr(miri, ignore = "executes safe code on plain numbers")]
+fn a_later_batch_can_pass_an_earlier_one() {
     let found = searched("repaired, 2 tasks x 2", tasks(Version::Repaired, &[0, 1], 2));
     assert!(found.counted > 0);
-    std::eprintln!("a shortest way to a later batch that gets in first:\n{}", columns(2, &found.way_to_counted));
+    std::eprintln!("a shortest way to a later batch that is served first:\n{}", columns(2, &found.way_to_counted));
 }
 
 #[test]
+#[cfg_attr(miri, ignore = "executes safe code on plain numbers")]
 fn three_tasks_twice() {
     let found = searched("repaired, 3 tasks x 2", tasks(Version::Repaired, &[0, 1, 2], 2));
     assert_eq!(found.stuck, 0);
     assert!(found.counted > 0);
 }
 
-/// Tens of millions of states: `cargo test --release -p lockwright-locks three_tasks_in_all_ways -- --ignored --nocapture`.
+/// This search has tens of millions of states:
+/// `cargo test --release -p lockwright-locks three_tasks_in_all_ways -- --ignored --nocapture`.
 #[test]
 #[ignore = "takes three minutes and some gigabytes"]
 fn three_tasks_in_all_ways() {
@@ -361,14 +423,15 @@ fn three_tasks_in_all_ways() {
         assert_eq!(searched("repaired, 3 tasks x 2, one may give up", one_gives_up).stuck, 0);
     }
     for batch in 4..8 {
-        let rules = Rules { id_bits: 3, bits: 5, version: Version::Repaired };
-        let running_over = Tasks { rules, batch, ..tasks(Version::Repaired, &[0, 1, 2], 2) };
-        assert_eq!(searched("repaired, 3 tasks x 2, 8 ids", running_over).stuck, 0);
+        let rules = Rules { id_bits: 3, bits: 5 };
+        let wrapping = Tasks { rules, batch, ..tasks(Version::Repaired, &[0, 1, 2], 2) };
+        assert_eq!(searched("repaired, 3 tasks x 2, 8 ids", wrapping).stuck, 0);
     }
 }
 
 #[test]
-fn who_gives_up_leaves_nobody_stuck() {
+#[cfg_attr(miri, ignore = "executes safe code on plain numbers")]
+fn giving_up_leaves_no_waiter_stuck() {
     for give_up in [0b01, 0b10] {
         for priorities in [&[0, 1], &[1, 1]] {
             let one_gives_up = Tasks { give_up, ..tasks(Version::Repaired, priorities, 3) };
@@ -381,9 +444,10 @@ fn who_gives_up_leaves_nobody_stuck() {
     }
 }
 
-/// Twins: what who gives up has to do, left out.
+/// The mutants omit a part of giving up.
 #[test]
-fn who_gives_up_without_cleaning_up_is_caught() {
+#[cfg_attr(miri, ignore = "executes safe code on plain numbers")]
+fn giving_up_without_cleanup_is_caught() {
     for version in [Version::PublishedGivingUp, Version::SilentGivingUp] {
         let gives_up = Tasks { give_up: 0b01, ..tasks(version, &[0, 1], 2) };
         let found = searched(&format!("{version:?}, 2 tasks x 2, one may give up"), gives_up);
@@ -392,14 +456,15 @@ fn who_gives_up_without_cleaning_up_is_caught() {
     }
 }
 
-/// With three and two bits ids run over, and begin anew, many times.
+/// Ids of two and three bits wrap around and restart many times.
 #[test]
-fn ids_that_run_over_leave_nobody_stuck() {
+#[cfg_attr(miri, ignore = "executes safe code on plain numbers")]
+fn ids_that_wrap_around_leave_no_waiter_stuck() {
     for id_bits in [2, 3] {
-        let rules = Rules { id_bits, bits: id_bits + 2, version: Version::Repaired };
+        let rules = Rules { id_bits, bits: id_bits + 2 };
         for batch in (1 << (id_bits - 1))..1 << id_bits {
-            let running_over = Tasks { rules, batch, ..tasks(Version::Repaired, &[0, 1], 5) };
-            assert_eq!(searched(&format!("{} ids from {batch}, 2 tasks x 5", 1 << id_bits), running_over).stuck, 0);
+            let wrapping = Tasks { rules, batch, ..tasks(Version::Repaired, &[0, 1], 5) };
+            assert_eq!(searched(&format!("{} ids from {batch}, 2 tasks x 5", 1 << id_bits), wrapping).stuck, 0);
         }
     }
 }

@@ -1,37 +1,37 @@
-//! One request, step by step: each step is one access to what is shared.
+//! One request as steps, each of which is one access to the shared words.
 //!
-//! The lock executes these steps on its atomics, and the search of `search.rs` on a plain state: what is searched is what runs.
+//! The lock executes these steps on its atomics, and the search of `search.rs` executes them on plain numbers.
 //!
 //! ```text
 //! ReadBatch ReadWaiters [Restart] TryStatus ----------------------------------------> Inside
-//!   | somebody waits, or it is taken
+//!   | a request waits, or the lock is held
 //!   v
 //! Count Draw
 //!   v                                                  later: StandBack0 Watch0
-//! stage 0   Enter0 Look0 Claim0 Settled0 Settle0 Check0             barrier[0] moved: stage 0 anew
+//! stage 0   Enter0 Look0 Claim0 Settled0 Settle0 Check0             barrier[0] changed: stage 0 again
 //!   v                                                  less urgent: StandBack1 Watch1
-//! stage 1   Enter1 Look1 Belong1 Claim1 Settled1 Settle1            barrier[0] moved: Leave1 ResetOnExit, stage 0
+//! stage 1   Enter1 Look1 Belong1 Claim1 Settled1 Settle1            barrier[0] changed: Leave1 ResetOnExit, stage 0
 //!   v
-//! final     FinalLowest FinalUrgent FinalLook FinalTry              barrier[0] moved: ResetOnExit, stage 0
-//!   v                                                               barrier[1] moved: stage 1
+//! final     FinalLowest FinalUrgent FinalLook FinalTry              barrier[0] changed: ResetOnExit, stage 0
+//!   v                                                               barrier[1] changed: stage 1
 //! Uncount ResetUrgent ResetLowest --------------------------------------------------> Inside Advance Free
 //! ```
-//! Who waits can give up: Withdraw0 Withdraw1 WithdrawUrgent WithdrawLowest Retire.
+//! A waiter that gives up goes on with Withdraw0 Withdraw1 WithdrawUrgent WithdrawLowest Retire.
 
-/// What is shared.
+/// A shared word.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Place {
-    /// How many wait.
+    /// The number of waiters.
     Waiters,
-    /// The batch that requests join: its id below, how many joined above.
+    /// The batch that requests join: its id in the lower bits, and the number of requests above.
     Batch,
-    /// `barrier[0]`: the earliest batch of those in stage 0, or nobody's.
+    /// `barrier[0]`: the earliest batch in stage 0, or all ones.
     Lowest,
-    /// `barrier[1]`: the most urgent of those in stage 1, or nobody's.
+    /// `barrier[1]`: the most urgent priority in stage 1, or all ones.
     Urgent,
-    /// Who has not yet compared itself with `barrier[0]`, a bit a slot.
+    /// The slots that have yet to compare themselves with `barrier[0]`, a bit each.
     Settling0,
-    /// Who has not yet compared itself with `barrier[1]`.
+    /// The slots that have yet to compare themselves with `barrier[1]`, a bit each.
     Settling1,
     /// 1 while the lock is held.
     Status,
@@ -49,40 +49,17 @@ pub(super) trait Memory {
     fn fetch_and(&self, place: Place, value: u64) -> u64;
 }
 
-/// How the words are laid out, and which version of the algorithm it is: there is one to use, and others for the search.
+/// The layout of the words.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Rules {
-    /// The width of a batch id. Ids run over: see [`Rules::is_no_later`].
+    /// The width of a batch id. Ids wrap around, see [`Rules::is_no_later`].
     pub(super) id_bits: u32,
     /// The width of a word, greater than `id_bits`.
     pub(super) bits: u32,
-    pub(super) version: Version,
-}
-
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Version {
-    /// As this crate executes it.
-    Repaired,
-    /// As published: leaves the final stage for stage 0 without resetting `barrier[1]`, and resets the batch at every acquire
-    /// that finds nobody.
-    #[cfg(test)]
-    Published,
-    /// As published, but resets `barrier[1]` on that exit.
-    #[cfg(test)]
-    PublishedWithReset,
-    /// Who gives up resets the barriers and does nothing else, as published.
-    #[cfg(test)]
-    PublishedGivingUp,
-    /// Who gives up does not reset the barriers.
-    #[cfg(test)]
-    SilentGivingUp,
-    /// Who found the lock free at its last look takes it by a store.
-    #[cfg(test)]
-    TakesByStore,
 }
 
 impl Rules {
-    /// All bits of a word: nobody, as a batch and as a priority.
+    /// All bits of a word, which stand for no batch and for no priority.
     pub(super) const fn nobody(self) -> u64 {
         u64::MAX >> (u64::BITS - self.bits)
     }
@@ -91,12 +68,12 @@ impl Rules {
         batch & ((1 << self.id_bits) - 1)
     }
 
-    /// What a request adds to the batch. The count is above the id, so that one that runs over changes no id.
+    /// The amount that a request adds to the batch. The count is above the id, so a count that overflows changes no id.
     const fn one_joined(self) -> u64 {
         1 << self.id_bits
     }
 
-    /// The batch after `batch`, nobody in it.
+    /// The batch after `batch`, without requests.
     pub(super) const fn next(self, batch: u64) -> u64 {
         self.id(batch.wrapping_add(1))
     }
@@ -105,9 +82,10 @@ impl Rules {
         self.id(batch) >= 1 << (self.id_bits - 1)
     }
 
-    /// Whether the batch `id` is no later than `lowest`, an id or nobody's.
+    /// Whether the batch `id` is no later than `lowest`, an id or all ones.
     ///
-    /// Ids run over, so they are compared by their difference: right as long as those that wait are less than half the range apart.
+    /// Ids wrap around and are compared by their difference.
+    /// The result is right while the waiting batches are less than half of the range apart.
     const fn is_no_later(self, id: u64, lowest: u64) -> bool {
         lowest == self.nobody() || !self.is_past_half(lowest.wrapping_sub(id))
     }
@@ -117,81 +95,40 @@ impl Rules {
     pub(super) const fn is_earlier(self, id: u64, other: u64) -> bool {
         id != other && self.is_no_later(id, other)
     }
-
-    const fn resets_at_once(self) -> bool {
-        match self.version {
-            #[cfg(test)]
-            Version::Published | Version::PublishedWithReset => true,
-            _ => false,
-        }
-    }
-
-    const fn resets_on_exit(self) -> bool {
-        match self.version {
-            #[cfg(test)]
-            Version::Published => false,
-            _ => true,
-        }
-    }
-
-    /// Whether who gives up clears its bits and its count.
-    const fn clears_on_giving_up(self) -> bool {
-        match self.version {
-            #[cfg(test)]
-            Version::PublishedGivingUp => false,
-            _ => true,
-        }
-    }
-
-    const fn resets_on_giving_up(self) -> bool {
-        match self.version {
-            #[cfg(test)]
-            Version::SilentGivingUp => false,
-            _ => true,
-        }
-    }
-
-    const fn takes_by_store(self) -> bool {
-        match self.version {
-            #[cfg(test)]
-            Version::TakesByStore => true,
-            _ => false,
-        }
-    }
 }
 
-/// What a contender does next.
+/// The next step of a contender.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
 #[repr(u8)]
 pub(super) enum At {
-    /// Reads `batch`: before `waiters`, because requests change them in the other order.
+    /// Reads `batch` before `waiters`, because requests change them in the other order.
     ReadBatch,
     ReadWaiters,
-    /// Nobody waits: ids begin at 0 again, unless somebody joined meanwhile.
+    /// No request waits: ids restart at 0, unless a request joined meanwhile.
     Restart,
     TryStatus,
 
     Count,
-    /// Joins a batch: its id is mine for as long as I wait.
+    /// Joins a batch, whose id the contender keeps while it waits.
     Draw,
 
     /// Stage 0.
     Enter0,
     Look0,
-    /// I belong to a later batch: the others need not wait for me.
+    /// The contender is in a later batch, so the others need not wait for it.
     StandBack0,
     Watch0,
-    /// I am no later: `barrier[0]` becomes my batch.
+    /// The contender is no later: `barrier[0]` becomes its batch.
     Claim0,
     Settled0,
-    /// Until all others have compared themselves.
+    /// Waits until all others have compared themselves.
     Settle0,
     Check0,
 
     /// Stage 1.
     Enter1,
     Look1,
-    /// Whether mine is still the lowest batch.
+    /// Checks whether its batch is still the lowest one.
     Belong1,
     StandBack1,
     Watch1,
@@ -200,26 +137,26 @@ pub(super) enum At {
     Settled1,
     Settle1,
 
-    /// Back to stage 0.
+    /// Returns to stage 0.
     Leave1,
     ResetOnExit,
 
-    /// The final stage.
+    /// Enters the final stage.
     FinalLowest,
     FinalUrgent,
     FinalLook,
     FinalTry,
 
-    /// Holds: the others settle anew.
+    /// Holds the lock, and makes the others settle again.
     Uncount,
     ResetUrgent,
     ResetLowest,
-    /// The section; its end reads the batch.
+    /// Executes the section, whose end reads the batch.
     Inside,
     Advance,
     Free,
 
-    /// Gives up.
+    /// Begins to give up.
     Withdraw0,
     Withdraw1,
     WithdrawUrgent,
@@ -229,29 +166,30 @@ pub(super) enum At {
     Outside,
 }
 
-/// What a step came to.
+/// The result of a step.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Outcome {
+    /// The contender continues.
     Goes,
-    /// A look that found nothing, or found that it has to begin again: the time to relax, and to give up.
+    /// A check failed, or the contender has to begin again: the time to relax, and to give up.
     Waits,
-    /// The lock is mine.
-    Taken,
-    /// The lock is released, or I gave up.
+    /// The contender has acquired the lock.
+    Acquired,
+    /// The contender has released the lock, or given up.
     Outside,
 }
 
-/// One request on its way.
+/// One request in progress.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Contender {
     pub(super) at: At,
     /// The bit of its slot.
     pub(super) bit: u64,
-    /// Less is more urgent; never nobody's.
+    /// Its priority. Less is more urgent, and it is not all ones.
     pub(super) priority: u64,
     /// The id of its batch.
     pub(super) batch: u64,
-    /// What was read last, and is needed yet.
+    /// The last value that it read and still needs.
     pub(super) seen: u64,
 }
 
@@ -260,25 +198,39 @@ impl Contender {
         Self { at, bit, priority, batch: 0, seen: 0 }
     }
 
-    /// Gives up: only after a step that [`Outcome::Waits`].
+    /// Begins to give up, which is possible after a step that [`Outcome::Waits`].
     #[inline]
-    pub(super) fn give_up(&mut self, rules: Rules) {
-        self.at = if rules.clears_on_giving_up() { At::Withdraw0 } else { At::WithdrawUrgent };
+    pub(super) fn give_up(&mut self) {
+        self.at = At::Withdraw0;
         self.seen = 0;
     }
 
-    /// One step.
+    /// Executes one step.
     #[inline]
     pub(super) fn step(&mut self, memory: &impl Memory) -> Outcome {
+        let result = self
+            .arrive(memory)
+            .or_else(|| self.stage_0(memory))
+            .or_else(|| self.stage_1(memory))
+            .or_else(|| self.final_stage(memory))
+            .or_else(|| self.hold(memory))
+            .or_else(|| self.withdraw(memory));
+        let (at, outcome) = result.unwrap_or((At::Outside, Outcome::Outside));
+        self.at = at;
+        outcome
+    }
+
+    /// The steps before stage 0.
+    #[inline]
+    fn arrive(&mut self, memory: &impl Memory) -> Option<(At, Outcome)> {
         let rules = memory.rules();
-        let nobody = rules.nobody();
-        let (at, outcome) = match self.at {
+        Some(match self.at {
             At::ReadBatch => {
                 self.seen = memory.load(Place::Batch);
                 (At::ReadWaiters, Outcome::Goes)
             }
             At::ReadWaiters => match memory.load(Place::Waiters) {
-                0 if rules.resets_at_once() || rules.is_past_half(self.seen) => (At::Restart, Outcome::Goes),
+                0 if rules.is_past_half(self.seen) => (At::Restart, Outcome::Goes),
                 0 => self.forget(At::TryStatus, Outcome::Goes),
                 _ => self.forget(At::Count, Outcome::Goes),
             },
@@ -287,10 +239,9 @@ impl Contender {
                 self.forget(At::TryStatus, Outcome::Goes)
             }
             At::TryStatus => match memory.compare_exchange(Place::Status, 0, 1) {
-                Ok(_) => (At::Inside, Outcome::Taken),
+                Ok(_) => (At::Inside, Outcome::Acquired),
                 Err(_) => (At::Count, Outcome::Goes),
             },
-
             At::Count => {
                 memory.fetch_add(Place::Waiters, 1);
                 (At::Draw, Outcome::Goes)
@@ -299,7 +250,15 @@ impl Contender {
                 self.batch = rules.id(memory.fetch_add(Place::Batch, rules.one_joined()));
                 (At::Enter0, Outcome::Goes)
             }
+            _ => return None,
+        })
+    }
 
+    /// The earliest batch passes stage 0.
+    #[inline]
+    fn stage_0(&mut self, memory: &impl Memory) -> Option<(At, Outcome)> {
+        let rules = memory.rules();
+        Some(match self.at {
             At::Enter0 => {
                 memory.fetch_or(Place::Settling0, self.bit);
                 (At::Look0, Outcome::Goes)
@@ -335,7 +294,14 @@ impl Contender {
                 true => (At::Enter1, Outcome::Goes),
                 false => (At::Enter0, Outcome::Waits),
             },
+            _ => return None,
+        })
+    }
 
+    /// The most urgent priority passes stage 1.
+    #[inline]
+    fn stage_1(&mut self, memory: &impl Memory) -> Option<(At, Outcome)> {
+        Some(match self.at {
             At::Enter1 => {
                 memory.fetch_or(Place::Settling1, self.bit);
                 (At::Look1, Outcome::Goes)
@@ -368,20 +334,25 @@ impl Contender {
                 0 => (At::FinalLowest, Outcome::Goes),
                 _ => (At::Settle1, Outcome::Waits),
             },
-
             At::Leave1 => {
                 memory.fetch_and(Place::Settling1, !self.bit);
                 (At::ResetOnExit, Outcome::Goes)
             }
             At::ResetOnExit => {
-                memory.store(Place::Urgent, nobody);
+                memory.store(Place::Urgent, memory.rules().nobody());
                 (At::Enter0, Outcome::Goes)
             }
+            _ => return None,
+        })
+    }
 
+    /// One contender passes the final stage.
+    #[inline]
+    fn final_stage(&mut self, memory: &impl Memory) -> Option<(At, Outcome)> {
+        Some(match self.at {
             At::FinalLowest => match memory.load(Place::Lowest) == self.batch {
                 true => (At::FinalUrgent, Outcome::Goes),
-                false if rules.resets_on_exit() => (At::ResetOnExit, Outcome::Waits),
-                false => (At::Enter0, Outcome::Waits),
+                false => (At::ResetOnExit, Outcome::Waits),
             },
             At::FinalUrgent => match memory.load(Place::Urgent) == self.priority {
                 true => (At::FinalLook, Outcome::Goes),
@@ -391,27 +362,31 @@ impl Contender {
                 0 => (At::FinalTry, Outcome::Goes),
                 _ => (At::FinalLowest, Outcome::Waits),
             },
-            At::FinalTry if rules.takes_by_store() => {
-                memory.store(Place::Status, 1);
-                (At::Uncount, Outcome::Goes)
-            }
             At::FinalTry => match memory.compare_exchange(Place::Status, 0, 1) {
                 Ok(_) => (At::Uncount, Outcome::Goes),
                 Err(_) => (At::FinalLowest, Outcome::Waits),
             },
+            _ => return None,
+        })
+    }
 
+    /// The steps of the holder.
+    #[inline]
+    fn hold(&mut self, memory: &impl Memory) -> Option<(At, Outcome)> {
+        let rules = memory.rules();
+        Some(match self.at {
             At::Uncount => {
                 memory.fetch_sub(Place::Waiters, 1);
                 self.batch = 0;
                 (At::ResetUrgent, Outcome::Goes)
             }
             At::ResetUrgent => {
-                memory.store(Place::Urgent, nobody);
+                memory.store(Place::Urgent, rules.nobody());
                 (At::ResetLowest, Outcome::Goes)
             }
             At::ResetLowest => {
-                memory.store(Place::Lowest, nobody);
-                (At::Inside, Outcome::Taken)
+                memory.store(Place::Lowest, rules.nobody());
+                (At::Inside, Outcome::Acquired)
             }
             At::Inside => {
                 self.seen = memory.load(Place::Batch);
@@ -425,14 +400,22 @@ impl Contender {
                 memory.store(Place::Status, 0);
                 self.end()
             }
+            _ => return None,
+        })
+    }
 
+    /// The steps of a contender that gives up.
+    #[inline]
+    fn withdraw(&mut self, memory: &impl Memory) -> Option<(At, Outcome)> {
+        let nobody = memory.rules().nobody();
+        Some(match self.at {
             At::Withdraw0 => {
                 memory.fetch_and(Place::Settling0, !self.bit);
                 (At::Withdraw1, Outcome::Goes)
             }
             At::Withdraw1 => {
                 memory.fetch_and(Place::Settling1, !self.bit);
-                (if rules.resets_on_giving_up() { At::WithdrawUrgent } else { At::Retire }, Outcome::Goes)
+                (At::WithdrawUrgent, Outcome::Goes)
             }
             At::WithdrawUrgent => {
                 memory.store(Place::Urgent, nobody);
@@ -440,20 +423,14 @@ impl Contender {
             }
             At::WithdrawLowest => {
                 memory.store(Place::Lowest, nobody);
-                match rules.clears_on_giving_up() {
-                    true => (At::Retire, Outcome::Goes),
-                    false => self.end(),
-                }
+                (At::Retire, Outcome::Goes)
             }
             At::Retire => {
                 memory.fetch_sub(Place::Waiters, 1);
                 self.end()
             }
-
-            At::Outside => (At::Outside, Outcome::Outside),
-        };
-        self.at = at;
-        outcome
+            _ => return None,
+        })
     }
 
     #[inline]
@@ -462,7 +439,7 @@ impl Contender {
         (At::Outside, Outcome::Outside)
     }
 
-    /// What was read is not needed any more: states of the search that differ in it only are one.
+    /// Clears the value read last, so that states of the search that differ only in it are one state.
     #[inline]
     fn forget(&mut self, at: At, outcome: Outcome) -> (At, Outcome) {
         self.seen = 0;

@@ -1,18 +1,18 @@
-//! The lock on its atomics.
+//! Tests of the lock on its atomics.
 
 use super::*;
 use crate::testing::{self, Probe};
 use std::vec::Vec;
 
-/// How often each slot that waits looked in vain.
+/// The unsuccessful checks of each waiting slot.
 #[derive(Debug)]
-pub(super) struct Looks([core::sync::atomic::AtomicUsize; SLOTS_MAX]);
+pub(super) struct Checks([core::sync::atomic::AtomicUsize; SLOTS_MAX]);
 
-impl Looks {
-    #[allow(clippy::declare_interior_mutable_const)] // For a constant constructor.
+impl Checks {
+    #[allow(clippy::declare_interior_mutable_const)] // The constructor is constant.
     pub(super) const NONE: Self = Self([const { core::sync::atomic::AtomicUsize::new(0) }; SLOTS_MAX]);
 
-    pub(super) fn look(&self, slot: usize) {
+    pub(super) fn count(&self, slot: usize) {
         self.0[slot].fetch_add(1, Ordering::SeqCst);
     }
 
@@ -35,22 +35,22 @@ impl<const SLOTS: usize, W: Word, R: Relax> Bpl<SLOTS, W, R> {
 }
 
 impl<const SLOTS: usize, W: Word, R: Relax> Probe for Bpl<SLOTS, W, R> {
-    /// Its batch is drawn before its first look in vain.
-    fn has_asked(&self, slot: usize, _: usize) -> bool {
-        self.looks.of(slot) > 0
+    /// A batch is drawn before the first unsuccessful check.
+    fn has_requested(&self, slot: usize, _: usize) -> bool {
+        self.checks.of(slot) > 0
     }
 
-    /// All that wait have looked twice, and nothing changed meanwhile: each of them is where it stays.
+    /// Whether all waiters have checked twice without a change: each of them is where it stays.
     fn has_settled(&self, waiters: usize) -> bool {
-        let waiting: Vec<usize> = (0..SLOTS).filter(|&slot| self.looks.of(slot) > 0).collect();
+        let waiting: Vec<usize> = (0..SLOTS).filter(|&slot| self.checks.of(slot) > 0).collect();
         if waiting.len() != waiters {
             return false;
         }
         let before = self.words();
         let mut relax = testing::Patient::default();
         for slot in waiting {
-            let looks = self.looks.of(slot);
-            while self.looks.of(slot) < looks + 2 {
+            let checks = self.checks.of(slot);
+            while self.checks.of(slot) < checks + 2 {
                 relax.relax();
             }
         }
@@ -61,8 +61,8 @@ impl<const SLOTS: usize, W: Word, R: Relax> Probe for Bpl<SLOTS, W, R> {
 testing::exclusion!(Bpl<8, usize, testing::Patient>, 3, 2);
 testing::abort!(Bpl<8, usize, testing::Patient>);
 
-// In loom SeqCst orders no more than AcqRel, so who compares itself with a barrier may miss another that does: the order of hand-offs is
-// checked in shuttle, on real threads, and in every interleaving by the search.
+// In loom SeqCst orders no more than AcqRel, so two waiters at a barrier may miss each other. Shuttle, real threads and
+// the search check the order of hand-offs.
 #[cfg(not(lockwright_loom))]
 testing::order!(Bpl<16, usize, testing::Patient>, Order::Batched);
 
@@ -78,16 +78,16 @@ mod on_one_thread {
     use super::*;
     use crate::testing::checks;
 
-    /// Slots of this thread.
+    /// Returns a slot of this thread.
     #[allow(unsafe_code)]
     fn slot(index: usize) -> Slot {
-        // SAFETY: the thread uses one at a time, on locks of its own.
+        // SAFETY: the thread uses one slot of a number at a time, on its own locks.
         unsafe { Slot::new(index) }
     }
 
     #[allow(unsafe_code)]
     fn release<const SLOTS: usize, W: Word>(lock: &Bpl<SLOTS, W>) {
-        // SAFETY: each test calls it while it holds.
+        // SAFETY: each test calls it while it holds the lock.
         unsafe { lock.release(()) }
     }
 
@@ -99,7 +99,7 @@ mod on_one_thread {
         lock
     }
 
-    /// Locks with each small number of waiters, at each batch of interest, held or not.
+    /// Returns the words of locks with few waiters, at each batch of interest, held and free.
     fn small_states<const SLOTS: usize, W: Word>() -> Vec<[u64; 7]> {
         let rules = Bpl::<SLOTS, W>::RULES;
         let half = 1 << (rules.id_bits - 1);
@@ -118,101 +118,105 @@ mod on_one_thread {
         states
     }
 
-    /// What is written out for speed does what the steps do.
-    fn the_quick_ways_are_the_steps<const SLOTS: usize, W: Word>() {
-        let request = (&slot(0), Priority(3));
+    /// The straight-line code has the effect of the steps.
+    fn the_straight_code_is_the_steps<const SLOTS: usize, W: Word>() {
+        let request = (&slot(0), Priority::new(3));
         for words in small_states::<SLOTS, W>() {
-            let (quick, stepped) = (lock_with::<SLOTS, W>(words), lock_with::<SLOTS, W>(words));
+            let (straight, stepped) = (lock_with::<SLOTS, W>(words), lock_with::<SLOTS, W>(words));
             let mut contender = Contender::new(At::ReadBatch, 1, 3);
             while !matches!(contender.at, At::Count | At::Inside) {
                 contender.step(&stepped);
             }
             let is_in = contender.at == At::Inside;
-            // A try looks at `status` before all else, and leaves a lock that is held as it is.
+            // A try checks `status` first, and leaves a held lock as it is.
             let tried = lock_with::<SLOTS, W>(words);
             assert_eq!(tried.try_acquire(request).is_some(), is_in, "{words:x?}");
             assert_eq!(tried.words(), if words[6] == 0 { stepped.words() } else { words });
 
-            assert_eq!(quick.enter_at_once(), is_in, "{words:x?}");
-            assert_eq!(quick.words(), stepped.words(), "after {words:x?}");
+            assert_eq!(straight.enter_at_once(), is_in, "{words:x?}");
+            assert_eq!(straight.words(), stepped.words(), "after {words:x?}");
             if is_in {
                 while contender.at != At::Outside {
                     contender.step(&stepped);
                 }
-                release(&quick);
-                assert_eq!(quick.words(), stepped.words(), "after {words:x?}");
+                release(&straight);
+                assert_eq!(straight.words(), stepped.words(), "after {words:x?}");
             }
         }
     }
 
     #[test]
-    fn the_quick_ways_are_the_steps_in_32_and_64_bits() {
-        the_quick_ways_are_the_steps::<1, u32>();
-        the_quick_ways_are_the_steps::<32, u32>();
-        the_quick_ways_are_the_steps::<64, u64>();
-        the_quick_ways_are_the_steps::<64, usize>();
+    fn the_straight_code_is_the_steps_in_32_and_64_bits() {
+        the_straight_code_is_the_steps::<1, u32>();
+        the_straight_code_is_the_steps::<32, u32>();
+        the_straight_code_is_the_steps::<64, u64>();
+        the_straight_code_is_the_steps::<64, usize>();
     }
 
-    /// `threads` threads keep a lock busy whose ids run over soon; it is served in order, and nobody is left.
+    const ROUNDS: u32 = if cfg!(miri) { 10 } else { 400 };
+
+    /// Threads keep a lock busy whose ids wrap around soon; it is served in order, and no thread is left waiting.
     #[allow(unsafe_code)]
-    fn ids_run_over<const SLOTS: usize, W: Word>() {
+    fn ids_wrap_around<const SLOTS: usize, W: Word>() {
         let rules = Bpl::<SLOTS, W>::RULES;
         let last = (1 << rules.id_bits) - 1;
         for before in [0, 1, 50, 500] {
             let lock = Bpl::<SLOTS, W, testing::Patient>::new();
             lock.store(Place::Batch, last - before);
-            // Somebody waits always, it is said, so that the ids never begin anew.
+            // The lock counts one more waiter, so that the ids do not restart.
             lock.store(Place::Waiters, 1);
             std::thread::scope(|scope| {
                 for index in 0..3 {
                     let lock = &lock;
                     scope.spawn(move || {
                         let slot = slot(index);
-                        for round in 0..400 {
-                            lock.acquire((&slot, Priority(round)));
-                            // SAFETY: it was just acquired.
+                        for round in 0..ROUNDS {
+                            lock.acquire((&slot, Priority::new(round)));
+                            // SAFETY: the lock was just acquired.
                             unsafe { lock.release(()) };
                         }
                     });
                 }
             });
-            assert_eq!(rules.id(lock.load(Place::Batch)), rules.id(last - before + 3 * 400));
             lock.store(Place::Waiters, 0);
-            // And at rest it is as it was at first.
-            assert_eq!(lock.words(), [0, 1_199 - before, rules.nobody(), rules.nobody(), 0, 0, 0]);
+            // The idle lock is in its initial state, except for the batch.
+            assert_eq!(
+                lock.words(),
+                [0, rules.id(last - before + 3 * u64::from(ROUNDS)), rules.nobody(), rules.nobody(), 0, 0, 0]
+            );
         }
     }
 
     #[test]
-    fn ids_run_over_in_32_and_64_bits() {
-        ids_run_over::<32, u32>();
-        ids_run_over::<8, u32>();
-        ids_run_over::<64, u64>();
+    fn ids_wrap_around_in_32_and_64_bits() {
+        ids_wrap_around::<32, u32>();
+        ids_wrap_around::<8, u32>();
+        ids_wrap_around::<64, u64>();
     }
 
     #[test]
-    fn ids_begin_anew_when_nobody_waits() {
+    fn ids_restart_when_no_request_waits() {
         let rules = Bpl::<8, u32>::RULES;
         let half = 1 << (rules.id_bits - 1);
         let lock = lock_with::<8, u32>([0, half - 1, rules.nobody(), rules.nobody(), 0, 0, 0]);
         for batch in [half, 1, 2] {
-            lock.acquire((&slot(0), Priority(0)));
+            lock.acquire((&slot(0), Priority::new(0)));
             release(&lock);
             assert_eq!(lock.load(Place::Batch), batch);
         }
     }
 
-    /// Those that give up and come back during one section can be more than are counted for.
+    /// More requests than the count holds can give up and return during one section.
     #[test]
-    fn a_count_that_runs_over_changes_no_id() {
+    fn a_count_that_overflows_changes_no_id() {
         let lock = Bpl::<2, u32>::new();
-        lock.acquire((&slot(0), Priority(0)));
+        lock.acquire((&slot(0), Priority::new(0)));
         for _ in 0..10 {
-            assert!(lock.acquire_until((&slot(1), Priority(0)), || true).is_none());
+            assert!(lock.acquire_until((&slot(1), Priority::new(0)), || true).is_none());
             assert_eq!(Bpl::<2, u32>::RULES.id(lock.load(Place::Batch)), 0);
         }
         release(&lock);
-        assert!(lock.try_acquire((&slot(1), Priority(0))).is_some());
+        assert!(lock.try_acquire((&slot(1), Priority::new(0))).is_some());
         release(&lock);
         assert_eq!(lock.load(Place::Batch), 2);
     }
@@ -220,11 +224,11 @@ mod on_one_thread {
     #[test]
     fn priorities_become_levels() {
         fn levels<const SLOTS: usize, W: Word>() -> [u64; 4] {
-            [0, 1, 2, u32::MAX].map(|priority| Bpl::<SLOTS, W>::level(Priority(priority)))
+            [0, 1, 2, u32::MAX].map(|priority| Bpl::<SLOTS, W>::level(Priority::new(priority)))
         }
         assert_eq!(levels::<8, u32>(), [0xffff_fffe, 0xffff_fffe, 0xffff_fffd, 0]);
         assert_eq!(levels::<8, u64>(), [0xffff_ffff, 0xffff_fffe, 0xffff_fffd, 0]);
-        // The least urgent one waits as all do, though all ones is nobody.
+        // The least urgent priority waits like all others, although all ones stand for no priority.
         checks::scripted::<Bpl<8, u32, testing::Patient>>(testing::Order::Batched, &[&[0, 7], &[0, 65_535]]);
     }
 
@@ -235,8 +239,8 @@ mod on_one_thread {
     }
 
     #[test]
-    #[should_panic(expected = "slot 8 asks for a lock that has slots 0 to 7")]
+    #[should_panic(expected = "slot 8 requests a lock that has slots 0 to 7")]
     fn a_slot_beyond_those_of_the_lock_is_refused() {
-        Bpl::<8>::new().acquire((&slot(8), Priority(0)));
+        Bpl::<8>::new().acquire((&slot(8), Priority::new(0)));
     }
 }

@@ -1,19 +1,19 @@
-//! Johnson and Harathi's lock: a request walks the queue and puts itself into its place; a release hands over to the first.
+//! The lock of Johnson and Harathi: a queue in order of priority, which a request walks to its place.
 //!
 //! ```text
 //!   head   -> the holder, or none: free
 //!   holder -> waiter -> waiter -> ...          links in order of priority
 //!
 //!   link: | version .......... | left | next (8 bits, all ones: none) |
-//!     version   another for each attempt to put the node anywhere, so that no old link is taken for a new one
-//!     left      the node has left the queue: nobody may be linked behind it
+//!     version   another one for each attempt to enqueue the node, so that no old link is mistaken for a new one
+//!     left      the node has left the queue, and no node may be linked behind it
 //!
-//!   acquire   head none -> me; or, from the holder on, behind all that are as urgent:
-//!             link of the one before: (v, next) -> (v, me), my own link having been set to next
+//!   acquire   head none -> me; or, from the holder on, behind all nodes that are as urgent:
+//!             link of the predecessor: (v, next) -> (v, me), with my own link set to next before
 //!   release   my link: left; head := next, or none; next is GRANTED
 //! ```
-//! A walk steps from a node to the next only if the link that led there is still the same afterwards: then the node was in the queue
-//! when its link and priority were read. If not, it begins again.
+//! A walk steps to the next node only if the link that led there is unchanged afterwards.
+//! The node was then in the queue when its link and its priority were read. Otherwise the walk begins again.
 
 mod steps;
 
@@ -30,26 +30,35 @@ use steps::{Contender, LEFT, Memory, NONE, Outcome, next_of, prepared};
 const WAITS: u32 = 1;
 const GRANTED: u32 = 0;
 
-/// The most urgent waiter first, first come first served among equals; a request finds its own place.
+/// The lock of Johnson and Harathi: the most urgent waiter first, enqueued at the request, and FIFO among equals.
 ///
-/// Each waiter spins on a line of its own, and a release takes the same few steps whoever waits.
+/// Each waiter spins on its own cache line, and a release takes a constant number of steps.
 ///
 /// # Bound
-/// To acquire: none, but for the most urgent, which waits for the section that goes on when it asks. The others may be passed without end; and
-/// a walk begins again when another request or a release changes the queue under it, in theory without end too (Huang and
-/// Jayanti 2016): each time, somebody else has got on.
+/// - To acquire: none, except for the most urgent waiter, which waits for the section in progress. The others may be
+///   passed without end. A walk begins again when another request or a release changes the queue, in theory without end
+///   (Huang and Jayanti 2016); each time another thread has made progress.
+/// - To release: a constant number of steps.
 ///
-/// To release: a constant number of steps.
+/// Versions wrap around after 2^23 attempts of one slot on 32-bit machines, and after 2^55 on 64-bit ones. A request
+/// makes one attempt, and one more each time another thread succeeds first. A walk that stands still for exactly that
+/// many attempts can mistake an old link for a new one, and put its request behind a node that is in no queue yet. That
+/// waiter and those behind it wait forever.
 ///
-/// Versions run over after 2^23 attempts of one slot on 32-bit machines, 2^55 on 64-bit ones: a request makes one, and another each time
-/// somebody else gets on first. A walk that stands still for exactly so many can take an old link for a new one, and put its request
-/// behind a node that is in no queue yet: that waiter, and who is put behind it, waits for ever.
-///
-/// A slot whose guard was leaked and that asks again waits for ever, and so do all others; it does not even find a place, but walks,
-/// and they may do so too.
+/// A slot that leaks its guard and requests the lock again waits forever, and so do all others. It walks and finds no
+/// place, and others may do so too.
 ///
 /// # Reference
 /// T. Johnson, K. Harathi: A prioritized multiprocessor spin lock, IEEE TPDS 8(9), 1997.
+///
+/// # Examples
+/// ```
+/// use lockwright_locks::{JohnsonHarathi, Priority, Slot, SpinLock};
+///
+/// static COUNT: SpinLock<JohnsonHarathi<8>, u32> = SpinLock::new(0);
+/// let slot = Slot::claim().expect("fewer than 64 threads have a slot");
+/// *COUNT.lock_with((&slot, Priority::new(7))) += 1;
+/// ```
 #[derive(Debug)]
 pub struct JohnsonHarathi<const SLOTS: usize, R = Spin> {
     head: CachePadded<AtomicUsize>,
@@ -80,68 +89,71 @@ impl<const SLOTS: usize, R> JohnsonHarathi<SLOTS, R> {
         }
     }
 
-    /// `Enlist`, `Head`, `Own` and `Take` of the steps, straight: the way of a lock that nobody else wants.
+    /// Executes `Enlist`, `Head`, `Own` and `TryLock` in a straight line, for a lock without contention.
     #[inline]
-    fn take_if_free(&self, me: usize, priority: u32) -> bool {
+    fn lock_if_free(&self, me: usize, priority: u32) -> bool {
         if self.holder() != NONE {
             return false;
         }
         self.enlist(me, priority);
         self.prepare(me, NONE);
-        self.take(me)
+        self.try_lock(me)
     }
 }
 
 impl<const SLOTS: usize, R> Memory for JohnsonHarathi<SLOTS, R> {
     #[inline]
     fn holder(&self) -> usize {
-        // ORDERING: Relaxed: `take` or `is_holder` look again.
+        // ORDERING: Relaxed: `try_lock` or `is_holder` check again.
         self.head.load(Ordering::Relaxed)
     }
 
     #[inline]
     fn is_holder(&self, node: usize) -> bool {
-        // ORDERING: Acquire pairs with the Releases of `take` and `pass`: an exchange of the link, or another look at it, finds none from
-        // before this node was in the queue.
+        // ORDERING: Acquire pairs with the Releases of `try_lock` and `pass`. An exchange of the link, or another read
+        // of it, then finds no link from before this node was in the queue.
         self.head.load(Ordering::Acquire) == node
     }
 
     #[inline]
-    fn take(&self, me: usize) -> bool {
+    fn try_lock(&self, me: usize) -> bool {
         // ORDERING: Acquire pairs with the Release of `pass`; Release with the Acquire of `is_holder`.
         self.head.compare_exchange(NONE, me, Ordering::AcqRel, Ordering::Relaxed).is_ok()
     }
 
     #[inline]
     fn pass(&self, next: usize) {
-        // ORDERING: Release pairs with the Acquire of whoever finds the lock free, or walks from the next on.
+        // ORDERING: Release pairs with the Acquire of a request that finds the lock free, or walks from the next node
+        // on.
         self.head.store(next, Ordering::Release);
     }
 
     #[inline]
     #[cfg_attr(lockwright_loom, track_caller)]
     fn link(&self, node: usize) -> usize {
-        // ORDERING: Acquire pairs with the Releases of `prepare` and `put`: the next node is ready, and what is read after is no older.
+        // ORDERING: Acquire pairs with the Releases of `prepare` and `put`: the next node is ready, and later reads are
+        // no older.
         self.nodes[node].link.load(Ordering::Acquire)
     }
 
     #[inline]
     fn is_linked(&self, node: usize, link: usize) -> bool {
-        // ORDERING: Relaxed: it comes after the Acquire of the next one's link, and is about that one.
+        // ORDERING: Relaxed: it comes after the Acquire of the next node's link, and concerns that node.
         self.nodes[node].link.load(Ordering::Relaxed) == link
     }
 
     #[inline]
     fn prepare(&self, me: usize, next: usize) {
         let link = &self.nodes[me].link;
-        // ORDERING: Release pairs with the Acquire of `link`: who sees this link sees that the queue was left with the one before.
+        // ORDERING: Release pairs with the Acquire of `link`: a reader of this link sees that the node left the queue
+        // with the former one.
         link.store(prepared(link.load(Ordering::Relaxed), next), Ordering::Release);
     }
 
     #[inline]
     fn put(&self, before: usize, link: usize, me: usize) -> bool {
         let linked = link & !NONE | me;
-        // ORDERING: Release: who finds the link finds the node ready. What was found was read with Acquire, in `link`.
+        // ORDERING: Release: a reader of the link finds the node ready. `link` acquired what was read.
         self.nodes[before].link.compare_exchange(link, linked, Ordering::Release, Ordering::Relaxed).is_ok()
     }
 
@@ -154,8 +166,9 @@ impl<const SLOTS: usize, R> Memory for JohnsonHarathi<SLOTS, R> {
     #[inline]
     fn enlist(&self, me: usize, priority: u32) {
         let node = &self.nodes[me];
-        // ORDERING: Relaxed: `put` publishes both. A walk that reads the priority of a request to come looked at a node that has left, as has the
-        // one before it: no exchange of their links succeeds, for it would come before the `leave` that reads it, and so before that request.
+        // ORDERING: Relaxed: `put` publishes both. A walk that reads the priority of a later request read a node that
+        // has left, and so has its predecessor. No exchange of their links succeeds: it would precede the `leave` that
+        // reads it, and so that request.
         node.priority.store(priority, Ordering::Relaxed);
         node.state.store(WAITS, Ordering::Relaxed);
     }
@@ -181,10 +194,10 @@ impl<const SLOTS: usize, R> Memory for JohnsonHarathi<SLOTS, R> {
 impl<const SLOTS: usize, R: Relax> JohnsonHarathi<SLOTS, R> {
     /// Queues up and waits.
     ///
-    /// BOUND: none; see the type. Where the walk begins again, another request or release has got on.
+    /// BOUND: none, see the type. A walk begins again when another request or release has made progress.
     #[cold]
     fn wait(&self, me: usize, priority: u32) {
-        let mut contender = Contender::asks(me, priority);
+        let mut contender = Contender::requests(me, priority);
         let mut relax = R::default();
         loop {
             match contender.step(self) {
@@ -197,12 +210,13 @@ impl<const SLOTS: usize, R: Relax> JohnsonHarathi<SLOTS, R> {
     }
 }
 
-// SAFETY: `head` goes from none to a node by an exchange, and on from the holder only, to the one it makes GRANTED. A node is behind one other: it is
-// linked by one exchange on a link that is not left.
+// SAFETY: an exchange sets `head` from none to a node. Afterwards only the holder sets it, to the node that it makes
+// GRANTED. A node has one predecessor, because one exchange links it, to a link without the mark. Acquire and Release
+// of `head` and of the grant order the sections.
 #[allow(unsafe_code)]
 unsafe impl<const SLOTS: usize, R: Relax> Algorithm for JohnsonHarathi<SLOTS, R> {
     type Request<'r> = (&'r Slot, Priority);
-    /// The slot.
+    /// The slot of the holder.
     type Hold = usize;
 
     free_by_new!();
@@ -214,8 +228,8 @@ unsafe impl<const SLOTS: usize, R: Relax> Algorithm for JohnsonHarathi<SLOTS, R>
     #[inline]
     fn acquire(&self, (slot, priority): (&Slot, Priority)) -> usize {
         let me = slot.below(SLOTS);
-        if !self.take_if_free(me, priority.0) {
-            slot.while_it_waits(|| self.wait(me, priority.0));
+        if !self.lock_if_free(me, priority.get()) {
+            slot.while_waiting(|| self.wait(me, priority.get()));
         }
         me
     }
@@ -223,12 +237,12 @@ unsafe impl<const SLOTS: usize, R: Relax> Algorithm for JohnsonHarathi<SLOTS, R>
     #[inline]
     fn try_acquire(&self, (slot, priority): (&Slot, Priority)) -> Option<usize> {
         let me = slot.below(SLOTS);
-        self.take_if_free(me, priority.0).then_some(me)
+        self.lock_if_free(me, priority.get()).then_some(me)
     }
 
     #[inline]
     unsafe fn release(&self, me: usize) {
-        // `Leave`, `Pass` and `Grant` of the steps, straight.
+        // These are the steps `Leave`, `Pass` and `Grant` in a straight line.
         let next = self.leave(me);
         self.pass(next);
         if next != NONE {
@@ -243,9 +257,9 @@ mod tests {
     use crate::testing::{self, Probe};
 
     impl<const SLOTS: usize, R: Relax> Probe for JohnsonHarathi<SLOTS, R> {
-        fn has_asked(&self, slot: usize, _: usize) -> bool {
+        fn has_requested(&self, slot: usize, _: usize) -> bool {
             let linked = |node: &CachePadded<Node>| {
-                // Relaxed, not to see to it that others see what they have to see to themselves.
+                // Relaxed, so that the probe does not order what the lock must order itself.
                 let link = node.link.load(Ordering::Relaxed);
                 link & LEFT == 0 && next_of(link) == slot
             };
@@ -254,8 +268,8 @@ mod tests {
     }
 
     testing::exclusion!(JohnsonHarathi<8, testing::Patient>);
-    // The two of `kept` are a pair. In loom an exchange finds the last of the stores executed so far; the language lets one come before
-    // a store that nothing orders before it, here that of a link made ready anew.
+    // The two of `kept` belong together. In loom an exchange finds the last store executed so far. The language allows
+    // an exchange before a store that nothing orders before it, which is here the store of a new link.
     testing::orderings!(
         JohnsonHarathi<8, testing::Patient>,
         [
@@ -266,24 +280,24 @@ mod tests {
     );
     testing::order!(JohnsonHarathi<16, testing::Patient>, Order::Priority);
 
-    /// A walk that finds the holder leaving, then the wait for the holder.
+    /// A walk finds the holder leaving, and then the request waits for the holder; each has its own pause.
     #[test]
     #[cfg(not(any(lockwright_loom, lockwright_shuttle)))]
     #[allow(unsafe_code)]
-    fn walk_and_wait_relax_each_for_itself() {
+    fn walk_and_wait_relax_separately() {
         use std::{boxed::Box, rc::Rc, vec};
         let lock = Rc::new(JohnsonHarathi::<2, testing::alone::Meanwhile>::new());
-        // SAFETY: this thread has both numbers, and the lock is its own.
+        // SAFETY: only this thread uses the lock.
         let (one, two) = unsafe { (Slot::new(0), Slot::new(1)) };
-        let held = lock.acquire((&one, Priority(1)));
+        let held = lock.acquire((&one, Priority::new(1)));
         let held_link = lock.nodes[0].link.fetch_or(LEFT, Ordering::Relaxed);
         let (stays, leaves) = (Rc::clone(&lock), Rc::clone(&lock));
         let stay = move || stays.nodes[0].link.store(held_link, Ordering::Relaxed);
-        // SAFETY: it was acquired above.
+        // SAFETY: the lock was acquired above with this hold.
         let leave = move || unsafe { leaves.release(held) };
-        let (_, looks) = testing::alone::meanwhile(vec![Box::new(stay), Box::new(leave)], || {
-            lock.acquire((&two, Priority(1)));
+        let (_, checks) = testing::alone::meanwhile(vec![Box::new(stay), Box::new(leave)], || {
+            lock.acquire((&two, Priority::new(1)));
         });
-        assert_eq!(looks, [1, 1]);
+        assert_eq!(checks, [1, 1]);
     }
 }

@@ -1,58 +1,60 @@
-//! The lock as steps, each with one access to what is shared: executed by the lock over its atomics, and by a search over all
-//! interleavings (`search.rs`). So what is searched is what is executed.
+//! The lock as steps, each of which is one access to the shared words.
+//!
+//! The lock executes these steps on its atomics, and the search of `search.rs` executes them in all interleavings.
 //!
 //! ```text
-//!   request   Enlist ─> Head ─ none ─> Own ─> Take ─> holds
+//!   request   Enlist ─> Head ─ none ─> Own ─> TryLock ─> holds
 //!                        │ held
-//!                       First ─> Check ─┬─ nobody behind ───────────────────────┐
+//!                       First ─> Check ─┬─ no waiter behind ────────────────────┐
 //!                                       ├─> Priority ─> After ─> Again ─ less ──┤
 //!                                       └───── as urgent: from that one on ──┘  │
 //!                                                           Prepare <───────────┘
 //!                                                              │
 //!                                                             Put ─> Wait ─> holds
-//!             Take, Check, Again, Put, and a node that left: the queue has changed, to Head
+//!             TryLock, Check, Again, Put, and a node that left: the queue has changed, to Head
 //!
-//!   release   Leave ─> Pass ─ nobody behind ─> gone
-//!                        └──> Grant ─────────> gone
+//!   release   Leave ─> Pass ─ no waiter behind ─> gone
+//!                        └──> Grant ────────────> gone
 //! ```
 
-/// No node, as a head and as a link's next.
+/// No node, in the head and in a link.
 pub(super) const NONE: usize = 0xFF;
-/// A link of a node that has left the queue.
+/// The mark of a link whose node has left the queue.
 pub(super) const LEFT: usize = 0x100;
-/// A link's version, one more.
+/// The increment of the version of a link.
 pub(super) const VERSION: usize = 0x200;
 
 pub(super) const fn next_of(link: usize) -> usize {
     link & NONE
 }
 
-/// The link that a node in no queue gets, after the one it had.
+/// Returns the next link of a node that is in no queue.
 pub(super) const fn prepared(link: usize, next: usize) -> usize {
     (link & !(VERSION - 1)).wrapping_add(VERSION) | next
 }
 
-/// What is shared. Each method is one access, or accesses to what only its caller writes; orderings are the lock's.
+/// The shared words. Each method is one access, or several to what only its caller writes; the lock chooses the
+/// orderings.
 pub(super) trait Memory {
-    /// The holder, or none, as it was a while ago.
+    /// Returns the holder or none, possibly out of date.
     fn holder(&self) -> usize;
     fn is_holder(&self, node: usize) -> bool;
-    /// The head becomes `me`, if there was none.
-    fn take(&self, me: usize) -> bool;
-    /// The head becomes another, or none.
+    /// Sets the head to `me` if there was none. Returns whether it did.
+    fn try_lock(&self, me: usize) -> bool;
+    /// Sets the head to another node, or to none.
     fn pass(&self, next: usize);
 
     fn link(&self, node: usize) -> usize;
-    /// Whether a link is the same still.
+    /// Whether a link is unchanged.
     fn is_linked(&self, node: usize, link: usize) -> bool;
-    /// Of a node in no queue: a new version of its link, to `next`.
+    /// Writes a new version of the link of a node in no queue, to `next`.
     fn prepare(&self, me: usize, next: usize);
-    /// The same link, but to `me`; or not, if it is another by now.
+    /// Redirects an unchanged link to `me`. Returns whether it did.
     fn put(&self, before: usize, link: usize, me: usize) -> bool;
-    /// Marks the link: the one it leads to.
+    /// Marks the link. Returns the next node.
     fn leave(&self, me: usize) -> usize;
 
-    /// Of a node in no queue: its priority, and that it waits.
+    /// Makes a node that is in no queue wait, with its priority.
     fn enlist(&self, me: usize, priority: u32);
     fn priority(&self, node: usize) -> u32;
     fn is_granted(&self, me: usize) -> bool;
@@ -66,13 +68,13 @@ pub(super) struct Place {
     pub(super) link: usize,
 }
 
-/// Where a contender is.
+/// The next step of a contender.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub(super) enum At {
     Enlist,
     Head,
     Own,
-    Take,
+    TryLock,
     First(u8),
     Check(Place),
     Priority(Place),
@@ -86,24 +88,24 @@ pub(super) enum At {
     Grant(u8),
 }
 
-/// What came of a step.
+/// The result of a step.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Outcome {
-    /// Go on.
+    /// The contender continues.
     Steps,
-    /// The queue has changed: relax, and walk again.
+    /// The queue has changed: the time to relax, and to walk again.
     Again,
-    /// The node is in its place, and waits.
+    /// The node has its place, and waits.
     Queued,
-    /// A look that found nothing: relax.
+    /// A check failed: the time to relax.
     Spins,
-    /// The lock is the contender's.
+    /// The contender holds the lock.
     Holds,
-    /// The contender has nothing to do with the lock any more.
+    /// The contender is done with the lock.
     Gone,
 }
 
-/// One that asks for the lock, or gives it back.
+/// A request, or a release.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub(super) struct Contender {
     pub(super) me: u8,
@@ -112,13 +114,13 @@ pub(super) struct Contender {
 }
 
 impl Contender {
-    pub(super) const fn asks(me: usize, priority: u32) -> Self {
+    pub(super) const fn requests(me: usize, priority: u32) -> Self {
         Self { me: me as u8, priority, at: At::Enlist }
     }
 
-    /// The lock itself takes these steps straight: see `release`.
+    /// The lock itself executes these steps in a straight line, see `release`.
     #[cfg_attr(not(test), allow(dead_code))]
-    pub(super) const fn gives_back(me: usize) -> Self {
+    pub(super) const fn releases(me: usize) -> Self {
         Self { me: me as u8, priority: 0, at: At::Leave }
     }
 
@@ -136,10 +138,10 @@ impl Contender {
             },
             At::Own => {
                 memory.prepare(me, NONE);
-                At::Take
+                At::TryLock
             }
-            At::Take if memory.take(me) => return Outcome::Holds,
-            At::Take => return self.again(),
+            At::TryLock if memory.try_lock(me) => return Outcome::Holds,
+            At::TryLock => return self.again(),
 
             At::First(holder) => At::Check(Place { before: holder, link: memory.link(usize::from(holder)) }),
             At::Check(place) if memory.is_holder(usize::from(place.before)) => return self.stands_on(place),
@@ -180,7 +182,7 @@ impl Contender {
         Outcome::Steps
     }
 
-    /// The walk has come to a node that was in the queue when its link was read.
+    /// The walk has reached a node that was in the queue when its link was read.
     fn stands_on(&mut self, place: Place) -> Outcome {
         if place.link & LEFT != 0 {
             return self.again();

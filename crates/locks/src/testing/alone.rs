@@ -1,4 +1,4 @@
-//! One thread plays all parts: what the others do happens between two looks.
+//! One thread plays all parts: the other parts are executed at its unsuccessful checks.
 
 use crate::Relax;
 use core::cell::RefCell;
@@ -8,13 +8,13 @@ use std::vec::Vec;
 type Part = Box<dyn FnOnce()>;
 
 std::thread_local! {
-    /// What is left to be done, the next one last.
+    /// The parts that are left, the next one last.
     static PARTS: RefCell<Vec<Part>> = const { RefCell::new(Vec::new()) };
-    /// The looks of each wait that found nothing.
-    static LOOKS: RefCell<Vec<usize>> = const { RefCell::new(Vec::new()) };
+    /// The unsuccessful checks of each wait.
+    static CHECKS: RefCell<Vec<usize>> = const { RefCell::new(Vec::new()) };
 }
 
-/// At each look that found nothing, the next part of [`meanwhile`] happens.
+/// A [`Relax`] that executes the next part of [`meanwhile`].
 #[derive(Debug)]
 pub(crate) struct Meanwhile {
     wait: usize,
@@ -22,25 +22,27 @@ pub(crate) struct Meanwhile {
 
 impl Default for Meanwhile {
     fn default() -> Self {
-        LOOKS.with_borrow_mut(|looks| {
-            looks.push(0);
-            Self { wait: looks.len() - 1 }
+        CHECKS.with_borrow_mut(|checks| {
+            checks.push(0);
+            Self { wait: checks.len() - 1 }
         })
     }
 }
 
 impl Relax for Meanwhile {
     fn relax(&mut self) {
-        LOOKS.with_borrow_mut(|looks| looks[self.wait] += 1);
-        let part = PARTS.with_borrow_mut(Vec::pop).expect("somebody who ends the wait");
+        CHECKS.with_borrow_mut(|checks| checks[self.wait] += 1);
+        let part = PARTS.with_borrow_mut(Vec::pop).expect("a part that ends the wait");
         part();
     }
 }
 
-/// Does `work`, and `parts` at its looks: what came of it, and how many looks each of its waits made that found nothing.
+/// Executes `work`, and `parts` at its unsuccessful checks.
+///
+/// Returns the result, and the number of unsuccessful checks of each wait.
 pub(crate) fn meanwhile<T>(mut parts: Vec<Part>, work: impl FnOnce() -> T) -> (T, Vec<usize>) {
     parts.reverse();
     PARTS.set(parts);
-    LOOKS.set(Vec::new());
-    (work(), LOOKS.take())
+    CHECKS.set(Vec::new());
+    (work(), CHECKS.take())
 }

@@ -1,41 +1,46 @@
-//! The checks every lock passes, and their twins, which must fail.
+//! The checks that every lock passes, and their mutants, which must fail.
 //!
-//! One text, three ways to execute it: on real threads (a plain `cargo test`), in loom, which explores all interleavings of
-//! two to four threads and the reorderings of their atomics (`cargo xtask loom`), and in shuttle, which samples interleavings of more
+//! The checks run in three ways: on real threads (`cargo test`), in loom, which explores all interleavings of two to
+//! four threads and the reorderings of their atomics (`cargo xtask loom`), and in shuttle, which samples interleavings
+//! of more threads
 //! (`cargo xtask shuttle`).
 //!
-//! | check | what it says | twins |
+//! | check | guarantee | mutants |
 //! |---|---|---|
-//! | [`exclusion!`] | one at a time, each sees what the last one wrote, all get it | a lock that does nothing; a hand-off that gets lost; Acquire or Release left out |
-//! | [`orderings!`] | each Acquire and each Release is needed where it is | itself: each of them left out alone |
-//! | [`order!`] | hand-offs go as `lockwright_protocol::Waiting` says | the same lock held against another order |
-//! | [`abort!`] | who gives up leaves, others still get it, one at a time, who comes back does too | a lock that does nothing; a hand-off that gets lost; Acquire or Release left out |
+//! | [`exclusion!`] | exclusion, visibility, and service | no exclusion; a lost hand-off; weaker orderings |
+//! | [`orderings!`] | each Acquire and Release is needed | each of them weakened alone |
+//! | [`order!`] | hand-offs follow `lockwright_protocol::Waiting` | the same lock compared with another order |
+//! | [`abort!`] | a waiter gives up, and is served when it returns | no exclusion; a lost hand-off; weaker orderings |
 
-#![allow(unused)] // Each of the three leaves out what it has no use for.
+#![allow(unused)] // No way to run the checks uses everything.
 
 mod abort;
 #[cfg(not(any(lockwright_loom, lockwright_shuttle)))]
 pub(crate) mod alone;
 mod exclusion;
+mod mutants;
 mod order;
+mod orderings;
 pub(crate) mod run;
 #[cfg(not(any(lockwright_loom, lockwright_shuttle)))]
 pub(crate) mod search;
-mod twins;
+mod stress;
 
 pub(crate) use abort::abort;
-pub(crate) use exclusion::{exclusion, orderings, scripts};
+pub(crate) use exclusion::exclusion;
 pub(crate) use lockwright_protocol::Order;
 pub(crate) use order::{Probe, order};
+pub(crate) use orderings::{orderings, scripts};
 pub(crate) use run::Patient;
 
 /// The checks as functions, for the macros.
 pub(crate) mod checks {
     pub(crate) use super::abort::{everyone_else_is_served, gives_up_while_held};
-    #[cfg(lockwright_loom)]
-    pub(crate) use super::exclusion::{LeftOut, each_ordering_is_needed};
-    pub(crate) use super::exclusion::{against_an_arrival, excludes, excludes_who_tries, torture};
+    pub(crate) use super::exclusion::{against_an_arrival, excludes, excludes_tries};
+    pub(crate) use super::mutants::{LosesHandOff, NoExclusion};
     pub(crate) use super::order::{scripted, two_waiters};
+    #[cfg(lockwright_loom)]
+    pub(crate) use super::orderings::{Mutation, each_ordering_is_needed};
     pub(crate) use super::run::{NEVER_ENDS, OUT_OF_ORDER, TWO_INSIDE, caught, explore};
-    pub(crate) use super::twins::{LosesHandOff, Nothing};
+    pub(crate) use super::stress::stress;
 }

@@ -1,4 +1,4 @@
-//! Where a check executes: real threads, loom or shuttle.
+//! The environment of a check: real threads, loom or shuttle.
 
 use crate::{Relax, sync};
 use std::string::String;
@@ -11,30 +11,32 @@ pub(crate) use std::sync::Arc;
 #[cfg(not(any(lockwright_loom, lockwright_shuttle)))]
 pub(crate) use std::{sync::mpsc, thread};
 
-/// Looks of one wait that find nothing, all of whose continuations loom explores. It may let two waiters take turns for ever while
-/// the holder stands still, so there must be an end to it: from the look after, an execution goes on in one way only, a fair one.
+/// The unsuccessful checks of one wait whose continuations loom explores.
+///
+/// Loom may let two waiters alternate forever while the holder pauses. After this number, an execution therefore
+/// continues in one way only, which is fair.
 #[cfg(lockwright_loom)]
-const LOOKS_EXPLORED: u32 = 3;
+const CHECKS_EXPLORED: u32 = 3;
 
 // A model runs all its threads on one thread of the system.
 #[cfg(lockwright_loom)]
 std::thread_local! {
-    /// Looks made meanwhile do not count: one too many would end the exploration of all that follows.
+    /// Checks while this is false do not count, because one too many would end the exploration of all that follows.
     static EXPLORES: core::cell::Cell<bool> = const { core::cell::Cell::new(true) };
 }
 
-/// Lets others run between two looks: tests have more threads than cores, and none of them is a real-time one.
+/// A [`Relax`] that lets others run: tests have more threads than cores, and none of them is a real-time thread.
 #[derive(Clone, Copy, Default, Debug)]
 pub(crate) struct Patient {
-    looks: u32,
+    checks: u32,
 }
 
 impl Relax for Patient {
     fn relax(&mut self) {
         #[cfg(lockwright_loom)]
         if EXPLORES.get() {
-            self.looks += 1;
-            if self.looks > LOOKS_EXPLORED {
+            self.checks += 1;
+            if self.checks > CHECKS_EXPLORED {
                 loom::skip_branch();
             }
         }
@@ -44,16 +46,16 @@ impl Relax for Patient {
     }
 }
 
-/// How a model explores.
+/// The effort of an exploration.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Effort {
-    /// Preemptions a schedule may have, in loom.
+    /// The preemptions of a schedule, in loom.
     pub(crate) preemptions: usize,
-    /// Schedules, in shuttle and on real threads.
+    /// The schedules, in shuttle and on real threads.
     pub(crate) schedules: usize,
 }
 
-/// Branches of one execution. A wait that never ends makes more of them; a check that ends makes some hundreds.
+/// The branches of one execution. A wait that never ends makes more, and a check that ends makes some hundreds.
 #[cfg(lockwright_loom)]
 const BRANCHES_MAX: usize = 10_000;
 
@@ -78,7 +80,7 @@ pub(crate) fn explore(effort: Effort, check: impl Fn() + Send + Sync + 'static) 
 pub(crate) fn explore(effort: Effort, check: impl Fn() + Send + Sync + 'static) {
     let check = Arc::new(check);
     let again = Arc::clone(&check);
-    // Uniformly random schedules, then such with few preemptions, which find bugs of small depth sooner.
+    // Uniformly random schedules, and then schedules with few preemptions, which find bugs of small depth sooner.
     shuttle::check_random(move || check(), effort.schedules);
     shuttle::check_pct(move || again(), effort.schedules, 3);
 }
@@ -90,7 +92,7 @@ pub(crate) fn explore(effort: Effort, check: impl Fn() + Send + Sync + 'static) 
     }
 }
 
-/// What loom does once, in one way, and not in all.
+/// Executes `what` once, in one way, which loom does not explore.
 pub(crate) fn unexplored<T>(what: impl FnOnce() -> T) -> T {
     #[cfg(lockwright_loom)]
     {
@@ -106,7 +108,7 @@ pub(crate) fn unexplored<T>(what: impl FnOnce() -> T) -> T {
     result
 }
 
-/// Whether a check fails, as a twin must, and says one of `words`. That it fails is not enough: it could be for another reason.
+/// Whether a check fails with one of `words`, as a mutant must. A failure for another reason does not count.
 pub(crate) fn caught(words: &[&str], check: impl FnOnce()) -> bool {
     let Err(said) = std::panic::catch_unwind(std::panic::AssertUnwindSafe(check)) else { return false };
     let said = said.downcast::<String>().map_or_else(
@@ -117,12 +119,12 @@ pub(crate) fn caught(words: &[&str], check: impl FnOnce()) -> bool {
     words.iter().any(|word| said.contains(word))
 }
 
-/// What is said where two are inside.
+/// The messages if two threads are inside.
 pub(crate) const TWO_INSIDE: &[&str] =
     if cfg!(lockwright_loom) { &["Causality violation: Concurrent"] } else { &["the count is off"] };
 
-/// What is said where somebody waits for ever.
+/// The messages if a thread waits forever.
 pub(crate) const NEVER_ENDS: &[&str] = &["maximum number of branches", "max_steps", "deadlock"];
 
-/// What is said where hand-offs go another way.
+/// The messages if hand-offs follow another order.
 pub(crate) const OUT_OF_ORDER: &[&str] = &["is not next of"];

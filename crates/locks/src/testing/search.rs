@@ -1,15 +1,15 @@
-//! All interleavings of a few tasks, each of which is a machine of small steps: is there a state from which nobody gets out?
+//! The search of all interleavings of a few tasks, each of which is a machine of small steps.
 //!
-//! Breadth first over every state there is, in sequentially consistent memory; then backwards from the states in which all are done.
-//! What cannot reach one of them is stuck. A schedule that is unfair to one task for ever is no such state: this finds waits that
-//! no schedule ends, not waits that some schedule draws out.
+//! It goes breadth first over every state in sequentially consistent memory, and then backwards from the states in
+//! which all tasks are done. A state that cannot reach one of these is stuck.
+//! The search thus finds waits that no schedule ends. It does not find waits that an unfair schedule prolongs.
 
 use indexmap::IndexSet;
 use std::hash::Hash;
 use std::string::String;
 use std::vec::Vec;
 
-/// Tasks and what they share.
+/// Tasks and their shared words.
 pub(crate) trait Model {
     type State: Clone + Eq + Hash;
 
@@ -17,47 +17,47 @@ pub(crate) trait Model {
 
     fn tasks(&self) -> usize;
 
-    /// Gives each state that a step of `task` can lead to: none where it has nothing to do.
+    /// Passes each state to which a step of `task` can lead to `to`. There is none if the task has nothing to do.
     fn steps(&self, state: &Self::State, task: usize, to: &mut dyn FnMut(Self::State));
 
     /// Whether all tasks are done.
     fn is_done(&self, state: &Self::State) -> bool;
 
-    /// Whether the state must not be.
+    /// Whether the state breaks a guarantee.
     fn is_wrong(&self, state: &Self::State) -> bool;
 
-    /// Whether a step of `task` is to be counted.
+    /// Whether a step of `task` is counted.
     fn counts(&self, from: &Self::State, task: usize, to: &Self::State) -> bool;
 
-    /// The step in a few words.
+    /// Describes the step in a few words.
     fn describe(&self, from: &Self::State, task: usize, to: &Self::State) -> String;
 }
 
-/// What a search found.
+/// The result of a search.
 #[derive(Debug)]
 pub(crate) struct Found {
     pub(crate) states: usize,
-    /// How many states are wrong.
+    /// The number of wrong states.
     pub(crate) wrong: usize,
-    /// From how many states the end cannot be reached.
+    /// The number of states that cannot reach the end.
     pub(crate) stuck: usize,
-    /// How many steps were to be counted.
+    /// The number of counted steps.
     pub(crate) counted: usize,
-    /// A shortest way to a stuck state: who stepped, and how.
+    /// A shortest way to a stuck state: the task of each step, and its description.
     pub(crate) way_to_stuck: Vec<(usize, String)>,
-    /// A shortest way to a step that was to be counted, with that step.
+    /// A shortest way to a counted step, with that step.
     pub(crate) way_to_counted: Vec<(usize, String)>,
 }
 
 /// Searches all states.
 ///
 /// # Panics
-/// When there are 2^32 of them or more.
+/// If there are 2^32 states or more.
 pub(crate) fn search<M: Model>(model: &M) -> Found {
     let mut states = IndexSet::with_hasher(foldhash::fast::FixedState::default());
     states.insert(model.start());
     let mut steps: Vec<(u32, u32)> = Vec::new();
-    // Who stepped to a state first, and from where.
+    // The first step to each state: its former state and its task.
     let mut first: Vec<(u32, u8)> = std::vec![(0, 0)];
     let mut counted = 0;
     let mut first_counted = None;
@@ -108,9 +108,9 @@ pub(crate) fn search<M: Model>(model: &M) -> Found {
     }
 }
 
-/// From which states one that is done can be reached.
+/// Returns whether each state can reach one that is done.
 fn ends_of(states: usize, steps: &[(u32, u32)], is_done: impl Fn(usize) -> bool) -> Vec<bool> {
-    // Where the predecessors of each state begin, in one list of all.
+    // The start of the predecessors of each state, in one list of all.
     let mut begins = std::vec![0u32; states + 1];
     steps.iter().for_each(|&(_, to)| begins[to as usize + 1] += 1);
     (0..states).for_each(|index| begins[index + 1] += begins[index]);
@@ -132,7 +132,7 @@ fn ends_of(states: usize, steps: &[(u32, u32)], is_done: impl Fn(usize) -> bool)
     ends
 }
 
-/// A way as columns, one a task.
+/// Formats a way with a column for each task.
 pub(crate) fn columns(tasks: usize, way: &[(usize, String)]) -> String {
     let width = way.iter().map(|(_, step)| step.chars().count()).max().unwrap_or(0) + 2;
     let mut lines = String::new();
@@ -149,7 +149,7 @@ pub(crate) fn columns(tasks: usize, way: &[(usize, String)]) -> String {
 mod tests {
     use super::*;
 
-    /// Two tasks take two locks, in the same order or not.
+    /// Two tasks lock two locks, in the same order or not.
     struct TwoLocks {
         same_order: bool,
     }
@@ -161,7 +161,7 @@ mod tests {
     }
 
     impl Model for TwoLocks {
-        /// How far each task is, and who has each lock.
+        /// The progress of each task, and the owner of each lock.
         type State = ([u8; 2], [Option<usize>; 2]);
 
         fn start(&self) -> Self::State {

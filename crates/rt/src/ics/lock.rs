@@ -2,7 +2,7 @@
 
 use super::strategy::Strategy;
 use crate::mutex::{self, Mutex, Protocol};
-use lockwright_ics::{Ics, Slot, Stats, Stop, Transaction, View, Words};
+use lockwright_ics::{Ics, Stats, Stop, Transaction, View, Words, Writer};
 use lockwright_locks::{Algorithm, SpinLock};
 use lockwright_sys::sched::{self, ME};
 use std::fmt;
@@ -193,7 +193,7 @@ impl<W: Words, const SLOTS: usize, const WRITES: usize, L: Gate> InterruptibleLo
     /// A thread of this level.
     pub fn thread_at(&self, level: u8) -> Option<Thread<'_, W, SLOTS, WRITES, L>> {
         self.reserve();
-        let slot = if level >= self.cutoff { Some(self.ics.slot()?) } else { None };
+        let slot = if level >= self.cutoff { Some(self.ics.writer()?) } else { None };
         Some(Thread { lock: self, slot })
     }
 
@@ -231,11 +231,11 @@ impl<W: Words, const SLOTS: usize, const WRITES: usize, L: Gate> InterruptibleLo
 pub struct Thread<'l, W, const SLOTS: usize, const WRITES: usize, L> {
     lock: &'l InterruptibleLock<W, SLOTS, WRITES, L>,
     /// Its own, at the cutoff or above.
-    slot: Option<Slot<'l, W, SLOTS, WRITES, Strategy>>,
+    slot: Option<Writer<'l, W, SLOTS, WRITES, Strategy>>,
 }
 
 impl<W: Words, const SLOTS: usize, const WRITES: usize, L: Gate> Thread<'_, W, SLOTS, WRITES, L> {
-    /// As [`Slot::update`], behind the lock if the thread is below the cutoff. The lock is given back whatever happens: a result, an error, or a panic.
+    /// As [`Writer::update`], behind the lock if the thread is below the cutoff. The lock is given back whatever happens: a result, an error, or a panic.
     ///
     /// # Errors
     /// [`LockError`].
@@ -249,7 +249,7 @@ impl<W: Words, const SLOTS: usize, const WRITES: usize, L: Gate> Thread<'_, W, S
         let _guard = self.lock.gate.enter().map_err(LockError::Gate)?;
         // SAFETY: whoever uses this slot has entered the gate, which lets one in at a time; nobody was given it, for it was reserved before.
         #[allow(unsafe_code)]
-        let slot = unsafe { self.lock.ics.shared_slot(SHARED_SLOT) };
+        let slot = unsafe { self.lock.ics.shared_writer(SHARED_SLOT) };
         match slot {
             Some(mut slot) => Ok(slot.update(body)?),
             None => Err(LockError::Stop(Stop::Full)),
@@ -265,6 +265,6 @@ impl<W: Words, const SLOTS: usize, const WRITES: usize, L: Gate> Thread<'_, W, S
     /// What the thread did; those that take the lock count together.
     #[must_use]
     pub fn stats(&self) -> Stats {
-        self.slot.as_ref().map_or_else(|| self.lock.stats_below(), Slot::stats)
+        self.slot.as_ref().map_or_else(|| self.lock.stats_below(), Writer::stats)
     }
 }

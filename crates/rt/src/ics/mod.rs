@@ -14,8 +14,8 @@
 //!
 //! // For threads of processor 0; right on the others, too.
 //! let shared: Ics<[Word; 1], 4, 1, Strategy> = Ics::with([Word::new(0)], Strategy::for_cpu(0));
-//! let mut slot = shared.slot().expect("four threads may have one");
-//! slot.update(|section| {
+//! let mut writer = shared.writer().expect("four threads may write");
+//! writer.update(|section| {
 //!     let count = section.read(COUNT)?;
 //!     section.write(COUNT, count + 1)
 //! })?;
@@ -27,7 +27,7 @@ mod strategy;
 
 pub use lock::{Builder, Gate, GateError, InterruptibleLock, LockError, Thread};
 pub use lockwright_ics::{
-    Commit, Data, Ics, Locked, MapSlot, OrderedMap, PriorityQueue, QueueSlot, Single, Slot, Stats, Still, Stop,
-    Transaction, Value, Var, View, Word, Words, data,
+    Commit, Data, Ics, Locked, MapWriter, OrderedMap, PriorityQueue, QueueWriter, Single, Stats, Still, Stop,
+    Transaction, Value, Var, View, Word, Words, Writer, data,
 };
 pub use strategy::{Kind, Rseq, Strategy};

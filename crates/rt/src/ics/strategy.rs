@@ -159,7 +159,7 @@ pub struct Strategy(Choice);
 enum Choice {
     Locked,
     #[cfg(target_arch = "x86_64")]
-    Plain(lockwright_ics::Plain),
+    Plain(lockwright_ics::Uniprocessor),
     Rseq(Rseq),
 }
 
@@ -186,7 +186,7 @@ impl Strategy {
         #[cfg(target_arch = "x86_64")]
         {
             // SAFETY: the caller's promise.
-            Self(Choice::Plain(unsafe { lockwright_ics::Plain::new() }))
+            Self(Choice::Plain(unsafe { lockwright_ics::Uniprocessor::new() }))
         }
         #[cfg(not(target_arch = "x86_64"))]
         Self::locked()

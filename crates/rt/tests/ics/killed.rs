@@ -1,7 +1,7 @@
 //! Who is killed, or stops for ever, in the middle of a section harms nobody.
 
 use crate::support::{Chance, Child, Shared, Stage};
-use lockwright::ics::{Commit, Ics, Locked, Slot, Var, Word};
+use lockwright::ics::{Commit, Ics, Locked, Var, Word, Writer};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
@@ -10,7 +10,7 @@ const WORDS: usize = 5;
 type Object = Ics<[Word; WORDS], 3, WORDS>;
 
 /// Adds one to every word: all are always the same.
-fn add<C: Commit>(slot: &mut Slot<'_, [Word; WORDS], 3, WORDS, C>) {
+fn add<C: Commit>(slot: &mut Writer<'_, [Word; WORDS], 3, WORDS, C>) {
     let done = slot.update(|section| {
         let first: u64 = section.read(Var::new(0))?;
         for word in 0..WORDS {
@@ -45,13 +45,13 @@ fn killings(children: usize) {
     let memory = Shared::new(Memory { ics: Ics::new([const { Word::new(0) }; WORDS]), finished: AtomicU64::new(0) });
     let mut chance = Chance::new(7);
     // SAFETY: nobody else in any process has this number.
-    let mut mine = unsafe { memory.0.ics.shared_slot(0) }.expect("three slots");
+    let mut mine = unsafe { memory.0.ics.shared_writer(0) }.expect("three slots");
     let (mut own, mut extra) = (0, 0);
     for _ in 0..children {
         let shared = memory.0;
         let child = Child::start(move || {
             // SAFETY: the child before was killed, and waited for.
-            let mut slot = unsafe { shared.ics.shared_slot(1) }.expect("three slots");
+            let mut slot = unsafe { shared.ics.shared_writer(1) }.expect("three slots");
             // BOUND: it is killed.
             loop {
                 add(&mut slot);
@@ -73,7 +73,7 @@ fn killings(children: usize) {
     }
     // Another takes over.
     // SAFETY: all children have ended.
-    let mut slot = unsafe { memory.0.ics.shared_slot(1) }.expect("three slots");
+    let mut slot = unsafe { memory.0.ics.shared_writer(1) }.expect("three slots");
     let before = all_same(&memory.0.ics);
     (0..100).for_each(|_| add(&mut slot));
     assert_eq!(all_same(&memory.0.ics), before + 100);
@@ -99,7 +99,7 @@ fn a_thread_that_stops_in_a_section_harms_nobody() {
     let low = {
         let (ics, stopped, goes_on) = (Arc::clone(&ics), stopped.clone(), goes_on.clone());
         stage.thread(10, move || {
-            let mut slot = ics.slot().expect("three slots");
+            let mut slot = ics.writer().expect("three slots");
             let mut attempts = 0;
             slot.update(|section| {
                 attempts += 1;
@@ -118,7 +118,7 @@ fn a_thread_that_stops_in_a_section_harms_nobody() {
         })
     };
     stopped.pass();
-    let mut slot = ics.slot().expect("three slots");
+    let mut slot = ics.writer().expect("three slots");
     (0..1000).for_each(|_| add(&mut slot));
     assert_eq!((all_same(&ics), slot.stats().commits, slot.stats().restarts), (1000, 1000, 0));
     goes_on.open();

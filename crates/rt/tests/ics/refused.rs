@@ -48,7 +48,7 @@ fn object_from_elsewhere() -> Option<Object> {
 }
 
 fn update(ics: &Object) -> bool {
-    let Some(mut slot) = ics.slot() else { return false };
+    let Some(mut slot) = ics.writer() else { return false };
     slot.update(|section| section.write(Var::<u64>::new(0), 1)).is_ok()
 }
 

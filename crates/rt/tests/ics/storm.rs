@@ -22,7 +22,7 @@ type Object<C> = Ics<[Word; WORDS], SLOTS, WRITES, C>;
 /// Which words a section adds one to: two that are always the same, with one of the others.
 fn section<C: Commit>(
     ics: &Object<C>,
-    slot: &mut lockwright::ics::Slot<'_, [Word; WORDS], SLOTS, WRITES, C>,
+    slot: &mut lockwright::ics::Writer<'_, [Word; WORDS], SLOTS, WRITES, C>,
     which: u64,
 ) {
     let third = Var::<u64>::new(2 + (which % 4) as usize);
@@ -122,14 +122,14 @@ fn blow<C: Commit + Send + Sync + 'static>(ics: Arc<Object<C>>, storm: Storm) ->
             let (send, receive) = std::sync::mpsc::channel();
             let handle = spawn(move || {
                 // SAFETY: the numbers are this thread's and its handlers' alone; `ics` lives until they are gone.
-                let take = |place: usize| unsafe { ics.shared_slot(index + place * THREADS) }.expect("a slot each");
+                let take = |place: usize| unsafe { ics.shared_writer(index + place * THREADS) }.expect("a slot each");
                 let mut slot = take(0);
                 for depth in 0..2 {
                     let (ics, done) = (Arc::clone(&ics), Arc::clone(&done));
                     let mut which = depth as u64;
                     let work = move || {
                         // SAFETY: as above.
-                        let slot = unsafe { ics.shared_slot(index + (1 + depth) * THREADS) };
+                        let slot = unsafe { ics.shared_writer(index + (1 + depth) * THREADS) };
                         section(&ics, &mut slot.expect("a slot each"), which);
                         which += 3;
                         done.fetch_add(1, Ordering::Relaxed);
@@ -278,7 +278,7 @@ fn who_comes_from_elsewhere_harms_nobody() {
                 pin(other);
                 std::thread::sleep(Duration::from_millis(5));
                 // SAFETY: nobody else has the number: threads and handlers have those below.
-                let mut slot = unsafe { ics.shared_slot(SLOTS - 1) }.expect("a slot");
+                let mut slot = unsafe { ics.shared_writer(SLOTS - 1) }.expect("a slot");
                 (0..1000).for_each(|which| section(&ics, &mut slot, which));
             })
         };
@@ -313,7 +313,7 @@ fn without_the_conflict_flag_updates_are_lost() {
     let over = Arc::new(AtomicBool::new(false));
     let add = |ics: &Ics<[Word; 1], 2, 1, Blind>, slot: usize| {
         // SAFETY: each thread has a number of its own.
-        let mut slot = unsafe { ics.shared_slot(slot) }.expect("two slots");
+        let mut slot = unsafe { ics.shared_writer(slot) }.expect("two slots");
         slot.update(|section| {
             let sum: u64 = section.read(Var::new(0))?;
             (0..30).for_each(|_| std::hint::spin_loop());
@@ -363,7 +363,7 @@ fn a_queue_loses_nothing() {
                 if let Some(&cpu) = cpus().get(index as usize % 2) {
                     pin(cpu);
                 }
-                let mut slot = queue.slot().expect("a slot each");
+                let mut slot = queue.writer().expect("a slot each");
                 for value in 0..EACH {
                     while slot.enqueue(value % 3, index * EACH + value).is_err() {
                         std::thread::sleep(Duration::from_micros(20));
@@ -375,7 +375,7 @@ fn a_queue_loses_nothing() {
     let dequeuer = {
         let queue = Arc::clone(&queue);
         stage.thread(50, move || {
-            let mut slot = queue.slot().expect("a slot");
+            let mut slot = queue.writer().expect("a slot");
             let mut last = [[None::<u64>; 3]; 3];
             let mut count = 0;
             while count < 3 * EACH {

@@ -4,12 +4,12 @@ use crate::{Abortable, Algorithm, Deadline, Priority, Slot};
 use core::marker::PhantomData;
 use core::sync::atomic::{AtomicBool, Ordering};
 
-/// Lets everybody in.
-pub(crate) struct Nothing<A>(PhantomData<fn() -> A>);
+/// Admits every request.
+pub(crate) struct NoExclusion<A>(PhantomData<fn() -> A>);
 
-// SAFETY: it breaks its promise; the tests it is for must fail, on data that bears it.
+// SAFETY: the contract is broken on purpose; the data are integers, which stay valid.
 #[allow(unsafe_code)]
-unsafe impl<A: Algorithm> Algorithm for Nothing<A> {
+unsafe impl<A: Algorithm> Algorithm for NoExclusion<A> {
     type Request<'r> = A::Request<'r>;
     type Hold = ();
 
@@ -34,22 +34,22 @@ unsafe impl<A: Algorithm> Algorithm for Nothing<A> {
     unsafe fn release(&self, (): ()) {}
 }
 
-// SAFETY: as above.
+// SAFETY: the contract is broken on purpose; the data are integers, which stay valid.
 #[allow(unsafe_code)]
-unsafe impl<A: Abortable> Abortable for Nothing<A> {
+unsafe impl<A: Abortable> Abortable for NoExclusion<A> {
     fn acquire_until(&self, _: A::Request<'_>, _: impl Deadline) -> Option<()> {
         Some(())
     }
 }
 
-/// Forgets its first release.
+/// Omits its first release.
 pub(crate) struct LosesHandOff<A> {
     inner: A,
-    /// Not an atomic of the model: it belongs to the test.
+    /// It belongs to the test and is no atomic of the model.
     lost: AtomicBool,
 }
 
-// SAFETY: as the inner one; that a release is lost excludes more, not less.
+// SAFETY: the inner lock guarantees the contract. A lost release excludes more, not less.
 #[allow(unsafe_code)]
 unsafe impl<A: Algorithm> Algorithm for LosesHandOff<A> {
     type Request<'r> = A::Request<'r>;
@@ -77,13 +77,13 @@ unsafe impl<A: Algorithm> Algorithm for LosesHandOff<A> {
 
     unsafe fn release(&self, hold: A::Hold) {
         if self.lost.swap(true, Ordering::Relaxed) {
-            // SAFETY: the caller's promise.
+            // SAFETY: the contract is the same.
             unsafe { self.inner.release(hold) };
         }
     }
 }
 
-// SAFETY: as above.
+// SAFETY: the inner lock guarantees the contract.
 #[allow(unsafe_code)]
 unsafe impl<A: Abortable> Abortable for LosesHandOff<A> {
     fn acquire_until(&self, request: A::Request<'_>, deadline: impl Deadline) -> Option<A::Hold> {

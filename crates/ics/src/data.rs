@@ -1,55 +1,32 @@
-//! What a section reads and writes: words, and the types that fit into one.
+//! The types that sections read and write.
 
-use crate::sync::{AtomicU64, constructor};
-use core::marker::PhantomData;
-
-/// A word of shared data, read and written in sections.
+/// A value that fits into one word.
 ///
-/// It is where its value is, and which commit put it there; a section that writes leads it to another place, so that no old value is overwritten while
-/// somebody may read it.
-#[derive(Debug)]
-pub struct Word {
-    /// | version (48 bits) | place of the value, zero for this word's own (16 bits) |: zeros at first.
-    pub(crate) locator: AtomicU64,
-    /// One of the places; at first this word's own, later anybody's.
-    pub(crate) place: AtomicU64,
-}
-
-impl Word {
-    constructor! {
-        /// With a value, as its [`Value::to_bits`] are.
-        #[must_use]
-        pub fn new(bits: u64) -> Self {
-            Self { locator: AtomicU64::new(0), place: AtomicU64::new(bits) }
-        }
-    }
-}
-
-/// The words of an [`Ics`](crate::Ics), by number.
+/// # Examples
+/// ```
+/// use lockwright_ics::Value;
 ///
-/// An array of [`Word`]s is one; so is whatever else has them.
-pub trait Words {
-    /// How many.
-    const COUNT: usize;
-
-    /// The word of a number below [`Words::COUNT`], always the same one; `None` beyond.
-    fn word(&self, index: usize) -> Option<&Word>;
-}
-
-impl<const N: usize> Words for [Word; N] {
-    const COUNT: usize = N;
-
-    #[inline]
-    fn word(&self, index: usize) -> Option<&Word> {
-        self.get(index)
-    }
-}
-
-/// What fits into a word.
+/// #[derive(Clone, Copy, PartialEq, Debug)]
+/// enum Mode {
+///     Idle,
+///     Running,
+/// }
+///
+/// impl Value for Mode {
+///     fn to_bits(self) -> u64 {
+///         self as u64
+///     }
+///     fn from_bits(bits: u64) -> Self {
+///         if bits == 0 { Self::Idle } else { Self::Running }
+///     }
+/// }
+///
+/// assert_eq!(Mode::from_bits(Mode::Running.to_bits()), Mode::Running);
+/// ```
 pub trait Value: Copy {
-    /// As bits.
+    /// Returns the bits of the value.
     fn to_bits(self) -> u64;
-    /// Out of the bits of one.
+    /// Returns the value of bits that [`Value::to_bits`] returned.
     fn from_bits(bits: u64) -> Self;
 }
 
@@ -102,28 +79,38 @@ impl Value for f32 {
     }
 }
 
-/// What a variable may hold: one word or several, which sections read and write as a whole.
+/// The content of a variable: one word or several, which sections read and write as a whole.
 ///
-/// What fits into a word does, arrays and tuples (up to four) of such, and structures by [`data!`](crate::data).
+/// Every [`Value`] implements it, and so do arrays and tuples of up to four elements.
+/// The macro [`data!`](crate::data) implements it for a structure.
+///
+/// # Examples
+/// ```
+/// use lockwright_ics::Data;
+///
+/// assert_eq!(<[(u8, f64); 3] as Data>::WORDS, 6);
+/// ```
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot be read and written in sections",
-    label = "neither fits into a word nor is made of such",
-    note = "for a structure of your own say `data!(Name {{ field: Type, ... }})`"
+    label = "this type neither fits into a word nor consists of types that do",
+    note = "for a structure of your own write `data!(Name {{ field: Type, ... }})`"
 )]
 pub trait Data: Copy {
-    /// How many words it takes. One that takes more than it says may be written by halves, where a record has room for the first ones only.
+    /// The number of words.
+    ///
+    /// A type that passes more words to [`Data::put`] may be written in part when a record has no room for all of them.
     const WORDS: usize;
 
-    /// Hands out its words, as many as [`Data::WORDS`], in order.
+    /// Passes the words to `each`, [`Data::WORDS`] of them, in order.
     ///
     /// # Errors
-    /// The first one of `each`.
+    /// The first error of `each`.
     fn put<E>(self, each: &mut impl FnMut(u64) -> Result<(), E>) -> Result<(), E>;
 
-    /// Out of as many words.
+    /// Builds the value from the words that `next` returns, [`Data::WORDS`] of them, in order.
     ///
     /// # Errors
-    /// The first one of `next`.
+    /// The first error of `next`.
     fn take<E>(next: &mut impl FnMut() -> Result<u64, E>) -> Result<Self, E>;
 }
 
@@ -142,7 +129,7 @@ impl<T: Value> Data for T {
 
 impl<T: Data, const N: usize> Data for [T; N] {
     const WORDS: usize = {
-        assert!(N > 0, "an array of data has one element at least");
+        assert!(N > 0, "an array in a variable has at least one element");
         N * T::WORDS
     };
 
@@ -160,9 +147,9 @@ impl<T: Data, const N: usize> Data for [T; N] {
     }
 }
 
-/// Makes a structure of the program's [`Data`]: all its fields by name, in the order given.
+/// Implements [`Data`] for a structure: the macro lists every field with its type, in the order of the words.
 ///
-/// The structure is [`Copy`], has no generic parameters, and goes by one name where the macro stands.
+/// The structure is [`Copy`] and has no generic parameters. The macro accepts a name without a path.
 ///
 /// # Examples
 /// ```
@@ -180,8 +167,8 @@ impl<T: Data, const N: usize> Data for [T; N] {
 /// const COUNT: Var<u32> = POSE.then();
 /// static SHARED: Ics<[Word; 4], 2, 4> = Ics::new([const { Word::new(0) }; 4]);
 ///
-/// let mut slot = SHARED.slot().expect("two threads may have one");
-/// slot.update(|section| {
+/// let mut writer = SHARED.writer().expect("two threads may write");
+/// writer.update(|section| {
 ///     let pose = section.read(POSE)?;
 ///     section.write(POSE, Pose { x: pose.x + 1.5, ..pose })?;
 ///     let count = section.read(COUNT)?;
@@ -209,7 +196,7 @@ macro_rules! data {
             fn take<ErrorOfNext>(
                 next: &mut impl ::core::ops::FnMut() -> ::core::result::Result<u64, ErrorOfNext>,
             ) -> ::core::result::Result<Self, ErrorOfNext> {
-                // Every field, or it does not compile.
+                // A missing field does not compile.
                 ::core::result::Result::Ok(Self { $($field: <$type as $crate::Data>::take(next)?),+ })
             }
         }
@@ -234,61 +221,3 @@ macro_rules! tuples {
     )*};
 }
 tuples!((A 0, B 1) (A 0, B 1, C 2) (A 0, B 1, C 2, D 3));
-
-/// The number of a variable's first word, and the type of what is in it.
-///
-/// # Examples
-/// ```
-/// use lockwright_ics::Var;
-///
-/// const SPEEDS: Var<[f64; 3]> = Var::new(0);
-/// const IS_MOVING: Var<bool> = SPEEDS.then();
-/// # let _ = (SPEEDS, IS_MOVING);
-/// ```
-#[derive(Debug)]
-pub struct Var<T> {
-    pub(crate) index: usize,
-    holds: PhantomData<fn() -> T>,
-}
-
-impl<T: Data> Var<T> {
-    /// From the word of this number on.
-    #[must_use]
-    pub const fn new(index: usize) -> Self {
-        Self { index, holds: PhantomData }
-    }
-
-    /// The variable behind this one.
-    #[must_use]
-    pub const fn then<U: Data>(self) -> Var<U> {
-        Var::new(self.index.saturating_add(T::WORDS))
-    }
-
-    #[inline]
-    pub(crate) fn take<E>(self, mut read: impl FnMut(usize) -> Result<u64, E>) -> Result<T, E> {
-        let mut index = self.index;
-        T::take(&mut || {
-            let bits = read(index)?;
-            index = index.saturating_add(1);
-            Ok(bits)
-        })
-    }
-
-    #[inline]
-    pub(crate) fn put<E>(self, value: T, mut write: impl FnMut(usize, u64) -> Result<(), E>) -> Result<(), E> {
-        let mut index = self.index;
-        value.put(&mut |bits| {
-            write(index, bits)?;
-            index = index.saturating_add(1);
-            Ok(())
-        })
-    }
-}
-
-impl<T> Clone for Var<T> {
-    fn clone(&self) -> Self {
-        *self
-    }
-}
-
-impl<T> Copy for Var<T> {}

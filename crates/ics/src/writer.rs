@@ -1,0 +1,249 @@
+//! Writers: the right to write, with a record.
+
+use crate::commit::Commit;
+use crate::ics::Ics;
+use crate::layout::{free_page, names, next, pending_page};
+#[cfg(test)]
+use crate::mutation::Mutation;
+use crate::record::{CLAIMED, FREE, Record, Stats, count};
+use crate::stop::Stop;
+use crate::sync::fence;
+use crate::transaction::Transaction;
+use crate::view::View;
+use crate::word::Words;
+use core::sync::atomic::Ordering;
+
+/// The right to write sections of an object, with one of its records.
+///
+/// A thread has a writer for itself, or several threads that a lock serialises share one.
+///
+/// Sections of different objects may be nested; each commits by itself.
+/// Sections of two writers of one object must not be nested: an inner section that commits invalidates the outer one,
+/// each time.
+///
+/// # Examples
+/// ```
+/// use lockwright_ics::{Ics, Var, Word};
+///
+/// static SHARED: Ics<[Word; 1], 2, 1> = Ics::new([Word::new(5)]);
+/// let mut writer = SHARED.writer().expect("two threads may write");
+/// let before = writer.update(|section| {
+///     let value: u64 = section.read(Var::new(0))?;
+///     section.write(Var::new(0), value * 2)?;
+///     Ok(value)
+/// })?;
+/// assert_eq!(before, 5);
+/// # Ok::<(), lockwright_ics::Stop>(())
+/// ```
+#[derive(Debug)]
+pub struct Writer<'s, W, const WRITERS: usize, const WRITES: usize, C> {
+    ics: &'s Ics<W, WRITERS, WRITES, C>,
+    index: usize,
+    is_claimed: bool,
+}
+
+impl<'s, W: Words, const WRITERS: usize, const WRITES: usize, C: Commit> Writer<'s, W, WRITERS, WRITES, C> {
+    pub(crate) const fn new(ics: &'s Ics<W, WRITERS, WRITES, C>, index: usize, is_claimed: bool) -> Self {
+        Self { ics, index, is_claimed }
+    }
+
+    /// Returns its number, which is below `WRITERS`.
+    #[must_use]
+    pub const fn index(&self) -> usize {
+        self.index
+    }
+
+    /// Returns the object.
+    #[must_use]
+    pub const fn ics(&self) -> &'s Ics<W, WRITERS, WRITES, C> {
+        self.ics
+    }
+
+    /// Returns the counts of this writer.
+    #[must_use]
+    pub fn stats(&self) -> Stats {
+        self.record().stats()
+    }
+
+    #[inline]
+    fn record(&self) -> &'s Record<WRITES> {
+        &self.ics.records[self.index]
+    }
+
+    /// Executes a section until no other section commits during it, and commits its writes.
+    ///
+    /// Everything that `body` reads is from one instant, so it never computes with an inconsistent state.
+    /// `body` may be executed several times, so it should have no effect except its writes and its result.
+    /// A section that panics or returns an error changes nothing.
+    ///
+    /// # Errors
+    /// The error of `body`, except [`Stop::Conflict`], which restarts it.
+    ///
+    /// # Bound
+    /// Each attempt takes an entry, and there is one attempt more for each commit during the section.
+    /// On one processor these are commits of more urgent threads. Use [`Writer::attempt`] to limit the attempts.
+    #[inline]
+    pub fn update<R>(
+        &mut self,
+        mut body: impl FnMut(&mut Transaction<'_, W, WRITERS, WRITES, C>) -> Result<R, Stop>,
+    ) -> Result<R, Stop> {
+        // BOUND: the commits of other threads.
+        loop {
+            match self.attempt(&mut body) {
+                Err(Stop::Conflict) => {}
+                done => return done,
+            }
+        }
+    }
+
+    /// Executes a section once, and commits its writes.
+    ///
+    /// # Errors
+    /// [`Stop::Conflict`] if another commit invalidated the section, and the error of `body`. Nothing is changed then.
+    #[inline]
+    pub fn attempt<R>(
+        &mut self,
+        body: impl FnOnce(&mut Transaction<'_, W, WRITERS, WRITES, C>) -> Result<R, Stop>,
+    ) -> Result<R, Stop> {
+        let record = self.record();
+        let mut transaction = self.begin();
+        let done = body(&mut transaction);
+        match done {
+            Ok(result) => self.end(&transaction).map(|()| result),
+            Err(stop) => {
+                if stop == Stop::Conflict {
+                    count(&record.counts.restarts);
+                }
+                Err(stop)
+            }
+        }
+    }
+
+    /// Queries as [`Ics::query`] does, and counts the attempts.
+    ///
+    /// # Errors
+    /// The error of `body`, except [`Stop::Conflict`], which restarts it.
+    pub fn query<R>(
+        &mut self,
+        mut body: impl FnMut(&View<'_, W, WRITERS, WRITES, C>) -> Result<R, Stop>,
+    ) -> Result<R, Stop> {
+        let counts = &self.record().counts;
+        self.ics.query(|view| {
+            count(&counts.queries);
+            body(view)
+        })
+    }
+
+    /// Enters: performs what is posted, and settles the last attempt of this writer.
+    #[inline]
+    fn begin(&mut self) -> Transaction<'s, W, WRITERS, WRITES, C> {
+        let record = self.record();
+        count(&record.counts.entries);
+        // ORDERING: Acquire pairs with the Release of the commit.
+        let seen = self.ics.head.load(Ordering::Acquire);
+        // ORDERING: Relaxed, here and below: only this writer accesses these fields.
+        let pending = record.pending.load(Ordering::Relaxed);
+        if pending == seen && pending != 0 {
+            self.ics.perform(seen, self.index, pending_page(pending));
+            self.mark_own(pending);
+            self.settle(pending, true);
+        } else {
+            if self.ics.help(seen) && !names(seen, self.index) {
+                count(&record.counts.helped);
+            }
+            if pending != 0 {
+                // ORDERING: Relaxed: a thread that committed after this writer marked the commit before, or found the
+                // mark, and the head covers it.
+                self.settle(pending, record.performed.load(Ordering::Relaxed) == pending);
+            }
+        }
+        // ORDERING: Release pairs with the Acquire fences of readers: a thread that reads what this writer writes into
+        // its page and its spares from here on sees that the head has changed.
+        fence(Ordering::Release);
+        Transaction::new(self.ics, record, self.index, seen, free_page(record.last.load(Ordering::Relaxed)))
+    }
+
+    /// Marks the last commit, which was this writer's, as performed.
+    ///
+    /// Another thread that performs it may mark it late.
+    /// After the next commit of this writer, such a mark would claim that the next commit is not performed, and the
+    /// thread that performed the next one would fail to mark it.
+    /// The commit is therefore marked before there is a next one; then late marks of it and of earlier commits fail.
+    #[inline]
+    fn mark_own(&self, pending: u64) {
+        #[cfg(test)]
+        if Mutation::NoOwnMark.is_active() {
+            return;
+        }
+        // ORDERING: Release pairs with the Acquire of `Ics::help`. A store is enough: only this writer posts heads that
+        // name it, so there is no newer mark.
+        self.record().performed.store(pending, Ordering::Release);
+    }
+
+    /// Settles the last attempt. If it is committed, the pages change their roles, and the replaced places become
+    /// spares.
+    ///
+    /// A repeated settlement does no harm, nor does one that is interrupted and then repeated.
+    #[inline]
+    fn settle(&self, pending: u64, is_committed: bool) {
+        let record = self.record();
+        #[cfg(test)]
+        if Mutation::EarlySettle.is_active() {
+            record.pending.store(0, Ordering::Release);
+        }
+        if is_committed {
+            // ORDERING: Relaxed: only this writer accesses it.
+            record.last.store(pending, Ordering::Relaxed);
+        }
+        // ORDERING: Release keeps this store behind the one above: the successor of a killed owner settles everything
+        // again, or finds it settled.
+        record.pending.store(0, Ordering::Release);
+    }
+
+    /// Commits.
+    #[inline]
+    fn end(&mut self, transaction: &Transaction<'_, W, WRITERS, WRITES, C>) -> Result<(), Stop> {
+        let record = self.record();
+        if transaction.len == 0 {
+            // The body may have ignored a conflict.
+            return self.ics.validate(transaction.seen).inspect_err(|_| count(&record.counts.restarts));
+        }
+        let new = next(transaction.seen, self.index, transaction.named_page);
+        transaction.keep_rest();
+        // ORDERING: Relaxed: the commit releases the page.
+        record.pages[transaction.named_page].len.store(transaction.len as u32, Ordering::Relaxed);
+        if self.note_and_post(transaction.seen, new) {
+            count(&record.counts.commits);
+            Ok(())
+        } else {
+            count(&record.counts.conflicts);
+            Err(Stop::Conflict)
+        }
+    }
+
+    /// Notes the attempt as pending and posts it. Returns whether it was posted.
+    #[inline]
+    fn note_and_post(&self, seen: u64, new: u64) -> bool {
+        let record = self.record();
+        #[cfg(test)]
+        if Mutation::LateNote.is_active() {
+            let is_posted = self.ics.commit.post(&self.ics.head, seen, new);
+            record.pending.store(new, Ordering::Release);
+            return is_posted;
+        }
+        // ORDERING: Release: the note covers the page, and comes before the post; see `settle`.
+        record.pending.store(new, Ordering::Release);
+        self.ics.commit.post(&self.ics.head, seen, new)
+    }
+}
+
+impl<W, const WRITERS: usize, const WRITES: usize, C> Drop for Writer<'_, W, WRITERS, WRITES, C> {
+    fn drop(&mut self) {
+        if self.is_claimed {
+            // ORDERING: Release pairs with the Acquire of the next claim. A writer that was reserved meanwhile stays
+            // reserved.
+            let is_claimed = &self.ics.records[self.index].is_claimed;
+            let _ = is_claimed.compare_exchange(CLAIMED, FREE, Ordering::Release, Ordering::Relaxed);
+        }
+    }
+}
