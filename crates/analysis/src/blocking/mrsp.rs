@@ -21,15 +21,15 @@ struct Mrsp {
 
 type Boxed = Result<Box<dyn Protocol>, Failure>;
 
-pub(crate) fn bounds(tables: &Tables<'_>, sharing: Sharing) -> Result<Boxed, Unbounded> {
+pub(crate) fn bounds(tables: &Tables<'_>, sharing: &Sharing) -> Result<Boxed, Unbounded> {
     for tasks in &tables.cpus {
         let equal = |pair: &&[TaskId]| tables.system.task(pair[0]).priority == tables.system.task(pair[1]).priority;
         if let Some(pair) = tasks.windows(2).find(equal) {
             return Err(Unbounded::Equals { one: pair[0], other: pair[1] });
         }
     }
-    let arrivals = (0..sharing.tasks.len()).map(|task| arrival(tables, &sharing, task)).collect();
-    let requests = Fifo::new(&sharing, super::fmlp_short::platform(&sharing));
+    let arrivals = (0..sharing.tasks.len()).map(|task| arrival(tables, sharing, task)).collect();
+    let requests = Fifo::new(sharing, super::fmlp_short::platform(sharing));
     Ok(requests.map(|requests| Box::new(Mrsp { requests, arrivals }) as Box<dyn Protocol>))
 }
 
