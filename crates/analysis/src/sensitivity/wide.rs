@@ -365,7 +365,15 @@ impl<F: FnMut(usize, usize) -> bool> Search<'_, F> {
             let Ok(least) = settle(1, bottom) else { return Some(Growth::Broken) };
             return self.greatest((1, 999), &least, settle).map(Growth::Permille);
         };
-        let room = |user: TaskId| rooms[user.index()].unwrap_or(0);
+        let room = |user: TaskId| {
+            let place = self.shape.place(user);
+            if self.load.away[place] == 0 {
+                return rooms[user.index()].unwrap_or(0);
+            }
+            // What it executes elsewhere takes nothing from others of its processor.
+            let response = settled.beside[place] + self.load.costs[place];
+            self.system.task(user).deadline.as_ns().saturating_sub(response)
+        };
         let most = users.iter().map(|&user| factor_within(self.system, user, part, room(user))).min();
         let most = most.unwrap_or(FACTOR_MAX);
         let has_sections = users.iter().any(|&user| !self.system.sections(user).is_empty());
