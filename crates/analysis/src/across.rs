@@ -19,7 +19,7 @@ use crate::bound::{Analysis, Blocking, Proof, TaskBound, Unbounded};
 use crate::hazard::hazards;
 use crate::multiprocessor::{Delay, Protocol as Bounds};
 use crate::omit::Omit;
-use crate::sharing::{Sharing, sharing_of};
+use crate::sharing::{Demand, Sharing, sharing_of};
 use crate::tables::Tables;
 use lockwright_model::{Duration, Protocol, TaskId};
 
@@ -190,7 +190,7 @@ pub(crate) fn requests(tables: &Tables<'_>, ruling: Protocol, task: TaskId) -> u
 }
 
 fn solve_in_parts(tables: &Tables<'_>, protocol: Protocol, ruling: Protocol) -> (Analysis, Vec<Row>) {
-    solve_by(tables, protocol, ruling, &[], || across::Bounds::new(tables, ruling, sharing(tables, ruling)))
+    solve_by(tables, protocol, ruling, &[], || across::Bounds::new(tables, ruling, &sharing(tables, ruling)))
 }
 
 /// Bounds by the protocol's bounds `make`. Where a task's response time is `known` otherwise, by its id, it has that at most.
@@ -261,39 +261,58 @@ fn delayed(rows: &[Row], index: usize, responses: &[u64]) -> u64 {
 
 /// The requests that the protocol's bounds are of.
 pub(crate) fn sharing(tables: &Tables<'_>, ruling: Protocol) -> Sharing {
-    sharing_of(tables.system, |demand| {
-        let protocol = tables.protocols[usize::from(demand.resource)];
-        protocol == ruling || (ruling == Protocol::Msrp && protocol == Protocol::Icpp)
-    })
+    sharing_of(tables.system, |demand| counts(tables, ruling, demand))
+}
+
+/// Of what a task asks for, what the protocol's bounds are of.
+pub(crate) fn counted(tables: &Tables<'_>, ruling: Protocol, mut demands: Vec<Demand>) -> Vec<Demand> {
+    demands.retain(|demand| counts(tables, ruling, demand));
+    demands
+}
+
+fn counts(tables: &Tables<'_>, ruling: Protocol, demand: &Demand) -> bool {
+    let protocol = tables.protocols[usize::from(demand.resource)];
+    protocol == ruling || (ruling == Protocol::Msrp && protocol == Protocol::Icpp)
+}
+
+/// Whether the work of a task can be deferred by waiting.
+pub(crate) fn defers(tables: &Tables<'_>, ruling: Protocol, task: TaskId) -> bool {
+    requests(tables, ruling, task) > 0
+        && !matches!(waiting(ruling), Some(Waiting::Oblivious | Waiting::Spins))
+        && !tables.omits(Omit::SuspensionJitter)
+}
+
+/// Whether a section under `icpp` that delays a job of the task does so once more with each more urgent one that keeps it waiting.
+pub(crate) fn repeats_local(tables: &Tables<'_>, ruling: Protocol, task: TaskId) -> bool {
+    waiting(ruling) == Some(Waiting::Oblivious) && requests(tables, ruling, task) > 0 && !tables.omits(Omit::Repeats)
+}
+
+/// What a job of the task executes on other processors.
+pub(crate) fn away(tables: &Tables<'_>, ruling: Protocol, id: TaskId) -> u64 {
+    let (system, task) = (tables.system, tables.system.task(id));
+    if waiting(ruling) != Some(Waiting::Away) {
+        return 0;
+    }
+    let is_away = |resource| tables.protocol(resource) == ruling && system.home(resource) != task.cpu;
+    let sections = system.sections(id).iter().filter(|section| is_away(section.resource));
+    sections.fold(0, |sum: u64, section| sum.saturating_add(section.length.as_ns())).min(task.wcet.as_ns())
 }
 
 fn row(tables: &Tables<'_>, ruling: Protocol, id: TaskId) -> Row {
     let (system, task) = (tables.system, tables.system.task(id));
-    let waiting = waiting(ruling);
     let requests = requests(tables, ruling, id);
     let local = local(tables, ruling, id);
-    let is_kept = waiting == Some(Waiting::Oblivious) && requests > 0 && !tables.omits(Omit::Repeats);
     let equals = |&h: &TaskId| !tables.omits(Omit::Equals) || system.task(h).priority != task.priority;
-    let mut here = task.wcet.as_ns();
-    if waiting == Some(Waiting::Away) {
-        let away = system
-            .sections(id)
-            .iter()
-            .filter(|section| tables.protocol(section.resource) == ruling && system.home(section.resource) != task.cpu);
-        here = away.fold(here, |here, section| here.saturating_sub(section.length.as_ns()));
-    }
     Row {
         task: id,
         cost: task.wcet.as_ns(),
-        here,
+        here: task.wcet.as_ns() - away(tables, ruling, id),
         period: task.period.as_ns(),
         jitter: task.jitter.as_ns(),
         local: local.as_ref().map_or(0, |(section, occasions)| section.length.saturating_mul(*occasions)),
         occasions: 1 + requests,
-        kept: local.filter(|_| is_kept).map_or(0, |(section, _)| section.length),
-        defers: requests > 0
-            && !matches!(waiting, Some(Waiting::Oblivious | Waiting::Spins))
-            && !tables.omits(Omit::SuspensionJitter),
+        kept: local.filter(|_| repeats_local(tables, ruling, id)).map_or(0, |(section, _)| section.length),
+        defers: defers(tables, ruling, id),
         late: if tables.omits(Omit::ReleaseJitter) { 0 } else { task.jitter.as_ns() },
         urgent: tables.urgent(id).filter(equals).map(TaskId::index).collect(),
         known: None,

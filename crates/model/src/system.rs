@@ -368,6 +368,18 @@ impl System {
         self.resource(resource).home.unwrap_or_else(|| self.least_used())
     }
 
+    /// The same system, whose shared resources keep the [homes](System::home) that they have, whatever the execution times become.
+    #[must_use]
+    pub fn with_homes(mut self) -> Self {
+        let home = self.least_used();
+        for resource in 0..self.resources.len() {
+            if self.is_global(ResourceId::new(resource)) {
+                self.resources[resource].home.get_or_insert(home);
+            }
+        }
+        self
+    }
+
     fn least_used(&self) -> CpuId {
         // In 2^-32 of a processor, rounded down for each task: nearly always enough to tell who is used least.
         let (mut used, mut tasks) = (alloc::vec![0_u128; self.cpus], alloc::vec![0_u128; self.cpus]);

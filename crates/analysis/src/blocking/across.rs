@@ -23,17 +23,17 @@ impl Bounds {
     }
 
     /// Why there are none for this system.
-    pub(crate) fn new(tables: &Tables<'_>, protocol: Name, sharing: Sharing) -> Result<Self, Unbounded> {
+    pub(crate) fn new(tables: &Tables<'_>, protocol: Name, sharing: &Sharing) -> Result<Self, Unbounded> {
         let bounds: Result<Box<dyn Protocol>, Failure> = match protocol {
-            Name::MpcpVs => mpcp_vs::bounds(tables, &sharing)?,
-            Name::Dpcp => dpcp::bounds(tables, &sharing),
-            Name::Dflp => dflp::bounds(tables, &sharing),
-            Name::FmlpLong => fmlp_long::bounds(tables, &sharing),
-            Name::FmlpPlus => fmlp_plus::bounds(&sharing),
-            Name::FmlpShort => fmlp_short::bounds(&sharing),
-            Name::Msrp => msrp::bounds(tables, &sharing)?,
+            Name::MpcpVs => mpcp_vs::bounds(tables, sharing)?,
+            Name::Dpcp => dpcp::bounds(tables, sharing),
+            Name::Dflp => dflp::bounds(tables, sharing),
+            Name::FmlpLong => fmlp_long::bounds(tables, sharing),
+            Name::FmlpPlus => fmlp_plus::bounds(sharing),
+            Name::FmlpShort => fmlp_short::bounds(sharing),
+            Name::Msrp => msrp::bounds(tables, sharing)?,
             Name::Mrsp => mrsp::bounds(tables, sharing)?,
-            _ => omlp::bounds(&sharing),
+            _ => omlp::bounds(sharing),
         };
         // Rows of a valid system, whose numbers may not fit.
         bounds.map(|bounds| Self::new_of(tables, bounds)).map_err(|_| Unbounded::BeyondPeriod)

@@ -58,6 +58,11 @@ pub(crate) struct Wait {
 }
 
 impl Remote {
+    /// Where no resource is under `mpcp`.
+    pub(crate) fn none() -> Self {
+        Self { users: Vec::new(), ceilings: Vec::new() }
+    }
+
     /// `None` where a time does not fit 64 bits.
     pub(crate) fn new(tables: &Tables<'_>) -> Option<Self> {
         let system = tables.system;

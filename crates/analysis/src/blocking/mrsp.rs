@@ -10,8 +10,8 @@ use crate::bound::Unbounded;
 use crate::multiprocessor::spin::Fifo;
 use crate::multiprocessor::{Charge, Delay, Protocol};
 use crate::tables::Tables;
-use crate::{Failure, Sharing};
-use lockwright_model::{ResourceId, TaskId};
+use crate::{Failure, Sharer, Sharing};
+use lockwright_model::TaskId;
 
 struct Mrsp {
     requests: Fifo,
@@ -21,43 +21,44 @@ struct Mrsp {
 
 type Boxed = Result<Box<dyn Protocol>, Failure>;
 
-pub(crate) fn bounds(tables: &Tables<'_>, sharing: Sharing) -> Result<Boxed, Unbounded> {
+pub(crate) fn bounds(tables: &Tables<'_>, sharing: &Sharing) -> Result<Boxed, Unbounded> {
     for tasks in &tables.cpus {
         let equal = |pair: &&[TaskId]| tables.system.task(pair[0]).priority == tables.system.task(pair[1]).priority;
         if let Some(pair) = tasks.windows(2).find(equal) {
             return Err(Unbounded::Equals { one: pair[0], other: pair[1] });
         }
     }
-    let arrivals = (0..sharing.tasks.len()).map(|task| arrival(tables, &sharing, task)).collect();
-    let requests = Fifo::new(&sharing, super::fmlp_short::platform(&sharing));
+    let arrivals = arrivals(tables, sharing);
+    let requests = Fifo::new(sharing, super::fmlp_short::platform(sharing));
     Ok(requests.map(|requests| Box::new(Mrsp { requests, arrivals }) as Box<dyn Protocol>))
 }
 
-fn arrival(tables: &Tables<'_>, sharing: &Sharing, task: usize) -> u64 {
-    let own = &sharing.tasks[task];
-    let lesser = tables.lesser(TaskId::new(task)).iter();
-    let requests = lesser.flat_map(|&id| &sharing.tasks[id.index()].requests).filter(|request| {
-        let here = |user: &&TaskId| sharing.tasks[user.index()].cluster == own.cluster;
-        let users = tables.system.users(ResourceId(request.resource)).iter().filter(here);
-        users.map(|user| sharing.tasks[user.index()].priority).max() >= Some(own.priority)
-    });
-    let span =
-        |request: &crate::Demand| request.length.saturating_add(elsewhere(sharing, own.cluster, request.resource));
-    requests.map(span).max().unwrap_or(0)
-}
-
-/// The longest section of each other processor.
-fn elsewhere(sharing: &Sharing, cluster: u16, resource: u16) -> u64 {
-    let mut longest: Vec<(u16, u64)> = Vec::new();
-    for task in sharing.tasks.iter().filter(|task| task.cluster != cluster) {
-        for request in task.requests.iter().filter(|request| request.resource == resource) {
-            match longest.iter_mut().find(|(known, _)| *known == task.cluster) {
-                Some((_, length)) => *length = request.length.max(*length),
-                None => longest.push((task.cluster, request.length)),
-            }
+/// B of each task.
+fn arrivals(tables: &Tables<'_>, sharing: &Sharing) -> Vec<u64> {
+    // Of each resource on each processor: the highest priority of its users, and the longest section.
+    let cpus = tables.cpus.len();
+    let mut uses = vec![(None, 0_u64); tables.system.resources().len() * cpus];
+    let place = |resource: u16, cluster: u16| usize::from(resource) * cpus + usize::from(cluster);
+    for task in &sharing.tasks {
+        for request in &task.requests {
+            let (ceiling, longest) = &mut uses[place(request.resource, task.cluster)];
+            *ceiling = Some(task.priority).max(*ceiling);
+            *longest = request.length.max(*longest);
         }
     }
-    longest.into_iter().fold(0, |sum, (_, length)| sum.saturating_add(length))
+    let sum = |its: &[(Option<u32>, u64)]| its.iter().map(|&(_, longest)| u128::from(longest)).sum::<u128>();
+    let sums: Vec<u128> = uses.chunks(cpus.max(1)).map(sum).collect();
+    let arrival = |(index, own): (usize, &Sharer)| {
+        let lesser = tables.lesser(TaskId::new(index)).iter();
+        let requests = lesser.flat_map(|&id| &sharing.tasks[id.index()].requests).filter_map(|request| {
+            let (ceiling, longest) = uses[place(request.resource, own.cluster)];
+            let elsewhere = sums[usize::from(request.resource)] - u128::from(longest);
+            let elsewhere = u64::try_from(elsewhere).unwrap_or(u64::MAX);
+            (ceiling >= Some(own.priority)).then(|| request.length.saturating_add(elsewhere))
+        });
+        requests.max().unwrap_or(0)
+    };
+    sharing.tasks.iter().enumerate().map(arrival).collect()
 }
 
 impl Protocol for Mrsp {

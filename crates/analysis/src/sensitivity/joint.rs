@@ -12,6 +12,7 @@
 //! urgent on its processor, and, from there on, whatever rests on a response time that has changed.
 
 use super::locals::Locals;
+use crate::across;
 use crate::blocking::mpcp::Remote;
 use crate::divisor::Divisor;
 use crate::fixed_point::Budget;
@@ -39,6 +40,8 @@ pub(super) struct Shape<'t> {
     jitters: Vec<u64>,
     deadlines: Vec<u64>,
     suspends: Vec<bool>,
+    /// How often sections under `icpp` can delay a job of it, and whatever that keeps waiting.
+    occasions: Vec<u64>,
     /// What it asks for under `mpcp`, and where its wait for that is in a [`Point`].
     requests: Vec<Vec<Request>>,
     /// Whose waits its response time lengthens, and which.
@@ -69,6 +72,8 @@ pub(super) struct Form {
     is_short: bool,
     /// B.
     blocking: Vec<u64>,
+    /// What delays it once more on each occasion of each more urgent job; nothing for those behind.
+    kept: Vec<u64>,
     /// Where the sections are.
     remote: Rc<Remote>,
 }
@@ -150,6 +155,8 @@ impl<'t> Shape<'t> {
             let inverse = period.inverse().wrapping_add(1);
             [(inverse >> 32) as u32, inverse as u32]
         };
+        let ruling = across::ruling(tables);
+        let suspends = |id| ruling.map_or_else(|| tables.suspends(id), |ruling| across::defers(tables, ruling, id));
         Self {
             tables,
             is_short,
@@ -161,7 +168,8 @@ impl<'t> Shape<'t> {
             ends,
             jitters: of(&|id| system.task(id).jitter.as_ns()),
             deadlines: of(&|id| system.task(id).deadline.as_ns()),
-            suspends: ids.iter().map(|&id| tables.suspends(id)).collect(),
+            suspends: ids.iter().map(|&id| suspends(id)).collect(),
+            occasions: of(&|id| 1 + ruling.map_or(0, |ruling| across::requests(tables, ruling, id))),
             delays: ids.iter().map(delays).collect(),
             requests,
             critical: Cell::new(0),
@@ -188,6 +196,88 @@ impl<'t> Shape<'t> {
         self.urgent[place]
     }
 
+    /// Its release jitter.
+    pub(super) fn jitter(&self, place: usize) -> u64 {
+        self.jitters[place]
+    }
+
+    /// A form without waits, of what others meet of each job, what else delays it, and what does so once more on each occasion of each more urgent job. By place.
+    pub(super) fn form_of(&self, costs: Vec<u64>, blocking: Vec<u64>, kept: Vec<u64>) -> Form {
+        Form { is_short: self.are_short(&costs), costs, blocking, kept, remote: Rc::new(Remote::none()) }
+    }
+
+    /// Raises the response times, by task, to what `form` has, which has no waits, and grew since the `last` one was raised. Whether it changed any; `None` where a deadline
+    /// breaks.
+    pub(super) fn raise(&self, form: &Form, last: Option<&Form>, responses: &mut [u64]) -> (Point, Option<bool>) {
+        let count = self.ids.len();
+        let mut dirty = Dirty { places: vec![WINDOW; count], waits: Vec::new() };
+        if let Some(last) = last {
+            dirty.places.fill(0);
+            for place in 0..count {
+                if form.blocking[place] != last.blocking[place] || form.kept.get(place) != last.kept.get(place) {
+                    dirty.places[place] = WINDOW;
+                }
+                if form.costs[place] != last.costs[place] {
+                    self.mark_windows(&mut dirty, place);
+                    dirty.places[place] = WINDOW;
+                }
+            }
+        }
+        let mut state = State {
+            jitters: self.jitters.clone(),
+            responses: vec![None; count],
+            point: Point { beside: vec![0; count], suspended: vec![0; count], waits: Vec::new() },
+            budget: Budget::new(),
+        };
+        for place in 0..count {
+            // No response time is below that.
+            let least = form.costs[place].saturating_add(self.jitters[place]);
+            state.set(self, place, responses[self.ids[place].index()].max(least), form.costs[place]);
+        }
+        let risen = self.rise(form, &mut state, &mut dirty);
+        let mut changed = false;
+        for (response, found) in responses.iter_mut().zip(state.responses) {
+            let found = found.unwrap_or(*response);
+            changed |= found != *response;
+            *response = found;
+        }
+        (state.point, risen.map(|()| changed))
+    }
+
+    /// The greatest amount for which the deadline that broke last holds, with all numbers between the two forms that hold and break with these amounts.
+    pub(super) fn between(&self, from: (u64, &Form, &Point), to: (u64, &Form, &Point)) -> Option<u64> {
+        let place = self.critical.get();
+        let (first, end) = self.urgent[place];
+        let whole = u128::from(to.0.checked_sub(from.0).filter(|&whole| whole > 0)?);
+        let part = |from: u64, to: u64, amount: u64| {
+            let more = u128::from(to.saturating_sub(from)) * u128::from(amount) / whole;
+            from.saturating_add(more as u64)
+        };
+        let limit = self.deadlines[place] - self.jitters[place];
+        let (mut costs, mut jitters) = (vec![0; end - first], vec![0; end - first]);
+        let mut holds = |amount: u64| {
+            let again = |form: &Form| form.kept.get(place).copied().unwrap_or(0);
+            let kept = part(again(from.1), again(to.1), amount);
+            let itself = part(from.1.costs[place], to.1.costs[place], amount);
+            for h in first..end {
+                let repeated = kept.saturating_mul(self.occasions[h]);
+                costs[h - first] = part(from.1.costs[h], to.1.costs[h], amount).saturating_add(repeated);
+                let late = |point: &Point| if self.suspends[h] { point.beside[h] } else { self.jitters[h] };
+                jitters[h - first] = part(late(from.2), late(to.2), amount);
+            }
+            let own = part(from.1.blocking[place], to.1.blocking[place], amount).checked_add(itself);
+            let (Some(own), costs, jitters) = (own, &costs, &jitters) else { return Some(false) };
+            let term = |h: usize, window: u64| {
+                self.periods[h].ceil(window.checked_add(jitters[h - first])?).checked_mul(costs[h - first])
+            };
+            let found = Budget::new().least(own, limit, (end - first) as u64, |window| {
+                (first..end).filter(|&h| h != place).try_fold(own, |sum, h| sum.checked_add(term(h, window)?))
+            });
+            Some(found.is_ok())
+        };
+        Some(from.0 + super::halve((0, to.0 - from.0), &mut holds)?)
+    }
+
     /// What blocks each task of the system of the tables.
     pub(super) fn locals(&self) -> Locals {
         Locals::new(self, self.tables, self.tables.system)
@@ -200,6 +290,7 @@ impl<'t> Shape<'t> {
             is_short: self.are_short(&costs),
             costs,
             blocking: Locals::new(self, self.tables, system).blocking()?,
+            kept: Vec::new(),
             remote: Rc::new(Remote::new(&self.tables.of_form(system))?),
         })
     }
@@ -226,7 +317,7 @@ impl<'t> Shape<'t> {
     }
 
     /// The places of more urgent tasks of the processor.
-    fn more_urgent(&self, place: usize) -> Range<usize> {
+    pub(super) fn more_urgent(&self, place: usize) -> Range<usize> {
         self.urgent[place].0..self.equals[place]
     }
 
@@ -376,6 +467,7 @@ impl<'t> Shape<'t> {
     /// What is due in a window of the task at `place`: its own, and that of tasks at least as urgent on its processor.
     fn work(&self, form: &Form, jitters: &[u64], place: usize, own: u64, window: u64) -> Option<u64> {
         let (first, end) = self.urgent[place];
+        let own = own.checked_add(self.repeated(form, jitters, place, window)?)?;
         if self.is_short && form.is_short && (1..SHORT_MAX).contains(&window) {
             // What it would take from itself is among the sum.
             let itself = self.periods[place].ceil(window + jitters[place]) * form.costs[place];
@@ -387,6 +479,18 @@ impl<'t> Shape<'t> {
         let term = |h: usize| self.periods[h].ceil(window.checked_add(jitters[h])?).checked_mul(form.costs[h]);
         let sum = |mut range: Range<usize>, sum: u64| range.try_fold(sum, |sum, h| sum.checked_add(term(h)?));
         sum(place + 1..end, sum(first..place, own)?)
+    }
+
+    /// What delays the task at `place` on occasions of more urgent jobs in that window.
+    fn repeated(&self, form: &Form, jitters: &[u64], place: usize, window: u64) -> Option<u64> {
+        let kept = form.kept.get(place).copied().unwrap_or(0);
+        if kept == 0 {
+            return Some(0);
+        }
+        let (first, end) = self.urgent[place];
+        let jobs = |h: usize| self.periods[h].ceil(window.checked_add(jitters[h])?).checked_mul(self.occasions[h]);
+        let mut others = (first..end).filter(|&h| h != place);
+        others.try_fold(0_u64, |sum, h| sum.checked_add(jobs(h)?))?.checked_mul(kept)
     }
 
     /// The form in which the task at `place` executes longer outside of its sections.

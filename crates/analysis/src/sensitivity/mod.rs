@@ -4,6 +4,7 @@ mod demands;
 mod forms;
 mod joint;
 mod locals;
+mod wide;
 
 use crate::bound::Unbounded;
 use crate::fixed_point::TERMS_MAX;
@@ -176,7 +177,7 @@ enum Part {
 /// other schedulers over that of [`scheduled()`](scheduled::scheduled()). Scaled times are rounded up, so a factor is
 /// never too large.
 ///
-/// Overheads are charged anew to each scaled system: they stay as they are.
+/// Overheads are charged anew to each scaled system: they stay as they are. So do the homes of resources.
 ///
 /// `go_on` is told, again and again, how many of how many factors are found; `None` where it says no.
 pub fn sensitivity(
@@ -185,13 +186,24 @@ pub fn sensitivity(
     protocol: Protocol,
     go_on: impl FnMut(usize, usize) -> bool,
 ) -> Option<Sensitivity> {
+    // What executes where does not rest on execution times.
+    let has_homes = |resource| system.protocol_of(resource, protocol).has_homes();
+    let at_home = system.resource_ids().any(has_homes).then(|| system.clone().with_homes());
+    let system = at_home.as_ref().unwrap_or(system);
     let whole = 1 + 2 * system.tasks().len() + system.resources().len();
     let progress = Progress { found: Cell::new(0), whole, go_on: RefCell::new(go_on) };
     if has_hazard(system, protocol) {
         return progress.asked().then(|| Sensitivity::broken(system));
     }
     if let Some(tables) = joint_tables(system, overheads, protocol) {
-        return forms::find(&tables, protocol, &progress);
+        match across::ruling(&tables) {
+            None => return forms::find(&tables, protocol, &progress),
+            Some(ruling) => {
+                if let Some(found) = wide::find(&tables, ruling, &progress)? {
+                    return Some(found);
+                }
+            }
+        }
     }
     plain(system, overheads, protocol, &progress)
 }
@@ -236,14 +248,14 @@ fn has_hazard(system: &System, protocol: Protocol) -> bool {
     }
 }
 
-/// The tables of a system that [`joint`] covers.
+/// The tables of a system that [`forms`] or [`wide`] covers.
 fn joint_tables<'s>(system: &'s System, overheads: &Overheads, protocol: Protocol) -> Option<Tables<'s>> {
     let is_partitioned = matches!(system.scheduler(), Scheduler::PFp | Scheduler::CFp) && !system.has_clusters();
     if !is_partitioned || *overheads != Overheads::default() {
         return None;
     }
     let tables = Tables::new(system, protocol, None);
-    let is_covered = across::ruling(&tables).is_none() && tables.cutoffs.iter().all(Option::is_none);
+    let is_covered = across::ruling(&tables).is_some() || tables.cutoffs.iter().all(Option::is_none);
     is_covered.then_some(tables)
 }
 

@@ -60,24 +60,40 @@ struct Seen {
     broken: u32,
     tolerates: u32,
     coupled: u32,
+    wide: u32,
 }
 
-/// Compares so many systems. Says what differs first.
-fn compare(systems: u32, seed: u64) -> Result<Seen, String> {
-    let protocols = [
-        Protocol::None,
-        Protocol::Pip,
-        Protocol::Icpp,
-        Protocol::Pcp,
-        Protocol::Srp,
-        Protocol::Mpcp,
-        Protocol::Mpcp,
-        Protocol::Mpcp,
-    ];
+/// Those of `response.rs`; where resources are shared across processors only the last has bounds.
+const JOINT: [Protocol; 8] = [
+    Protocol::None,
+    Protocol::Pip,
+    Protocol::Icpp,
+    Protocol::Pcp,
+    Protocol::Srp,
+    Protocol::Mpcp,
+    Protocol::Mpcp,
+    Protocol::Mpcp,
+];
+
+/// Those of `across.rs`.
+const WIDE: [Protocol; 9] = [
+    Protocol::FmlpLong,
+    Protocol::FmlpPlus,
+    Protocol::Omlp,
+    Protocol::MpcpVs,
+    Protocol::Dpcp,
+    Protocol::Dflp,
+    Protocol::FmlpShort,
+    Protocol::Msrp,
+    Protocol::Mrsp,
+];
+
+/// Compares so many systems under some of `protocols`. Says what differs first.
+fn compare(systems: u32, seed: u64, protocols: &[Protocol]) -> Result<Seen, String> {
     let mut random = Rng::with_seed(seed);
     let mut seen = Seen::default();
     for number in 0..systems {
-        let system = drawn(&mut random);
+        let system = drawn(&mut random).with_homes();
         let protocol = protocols[random.usize(0..protocols.len())];
         let none = Overheads::default();
         let whole = 1 + 2 * system.tasks().len() + system.resources().len();
@@ -87,11 +103,15 @@ fn compare(systems: u32, seed: u64) -> Result<Seen, String> {
         }
         let Some(tables) = joint_tables(&system, &none, protocol) else { continue };
         let known = plain(&system, &none, protocol, &progress).ok_or("it was stopped")?;
-        let found = forms::find(&tables, protocol, &progress).ok_or("it was stopped")?;
+        let found = match across::ruling(&tables) {
+            Some(ruling) => wide::find(&tables, ruling, &progress).ok_or("it was stopped")?.ok_or("it does not fit")?,
+            None => forms::find(&tables, protocol, &progress).ok_or("it was stopped")?,
+        };
         if known != found {
             return Err(format!("{number}: {protocol}: {known:?} is found as {found:?} in {system:?}"));
         }
         seen.coupled += u32::from(tables.suspensions.iter().any(|&count| count > 0));
+        seen.wide += u32::from(across::ruling(&tables).is_some());
         for growth in found.tasks.iter().map(|(_, growth)| growth).chain(found.resources.iter().map(|(_, g)| g)) {
             match growth {
                 Growth::Permille(1001..) => seen.grows += 1,
@@ -186,7 +206,7 @@ fn blocking_beside_a_task_is_that_of_its_form() {
 
 #[test]
 fn from_point_to_point_is_as_from_the_beginning() {
-    let seen = compare(600, 11).unwrap_or_else(|difference| panic!("{difference}"));
+    let seen = compare(600, 11, &JOINT).unwrap_or_else(|difference| panic!("{difference}"));
     assert!(seen.grows > 200 && seen.shrinks > 20 && seen.broken > 20, "{seen:?}");
     assert!(seen.tolerates > 200 && seen.coupled > 60, "{seen:?}");
 }
@@ -194,5 +214,14 @@ fn from_point_to_point_is_as_from_the_beginning() {
 #[test]
 #[ignore = "a minute"]
 fn from_point_to_point_is_as_from_the_beginning_of_many() {
-    println!("{:?}", compare(50_000, 12).unwrap_or_else(|difference| panic!("{difference}")));
+    for protocols in [&JOINT[..], &WIDE] {
+        println!("{:?}", compare(50_000, 12, protocols).unwrap_or_else(|difference| panic!("{difference}")));
+    }
+}
+
+#[test]
+fn across_processors_from_point_to_point_is_as_from_the_beginning() {
+    let seen = compare(900, 15, &WIDE).unwrap_or_else(|difference| panic!("{difference}"));
+    assert!(seen.grows > 200 && seen.shrinks > 20 && seen.broken > 20, "{seen:?}");
+    assert!(seen.tolerates > 200 && seen.wide > 200, "{seen:?}");
 }
