@@ -37,7 +37,8 @@ impl Cpu {
     /// Behind its equals: newly ready, or risen.
     #[inline]
     pub(crate) fn push_tail(&mut self, priority: Priority, task: usize) {
-        let place = self.ready.partition_point(|&(other, _)| other < priority);
+        // Mostly it is the most urgent.
+        let place = self.ready.iter().rposition(|&(other, _)| other < priority).map_or(0, |before| before + 1);
         // A task's index has 16 bits.
         self.ready.insert(place, (priority, task as u32));
     }
@@ -45,7 +46,7 @@ impl Cpu {
     /// Before its equals: preempted, or fallen.
     #[inline]
     pub(crate) fn push_head(&mut self, priority: Priority, task: usize) {
-        let place = self.ready.partition_point(|&(other, _)| other <= priority);
+        let place = self.ready.iter().rposition(|&(other, _)| other <= priority).map_or(0, |before| before + 1);
         self.ready.insert(place, (priority, task as u32));
     }
 

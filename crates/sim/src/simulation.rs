@@ -34,6 +34,8 @@ pub struct Simulation<'s, T: Tracer = ()> {
     run_ends: Earliest,
     /// By processor: those of its cluster, a bit each; the first of them keeps who is ready there.
     clusters: Vec<u64>,
+    /// Whether some of those are of several processors.
+    has_clusters: bool,
     /// Processors that have something to decide now, a bit each.
     unsettled: u64,
     /// By task: its next release.
@@ -169,6 +171,7 @@ impl<'s, T: Tracer> Simulation<'s, T> {
             cpus: ranks.iter().map(|ranks| Cpu::new(ranks.len())).collect(),
             run_ends: Earliest::never(system.cpus()),
             clusters: (0..system.cpus()).map(|cpu| system.cluster(CpuId::new(cpu))).collect(),
+            has_clusters: system.has_clusters(),
             unsettled: 0,
             releases: Earliest::never(system.tasks().len()),
             changes,
@@ -221,7 +224,9 @@ impl<'s, T: Tracer> Simulation<'s, T> {
             if next > end {
                 break;
             }
-            self.delay(next - self.now);
+            if self.has_clusters && next > self.now {
+                self.delay(next - self.now);
+            }
             self.now = next;
             if runs == next {
                 self.end_runs();
@@ -359,12 +364,10 @@ impl<'s, T: Tracer> Simulation<'s, T> {
         }
     }
 
-    /// Whether the task's next step is none that takes time, and the machine has the processor.
-    fn is_stalled(&self, cpu: usize, task: usize) -> bool {
+    /// Whether the task goes on as soon as the machine gives its processor back, and decides nothing: it runs, or spins.
+    fn goes_on(&self, task: usize) -> bool {
         let state = &self.tasks[task];
-        self.cpus[cpu].stalled_until > self.now
-            && !matches!(self.stages[state.stage as usize], Stage::Run(_))
-            && !matches!(state.asked, Asked::Spinning(_))
+        matches!(self.stages[state.stage as usize], Stage::Run(_)) || matches!(state.asked, Asked::Spinning(_))
     }
 
     fn release_jobs(&mut self) {
@@ -460,9 +463,6 @@ impl<'s, T: Tracer> Simulation<'s, T> {
     /// Where there are clusters, a job is delayed while it is among the most urgent of its cluster, as many as that has processors, and does not execute: waiting
     /// counts as execution, of others too.
     fn delay(&mut self, elapsed: u64) {
-        if !self.system.has_clusters() || elapsed == 0 {
-            return;
-        }
         for task in 0..self.tasks.len() {
             let (own, base) = (self.tasks[task].own_cpu, self.system.tasks()[task].priority);
             if self.tasks[task].job.is_none() || self.tasks[task].state == State::Running {
@@ -510,7 +510,7 @@ impl<'s, T: Tracer> Simulation<'s, T> {
         while self.unsettled != 0 {
             let cpu = self.draw_unsettled();
             self.unsettled &= !(1 << cpu);
-            if self.clusters[cpu] != 1 << cpu {
+            if self.has_clusters && self.clusters[cpu] != 1 << cpu {
                 self.dispatch_cluster(cpu);
             } else if self.cpus[cpu].stalled_until > self.now {
                 // The machine chooses when it has done what it does.
@@ -523,7 +523,7 @@ impl<'s, T: Tracer> Simulation<'s, T> {
             if let Some(task) = self.cpus[cpu].running
                 && self.run_ends.get(cpu) == u64::MAX
             {
-                if self.is_stalled(cpu, task) {
+                if self.cpus[cpu].stalled_until > self.now && !self.goes_on(task) {
                     self.cpus[cpu].deferred = true;
                 } else {
                     self.step(cpu, task);
@@ -563,12 +563,20 @@ impl<'s, T: Tracer> Simulation<'s, T> {
     }
 
     /// Puts the most urgent ready task of those that `own` keeps on the processor; ties leave the running one there.
+    ///
+    /// Mostly it stays: that is decided in place.
+    #[inline(always)]
     fn dispatch(&mut self, own: usize, cpu: usize) {
         let Some((priority, first)) = self.cpus[own].first() else { return };
+        if self.cpus[cpu].running.is_none_or(|task| self.tasks[task].priority < priority) {
+            self.put(own, cpu, first);
+        }
+    }
+
+    /// Puts the first ready task of those that `own` keeps on the processor, in the place of the running one.
+    #[inline(never)]
+    fn put(&mut self, own: usize, cpu: usize, first: usize) {
         if let Some(task) = self.cpus[cpu].running {
-            if self.tasks[task].priority >= priority {
-                return;
-            }
             self.leave(cpu, task);
             let state = &mut self.tasks[task];
             (state.state, state.cpu) = (State::Ready, own);
@@ -578,19 +586,21 @@ impl<'s, T: Tracer> Simulation<'s, T> {
         self.account(cpu);
         self.cpus[own].pop_first();
         self.cpus[cpu].running = Some(first);
-        (self.tasks[first].state, self.tasks[first].cpu) = (State::Running, cpu);
+        let state = &mut self.tasks[first];
+        (state.state, state.cpu) = (State::Running, cpu);
         self.record(self.now, first, Event::Run);
     }
 
     /// Takes the running task off its processor, keeping what is left of its run.
     fn leave(&mut self, cpu: usize, task: usize) {
         self.account(cpu);
+        let here = &mut self.cpus[cpu];
+        here.running = None;
         let ends = self.run_ends.get(cpu);
         if ends != u64::MAX {
+            self.tasks[task].left = Some(ends - self.now.max(here.stalled_until));
             self.run_ends.set(cpu, u64::MAX);
-            self.tasks[task].left = Some(ends - self.now.max(self.cpus[cpu].stalled_until));
         }
-        self.cpus[cpu].running = None;
         self.unsettled |= 1 << cpu;
         self.record(self.now, task, Event::Stop);
     }
@@ -599,28 +609,34 @@ impl<'s, T: Tracer> Simulation<'s, T> {
         self.tasks[task].own_cpu == cpu && matches!(self.tasks[task].asked, Asked::Spinning(_))
     }
 
+    /// Books what the processor did since the last call. Mostly there is nothing to book: that is decided in place.
+    #[inline(always)]
     fn account(&mut self, cpu: usize) {
         let elapsed = self.cpus[cpu].unaccounted(self.now);
-        if elapsed == 0 {
-            return;
+        if elapsed > 0 {
+            self.account_elapsed(cpu, elapsed);
+        }
+    }
+
+    #[inline(never)]
+    fn account_elapsed(&mut self, cpu: usize, elapsed: u64) {
+        let here = &mut self.cpus[cpu];
+        let Some(task) = here.running else { return here.account(self.now, None) };
+        let state = &mut self.tasks[task];
+        if matches!(state.asked, Asked::Spinning(_)) {
+            state.spun += elapsed;
+        }
+        if state.own_cpu == cpu {
+            return here.account(self.now, Some(state.rank));
         }
         let mut rank = None;
-        if let Some(task) = self.cpus[cpu].running {
-            let state = &mut self.tasks[task];
-            if self.clusters[state.own_cpu] >> cpu & 1 == 1 {
-                // In a cluster of several it means nothing: see `delay`.
-                rank = Some(state.rank).filter(|_| state.own_cpu == cpu);
-            } else {
-                state.away += elapsed;
-                // In the place of one that spins there: its time.
-                if let Some(host) = self.cpus[cpu].ready().find(|&host| self.spins_at_home(host, cpu)) {
-                    self.tasks[host].spun += elapsed;
-                    rank = Some(self.tasks[host].rank);
-                }
-            }
-            let state = &mut self.tasks[task];
-            if matches!(state.asked, Asked::Spinning(_)) {
-                state.spun += elapsed;
+        // In a cluster of several it means nothing: see `delay`.
+        if self.clusters[state.own_cpu] >> cpu & 1 == 0 {
+            state.away += elapsed;
+            // In the place of one that spins there: its time.
+            if let Some(host) = self.cpus[cpu].ready().find(|&host| self.spins_at_home(host, cpu)) {
+                self.tasks[host].spun += elapsed;
+                rank = Some(self.tasks[host].rank);
             }
         }
         self.cpus[cpu].account(self.now, rank);
@@ -707,7 +723,7 @@ impl<'s, T: Tracer> Simulation<'s, T> {
             let response = self.now - job.arrival;
             // Spinning is execution to others, and blocking to the job itself.
             let delayed = (self.now - job.release + state.spun).saturating_sub(executed - job.executed);
-            let blocking = match self.system.has_clusters() {
+            let blocking = match self.has_clusters {
                 true => self.aside[task].delayed,
                 false => delayed.saturating_sub(state.away - job.away),
             };
