@@ -27,8 +27,8 @@ pub enum Protocol {
     IcsLock,
     /// The multiprocessor priority ceiling protocol for resources shared across processors, `icpp` for the others.
     Mpcp,
-    /// Like `Mpcp`, with virtual spinning: waiting counts as execution. A task
-    /// makes a request only while no more urgent task of its processor has one.
+    /// Like `Mpcp`, with virtual spinning: waiting counts as execution. A task makes a
+    /// request only while no other task of its processor that is at least as urgent has one.
     MpcpVs,
     /// The distributed priority ceiling protocol. Sections on a global resource execute on its home processor.
     Dpcp,
