@@ -76,17 +76,17 @@ pub(crate) const ANALYSES: &[Analysis] = &[
     exact("rta.p_fp.with_blocking.msrp.holistic", |input| responses(input, |set| msrp::protocol(set, None))),
 ];
 
-/// What an unbounded wait is in the examples.
+/// The value of an unbounded wait in the examples.
 const UNBOUNDED: u64 = 4_294_967_295;
 
-/// Which of its parts an example tells.
+/// The parts of a bound that an example reports.
 #[derive(Clone, Copy)]
 enum Shape {
-    /// All.
+    /// All parts.
     Whole,
-    /// Not the remote part, nor the local.
+    /// The total and the blocking at arrival, without the remote and the local part.
     TotalAndArrival,
-    /// What delays a job once when it arrives is told as local.
+    /// The blocking at arrival is reported as local.
     ArrivalIsLocal,
 }
 
@@ -108,7 +108,7 @@ fn fmlp_plus(input: &Input) -> Result<Work, Malformed> {
     Ok(blocking(move || fmlp::fmlp_plus(&set, sections), Shape::Whole))
 }
 
-/// Where suspension counts as execution, and the parts are not told.
+/// Suspension-oblivious analyses, whose parts are not reported.
 fn obliviously(
     input: &Input,
     bound: impl Fn(&Sharing, Platform) -> Result<Vec<Delay>, Failure> + 'static,
@@ -160,7 +160,7 @@ pub(crate) fn responses<P: Protocol + 'static>(
     }))
 }
 
-/// Where sections are not part of the cost, and all of a resource are as long.
+/// Analyses in which sections are not part of the cost, and all sections of a resource have the same length.
 fn holding(input: &Input, analysis: fn(&Sharing) -> Result<mrsp::Answer, Failure>) -> Result<Work, Malformed> {
     let set = with_resources(input)?;
     Ok(Work::new(
@@ -195,7 +195,7 @@ fn with_resources(input: &Input) -> Result<Sharing, Malformed> {
             cost += u64::from(request.count) * length;
             requests.push(Demand { resource: request.resource, count: request.count, length });
         }
-        // In these examples greater is more urgent.
+        // In these examples a greater number is more urgent.
         let priority = task.priority.and_then(|priority| u32::try_from(priority).ok());
         tasks.push(Sharer {
             cost,
@@ -210,12 +210,12 @@ fn with_resources(input: &Input) -> Result<Sharing, Malformed> {
     Ok(Sharing { tasks })
 }
 
-/// The tasks, with their requests.
+/// Returns the tasks with their requests.
 pub(crate) fn sharing(input: &Input) -> Result<Sharing, Malformed> {
     sharing_of(input, "")
 }
 
-/// The tasks, with their requests of one kind, or of all.
+/// Returns the tasks with their requests of one kind, or of all kinds if `kind` is empty.
 fn sharing_of(input: &Input, kind: &str) -> Result<Sharing, Malformed> {
     let mut tasks = Vec::with_capacity(input.tasks.len());
     for (index, task) in input.tasks.iter().enumerate() {
@@ -243,7 +243,7 @@ fn sharing_of(input: &Input, kind: &str) -> Result<Sharing, Malformed> {
     Ok(Sharing { tasks })
 }
 
-/// As many clusters as tasks name.
+/// Returns the platform, with as many clusters as the tasks name.
 fn platform(input: &Input) -> Result<Platform, Malformed> {
     let processors = match input.params.get("procs_per_cluster") {
         Some(_) => number(input, "procs_per_cluster")?,
@@ -259,7 +259,7 @@ fn number<T: TryFrom<u64>>(input: &Input, name: &str) -> Result<T, Malformed> {
     T::try_from(input.number(name)?).map_err(|_| Malformed(format!("params.{name} is too great")))
 }
 
-/// A parameter with a number for each resource.
+/// Returns a parameter that has a number for each resource.
 pub(crate) fn by_resource<T: TryFrom<u64> + Copy>(input: &Input, name: &str, default: T) -> Result<Vec<T>, Malformed> {
     let malformed = || Malformed(format!("it needs params.{name}, a number for each resource"));
     let map = input.params.get(name).and_then(Value::as_object).ok_or_else(malformed)?;
