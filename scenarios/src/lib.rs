@@ -240,7 +240,7 @@ impl Scenario {
                 }
             }
         }
-        let system = self.system.with_tasks(tasks).expect("as valid as before");
+        let system = self.system.with_tasks(tasks).expect("the system stays valid");
         Self { system, ..self.clone() }.under(self.own)
     }
 
@@ -296,7 +296,7 @@ impl Scenario {
             (Expectation::Executes(expected), Shown::Executed(executed)) => {
                 format!("`{}` executed for {executed} in {expected:?}", expected.task)
             }
-            (Expectation::Unchanged(name), _) => format!("the priority of `{name}` changes"),
+            (Expectation::Unchanged(name), _) => format!("the priority of `{name}` changed"),
             (expected, shown) => format!("{shown:?}, expected {expected:?}"),
         }
     }

@@ -139,9 +139,9 @@ impl System {
     /// The first CPU of the set must be the task's own. Tasks beyond the end of `cpus` stay on their own CPU.
     ///
     /// # Errors
-    /// Returns an error if two clusters overlap without being equal, or if a cluster
-    /// has a CPU beyond the platform or another first CPU than the task's own. Also
-    /// if a cluster has several CPUs and the file names another protocol than `omlp`.
+    /// Returns an error if two clusters overlap without being equal, or if a cluster has a
+    /// CPU beyond the platform or its first CPU is not the task's own. Also returns an
+    /// error if a cluster has several CPUs and the file names another protocol than `omlp`.
     pub fn in_clusters(self, cpus: &[u64]) -> Result<Self, Invalid> {
         let system = Self { clusters: Vec::new(), ..self };
         let mut clusters = system.check_clusters(cpus)?;

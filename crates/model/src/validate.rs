@@ -31,7 +31,7 @@ pub struct Invalid {
     pub subject: Subject,
     /// The property of the subject, as a task-set file spells it. `None` if no single property is at fault.
     pub key: Option<&'static str>,
-    /// What is wrong.
+    /// The fault, in words.
     pub message: String,
     /// How to correct it.
     pub help: String,

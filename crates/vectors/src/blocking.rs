@@ -179,7 +179,7 @@ fn holding(input: &Input, analysis: fn(&Sharing) -> Result<mrsp::Answer, Failure
 
 fn with_resources(input: &Input) -> Result<Sharing, Malformed> {
     let resources = input.rest.get("resources").and_then(Value::as_array);
-    let resources = resources.ok_or_else(|| Malformed("it needs resources, a list".into()))?;
+    let resources = resources.ok_or_else(|| Malformed("resources must be a list".into()))?;
     let length = |id: u16| {
         let resource = resources.iter().find(|resource| resource["id"].as_u64() == Some(u64::from(id)));
         resource.and_then(|resource| resource["length"].as_u64())
@@ -202,7 +202,7 @@ fn with_resources(input: &Input) -> Result<Sharing, Malformed> {
             period: task.period,
             deadline: task.deadline,
             response: 0,
-            priority: priority.ok_or_else(|| Malformed("a task needs a priority of 32 bits".into()))?,
+            priority: priority.ok_or_else(|| Malformed("a task needs a priority of at most 32 bits".into()))?,
             cluster: task.partition.or(task.cluster).unwrap_or(0),
             requests,
         });
@@ -256,12 +256,12 @@ fn platform(input: &Input) -> Result<Platform, Malformed> {
 }
 
 fn number<T: TryFrom<u64>>(input: &Input, name: &str) -> Result<T, Malformed> {
-    T::try_from(input.number(name)?).map_err(|_| Malformed(format!("params.{name} is too great")))
+    T::try_from(input.number(name)?).map_err(|_| Malformed(format!("params.{name} is too large")))
 }
 
 /// Returns a parameter that has a number for each resource.
 pub(crate) fn by_resource<T: TryFrom<u64> + Copy>(input: &Input, name: &str, default: T) -> Result<Vec<T>, Malformed> {
-    let malformed = || Malformed(format!("it needs params.{name}, a number for each resource"));
+    let malformed = || Malformed(format!("params.{name} must have a number for each resource"));
     let map = input.params.get(name).and_then(Value::as_object).ok_or_else(malformed)?;
     let mut all = Vec::new();
     for (resource, value) in map {

@@ -35,14 +35,14 @@ fn sporadic(input: &Input) -> Result<Vec<Sporadic>, Malformed> {
         .tasks
         .iter()
         .map(|task| {
-            let cost = task.cost.ok_or_else(|| Malformed("every task needs its cost".into()))?;
+            let cost = task.cost.ok_or_else(|| Malformed("a task needs a cost".into()))?;
             Ok(Sporadic { cost, period: task.period, deadline: task.deadline })
         })
         .collect()
 }
 
 fn processors(input: &Input) -> Result<u32, Malformed> {
-    u32::try_from(input.number("num_cpus")?).map_err(|_| Malformed("too many processors".into()))
+    u32::try_from(input.number("num_cpus")?).map_err(|_| Malformed("params.num_cpus is too large".into()))
 }
 
 /// A test of global EDF that returns only a verdict.
@@ -176,7 +176,7 @@ fn inheritance(input: &Input) -> Result<Work, Malformed> {
     let m = processors(input)?;
     let mut sharing = Sharing::default();
     for task in &input.tasks {
-        let missing = || Malformed("every task needs its priority, response, and the lengths of its requests".into());
+        let missing = || Malformed("a task needs a priority, a response, and the lengths of its requests".into());
         let requests: Option<Vec<Demand>> = task
             .requests
             .iter()

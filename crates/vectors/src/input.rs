@@ -83,7 +83,7 @@ impl Input {
         self.params
             .get(name)
             .and_then(Value::as_u64)
-            .ok_or_else(|| Malformed(format!("it needs params.{name}, a number")))
+            .ok_or_else(|| Malformed(format!("params.{name} must be a number")))
     }
 
     /// Returns a parameter that is a truth value, or `false` if it is not given.
@@ -105,7 +105,7 @@ pub fn read(text: &str) -> Result<Vec<Vector>, Malformed> {
     }
     let file: File = serde_json::from_str(text).map_err(|why| Malformed(why.to_string()))?;
     if file.schema != SCHEMA {
-        return Err(Malformed(format!("its schema is `{}`, not `{SCHEMA}`", file.schema)));
+        return Err(Malformed(format!("the schema is `{}`, not `{SCHEMA}`", file.schema)));
     }
     Ok(file.vectors)
 }

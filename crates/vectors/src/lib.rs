@@ -57,7 +57,7 @@ fn analysis(vector: &Vector) -> Result<&'static Analysis, Malformed> {
     analysis.ok_or_else(|| Malformed(format!("no analysis is called `{}`", vector.analysis)))
 }
 
-/// Holds an answer against an example: `Ok(None)` where it is right, else the first difference.
+/// Compares an answer with an example. Returns `None` if it is right, and the first difference otherwise.
 ///
 /// If the source of the example has a known defect, its program is repeated with the defect and without. The example
 /// must expect the answer of one of them, and the library must give the answer of the one without.

@@ -108,7 +108,7 @@ pub(crate) fn sharing(input: &Input) -> Result<Sharing, Malformed> {
 fn sharer(task: &InputTask) -> Result<Sharer, Malformed> {
     let needs = |what: &str| Malformed(format!("a task needs `{what}`"));
     let priority = match task.priority {
-        Some(priority) => u32::try_from(priority).map_err(|_| Malformed("a priority does not fit".into()))?,
+        Some(priority) => u32::try_from(priority).map_err(|_| Malformed("a priority has more than 32 bits".into()))?,
         None => 0,
     };
     let demand = |request: &InputRequest| {
@@ -131,7 +131,7 @@ fn sharer(task: &InputTask) -> Result<Sharer, Malformed> {
 
 /// Returns the processor of each resource, by number.
 pub(crate) fn sites(input: &Input) -> Result<Vec<u16>, Malformed> {
-    let malformed = || Malformed("params.resource_location needs numbers".into());
+    let malformed = || Malformed("params.resource_location must have a number for each resource".into());
     let Some(Value::Object(places)) = input.params.get("resource_location") else { return Ok(Vec::new()) };
     let mut sites = Vec::new();
     for (resource, place) in places {
@@ -184,7 +184,7 @@ fn whole(input: &Input, analysis: fn(&Sharing) -> Result<Vec<u64>, Failure>) -> 
 }
 
 fn small(input: &Input, name: &str) -> Result<u16, Malformed> {
-    u16::try_from(input.number(name)?).map_err(|_| Malformed(format!("params.{name} does not fit")))
+    u16::try_from(input.number(name)?).map_err(|_| Malformed(format!("params.{name} is too large")))
 }
 
 fn generalized_fmlp_plus(input: &Input) -> Result<Work, Malformed> {

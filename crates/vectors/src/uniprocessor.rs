@@ -210,7 +210,7 @@ fn msrp(input: &Input) -> Result<Work, Malformed> {
 }
 
 fn rest<T: for<'a> Deserialize<'a>>(input: &Input, name: &str) -> Result<T, Malformed> {
-    let value = input.rest.get(name).ok_or_else(|| Malformed(format!("it has no {name}")))?;
+    let value = input.rest.get(name).ok_or_else(|| Malformed(format!("the field {name} is missing")))?;
     T::deserialize(value).map_err(|why| Malformed(why.to_string()))
 }
 
@@ -307,9 +307,9 @@ fn chains(input: &Input) -> Result<Work, Malformed> {
                 names
                     .iter()
                     .position(|name| name == before)
-                    .ok_or_else(|| Malformed(format!("no task is {before}")))?,
+                    .ok_or_else(|| Malformed(format!("no task is called {before}")))?,
             ),
-            _ => return Err(Malformed(format!("{} is activated by nothing, or twice", task.name))),
+            _ => return Err(Malformed(format!("{} must have exactly one activation", task.name))),
         };
         let priority = u32::MAX - task.priority;
         tasks.push(Link { cost: task.wcet, cost_min: task.bcet, processor, priority, activation });

@@ -14,7 +14,7 @@ const SHOWN_MAX: usize = 48;
 /// One fault of a file, or one remark on it.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Diagnostic {
-    /// What is wrong.
+    /// The fault, in words.
     pub message: String,
     /// The bytes at fault, on character boundaries. `None` if the file as a whole is at fault.
     pub span: Option<Range<usize>>,

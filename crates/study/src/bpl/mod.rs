@@ -18,9 +18,9 @@
 //! ```
 //!
 //! # Reference
-//! Section 6.1 of "Bounded Priority-Aware Locking for Real-Time Kernels". Where it leaves
-//! a choice open, the item that makes the choice documents it: who gets a free lock
-//! ([`FreeLock`]), which requests count ([`Statistics`]), and when a run ends ([`play`]).
+//! Section 6.1 of "Bounded Priority-Aware Locking for Real-Time Kernels". The items here decide and document the
+//! choices that it leaves open: the request that gets a free lock ([`FreeLock`]), the requests that count
+//! ([`Statistics`]), and the end of a run ([`play`]).
 
 mod model;
 mod order;

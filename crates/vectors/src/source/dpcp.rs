@@ -23,7 +23,7 @@ fn answers(
 ) -> Result<Answers, Malformed> {
     let (set, sites) = (crate::linear::sharing(input)?, crate::linear::sites(input)?);
     if set.tasks.iter().flat_map(|task| &task.requests).any(|request| usize::from(request.resource) >= sites.len()) {
-        return Err(Malformed("a resource has no place".into()));
+        return Err(Malformed("a resource has no location".into()));
     }
     let waits = !input.params.contains_key("use_rta") || input.is("use_rta");
     Ok(Answers {

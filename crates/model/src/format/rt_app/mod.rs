@@ -25,9 +25,9 @@ use thread::{Policy, Thread};
 /// A system made from a foreign file.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Imported {
-    /// What the file describes.
+    /// The system that the file describes.
     pub system: System,
-    /// What the import left out or decided, in order of place.
+    /// The items that the import left out or decided, in order of place.
     pub notes: Vec<Diagnostic>,
 }
 
