@@ -1,4 +1,4 @@
-//! Scripts with an expected schedule, executed by the simulator and by real threads. See the README beside this crate.
+//! Scripts with an expected schedule, executed by the simulator and by real threads. See the README of this crate.
 #![forbid(unsafe_code)]
 
 use fastrand::Rng;
@@ -10,13 +10,13 @@ use lockwright_sim::Unlock;
 use serde::Deserialize;
 use std::path::Path;
 
-/// A system and what must be seen of it.
+/// A system, and the observations that its run must yield.
 #[derive(Clone, Debug)]
 pub struct Scenario {
-    /// Executed by whoever.
+    /// The system to execute.
     pub system: System,
     script: Script,
-    /// The protocol that does what the script expects.
+    /// The protocol of the script, under which its expectations hold.
     own: Protocol,
 }
 
@@ -61,16 +61,16 @@ struct Executes {
 const UNLOCKS: [(&str, Unlock); 3] =
     [("serial", Unlock::Serial), ("parallel", Unlock::Parallel), ("auto", Unlock::Auto)];
 
-/// What somebody saw who executed a scenario.
+/// The observations of one run of a scenario.
 #[derive(Debug)]
 pub struct Seen {
-    /// In order of time.
+    /// The records, in order of time.
     pub records: Vec<Record>,
-    /// By task id.
+    /// The measurements, by task id.
     pub observations: Vec<Observation>,
 }
 
-/// One thing a script expects.
+/// One expectation of a script.
 #[derive(Clone, Copy, Debug)]
 enum Expectation<'a> {
     Acquires(&'a [String]),
@@ -79,19 +79,19 @@ enum Expectation<'a> {
     Misses(&'a [String]),
 }
 
-/// What was seen of an expectation.
+/// The observation that belongs to an expectation.
 #[derive(Clone, PartialEq, Eq, Debug)]
 enum Shown {
-    /// As many acquisitions as are expected.
+    /// The first acquisitions, as many as are expected.
     Acquired(Vec<String>),
     Executed(Duration),
     Changed(bool),
-    /// Who missed a deadline.
+    /// The tasks that missed a deadline.
     Missed(Vec<String>),
 }
 
 impl Shown {
-    /// Whether both are the same but for execution times, which differ by at most `lost`.
+    /// Returns whether both are equal, except that execution times may differ by at most `lost`.
     fn is_like(&self, other: &Self, lost: Duration) -> bool {
         match (self, other) {
             (&Self::Executed(one), &Self::Executed(other)) => one.max(other).saturating_sub(one.min(other)) <= lost,
@@ -100,11 +100,12 @@ impl Shown {
     }
 }
 
-/// What locks, switches and the clock cost a run at most, which is not lost and not in a simulation either.
+/// The maximum cost of locks, switches and the clock in a run.
+/// This time is not lost, and is not in a simulation either.
 const COSTS: Duration = Duration::from_ms(1);
-/// In how many simulated schedules the same time is lost in other places.
+/// The number of simulated schedules that lose the same time in different places.
 const DISTURBED: u64 = 1_000;
-/// In how many pieces.
+/// The number of pieces into which the lost time is split.
 const PIECES: u32 = 8;
 
 fn time(text: &str) -> Duration {
@@ -115,7 +116,7 @@ impl Scenario {
     /// Reads `scripts/<name>`.
     ///
     /// # Panics
-    /// When the files are missing or wrong: scenarios are part of the tests.
+    /// Panics if the files are missing or wrong, because scenarios are part of the tests.
     #[must_use]
     pub fn read(name: &str) -> Self {
         let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("scripts").join(name);
@@ -128,23 +129,23 @@ impl Scenario {
         Self { system, script, own }
     }
 
-    /// The same under another protocol: what it expects should not come.
+    /// Returns the same scenario under another protocol, where its expectations should fail.
     #[must_use]
     pub fn under(mut self, protocol: Protocol) -> Self {
         self.script.protocol = protocol.name().into();
         self
     }
 
-    /// Of the resources that name none.
+    /// Returns the protocol of the resources that name none.
     ///
     /// # Panics
-    /// When the script names no protocol.
+    /// Panics if the script names no protocol.
     #[must_use]
     pub fn protocol(&self) -> Protocol {
         Protocol::from_name(&self.script.protocol).expect("a script names a protocol")
     }
 
-    /// The same with the resources of one `fulock`.
+    /// Returns the same scenario with the resources of one `fulock`.
     #[must_use]
     pub fn by_fulock(mut self, unlock: Unlock) -> Self {
         let name = UNLOCKS.into_iter().find(|&(_, other)| other == unlock).map(|(name, _)| name.into());
@@ -152,23 +153,24 @@ impl Scenario {
         self
     }
 
-    /// How the locks of a `fulock` are unlocked, where the script is about that: only the simulator executes it.
+    /// Returns how the locks of a `fulock` are unlocked, if the script
+    /// is about that. Only the simulator executes such a script.
     ///
     /// # Panics
-    /// When the script names no way to unlock.
+    /// Panics if the script names no known way to unlock.
     #[must_use]
     pub fn fulock(&self) -> Option<Unlock> {
         let name = self.script.fulock.as_deref()?;
         Some(UNLOCKS.into_iter().find(|unlock| unlock.0 == name).expect("a script names a way to unlock").1)
     }
 
-    /// For how long jobs arrive.
+    /// Returns the time during which jobs arrive.
     #[must_use]
     pub fn run_for(&self) -> Duration {
         time(&self.script.run_for)
     }
 
-    /// When the base priority of which task becomes what.
+    /// Returns the changes of base priorities: the time, the task and its new priority.
     pub fn changes(&self) -> impl Iterator<Item = (Instant, TaskId, Priority)> {
         self.script
             .change
@@ -183,22 +185,23 @@ impl Scenario {
             .unwrap_or_else(|| panic!("a script names `{name}`, which is no task"))
     }
 
-    /// What does not fit, in words; empty where all is as expected.
+    /// Returns the expectations that fail, in words. The list is empty if everything is as expected.
     #[must_use]
     pub fn faults(&self, seen: &Seen) -> Vec<String> {
         let faults = self.expectations().filter(|expected| !self.fits(expected, &self.shown(expected, seen)));
         faults.map(|expected| self.fault(&expected, seen)).collect()
     }
 
-    /// What does not fit, and would not under the script's own protocol either if `lost` of the tasks' time had gone to something else: the
-    /// simulator has no such schedule, wherever the time is lost.
+    /// Returns the expectations that fail and that a disturbance does not explain:
+    /// the simulator finds no schedule under the script's own protocol in which
+    /// the tasks lose `lost` of their time somewhere and which shows the same.
     #[must_use]
     pub fn unexplained(&self, seen: &Seen, lost: Duration) -> Vec<String> {
         let lost = lost + COSTS;
         let mut faults: Vec<(Expectation<'_>, Shown)> =
             self.expectations().map(|expected| (expected, self.shown(&expected, seen))).collect();
         faults.retain(|(expected, shown)| !self.fits(expected, shown));
-        // One schedule must be like what was seen in all of them.
+        // One schedule must match all the failed expectations.
         let mut least: Vec<Expectation<'_>> = faults.iter().map(|&(expected, _)| expected).collect();
         for seed in 0..DISTURBED {
             if least.is_empty() {
@@ -215,7 +218,8 @@ impl Scenario {
         least.iter().map(|expected| self.fault(expected, seen)).collect()
     }
 
-    /// The same where tasks lose `lost` in all, here and there: to lose a processor is to execute for longer, or to begin later.
+    /// Returns the same scenario where tasks lose `lost` in total in random
+    /// places. A task that loses a processor executes for longer or begins later.
     fn disturbed(&self, rng: &mut Rng, lost: Duration) -> Self {
         let mut tasks = self.system.tasks().to_vec();
         let mut left = lost.as_ns();
@@ -236,7 +240,7 @@ impl Scenario {
                 }
             }
         }
-        let system = self.system.with_tasks(tasks).expect("as valid as before");
+        let system = self.system.with_tasks(tasks).expect("the system stays valid");
         Self { system, ..self.clone() }.under(self.own)
     }
 
@@ -280,7 +284,7 @@ impl Scenario {
             (Expectation::Misses(expected), Shown::Missed(missed)) => {
                 missed.len() == expected.len() && missed.iter().all(|name| expected.contains(name))
             }
-            _ => unreachable!("what is shown is of the kind that is expected"),
+            _ => unreachable!("an observation is of the kind of its expectation"),
         }
     }
 
@@ -292,7 +296,7 @@ impl Scenario {
             (Expectation::Executes(expected), Shown::Executed(executed)) => {
                 format!("`{}` executed for {executed} in {expected:?}", expected.task)
             }
-            (Expectation::Unchanged(name), _) => format!("the priority of `{name}` changes"),
+            (Expectation::Unchanged(name), _) => format!("the priority of `{name}` changed"),
             (expected, shown) => format!("{shown:?}, expected {expected:?}"),
         }
     }
@@ -307,7 +311,7 @@ impl Scenario {
         records.iter().filter_map(name).collect()
     }
 
-    /// How long the task executes in the time in question, on the CPU in question.
+    /// Returns how long the task executes in the expected interval, on the expected CPU if there is one.
     fn executed(&self, records: &[Record], expected: &Executes) -> Duration {
         let (from, until) = (Instant::ZERO + time(&expected.from), Instant::ZERO + time(&expected.until));
         let task = self.task(&expected.task);
@@ -329,7 +333,7 @@ impl Scenario {
                     }
                 }
                 Event::Migrate(to) => {
-                    // A thread may execute on; a simulated task was stopped before.
+                    // A thread may continue on another CPU. A simulated task has stopped before.
                     if let Some(began) = since.as_mut() {
                         end(std::mem::replace(began, record.at), record.at, cpu);
                     }
@@ -338,7 +342,7 @@ impl Scenario {
                 _ => {}
             }
         }
-        // Still executing when the records end.
+        // The task still executes when the records end.
         if let Some(began) = since {
             end(began, until, cpu);
         }
@@ -364,7 +368,7 @@ pub fn simulate(scenario: &Scenario) -> Seen {
     Seen { records: simulation.into_tracer(), observations }
 }
 
-/// How to execute a scenario with real threads.
+/// Returns the configuration to execute a scenario with real threads.
 #[must_use]
 pub fn run_config(scenario: &Scenario) -> lockwright_engine::RunConfig {
     let changes = scenario

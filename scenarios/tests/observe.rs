@@ -1,5 +1,5 @@
-//! What the runtime reads off records is what the simulator counted as it went: both mean the same by response,
-//! miss, blocking and waiting.
+//! The runtime computes the same observations from records as the simulator counts during its run: both define
+//! response, miss, blocking and waiting in the same way.
 
 use fastrand::Rng;
 use lockwright_engine::observe::observe;
@@ -7,7 +7,7 @@ use lockwright_model::{Event, Instant, Observation, Protocol, Record, System};
 use lockwright_sim::{Config, Offsets, Simulation};
 use lockwright_study::{Shape, generate, generate_clusters};
 
-/// Long enough for many jobs of each task, which have periods of up to 120 ns.
+/// Long enough for many jobs of each task, whose periods are at most 120 ns.
 const END: Instant = Instant::from_ns(2_000);
 
 fn simulate(system: &System, protocol: Protocol, seed: u64) -> (Vec<Observation>, Vec<Record>) {
@@ -18,14 +18,15 @@ fn simulate(system: &System, protocol: Protocol, seed: u64) -> (Vec<Observation>
     (simulation.observations(), simulation.into_tracer())
 }
 
-/// Records end with the last event, a simulation with its time: jobs that become late in between are not compared.
+/// Removes the misses. Records end with the last event and a simulation ends
+/// with its time, so jobs that become late in between are not compared.
 fn comparable(mut observations: Vec<Observation>) -> Vec<Observation> {
     observations.iter_mut().for_each(|seen| seen.misses = 0);
     observations
 }
 
 #[test]
-fn records_say_what_the_simulator_counted() {
+fn records_yield_what_the_simulator_counted() {
     // A job with release jitter is blocked from its release on, which records do not show.
     let shape = Shape { jitter: 0, ..Shape::small() };
     let mut blocked = 0;
@@ -35,7 +36,7 @@ fn records_say_what_the_simulator_counted() {
             let (mut counted, records) = simulate(&system, protocol, seed);
             let mut read = observe(&system, &records);
             if protocol == Protocol::Mrsp {
-                // In whose place another executes, records do not show.
+                // Records do not show in whose place another task executes.
                 counted.iter_mut().chain(&mut read).for_each(|seen| seen.blocking = None);
             }
             blocked += counted.iter().filter(|seen| seen.blocking.is_some_and(|b| b.as_ns() > 0)).count();
@@ -45,9 +46,9 @@ fn records_say_what_the_simulator_counted() {
     assert!(blocked > 1_000, "only {blocked} tasks were blocked at all");
 }
 
-/// The same in clusters, where blocking is another.
+/// The same in clusters, where blocking has another definition.
 #[test]
-fn in_clusters_too() {
+fn records_of_clusters_yield_the_same() {
     let shape = Shape { jitter: 0, nested: 0, tasks: (3, 8), ..Shape::small() };
     let mut blocked = 0;
     for seed in 0..2_000 {
@@ -61,7 +62,7 @@ fn in_clusters_too() {
 }
 
 #[test]
-fn a_record_too_few_is_noticed() {
+fn a_missing_record_is_noticed() {
     let shape = Shape { jitter: 0, ..Shape::small() };
     let system = generate(&mut Rng::with_seed(1), &shape);
     let (counted, mut records) = simulate(&system, Protocol::Pip, 1);

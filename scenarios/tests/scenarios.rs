@@ -1,4 +1,4 @@
-//! Every scenario, in virtual time and on real threads; and twins that must not fit.
+//! Every scenario, in virtual time and on real threads; and mutants that must fail.
 
 #[path = "../../crates/engine/tests/realtime/judge.rs"]
 mod judge;
@@ -12,7 +12,7 @@ use lockwright_model::{Duration, Event, Protocol};
 use lockwright_scenarios::{Scenario, Seen, run_config, simulate};
 use lockwright_sim::Unlock;
 
-/// About the ways to unlock of a `fulock`: no real thread of a task set executes these yet.
+/// Scenarios about the ways to unlock a `fulock`. No real thread of a task set executes these yet.
 const SIMULATED: [&str; 2] = ["fulock-parallel", "fulock-serial"];
 const ALL: [&str; 21] = [
     "dflp-home",
@@ -61,7 +61,7 @@ fn in_virtual_time() {
     }
 }
 
-/// One run on real threads.
+/// Makes one run on real threads.
 fn attempt(scenario: &Scenario) -> Attempt {
     let outcome = match lockwright_engine::run(&scenario.system, &run_config(scenario), &Control::new()) {
         Ok(outcome) => outcome,
@@ -76,7 +76,7 @@ fn attempt(scenario: &Scenario) -> Attempt {
     if let Some(forgotten) = lost.forgotten() {
         return Attempt::Fails(format!("{}\n  {forgotten}", faults.join("\n  ")));
     }
-    // A simulated job that is kept from starting leaves its CPU idle, too.
+    // A simulated job that is kept from starting also leaves its CPU idle.
     let kept: Duration = losses(&scenario.system, &simulate(scenario).records).iter().map(Gap::length).sum();
     let unexplained = scenario.unexplained(&seen, lost.total.saturating_sub(kept));
     if unexplained.is_empty() {
@@ -95,7 +95,8 @@ fn on_real_threads() {
     }
 }
 
-/// A schedule of the protocol itself is explained, however much of it is lost; one of another is not, unless much is.
+/// A disturbance explains a schedule of the protocol itself, however much time is lost. It explains a schedule of
+/// another protocol only if much time is lost.
 #[test]
 fn what_a_disturbance_explains() {
     let scenario = Scenario::read("pip-chain");
@@ -110,7 +111,7 @@ fn what_a_disturbance_explains() {
     }
 }
 
-/// The twin: inheritance expected, a plain mutex run. It must be found wrong, and not merely disturbed.
+/// The mutant: a plain mutex runs where inheritance is expected. The run must be found wrong, not merely disturbed.
 #[test]
 fn a_plain_mutex_does_not_pass_for_inheritance() {
     let Some(_machine) = machine::require_realtime() else { return };
@@ -119,9 +120,9 @@ fn a_plain_mutex_does_not_pass_for_inheritance() {
     assert!(matches!(judgement, Judgement::Fails(_)), "{judgement:?}");
 }
 
-/// What a scenario of one protocol expects does not come under another.
+/// The expectations of a scenario of one protocol fail under another.
 #[test]
-fn under_another_protocol_the_expectations_fail() {
+fn expectations_fail_under_another_protocol() {
     use Protocol::{
         Dflp, Dpcp, FmlpLong, FmlpPlus, FmlpShort, Icpp, Ics, IcsLock, Mpcp, MpcpVs, Mrsp, Msrp, None, Omlp, Pcp, Pip,
         Srp,
@@ -137,7 +138,7 @@ fn under_another_protocol_the_expectations_fail() {
         ("pip-steal", &[Mpcp]),
         ("pcp-ceiling", local),
         ("srp-start", local),
-        // Without a conflict it is like any other, but that no priority changes.
+        // Without a conflict it differs from the others only in that no priority changes.
         ("ics-continue", &[Icpp]),
         ("ics-restart", &[None, Pip, Icpp, Pcp, Srp]),
         ("ics_lock-cutoff", local),
@@ -155,12 +156,12 @@ fn under_another_protocol_the_expectations_fail() {
         for &other in others.iter().filter(|&&other| other != own) {
             let scenario = Scenario::read(name).under(other);
             let seen = simulate(&scenario);
-            assert!(!scenario.faults(&seen).is_empty(), "{name} holds under {other} too");
+            assert!(!scenario.faults(&seen).is_empty(), "{name} also holds under {other}");
         }
     }
 }
 
-/// No other protocol knows clusters, and however its tasks are spread over single processors, the schedule is another.
+/// No other protocol supports clusters. However the tasks are spread over single processors, the schedule differs.
 #[test]
 fn donation_needs_a_cluster() {
     let clustered = Scenario::read("omlp-donation");
@@ -177,15 +178,16 @@ fn donation_needs_a_cluster() {
         scenario.system = alone.with_tasks(tasks).unwrap();
         for protocol in Protocol::ALL {
             let faults = scenario.faults(&simulate(&scenario));
-            assert!(!faults.is_empty(), "holds under {protocol} where CPUs are {spread:b}, too");
+            assert!(!faults.is_empty(), "also holds under {protocol} on the CPUs {spread:b}");
             scenario = scenario.under(protocol);
         }
     }
 }
 
-/// One `fulock` with three protections does what three machines do, but for who gets a lock that is unlocked: only `pip` has its rule.
+/// One `fulock` with three protections behaves like three machines, except for the choice of the task that gets an
+/// unlocked lock: only `pip` has a rule for it.
 #[test]
-fn a_fulock_does_what_the_protocols_do_and_unlocks_as_it_is_told() {
+fn a_fulock_matches_the_protocols_and_each_unlock() {
     let faults = |name: &str, unlock| {
         let scenario = Scenario::read(name).by_fulock(unlock);
         scenario.faults(&simulate(&scenario))
@@ -194,7 +196,8 @@ fn a_fulock_does_what_the_protocols_do_and_unlocks_as_it_is_told() {
         for name in ["fusyn-figure-7", "icpp-ceiling", "none-inversion", "pip-chain"] {
             expect_none(name, "simulated by a fulock", &faults(name, unlock));
         }
-        // `pip` lets a more urgent task come between, and no other: serial neither, parallel both.
+        // Under `pip` a more urgent task may acquire the lock in between, and no
+        // other. With a serial unlock neither may, and with a parallel one both may.
         assert!(!faults("pip-steal", unlock).is_empty());
         let serial = unlock != Unlock::Parallel;
         assert_eq!(faults("fulock-serial", unlock).is_empty(), serial);
@@ -202,9 +205,9 @@ fn a_fulock_does_what_the_protocols_do_and_unlocks_as_it_is_told() {
     }
 }
 
-/// Without the records of who went where, nobody was there.
+/// Without the records of migrations, no section executes on another CPU.
 #[test]
-fn where_a_section_executes_is_looked_at() {
+fn the_cpu_of_a_section_is_checked() {
     for name in ["dpcp-home", "dflp-home", "mrsp-help"] {
         let scenario = Scenario::read(name);
         let mut seen = simulate(&scenario);
@@ -214,9 +217,9 @@ fn where_a_section_executes_is_looked_at() {
     }
 }
 
-/// Without the change of priority nobody is deboosted.
+/// Without the second half of its records, the scenario fails.
 #[test]
-fn a_schedule_without_what_matters_does_not_fit() {
+fn a_truncated_schedule_does_not_fit() {
     let scenario = Scenario::read("fusyn-figure-7");
     let mut seen = simulate(&scenario);
     assert!(seen.records.iter().any(|record| matches!(record.event, Event::Priority(_))));

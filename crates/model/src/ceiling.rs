@@ -1,26 +1,26 @@
-//! Ceilings: read off the system once, the same for the analysis, the simulator and the runtime.
+//! Priority ceilings, derived from the system once and shared by the analysis, the simulator and the runtime.
 
 use crate::{CpuId, Priority, Protocol, ResourceId, System};
 use alloc::vec::Vec;
 
-/// The priority of a job that holds a resource under MPCP: one value on the processor of the resource's
-/// most urgent user, another on all others.
+/// The priority of a job that holds a resource under MPCP. It has one value on the
+/// processor of the resource's most urgent user, and another value on all other processors.
 ///
-/// On processor p it is the highest base priority of the users *not* on p, in the boosted band: the
-/// holder is as urgent as the most urgent remote task that may be waiting for it, and more urgent than any
-/// job outside such a section. A ceiling fixed by hand stands for both.
+/// On processor p it is the highest base priority of the users that are *not* on p, in the boosted
+/// band. So the holder is as urgent as the most urgent remote task that may wait for the resource,
+/// and more urgent than any job outside such a section. A ceiling fixed by hand replaces both values.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct MpcpCeiling {
     /// The processor of the most urgent user.
     pub home: CpuId,
-    /// The ceiling for jobs on `home`: the most urgent user elsewhere.
+    /// The ceiling for jobs on `home`: the priority of the most urgent user elsewhere.
     pub on_home: Priority,
-    /// The ceiling for jobs anywhere else: the most urgent user of all.
+    /// The ceiling for jobs on any other processor: the priority of the most urgent user of all.
     pub elsewhere: Priority,
 }
 
 impl MpcpCeiling {
-    /// The priority of a holder on `cpu`.
+    /// Returns the priority of a holder on `cpu`.
     #[must_use]
     pub fn on(self, cpu: CpuId) -> Priority {
         if cpu == self.home { self.on_home } else { self.elsewhere }
@@ -28,34 +28,37 @@ impl MpcpCeiling {
 }
 
 impl System {
-    /// The highest priority of the users of a resource, or the ceiling fixed by hand. A resource
-    /// without users has the least ceiling.
+    /// Returns the ceiling of a resource: the highest priority of its users, or the ceiling
+    /// fixed by hand. A resource without users has the least priority as its ceiling.
     #[must_use]
     pub fn ceiling(&self, resource: ResourceId) -> Priority {
         self.resource(resource).ceiling.unwrap_or_else(|| self.highest_user(resource))
     }
 
-    /// The highest priority of the users of a resource; the least priority where there are none.
+    /// Returns the highest priority of the users of a resource, or the least priority if there are no users.
     #[must_use]
     pub fn highest_user(&self, resource: ResourceId) -> Priority {
         self.users(resource).iter().map(|&user| self.task(user).priority).max().unwrap_or(Priority::MIN)
     }
 
-    /// The highest priority of the users of a resource on one processor; the least priority where there are none.
+    /// Returns the highest priority of the users of a resource on
+    /// one processor, or the least priority if there are none.
     #[must_use]
     pub fn local_ceiling(&self, resource: ResourceId, cpu: CpuId) -> Priority {
         let users = self.users(resource).iter().map(|&user| self.task(user));
         users.filter(|user| user.cpu == cpu).map(|user| user.priority).max().unwrap_or(Priority::MIN)
     }
 
-    /// From which priority on tasks enter sections on the resource without a lock under `ics_lock`: what the file says, else that of the most urgent
-    /// user, which then is the only one that does.
+    /// Returns the cutoff of a resource under `ics_lock`: tasks of at least this priority
+    /// enter their sections without a lock. If the file gives no cutoff, it is the
+    /// priority of the most urgent user, and no less urgent task enters without a lock.
     #[must_use]
     pub fn cutoff(&self, resource: ResourceId) -> Priority {
         self.resource(resource).cutoff.unwrap_or_else(|| self.highest_user(resource))
     }
 
-    /// Under `ics_lock`: the highest priority of the users below the cutoff, where there are any. A ceiling fixed by hand does not count.
+    /// Returns the highest priority of the users below the cutoff under `ics_lock`,
+    /// or `None` if there are none. A ceiling fixed by hand does not count.
     #[must_use]
     pub fn locked_ceiling(&self, resource: ResourceId) -> Option<Priority> {
         let cutoff = self.cutoff(resource);
@@ -63,7 +66,7 @@ impl System {
         users.filter(|&priority| priority < cutoff).max()
     }
 
-    /// The ceilings of a resource under MPCP.
+    /// Returns the ceilings of a resource under MPCP.
     #[must_use]
     pub fn mpcp_ceiling(&self, resource: ResourceId) -> MpcpCeiling {
         if let Some(ceiling) = self.resource(resource).ceiling {
@@ -82,18 +85,18 @@ impl System {
     }
 }
 
-/// Ceilings that see through nested sections: how urgent a job can become by inheritance while it holds
-/// a resource.
+/// Ceilings that take nested sections into account: how urgent
+/// a job can become by inheritance while it holds a resource.
 ///
-/// A holder of S inherits from whoever waits for S, and a task that waits for S may itself hold R and have inherited
-/// from those who wait for R. So the nested ceiling of S is the highest of its own ceiling and the nested
-/// ceilings of all resources held by anyone who requests S.
+/// A holder of S inherits the priorities of the tasks that wait for S. Such a task may itself hold R, and
+/// may have inherited priorities from the tasks that wait for R. So the nested ceiling of S is the highest
+/// of its own ceiling and the nested ceilings of all resources that a task holds when it requests S.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct NestedCeilings(Vec<Priority>);
 
 impl NestedCeilings {
-    /// The least fixed point over all nested sections of the system, under `protocol`. A ceiling fixed by hand counts only for
-    /// protocols that raise a holder to it.
+    /// Returns the nested ceilings of a system under `protocol`: the least fixed point over all
+    /// nested sections. A ceiling fixed by hand counts only for protocols that raise a holder to it.
     #[must_use]
     pub fn of(system: &System, protocol: Protocol) -> Self {
         let ceiling = |resource| match system.protocol_of(resource, protocol) {
@@ -103,7 +106,7 @@ impl NestedCeilings {
             _ => system.highest_user(resource),
         };
         let mut ceilings: Vec<Priority> = system.resource_ids().map(ceiling).collect();
-        // BOUND: ceilings only rise, and each round but the last raises one to another's value.
+        // BOUND: ceilings only rise, and each round except the last raises one to another's value.
         loop {
             let mut changed = false;
             for task in system.task_ids() {
@@ -124,7 +127,7 @@ impl NestedCeilings {
         }
     }
 
-    /// The nested ceiling of one resource.
+    /// Returns the nested ceiling of one resource.
     #[must_use]
     pub fn get(&self, resource: ResourceId) -> Priority {
         self.0[resource.index()]

@@ -1,4 +1,4 @@
-//! Names of things: dense indices, so that tables are arrays.
+//! Identifiers of tasks, resources and processors. They are dense indices, so that tables are arrays.
 
 macro_rules! id {
     ($(#[$doc:meta])* $name:ident) => {
@@ -7,17 +7,17 @@ macro_rules! id {
         pub struct $name(pub u16);
 
         impl $name {
-            /// The index into a table that has one row for each of these.
+            /// Returns the id as an index into a table with one row per id.
             #[inline]
             #[must_use]
             pub const fn index(self) -> usize {
                 self.0 as usize
             }
 
-            /// The id of row `index`.
+            /// Returns the id of row `index`.
             ///
             /// # Panics
-            /// When `index` does not fit the 16 bits of an id; the limits of a system are far below.
+            /// Panics if `index` does not fit into the 16 bits of an id. The limits of a system are far lower.
             #[inline]
             #[must_use]
             pub const fn new(index: usize) -> Self {
@@ -29,14 +29,14 @@ macro_rules! id {
 }
 
 id! {
-    /// A task of a [`System`](crate::System): its place in [`System::tasks`](crate::System::tasks).
+    /// The id of a task: its index in [`System::tasks`](crate::System::tasks).
     TaskId
 }
 id! {
-    /// A shared resource: its place in [`System::resources`](crate::System::resources).
+    /// The id of a shared resource: its index in [`System::resources`](crate::System::resources).
     ResourceId
 }
 id! {
-    /// A processor of the platform, from 0.
+    /// The number of a processor of the platform, from 0.
     CpuId
 }

@@ -1,54 +1,55 @@
-//! What a machine and its kernel take beside what the tasks execute.
+//! Overheads: the time that a machine and its kernel take in addition to the execution of the tasks.
 
 use crate::{Duration, Protocol};
 use alloc::vec::Vec;
 
-/// What a machine and its kernel take beside what the tasks execute.
+/// The overheads of a machine and its kernel: the time they take in addition to the execution of the tasks.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Overheads {
-    /// From one timer tick to the next; zero where there is none.
+    /// The time from one timer tick to the next. Zero if there are no ticks.
     pub tick_period: Duration,
-    /// Whether a processor of its own takes the interrupts that release jobs.
+    /// Whether a dedicated processor takes the interrupts that release jobs.
     pub dedicated_interrupts: bool,
-    /// Filling the caches again, by the working set that was in them, in KiB: besides [`Overhead::CacheRefill`], whatever the number of tasks.
+    /// The time to refill the caches, by the size in KiB of the working set that was in them.
+    /// It is added to [`Overhead::CacheRefill`] and does not depend on the number of tasks.
     pub cache_delay: Cost,
-    /// What each thing takes.
+    /// The cost of each overhead, indexed by [`Overhead`].
     costs: [Cost; Overhead::ALL.len()],
-    /// What it takes under one protocol instead, in ascending order.
+    /// The costs that apply under one protocol instead, sorted by protocol and overhead.
     by_protocol: Vec<(Protocol, Overhead, Cost)>,
 }
 
-/// A thing that takes time.
+/// A source of overhead.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum Overhead {
-    /// One tick's interrupt.
+    /// The interrupt of one tick.
     Tick,
     /// The interrupt that releases a job.
     Release,
-    /// From the instant a job should be released to that interrupt.
+    /// The delay from the instant at which a job should be released to that interrupt.
     ReleaseLatency,
-    /// Choosing who executes.
+    /// The scheduling decision.
     Schedule,
-    /// Changing who executes.
+    /// The context switch.
     ContextSwitch,
-    /// From one processor telling another to that one's noticing.
+    /// The delay of an interprocessor interrupt, from the processor that sends it to the processor that reacts.
     IpiLatency,
-    /// Filling the caches again after something else executed.
+    /// Refilling the caches after something else executed.
     CacheRefill,
-    /// Taking a free lock.
+    /// Locking a free lock.
     Lock,
-    /// Giving a lock back.
+    /// Unlocking a lock.
     Unlock,
-    /// Leaving a section in which a preemption was delayed: the preemption is caught up with.
+    /// Leaving a section in which a preemption was delayed. The delayed preemption is carried out.
     LeaveSection,
     /// Entering the kernel.
     SyscallIn,
-    /// Leaving it.
+    /// Leaving the kernel.
     SyscallOut,
 }
 
 impl Overhead {
-    /// Each of them.
+    /// All overheads.
     pub const ALL: [Self; 12] = [
         Self::Tick,
         Self::Release,
@@ -64,11 +65,11 @@ impl Overhead {
         Self::SyscallOut,
     ];
 
-    /// Those of a section, which may differ from protocol to protocol.
+    /// The overheads of a section. They may differ from protocol to protocol.
     pub const OF_SECTIONS: [Self; 6] =
         [Self::IpiLatency, Self::Lock, Self::Unlock, Self::LeaveSection, Self::SyscallIn, Self::SyscallOut];
 
-    /// As files spell it.
+    /// Returns the name, as files spell it.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -88,22 +89,25 @@ impl Overhead {
     }
 }
 
-/// How long something takes, by a number, which is that of tasks but where something else is said: straight lines between points. Never falls as the
-/// number grows.
+/// A time as a function of a number: straight lines between points. The time never falls as the number grows.
+///
+/// The number is the number of tasks, unless stated otherwise.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Cost {
-    /// Numbers ascend, times do not fall; empty is nothing at all.
+    /// The numbers ascend and the times do not fall. An empty list means no time at all.
     points: Vec<(u32, Duration)>,
 }
 
 impl Cost {
-    /// The same for any number.
+    /// Returns a cost that is the same for any number.
     #[must_use]
     pub fn constant(time: Duration) -> Self {
         Self { points: alloc::vec![(0, time)] }
     }
 
-    /// Through these points. A time below that of a lower number counts as that; `None` where numbers do not ascend, or there is no point.
+    /// Returns the cost through these points. A time below that of a smaller number is raised to it.
+    ///
+    /// Returns `None` if the numbers do not ascend, or if there is no point.
     #[must_use]
     pub fn through(mut points: Vec<(u32, Duration)>) -> Option<Self> {
         let ascends = points.windows(2).all(|pair| pair[0].0 < pair[1].0);
@@ -116,13 +120,13 @@ impl Cost {
         Some(Self { points })
     }
 
-    /// The points, by ascending numbers.
+    /// Returns the points, by ascending numbers.
     #[must_use]
     pub fn points(&self) -> &[(u32, Duration)] {
         &self.points
     }
 
-    /// Whether it was said for as much as this: up to the last point, or the same for any number.
+    /// Returns whether the cost was given for this number: up to the last point, or for any number if it is constant.
     #[must_use]
     pub fn covers(&self, number: u32) -> bool {
         match *self.points {
@@ -131,7 +135,8 @@ impl Cost {
         }
     }
 
-    /// With so many tasks, rounded up to a nanosecond. Before the first point what that has; beyond the last, what that has.
+    /// Returns the time for this number of tasks, rounded up to a nanosecond.
+    /// Before the first point and beyond the last, the time of that point applies.
     #[must_use]
     pub fn with(&self, tasks: usize) -> Duration {
         let tasks = u32::try_from(tasks).unwrap_or(u32::MAX);
@@ -150,30 +155,32 @@ impl Cost {
 }
 
 impl Overheads {
-    /// How long something takes.
+    /// Returns the cost of an overhead.
     #[must_use]
     pub fn cost(&self, of: Overhead) -> &Cost {
         &self.costs[of as usize]
     }
 
-    /// Says how long something takes.
+    /// Sets the cost of an overhead.
     pub fn set(&mut self, of: Overhead, cost: Cost) {
         self.costs[of as usize] = cost;
     }
 
-    /// How long something takes in a section on a resource under `protocol`: what was said of that protocol, or else [`Overheads::cost`].
+    /// Returns the cost of an overhead in a section on a resource under
+    /// `protocol`: the cost given for that protocol, or else [`Overheads::cost`].
     #[must_use]
     pub fn cost_under(&self, of: Overhead, protocol: Protocol) -> &Cost {
         self.own_cost(of, protocol).unwrap_or_else(|| self.cost(of))
     }
 
-    /// How long something takes under `protocol`, where that was said.
+    /// Returns the cost of an overhead under `protocol`, or `None` if none was given for that protocol.
     #[must_use]
     pub fn own_cost(&self, of: Overhead, protocol: Protocol) -> Option<&Cost> {
         self.place(of, protocol).ok().map(|place| &self.by_protocol[place].2)
     }
 
-    /// Says how long something takes under `protocol`. Only what is in [`Overhead::OF_SECTIONS`] is ever looked for.
+    /// Sets the cost of an overhead under `protocol`. Only the
+    /// overheads in [`Overhead::OF_SECTIONS`] are ever looked up.
     pub fn set_under(&mut self, of: Overhead, protocol: Protocol, cost: Cost) {
         match self.place(of, protocol) {
             Ok(place) => self.by_protocol[place].2 = cost,
@@ -181,7 +188,7 @@ impl Overheads {
         }
     }
 
-    /// The protocols of which something was said, in the order of [`Protocol::ALL`].
+    /// Returns the protocols with costs of their own, in the order of [`Protocol::ALL`].
     pub fn protocols(&self) -> impl Iterator<Item = Protocol> + '_ {
         Protocol::ALL.into_iter().filter(|&one| self.by_protocol.iter().any(|&(known, _, _)| known == one))
     }
@@ -198,7 +205,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn costs_are_straight_lines_that_never_fall() {
+    fn costs_never_fall() {
         let ns = Duration::from_ns;
         let cost = Cost::through(alloc::vec![(10, ns(5)), (20, ns(15)), (30, ns(7))]).unwrap();
         let at: Vec<u64> = [0, 10, 11, 15, 20, 25, 30, 99].iter().map(|&n| cost.with(n).as_ns()).collect();
@@ -211,7 +218,7 @@ mod tests {
     }
 
     #[test]
-    fn each_overhead_has_its_place() {
+    fn overheads_are_stored_by_index() {
         let mut overheads = Overheads::default();
         for (index, of) in Overhead::ALL.into_iter().enumerate() {
             assert_eq!(of as usize, index);
@@ -221,7 +228,7 @@ mod tests {
     }
 
     #[test]
-    fn protocols_fall_back_on_the_common_costs() {
+    fn protocols_fall_back_to_common_costs() {
         let ns = |ns| Cost::constant(Duration::from_ns(ns));
         let mut overheads = Overheads::default();
         overheads.set(Overhead::Lock, ns(1));

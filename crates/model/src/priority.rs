@@ -1,24 +1,24 @@
-//! Priorities: base priorities of tasks, and the boosted band above all of them.
+//! Priorities: the base priorities of tasks, and the boosted band above all of them.
 //!
 //! ```text
-//!   0 ........ 65 535   base band: what a task-set file may say
+//!   0 ........ 65 535   base band: the levels that a task-set file may use
 //!   65 536 .. 131 071   boosted band: base + 65 536, above every base priority
-//!   above               what nothing preempts
+//!   above               non-preemptive
 //! ```
 
 use crate::{Duration, Task};
 use alloc::vec::Vec;
 use core::fmt;
 
-/// How urgent something is: **greater is more urgent**, everywhere in Lockwright.
+/// A priority. **A greater priority is more urgent**, everywhere in Lockwright.
 ///
-/// In twos: the odd one is just above a level.
+/// Each level is stored as an even number. The odd number above it is the same level [raised](Priority::raised).
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Priority(u32);
 
-/// Levels of a band.
+/// The number of levels of a band.
 const LEVELS: u32 = 1 << 16;
-/// Distance of the boosted band from the base band.
+/// The distance of the boosted band from the base band.
 const BOOST: u32 = 2 * LEVELS;
 
 impl Priority {
@@ -27,38 +27,39 @@ impl Priority {
     /// The most urgent base priority a task may have.
     pub const BASE_MAX: Self = Self(BOOST - 2);
 
-    /// Above the boosted band: whoever has it is not preempted.
+    /// A priority above the boosted band. A job that has it is not preempted.
     pub const NON_PREEMPTIVE: Self = Self(2 * BOOST);
 
-    /// A base priority.
+    /// Returns the base priority of `level`.
     ///
     /// # Panics
-    /// Above [`Priority::BASE_MAX`].
+    /// Panics if `level` is above 65 535, the level of [`Priority::BASE_MAX`].
     #[must_use]
     pub const fn base(level: u32) -> Self {
         assert!(level < LEVELS, "a base priority has 16 bits");
         Self(2 * level)
     }
 
-    /// The same urgency in the boosted band: above every base priority, ordered as the base priorities are.
+    /// Returns the same level in the boosted band. Boosted priorities are
+    /// above every base priority, and are ordered as the base priorities are.
     #[must_use]
     pub const fn boosted(self) -> Self {
         Self(self.0 | BOOST)
     }
 
-    /// Whether this lies in the boosted band.
+    /// Returns whether this priority lies in the boosted band.
     #[must_use]
     pub const fn is_boosted(self) -> bool {
         self.0 >= BOOST && self.0 < 2 * BOOST
     }
 
-    /// The level inside its band, as a task-set file writes it.
+    /// Returns the level inside the band, as a task-set file writes it.
     #[must_use]
     pub const fn level(self) -> u32 {
         (self.0 & (BOOST - 1)) / 2
     }
 
-    /// Just above this, and below the next level.
+    /// Returns the priority just above this one and below the next level.
     #[must_use]
     pub const fn raised(self) -> Self {
         Self(self.0 | 1)
@@ -84,13 +85,21 @@ impl fmt::Debug for Priority {
     }
 }
 
-/// Gives every task a priority of its own, the shorter period the more urgent; among equal periods the
-/// earlier task is the more urgent. Levels run from the number of tasks down to 1.
+/// Assigns rate-monotonic priorities: the shorter the period, the more urgent the task.
+///
+/// Among equal periods, the earlier task of the slice is more urgent. Every task
+/// gets a priority of its own. The levels run from the number of tasks down to 1.
+///
+/// # Panics
+/// Panics if there are more than 65 535 tasks.
 pub fn assign_rate_monotonic(tasks: &mut [Task]) {
     assign_by(tasks, |task| task.period);
 }
 
-/// As [`assign_rate_monotonic`], by relative deadline.
+/// Assigns deadline-monotonic priorities: like [`assign_rate_monotonic`], by relative deadline instead of period.
+///
+/// # Panics
+/// Panics if there are more than 65 535 tasks.
 pub fn assign_deadline_monotonic(tasks: &mut [Task]) {
     assign_by(tasks, |task| task.deadline);
 }

@@ -1,51 +1,56 @@
-//! Resources, and the ways of locking them.
+//! Resources and locking protocols.
 
 use crate::{CpuId, Priority};
 use alloc::string::String;
 use core::fmt;
 
-/// A way of locking.
+/// A locking protocol.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 #[non_exhaustive]
 pub enum Protocol {
-    /// A plain mutex: no control of priority inversion.
+    /// A plain mutex, without control of priority inversion.
     None,
-    /// Priority inheritance.
+    /// The priority inheritance protocol.
     Pip,
-    /// Immediate priority ceiling, the POSIX "protect" protocol.
+    /// The immediate priority ceiling protocol, "protect" in POSIX.
     Icpp,
-    /// The classic priority ceiling, for resources of one processor.
+    /// The classic priority ceiling protocol, for resources of one processor.
     Pcp,
-    /// The stack resource policy, for resources of one processor: jobs start only above the ceiling.
+    /// The stack resource policy, for resources of one processor. A
+    /// job starts only if its priority is above the ceiling.
     Srp,
-    /// Interruptible sections, for resources of one processor: nobody waits, and a section is executed again if another one on its resource was committed meanwhile.
+    /// Interruptible sections, for resources of one processor. No job waits. A section
+    /// is executed again if another section on its resource was committed meanwhile.
     Ics,
-    /// As `Ics` for the tasks from the resource's cutoff on; those below it lock at the ceiling among them first.
+    /// Like `Ics` for the tasks from the resource's cutoff on. Tasks below the
+    /// cutoff take a lock first, whose ceiling is the highest priority among them.
     IcsLock,
-    /// Multiprocessor priority ceiling for resources shared across processors, `icpp` for the others.
+    /// The multiprocessor priority ceiling protocol for resources shared across processors, `icpp` for the others.
     Mpcp,
-    /// As `Mpcp`, and of each processor's tasks one less urgent asks only while none more urgent has a request: waiting counts as execution.
+    /// Like `Mpcp`, with virtual spinning: waiting counts as execution. A task makes a
+    /// request only while no other task of its processor that is at least as urgent has one.
     MpcpVs,
-    /// Distributed priority ceiling: sections on a global resource execute on its home processor.
+    /// The distributed priority ceiling protocol. Sections on a global resource execute on its home processor.
     Dpcp,
-    /// As `Dpcp`, first come, first served.
+    /// Like `Dpcp`, with requests served first come, first served.
     Dflp,
-    /// Long FMLP: first come, first served, the owner inherits from who waits.
+    /// The long FMLP: first come, first served. The owner inherits the priorities of its waiters.
     FmlpLong,
-    /// FMLP+: first come, first served, owners boosted in the order of their requests.
+    /// The FMLP+: first come, first served. Owners are boosted in the order of their requests.
     FmlpPlus,
-    /// Short FMLP: first come, first served, spinning and holding without preemption.
+    /// The short FMLP: first come, first served. A job spins and holds a resource without being preempted.
     FmlpShort,
-    /// As `FmlpShort` for resources shared across processors, `icpp` for the others.
+    /// Like `FmlpShort` for resources shared across processors, `icpp` for the others.
     Msrp,
-    /// Spinning at the ceiling of one's processor; who waits lends its processor to a preempted owner.
+    /// MrsP: a job spins at the ceiling of its processor, and lends its processor to a preempted owner meanwhile.
     Mrsp,
-    /// First come, first served, one request a processor at a time, its owner boosted; in clusters of several, as many as processors, by priority donation.
+    /// The OMLP: first come, first served, with one request for each processor at a time, whose
+    /// owner is boosted. In a cluster of m processors, m requests at a time, with priority donation.
     Omlp,
 }
 
 impl Protocol {
-    /// Every protocol, in the order in which they are compared.
+    /// All protocols, in the order in which they are compared.
     pub const ALL: [Self; 17] = [
         Self::None,
         Self::Pip,
@@ -66,7 +71,7 @@ impl Protocol {
         Self::Omlp,
     ];
 
-    /// The name, as files and arguments spell it.
+    /// Returns the name, as files and arguments spell it.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -90,25 +95,25 @@ impl Protocol {
         }
     }
 
-    /// Whether sections execute on a home processor.
+    /// Returns whether sections execute on a home processor.
     #[must_use]
     pub const fn has_homes(self) -> bool {
         matches!(self, Self::Dpcp | Self::Dflp)
     }
 
-    /// Whether a task may request a resource while it holds another one of this protocol.
+    /// Returns whether a task may request a resource while it holds another one of this protocol.
     #[must_use]
     pub const fn has_nesting(self) -> bool {
         matches!(self, Self::None | Self::Pip | Self::Icpp | Self::Pcp | Self::Srp | Self::Mpcp)
     }
 
-    /// Whether sections are executed again instead of being waited for: several jobs may be inside at a time.
+    /// Returns whether sections are executed again instead of waiting, so that several jobs may be inside at a time.
     #[must_use]
     pub const fn is_interruptible(self) -> bool {
         matches!(self, Self::Ics | Self::IcsLock)
     }
 
-    /// The protocol of that name.
+    /// Returns the protocol of this name, or `None` if there is none.
     #[must_use]
     pub fn from_name(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|protocol| protocol.name() == name)
@@ -121,17 +126,19 @@ impl fmt::Display for Protocol {
     }
 }
 
-/// Something that at most one job holds at a time.
+/// A shared resource, held by at most one job at a time except under interruptible sections.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Resource {
-    /// Unique in its system.
+    /// The name, unique in its system.
     pub name: String,
-    /// The protocol of this resource, whatever the system's is.
+    /// The protocol of this resource. `None` stands for the protocol of the system.
     pub protocol: Option<Protocol>,
-    /// Where its sections execute under `dpcp` and `dflp`; `None`: see [`System::home`](crate::System::home).
+    /// The processor where its sections execute under `dpcp` and
+    /// `dflp`. For `None`, see [`System::home`](crate::System::home).
     pub home: Option<CpuId>,
-    /// A ceiling fixed by hand: at least the highest priority of the users.
+    /// A ceiling fixed by hand, at least the highest priority of the users.
     pub ceiling: Option<Priority>,
-    /// Under `ics_lock` tasks of at least this priority take no lock; `None`: see [`System::cutoff`](crate::System::cutoff).
+    /// The cutoff under `ics_lock`: tasks of at least this priority take
+    /// no lock. For `None`, see [`System::cutoff`](crate::System::cutoff).
     pub cutoff: Option<Priority>,
 }

@@ -1,29 +1,29 @@
-//! How processors are given to jobs.
+//! Scheduling policies.
 
 use core::fmt;
 
-/// How processors are given to jobs. All preempt.
+/// A scheduling policy. All of them are preemptive.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
 #[non_exhaustive]
 pub enum Scheduler {
-    /// Partitioned: each task on its processor. Fixed priorities.
+    /// Partitioned fixed priorities: each task executes on its own processor.
     #[default]
     PFp,
-    /// Partitioned. The job with the earliest absolute deadline first.
+    /// Partitioned EDF: on each processor, the job with the earliest absolute deadline executes.
     PEdf,
-    /// Clustered: the most urgent jobs of a cluster on any of its processors. Fixed priorities.
+    /// Clustered fixed priorities: the most urgent jobs of a cluster execute on any of its processors.
     CFp,
-    /// Global: the most urgent jobs on any processors. Fixed priorities.
+    /// Global fixed priorities: the most urgent jobs execute on any processors.
     GFp,
-    /// Global. The jobs with the earliest absolute deadlines first.
+    /// Global EDF: the jobs with the earliest absolute deadlines execute on any processors.
     GEdf,
 }
 
 impl Scheduler {
-    /// All, partitioned ones first.
+    /// All policies, the partitioned ones first.
     pub const ALL: [Self; 5] = [Self::PFp, Self::PEdf, Self::CFp, Self::GFp, Self::GEdf];
 
-    /// The name, as files and arguments spell it.
+    /// Returns the name, as files and arguments spell it.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -35,7 +35,7 @@ impl Scheduler {
         }
     }
 
-    /// Whether a job may execute on any processor.
+    /// Returns whether a job may execute on any processor.
     #[must_use]
     pub const fn is_global(self) -> bool {
         matches!(self, Self::GFp | Self::GEdf)

@@ -6,26 +6,26 @@ use alloc::vec::Vec;
 /// One critical section of one job.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Section {
-    /// What is held.
+    /// The resource that is held.
     pub resource: ResourceId,
-    /// Execution from the lock to its unlock, inner sections included.
+    /// The execution time from the lock to its unlock, including inner sections.
     pub length: Duration,
-    /// The innermost section around this one: its place in the same list.
+    /// The index, in the same list, of the innermost section around this one. `None` for an outermost section.
     pub parent: Option<usize>,
 }
 
-/// All requests of one job for one resource: what the analysis needs of them.
+/// All requests of one job for one resource, in the form that the analysis needs.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Request {
-    /// What is requested.
+    /// The resource that is requested.
     pub resource: ResourceId,
-    /// How often, by one job.
+    /// The number of requests that one job makes.
     pub count: u32,
-    /// The longest of the sections.
+    /// The length of the longest of the sections.
     pub length: Duration,
 }
 
-/// The sections of a body in order of their locks. The body must be well nested.
+/// Returns the critical sections of a body, in the order of their locks. The body must be well nested.
 #[must_use]
 pub fn sections_of(body: &[Step]) -> Vec<Section> {
     let mut sections: Vec<Section> = Vec::new();
@@ -45,11 +45,14 @@ pub fn sections_of(body: &[Step]) -> Vec<Section> {
     sections
 }
 
-/// Lays requests out into a body of `wcet` execution: the placement rule of the `requests` form.
+/// Lays requests out into a body of `wcet` execution time. This is the placement rule of the `requests` form.
 ///
-/// The sections follow one another in the order given, each request's `count` times in a row. What is left
-/// of the execution time is split evenly before, between and after them; what does not divide goes first.
-/// Returns `None` where the sections are longer than `wcet`, or there are too many of them for a body.
+/// The sections follow one another in the order given, and each request is repeated `count`
+/// times in a row. The remaining execution time is split evenly before, between and after
+/// the sections. A remainder of r nanoseconds goes to the first r gaps, one nanosecond each.
+///
+/// Returns `None` if the sections together are longer than `wcet`, or if there
+/// are too many of them for a body of [`MAX_STEPS`](crate::MAX_STEPS) steps.
 ///
 /// # Examples
 /// ```
@@ -76,7 +79,7 @@ pub fn place_requests(wcet: Duration, requests: &[Request]) -> Option<Vec<Step>>
         inside = inside.checked_add(request.length.checked_mul(u64::from(request.count))?)?;
     }
     let outside = wcet.checked_sub(inside)?;
-    // A section is three steps, and a run may come before each and after the last.
+    // Each section has three steps. A run may come before each section and after the last.
     if count.checked_mul(4)?.checked_add(1)? > crate::MAX_STEPS as u64 {
         return None;
     }
@@ -114,7 +117,7 @@ mod tests {
     }
 
     #[test]
-    fn an_outer_section_is_as_long_as_all_it_holds() {
+    fn an_outer_section_includes_inner_sections() {
         let body = [
             Step::Run(ns(1)),
             Step::Lock(A),

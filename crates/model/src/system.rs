@@ -1,4 +1,4 @@
-//! A whole system, validated once.
+//! A whole system, validated when it is built.
 
 use crate::validate::{Invalid, Subject, check_body, check_counts, check_name, check_times};
 use crate::{
@@ -9,16 +9,17 @@ use alloc::collections::BTreeSet;
 use alloc::string::String;
 use alloc::vec::Vec;
 
-/// Most tasks of one system.
+/// The maximum number of tasks of one system.
 pub const MAX_TASKS: usize = 8192;
-/// Most tasks of a system that is simulated or executed: protocol machines have room for so many. The analysis takes all.
+/// The maximum number of tasks of a system that is simulated or executed, which
+/// is the capacity of the protocol machines. The analysis accepts [`MAX_TASKS`].
 pub const MAX_EXECUTED_TASKS: usize = 1024;
-/// Most resources of one system.
+/// The maximum number of resources of one system.
 pub const MAX_RESOURCES: usize = 256;
-/// Most processors of one system.
+/// The maximum number of processors of one system.
 pub const MAX_CPUS: usize = 64;
 
-/// A platform of identical processors and their scheduler, its resources and its tasks.
+/// A platform of identical processors with a scheduler, its resources and its tasks.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct System {
     name: String,
@@ -27,30 +28,36 @@ pub struct System {
     protocol: Option<Protocol>,
     resources: Vec<Resource>,
     tasks: Vec<Task>,
-    /// Sets of processors, a bit each, that are clusters of several; disjoint, in order. Processors in none are clusters of their own.
+    /// The clusters of several processors, as sets with one bit for each processor. They
+    /// are disjoint and sorted. A processor in none of them is a cluster of its own.
     clusters: Vec<u64>,
-    /// The last so many tasks are interrupts.
+    /// The number of tasks, at the end of `tasks`, that stand for interrupts.
     interrupts: usize,
-    /// In KiB, by task; the tasks beyond its end do not say.
+    /// The working sets in KiB, by task. Tasks beyond the end of the list have none.
     working_sets: Vec<Option<u32>>,
-    /// By task.
+    /// The critical sections, by task.
     sections: Vec<Vec<Section>>,
-    /// By task, by first use.
+    /// The requests by task, in order of first use.
     requests: Vec<Vec<Request>>,
-    /// By resource, by task id.
+    /// The users by resource, in order of task ids.
     users: Vec<Vec<TaskId>>,
 }
 
 impl System {
-    /// Validates a system. A `System` always has: 1 to [`MAX_CPUS`] processors, 1 to [`MAX_TASKS`] tasks, at
-    /// most [`MAX_RESOURCES`] resources; names that are unique and not empty; for every task a CPU of the platform,
-    /// `0 < deadline <= period`, `0 < wcet`, `jitter < deadline`, times of at most [`DURATION_MAX`](crate::DURATION_MAX), and a body whose runs are
-    /// positive and add up to the wcet, whose locks are well nested, at most [`MAX_NESTING`](crate::MAX_NESTING) deep, never on a
-    /// resource already held, and never empty; ceilings at or above every user; and an order of nested locks
-    /// without a cycle, so that no deadlock is possible.
+    /// Validates a system. A `System` always has:
+    ///
+    /// - 1 to [`MAX_CPUS`] processors, 1 to [`MAX_TASKS`] tasks, and at most [`MAX_RESOURCES`] resources;
+    /// - names that are unique and not empty;
+    /// - for every task a CPU of the platform, `0 < deadline <= period`, `0 < wcet`, `jitter < deadline`, and times of
+    ///   at most [`DURATION_MAX`](crate::DURATION_MAX);
+    /// - for every task a body whose runs are positive and add up to the wcet;
+    /// - in every body, locks that are well nested, at most [`MAX_NESTING`](crate::MAX_NESTING) deep, never on a
+    ///   resource already held, and never around an empty section;
+    /// - ceilings at or above the priority of every user;
+    /// - an order of nested locks without a cycle, so that no deadlock is possible.
     ///
     /// # Errors
-    /// Names the first rule that is broken, and where.
+    /// Returns the first rule that is broken, and where.
     pub fn new(
         name: String,
         cpus: usize,
@@ -100,36 +107,41 @@ impl System {
         Ok(system)
     }
 
-    /// What the system is called; may be empty.
+    /// Returns the name of the system. It may be empty.
     #[must_use]
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// How many processors there are.
+    /// Returns the number of processors.
     #[must_use]
     pub fn cpus(&self) -> usize {
         self.cpus
     }
 
-    /// How its processors are given to jobs: [`Scheduler::PFp`] where nothing else was said.
+    /// Returns the scheduler: [`Scheduler::PFp`] unless another one was chosen.
     #[must_use]
     pub fn scheduler(&self) -> Scheduler {
         self.scheduler
     }
 
-    /// The same system under another scheduler. Under a global one the tasks' CPUs mean nothing; clusters are of [`Scheduler::CFp`] alone.
+    /// Returns the same system under another scheduler. Under a global scheduler
+    /// the tasks' CPUs mean nothing. Only [`Scheduler::CFp`] keeps clusters.
     #[must_use]
     pub fn under(self, scheduler: Scheduler) -> Self {
         let clusters = if scheduler == Scheduler::CFp { self.clusters } else { Vec::new() };
         Self { scheduler, clusters, ..self }
     }
 
-    /// The same system under [`Scheduler::CFp`]. `cpus` has of each task, by id, where its jobs execute: a set of CPUs, a bit each, the first of which is the
-    /// task's own. Tasks beyond its end stay on their own CPU.
+    /// Returns the same system under [`Scheduler::CFp`].
+    ///
+    /// `cpus` gives, by task id, the CPUs on which the task's jobs execute, as a set with one bit for each CPU.
+    /// The first CPU of the set must be the task's own. Tasks beyond the end of `cpus` stay on their own CPU.
     ///
     /// # Errors
-    /// Where two of these clusters overlap, or one has no or another CPU; and where one has several, and the file names another protocol than `omlp`.
+    /// Returns an error if two clusters overlap without being equal, or if a cluster has a
+    /// CPU beyond the platform or its first CPU is not the task's own. Also returns an
+    /// error if a cluster has several CPUs and the file names another protocol than `omlp`.
     pub fn in_clusters(self, cpus: &[u64]) -> Result<Self, Invalid> {
         let system = Self { clusters: Vec::new(), ..self };
         let mut clusters = system.check_clusters(cpus)?;
@@ -140,26 +152,27 @@ impl System {
         Ok(system)
     }
 
-    /// Whether there is a cluster of several processors.
+    /// Returns whether there is a cluster of several processors.
     #[must_use]
     pub fn has_clusters(&self) -> bool {
         !self.clusters.is_empty()
     }
 
-    /// The processors of the cluster that `cpu` belongs to, a bit each.
+    /// Returns the processors of the cluster of `cpu`, as a set with one bit for each.
     #[must_use]
     pub fn cluster(&self, cpu: CpuId) -> u64 {
         let own = 1_u64 << cpu.index();
         self.clusters.iter().copied().find(|cluster| cluster & own != 0).unwrap_or(own)
     }
 
-    /// The processors that may execute jobs of `task`; under a global scheduler that is not said here.
+    /// Returns the processors that may execute jobs of `task`. Under a global scheduler this is not meaningful.
     pub fn cpus_of(&self, task: TaskId) -> impl Iterator<Item = CpuId> + Clone + use<> {
         let cluster = self.cluster(self.task(task).cpu);
         (0..MAX_CPUS).filter(move |cpu| cluster >> cpu & 1 == 1).map(CpuId::new)
     }
 
-    /// A resource that nobody can lock where the system is under `protocol`: in clusters of several processors there is none but `omlp`.
+    /// Returns a used resource that cannot be locked if the system is under `protocol`. With
+    /// clusters of several processors, these are all resources under another protocol than `omlp`.
     #[must_use]
     pub fn refused_in_clusters(&self, protocol: Protocol) -> Option<ResourceId> {
         let is_refused =
@@ -167,7 +180,7 @@ impl System {
         self.resource_ids().find(|id| self.has_clusters() && is_refused(id))
     }
 
-    /// The same system with tasks that keep so many KiB in caches, by task id; `None` for one that does not say.
+    /// Returns the same system with these working sets, in KiB and by task id. `None` stands for a task without one.
     #[must_use]
     pub fn with_working_sets(self, mut working_sets: Vec<Option<u32>>) -> Self {
         // Equal systems have equal lists.
@@ -178,13 +191,15 @@ impl System {
         Self { working_sets, ..self }
     }
 
-    /// Gives a task another body, and the wcet that it adds up to. It has the same sections in the same order; their lengths may be others.
+    /// Replaces the body of a task, and sets its wcet to the sum of the runs.
+    ///
+    /// The new body must have the same sections in the same order. Their lengths may differ.
     ///
     /// # Errors
-    /// As [`System::new`]; nothing has changed then.
+    /// Returns an error as [`System::new`] does. The system is unchanged then.
     ///
     /// # Panics
-    /// When the sections are others.
+    /// Panics if the sections differ in resource or nesting.
     pub fn set_body(&mut self, id: TaskId, body: Vec<Step>) -> Result<(), Invalid> {
         let wcet = body.iter().try_fold(Duration::ZERO, |sum, step| match step {
             Step::Run(time) => sum.checked_add(*time),
@@ -197,14 +212,14 @@ impl System {
         let sections = section::sections_of(&task.body);
         let mut pairs = sections.iter().zip(&self.sections[id.index()]);
         let is_same = pairs.all(|(one, other)| (one.resource, one.parent) == (other.resource, other.parent));
-        assert!(is_same && sections.len() == self.sections[id.index()].len(), "a body with other sections");
+        assert!(is_same && sections.len() == self.sections[id.index()].len(), "the new body has the same sections");
         self.requests[id.index()] = requests_of(&sections);
         self.sections[id.index()] = sections;
         self.tasks[id.index()] = task;
         Ok(())
     }
 
-    /// The same system with other tasks. Working sets stay, by task id.
+    /// Returns the same system with other tasks. Working sets are kept, by task id.
     ///
     /// # Errors
     /// As [`System::new`].
@@ -221,8 +236,9 @@ impl System {
         Ok(system.with_working_sets(self.working_sets.clone()))
     }
 
-    /// As [`System::with_tasks`], and behind these tasks some that stand for interrupts: above all others, on their own processor alone, in clusters too. For analyses,
-    /// not to be executed.
+    /// Like [`System::with_tasks`], with tasks appended that stand for interrupts. An
+    /// interrupt is more urgent than all other tasks and executes on its own processor
+    /// alone, even in a cluster. The result is for analyses and is not to be executed.
     ///
     /// # Errors
     /// As [`System::new`].
@@ -232,85 +248,89 @@ impl System {
         Ok(Self { interrupts: count, ..self.with_tasks(tasks)? })
     }
 
-    /// Whether the task stands for an interrupt.
+    /// Returns whether the task stands for an interrupt.
     #[must_use]
     pub fn is_interrupt(&self, task: TaskId) -> bool {
         task.index() + self.interrupts >= self.tasks.len()
     }
 
-    /// The protocol of resources that name none, where the system names one.
+    /// Returns the protocol of resources that name none, or `None` if the system names none either.
     #[must_use]
     pub fn protocol(&self) -> Option<Protocol> {
         self.protocol
     }
 
-    /// All resources, by id.
+    /// Returns all resources, by id.
     #[must_use]
     pub fn resources(&self) -> &[Resource] {
         &self.resources
     }
 
-    /// All tasks, by id.
+    /// Returns all tasks, by id.
     #[must_use]
     pub fn tasks(&self) -> &[Task] {
         &self.tasks
     }
 
-    /// One task.
+    /// Returns one task.
     #[must_use]
     pub fn task(&self, id: TaskId) -> &Task {
         &self.tasks[id.index()]
     }
 
-    /// How many KiB of what a task uses should stay in caches, where it says so.
+    /// Returns the size in KiB of the task's working set, which should stay in caches, or `None` if the task has none.
     #[must_use]
     pub fn working_set(&self, id: TaskId) -> Option<u32> {
         self.working_sets.get(id.index()).copied().flatten()
     }
 
-    /// One resource.
+    /// Returns one resource.
     #[must_use]
     pub fn resource(&self, id: ResourceId) -> &Resource {
         &self.resources[id.index()]
     }
 
-    /// The ids of all tasks.
+    /// Returns the ids of all tasks.
     pub fn task_ids(&self) -> impl DoubleEndedIterator<Item = TaskId> + ExactSizeIterator + Clone + use<> {
         (0..self.tasks.len()).map(TaskId::new)
     }
 
-    /// The ids of all resources.
+    /// Returns the ids of all resources.
     pub fn resource_ids(&self) -> impl DoubleEndedIterator<Item = ResourceId> + ExactSizeIterator + Clone + use<> {
         (0..self.resources.len()).map(ResourceId::new)
     }
 
-    /// The critical sections of one job, in order of their locks.
+    /// Returns the critical sections of one job, in the order of their locks.
     #[must_use]
     pub fn sections(&self, task: TaskId) -> &[Section] {
         &self.sections[task.index()]
     }
 
-    /// The requests of one job, one row a resource, in order of first use.
+    /// Returns the requests of one job, one entry for each resource, in order of first use.
     #[must_use]
     pub fn requests(&self, task: TaskId) -> &[Request] {
         &self.requests[task.index()]
     }
 
-    /// The tasks that request a resource, by id.
+    /// Returns the tasks that request a resource, by id.
     #[must_use]
     pub fn users(&self, resource: ResourceId) -> &[TaskId] {
         &self.users[resource.index()]
     }
 
-    /// Whether tasks of more than one processor, or cluster, request the resource.
+    /// Returns whether tasks of more than one processor, or of more than one cluster, request the resource.
     #[must_use]
     pub fn is_global(&self, resource: ResourceId) -> bool {
         let mut cpus = self.users(resource).iter().map(|&task| self.task(task).cpu);
         cpus.next().is_some_and(|first| cpus.any(|cpu| cpu != first))
     }
 
-    /// The protocol that rules `resource` where the system is under `protocol`: its own if it names one. A
-    /// resource of one processor is under `icpp` where a protocol for several would rule it, but for `fmlp_short`; where there are clusters of several, none is.
+    /// Returns the protocol that rules `resource` if the system is under `protocol`.
+    ///
+    /// A resource that names its own protocol keeps it. If a protocol for several processors
+    /// would rule a resource of one processor, the result is `icpp`, with three exceptions:
+    /// `fmlp_short` is kept, `dpcp` and `dflp` are kept for a resource with its home on
+    /// another processor, and all are kept if there are clusters of several processors.
     #[must_use]
     pub fn protocol_of(&self, resource: ResourceId, protocol: Protocol) -> Protocol {
         match self.resource(resource).protocol.unwrap_or(protocol) {
@@ -327,8 +347,8 @@ impl System {
         }
     }
 
-    /// A task that requests a resource (the last) while it holds another one, where one of the two is ruled by a protocol that has no nested requests, and
-    /// the system is under `protocol`: nobody can execute it.
+    /// Returns a task, a resource that it holds, and a resource that it requests meanwhile, where the protocol of
+    /// one of the two has no nested requests if the system is under `protocol`. Such a task cannot be executed.
     #[must_use]
     pub fn refused_nesting(&self, protocol: Protocol) -> Option<(TaskId, ResourceId, ResourceId)> {
         self.task_ids().find_map(|task| {
@@ -349,20 +369,21 @@ impl System {
         })
     }
 
-    /// A resource whose sections begin again instead of being waited for, where the system is under `protocol`: locks cannot rule it.
+    /// Returns a resource with interruptible sections if the system is under
+    /// `protocol`. Its sections restart instead of waiting, so locks cannot rule it.
     #[must_use]
     pub fn interruptible(&self, protocol: Protocol) -> Option<ResourceId> {
         self.resource_ids().find(|&resource| self.protocol_of(resource, protocol).is_interruptible())
     }
 
-    /// Whether the resource was given a home on another processor than its users'.
+    /// Returns whether the file gives the resource a home that is not the processor of all its users.
     fn is_away(&self, resource: ResourceId) -> bool {
         let home = self.resource(resource).home;
         home.is_some_and(|home| self.users(resource).iter().any(|&user| self.task(user).cpu != home))
     }
 
-    /// The processor where sections on `resource` execute under `dpcp` and `dflp`: what the file says, else the one whose tasks
-    /// use it least; of several, the first.
+    /// Returns the home of `resource`: the processor where its sections execute under `dpcp` and `dflp`.
+    /// If the file gives none, it is the processor with the least utilization, or the first of several.
     #[must_use]
     pub fn home(&self, resource: ResourceId) -> CpuId {
         self.resource(resource).home.unwrap_or_else(|| self.least_used())
@@ -381,7 +402,8 @@ impl System {
     }
 
     fn least_used(&self) -> CpuId {
-        // In 2^-32 of a processor, rounded down for each task: nearly always enough to tell who is used least.
+        // In units of 2^-32 of a processor, rounded down for each
+        // task: nearly always enough to decide which is used less.
         let (mut used, mut tasks) = (alloc::vec![0_u128; self.cpus], alloc::vec![0_u128; self.cpus]);
         for task in &self.tasks {
             used[task.cpu.index()] += (u128::from(task.wcet.as_ns()) << 32) / u128::from(task.period.as_ns());
@@ -399,7 +421,8 @@ impl System {
         CpuId::new(least)
     }
 
-    /// The protocol the file asks for; without one, `omlp` where there are clusters, else `mpcp` where a resource is shared across processors and `icpp` otherwise.
+    /// Returns the protocol that the file names. Without one, it is `omlp` if there are clusters of
+    /// several processors, `mpcp` if a resource is shared across processors, and `icpp` otherwise.
     #[must_use]
     pub fn protocol_or_default(&self) -> Protocol {
         self.protocol.unwrap_or_else(|| {

@@ -1,20 +1,20 @@
-//! Tasks and what one job of a task does, step by step.
+//! Tasks, and the steps of their jobs.
 
 use crate::{CpuId, Duration, Priority, ResourceId};
 use alloc::string::String;
 use alloc::vec::Vec;
 
-/// Most steps one job may have.
+/// The maximum number of steps of one job.
 pub const MAX_STEPS: usize = 4096;
-/// Most resources one job may hold at the same time.
+/// The maximum number of resources that one job may hold at the same time.
 pub const MAX_NESTING: usize = 8;
 
-/// One thing a job does. Locking and unlocking take no time of their own.
+/// One step of a job. Locking and unlocking take no time of their own.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Step {
-    /// Execute for this long at worst.
+    /// Execute for at most this long.
     Run(Duration),
-    /// Acquire a resource, waiting if it must.
+    /// Acquire a resource, waiting if necessary.
     Lock(ResourceId),
     /// Release the resource acquired last.
     Unlock(ResourceId),
@@ -22,26 +22,27 @@ pub enum Step {
 
 /// A recurring piece of work on one processor.
 ///
-/// A job *arrives* every `period` (or later: the period is the least inter-arrival time), is *released*
-/// at most `jitter` after its arrival, and must finish within `deadline` of its arrival.
+/// A job *arrives* once per `period` or later: the period is the minimum inter-arrival time. The job
+/// is *released* at most `jitter` after its arrival, and must finish within `deadline` of its arrival.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Task {
-    /// Unique in its system.
+    /// The name, unique in its system.
     pub name: String,
-    /// Where its jobs execute; in a cluster of several, the first of its processors: see [`System::cpus_of`](crate::System::cpus_of).
+    /// The processor on which its jobs execute. In a cluster of several processors
+    /// it is the first one: see [`System::cpus_of`](crate::System::cpus_of).
     pub cpu: CpuId,
-    /// Base priority, greater = more urgent. Tasks of one priority are served first come, first served.
+    /// The base priority; a greater one is more urgent. Tasks of equal priority are served first come, first served.
     pub priority: Priority,
-    /// Least time between two arrivals.
+    /// The minimum time between two arrivals.
     pub period: Duration,
-    /// Relative to the arrival; at most the period.
+    /// The deadline relative to the arrival, at most the period.
     pub deadline: Duration,
-    /// Longest time from arrival to release.
+    /// The longest time from arrival to release.
     pub jitter: Duration,
-    /// First arrival, for simulation and execution; the analysis holds for every offset.
+    /// The first arrival in simulation and execution. The analysis holds for every offset.
     pub offset: Duration,
-    /// Worst-case execution time of one job, its critical sections included: the sum of the runs in `body`.
+    /// The worst-case execution time of one job, critical sections included. It is the sum of the runs in `body`.
     pub wcet: Duration,
-    /// What a job does, in order.
+    /// The steps of a job, in order.
     pub body: Vec<Step>,
 }

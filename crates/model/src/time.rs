@@ -2,8 +2,8 @@
 
 use core::fmt;
 
-/// The longest duration a system may name: 10^15 ns, about eleven and a half days. It leaves room for
-/// sums over [`MAX_TASKS`](crate::MAX_TASKS) tasks in 64 bits.
+/// The longest duration that a system may name: 10^15 ns, about eleven and a
+/// half days. Sums over [`MAX_TASKS`](crate::MAX_TASKS) tasks fit into 64 bits.
 pub const DURATION_MAX: Duration = Duration::from_ns(1_000_000_000_000_000);
 
 /// A length of time, in nanoseconds.
@@ -14,23 +14,23 @@ pub struct Duration(u64);
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct Instant(u64);
 
-/// Why a text is not a duration.
+/// The reason why a text is not a duration.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub enum DurationError {
-    /// The text holds no number.
+    /// The text has no number.
     NoNumber,
-    /// A number without a unit.
+    /// The number has no unit.
     NoUnit,
-    /// A unit that is not one of `ns`, `us`, `µs`, `ms`, `s`, `min`, `h`.
+    /// The unit is not one of `ns`, `us`, `µs`, `ms`, `s`, `sec`, `min` and `h`.
     UnknownUnit,
-    /// A number with an exponent, such as `1e3`.
+    /// The number has an exponent, such as `1e3`.
     Exponent,
-    /// `nan` or `inf`.
+    /// The text is `nan` or `inf`.
     NotFinite,
-    /// More decimals than the unit has nanoseconds.
+    /// The duration is not a whole number of nanoseconds.
     BelowNanosecond,
-    /// Above [`DURATION_MAX`].
+    /// The duration is longer than [`DURATION_MAX`].
     TooLong,
 }
 
@@ -62,53 +62,53 @@ const UNITS: [(&str, u64); 9] = [
     ("h", 3_600_000_000_000),
 ];
 
-/// Whether the text begins, behind a number, with an exponent: `e3 ms`, `E-3ms`.
+/// Returns whether `unit`, the text behind a number, begins with an exponent, such as `e3 ms` or `E-3ms`.
 fn is_exponent(unit: &str) -> bool {
     let power = unit.strip_prefix(['e', 'E']).map(|power| power.strip_prefix(['+', '-']).unwrap_or(power));
     power.is_some_and(|power| power.starts_with(|c: char| c.is_ascii_digit()))
 }
 
-/// Whether the text begins with what floating-point numbers have instead of a finite one.
+/// Returns whether the text begins with `nan` or `inf`, in any case and with any sign.
 fn is_not_finite(text: &str) -> bool {
     let word = text.trim_start_matches(['+', '-']);
     ["nan", "inf"].iter().any(|name| word.get(..3).is_some_and(|start| start.eq_ignore_ascii_case(name)))
 }
 
 impl Duration {
-    /// No time at all.
+    /// Zero nanoseconds.
     pub const ZERO: Self = Self(0);
 
-    /// `ns` nanoseconds.
+    /// Returns a duration of `ns` nanoseconds.
     #[must_use]
     pub const fn from_ns(ns: u64) -> Self {
         Self(ns)
     }
 
-    /// `us` microseconds.
+    /// Returns a duration of `us` microseconds.
     ///
     /// # Panics
-    /// When the nanoseconds do not fit 64 bits.
+    /// Panics if the number of nanoseconds does not fit into 64 bits.
     #[must_use]
     pub const fn from_us(us: u64) -> Self {
         Self(us * 1_000)
     }
 
-    /// `ms` milliseconds.
+    /// Returns a duration of `ms` milliseconds.
     ///
     /// # Panics
-    /// When the nanoseconds do not fit 64 bits.
+    /// Panics if the number of nanoseconds does not fit into 64 bits.
     #[must_use]
     pub const fn from_ms(ms: u64) -> Self {
         Self(ms * 1_000_000)
     }
 
-    /// In nanoseconds.
+    /// Returns the duration in nanoseconds.
     #[must_use]
     pub const fn as_ns(self) -> u64 {
         self.0
     }
 
-    /// The sum, or `None` where it does not fit.
+    /// Returns the sum, or `None` if it does not fit into 64 bits.
     #[must_use]
     pub const fn checked_add(self, other: Self) -> Option<Self> {
         match self.0.checked_add(other.0) {
@@ -117,7 +117,7 @@ impl Duration {
         }
     }
 
-    /// The difference, or `None` where it is below zero.
+    /// Returns the difference, or `None` if it is below zero.
     #[must_use]
     pub const fn checked_sub(self, other: Self) -> Option<Self> {
         match self.0.checked_sub(other.0) {
@@ -126,13 +126,13 @@ impl Duration {
         }
     }
 
-    /// The difference, or zero.
+    /// Returns the difference, or zero if it is below zero.
     #[must_use]
     pub const fn saturating_sub(self, other: Self) -> Self {
         Self(self.0.saturating_sub(other.0))
     }
 
-    /// The product, or `None` where it does not fit.
+    /// Returns the product, or `None` if it does not fit into 64 bits.
     #[must_use]
     pub const fn checked_mul(self, factor: u64) -> Option<Self> {
         match self.0.checked_mul(factor) {
@@ -141,10 +141,10 @@ impl Duration {
         }
     }
 
-    /// Reads a duration as a task-set file writes it: a decimal number and a unit, `"15 us"`, `"1.5ms"`.
+    /// Reads a duration as a task-set file writes it: a decimal number and a unit, such as `"15 us"` or `"1.5ms"`.
     ///
     /// # Errors
-    /// See [`DurationError`].
+    /// Returns the reason why the text is not a duration.
     ///
     /// # Examples
     /// ```
@@ -184,7 +184,8 @@ impl Duration {
         ns = ns.checked_mul(scale).ok_or(DurationError::TooLong)?;
         let mut rest = scale;
         for digit in decimals.bytes().filter(u8::is_ascii_digit) {
-            // `rest` keeps its factors of ten until the unit's nanoseconds are used up (a minute has 10^9 * 6 * 10).
+            // `rest` is the worth in nanoseconds of one unit of the previous
+            // decimal place. If it is not a multiple of ten, only zeros may follow.
             if rest % 10 != 0 {
                 if digit != b'0' {
                     return Err(DurationError::BelowNanosecond);
@@ -202,28 +203,28 @@ impl Duration {
 }
 
 impl Instant {
-    /// The system's start.
+    /// The start of the system.
     pub const ZERO: Self = Self(0);
 
-    /// `ns` nanoseconds after the start.
+    /// Returns the instant `ns` nanoseconds after the start.
     #[must_use]
     pub const fn from_ns(ns: u64) -> Self {
         Self(ns)
     }
 
-    /// Nanoseconds since the start.
+    /// Returns the nanoseconds since the start.
     #[must_use]
     pub const fn as_ns(self) -> u64 {
         self.0
     }
 
-    /// The time from `earlier` until this, or zero where this is not later.
+    /// Returns the time from `earlier` to this instant, or zero if this instant is not later.
     #[must_use]
     pub const fn since(self, earlier: Self) -> Duration {
         Duration(self.0.saturating_sub(earlier.0))
     }
 
-    /// This and `duration` more, or `None` where it does not fit.
+    /// Returns the instant `duration` later, or `None` if it does not fit into 64 bits.
     #[must_use]
     pub const fn checked_add(self, duration: Duration) -> Option<Self> {
         match self.0.checked_add(duration.0) {
@@ -270,7 +271,7 @@ impl core::iter::Sum for Duration {
 }
 
 impl fmt::Display for Duration {
-    /// Exactly, in the largest unit that leaves at least one whole: `43 ms`, `1.5 us`, `0 ns`.
+    /// Writes the duration exactly, in the largest unit that leaves at least one whole: `43 ms`, `1.5 us`, `0 ns`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (scale, unit) = match self.0 {
             0..1_000 => (1, "ns"),
@@ -316,7 +317,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn durations_are_read_with_their_unit() {
+    fn durations_with_units_are_read() {
         let cases = [
             ("15 us", 15_000),
             ("15us", 15_000),
@@ -337,7 +338,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_a_duration_is_refused_by_its_reason() {
+    fn malformed_durations_are_refused_with_a_reason() {
         let cases = [
             ("", DurationError::NoNumber),
             ("ms", DurationError::NoNumber),

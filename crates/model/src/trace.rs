@@ -1,36 +1,36 @@
-//! What happened: the records that the simulator and the runtime both write, and what is read off them.
+//! Traces: the records that the simulator and the runtime both write, and the observations derived from them.
 
 use crate::{CpuId, Duration, Instant, Priority, ResourceId, TaskId};
 
-/// One thing that happened to one task.
+/// One event of one task.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Record {
-    /// When.
+    /// When the event happened.
     pub at: Instant,
-    /// To whom.
+    /// The task it happened to.
     pub task: TaskId,
-    /// What.
+    /// The event.
     pub event: Event,
 }
 
-/// The life of a job, as a trace shows it.
+/// An event in the life of a job, as a trace shows it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Event {
-    /// A job arrived (its deadline counts from here).
+    /// A job arrived. Its deadline counts from here.
     Arrive,
-    /// The task began or went on executing on its CPU.
+    /// The task started or resumed execution on its CPU.
     Run,
-    /// The task left its CPU: preempted, waiting, or done.
+    /// The task left its CPU: it was preempted, waits, or is done.
     Stop,
-    /// The running job asked for a resource.
+    /// The running job requested a resource.
     Request(ResourceId),
-    /// The job owns the resource and goes on.
+    /// The job acquired the resource and continues.
     Acquire(ResourceId),
-    /// The job gave the resource back; of an interruptible section: it committed.
+    /// The job released the resource. For an interruptible section, the job committed it.
     Release(ResourceId),
-    /// The job's interruptible section begins again: another one on the resource was committed since it began.
+    /// The job's interruptible section restarts, because another section on the resource was committed since it began.
     Restart(ResourceId),
-    /// The task's effective priority is now this.
+    /// The task's effective priority is this from now on.
     Priority(Priority),
     /// The task executes on this processor from now on.
     Migrate(CpuId),
@@ -38,21 +38,25 @@ pub enum Event {
     Finish,
 }
 
-/// What was seen of one task, in a simulation or on a machine.
+/// The measurements of one task, in a simulation or on a machine.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Observation {
-    /// Jobs that finished.
+    /// The number of jobs that finished.
     pub jobs: u64,
-    /// Jobs that finished, or were still unfinished at the end, later than their deadline.
+    /// The number of jobs that finished later than their deadline,
+    /// or were still unfinished at the end after their deadline.
     pub misses: u64,
-    /// Longest response: from arrival to finish. `None` where no job finished.
+    /// The longest response time, from arrival to finish. `None` if no job finished.
     pub response: Option<Duration>,
-    /// Longest blocking of one job: time during which it had been released and was not finished, and its CPU
-    /// executed neither it nor a task of at least its base priority; and what it spun. Executing elsewhere is no blocking.
-    /// Where there are clusters of several CPUs: time during which it was among the most urgent of its cluster, as many as that has CPUs, and did not execute.
+    /// The longest blocking of one job. Blocking is the time during which the job has been released
+    /// and is not finished, and its CPU executes neither it nor a task of at least its base priority,
+    /// plus the time that it spins. Time during which the job executes on another CPU is not blocking.
+    ///
+    /// With clusters of m CPUs, blocking is the time during which the job
+    /// is among the m most urgent jobs of its cluster and does not execute.
     pub blocking: Option<Duration>,
-    /// Longest time one job spent between its requests and their grants.
+    /// The longest time that one job spent between its requests and their grants.
     pub lock_wait: Option<Duration>,
-    /// How often interruptible sections began again.
+    /// The number of times that interruptible sections restarted.
     pub restarts: u64,
 }

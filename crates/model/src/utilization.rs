@@ -4,17 +4,21 @@ use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 use core::cmp::Ordering;
 
-/// Bits of a fraction's expansion that one step finds.
+/// The number of bits of a fraction's expansion that one step produces.
 const BITS: u32 = 64;
 
-/// How `sum of wcet / period` of `these` compares with that of `those`. No period is 0; there are fewer than 2^32 of them.
+/// Compares the sum of `wcet / period` over `these` with the sum over `those`, exactly.
 ///
-/// The difference is one fraction for each period. All are expanded together, 64 bits a step, with the rest of each kept exactly:
+/// Every period must be positive, and there must be fewer than 2^32 of them.
+///
+/// The difference of the sums is written as one fraction for each period. All fractions
+/// are expanded together, 64 bits a step, and the remainder of each is kept exactly:
 /// ```text
 ///   difference * 2^(64 t)  =  whole + sum of rest / period,   0 <= rest < period
 /// ```
-/// so it is above 0 where `whole` is, and below 0 where `whole` is at most minus the number of periods. A difference that is not 0 is at least
-/// 1 / (product of the periods), so one that is still open after so many bits is 0.
+/// So the difference is above 0 if `whole` is, and below 0 if `whole` is at most
+/// minus the number of periods. A difference other than 0 is at least 1 / (product
+/// of the periods), so one that is still undecided after that many bits is 0.
 pub(crate) fn compare(these: impl Iterator<Item = (u64, u64)>, those: impl Iterator<Item = (u64, u64)>) -> Ordering {
     let mut by_period: BTreeMap<u64, i128> = BTreeMap::new();
     for (wcet, period) in these {
@@ -34,7 +38,7 @@ pub(crate) fn compare(these: impl Iterator<Item = (u64, u64)>, those: impl Itera
     // Enough for (periods + 1) times the product.
     let product: u32 = rests.iter().map(|(_, period)| u64::BITS - period.leading_zeros()).sum();
     let steps = (product + u32::BITS) / BITS + 1;
-    // BOUND: a step for each 64 bits of all periods together.
+    // BOUND: one step for each 64 bits of all periods together, plus a constant.
     for _ in 0..steps {
         if whole > 0 {
             return Ordering::Greater;
@@ -45,7 +49,7 @@ pub(crate) fn compare(these: impl Iterator<Item = (u64, u64)>, those: impl Itera
         if rests.iter().all(|(rest, _)| *rest == 0) {
             return whole.cmp(&0);
         }
-        // Here -periods < whole <= 0: no overflow.
+        // Here -periods < whole <= 0, so this does not overflow.
         whole <<= BITS;
         for (rest, period) in &mut rests {
             let scaled = u128::from(*rest) << BITS;
@@ -82,7 +86,7 @@ mod tests {
     }
 
     #[test]
-    fn the_least_difference_decides() {
+    fn the_smallest_difference_decides() {
         // 1/n - 1/(n + 1), with both near 10^15: about 10^-30.
         let n = 999_999_999_999_989;
         assert_eq!(of(&[(1, n)], &[(1, n + 1)]), Ordering::Greater);
@@ -97,7 +101,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn as_common_denominators_have_it(
+        fn agrees_with_a_common_denominator(
             these in prop::collection::vec((0_u64..20, 1_u64..13), 0..6),
             those in prop::collection::vec((0_u64..20, 1_u64..13), 0..6),
         ) {

@@ -1,4 +1,4 @@
-//! The rules that every [`System`] keeps, and what is said where one is broken.
+//! The rules that every [`System`] keeps, and the messages for broken rules.
 
 use crate::{
     DURATION_MAX, Duration, MAX_CPUS, MAX_NESTING, MAX_RESOURCES, MAX_STEPS, MAX_TASKS, Priority, Protocol, Resource,
@@ -10,7 +10,7 @@ use alloc::string::String;
 use alloc::vec::Vec;
 use core::fmt;
 
-/// What an [`Invalid`] is about.
+/// The part of a system that an [`Invalid`] is about.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub enum Subject {
@@ -24,16 +24,16 @@ pub enum Subject {
     Resource(ResourceId),
 }
 
-/// Why a system is refused.
+/// The reason why a system is refused.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Invalid {
-    /// Where the fault lies.
+    /// The part of the system that is at fault.
     pub subject: Subject,
-    /// Which property of the subject, as a task-set file spells it; `None` where it is no single one.
+    /// The property of the subject, as a task-set file spells it. `None` if no single property is at fault.
     pub key: Option<&'static str>,
-    /// What is wrong.
+    /// The fault, in words.
     pub message: String,
-    /// What would be right.
+    /// How to correct it.
     pub help: String,
 }
 
@@ -98,7 +98,8 @@ impl System {
         Ok(())
     }
 
-    /// The clusters of all tasks, `cpus` by task.
+    /// Checks the cluster of each task, given in `cpus` by task as
+    /// a set of CPUs, a bit each. Returns the distinct clusters.
     pub(crate) fn check_clusters(&self, cpus: &[u64]) -> Result<Vec<u64>, Invalid> {
         let mut clusters: Vec<(u64, TaskId)> = Vec::new();
         let platform = u64::MAX >> (MAX_CPUS - self.cpus());
@@ -131,7 +132,7 @@ impl System {
         Ok(clusters.into_iter().map(|(cluster, _)| cluster).collect())
     }
 
-    /// Nothing but `omlp` is named where there are clusters of several processors.
+    /// Refuses every named protocol except `omlp` if there are clusters of several processors.
     pub(crate) fn check_cluster_protocols(&self) -> Result<(), Invalid> {
         let refused =
             |protocol: Option<Protocol>| protocol.filter(|&protocol| self.has_clusters() && protocol != Protocol::Omlp);
@@ -149,9 +150,9 @@ impl System {
         Ok(())
     }
 
-    /// No cycle in "requested while holding": Kahn's algorithm over the resources.
+    /// Refuses a cycle in the relation "requested while holding". This is Kahn's algorithm over the resources.
     pub(crate) fn check_order(&self) -> Result<(), Invalid> {
-        // (inner, outer) -> one task that nests them so.
+        // (inner, outer) -> one task that locks `inner` directly inside `outer`.
         let mut nested: BTreeMap<(ResourceId, ResourceId), TaskId> = BTreeMap::new();
         for task in self.task_ids() {
             let sections = self.sections(task);
@@ -162,7 +163,7 @@ impl System {
             }
         }
         let mut left: Vec<ResourceId> = self.resource_ids().collect();
-        // BOUND: every round but the last drops a resource.
+        // BOUND: every round except the last removes a resource.
         loop {
             let (before, has_outer) =
                 (left.len(), |inner: ResourceId| left.iter().any(|&outer| nested.contains_key(&(inner, outer))));
@@ -176,7 +177,8 @@ impl System {
         }
     }
 
-    /// Every resource in `left` is requested inside another of `left`: walking outwards must come back.
+    /// Refuses the cycle in `left`. Every resource in `left` is requested inside
+    /// another one of `left`, so a walk outwards returns to a resource it has passed.
     fn refuse_cycle(
         &self,
         left: &[ResourceId],
@@ -207,7 +209,7 @@ impl System {
         )
     }
 
-    /// The step at which `task` locks `inner` directly inside `outer`.
+    /// Returns the step at which `task` locks `inner` directly inside `outer`.
     fn nested_lock(&self, task: TaskId, outer: ResourceId, inner: ResourceId) -> Subject {
         let sections = self.sections(task);
         let nested = sections.iter().position(|section| {
@@ -249,7 +251,7 @@ pub(crate) fn check_counts(cpus: usize, resources: &[Resource], tasks: &[Task]) 
     Ok(())
 }
 
-/// `earlier` are the names of the same kind so far.
+/// Refuses an empty name, and a name in `earlier`, the names of the same kind so far. Adds the name to them.
 pub(crate) fn check_name<'a>(
     kind: &str,
     name: &'a str,
@@ -335,7 +337,7 @@ pub(crate) fn check_body(resources: &[Resource], task: &Task, id: TaskId) -> Res
     }
     let mut open: Vec<(ResourceId, usize)> = Vec::new();
     let mut total = Duration::ZERO;
-    // Where the execution so far stood at each lock, to find sections that hold nothing.
+    // The execution time before each open lock. It shows whether a section is empty.
     let mut since: Vec<Duration> = Vec::new();
     for (index, step) in task.body.iter().enumerate() {
         let subject = Subject::Step(id, index);
@@ -464,7 +466,7 @@ mod tests {
     }
 
     #[test]
-    fn bodies_that_cannot_be_executed_are_refused() {
+    fn malformed_bodies_are_refused() {
         for (body, part) in [
             (alloc::vec![Step::Lock(A), RUN], "never unlocks `a`"),
             (alloc::vec![RUN, Step::Unlock(A)], "does not hold"),
@@ -494,7 +496,7 @@ mod tests {
     }
 
     #[test]
-    fn the_same_order_everywhere_is_fine() {
+    fn a_consistent_lock_order_is_accepted() {
         let mut second = task(nested(B, C));
         second.name = "u".into();
         let mut third = task(nested(A, C));

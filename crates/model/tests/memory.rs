@@ -1,27 +1,27 @@
-//! What the readers take for files that are none: at most fifty bytes for each byte of the file.
+//! The memory that the readers take for files that are not valid: at most fifty bytes for each byte of the file.
 //!
-//! One test in a process of its own, as the peak is the process's.
+//! This test runs in a process of its own, because the peak of the memory is that of the process.
 #![cfg(target_os = "linux")]
 
 use lockwright_model::format::{import_rt_app, parse_overheads, parse_system};
 use std::fs;
 
-/// Bytes of memory for a byte of the file.
+/// The maximum number of bytes of memory for each byte of the file.
 const MOST: usize = 50;
 
 const LENGTH: usize = 4 << 20;
 
-/// In bytes, from the kernel's account of the process.
+/// Returns a value in bytes from the kernel's account of the process.
 fn memory(key: &str) -> usize {
     let status = fs::read_to_string("/proc/self/status").expect("the kernel's account");
     let line = status.lines().find_map(|line| line.strip_prefix(key)).expect("a known key");
     line.trim().trim_end_matches(" kB").parse::<usize>().expect("a number") << 10
 }
 
-/// How much `read` takes at its peak.
+/// Returns the memory that `read` takes at its peak.
 fn peak(read: impl FnOnce()) -> usize {
-    // The peak is that from here on.
-    fs::write("/proc/self/clear_refs", "5").expect("a process may reset its own peak");
+    // This resets the peak.
+    fs::write("/proc/self/clear_refs", "5").expect("the process resets its own peak");
     let before = memory("VmRSS:");
     read();
     memory("VmHWM:").saturating_sub(before)
@@ -32,7 +32,7 @@ fn repeated(part: &str) -> String {
 }
 
 #[test]
-fn files_that_are_none_take_fifty_times_their_length_at_most() {
+fn invalid_files_take_at_most_fifty_times_their_length() {
     let mut random = 1_u64;
     let noise: String = (0..LENGTH)
         .map(|_| {
@@ -52,8 +52,8 @@ fn files_that_are_none_take_fifty_times_their_length_at_most() {
         ("brackets", repeated("[")),
         ("a list of lists", format!("a=[{}]", repeated("[],"))),
         ("a list of tables", format!("a=[{}]", repeated("{a=1},"))),
-        ("tasks that are none", repeated("[[task]]\nbody=[{a=1},{a=1},{a=1}]\n")),
-        ("a body without end", format!("[[task]]\nbody=[{}]", repeated("{lock=\"r\"},"))),
+        ("invalid tasks", repeated("[[task]]\nbody=[{a=1},{a=1},{a=1}]\n")),
+        ("an unclosed body", format!("[[task]]\nbody=[{}]", repeated("{lock=\"r\"},"))),
         ("dotted keys", repeated("a.a.a.a.a.a.a.a=1\n")),
         ("objects", repeated("{\"a\":[1,")),
         ("numbers", format!("[{}]", repeated("1,"))),

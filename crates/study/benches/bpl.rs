@@ -1,4 +1,5 @@
-//! Requests a second of `lockwright study bpl`, each lock at each of four rates: 64 cores, a mean burst of 8, on one processor.
+//! Requests per second of `lockwright study bpl`: each lock at each of
+//! four rates, with 64 cores and a mean burst of 8, on one processor.
 
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use lockwright_study::bpl::{FreeLock, Lock, Model, Random, play};

@@ -1,4 +1,5 @@
-//! `analyse` of a whole system: 20 tasks on 4 CPUs, 1,000 tasks on 16 CPUs; and the same from the text of a file.
+//! `analyse` on a whole system, of 20 tasks on 4 CPUs and of
+//! 1,000 tasks on 16 CPUs; and the same from the text of a file.
 
 use criterion::{Criterion, criterion_group, criterion_main};
 use fastrand::Rng;
@@ -8,7 +9,7 @@ use lockwright_model::{Protocol, System};
 use lockwright_study::{Shape, generate};
 use std::hint::black_box;
 
-/// The first generated system whose tasks all have a bound, so that every fixed point is computed to its end.
+/// Returns the first generated system whose tasks all have a bound, so that every fixed point is computed to its end.
 fn bounded(shape: &Shape) -> System {
     (0..1_000)
         .map(|seed| generate(&mut Rng::with_seed(seed), shape))

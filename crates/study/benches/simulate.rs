@@ -1,5 +1,5 @@
-//! Job releases a second of the simulator, ten seconds of virtual time without a trace: every protocol with 20 tasks on 4 CPUs, 100 on 4 and 400 on 16; and tasks without
-//! locks, which `plain` executes as well.
+//! Job releases per second of the simulator, over ten seconds of virtual time without a trace: every protocol
+//! with 20 tasks on 4 CPUs, 100 on 4 and 400 on 16; and tasks without locks, which `plain` also executes.
 
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use fastrand::Rng;
@@ -11,10 +11,10 @@ use std::hint::black_box;
 use std::time::Duration;
 
 const END_NS: u64 = 10_000_000_000;
-/// CPUs, tasks, resources.
+/// The numbers of CPUs, tasks and resources.
 const SIZES: [(usize, usize, usize); 3] = [(4, 20, 6), (4, 100, 16), (16, 400, 64)];
 
-/// Jobs released.
+/// Returns the number of jobs released.
 fn run(system: &System, protocol: Protocol) -> u64 {
     let config = Config { protocol: Some(protocol), ..Config::default() };
     let mut simulation = Simulation::new(system, &config, ());

@@ -5,39 +5,39 @@ use lockwright_model::{
     CpuId, Duration, Priority, Protocol, Resource, ResourceId, Step, System, Task, assign_rate_monotonic,
 };
 
-/// What generated systems look like. All ranges include both ends.
+/// The shape of generated systems. All ranges include both ends.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Shape {
-    /// Processors.
+    /// The number of processors.
     pub cpus: (usize, usize),
-    /// Tasks, of all processors.
+    /// The number of tasks on all processors together.
     pub tasks: (usize, usize),
-    /// Resources.
+    /// The number of resources.
     pub resources: (usize, usize),
-    /// Periods, in nanoseconds.
+    /// The periods, in nanoseconds.
     pub period: (u64, u64),
-    /// Utilization of each processor at most, in percent; roughly reached.
+    /// The utilization of each processor, in percent. It is reached roughly.
     pub utilization: (u64, u64),
-    /// Sections of one job.
+    /// The number of sections of one job.
     pub sections: (usize, usize),
-    /// Longest section, in nanoseconds.
+    /// The longest section, in nanoseconds.
     pub section: u64,
-    /// Out of a hundred sections, how many hold another one.
+    /// The percentage of sections that contain another one.
     pub nested: u8,
-    /// Out of a hundred tasks, how many have release jitter.
+    /// The percentage of tasks with release jitter.
     pub jitter: u8,
-    /// Out of a hundred systems, how many have random priorities, with equals, instead of rate-monotonic ones.
+    /// The percentage of systems with random priorities, some of them equal, instead of rate-monotonic ones.
     pub shuffled: u8,
-    /// Out of a hundred resources, how many have a ceiling fixed by hand, above every task.
+    /// The percentage of resources with a ceiling fixed by hand, above every task.
     pub own_ceiling: u8,
-    /// Out of a hundred resources, how many name a protocol of their own, drawn from these.
+    /// The percentage of resources that name a protocol of their own, and the protocols it is drawn from.
     pub own_protocol: (u8, Vec<Protocol>),
-    /// Out of a hundred resources, how many have a cutoff of their own, anywhere among the tasks.
+    /// The percentage of resources with a cutoff of their own, anywhere among the priorities of the tasks.
     pub cutoff: u8,
 }
 
 impl Shape {
-    /// Small systems with short times: every corner within reach of a short simulation.
+    /// Returns the shape of small systems with short times, whose corner cases are within reach of a short simulation.
     #[must_use]
     pub fn small() -> Self {
         Self {
@@ -57,7 +57,7 @@ impl Shape {
         }
     }
 
-    /// Systems as an engineer has them: periods of 1 to 100 ms, sections of up to 100 us.
+    /// Returns the shape of typical systems: periods of 1 to 100 ms, and sections of up to 100 us.
     #[must_use]
     pub fn usual(cpus: usize, tasks: usize, resources: usize) -> Self {
         Self {
@@ -78,11 +78,11 @@ impl Shape {
     }
 }
 
-/// Draws one system of clusters: the processors of each of the `sizes` in turn. Its priorities are as those of [`generate`]; it is under `c-fp`, and has no nested sections where
-/// `shape` has none.
+/// Draws one system with clusters of these `sizes` in turn, under `c-fp`. Its priorities
+/// are drawn as by [`generate`]. It has no nested sections if `shape` has none.
 ///
 /// # Panics
-/// As [`generate`], and where `sizes` are more processors than a [`System`] may have.
+/// Panics as [`generate`] does, and if `sizes` have more processors than a [`System`] may have.
 #[must_use]
 pub fn generate_clusters(random: &mut Rng, shape: &Shape, sizes: &[usize]) -> System {
     let shape = Shape { cpus: (sizes.len(), sizes.len()), ..shape.clone() };
@@ -102,10 +102,10 @@ pub fn generate_clusters(random: &mut Rng, shape: &Shape, sizes: &[usize]) -> Sy
         .expect("a generated system keeps every rule")
 }
 
-/// Draws one system. It is always valid; whether it is schedulable is left to chance.
+/// Draws one system. It is always valid, and may or may not be schedulable.
 ///
 /// # Panics
-/// When a range of `shape` is empty or beyond the limits of a [`System`].
+/// Panics if a range of `shape` is empty or beyond the limits of a [`System`].
 #[must_use]
 pub fn generate(random: &mut Rng, shape: &Shape) -> System {
     let cpus = random.usize(shape.cpus.0..=shape.cpus.1);
@@ -114,20 +114,20 @@ pub fn generate(random: &mut Rng, shape: &Shape) -> System {
         .map(|index| {
             let own = random.u8(0..100) < shape.own_protocol.0;
             let protocol = own.then(|| shape.own_protocol.1[random.usize(0..shape.own_protocol.1.len())]);
-            // Above every task: the highest ceiling that changes anything.
+            // A ceiling above every task. A higher one would change nothing more.
             let ceiling = (random.u8(0..100) < shape.own_ceiling).then(|| Priority::base(count as u32 + 1));
-            // Where no cutoffs are wanted, nothing is drawn for them.
+            // If no cutoffs are wanted, no random number is drawn for them.
             let has_cutoff = shape.cutoff > 0 && random.u8(0..100) < shape.cutoff;
             let cutoff = has_cutoff.then(|| Priority::base(random.u32(0..=count as u32 + 1)));
             Resource { name: format!("r{index}"), protocol, ceiling, cutoff, ..Resource::default() }
         })
         .collect();
-    // A resource is used by tasks of one processor, or by all.
+    // A resource is used by the tasks of one processor, or by those of all.
     let homes: Vec<Option<usize>> = resources.iter().map(|_| random.bool().then(|| random.usize(0..cpus))).collect();
     let utilization = random.u64(shape.utilization.0..=shape.utilization.1);
     let mut tasks: Vec<Task> = (0..count)
         .map(|index| {
-            // Every processor has a task; the others fall where they will.
+            // Every processor has a task. The other tasks are placed at random.
             let cpu = if index < cpus { index } else { random.usize(0..cpus) };
             draw_task(random, shape, index, cpu, utilization * cpus as u64 / count as u64, &homes)
         })
@@ -170,7 +170,8 @@ fn draw_task(
     }
 }
 
-/// Sections of at least one nanosecond each, anywhere in the job, often back to back; nested ones lock in order of ids.
+/// Draws a body with sections of at least one nanosecond each, anywhere in
+/// the job and often back to back. Nested sections lock in the order of ids.
 fn draw_body(random: &mut Rng, shape: &Shape, cost: u64, usable: &[usize]) -> Vec<Step> {
     let mut left = cost;
     let mut body = Vec::new();

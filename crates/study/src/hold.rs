@@ -1,11 +1,11 @@
-//! What was observed, held against what was promised.
+//! Comparison of observations with bounds.
 
 use fastrand::Rng;
 use lockwright_analysis::Analysis;
 use lockwright_model::{Duration, Instant, Observation, Protocol, System, TaskId};
 use lockwright_sim::{Arrivals, Config, Execution, Offsets, Simulation};
 
-/// What exceeded its bound.
+/// The quantity that exceeded its bound.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Quantity {
     /// The response time.
@@ -14,21 +14,23 @@ pub enum Quantity {
     Blocking,
 }
 
-/// A bound that an observation exceeds: one of the two is wrong.
+/// An observation that exceeds its bound. Either the bound or the simulation is wrong.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Excess {
-    /// Whose.
+    /// The task that was observed.
     pub task: TaskId,
-    /// Of what.
+    /// The quantity that was observed.
     pub quantity: Quantity,
-    /// What was promised.
+    /// The bound.
     pub bound: Duration,
-    /// What was seen.
+    /// The observed value.
     pub observed: Duration,
 }
 
-/// The first task that was seen to exceed a bound it has. `ages` are those of unfinished jobs, which count as responses:
-/// else a job that never finishes would exceed nothing.
+/// Returns the first observation that exceeds a bound of its task, or `None` if all bounds hold.
+///
+/// `ages` are the ages of the unfinished jobs. They count as responses,
+/// because a job that never finishes would otherwise exceed nothing.
 #[must_use]
 pub fn hold(analysis: &Analysis, observations: &[Observation], ages: &[Duration]) -> Option<Excess> {
     for (index, ((bound, seen), &age)) in analysis.tasks.iter().zip(observations).zip(ages).enumerate() {
@@ -47,9 +49,10 @@ pub fn hold(analysis: &Analysis, observations: &[Observation], ages: &[Duration]
     None
 }
 
-/// Simulates a system several times, from quiet to wild, and returns the first excess with the schedule that shows it.
+/// Simulates a system `runs` times, with varying offsets, arrivals and execution
+/// times, and returns the first excess with the configuration that shows it.
 ///
-/// `horizon` is in longest periods.
+/// `horizon` is the length of each run, in longest periods.
 #[must_use]
 pub fn attack(
     system: &System,
@@ -66,7 +69,7 @@ pub fn attack(
             protocol: Some(protocol),
             offsets: match run % 4 {
                 0 => Offsets::Synchronous,
-                // Close together: what happens while something else does.
+                // Close together, so that jobs arrive while others are in their sections.
                 1 => Offsets::Fixed(system.task_ids().map(|_| Duration::from_ns(random.u64(0..40))).collect()),
                 _ => Offsets::Random,
             },

@@ -1,8 +1,8 @@
-//! Systems whose jobs are late and come again at once, and schedules aimed at that.
+//! Systems with a job that finishes late, just before the next job of its task arrives, and schedules aimed at them.
 //!
-//! A job that is done just before the next one of its task arrives puts two jobs' sections into a window far shorter than the period. A bound that
-//! forgets jobs from before the window counts one. Chance hardly finds the schedule: the job must be late by almost its period, and others must ask
-//! just when it does.
+//! Such a pair of jobs puts the sections of two jobs into a window far shorter than the period. A bound
+//! without carry-in, which forgets jobs from before the window, counts one. Random schedules hardly find
+//! the case: the job must be late by almost its period, and others must make their requests at that time.
 
 use crate::hold::{Excess, hold};
 use fastrand::Rng;
@@ -12,10 +12,10 @@ use lockwright_model::{
 };
 use lockwright_sim::{Config, Offsets, Simulation};
 
-/// Longer than anything that happens: tasks with this period have one job.
+/// A period longer than the simulation. A task with this period has one job.
 const ONCE: u64 = 2_000;
 
-/// Steps of a body.
+/// Returns a run of a body.
 fn run(ns: u64) -> Step {
     Step::Run(Duration::from_ns(ns))
 }
@@ -44,18 +44,19 @@ fn task(name: String, cpu: usize, period: u64, body: Vec<Step>) -> Task {
     }
 }
 
-/// What makes the job late.
+/// The reason why the job is late.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Delay {
     /// A more urgent task of its processor.
     Urgent,
-    /// A third processor's task, which holds another resource for long.
+    /// A task of a third processor that holds another resource for long.
     LongHolder,
-    /// The same, which holds it for a short time and is preempted: who counts the section and, besides, jobs of its processor counts little twice.
+    /// The same task, which holds the resource briefly but is preempted. A bound that
+    /// counts the section and, separately, jobs of its processor counts little twice.
     PreemptedHolder,
 }
 
-/// Gives these tasks, the least urgent first, the priorities that they have together.
+/// Permutes the priorities of these tasks so that they ascend in the given order.
 fn rank(tasks: &mut [Task], order: &[usize]) {
     let mut levels: Vec<Priority> = order.iter().map(|&task| tasks[task].priority).collect();
     levels.sort_unstable();
@@ -64,12 +65,15 @@ fn rank(tasks: &mut [Task], order: &[usize]) {
     }
 }
 
-/// Draws a system of two to four processors. The task `late`, the second, is delayed by almost its period: by a more urgent task of its processor, or because it
-/// waits for another resource that a third processor's task holds. It asks for the first resource, or executes beside a task that does. Others ask for that one
-/// once or a few times. Each task has its own priority.
+/// Draws a system of two to four processors for [`attack_late`].
+///
+/// The first task, `victim`, is alone on its processor and requests the first resource. The second task, `late`,
+/// is delayed by almost its period: by a more urgent task of its processor, or because it waits for another
+/// resource that a task of a third processor holds. `late` requests the first resource itself, or delays a task of
+/// its processor that does. Other tasks request that resource once or a few times. Each task has its own priority.
 ///
 /// # Panics
-/// Never: the system keeps every rule.
+/// Never panics: the system keeps every rule.
 #[must_use]
 pub fn generate_late(random: &mut Rng) -> System {
     let cpus = random.usize(2..=4);
@@ -79,15 +83,16 @@ pub fn generate_late(random: &mut Rng) -> System {
         _ => [Delay::Urgent, Delay::LongHolder, Delay::PreemptedHolder][random.usize(0..3)],
     };
     let asks = delay_by == Delay::Urgent || random.bool();
-    // What only executes, or is delayed by that alone, may take longer.
+    // A task that only executes, or is delayed by that alone, may take longer.
     let longest = if asks { 12 } else { 60 };
     let own = random.u64(1..=longest);
-    // With four processors, often: one holds the resource when the late job asks, and another until its next one does.
+    // Often with four processors: one task holds the resource when
+    // the late job requests it, and another until its next job does.
     let is_handed_on = delay_by == Delay::Urgent && cpus == 4 && random.bool();
     let (held, kept) = (random.u64(1..=12), random.u64(1..=12));
     let slack = if is_handed_on { held + random.u64(0..=kept) } else { random.u64(0..=40) };
     let delay = period.saturating_sub(own + slack).max(1);
-    // The victim first, alone on its processor.
+    // The victim is the first task, alone on its processor.
     let requests = if is_handed_on { 1 } else { random.usize(1..=3) };
     let victim = (0..requests).flat_map(|_| section(0, random.u64(1..=6))).collect();
     let mut tasks = vec![task("victim".into(), 0, ONCE, victim)];
@@ -97,7 +102,7 @@ pub fn generate_late(random: &mut Rng) -> System {
     }
     match asks {
         true => late.extend(section(0, own)),
-        // It delays a holder by what it executes.
+        // It delays a holder by its execution.
         false => late.push(run(own)),
     }
     tasks.push(task("late".into(), 1, period, late));
@@ -147,7 +152,7 @@ pub fn generate_late(random: &mut Rng) -> System {
     System::new("late".into(), cpus, None, resources.collect(), tasks).expect("a generated system keeps every rule")
 }
 
-/// How long a job executes before it first asks for the first resource; `None` where it does not.
+/// Returns how long a job executes before its first request for the first resource, or `None` if it makes none.
 fn before_asking(system: &System, task: TaskId) -> Option<u64> {
     let mut sum = 0;
     for step in &system.task(task).body {
@@ -160,7 +165,7 @@ fn before_asking(system: &System, task: TaskId) -> Option<u64> {
     None
 }
 
-/// When the tasks that make the late job late arrive first, and that job; `None` for others.
+/// Returns the first arrivals of the late job and of the tasks that delay it, or `None` for other tasks.
 fn delaying(system: &System, task: TaskId) -> Option<u64> {
     match system.task(task).name.as_str() {
         "before" | "far" => Some(1),
@@ -169,8 +174,11 @@ fn delaying(system: &System, task: TaskId) -> Option<u64> {
     }
 }
 
-/// Simulates a system of [`generate_late`] with others asking when its late job is about to be done, `runs` times, and returns the first excess with the schedule
-/// that shows it. The schedules climb: each changes what the best one so far had, where that one made the first task wait longest.
+/// Simulates a system of [`generate_late`] `runs` times, with requests of other tasks when the
+/// late job is about to finish. Returns the first excess with the configuration that shows it.
+///
+/// The schedules climb a hill: each of them changes the schedule
+/// in which the first task has had its longest response so far.
 #[must_use]
 pub fn attack_late(
     system: &System,
@@ -192,13 +200,13 @@ pub fn attack_late(
         simulation.run_until(Instant::from_ns(ONCE));
         (simulation.observations(), simulation.ages())
     };
-    // When is it done, with nobody but what delays it?
+    // The time at which the late job finishes if only the tasks that delay it execute.
     let alone: Vec<u64> = system.task_ids().map(|id| delaying(system, id).unwrap_or(ONCE)).collect();
     let (seen, _) = simulate(&config(&alone, false, 0));
     let done = 2 + seen[late.index()].response?.as_ns();
     let again = 2 + system.task(late).period.as_ns();
     let aim = |random: &mut Rng| -> Vec<u64> {
-        // One window for all: around the end of the late job, or the arrival of the next.
+        // One window for all requests: around the end of the late job, or the arrival of the next one.
         let middle = random.u64(done.min(again).saturating_sub(30)..=done.max(again) + 10);
         let offset = |id: TaskId| {
             let aimed = || {

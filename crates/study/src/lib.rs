@@ -1,8 +1,7 @@
-//! Generated task sets, and simulated schedules held against bounds.
+//! Generated task sets, and simulated schedules compared with bounds.
 //!
-//! The only library of the project that sees both the analysis and the simulator: what one promises, the other
-//! attacks.
-//! Beside that, [`bpl`] simulates the orders of one lock, on its own.
+//! This is the only library of the project that depends on both the analysis and the simulator: the simulator attacks
+//! the bounds of the analysis. Independently of these, [`bpl`] simulates the grant orders of one lock.
 #![forbid(unsafe_code)]
 
 pub mod bpl;

@@ -1,10 +1,12 @@
-//! Systems near a given one.
+//! Mutations of a given system.
 
 use fastrand::Rng;
 use lockwright_model::{Duration, Priority, Protocol, Step, System};
 
-/// Changes priorities, jitter, runs, periods, protocols and ceilings of a system here and there, and keeps who locks what inside
-/// what. `None` where the result breaks a rule. Times are taken to be short: up to about 60 ns.
+/// Changes some priorities, jitters, runs, periods, protocols and ceilings of a system,
+/// and keeps the nesting of its sections. Returns `None` if the result breaks a rule.
+///
+/// Runs are assumed to be short: longer ones are cut to 60 ns.
 #[must_use]
 pub fn mutate(random: &mut Rng, system: &System) -> Option<System> {
     let (mut tasks, mut resources) = (system.tasks().to_vec(), system.resources().to_vec());

@@ -76,17 +76,17 @@ pub(crate) const ANALYSES: &[Analysis] = &[
     exact("rta.p_fp.with_blocking.msrp.holistic", |input| responses(input, |set| msrp::protocol(set, None))),
 ];
 
-/// What an unbounded wait is in the examples.
+/// The value of an unbounded wait in the examples.
 const UNBOUNDED: u64 = 4_294_967_295;
 
-/// Which of its parts an example tells.
+/// The parts of a bound that an example reports.
 #[derive(Clone, Copy)]
 enum Shape {
-    /// All.
+    /// All parts.
     Whole,
-    /// Not the remote part, nor the local.
+    /// The total and the blocking at arrival, without the remote and the local part.
     TotalAndArrival,
-    /// What delays a job once when it arrives is told as local.
+    /// The blocking at arrival is reported as local.
     ArrivalIsLocal,
 }
 
@@ -108,7 +108,7 @@ fn fmlp_plus(input: &Input) -> Result<Work, Malformed> {
     Ok(blocking(move || fmlp::fmlp_plus(&set, sections), Shape::Whole))
 }
 
-/// Where suspension counts as execution, and the parts are not told.
+/// Suspension-oblivious analyses, whose parts are not reported.
 fn obliviously(
     input: &Input,
     bound: impl Fn(&Sharing, Platform) -> Result<Vec<Delay>, Failure> + 'static,
@@ -160,7 +160,7 @@ pub(crate) fn responses<P: Protocol + 'static>(
     }))
 }
 
-/// Where sections are not part of the cost, and all of a resource are as long.
+/// Analyses in which sections are not part of the cost, and all sections of a resource have the same length.
 fn holding(input: &Input, analysis: fn(&Sharing) -> Result<mrsp::Answer, Failure>) -> Result<Work, Malformed> {
     let set = with_resources(input)?;
     Ok(Work::new(
@@ -179,7 +179,7 @@ fn holding(input: &Input, analysis: fn(&Sharing) -> Result<mrsp::Answer, Failure
 
 fn with_resources(input: &Input) -> Result<Sharing, Malformed> {
     let resources = input.rest.get("resources").and_then(Value::as_array);
-    let resources = resources.ok_or_else(|| Malformed("it needs resources, a list".into()))?;
+    let resources = resources.ok_or_else(|| Malformed("resources must be a list".into()))?;
     let length = |id: u16| {
         let resource = resources.iter().find(|resource| resource["id"].as_u64() == Some(u64::from(id)));
         resource.and_then(|resource| resource["length"].as_u64())
@@ -195,14 +195,14 @@ fn with_resources(input: &Input) -> Result<Sharing, Malformed> {
             cost += u64::from(request.count) * length;
             requests.push(Demand { resource: request.resource, count: request.count, length });
         }
-        // In these examples greater is more urgent.
+        // In these examples a greater number is more urgent.
         let priority = task.priority.and_then(|priority| u32::try_from(priority).ok());
         tasks.push(Sharer {
             cost,
             period: task.period,
             deadline: task.deadline,
             response: 0,
-            priority: priority.ok_or_else(|| Malformed("a task needs a priority of 32 bits".into()))?,
+            priority: priority.ok_or_else(|| Malformed("a task needs a priority of at most 32 bits".into()))?,
             cluster: task.partition.or(task.cluster).unwrap_or(0),
             requests,
         });
@@ -210,12 +210,12 @@ fn with_resources(input: &Input) -> Result<Sharing, Malformed> {
     Ok(Sharing { tasks })
 }
 
-/// The tasks, with their requests.
+/// Returns the tasks with their requests.
 pub(crate) fn sharing(input: &Input) -> Result<Sharing, Malformed> {
     sharing_of(input, "")
 }
 
-/// The tasks, with their requests of one kind, or of all.
+/// Returns the tasks with their requests of one kind, or of all kinds if `kind` is empty.
 fn sharing_of(input: &Input, kind: &str) -> Result<Sharing, Malformed> {
     let mut tasks = Vec::with_capacity(input.tasks.len());
     for (index, task) in input.tasks.iter().enumerate() {
@@ -243,7 +243,7 @@ fn sharing_of(input: &Input, kind: &str) -> Result<Sharing, Malformed> {
     Ok(Sharing { tasks })
 }
 
-/// As many clusters as tasks name.
+/// Returns the platform, with as many clusters as the tasks name.
 fn platform(input: &Input) -> Result<Platform, Malformed> {
     let processors = match input.params.get("procs_per_cluster") {
         Some(_) => number(input, "procs_per_cluster")?,
@@ -256,12 +256,12 @@ fn platform(input: &Input) -> Result<Platform, Malformed> {
 }
 
 fn number<T: TryFrom<u64>>(input: &Input, name: &str) -> Result<T, Malformed> {
-    T::try_from(input.number(name)?).map_err(|_| Malformed(format!("params.{name} is too great")))
+    T::try_from(input.number(name)?).map_err(|_| Malformed(format!("params.{name} is too large")))
 }
 
-/// A parameter with a number for each resource.
+/// Returns a parameter that has a number for each resource.
 pub(crate) fn by_resource<T: TryFrom<u64> + Copy>(input: &Input, name: &str, default: T) -> Result<Vec<T>, Malformed> {
-    let malformed = || Malformed(format!("it needs params.{name}, a number for each resource"));
+    let malformed = || Malformed(format!("params.{name} must have a number for each resource"));
     let map = input.params.get(name).and_then(Value::as_object).ok_or_else(malformed)?;
     let mut all = Vec::new();
     for (resource, value) in map {

@@ -1,17 +1,18 @@
-//! How an answer is held against what is expected.
+//! Comparison of an answer with an expectation.
 
 use serde_json::Value;
 
-/// How close an answer has to be to what is expected.
+/// The required closeness of an answer to an expectation.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub enum Closeness {
-    /// Integers, booleans and texts are equal; fractions to nine digits.
+    /// Integers, booleans and texts are equal; fractions agree to nine digits.
     Equal,
-    /// Numbers differ by at most so much: where the source truncated or rounded each term.
+    /// Numbers differ by at most this much, for a source that truncates or rounds each term.
     Within(u64),
 }
 
-/// The first place at which `ours` differs, in words. What is expected and not answered is a difference; what is answered besides is none.
+/// Returns the first place at which `ours` differs, in words. A
+/// missing value is a difference, and an additional one is not.
 #[must_use]
 pub fn difference(expected: &Value, ours: &Value, closeness: Closeness) -> Option<String> {
     walk("", expected, ours, closeness)
@@ -74,8 +75,8 @@ mod tests {
             Some("tasks[1].total: expected 4, got 5")
         );
         assert_eq!(difference(&expected, &ours, Closeness::Within(1)), None);
-        assert!(difference(&expected, &json!({}), Closeness::Equal).is_some(), "what is missing is a difference");
-        assert!(difference(&json!([1]), &json!([1, 2]), Closeness::Equal).is_some(), "so are lengths");
+        assert!(difference(&expected, &json!({}), Closeness::Equal).is_some(), "a missing value is a difference");
+        assert!(difference(&json!([1]), &json!([1, 2]), Closeness::Equal).is_some(), "another length is a difference");
         assert_eq!(difference(&json!({}), &json!({"more": 1}), Closeness::Equal), None);
         assert_eq!(difference(&json!(0.1), &json!(0.1 + 1e-12), Closeness::Equal), None);
         assert!(difference(&json!(0.1), &json!(0.2), Closeness::Equal).is_some());

@@ -29,23 +29,23 @@ const fn equal(id: &'static str, prepare: fn(&Input) -> Result<Work, Malformed>)
     Analysis { id, prepare, closeness: Closeness::Equal }
 }
 
-/// The tasks without resources.
+/// Returns the tasks without their resources.
 fn sporadic(input: &Input) -> Result<Vec<Sporadic>, Malformed> {
     input
         .tasks
         .iter()
         .map(|task| {
-            let cost = task.cost.ok_or_else(|| Malformed("every task needs its cost".into()))?;
+            let cost = task.cost.ok_or_else(|| Malformed("a task needs a cost".into()))?;
             Ok(Sporadic { cost, period: task.period, deadline: task.deadline })
         })
         .collect()
 }
 
 fn processors(input: &Input) -> Result<u32, Malformed> {
-    u32::try_from(input.number("num_cpus")?).map_err(|_| Malformed("too many processors".into()))
+    u32::try_from(input.number("num_cpus")?).map_err(|_| Malformed("params.num_cpus is too large".into()))
 }
 
-/// A test of global EDF that says yes or no.
+/// A test of global EDF that returns only a verdict.
 type Test = fn(&[Sporadic], u32) -> Result<(), Failure>;
 
 fn verdict(input: &Input, test: Test) -> Result<Work, Malformed> {
@@ -115,7 +115,7 @@ fn tardiness(input: &Input) -> Result<Work, Malformed> {
     ))
 }
 
-/// The bound of Devi and Anderson, with what the examples take it to be where no task is preemptive.
+/// The bound of Devi and Anderson. For non-preemptive tasks it is the published form that the examples use.
 fn bound(input: &Input, tasks: &[Sporadic], m: u32) -> impl Fn() -> Option<u64> + use<> {
     let preemptive = !input.params.contains_key("preemptive") || input.is("preemptive");
     let tasks = tasks.to_vec();
@@ -124,8 +124,9 @@ fn bound(input: &Input, tasks: &[Sporadic], m: u32) -> impl Fn() -> Option<u64> 
     }
 }
 
-/// A bound is y + C + x, and x may be negative, where a task's priority point is far. The examples' source then takes x without its sign, and so do we in
-/// telling: the library's bounds are the tighter ones.
+/// Compliant-vector bounds. A bound is y + C + x, where x may be negative if a
+/// task's priority point is far. The source of the examples then takes the absolute
+/// value of x, and so does this report: the library's bounds are the tighter ones.
 fn compliant_vector(
     input: &Input,
     bounds: fn(&[Sporadic], u32) -> Result<Vec<u64>, Failure>,
@@ -175,7 +176,7 @@ fn inheritance(input: &Input) -> Result<Work, Malformed> {
     let m = processors(input)?;
     let mut sharing = Sharing::default();
     for task in &input.tasks {
-        let missing = || Malformed("every task needs its priority, response, and the lengths of its requests".into());
+        let missing = || Malformed("a task needs a priority, a response, and the lengths of its requests".into());
         let requests: Option<Vec<Demand>> = task
             .requests
             .iter()

@@ -1,38 +1,39 @@
-//! Reading examples.
+//! The input of examples.
 
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
-/// The format's name.
+/// The name of the format.
 const SCHEMA: &str = "rt-analysis-vectors/1";
 
-/// Why an example cannot be read, or is not one for its analysis.
+/// The reason why an example cannot be read, or is not suitable for its analysis.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Malformed(pub String);
 
 /// One example.
 #[derive(Clone, Debug, Deserialize)]
 pub struct Vector {
-    /// Names it, among all.
+    /// The name of the example, unique among all.
     pub id: String,
-    /// Which analysis.
+    /// The name of the analysis.
     pub analysis: String,
-    /// What goes in.
+    /// The input.
     pub input: Input,
-    /// What comes out.
+    /// The expected result.
     pub expected: Value,
 }
 
-/// What goes into an analysis: a file's fields, most of which one analysis or another leaves out.
+/// The input of an analysis. It has the fields of a file, most of which are optional for one analysis or another.
 #[derive(Clone, Debug, Default, Deserialize)]
 pub struct Input {
-    /// In order, where the analysis knows an order; most urgent first where tasks have no priority of their own.
+    /// The tasks, in order if the analysis has an order, and the
+    /// most urgent first if tasks have no priority of their own.
     #[serde(default)]
     pub tasks: Vec<InputTask>,
-    /// Numbers of the whole system.
+    /// The parameters of the whole system.
     #[serde(default)]
     pub params: Map<String, Value>,
-    /// All else: jobs, resources, points.
+    /// All other fields, such as jobs, resources and points.
     #[serde(flatten)]
     pub rest: Map<String, Value>,
 }
@@ -63,7 +64,7 @@ pub struct InputTask {
     pub requests: Vec<InputRequest>,
 }
 
-/// What one job of a task asks of one resource.
+/// The requests of one job of a task for one resource.
 #[derive(Clone, Debug, Deserialize)]
 pub struct InputRequest {
     pub resource: u16,
@@ -74,18 +75,18 @@ pub struct InputRequest {
 }
 
 impl Input {
-    /// A parameter that is a number.
+    /// Returns a parameter that is a number.
     ///
     /// # Errors
-    /// Where there is none.
+    /// Returns an error if there is no such number.
     pub fn number(&self, name: &str) -> Result<u64, Malformed> {
         self.params
             .get(name)
             .and_then(Value::as_u64)
-            .ok_or_else(|| Malformed(format!("it needs params.{name}, a number")))
+            .ok_or_else(|| Malformed(format!("params.{name} must be a number")))
     }
 
-    /// A parameter that says yes or no; no where there is none.
+    /// Returns a parameter that is a truth value, or `false` if it is not given.
     #[must_use]
     pub fn is(&self, name: &str) -> bool {
         self.params.get(name).and_then(Value::as_bool).unwrap_or(false)
@@ -95,7 +96,7 @@ impl Input {
 /// Reads the examples of one file.
 ///
 /// # Errors
-/// Where the text is not of the format.
+/// Returns an error if the text is not in the format.
 pub fn read(text: &str) -> Result<Vec<Vector>, Malformed> {
     #[derive(Deserialize)]
     struct File {
@@ -104,7 +105,7 @@ pub fn read(text: &str) -> Result<Vec<Vector>, Malformed> {
     }
     let file: File = serde_json::from_str(text).map_err(|why| Malformed(why.to_string()))?;
     if file.schema != SCHEMA {
-        return Err(Malformed(format!("its schema is `{}`, not `{SCHEMA}`", file.schema)));
+        return Err(Malformed(format!("the schema is `{}`, not `{SCHEMA}`", file.schema)));
     }
     Ok(file.vectors)
 }

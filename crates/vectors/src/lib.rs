@@ -1,12 +1,13 @@
-//! Published examples of analyses, input and expected result, and this library held against them.
+//! Published examples of analyses, with input and expected result, and a comparison of this library with them.
 //!
-//! `examples/` holds what other programs answered, each with its source. An example names an analysis; [`analyses`] has what the library
-//! answers in its place. Files of others in the same format are read alike: `cargo xtask vectors DIR`.
+//! `examples/` has the answers of other programs, each with its source. An example
+//! names an analysis, and [`analyses`] lists the computation of the library for it.
+//! Files of others in the same format are read alike: `cargo xtask vectors DIR`.
 //!
 //! ```text
 //!   { "schema": "rt-analysis-vectors/1", "vectors": [ { "id", "analysis", "input", "expected", "source" }, .. ] }
 //! ```
-//! Times are integers in one unit. A smaller number is the more urgent priority, but where an analysis says otherwise.
+//! Times are integers in one unit. A smaller number is a more urgent priority, unless an analysis defines it otherwise.
 #![forbid(unsafe_code)]
 
 mod blocking;
@@ -28,25 +29,25 @@ use source::{Answers, DEFECTS, Defect};
 
 /// One analysis that examples name.
 pub struct Analysis {
-    /// As examples name it.
+    /// The name that examples use.
     pub id: &'static str,
-    /// The library's computation of it on this input, read but not begun.
+    /// Reads an input and returns the library's computation on it, not yet started.
     pub prepare: fn(&Input) -> Result<Work, Malformed>,
-    /// How close the answers have to be.
+    /// The required closeness of the answers.
     pub closeness: Closeness,
 }
 
-/// All analyses that are known.
+/// Returns all known analyses.
 pub fn analyses() -> impl Iterator<Item = &'static Analysis> {
     [uniprocessor::ANALYSES, global::ANALYSES, blocking::ANALYSES, linear::ANALYSES, overheads::ANALYSES]
         .into_iter()
         .flatten()
 }
 
-/// What the library answers to an example.
+/// Returns the library's answer to an example.
 ///
 /// # Errors
-/// Where nobody knows the analysis, or the input is not one for it.
+/// Returns an error if the analysis is unknown, or if the input is not suitable for it.
 pub fn answer(vector: &Vector) -> Result<Value, Malformed> {
     Ok((analysis(vector)?.prepare)(&vector.input)?.answer())
 }
@@ -56,29 +57,32 @@ fn analysis(vector: &Vector) -> Result<&'static Analysis, Malformed> {
     analysis.ok_or_else(|| Malformed(format!("no analysis is called `{}`", vector.analysis)))
 }
 
-/// Holds an answer against an example: `Ok(None)` where it is right, else the first difference.
+/// Compares an answer with an example. Returns `None` if it is right, and the first difference otherwise.
 ///
-/// Where the example's source has a known defect, its own program is repeated, with the defect and without: what the example expects has to be what
-/// one of them answers, and the answer has to be that of the one without.
+/// If the source of the example has a known defect, its program is repeated with the defect and without. The example
+/// must expect the answer of one of them, and the library must give the answer of the one without.
 ///
 /// # Errors
-/// As [`answer`].
+/// Returns an error as [`answer`] does.
 pub fn judge(vector: &Vector, ours: &Value) -> Result<Option<String>, Malformed> {
     let closeness = analysis(vector)?.closeness;
     let Some((defect, answers)) = defective(vector)? else { return Ok(difference(&vector.expected, ours, closeness)) };
     let unexplained = difference(&vector.expected, &answers.published, closeness)
         .filter(|_| difference(&vector.expected, &answers.corrected, closeness).is_some());
     Ok(match unexplained {
-        Some(difference) => Some(format!("its source's defect ({}) does not explain it: {difference}", defect.why)),
+        Some(difference) => {
+            Some(format!("the defect of its source ({}) does not explain it: {difference}", defect.why))
+        }
         None => difference(&answers.corrected, ours, Closeness::Equal)
-            .map(|difference| format!("without its source's defect ({}): {difference}", defect.why)),
+            .map(|difference| format!("without the defect of its source ({}): {difference}", defect.why)),
     })
 }
 
-/// What is known to be wrong with what an example expects, and what is right; `None` where nothing is.
+/// Returns the known defect in the expectation of an example and
+/// the correct result, or `None` if the expectation is correct.
 ///
 /// # Errors
-/// As [`answer`].
+/// Returns an error as [`answer`] does.
 pub fn departure(vector: &Vector) -> Result<Option<(&'static str, Value)>, Malformed> {
     let closeness = analysis(vector)?.closeness;
     let departs =
@@ -91,10 +95,10 @@ fn defective(vector: &Vector) -> Result<Option<(&'static Defect, Answers)>, Malf
     defect.map(|defect| Ok((defect, (defect.answers)(&vector.input)?))).transpose()
 }
 
-/// Holds the library against one example: [`judge`] of its [`answer`].
+/// Compares the library with one example: [`judge`] of its [`answer`].
 ///
 /// # Errors
-/// As [`answer`].
+/// Returns an error as [`answer`] does.
 pub fn check(vector: &Vector) -> Result<Option<String>, Malformed> {
     judge(vector, &answer(vector)?)
 }

@@ -99,7 +99,7 @@ pub(crate) const ANALYSES: &[Analysis] = &[
     },
 ];
 
-/// The tasks of an example, a greater priority more urgent.
+/// Returns the tasks of an example. A greater priority is more urgent in the result.
 pub(crate) fn sharing(input: &Input) -> Result<Sharing, Malformed> {
     let tasks = input.tasks.iter().map(sharer).collect::<Result<_, _>>()?;
     Ok(Sharing { tasks })
@@ -108,7 +108,7 @@ pub(crate) fn sharing(input: &Input) -> Result<Sharing, Malformed> {
 fn sharer(task: &InputTask) -> Result<Sharer, Malformed> {
     let needs = |what: &str| Malformed(format!("a task needs `{what}`"));
     let priority = match task.priority {
-        Some(priority) => u32::try_from(priority).map_err(|_| Malformed("a priority does not fit".into()))?,
+        Some(priority) => u32::try_from(priority).map_err(|_| Malformed("a priority has more than 32 bits".into()))?,
         None => 0,
     };
     let demand = |request: &InputRequest| {
@@ -129,9 +129,9 @@ fn sharer(task: &InputTask) -> Result<Sharer, Malformed> {
     })
 }
 
-/// Where resources are, by number.
+/// Returns the processor of each resource, by number.
 pub(crate) fn sites(input: &Input) -> Result<Vec<u16>, Malformed> {
-    let malformed = || Malformed("params.resource_location needs numbers".into());
+    let malformed = || Malformed("params.resource_location must have a number for each resource".into());
     let Some(Value::Object(places)) = input.params.get("resource_location") else { return Ok(Vec::new()) };
     let mut sites = Vec::new();
     for (resource, place) in places {
@@ -184,7 +184,7 @@ fn whole(input: &Input, analysis: fn(&Sharing) -> Result<Vec<u64>, Failure>) -> 
 }
 
 fn small(input: &Input, name: &str) -> Result<u16, Malformed> {
-    u16::try_from(input.number(name)?).map_err(|_| Malformed(format!("params.{name} does not fit")))
+    u16::try_from(input.number(name)?).map_err(|_| Malformed(format!("params.{name} is too large")))
 }
 
 fn generalized_fmlp_plus(input: &Input) -> Result<Work, Malformed> {
@@ -218,7 +218,7 @@ fn nested(input: &Input) -> Result<Work, Malformed> {
     struct Listed {
         resource: u16,
         length: u64,
-        /// Below 0: none.
+        /// The surrounding section; below 0 if there is none.
         outer: i64,
     }
     let sharing = sharing(input)?;
@@ -234,7 +234,7 @@ fn nested(input: &Input) -> Result<Work, Malformed> {
 }
 
 fn tell_delays(delays: &Result<Vec<u64>, Failure>) -> Value {
-    // One interval each: the job's.
+    // Each bound is for one interval, that of the job.
     let tell = |&total: &u64| json!({"total": total, "total_count": 1, "remote": 0, "local": 0, "arrival": 0});
     tell_or(delays, |all| json!({"per_task": all.iter().map(tell).collect::<Vec<_>>()}))
 }

@@ -1,4 +1,4 @@
-//! Holds the analyses against the published examples in a folder.
+//! Compares the analyses with the published examples in a folder.
 
 use clap::Parser;
 use lockwright_vectors::{Vector, Work, analyses, check, departure, read};
@@ -7,26 +7,27 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
-/// How long each analysis is timed, at least.
+/// The minimum time for which each analysis is measured.
 const TIMED: Duration = Duration::from_millis(300);
 
-/// Hold the analyses against every example in a folder's .json files. Exit status 1 where one differs, 2 where one cannot be read.
+/// Compare the analyses with every example in a folder's .json files.
+/// The exit status is 1 if one differs, and 2 if one cannot be read.
 #[derive(Parser)]
 struct Arguments {
-    /// The folder.
+    /// The folder with the examples.
     folder: PathBuf,
-    /// Add sets a second, on one core, without the reading.
+    /// Also print the sets per second on one core, without the reading.
     #[arg(long)]
     time: bool,
 }
 
-/// What was seen of one analysis.
+/// The results of one analysis.
 #[derive(Default)]
 struct Seen {
     passed: usize,
     vectors: Vec<Vector>,
     first: Option<String>,
-    /// Examples whose source has a defect that changes what they expect, and the defect.
+    /// The number of examples whose source has a defect that changes their expectation, and the defect.
     departed: (usize, &'static str),
 }
 
@@ -69,7 +70,7 @@ fn run(arguments: &Arguments) -> Result<bool, String> {
             println!("    {first}");
         }
         if let (count @ 1.., why) = seen.departed {
-            println!("    {count} expected otherwise, by a defect of the source: {why}");
+            println!("    {count} expect another result because of a defect in the source: {why}");
         }
     }
     let (passed, all) = seen.values().fold((0, 0), |(p, a), seen| (p + seen.passed, a + seen.vectors.len()));
@@ -87,10 +88,10 @@ fn files(folder: &Path) -> Result<Vec<PathBuf>, String> {
         }
     }
     files.sort();
-    if files.is_empty() { Err(format!("{}: there is no .json file", folder.display())) } else { Ok(files) }
+    if files.is_empty() { Err(format!("{}: no .json file found", folder.display())) } else { Ok(files) }
 }
 
-/// Sets a second: rounds over all examples of the analysis.
+/// Returns the sets per second, over rounds of all examples of the analysis.
 fn rate(id: &str, vectors: &[Vector]) -> String {
     let Some(analysis) = analyses().find(|analysis| analysis.id == id) else { return "-".into() };
     let ready: Vec<Work> = vectors.iter().filter_map(|vector| (analysis.prepare)(&vector.input).ok()).collect();

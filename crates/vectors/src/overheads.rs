@@ -36,12 +36,12 @@ pub(crate) const ANALYSES: &[Analysis] = &[
         Ok(charged(move || locking::dpcp(&platform.overheads, &tasks)))
     }),
     exact("overheads.model.piecewise_linear_monotone", |input| {
-        let points = input.rest.get("points").ok_or_else(|| Malformed("it needs points".into()))?;
+        let points = input.rest.get("points").ok_or_else(|| Malformed("the field points is missing".into()))?;
         values(input, CacheDelay { levels: vec![curve(points)?] })
     }),
     exact("overheads.cache_delay.max_over_levels", |input| {
         let levels = input.rest.get("points").and_then(Value::as_object);
-        let levels = levels.ok_or_else(|| Malformed("it needs points of each level".into()))?;
+        let levels = levels.ok_or_else(|| Malformed("points must have a list for each level".into()))?;
         values(input, CacheDelay { levels: levels.values().map(curve).collect::<Result<_, _>>()? })
     }),
 ];
@@ -120,7 +120,7 @@ fn requests(task: &Task) -> Vec<Value> {
 fn values(input: &Input, delay: CacheDelay) -> Result<Work, Malformed> {
     let query = input.rest.get("query").and_then(Value::as_array);
     let query: Option<Vec<u64>> = query.and_then(|query| query.iter().map(Value::as_u64).collect());
-    let query = query.ok_or_else(|| Malformed("it needs query, numbers".into()))?;
+    let query = query.ok_or_else(|| Malformed("query must be a list of numbers".into()))?;
     Ok(Work::new(
         move || query.iter().map(|x| delay.at(*x)).collect::<Vec<_>>(),
         |values| json!({"values": values.iter().map(|value| value.to_f64()).collect::<Vec<_>>()}),
@@ -135,7 +135,7 @@ struct Platform {
 impl Platform {
     fn of(input: &Input) -> Result<Self, Malformed> {
         let all = input.params.get("overheads").and_then(Value::as_object);
-        let all = all.ok_or_else(|| Malformed("it needs params.overheads".into()))?;
+        let all = all.ok_or_else(|| Malformed("params.overheads is missing".into()))?;
         let constant = |name: &str| number(all, name).map(Curve::constant);
         let overheads = Overheads {
             quantum: number(all, "quantum_length")?,
@@ -155,13 +155,13 @@ impl Platform {
             initial_cache: CacheDelay::default(),
         };
         let processors = u16::try_from(input.number("num_cpus")?);
-        let processors = processors.map_err(|_| Malformed("params.num_cpus is too great".into()))?;
+        let processors = processors.map_err(|_| Malformed("params.num_cpus is too large".into()))?;
         Ok(Self { overheads, interrupts: Interrupts { processors, dedicated: input.is("dedicated_irq") } })
     }
 }
 
 fn number(of: &Map<String, Value>, name: &str) -> Result<u64, Malformed> {
-    let malformed = || Malformed(format!("it needs params.overheads.{name}, a number"));
+    let malformed = || Malformed(format!("params.overheads.{name} must be a number"));
     of.get(name).and_then(Value::as_u64).ok_or_else(malformed)
 }
 

@@ -43,7 +43,7 @@ fn sporadic(input: &Input) -> Result<Vec<Sporadic>, Malformed> {
     input.tasks.iter().map(one).collect()
 }
 
-/// Response times, if all are within the deadlines.
+/// Returns the response times if all are within the deadlines.
 fn verdict(responses: &Result<Vec<u64>, Failure>) -> Value {
     match responses {
         Ok(responses) => json!({ "schedulable": true, "response_times": responses }),
@@ -55,9 +55,10 @@ fn bounds(responses: &[Result<u64, Failure>]) -> Value {
     json!({ "response_times": responses.iter().map(|response| response.ok()).collect::<Vec<_>>() })
 }
 
-/// `blocked` is all blocking with the time suspended; where it is given, that is what delays a job.
+/// Fixed priorities. If `blocked` is given, it includes the suspended time, and the difference is the blocking of a
+/// job. Otherwise `prio_inversion` is its blocking.
 fn fixed_priority(input: &Input) -> Result<Work, Malformed> {
-    // The source's test is of one processor and of deadlines within periods, and accepts nothing else.
+    // The test of the source is for one processor and constrained deadlines, and refuses everything else.
     let refused = input.params.get("num_cpus").is_some_and(|m| m.as_u64() != Some(1))
         || input.tasks.iter().any(|task| task.deadline > task.period);
     let total = input.tasks.iter().any(|task| task.blocked > 0);
@@ -90,7 +91,8 @@ enum Mode {
     Limited,
 }
 
-/// A greater number is the more urgent priority here. Most urgent first, with the places in the input.
+/// Returns the tasks, the most urgent first, with their places in
+/// the input. A greater number is a more urgent priority here.
 fn segmented(input: &Input, mode: Mode) -> Result<(Vec<Task>, Vec<usize>), Malformed> {
     let mut order: Vec<usize> = (0..input.tasks.len()).collect();
     order.sort_by_key(|&index| std::cmp::Reverse(input.tasks[index].priority));
@@ -122,14 +124,14 @@ fn horizon(input: &Input) -> u64 {
     input.number("horizon").unwrap_or(u64::MAX)
 }
 
-/// In the input's order.
+/// Returns the values in the order of the input.
 fn back<T: Copy>(order: &[usize], sorted: &[T]) -> Vec<T> {
     let mut all: Vec<(usize, T)> = order.iter().copied().zip(sorted.iter().copied()).collect();
     all.sort_by_key(|&(index, _)| index);
     all.into_iter().map(|(_, value)| value).collect()
 }
 
-/// Response times from release here.
+/// Fixed priorities. The response times of these examples count from the release.
 fn fp_bounds(input: &Input, mode: Mode) -> Result<Work, Malformed> {
     let ((tasks, order), horizon) = (segmented(input, mode)?, horizon(input));
     let jitters: Vec<u64> = tasks.iter().map(|task| task.jitter).collect();
@@ -208,7 +210,7 @@ fn msrp(input: &Input) -> Result<Work, Malformed> {
 }
 
 fn rest<T: for<'a> Deserialize<'a>>(input: &Input, name: &str) -> Result<T, Malformed> {
-    let value = input.rest.get(name).ok_or_else(|| Malformed(format!("it has no {name}")))?;
+    let value = input.rest.get(name).ok_or_else(|| Malformed(format!("the field {name} is missing")))?;
     T::deserialize(value).map_err(|why| Malformed(why.to_string()))
 }
 
@@ -224,7 +226,7 @@ struct InputJob {
     priority: u64,
 }
 
-/// Of two jobs alike, that of the smaller task number, then of the smaller job number, is the more urgent.
+/// Job sets. Among equal jobs, the smaller task number and then the smaller job number is more urgent.
 fn job_set(input: &Input) -> Result<Work, Malformed> {
     let given: Vec<InputJob> = rest(input, "jobs")?;
     let processors = input.number("num_cpus")? as usize;
@@ -305,9 +307,9 @@ fn chains(input: &Input) -> Result<Work, Malformed> {
                 names
                     .iter()
                     .position(|name| name == before)
-                    .ok_or_else(|| Malformed(format!("no task is {before}")))?,
+                    .ok_or_else(|| Malformed(format!("no task is called {before}")))?,
             ),
-            _ => return Err(Malformed(format!("{} is activated by nothing, or twice", task.name))),
+            _ => return Err(Malformed(format!("{} must have exactly one activation", task.name))),
         };
         let priority = u32::MAX - task.priority;
         tasks.push(Link { cost: task.wcet, cost_min: task.bcet, processor, priority, activation });

@@ -1,16 +1,17 @@
-//! A computation that is ready, so that it can be timed without the reading of its input.
+//! A computation with its input already read, so that it can be timed alone.
 
 use serde_json::Value;
 use std::rc::Rc;
 
-/// A computation, and how its result is told.
+/// A computation, with a function that formats its result.
 pub struct Work {
     run: Box<dyn Fn()>,
     answer: Box<dyn Fn() -> Value>,
 }
 
 impl Work {
-    /// `compute` is what is timed; `tell` writes its result in the shape examples expect.
+    /// Returns a computation. `compute` is the part that is timed, and
+    /// `tell` writes its result in the shape that examples expect.
     pub fn new<T: 'static>(compute: impl Fn() -> T + 'static, tell: impl Fn(&T) -> Value + 'static) -> Self {
         let compute = Rc::new(compute);
         let once = Rc::clone(&compute);
@@ -22,12 +23,12 @@ impl Work {
         }
     }
 
-    /// Computes, and throws the result away.
+    /// Computes, and discards the result.
     pub fn run(&self) {
         (self.run)();
     }
 
-    /// Computes, and tells the result.
+    /// Computes, and returns the result in the shape of an example.
     #[must_use]
     pub fn answer(&self) -> Value {
         (self.answer)()

@@ -1,26 +1,26 @@
-//! What is wrong with a file, and where.
+//! Diagnostics: the faults of a file and their places.
 
 use core::ops::Range;
 
-/// Most faults reported of one file; the first ones in order of place.
+/// The maximum number of faults reported of one file. The first ones in order of place are kept.
 pub const MAX_DIAGNOSTICS: usize = 50;
 
-/// The longest file that is read.
+/// The maximum length in bytes of a file that is read.
 pub const MAX_SOURCE_BYTES: usize = 16 << 20;
 
-/// Longest name quoted in full; what is longer is cut.
+/// The maximum number of characters of a quoted name. A longer name is cut.
 const SHOWN_MAX: usize = 48;
 
 /// One fault of a file, or one remark on it.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Diagnostic {
-    /// What is wrong.
+    /// The fault, in words.
     pub message: String,
-    /// The bytes at fault, on character boundaries; `None` where it is the file as a whole.
+    /// The bytes at fault, on character boundaries. `None` if the file as a whole is at fault.
     pub span: Option<Range<usize>>,
-    /// What to write under the bytes at fault; may be empty.
+    /// The text to print under the bytes at fault. It may be empty.
     pub label: String,
-    /// What would be right.
+    /// How to correct it.
     pub help: Option<String>,
 }
 
@@ -44,7 +44,9 @@ impl Diagnostic {
         self
     }
 
-    /// Line and column of the first byte at fault, both from 1, the column in characters.
+    /// Returns the line and the column of the first byte at fault. Both count from 1, and the column counts characters.
+    ///
+    /// Returns `None` if the diagnostic has no span, or if the span does not begin on a character boundary of `source`.
     #[must_use]
     pub fn line_column(&self, source: &str) -> Option<(usize, usize)> {
         let before = source.get(..self.span.as_ref()?.start)?;
@@ -69,7 +71,7 @@ pub(super) struct Faults(Vec<Diagnostic>);
 
 impl Faults {
     pub(super) fn push(&mut self, fault: Diagnostic) {
-        // Readers report almost in order of place, so that what is dropped here is far down.
+        // Readers report almost in order of place, so only faults far down are dropped here.
         if self.0.len() < 2 * MAX_DIAGNOSTICS {
             self.0.push(fault);
         }
@@ -83,7 +85,7 @@ impl Faults {
         self.0.len() >= 2 * MAX_DIAGNOSTICS
     }
 
-    /// Those of a part of a text, to where it stands in the whole.
+    /// Moves the spans of a part of a text to their places in the whole text.
     pub(super) fn move_by(&mut self, distance: usize) {
         for span in self.0.iter_mut().filter_map(|fault| fault.span.as_mut()) {
             *span = span.start + distance..span.end + distance;
@@ -94,7 +96,7 @@ impl Faults {
         other.0.into_iter().for_each(|fault| self.push(fault));
     }
 
-    /// In order of place, each span inside `source` and on character boundaries.
+    /// Returns the faults in order of place, with each span inside `source` and on character boundaries.
     pub(super) fn into_sorted(mut self, source: &str) -> Vec<Diagnostic> {
         for fault in &mut self.0 {
             fault.span = fault.span.take().map(|span| fit(span, source));
@@ -105,7 +107,7 @@ impl Faults {
     }
 }
 
-/// The span, grown to character boundaries and cut to the source.
+/// Returns the span, extended to character boundaries and cut to the source.
 fn fit(span: Range<usize>, source: &str) -> Range<usize> {
     let mut start = span.start.min(source.len());
     let mut end = span.end.clamp(start, source.len());
@@ -119,7 +121,7 @@ fn fit(span: Range<usize>, source: &str) -> Range<usize> {
     start..end
 }
 
-/// Refuses files that are too long to be read.
+/// Refuses a file that is too long to be read.
 pub(super) fn check_length(bytes: usize) -> Result<(), Vec<Diagnostic>> {
     if bytes <= MAX_SOURCE_BYTES {
         return Ok(());
@@ -128,7 +130,7 @@ pub(super) fn check_length(bytes: usize) -> Result<(), Vec<Diagnostic>> {
     Err(vec![fault.help(format!("at most {MAX_SOURCE_BYTES} bytes are read"))])
 }
 
-/// A name as messages quote it: in backticks, without control characters, not too long.
+/// Returns a name as messages quote it: in backticks, without control characters, and cut to [`SHOWN_MAX`] characters.
 pub(super) fn shown(name: &str) -> String {
     let mut shown = String::new();
     for character in name.chars().take(SHOWN_MAX) {
@@ -140,12 +142,12 @@ pub(super) fn shown(name: &str) -> String {
     format!("`{shown}`")
 }
 
-/// "task `camera`", or "a task" where the name is missing.
+/// Returns a kind and a name, such as "task `camera`", or "a task" if the name is empty.
 pub(super) fn named(kind: &str, name: &str) -> String {
     if name.is_empty() { format!("a {kind}") } else { format!("{kind} {}", shown(name)) }
 }
 
-/// The candidate nearest to `word`, if one is near: what was probably meant. Case does not count.
+/// Returns the candidate nearest to `word`, if one is near enough to be what was probably meant. Case is ignored.
 ///
 /// # Examples
 /// ```
@@ -198,7 +200,7 @@ mod tests {
     }
 
     #[test]
-    fn long_and_strange_names_are_tamed() {
+    fn long_and_strange_names_are_shown_safely() {
         assert_eq!(shown("a\nb"), "`a\\nb`");
         assert_eq!(shown(&"x".repeat(100)).chars().count(), SHOWN_MAX + 3);
     }

@@ -1,8 +1,10 @@
 //! Reading and writing task-set files.
 //!
-//! [`parse_system`] reads Lockwright's own form, TOML; [`write_system`] writes it; [`import_rt_app`] reads the
-//! workloads of rt-app; [`parse_overheads`] reads what a machine takes beside the tasks, [`write_overheads`] writes it. Every reader takes any text at all and gives either a [`System`](crate::System) or at least one
-//! [`Diagnostic`], which knows its place in the text. The file form is described in `docs/task-set.md`.
+//! [`parse_system`] reads Lockwright's own form, TOML, and [`write_system`] writes it. [`import_rt_app`] reads the
+//! workloads of rt-app. [`parse_overheads`] reads the overheads of a machine, and [`write_overheads`] writes them.
+//!
+//! Every reader accepts any text. It returns either a value or at least one [`Diagnostic`], with its place
+//! in the text unless it concerns the file as a whole. The file form is described in `docs/task-set.md`.
 
 mod diagnostic;
 mod rt_app;
@@ -16,7 +18,7 @@ pub use writer::{write_overheads, write_system};
 
 use crate::{Duration, Step};
 
-/// The sum of a body's runs, or what is above every limit where it does not fit.
+/// Returns the sum of a body's runs, or a value above every limit if the sum does not fit.
 fn sum_of_runs(body: &[Step]) -> Duration {
     let runs = body.iter().filter_map(|step| if let Step::Run(time) = step { Some(*time) } else { None });
     runs.fold(Duration::ZERO, |sum, time| sum.checked_add(time).unwrap_or(Duration::from_ns(u64::MAX)))

@@ -3,8 +3,8 @@
 use crate::{Cost, Duration, Overhead, Overheads, Scheduler, Step, System, TaskId};
 use core::fmt::Write;
 
-/// The system as a TOML task set, which [`parse_system`](super::parse_system) reads back to an equal system. Bodies are
-/// written step by step, and every task with its priority.
+/// Returns the system as a TOML task set, which [`parse_system`](super::parse_system) reads
+/// back to an equal system. Bodies are written step by step, and every task with its priority.
 #[must_use]
 pub fn write_system(system: &System) -> String {
     let mut out = String::new();
@@ -54,7 +54,7 @@ fn write_task(out: &mut String, system: &System, id: TaskId) -> core::fmt::Resul
         }
     }
     writeln!(out, "wcet = \"{}\"\npriority = {}", task.wcet, task.priority.level())?;
-    // Under a global scheduler they mean nothing, and a file with them is read with a note.
+    // Under a global scheduler CPUs mean nothing, and a file that gives them is read with a note.
     if !system.scheduler().is_global() || task.cpu.0 > 0 {
         let cpus: Vec<String> = system.cpus_of(id).map(|cpu| cpu.0.to_string()).collect();
         match cpus.as_slice() {
@@ -83,7 +83,8 @@ fn write_task(out: &mut String, system: &System, id: TaskId) -> core::fmt::Resul
     writeln!(out, "]")
 }
 
-/// The overheads as a file, which [`parse_overheads`](super::parse_overheads) reads back to equal ones. What takes no time is left out.
+/// Returns the overheads as a file, which [`parse_overheads`](super::parse_overheads)
+/// reads back to equal overheads. An overhead without a cost is left out.
 #[must_use]
 pub fn write_overheads(overheads: &Overheads) -> String {
     let mut out = String::new();
@@ -104,7 +105,8 @@ fn write_overheads_to(out: &mut String, overheads: &Overheads) -> core::fmt::Res
     }
     let has_tables = overheads.protocols().next().is_some();
     let said = |of: &Overhead| !overheads.cost(*of).points().is_empty();
-    // Beside tables of protocols the common `lock` stands among them: a key of a file is one thing.
+    // With tables of protocols, the common cost of `lock` is in
+    // the table `[lock]`, because a key of a file has one meaning.
     for of in Overhead::ALL.into_iter().filter(said).filter(|&of| !has_tables || of != Overhead::Lock) {
         writeln!(out, "{} = {}", of.name(), cost(overheads.cost(of)))?;
     }
@@ -122,7 +124,7 @@ fn write_overheads_to(out: &mut String, overheads: &Overheads) -> core::fmt::Res
     Ok(())
 }
 
-/// A duration, or a list of points.
+/// Returns a cost as a duration or a list of points.
 fn cost(cost: &Cost) -> String {
     match cost.points() {
         [] => "\"0 ns\"".into(),
@@ -146,7 +148,7 @@ mod tests {
     use crate::{CpuId, Priority, Protocol, Resource, ResourceId, Task};
 
     #[test]
-    fn overheads_come_back() {
+    fn overheads_round_trip() {
         let text = r#"
             tick_period = "4 ms"
             dedicated_interrupts = true
@@ -171,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn any_name_and_every_property_come_back() {
+    fn any_name_and_every_property_round_trip() {
         for name in
             ["a", "\"", "'''\"\"\"", "\\", "two\nlines\r\n", "\u{0}\u{1b}\u{7f}", "µ\u{feff}\u{2028}", " ", "#[[task]]"]
         {

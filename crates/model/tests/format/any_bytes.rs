@@ -1,4 +1,4 @@
-//! Whatever the file: a system, or faults with their places; never a panic.
+//! Every reader turns any file into a system or faults with their places, and never panics.
 
 use crate::check::{self, Outcome};
 use lockwright_model::format::{Diagnostic, parse_system};
@@ -22,7 +22,7 @@ impl Seed {
     }
 }
 
-/// The examples and the corpus.
+/// The files of the examples and of the corpus.
 static SEEDS: LazyLock<Vec<Seed>> = LazyLock::new(|| {
     let here = Path::new(env!("CARGO_MANIFEST_DIR"));
     let folders = [here.join("../../examples"), here.join("tests/corpus/task-set"), here.join("tests/corpus/rt-app")];
@@ -43,7 +43,7 @@ static SEEDS: LazyLock<Vec<Seed>> = LazyLock::new(|| {
         .collect()
 });
 
-/// Words, runs of blanks, and everything else one by one.
+/// Splits a text into words, runs of blanks, and single other characters.
 fn tokens(source: &str) -> Vec<&str> {
     let class = |c: char| if c.is_alphanumeric() || c == '_' { 1 } else { u8::from(c.is_whitespace()) * 2 };
     let mut tokens = Vec::new();
@@ -92,7 +92,7 @@ enum Mutation {
     Delete(Index),
     Duplicate(Index),
     Swap(Index, Index),
-    /// Puts one token of the file in the place of another.
+    /// Replaces one token of the file by another.
     Replace(Index, Index),
     Insert(Index, Index),
     Strange(Index, Index),
@@ -142,7 +142,7 @@ proptest! {
     }
 
     #[test]
-    fn any_heap_of_tokens_is_handled(picks in prop::collection::vec((any::<Index>(), any::<Index>()), 0..80)) {
+    fn any_mix_of_tokens_is_handled(picks in prop::collection::vec((any::<Index>(), any::<Index>()), 0..80)) {
         let text: String = picks
             .iter()
             .map(|(seed, token)| {
@@ -185,13 +185,13 @@ fn the_corpus_is_read_as_its_names_say() {
     }
     for (kind, prefix) in [(true, "bad-"), (true, "good-"), (false, "bad-"), (false, "good-")] {
         let any = SEEDS.iter().any(|seed| seed.is_task_set == kind && seed.name.starts_with(prefix));
-        assert!(any, "the corpus has files of every kind");
+        assert!(any, "the corpus has no file of a kind");
     }
 }
 
 #[test]
 fn mutations_reach_both_outcomes() {
-    // A mutation that no longer parses, and one that still does: the property above is not about one of them only.
+    // One mutation no longer parses and one still does, so the property above is about both.
     let pathfinder = SEEDS.iter().find(|seed| seed.name == "pathfinder.toml").expect("an example");
     let blank = tokens(&pathfinder.source).iter().position(|token| *token == "\n").expect("lines");
     let longer = mutate(&pathfinder.source, &[]).replacen('\n', "\n\n", blank);
@@ -199,7 +199,7 @@ fn mutations_reach_both_outcomes() {
     assert_eq!(pathfinder.check(&pathfinder.source.replace('=', "")), Ok(Outcome::Refused));
 }
 
-/// The twin that must fail: the check itself refuses diagnostics that point nowhere.
+/// Negative control: the check itself refuses diagnostics with wrong places.
 #[test]
 fn the_check_catches_wrong_places() {
     let fault = |span| Diagnostic { message: "m".into(), span, label: String::new(), help: None };
@@ -243,7 +243,7 @@ fn long_files_take_seconds_at_most() {
         let begin = std::time::Instant::now();
         check::task_set(source.as_bytes()).expect("handled");
         check::rt_app(source).expect("handled");
-        // Generous: a quadratic reader would take minutes.
+        // The limit is generous: a quadratic reader would take minutes.
         assert!(begin.elapsed().as_secs() < 20, "{}...", &source[..20]);
     }
     assert!(parse_system(&many[15]).expect_err("too long")[0].message.contains("bytes"));

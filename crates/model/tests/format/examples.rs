@@ -1,4 +1,4 @@
-//! Every example reads, and says what it shows.
+//! Every example can be read, and begins with a line that says what it shows.
 
 use lockwright_model::System;
 use lockwright_model::format::{import_rt_app, parse_system, write_system};
@@ -47,7 +47,7 @@ fn rt_app_examples_import() {
 }
 
 #[test]
-fn the_examples_are_what_their_sources_say() {
+fn the_examples_match_their_sources() {
     let all = examples();
     let named = |name: &str| all.iter().find(|(known, _)| known == name).map(|(_, source)| source).expect(name);
     let load = |system: &System, cpu: usize| -> f64 {

@@ -1,9 +1,9 @@
-//! Group locks: resources of one group are one lock.
+//! Group locks: the resources of one group are one lock.
 
 use lockwright_model::format::{Diagnostic, parse_system, write_system};
 use lockwright_model::{CpuId, Duration, Priority, Protocol, Resource, Step, System};
 
-/// Resources as `text` has them, and a task with this body.
+/// Returns a file with these resources and a task with this body.
 fn system(resources: &str, body: &str) -> String {
     format!(
         "[platform]\ncpus = 2\n{resources}\n[[task]]\nname = \"t\"\ncpu = 0\npriority = 3\nperiod = \"1 s\"\nbody = [{body}]\n"
@@ -27,7 +27,7 @@ fn read(source: &str) -> System {
     system
 }
 
-/// One letter a step: `L` and `U` with the number of the resource, `r`.
+/// Returns the body with one word for each step: `L` and `U` with the number of the resource, or `r`.
 fn steps(system: &System) -> String {
     let step = |step: &Step| match step {
         Step::Run(_) => "r".to_owned(),
@@ -60,12 +60,12 @@ fn a_request_inside_its_group_needs_no_lock() {
     };
     // The section is part of the outer one.
     assert_eq!(nested("", ""), ("L0 r r r U0".into(), Duration::from_ms(3)));
-    // What is in no group, or another, stays as it is.
+    // A resource of no group or of another one stays as it is.
     assert_eq!(
         nested(r#"{ lock = "log" },"#, r#"{ unlock = "log" },"#),
         ("L0 r L1 r U1 r U0".into(), Duration::from_ms(3))
     );
-    // The twin: without the group both are locks.
+    // Negative control: without the group both are locks.
     let twin = GROUP.replace("group = \"arms\"", "");
     let body = r#"{ lock = "left" }, { lock = "right" }, { run = "1 ms" }, { unlock = "right" }, { unlock = "left" }"#;
     assert_eq!(steps(&read(&system(&twin, body))), "L0 L2 r U2 U0");
@@ -73,7 +73,7 @@ fn a_request_inside_its_group_needs_no_lock() {
 }
 
 #[test]
-fn orders_inside_a_group_are_no_cycle() {
+fn lock_orders_inside_a_group_make_no_cycle() {
     let task = |name: &str, outer: &str, inner: &str| {
         format!(
             "[[task]]\nname = \"{name}\"\ncpu = 1\npriority = 2\nperiod = \"1 s\"\nbody = [{{ lock = \"{outer}\" }}, {{ lock = \"{inner}\" }}, \
@@ -85,14 +85,14 @@ fn orders_inside_a_group_are_no_cycle() {
         system(GROUP, body) + &task("a", outer, inner) + &task("b", inner, outer)
     };
     assert!(parse_system(&both("left", "right")).is_ok());
-    // Across groups it is, and names the locks there are.
+    // Across groups they do, and the message names the locks of the system.
     let faults = parse_system(&both("left", "log")).expect_err("a cycle");
     assert!(faults[0].message.contains("`arms`") && faults[0].message.contains("`log`"), "{faults:?}");
     assert!(faults[0].span.is_some(), "{faults:?}");
 }
 
 #[test]
-fn what_one_member_says_holds_for_all() {
+fn keys_of_one_member_hold_for_all() {
     let resources = r#"
 [[resource]]
 name = "left"
@@ -143,7 +143,7 @@ fn faults_have_places() {
             "10:12: two resources of the group `arms` have different protocols; they are one lock: give its protocol once",
         ],
     );
-    // A ceiling that only the second gives is looked for there.
+    // A ceiling that only the second resource gives is reported at its place.
     let low = parse_system(&two("", "ceiling = 1")).expect_err("the task has priority 3");
     assert_eq!(low[0].line_column(&two("", "ceiling = 1")).map(|place| place.0), Some(10), "{low:?}");
     check(
@@ -165,7 +165,7 @@ fn faults_have_places() {
 }
 
 #[test]
-fn a_cutoff_is_the_resource_s_own_or_the_system_s() {
+fn a_cutoff_comes_from_the_resource_or_the_system() {
     let resources = "cutoff = 4\n[[resource]]\nname = \"a\"\n[[resource]]\nname = \"b\"\ncutoff = 2\n";
     let text = |priority: u32| {
         format!(
@@ -175,7 +175,7 @@ fn a_cutoff_is_the_resource_s_own_or_the_system_s() {
     let system = read(&text(3));
     let [a, b] = [0, 1].map(lockwright_model::ResourceId::new);
     assert_eq!([a, b].map(|id| system.cutoff(id)), [Priority::base(4), Priority::base(2)]);
-    // Below it: under a lock at the ceiling among those that lock. Of `b` there is no user.
+    // Tasks below the cutoff lock at the highest priority among them. Resource `b` has no user.
     assert_eq!([a, b].map(|id| system.locked_ceiling(id)), [Some(Priority::base(3)), None]);
     assert_eq!(read(&text(4)).locked_ceiling(a), None, "from the cutoff on without a lock");
     let default = read(&text(3).replace("cutoff = 4\n", ""));

@@ -1,9 +1,10 @@
-//! Where resources have their home when the file does not say.
+//! The homes of resources if the file gives none.
 
 use lockwright_model::format::parse_system;
 use lockwright_model::{ResourceId, System};
 
-/// A system of two CPUs and one resource, with these utilizations on each CPU, in milliseconds.
+/// Returns a system of two CPUs and one resource. Each CPU has
+/// the given tasks, as pairs of wcet and period in milliseconds.
 fn system(cpus: [&[(u64, u64)]; 2]) -> System {
     let mut text = String::from("[platform]\ncpus = 2\n[[resource]]\nname = \"bus\"\n");
     for (cpu, tasks) in cpus.iter().enumerate() {
@@ -16,9 +17,9 @@ fn system(cpus: [&[(u64, u64)]; 2]) -> System {
     parse_system(&text).expect("a valid system")
 }
 
-/// Rounded down task by task, three sixths are less than one half.
+/// Rounded down task by task, three sixths would be less than one half.
 #[test]
-fn of_equally_used_cpus_the_first_is_home() {
+fn the_first_of_equally_used_cpus_is_home() {
     let sixths: &[(u64, u64)] = &[(1, 6), (1, 6), (1, 6)];
     for cpus in [[&[(3, 6)], sixths], [sixths, &[(3, 6)]], [sixths, sixths], [&[(1, 2)], &[(1, 3), (1, 6)]]] {
         assert_eq!(system(cpus).home(ResourceId(0)).0, 0, "{cpus:?}");
@@ -26,7 +27,7 @@ fn of_equally_used_cpus_the_first_is_home() {
 }
 
 #[test]
-fn the_least_used_cpu_is_home_however_little_it_differs() {
+fn the_least_used_cpu_is_home_by_any_margin() {
     let less: &[(u64, u64)] = &[(1, 999_999_999)];
     let more: &[(u64, u64)] = &[(1, 999_999_998)];
     assert_eq!(system([less, more]).home(ResourceId(0)).0, 0);

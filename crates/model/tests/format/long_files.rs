@@ -1,11 +1,11 @@
-//! Long files are read in parts: nothing of that is seen.
+//! Long files are read in parts, with the same result as if they were read as a whole.
 
 use lockwright_model::Duration;
 use lockwright_model::format::{Diagnostic, parse_system};
 
 const TASKS: usize = 3_000;
 
-/// A task of 60 bytes or so.
+/// A task of about 60 bytes.
 fn task(index: usize) -> String {
     format!(
         "[[task]] # {index}\nname = \"t{index}\"\ncpu = {}\nperiod = \"{} us\"\nwcet = \"1 us\"\n",
@@ -14,7 +14,7 @@ fn task(index: usize) -> String {
     )
 }
 
-/// Its tasks have what stands outside of them before, between and behind them.
+/// A long file: the other tables stand before, between and behind its tasks.
 fn long() -> String {
     let tasks: Vec<String> = (0..TASKS).map(task).collect();
     let (first, rest) = tasks.split_at(TASKS / 2);
@@ -64,7 +64,7 @@ fn faults_of_a_long_file_are_at_their_places() {
 }
 
 #[test]
-fn what_stands_in_odd_places_is_read_as_in_a_short_file() {
+fn odd_task_tables_are_read_as_in_a_short_file() {
     for (more, part) in [
         ("[task.body]\n", "body"),
         ("[task]\n", "given twice"),

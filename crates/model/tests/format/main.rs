@@ -1,4 +1,4 @@
-//! The readers of files and the systems they build. One program, so that it is linked once.
+//! The readers of files and the systems they build. The tests are one program, so that it is linked once.
 
 mod any_bytes;
 mod check;

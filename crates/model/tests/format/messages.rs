@@ -1,10 +1,10 @@
-//! What the main faults of a file read like, and where they point.
+//! The messages of the main faults of a file, and the places they point to.
 
 use lockwright_model::format::{
     Diagnostic, Placing, import_rt_app, parse_overheads, parse_placed_bytes, parse_system, write_system,
 };
 
-/// A system of two CPUs, one resource and two tasks; `TASK` stands for more lines of the second task.
+/// A system of two CPUs, one resource and two tasks. The lines of the second task follow it.
 const FRAME: &str = "\
 [platform]
 cpus = 2
@@ -20,7 +20,7 @@ name = \"motor\"
 ";
 const REST: &str = "cpu = 1\nperiod = \"10 ms\"\n";
 
-/// The faults as text: place, message and help.
+/// Returns the faults as text: place, message and help.
 fn faults(source: &str, read: Result<(), Vec<Diagnostic>>) -> Vec<String> {
     let told = |fault: &Diagnostic| match fault.line_column(source) {
         Some((line, column)) => format!("{line}:{column}: {fault}"),
@@ -34,14 +34,14 @@ fn check(source: &str, wanted: &[&str]) {
     assert_eq!(faults(source, parse_system(source).map(drop)), wanted, "\n{source}");
 }
 
-/// Faults of the second task, whose own lines begin at line 12.
+/// Checks the faults of the second task, whose own lines begin at line 12.
 #[track_caller]
 fn check_task(lines: &str, wanted: &[&str]) {
     check(&format!("{FRAME}{lines}"), wanted);
 }
 
 #[test]
-fn the_frame_is_fine() {
+fn the_frame_is_valid() {
     assert!(parse_system(&format!("{FRAME}{REST}wcet = \"1 ms\"\n")).is_ok());
 }
 
@@ -296,7 +296,7 @@ fn clusters() {
     let cpus = |task: usize| system.cpus_of(lockwright_model::TaskId::new(task)).map(|cpu| cpu.0).collect::<Vec<_>>();
     assert_eq!((cpus(0), cpus(1), system.has_clusters()), (vec![0, 2], vec![1], true));
     assert_eq!(parse_system(&write_system(&system)).as_ref(), Ok(&system));
-    // Clusters of one CPU each are no clusters.
+    // A cluster of one CPU is just a CPU.
     let alone = parse_system(&file(platform, "protocol = \"mpcp\"", ["cpus = [2]", "cpu = 1"])).unwrap();
     assert!(!alone.has_clusters());
     assert_eq!(parse_system(&write_system(&alone)).as_ref(), Ok(&alone));
@@ -343,7 +343,7 @@ fn under_a_global_scheduler_tasks_have_no_cpu() {
         assert_eq!(system.scheduler().name(), scheduler);
         assert_eq!(parse_system(&write_system(&system)), Ok(system));
     }
-    // One file serves every scheduler: what it says of CPUs is read, and means nothing here.
+    // One file serves every scheduler. CPUs in it are read, and mean nothing under this one.
     for (placing, line, placed) in
         [(Placing::File, "cpu = 1", 1), (Placing::File, "", 0), (Placing::Caller, "cpu = 1", 1)]
     {
@@ -352,7 +352,7 @@ fn under_a_global_scheduler_tasks_have_no_cpu() {
         assert_eq!(parse_system(&write_system(&read.system)), Ok(read.system));
     }
     check(&file("g-fp", "cpu = 2"), &["6:7: the CPU of task `motor` is `2`; it must be from 0 to 1"]);
-    // Placed by the caller, a task needs no CPU; what it has is still read.
+    // If the caller places the tasks, they need no CPU. A CPU in the file is still read.
     let read = parse_placed_bytes(file("p-edf", "").as_bytes(), Placing::Caller).unwrap();
     assert_eq!((read.placed, read.system.tasks()[0].cpu.0), (0, 0));
     let read = parse_placed_bytes(file("p-edf", "cpu = 1").as_bytes(), Placing::Caller).unwrap();
@@ -398,8 +398,9 @@ fn overheads_files() {
 }
 
 #[test]
-fn what_is_unwise_is_accepted_nevertheless() {
-    // More load than the CPU has, and two tasks of one priority: the analysis has a verdict on these.
+fn unwise_files_are_accepted() {
+    // The load is beyond the capacity of the CPU, and two tasks
+    // have the same priority. The analysis has a verdict on both.
     let task =
         |name: &str| format!("[[task]]\nname = \"{name}\"\nperiod = \"1 ms\"\nwcet = \"900 us\"\npriority = 7\n");
     assert!(parse_system(&(task("a") + &task("b"))).is_ok());
@@ -413,7 +414,7 @@ fn what_is_unwise_is_accepted_nevertheless() {
 }
 
 #[test]
-fn every_task_tells_its_own_fault() {
+fn every_task_reports_its_own_fault() {
     let task = |name: &str| format!("[[task]]\nname = \"{name}\"\nperiod = \"1 ms\"\nwcet = \"0 ms\"\n");
     let source = task("a") + &task("b");
     assert_eq!(faults(&source, parse_system(&source).map(drop)).len(), 2);

@@ -1,15 +1,16 @@
-//! Three orders of a lock under bursts of requests: first come first served, by priority, and in batches of priority.
+//! Three grant orders of a lock under bursts of requests: first come,
+//! first served, by priority, and in batches ordered by priority.
 //!
-//! A [`Model`] says what there is; [`Random`] traffic, one seed each, decides what happens; [`play`] simulates one [`Lock`];
-//! and [`Statistics`] are what was seen; those of several runs, whose seeds [`run_seeds`] has, can be merged. Other locks under the same traffic meet the same bursts and the same critical
-//! sections. Nothing here is a float but the rate that is given and the means that come out: one seed gives the same figures
-//! on every platform.
+//! A [`Model`] has the parameters, and [`Random`] traffic with a seed decides the events. [`play`] simulates one
+//! [`Lock`] and returns [`Statistics`]. The statistics of several runs can be merged; [`run_seeds`] has their
+//! seeds. Different locks under the same traffic meet the same bursts and the same critical sections. The only
+//! floats are the given rate and the resulting means, so one seed gives the same figures on every platform.
 //!
 //! ```
 //! use lockwright_study::bpl::{FreeLock, Lock, Model, Random, play};
 //!
 //! let model = Model::new(64, 8, 0.1, FreeLock::Random)?;
-//! let seen = |lock| play(&model, lock, 10_000, Random::new(&model, 7), |_| true).expect("nobody stops it");
+//! let seen = |lock| play(&model, lock, 10_000, Random::new(&model, 7), |_| true).expect("the run is not stopped");
 //! let (fifo, batched) = (seen(Lock::Fifo), seen(Lock::Batched));
 //! assert!(batched.inversions < fifo.inversions);
 //! assert_eq!(batched.mean_wait(), fifo.mean_wait());
@@ -17,8 +18,9 @@
 //! ```
 //!
 //! # Reference
-//! Section 6.1 of "Bounded Priority-Aware Locking for Real-Time Kernels". Where it leaves something open, the item that
-//! decides says so: who gets a free lock ([`FreeLock`]), which requests count ([`Statistics`]), when a run ends ([`play`]).
+//! Section 6.1 of "Bounded Priority-Aware Locking for Real-Time Kernels". The items here decide and document the
+//! choices that it leaves open: the request that gets a free lock ([`FreeLock`]), the requests that count
+//! ([`Statistics`]), and the end of a run ([`play`]).
 
 mod model;
 mod order;

@@ -1,29 +1,31 @@
-//! What is simulated, within named limits.
+//! The parameters of a simulation, and their limits.
 
 use std::fmt;
 
-/// Most sources: the bits of a word.
+/// The maximum number of sources: the bits of a word.
 pub const CORES_MAX: u32 = 64;
-/// Largest mean size of a burst. Sizes above the number of sources are clipped to the idle ones anyway.
+/// The maximum mean size of a burst. Bursts are clipped to the idle sources in any case.
 pub const BURST_MAX: u32 = 1_000_000;
-/// Least bursts per mean critical section.
+/// The minimum number of bursts per mean critical section.
 pub const RATE_MIN: f64 = 1e-6;
-/// Most bursts per mean critical section.
+/// The maximum number of bursts per mean critical section.
 pub const RATE_MAX: f64 = 1e3;
 
-/// Who gets a lock that is free when a burst comes.
+/// The choice of the request that gets a free lock when a burst comes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum FreeLock {
-    /// Any member of the burst, each as likely as another: requests of one instant reach the lock in any order.
+    /// Any member of the burst with equal probability: requests of one instant reach the lock in any order.
     Random,
     /// The most important member of the burst.
     Best,
 }
 
-/// Machine repairmen with bursts: `cores` sources of traffic with at most one request each, one lock, and a generator of bursts.
+/// A machine-repairman model with bursts: `cores` sources of traffic
+/// with at most one request each, one lock, and a generator of bursts.
 ///
 /// # Reference
-/// The machine-repairman model of Kendall (1953); with bursts, section 6.1 of "Bounded Priority-Aware Locking for Real-Time Kernels".
+/// The machine-repairman model of Kendall (1953). With bursts: section
+/// 6.1 of "Bounded Priority-Aware Locking for Real-Time Kernels".
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Model {
     cores: u32,
@@ -32,14 +34,14 @@ pub struct Model {
     free_lock: FreeLock,
 }
 
-/// A number that no model has.
+/// A parameter that is out of its limits.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub enum ModelError {
-    /// Not from 1 to [`CORES_MAX`].
+    /// The number of cores is not from 1 to [`CORES_MAX`].
     Cores(u32),
-    /// Not from 1 to [`BURST_MAX`].
+    /// The mean burst is not from 1 to [`BURST_MAX`].
     Burst(u32),
-    /// Not from [`RATE_MIN`] to [`RATE_MAX`].
+    /// The rate is not from [`RATE_MIN`] to [`RATE_MAX`].
     Rate(f64),
 }
 
@@ -58,11 +60,11 @@ impl fmt::Display for ModelError {
 impl std::error::Error for ModelError {}
 
 impl Model {
-    /// A model of `cores` sources; bursts with a mean size of `burst`, uniform from 1 to twice that less 1; `rate` of them
-    /// (the paper's λ/μ) per mean critical section.
+    /// Returns a model of `cores` sources, with bursts of a mean size of `burst` and `rate` bursts (the
+    /// paper's λ/μ) per mean critical section. The size of a burst is uniform from 1 to `2 * burst - 1`.
     ///
     /// # Errors
-    /// Where a number is beyond its limits.
+    /// Returns the first parameter that is out of its limits.
     pub fn new(cores: u32, burst: u32, rate: f64, free_lock: FreeLock) -> Result<Self, ModelError> {
         if !(1..=CORES_MAX).contains(&cores) {
             return Err(ModelError::Cores(cores));
@@ -76,25 +78,25 @@ impl Model {
         Ok(Self { cores, burst, rate, free_lock })
     }
 
-    /// Sources of traffic. Source 0 is the least important one.
+    /// Returns the number of sources of traffic. Source 0 is the least important one.
     #[must_use]
     pub fn cores(&self) -> u32 {
         self.cores
     }
 
-    /// Mean size of a burst.
+    /// Returns the mean size of a burst.
     #[must_use]
     pub fn burst(&self) -> u32 {
         self.burst
     }
 
-    /// Bursts per mean critical section: the paper's λ/μ.
+    /// Returns the number of bursts per mean critical section: the paper's λ/μ.
     #[must_use]
     pub fn rate(&self) -> f64 {
         self.rate
     }
 
-    /// Who gets a free lock.
+    /// Returns the choice of the request that gets a free lock.
     #[must_use]
     pub fn free_lock(&self) -> FreeLock {
         self.free_lock

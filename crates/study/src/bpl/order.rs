@@ -2,22 +2,22 @@
 
 use std::fmt;
 
-/// How a lock orders those that wait.
+/// The order in which a lock grants waiting requests.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Lock {
-    /// First come, first served; at random among those of one instant.
+    /// First come, first served, and in random order among requests of one instant.
     Fifo,
-    /// The most important first.
+    /// The most important request first.
     Priority,
-    /// Those that requested during the first critical section first, among them the most important first.
+    /// The requests of the earliest critical section first, and the most important first among them.
     Batched,
 }
 
 impl Lock {
-    /// All three, the paper's baseline first.
+    /// All three orders, the paper's baseline first.
     pub const ALL: [Self; 3] = [Self::Fifo, Self::Priority, Self::Batched];
 
-    /// In one word.
+    /// Returns the name, in one word.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -34,25 +34,25 @@ impl fmt::Display for Lock {
     }
 }
 
-/// Places of a ring: as many as there can be sources.
+/// The number of places of a ring: the maximum number of sources.
 const PLACES: usize = 64;
 
-/// A set of sources, a bit each; a higher bit is more important.
+/// A set of sources, with one bit for each. A higher bit is more important.
 pub(super) type Set = u64;
 
-/// The most important member of a set that is not empty.
+/// Returns the most important member of a set, which must not be empty.
 pub(super) fn best(set: Set) -> u32 {
     debug_assert_ne!(set, 0, "an empty set has no best member");
     set.ilog2()
 }
 
-/// Which waiting request is granted next.
+/// The choice of the waiting request that is granted next.
 pub(super) trait Order: Default {
-    /// `source` begins to wait. Those of one burst come in the order in which they were drawn.
+    /// `source` begins to wait. The members of one burst come in the order in which they were drawn.
     fn request(&mut self, source: u32);
-    /// The present critical section ends: what is requested from now on is requested during another one.
+    /// The current critical section ends. Later requests are made during another one.
     fn section_ends(&mut self);
-    /// Takes out the next one. `waiting` are all that wait, at least one.
+    /// Removes and returns the next source. `waiting` is the set of all waiting sources and is not empty.
     fn next(&mut self, waiting: Set) -> u32;
 }
 
@@ -87,7 +87,7 @@ impl Order for Fifo {
     }
 }
 
-/// The most important first, whenever it came.
+/// The most important source first, regardless of its arrival.
 #[derive(Default)]
 pub(super) struct Priority;
 
@@ -104,12 +104,13 @@ impl Order for Priority {
     }
 }
 
-/// First batches first: a ring of sets. No batch in it is empty, so there are at most as many as there are sources that wait.
+/// Batches in order of arrival: a ring of sets. No set in the ring
+/// is empty, so there are at most as many sets as waiting sources.
 ///
 /// ```text
 /// request        open batch gains a member
 /// section ends   open batch -> ring, unless it is empty; the next one opens
-/// next           best of the first batch in the ring; the batch leaves with its last member
+/// next           best member of the first batch in the ring; the batch leaves with its last member
 /// ```
 pub(super) struct Batched {
     ring: [Set; PLACES],
@@ -157,7 +158,7 @@ mod tests {
     use lockwright_model::Priority as Urgency;
     use lockwright_protocol::{Order as Specified, Waiting};
 
-    /// Sources 2, 9 and 5 request during one section, 7 and 3 during the next.
+    /// Returns the order of grants when sources 2, 9 and 5 request during one section, and 7 and 3 during the next.
     fn order<O: Order>() -> Vec<u32> {
         let mut order = O::default();
         let mut waiting = 0;
@@ -178,13 +179,14 @@ mod tests {
     }
 
     #[test]
-    fn three_orders() {
+    fn orders_by_hand() {
         assert_eq!(order::<Fifo>(), [2, 9, 5, 7, 3]);
         assert_eq!(order::<Priority>(), [9, 7, 5, 3, 2]);
         assert_eq!(order::<Batched>(), [9, 5, 2, 7, 3]);
     }
 
-    /// How many of the hand-offs of random sections `specified` allows, and how many there were until the first that it does not.
+    /// Returns the number of hand-offs in random sections that `specified` allows,
+    /// and the number of hand-offs until the first one that it does not allow.
     fn allowed<O: Order>(specified: Specified) -> (u32, u32) {
         const SOURCES: u32 = 64;
         let mut random = fastrand::Rng::with_seed(11);
@@ -192,7 +194,8 @@ mod tests {
         let (mut waiting, mut holder): (Set, u32) = (0, 0);
         let (mut allowed, mut all) = (0, 0);
         for _ in 0..20_000 {
-            // Few and many at a time, so that the rings are empty and full now and then; the holder does not ask.
+            // There are few or many requests at a time, so that the rings are
+            // sometimes empty and sometimes full. The holder makes no request.
             let often = random.u32(0..4) * random.u32(0..4);
             for _ in 0..SOURCES / 4 {
                 let source = random.u32(0..SOURCES);
@@ -219,7 +222,7 @@ mod tests {
     }
 
     #[test]
-    fn the_orders_are_those_the_spinlocks_are_tested_against() {
+    fn orders_match_the_specification_of_the_spinlocks() {
         for (allowed, all) in [
             allowed::<Fifo>(Specified::Fifo),
             allowed::<Priority>(Specified::Priority),
@@ -227,7 +230,7 @@ mod tests {
         ] {
             assert!(allowed == all && all > 10_000, "{allowed} of {all}");
         }
-        // The twins: another order is told apart.
+        // The mutants: another order is recognised.
         for (allowed, all) in [
             allowed::<Fifo>(Specified::Batched),
             allowed::<Priority>(Specified::Batched),

@@ -1,27 +1,30 @@
-//! The simulation: bursts and ends of critical sections, one after another.
+//! The simulation: bursts, and ends of critical sections, in turn.
 
 use super::model::{FreeLock, Model};
 use super::order::{Batched, Fifo, Lock, Order, Priority, Set};
 use super::statistics::{Source, Statistics};
 use super::traffic::Traffic;
 
-/// Most sources.
+/// The maximum number of sources.
 const PLACES: usize = super::model::CORES_MAX as usize;
-/// Critical sections between two looks of the watcher.
+/// The number of critical sections between two calls of the watcher.
 const SECTIONS_PER_LOOK: u64 = 1 << 15;
 
-/// Simulates one lock until `requests` requests were made and granted; a few more, so that no batch is cut in two: the run
-/// ends when as many were granted as had been made at the end of the section in which the last of them was made.
+/// Simulates one lock until at least `requests` requests have been made and granted.
+/// No batch is cut in two: the run ends when all requests are granted that had been
+/// made by the end of the section in which request number `requests` was made.
 ///
-/// `watch` is told now and then how many were granted, and says whether to go on; `None` where it did not want to.
+/// `watch` is called now and then with the number of granted requests, and
+/// returns whether to continue. The result is `None` if it stops the run.
 ///
 /// # Common random numbers
-/// How many requests wait does not depend on who is granted first, so with one `traffic` all locks see their bursts clipped
-/// to the same size, and their k-th section begins and ends at the same instant. FIFO and batched moreover grant the same
-/// requests until the end, and so have the same sum of waits: exactly, as times are integers.
+/// The number of waiting requests does not depend on the order of the grants. So with one
+/// `traffic`, all locks see their bursts clipped to the same sizes, and their k-th sections
+/// begin and end at the same instants. FIFO and batched moreover grant the same requests
+/// until the end. So the sums of their waits are equal, exactly, because times are integers.
 ///
 /// # Panics
-/// Where `traffic` picks a source that is not there, or has a burst without a member for a free lock.
+/// Panics if `traffic` picks a source that does not exist, or has a burst without a member for a free lock.
 pub fn play(
     model: &Model,
     lock: Lock,
@@ -40,23 +43,25 @@ struct Player<O, T> {
     traffic: T,
     order: O,
     free_lock: FreeLock,
-    /// The idle sources, in no order, so that any of them is taken in a few instructions. Places from `idle_count` on are unused.
+    /// The idle sources in no order, so that any of them is taken in
+    /// a few instructions. Places from `idle_count` on are unused.
     idle: [u8; PLACES],
     idle_count: u32,
     waiting: Set,
-    /// Of those that wait: who did so at some instant while a less important one held the lock.
+    /// The waiting sources that waited at some instant while a less important one held the lock.
     inverted: Set,
-    /// When each waiting source requested, in ticks since the lock was last free.
+    /// The time at which each waiting source requested, in ticks since the lock was last free.
     requested: [u64; PLACES],
-    /// During which critical section each waiting source requested.
+    /// The critical section during which each waiting source requested.
     requested_in: [u64; PLACES],
-    /// In ticks since the lock was last free: when it is granted next.
+    /// The time of the next grant, in ticks since the lock was last free.
     now: u64,
-    /// As `now`: when the next burst comes.
+    /// The time of the next burst, in the same unit as `now`.
     burst: u64,
-    /// Critical sections begun, which is requests granted; the number of the present one.
+    /// The number of critical sections begun, which is the number
+    /// of requests granted and the number of the current section.
     sections: u64,
-    /// Requests made.
+    /// The number of requests made.
     made: u64,
     cores: usize,
     sources: [Source; PLACES],
@@ -88,13 +93,13 @@ impl<O: Order, T: Traffic> Player<O, T> {
     }
 
     fn play(mut self, requests: u64, mut watch: impl FnMut(u64) -> bool) -> Option<Statistics> {
-        // Known once `requests` were made.
+        // Known once `requests` requests have been made.
         let mut end = None;
-        // BOUND: every turn grants one request, and the last of them is fewer than 64 after `requests`.
+        // BOUND: every round grants one request, and the last one is fewer than 64 after `requests`.
         while end.is_none_or(|end| self.sections < end) {
             let holder = if self.waiting == 0 { self.grant_free() } else { self.grant_waiting() };
             let over = self.now + self.traffic.section();
-            // BOUND: the bursts of one critical section. One at its very end is still in it.
+            // BOUND: the bursts of one critical section. A burst at its very end still belongs to it.
             while self.burst <= over {
                 let members = self.traffic.size().min(self.idle_count);
                 self.request(members, holder, self.burst);
@@ -118,9 +123,10 @@ impl<O: Order, T: Traffic> Player<O, T> {
         })
     }
 
-    /// Nobody waits: the next burst is granted the lock in the person of one member. The others request during its section.
+    /// Grants the lock to one member of the next burst, because no
+    /// request waits. The others request during its section.
     fn grant_free(&mut self) -> u32 {
-        // Nobody remembers an instant from before this one: the clock starts anew, and cannot overflow however rare bursts are.
+        // No earlier instant is needed any more, so the clock starts at 0 and cannot overflow however rare bursts are.
         self.now = 0;
         self.burst = self.traffic.gap();
         self.sections += 1;
@@ -140,7 +146,7 @@ impl<O: Order, T: Traffic> Player<O, T> {
         holder
     }
 
-    /// The best of `members` idle sources gets the lock, and the others wait.
+    /// Grants the lock to the most important of `members` idle sources. The others wait.
     fn grant_best(&mut self, members: u32) -> u32 {
         let mut drawn = [0; PLACES];
         let drawn = &mut drawn[..members as usize];
@@ -153,7 +159,7 @@ impl<O: Order, T: Traffic> Player<O, T> {
         holder
     }
 
-    /// So many idle sources request while `holder` has the lock.
+    /// Lets `members` idle sources request while `holder` has the lock.
     fn request(&mut self, members: u32, holder: u32, now: u64) {
         let before = self.waiting;
         for _ in 0..members {
@@ -171,7 +177,7 @@ impl<O: Order, T: Traffic> Player<O, T> {
         self.order.request(source);
     }
 
-    /// Takes one of the idle sources, of which there is at least one.
+    /// Removes and returns one of the idle sources, of which there is at least one.
     fn take_idle(&mut self) -> u32 {
         let place = self.traffic.pick(self.idle_count) as usize;
         self.idle_count -= 1;
@@ -180,7 +186,7 @@ impl<O: Order, T: Traffic> Player<O, T> {
         u32::from(source)
     }
 
-    /// The next one of those that wait is granted the lock.
+    /// Grants the lock to the next waiting source, and returns it.
     fn grant_waiting(&mut self) -> u32 {
         let holder = self.order.next(self.waiting);
         let (index, member) = (holder as usize, 1 << holder);
@@ -195,7 +201,7 @@ impl<O: Order, T: Traffic> Player<O, T> {
     }
 }
 
-/// All sources more important than this one.
+/// Returns the set of all sources more important than this one.
 fn above(source: u32) -> Set {
     !1 << source
 }

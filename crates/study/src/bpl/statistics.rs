@@ -1,35 +1,36 @@
-//! What was seen of the requests that were granted.
+//! Statistics of the requests that were granted.
 
 use super::traffic::TICKS_PER_SECTION;
 
-/// Units of time of the mean critical section: the paper's service rate is 0.01.
+/// The paper's units of time per mean critical section: its service rate is 0.01.
 const UNITS_PER_SECTION: f64 = 100.0;
 
-/// Counts and sums of integers, so that runs can be merged in any order.
+/// The statistics of one run or of several. They are counts and sums of integers, so runs can be merged in any order.
 ///
-/// Granted requests count, and no others: one that still waits when the run ends has no wait yet. A source that never got the
-/// lock therefore has no mean wait, and its weight is left out of the weighted mean; [`Statistics::unserved`] counts those.
+/// Only granted requests count: a request that still waits when the run ends has no
+/// wait yet. So a source that never got the lock has no mean wait, and its weight
+/// is left out of the weighted mean. [`Statistics::unserved`] counts such sources.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Statistics {
-    /// Of each source, the least important first.
+    /// The statistics of each source, the least important one first.
     pub sources: Vec<Source>,
-    /// Requests that waited at some instant while a less important one held the lock.
+    /// The number of requests that waited at some instant while a less important source held the lock.
     pub inversions: u64,
-    /// The most critical sections one request waited for, the one during which it came among them.
+    /// The maximum number of critical sections that one request waited for, including the one during which it was made.
     pub sections_max: u64,
 }
 
-/// One source of traffic.
+/// The statistics of one source of traffic.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Source {
-    /// How often it got the lock.
+    /// The number of times it got the lock.
     pub granted: u64,
-    /// How long it waited for that, in ticks.
+    /// The total time it waited for these grants, in ticks.
     pub waited: u64,
 }
 
 impl Statistics {
-    /// Adds what another run of the same model showed.
+    /// Adds the statistics of another run of the same model.
     pub fn merge(&mut self, other: &Self) {
         self.sources.resize(self.sources.len().max(other.sources.len()), Source::default());
         for (sum, source) in self.sources.iter_mut().zip(&other.sources) {
@@ -40,42 +41,44 @@ impl Statistics {
         self.sections_max = self.sections_max.max(other.sections_max);
     }
 
-    /// Granted requests of all sources.
+    /// Returns the number of granted requests of all sources.
     #[must_use]
     pub fn granted(&self) -> u64 {
         self.sources.iter().map(|source| source.granted).sum()
     }
 
-    /// Sources that never got the lock.
+    /// Returns the number of sources that never got the lock.
     #[must_use]
     pub fn unserved(&self) -> usize {
         self.sources.iter().filter(|source| source.granted == 0).count()
     }
 
-    /// Requests with an inversion, in percent.
+    /// Returns the requests with a priority inversion, in percent.
     #[must_use]
     pub fn inversions_pct(&self) -> f64 {
         100.0 * self.inversions as f64 / self.granted().max(1) as f64
     }
 
-    /// Mean wait of all requests, in units of time (a mean critical section has 100).
+    /// Returns the mean wait of all requests, in units of time (a mean critical section has 100).
     ///
-    /// It is one division of integer sums: runs that granted the same requests at the same instants agree to the last digit, whatever
-    /// the order of the grants.
+    /// It is one division of integer sums. So runs that granted the same requests at
+    /// the same instants agree to the last digit, whatever the order of the grants.
     #[must_use]
     pub fn mean_wait(&self) -> f64 {
         let waited: u128 = self.sources.iter().map(|source| u128::from(source.waited)).sum();
         units(waited as f64) / self.granted().max(1) as f64
     }
 
-    /// Mean wait of the most important source, in units of time; `None` where it never got the lock.
+    /// Returns the mean wait of the most important source, in units of time, or `None` if it never got the lock.
     #[must_use]
     pub fn top_mean_wait(&self) -> Option<f64> {
         self.sources.last().and_then(Source::mean_wait)
     }
 
-    /// The mean of the sources' mean waits, in units of time, weighted 1 for the least important source up to their number
-    /// for the most important one. Sources that never got the lock are left out; `None` where none did.
+    /// Returns the mean of the sources' mean waits, in units of time. The weights run from 1
+    /// for the least important source to the number of sources for the most important one.
+    ///
+    /// Sources that never got the lock are left out. Returns `None` if no source got it.
     #[must_use]
     pub fn weighted_delay(&self) -> Option<f64> {
         let (mut sum, mut weights) = (0.0, 0.0);
@@ -91,7 +94,7 @@ impl Statistics {
 }
 
 impl Source {
-    /// In units of time; `None` where it never got the lock.
+    /// Returns the mean wait in units of time, or `None` if the source never got the lock.
     fn mean_wait(&self) -> Option<f64> {
         (self.granted > 0).then(|| units(self.waited as f64) / self.granted as f64)
     }
@@ -120,14 +123,14 @@ mod tests {
     }
 
     #[test]
-    fn who_never_got_the_lock_has_no_mean() {
+    fn unserved_sources_have_no_mean() {
         let seen = Statistics { sources: vec![source(0, 0), source(1, 1), source(0, 0)], ..Statistics::default() };
         assert_eq!((seen.unserved(), seen.top_mean_wait(), seen.weighted_delay()), (2, None, Some(100.0)));
         assert_eq!(Statistics::default().weighted_delay(), None);
     }
 
     #[test]
-    fn merging_is_adding() {
+    fn merging_adds() {
         let one = Statistics { sources: vec![source(1, 4)], inversions: 1, sections_max: 3 };
         let mut all = Statistics::default();
         all.merge(&one);

@@ -1,4 +1,4 @@
-//! Simulated schedules never exceed a bound, for every protocol; and a bound with a term left out is caught.
+//! Simulated schedules never exceed a bound, for every protocol. A bound without one of its terms is caught.
 
 use fastrand::Rng;
 use lockwright_analysis::{Omit, analyse, analyse_omitting};
@@ -9,13 +9,13 @@ use lockwright_study::{Shape, attack, generate, hold};
 
 use crate::attacked::{self, Tally, worth};
 
-/// Task sets per protocol.
+/// The number of task sets per protocol.
 fn sets() -> u64 {
     attacked::sets(10_000)
 }
-/// Schedules of each.
+/// The number of schedules of each.
 const RUNS: usize = 4;
-/// Length of each, in longest periods.
+/// The length of each schedule, in longest periods.
 const HORIZON: u64 = 12;
 
 fn hold_all(protocol: Protocol, shape: &Shape, first_seed: u64, sets: u64) -> Tally {
@@ -24,7 +24,7 @@ fn hold_all(protocol: Protocol, shape: &Shape, first_seed: u64, sets: u64) -> Ta
 
 #[test]
 fn none() {
-    // Bounds exist where no task can come between two users: one processor, few tasks.
+    // Bounds exist if no task can come between two users: one processor and few tasks.
     let shape = Shape { cpus: (1, 1), tasks: (2, 4), resources: (1, 3), nested: 0, sections: (1, 3), ..Shape::small() };
     worth(&hold_all(Protocol::None, &shape, 0, sets()));
 }
@@ -62,7 +62,7 @@ fn resources_of_several_protocols() {
     }
 }
 
-/// Where a left-out term should be noticed.
+/// Returns the protocol and the shape of systems that should reveal an omitted term.
 fn hunting_ground(omit: Omit) -> (Protocol, Shape) {
     let one = Shape { cpus: (1, 1), nested: 0, utilization: (20, 70), ..Shape::small() };
     let several = Shape { cpus: (2, 3), nested: 0, utilization: (10, 60), ..Shape::small() };
@@ -77,8 +77,9 @@ fn hunting_ground(omit: Omit) -> (Protocol, Shape) {
 }
 
 #[test]
-fn every_broken_twin_is_caught() {
-    // All but the first are of other protocols: `protocols_hold.rs`.
+fn every_mutant_is_caught() {
+    // `RemoteCarryIn` is tested below. The others up to `AgainOfBlocker` belong to other protocols:
+    // `protocols_hold.rs`, and `clusters_hold.rs` for clusters.
     let elsewhere = [
         Omit::RemoteCarryIn,
         Omit::Waiting,
@@ -87,7 +88,7 @@ fn every_broken_twin_is_caught() {
         Omit::Again,
         Omit::AgainRest,
         Omit::AgainOfBlocker,
-        // Of interrupts in clusters: `overheads_hold.rs`.
+        // This one concerns interrupts in clusters: `overheads_hold.rs`.
         Omit::Pinned,
     ];
     for omit in Omit::ALL.into_iter().filter(|omit| !elsewhere.contains(omit)) {
@@ -99,11 +100,11 @@ fn every_broken_twin_is_caught() {
             attack(&system, &broken, protocol, &mut random, RUNS, HORIZON).is_some()
         });
         println!("{omit:?}: caught at set {caught:?}");
-        assert!(caught.is_some(), "{omit:?} was left out, and no schedule noticed");
+        assert!(caught.is_some(), "{omit:?} was omitted, and no schedule shows it");
     }
 }
 
-/// A schedule that chance hardly finds.
+/// Random schedules hardly find this schedule.
 #[test]
 fn jobs_without_carry_in_are_caught() {
     let system = parse_system(include_str!("counterexamples/remote-carry-in.toml")).unwrap();

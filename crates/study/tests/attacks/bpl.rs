@@ -1,4 +1,5 @@
-//! The simulation of three lock orders: against hand-computed cases, against a slow obvious one, and against figures from elsewhere.
+//! The simulation of three lock orders, compared with cases by hand,
+//! with a slow and obvious simulation, and with figures from elsewhere.
 
 use lockwright_study::bpl::{
     FreeLock, Lock, Model, ModelError, Random, Source, Statistics, TICKS_PER_SECTION, Traffic, play, run_seeds,
@@ -9,16 +10,16 @@ fn model(cores: u32, burst: u32, rate: f64, free_lock: FreeLock) -> Model {
     Model::new(cores, burst, rate, free_lock).expect("within the limits")
 }
 
-/// Several runs of one lock, the seeds one after another.
+/// Returns the merged statistics of several runs of one lock, one for each seed.
 fn seen(model: &Model, lock: Lock, requests: u64, seeds: impl IntoIterator<Item = u64>) -> Statistics {
     let mut all = Statistics::default();
     for seed in seeds {
-        all.merge(&play(model, lock, requests, Random::new(model, seed), |_| true).expect("nobody stops it"));
+        all.merge(&play(model, lock, requests, Random::new(model, seed), |_| true).expect("the run is not stopped"));
     }
     all
 }
 
-/// Traffic as a test says; when it has no more to say, nothing comes for long.
+/// Traffic given by a test. After its end, nothing comes for a long time.
 struct Script {
     gaps: Vec<u64>,
     sizes: Vec<u32>,
@@ -27,8 +28,8 @@ struct Script {
 }
 
 impl Script {
-    /// Three of four sources find a free lock: 1 gets it, 0 and 3 wait. `late` ticks after them a burst takes source 2; as long
-    /// as no other is idle, it is clipped to that.
+    /// Three of four sources find a free lock: source 1 gets it, and sources 0 and 3 wait. A burst that takes source
+    /// 2 comes `late` ticks after them. It is clipped to source 2 while no other source is idle.
     fn three_and_one(late: u64) -> Self {
         Self {
             gaps: vec![7, late],
@@ -60,22 +61,22 @@ impl Traffic for Script {
 
 #[test]
 fn four_requests_by_hand() {
-    // Waits of sources 0 to 3, inversions, most sections waited.
+    // Waits of sources 0 to 3, inversions, and the maximum number of sections waited.
     let cases = [
         // Source 2 comes during section 1, and is in one batch with 0 and 3. Granted: 1 0 3 2, 1 3 2 0, 1 3 2 0.
         (4, Lock::Fifo, [10, 0, 56, 30], 2, 3),
         (4, Lock::Priority, [60, 0, 26, 10], 2, 3),
         (4, Lock::Batched, [60, 0, 26, 10], 2, 3),
-        // It comes at the very end of section 1: as before.
+        // Source 2 comes at the very end of section 1, with the same result.
         (10, Lock::Batched, [60, 0, 20, 10], 2, 3),
-        // It comes during section 2, a batch of its own. Granted: 1 0 3 2, 1 3 2 0, 1 3 0 2.
+        // Source 2 comes during section 2, in a batch of its own. Granted: 1 0 3 2, 1 3 2 0, 1 3 0 2.
         (14, Lock::Fifo, [10, 0, 46, 30], 2, 2),
         (14, Lock::Priority, [60, 0, 16, 10], 1, 3),
         (14, Lock::Batched, [30, 0, 46, 10], 2, 2),
     ];
     for (late, lock, waits, inversions, sections_max) in cases {
         let model = model(4, 2, 1.0, FreeLock::Random);
-        let found = play(&model, lock, 4, Script::three_and_one(late), |_| true).expect("nobody stops it");
+        let found = play(&model, lock, 4, Script::three_and_one(late), |_| true).expect("the run is not stopped");
         let sources = waits.map(|waited| Source { granted: 1, waited }).to_vec();
         assert_eq!(found, Statistics { sources, inversions, sections_max }, "{lock}, {late} ticks late");
     }
@@ -84,8 +85,8 @@ fn four_requests_by_hand() {
 #[test]
 fn the_best_may_get_the_free_lock() {
     let model = model(4, 2, 1.0, FreeLock::Best);
-    let found = play(&model, Lock::Fifo, 4, Script::three_and_one(4), |_| true).expect("nobody stops it");
-    // Drawn 1, 0, 3: granted 3, 1, 0, 2. Only source 2 waits for less important ones.
+    let found = play(&model, Lock::Fifo, 4, Script::three_and_one(4), |_| true).expect("the run is not stopped");
+    // Drawn 1, 0, 3; granted 3, 1, 0, 2. Only source 2 waits for less important sources.
     let waits = [30, 10, 56, 0];
     let sources = waits.map(|waited| Source { granted: 1, waited }).to_vec();
     assert_eq!(found, Statistics { sources, inversions: 1, sections_max: 3 });
@@ -117,18 +118,18 @@ fn limits_are_kept() {
     assert_eq!(model(1, 1, 1e-6), Ok(()));
 }
 
-/// One request, in the slow simulation.
+/// One request in the slow simulation.
 #[derive(Clone)]
 struct Request {
     source: usize,
     at: u64,
-    /// Critical sections begun until then, the present one among them.
+    /// The number of critical sections begun so far, including the current one.
     section: u64,
     inverted: bool,
 }
 
-/// The same model without a thought for speed: a list of requests, searched anew for each grant, and a clock that never
-/// starts anew.
+/// The same model without optimisation: a list of requests that
+/// is searched for each grant, and a clock that never restarts.
 fn slow(model: &Model, lock: Lock, requests: u64, mut traffic: Random) -> Statistics {
     let mut idle: Vec<usize> = (0..model.cores() as usize).collect();
     let mut waiting: Vec<Request> = Vec::new();
@@ -138,7 +139,7 @@ fn slow(model: &Model, lock: Lock, requests: u64, mut traffic: Random) -> Statis
     let (mut inversions, mut sections_max) = (0, 0);
     let mut burst = traffic.gap();
     loop {
-        // The lock is passed on, or a burst comes, whichever is first.
+        // The next event is the release of the lock or a burst, whichever is first.
         let now = match holder {
             Some((source, over)) if over < burst => {
                 idle.push(source);
@@ -154,7 +155,7 @@ fn slow(model: &Model, lock: Lock, requests: u64, mut traffic: Random) -> Statis
             _ => {
                 for _ in 0..traffic.size().min(idle.len() as u32) {
                     let source = idle.swap_remove(traffic.pick(idle.len() as u32) as usize);
-                    // With a free lock, all come during the section that one of them begins.
+                    // With a free lock, all members come during the section that one of them begins.
                     let section = sections + u64::from(holder.is_none());
                     waiting.push(Request { source, at: burst, section, inverted: false });
                     made += 1;
@@ -174,7 +175,7 @@ fn slow(model: &Model, lock: Lock, requests: u64, mut traffic: Random) -> Statis
                     Lock::Batched => (-(request.section as i64), urgency),
                 }
             };
-            let (place, _) = waiting.iter().enumerate().max_by_key(key).expect("somebody waits");
+            let (place, _) = waiting.iter().enumerate().max_by_key(key).expect("some request waits");
             let request = waiting.remove(place);
             sections += 1;
             granted += 1;
@@ -196,7 +197,7 @@ fn slow(model: &Model, lock: Lock, requests: u64, mut traffic: Random) -> Statis
 }
 
 #[test]
-fn the_fast_simulation_does_what_the_slow_one_does() {
+fn the_fast_simulation_matches_the_slow_one() {
     let mut random = fastrand::Rng::with_seed(5);
     for number in 0..300 {
         let free_lock = if random.bool() { FreeLock::Random } else { FreeLock::Best };
@@ -205,7 +206,7 @@ fn the_fast_simulation_does_what_the_slow_one_does() {
         let requests = random.u64(1..500);
         let traffic = Random::new(&model, number);
         let both = |lock, other| {
-            let fast = play(&model, lock, requests, traffic.clone(), |_| true).expect("nobody stops it");
+            let fast = play(&model, lock, requests, traffic.clone(), |_| true).expect("the run is not stopped");
             (fast, slow(&model, other, requests, traffic.clone()))
         };
         for lock in Lock::ALL {
@@ -213,7 +214,7 @@ fn the_fast_simulation_does_what_the_slow_one_does() {
             assert_eq!(fast, slow, "{lock}, {requests} requests of {model:?}, seed {number}");
             assert!((requests..requests + 64).contains(&fast.granted()), "{lock}: {}", fast.granted());
         }
-        // The twin: another order is not taken for this one, where there is room for orders to differ.
+        // The mutant: another order gives other statistics, if there is room for orders to differ.
         if model.cores() > 20 && model.burst() > 5 && requests > 100 {
             let (fast, slow) = both(Lock::Batched, Lock::Fifo);
             assert_ne!(fast, slow, "{model:?}, seed {number}");
@@ -221,10 +222,12 @@ fn the_fast_simulation_does_what_the_slow_one_does() {
     }
 }
 
-/// Rates; inversions in percent; the weighted delay of priority and of batched over FIFO's. For 64 cores, a mean burst of 8, and 5 runs of
-/// 100,000 requests, as an independent simulation of the same model found them, of which we have no more than these
-/// rounded figures. The range of the last is ours: that simulation found 144, but a few long waits of hardly served sources decide it
-/// (see CAVEATS.md).
+/// Rates; inversions in percent; the weighted delay of priority and of batched relative to FIFO. They are for 64
+/// cores, a mean burst of 8, and 5 runs of 100,000 requests. An independent simulation of the same model found them,
+/// of which only these rounded figures are available.
+///
+/// The range of the last rate is our own. That simulation found 144, but a few
+/// long waits of hardly served sources decide this figure (see CAVEATS.md).
 const FACTS: [(f64, [f64; 3], RangeInclusive<f64>, f64); 4] = [
     (0.001, [68.0, 44.0, 44.0], 0.715..=0.745, 0.73),
     (0.01, [70.0, 44.0, 47.0], 0.705..=0.735, 0.75),
@@ -241,14 +244,14 @@ fn the_known_figures_come_out() {
             let pct = found.inversions_pct();
             assert!((pct - expected).abs() < 1.0, "rate {rate}: {pct} %, not {expected} %");
         }
-        let delay = found.each_ref().map(|found| found.weighted_delay().expect("somebody was served"));
+        let delay = found.each_ref().map(|found| found.weighted_delay().expect("some source was served"));
         assert!((delay[2] / delay[0] - batched).abs() < 0.01, "rate {rate}: {}", delay[2] / delay[0]);
         let ratio = delay[1] / delay[0];
         assert!(priority.contains(&ratio), "rate {rate}: {ratio}");
         assert_eq!(found[1].unserved() > 0, rate == 1.0, "priority starves at saturation");
         assert_eq!(found[0].unserved() + found[2].unserved(), 0, "the others do not");
     }
-    // The twin: with the free lock for the best of a burst, other figures come out.
+    // The mutant: if the most important member of a burst gets the free lock, other figures come out.
     let best = seen(&model(64, 8, 0.001, FreeLock::Best), Lock::Priority, 100_000, run_seeds(7).take(5));
     assert!((best.inversions_pct() - 44.0).abs() > 10.0, "{}", best.inversions_pct());
 }
@@ -265,12 +268,12 @@ fn fifo_and_batched_wait_alike_to_the_last_digit() {
             differ += u32::from(priority.mean_wait() != fifo.mean_wait());
         }
     }
-    // The twin: priority leaves others unserved at the end than FIFO does.
+    // Negative control: priority leaves other sources unserved at the end than FIFO does.
     assert!(differ > 100, "{differ}");
 }
 
 #[test]
-fn nobody_waits_for_more_sections_than_there_are_others() {
+fn no_request_waits_for_more_sections_than_other_sources() {
     let mut reached = 0;
     for (cores, burst, rate) in [(64, 8, 1.0), (64, 32, 0.1), (8, 8, 1.0), (2, 1, 1.0), (1, 4, 1.0)] {
         let model = model(cores, burst, rate, FreeLock::Random);
@@ -278,7 +281,7 @@ fn nobody_waits_for_more_sections_than_there_are_others() {
         let bound = u64::from(cores) - 1;
         assert!(fifo <= bound && batched <= bound, "{model:?}: {fifo}, {batched}");
         reached += u32::from(batched == bound);
-        // The twin: priority knows no such bound, where there are three.
+        // Negative control: priority has no such bound if there are at least three cores.
         assert!(cores < 3 || priority > bound, "{model:?}: {priority}");
     }
     assert!(reached >= 3, "the bound is tight: {reached}");
@@ -294,17 +297,17 @@ fn one_core_never_waits() {
 }
 
 #[test]
-fn one_seed_one_simulation() {
+fn a_seed_determines_the_simulation() {
     let model = model(64, 8, 0.1, FreeLock::Random);
     for lock in Lock::ALL {
         let one = seen(&model, lock, 5_000, 3..4);
         assert_eq!(one, seen(&model, lock, 5_000, 3..4));
-        assert_ne!(one, seen(&model, lock, 5_000, 4..5), "the twin has another seed");
+        assert_ne!(one, seen(&model, lock, 5_000, 4..5), "another seed gives another simulation");
     }
 }
 
 #[test]
-fn the_drawn_traffic_is_what_the_model_says() {
+fn drawn_traffic_has_the_means_of_the_model() {
     let model = model(64, 8, 0.1, FreeLock::Random);
     let mut traffic = Random::new(&model, 1);
     const COUNT: u64 = 1 << 18;
@@ -319,10 +322,10 @@ fn the_drawn_traffic_is_what_the_model_says() {
     assert_eq!(sizes.fold((u32::MAX, 0), |(least, most), size| (least.min(size), most.max(size))), (1, 15));
 }
 
-/// Each stream is its own, and all are the same on every platform: one that shared another's numbers, or took them in another
-/// way, would show here.
+/// Each stream is independent, and all are the same on every platform. A stream that shared the numbers of another
+/// one, or used them differently, would fail here.
 #[test]
-fn what_seed_7_draws_and_shows() {
+fn seed_7_draws_known_numbers() {
     let model = model(64, 8, 0.1, FreeLock::Random);
     let mut traffic = Random::new(&model, 7);
     assert_eq!([(); 5].map(|()| traffic.gap()), [30_323_668, 10_652_990, 4_695_672, 10_616_883, 532_639]);
@@ -345,7 +348,7 @@ fn what_seed_7_draws_and_shows() {
 }
 
 #[test]
-fn studies_with_seeds_side_by_side_share_no_run() {
+fn studies_with_neighbouring_seeds_share_no_run() {
     let seeds: Vec<u64> = run_seeds(7).take(3).collect();
     assert_eq!(seeds, [7_191_089_600_892_374_487, 309_689_372_594_955_804, 16_616_101_746_815_609_346]);
     let mut all: Vec<u64> = (0..100).flat_map(|seed| run_seeds(seed).take(1_000)).collect();
@@ -356,7 +359,7 @@ fn studies_with_seeds_side_by_side_share_no_run() {
 
 #[test]
 #[should_panic(expected = "a burst has a member")]
-fn a_burst_of_nobody_is_refused() {
+fn an_empty_burst_is_refused() {
     let nobody = Script { gaps: vec![], sizes: vec![0], picks: vec![], sections: vec![] };
     play(&model(4, 2, 1.0, FreeLock::Random), Lock::Fifo, 1, nobody, |_| true);
 }

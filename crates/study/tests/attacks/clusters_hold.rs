@@ -1,5 +1,6 @@
-//! Clusters of processors under `omlp`: no simulated response or blocking of a random system exceeds its bound, a bound without one of its terms is exceeded, and the
-//! terms of an explanation sum to the bound. As `protocols_hold.rs`.
+//! Clusters of processors under `omlp`: no simulated response or blocking of a
+//! random system exceeds its bound, a bound without one of its terms is exceeded,
+//! and the terms of an explanation sum to the bound. See also `protocols_hold.rs`.
 
 use fastrand::Rng;
 use lockwright_analysis::{Omit, analyse, analyse_omitting, explain};
@@ -11,20 +12,20 @@ use lockwright_study::{Shape, attack, generate, generate_clusters};
 fn sets() -> u64 {
     crate::attacked::sets(10_000)
 }
-/// Schedules of each set, and their length in longest periods.
+/// The number of schedules of each set, and their length in longest periods.
 const RUNS: usize = 4;
 const HORIZON: u64 = 6;
 
-/// One cluster, two alike, two of different size.
+/// One cluster, two of equal size, or two of different size.
 const SIZES: [&[usize]; 5] = [&[2], &[3], &[2, 2], &[2, 1], &[1, 3]];
 
 fn shape(seed: u64) -> Shape {
     let few = Shape { tasks: (3, 8), nested: 0, own_ceiling: 0, utilization: (10, 80), ..Shape::small() };
     match seed % 3 {
         0 => few,
-        // Short sections, many requests of many tasks.
+        // Short sections, and many requests of many tasks.
         1 => Shape { tasks: (5, 12), resources: (1, 3), period: (20, 300), section: 8, ..few },
-        // Back to back, one resource.
+        // Sections back to back on one resource.
         _ => Shape { tasks: (4, 10), resources: (1, 1), sections: (1, 4), section: 12, period: (30, 200), ..few },
     }
 }
@@ -63,7 +64,7 @@ fn bounds_hold() {
         }
     }
     println!(
-        "{bounded} bounded, {blocked} with lending, {schedulable} schedulable of {sets}; {interfered} tasks with interference"
+        "{bounded} bounded, {blocked} with donation, {schedulable} schedulable of {sets}; {interfered} tasks with interference"
     );
     assert!(bounded > sets / 3 && blocked > sets / 4 && schedulable > sets / 20 && interfered > sets);
 }
@@ -81,7 +82,7 @@ fn bounds_without_a_term_do_not() {
     }
 }
 
-/// Where every cluster has one processor, nothing is another than partitioned.
+/// If every cluster has one processor, the result is the same as for partitioned scheduling.
 #[test]
 fn clusters_of_one_are_processors() {
     for seed in 0..500 {
@@ -101,9 +102,10 @@ fn clusters_of_one_are_processors() {
     }
 }
 
-/// Three jobs on two processors: the last to come, the most urgent, lends its priority to the least urgent, which owns; the one between executes all the while.
+/// Three jobs on two processors. The most urgent job, which comes last, donates its priority to the least urgent one,
+/// which holds the resource. The job between them executes all the time.
 #[test]
-fn one_lends_and_the_others_are_not_delayed() {
+fn a_donor_waits_and_others_are_not_delayed() {
     let text = r#"
         [platform]
         cpus = 2
@@ -138,7 +140,7 @@ fn one_lends_and_the_others_are_not_delayed() {
     let seen = simulation.observations();
     let of = |task: usize| (seen[task].response.map(Duration::as_ns), seen[task].blocking.map(Duration::as_ns));
     let ms = |ms: u64| Some(ms * 1_000_000);
-    // `high` waits from 5 to 20, then executes on the CPU of `low`, which goes on at 30.
+    // `high` waits from 5 to 20 and then executes on the CPU of `low`, which continues at 30.
     assert_eq!([0, 1, 2].map(of), [(ms(40), ms(0)), (ms(30), ms(0)), (ms(25), ms(15))]);
     let analysis = analyse(&system, Protocol::Omlp);
     let bound = |task| analysis.task(TaskId::new(task)).response.expect("a bound").as_ns();

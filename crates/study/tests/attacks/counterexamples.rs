@@ -1,4 +1,4 @@
-//! Systems that broke a bound once, and what is near them.
+//! Systems that once broke a bound, and mutations of them.
 
 use fastrand::Rng;
 use lockwright_analysis::analyse;
@@ -9,7 +9,7 @@ use lockwright_sim::{Config, Simulation};
 use lockwright_study::{attack, hold, mutate};
 use std::time::{Duration, Instant as Clock};
 
-/// Each says in its first lines what it shows.
+/// The first lines of each file say what it shows.
 const ALL: [&str; 6] = [
     include_str!("counterexamples/nested-plain-mutex.toml"),
     include_str!("counterexamples/nested-plain-mutex-equals.toml"),
@@ -24,7 +24,7 @@ fn systems() -> Vec<System> {
 }
 
 #[test]
-fn what_broke_a_bound_once_has_none_now() {
+fn systems_that_once_broke_a_bound_have_none_now() {
     for system in systems() {
         let protocol = system.protocol_or_default();
         let analysis = analyse(&system, protocol);
@@ -33,7 +33,7 @@ fn what_broke_a_bound_once_has_none_now() {
         let seen = simulation.observations();
         assert_eq!(hold(&analysis, &seen, &simulation.ages()), None, "{}", write_system(&system));
         let top = system.task_ids().find(|&id| system.task(id).name == "top").expect("each has a task `top`");
-        // The schedule that breaks it: delayed by hundreds of nanoseconds for sections of tens.
+        // The schedule that broke the bound: sections of tens of nanoseconds delay `top` by hundreds.
         assert!(seen[top.index()].blocking.is_some_and(|blocking| blocking.as_ns() > 250), "{seen:?}");
         assert_eq!(analysis.task(top).response, None, "{}", write_system(&system));
         assert!(analysis.task(top).unbounded.is_some());
@@ -41,7 +41,7 @@ fn what_broke_a_bound_once_has_none_now() {
 }
 
 #[test]
-fn what_is_near_them_holds() {
+fn bounds_of_mutated_counterexamples_hold() {
     let systems = systems();
     let (mut bounded, mut seed) = (0, 0);
     while bounded < crate::attacked::sets(10_000) {
@@ -61,9 +61,9 @@ fn what_is_near_them_holds() {
     println!("{bounded} systems with bounds of {seed} mutants");
 }
 
-/// One task fills its processor but for a nanosecond a second, and a thousand others trickle into what is left.
+/// One task fills its processor except for a nanosecond per second, and a thousand others execute in the remainder.
 #[test]
-fn an_analysis_ends() {
+fn a_slowly_converging_analysis_ends() {
     let mut text = String::from("[[task]]\nname = \"full\"\nperiod = \"1 s\"\nwcet = \"999.999999 ms\"\n");
     for index in 0..1_000 {
         text += &format!("[[task]]\nname = \"t{index}\"\nperiod = \"1000000 s\"\nwcet = \"90 ns\"\n");
@@ -72,11 +72,12 @@ fn an_analysis_ends() {
     let start = Clock::now();
     let analysis = analyse(&system, Protocol::Icpp);
     assert_eq!(analysis.tasks[0].response.map(|response| response.as_ns()), Some(999_999_999));
-    // Far from a minute, however slow the machine: the budget of one analysis.
+    // This is the budget of one analysis, which holds even on a slow machine.
     assert!(start.elapsed() < Duration::from_secs(20), "{:?}", start.elapsed());
 }
 
-/// A mutant of `mpcp_vs`: a request that was held back is made again at once, when the request before it ends, and not when its job executes.
+/// A mutant of `mpcp_vs`: a request that was held back is made again at
+/// once when the request before it ends, and not when its job executes.
 struct AsksAtOnce(MpcpVs);
 
 impl AsksAtOnce {
@@ -128,7 +129,8 @@ impl Machine for AsksAtOnce {
     }
 }
 
-/// docs/mpcp_vs.md: a request that was held back is made again when its job executes, at base priority. Read otherwise, the bound is broken.
+/// docs/mpcp_vs.md: a request that was held back is made again when its job
+/// executes, at base priority. Under another reading, the bound is broken.
 #[test]
 fn held_back_requests_are_made_when_their_jobs_execute() {
     const MS: u64 = 1_000_000;
@@ -147,5 +149,5 @@ fn held_back_requests_are_made_when_their_jobs_execute() {
     let mutant = AsksAtOnce(MpcpVs::new(&tasks, &ceilings));
     let (broken, excess) = response(Simulation::with_machine(&system, &config, Box::new(mutant), ()));
     assert_eq!(broken, Some(24 * MS));
-    assert_eq!(excess.map(|excess| excess.task), Some(TaskId(0)), "the bound holds under our rule alone");
+    assert_eq!(excess.map(|excess| excess.task), Some(TaskId(0)), "the bound holds under our rule only");
 }

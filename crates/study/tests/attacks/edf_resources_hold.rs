@@ -1,5 +1,6 @@
-//! Under P-EDF with SRP for resources of one processor and MSRP for the others: no job of a random system that is proved schedulable is late, by the test that `check`
-//! has or by the linear program, and a proof without the blocking, or a part of it, is refuted.
+//! P-EDF with SRP for resources of one processor and MSRP for the others: no job of
+//! a random system is late that is proved schedulable, by the test of `check` or by
+//! the linear program. A proof without the blocking or a part of it is refuted.
 
 use fastrand::Rng;
 use lockwright_analysis::linear::{Edf, p_edf};
@@ -26,7 +27,7 @@ fn shape() -> Shape {
     }
 }
 
-/// How many jobs were late in the worst of several schedules.
+/// Returns the number of late jobs in the worst of several schedules.
 fn misses(system: &System, random: &mut Rng) -> u64 {
     let longest = system.tasks().iter().map(|task| task.period.as_ns()).max().unwrap_or(1);
     let schedule = |run: usize| {
@@ -59,10 +60,10 @@ fn drawn(seed: u64) -> (System, Rng) {
 }
 
 #[test]
-fn what_is_proved_is_not_late() {
+fn proved_systems_are_not_late() {
     let (mut proved, mut sharing) = (0, 0);
     let mut seed = 0;
-    // BOUND: every other set or so is proved.
+    // BOUND: about every other set is proved.
     while proved < sets() {
         let (system, mut random) = drawn(seed);
         if is_proved(&system) {
@@ -76,7 +77,7 @@ fn what_is_proved_is_not_late() {
     assert!(sharing > sets() / 4, "{sharing}");
 }
 
-/// The twin: the same tasks without their locks are proved; with them some job is late.
+/// The mutant: the same tasks without their locks are proved, and with the locks some job is late.
 #[test]
 fn a_proof_without_blocking_is_refuted() {
     let refuted = (0..100_000).find(|&seed| {
@@ -89,10 +90,11 @@ fn a_proof_without_blocking_is_refuted() {
     assert!(refuted.is_some());
 }
 
-/// `held` is kept from starting by the section of `holder`. Meanwhile a job of `quick` arrives whose deadline is later than that of `held`, though
-/// its relative deadline is shorter: it may not go before the section, or `held` waits for more than one section.
+/// The section of `holder` keeps `held` from starting. Meanwhile a job of `quick` arrives
+/// whose deadline is later than that of `held`, although its relative deadline is shorter.
+/// It must not start before the section, or `held` would wait for more than one section.
 #[test]
-fn no_job_of_a_later_deadline_starts_before_one_that_is_held() {
+fn no_job_of_a_later_deadline_passes_one_that_is_held() {
     let text = r#"
         [platform]
         cpus = 1
@@ -127,11 +129,11 @@ fn no_job_of_a_later_deadline_starts_before_one_that_is_held() {
     let mut simulation = Simulation::new(&system, &Config { offsets: Offsets::File, ..Config::default() }, ());
     simulation.run_until(Instant::from_ns(60));
     let held = simulation.observations()[1];
-    // From 1 on: 2 of `quick`, 12 that are left of the section, 4 of its own.
+    // From 1 on: 2 of `quick`, 12 that remain of the section, and 4 of its own.
     assert_eq!((held.response, held.misses), (Some(Duration::from_ns(18)), 0));
 }
 
-/// The system as the linear program sees it, with these requests.
+/// Returns the system in the form of the linear program, with the requests that `is_seen` selects.
 fn sharing(system: &System, is_seen: impl Fn(ResourceId) -> bool) -> Sharing {
     let demand = |request: &Request| Demand {
         resource: request.resource.0,
@@ -153,10 +155,10 @@ fn sharing(system: &System, is_seen: impl Fn(ResourceId) -> bool) -> Sharing {
 }
 
 #[test]
-fn what_a_program_proves_is_not_late() {
+fn systems_proved_by_a_program_are_not_late() {
     let (mut proved, mut shared, mut alone) = (0, 0, 0);
     let mut seed = 1 << 32;
-    // BOUND: every other set or so is proved.
+    // BOUND: about every other set is proved.
     while proved < sets() {
         let (system, mut random) = drawn(seed);
         if p_edf(&sharing(&system, |_| true), Edf::Msrp).is_ok() {
@@ -171,7 +173,8 @@ fn what_a_program_proves_is_not_late() {
     assert!(shared > sets() / 10 && alone > 0, "{shared}, {alone}");
 }
 
-/// The twins: without resources of several processors nobody spins; without those of one nobody is blocked by their sections.
+/// The mutants: without resources of several processors nothing spins,
+/// and without those of one processor their sections block nothing.
 #[test]
 fn a_program_without_a_part_of_the_blocking_is_refuted() {
     for sees_global in [true, false] {

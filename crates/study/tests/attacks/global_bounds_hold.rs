@@ -1,37 +1,37 @@
-//! Simulated schedules of tasks without locks never exceed a bound: global and partitioned EDF, G-FL, global fixed priorities. And a bound with something left
-//! out is caught.
+//! Simulated schedules of tasks without locks never exceed a bound, under global and partitioned EDF, G-FL and global
+//! fixed priorities. A bound with an omission is caught.
 
 use fastrand::Rng;
 use lockwright_analysis::global::{self, CarryIn, twins};
 use lockwright_analysis::{Failure, Sporadic};
 use lockwright_sim::plain::{Order, PlainTask, Sporadically, simulate, simulate_partitioned};
 
-/// Task sets.
+/// The number of task sets.
 fn sets() -> u64 {
     crate::attacked::sets(4_000)
 }
-/// Schedules of each under each scheduler.
+/// The number of schedules of each set under each scheduler.
 const RUNS: u32 = 8;
-/// Arrivals of each schedule, in longest periods.
+/// The time during which jobs arrive in each schedule, in longest periods.
 const HORIZON: u64 = 15;
 
-/// Tasks, by deadlines; the order is that of the fixed priorities.
+/// Tasks sorted by deadline, which is also the order of the fixed priorities.
 struct Set {
     tasks: Vec<Sporadic>,
     m: u32,
-    /// The longest non-preemptive section of each, where it has some.
+    /// The longest non-preemptive section of each task, or 0.
     sections: Vec<u64>,
-    /// Where each executes under partitioning.
+    /// The processor of each task under partitioning.
     placement: Vec<u16>,
-    /// Offsets of one of the schedules; random where there are none.
+    /// The offsets of one of the schedules. If empty, they are random.
     offsets: Vec<u64>,
 }
 
-/// Who schedules.
+/// The scheduler.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Scheduler {
     GlobalEdf,
-    /// Each job begins with a section.
+    /// Global EDF where each job begins with its section.
     GlobalEdfSections,
     FairLateness,
     FixedPriority,
@@ -46,7 +46,7 @@ const SCHEDULERS: [Scheduler; 5] = [
     Scheduler::PartitionedEdf,
 ];
 
-/// Bounds on all response times, where a test gives them.
+/// A test that yields bounds on all response times, or none.
 struct Bound {
     name: &'static str,
     scheduler: Scheduler,
@@ -54,7 +54,8 @@ struct Bound {
 }
 
 impl Set {
-    /// Sets that are bad for something: costs, deadlines and periods, offsets. Whole jobs are sections.
+    /// Returns sets that are known to be hard for some test: costs,
+    /// deadlines, periods and offsets. Each section is a whole job.
     fn known() -> Vec<Self> {
         let set = |tasks: &[(u64, u64, u64, u64)]| Self {
             tasks: tasks.iter().map(|&(cost, deadline, period, _)| Sporadic { cost, period, deadline }).collect(),
@@ -64,11 +65,12 @@ impl Set {
             offsets: tasks.iter().map(|task| task.3).collect(),
         };
         vec![
-            // U = m: one of three is late by 1 again and again.
+            // U = m: one of three tasks is late by 1 again and again.
             set(&[(2, 3, 3, 0), (2, 3, 3, 0), (2, 3, 3, 0)]),
             // Two long sections begin before the short job arrives.
             set(&[(1, 2, 2, 1), (100, 1000, 1000, 0), (100, 1000, 1000, 0)]),
-            // The third task's job is still there when the two others arrive, and its deadline is as near as theirs.
+            // The job of the third task is still pending when the two
+            // others arrive, and its deadline is as near as theirs.
             set(&[(3, 9, 200, 25), (8, 10, 200, 25), (28, 35, 200, 0)]),
         ]
     }
@@ -107,7 +109,8 @@ impl Set {
         Self { tasks, m, sections, placement, offsets: Vec::new() }
     }
 
-    /// The longest response times seen in some schedules: synchronous and periodic first, then with offsets, late arrivals and short executions.
+    /// Returns the longest response times in some schedules: synchronous and
+    /// periodic first, then with offsets, late arrivals and short executions.
     fn seen(&self, scheduler: Scheduler, random: &mut Rng) -> Vec<u64> {
         let longest = self.tasks.iter().map(|task| task.period).max().unwrap_or(1);
         let mut seen = vec![0; self.tasks.len()];
@@ -158,13 +161,13 @@ fn deadlines(set: &Set, verdict: Result<(), Failure>) -> Option<Vec<u64>> {
     verdict.is_ok().then(|| set.tasks.iter().map(|task| task.deadline).collect())
 }
 
-/// T + C + x.
+/// Returns T + C + x for each task.
 fn beyond(set: &Set, x: Result<u64, Failure>) -> Option<Vec<u64>> {
     let x = x.ok()?;
     Some(set.tasks.iter().map(|task| task.period + task.cost + x).collect())
 }
 
-/// The processor demand of every processor, at each time up to where synchronous demand repeats or U < 1 leaves nothing.
+/// Tests the processor demand of every processor, at each time that U < 1 does not already settle.
 fn demand_fits(set: &Set, counts: fn(&Sporadic, u64) -> u64) -> Result<(), Failure> {
     for processor in 0..set.m as u16 {
         let here: Vec<&Sporadic> =
@@ -235,7 +238,7 @@ const TWINS: [Bound; 14] = [
     bound("devi_anderson_sections", Scheduler::GlobalEdfSections, |set| {
         beyond(set, global::devi_anderson(&set.tasks, set.m))
     }),
-    // With x a third less.
+    // With x reduced by a third.
     bound("g_edf", Scheduler::GlobalEdf, |set| {
         let found = global::g_edf(&set.tasks, set.m).ok()?;
         Some(set.tasks.iter().zip(found).map(|(task, bound)| bound - bound.saturating_sub(task.cost) / 3).collect())
@@ -248,13 +251,13 @@ const TWINS: [Bound; 14] = [
         twins::bertogna_cirinei_without_carry_in(&set.tasks, set.m).ok()
     }),
     bound("guan", Scheduler::FixedPriority, |set| twins::guan_without_carry_in(&set.tasks, set.m).ok()),
-    // Deadlines later by a period than they are.
+    // With deadlines one period later than they are.
     bound("processor demand", Scheduler::PartitionedEdf, |set| {
         deadlines(set, demand_fits(set, |task, time| time.saturating_sub(task.deadline) / task.period))
     }),
 ];
 
-/// For each bound: how many sets it bounds, and the first that exceeds it.
+/// Returns for each bound the number of sets that it bounds, and the first set that exceeds it.
 fn attack(bounds: &[Bound], sets: u64) -> Vec<(u64, Option<String>)> {
     let mut found = vec![(0, None); bounds.len()];
     let known = Set::known().into_iter().map(|set| (0, set));
@@ -287,24 +290,24 @@ fn no_schedule_exceeds_a_bound() {
     for (bound, (bounded, excess)) in BOUNDS.iter().zip(&found) {
         println!("{}: {bounded} of {sets} sets bounded", bound.name);
         assert_eq!(*excess, None);
-        assert!(*bounded > sets / 40, "{} is hardly tried: {bounded}", bound.name);
+        assert!(*bounded > sets / 40, "{} bounds too few sets: {bounded}", bound.name);
     }
 }
 
 #[test]
-fn every_twin_is_caught() {
+fn every_mutant_is_caught() {
     let found = attack(&TWINS, 4_000);
     for (bound, (_, excess)) in TWINS.iter().zip(&found) {
         println!("{}: {excess:?}", bound.name);
     }
     for (bound, (_, excess)) in TWINS.iter().zip(&found) {
-        assert!(excess.is_some(), "nothing exceeds {} without what it needs", bound.name);
+        assert!(excess.is_some(), "no schedule exceeds the mutant of {}", bound.name);
     }
 }
 
 #[test]
 fn as_many_sections_as_processors_block() {
-    // Two long jobs begin at 0 and are not preempted; a short one arrives at 1 and waits for both processors.
+    // Two long jobs begin at 0 and are not preempted. A short job arrives at 1 and waits for a processor.
     let task = |cost, period| Sporadic { cost, period, deadline: period };
     let tasks = [task(100, 1000), task(100, 1000), task(1, 2)];
     let plain: Vec<PlainTask> = tasks

@@ -1,4 +1,5 @@
-//! Bounds count jobs from before a window: a twin that forgets them is exceeded by systems whose jobs are late, and the bounds themselves are not.
+//! Bounds count jobs from before a window: systems with late jobs exceed
+//! a mutant without carry-in, and do not exceed the bounds themselves.
 
 use fastrand::Rng;
 use lockwright_analysis::{Analysis, Omit, analyse, analyse_omitting, tighten, tighten_omitting};
@@ -6,13 +7,13 @@ use lockwright_model::format::write_system;
 use lockwright_model::{Protocol, System};
 use lockwright_study::{attack_late, generate_late};
 
-/// Systems a protocol.
+/// The number of systems per protocol.
 fn sets() -> u64 {
     crate::attacked::sets(3_000)
 }
-/// Schedules of each.
+/// The number of schedules of each.
 const RUNS: usize = 24;
-/// Most systems until a broken twin is caught.
+/// The number of systems among which a mutant must be caught.
 const CAUGHT_WITHIN: u64 = 100_000;
 
 fn bounds_hold(protocol: Protocol) {
@@ -44,7 +45,7 @@ fn broken_ones_do_not(protocol: Protocol, broken: impl Fn(&System) -> Option<Ana
         broken(&system).is_some_and(|broken| attack_late(&system, &broken, protocol, &mut random, RUNS).is_some())
     });
     println!("{protocol}: caught at set {caught:?}");
-    assert!(caught.is_some(), "{protocol}: jobs from before the window were left out, and no schedule noticed");
+    assert!(caught.is_some(), "{protocol}: jobs from before the window were omitted, and no schedule shows it");
 }
 
 macro_rules! protocols {
@@ -58,7 +59,7 @@ macro_rules! protocols {
             }
 
             #[test]
-            fn bounds_that_forget_jobs_do_not() {
+            fn bounds_without_carry_in_do_not() {
                 broken_ones_do_not(Protocol::$protocol, |system| {
                     Some(analyse_omitting(system, Protocol::$protocol, Omit::RemoteCarryIn))
                 });
@@ -93,7 +94,7 @@ protocols! {
     omlp: Omlp;
 }
 
-/// Programs that forget jobs do not hold.
+/// Programs without carry-in do not hold.
 mod programs {
     use super::*;
 

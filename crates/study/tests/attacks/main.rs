@@ -1,4 +1,4 @@
-//! Attacks on every bound by simulated schedules. One program, so that it is linked once.
+//! Attacks on every bound by simulated schedules. The tests are one program, so that it is linked once.
 
 mod attacked;
 mod bounds_hold;

@@ -1,6 +1,9 @@
-//! Overheads: where the simulated machine takes what an overheads file says, no response of a random system exceeds the bound with these charged. Operations are in the
-//! bodies of the tasks; switches, refills, ticks and the interrupts of releases take processors from whoever executes there, in sections too. A bound
-//! without one of the charges is exceeded. Bounds are the least of the classic ones and those of linear programs.
+//! Overheads: if the simulated machine takes the times of an overheads file, no response of a random system exceeds
+//! the bound with these overheads charged. A bound without one of the charges is exceeded.
+//!
+//! Lock operations are in the bodies of the tasks. Switches, refills, ticks and
+//! release interrupts take the processor from whatever executes there, even in a
+//! section. The bounds are the least of the classic ones and those of linear programs.
 
 use fastrand::Rng;
 use lockwright_analysis::{
@@ -13,14 +16,14 @@ use lockwright_model::{
 use lockwright_sim::{Arrivals, Config, Execution, Offsets, Simulation, Taken};
 use lockwright_study::{Shape, generate, generate_clusters};
 
-/// Systems of each protocol.
+/// The number of systems of each protocol.
 fn sets() -> u64 {
     crate::attacked::sets(2_000)
 }
-/// Schedules of each, and their length in longest periods.
+/// The number of schedules of each system, and their length in longest periods.
 const RUNS: usize = 4;
 const HORIZON: u64 = 6;
-/// Where a mutant is looked for.
+/// The number of systems among which a mutant must be caught.
 const HUNTED: u64 = 50_000;
 
 fn ns(ns: u64) -> Duration {
@@ -47,7 +50,7 @@ fn shape(protocol: Protocol) -> Shape {
     }
 }
 
-/// Most systems have some costs, few have all.
+/// Draws overheads. Most systems have some costs, and few have all.
 fn draw_overheads(random: &mut Rng) -> Overheads {
     let mut overheads = Overheads::default();
     overheads.tick_period = ns(random.u64(60..200));
@@ -70,7 +73,8 @@ fn cost(overheads: &Overheads, of: Overhead) -> Duration {
     overheads.cost(of).with(1)
 }
 
-/// The system as it executes: with each lock's and unlock's own operations, half of the time before, half of it after the lock.
+/// Returns the system as it executes, with the operations of each lock and unlock in the bodies. With `inside`, the
+/// locking time is spent inside the section, otherwise before it.
 fn executed(system: &System, overheads: &Overheads, ruling: impl Fn(ResourceId) -> Protocol, inside: bool) -> System {
     let mut tasks = system.tasks().to_vec();
     for task in &mut tasks {
@@ -106,7 +110,7 @@ fn executed(system: &System, overheads: &Overheads, ruling: impl Fn(ResourceId) 
         task.wcet = body.iter().map(|step| if let Step::Run(time) = step { *time } else { Duration::ZERO }).sum();
         task.body = body;
     }
-    // Homes do not follow what is taken.
+    // The overheads must not move homes, so homes are fixed here.
     let resources = system.resource_ids().map(|id| {
         let home = Some(system.home(id)).filter(|_| system.is_global(id));
         lockwright_model::Resource { home, ..system.resource(id).clone() }
@@ -150,7 +154,8 @@ fn config(system: &System, protocol: Protocol, overheads: &Overheads, random: &m
     }
 }
 
-/// Who was seen to exceed its bound, in several schedules.
+/// Returns a task that exceeds its bound in one of several
+/// schedules, with the bound, the observation and the configuration.
 fn exceeded(
     system: &System,
     analysis: &Analysis,
@@ -194,7 +199,7 @@ fn hold(protocol: Protocol, first: u64, draw: impl Fn(u64) -> (System, Overheads
         if let Some((task, bound, seen, config)) = exceeded(&system, &analysis, protocol, &overheads, &mut random) {
             let (system, overheads) = (write_system(&system), write_overheads(&overheads));
             panic!(
-                "{protocol}, seed {seed}: task {} took {seen}, at most {bound} was promised\n{config:?}\n{overheads}\n{system}",
+                "{protocol}, seed {seed}: task {} took {seen}, but its bound is {bound}\n{config:?}\n{overheads}\n{system}",
                 task.0
             );
         }
@@ -256,7 +261,7 @@ fn clusters() {
     hold(Protocol::Omlp, 0, draw_clusters);
 }
 
-/// A mutant, and under which protocol it is hunted, with which costs alone.
+/// Returns the protocol and the only costs with which a mutant is hunted.
 fn hunting_ground(omit: Uncharged) -> (Protocol, &'static [Overhead]) {
     match omit {
         Uncharged::JobSwitches => (Protocol::Icpp, &[Overhead::Schedule, Overhead::ContextSwitch]),
@@ -281,9 +286,9 @@ fn only(overheads: &Overheads, kept: &[Overhead]) -> Overheads {
 }
 
 #[test]
-fn every_charge_left_out_is_noticed() {
+fn every_omitted_charge_is_noticed() {
     let mut missed = Vec::new();
-    // No schedule was found that shows what is charged for moving an owner to a waiter's processor (CAVEATS.md).
+    // No schedule is known that shows the charge for moving an owner to a waiter's processor (CAVEATS.md).
     for omit in Uncharged::ALL.into_iter().filter(|&omit| omit != Uncharged::Helped) {
         let (protocol, kept) = hunting_ground(omit);
         let caught = (0..HUNTED).find(|&seed| {
@@ -295,10 +300,10 @@ fn every_charge_left_out_is_noticed() {
         println!("{omit:?} under {protocol}: caught at set {caught:?}");
         missed.extend(caught.is_none().then_some(omit));
     }
-    assert!(missed.is_empty(), "{missed:?} left out, and no schedule noticed");
+    assert!(missed.is_empty(), "{missed:?} omitted, and no schedule shows it");
 }
 
-/// An interrupt on the job's own processor delays it by all it takes, though the cluster has several.
+/// An interrupt on the job's own processor delays it by its whole length, even if the cluster has several processors.
 #[test]
 fn interrupts_shared_by_a_cluster_are_noticed() {
     let caught = (0..HUNTED).find(|&seed| {
@@ -320,7 +325,7 @@ fn draw_edf(seed: u64) -> (System, Overheads, Rng) {
     (system, overheads, random)
 }
 
-/// How many jobs are late in the worst of several schedules.
+/// Returns the number of late jobs in the worst of several schedules.
 fn misses(system: &System, overheads: &Overheads, random: &mut Rng) -> u64 {
     let longest = system.tasks().iter().map(|task| task.period.as_ns()).max().unwrap_or(1);
     let ruling = |id| if system.is_global(id) { Protocol::Msrp } else { Protocol::Srp };
@@ -341,7 +346,7 @@ fn is_proved(system: &System, overheads: &Overheads) -> bool {
 #[test]
 fn deadlines_proved_with_overheads_are_met() {
     let (mut proved, mut tight, mut seed) = (0, 0, 0);
-    // BOUND: one set in some is proved.
+    // BOUND: a fair share of the sets is proved.
     while proved < sets() {
         let (system, overheads, mut random) = draw_edf(seed);
         if is_proved(&system, &overheads) {
@@ -357,7 +362,7 @@ fn deadlines_proved_with_overheads_are_met() {
     assert!(tight > 0);
 }
 
-/// The mutants: one cost is not charged, and with it alone some job is late.
+/// The mutants: one cost is not charged, and with that cost alone some job is late.
 #[test]
 fn deadlines_proved_without_one_overhead_are_missed() {
     let mut missed = Vec::new();
@@ -365,26 +370,26 @@ fn deadlines_proved_without_one_overhead_are_missed() {
         let caught = (0..HUNTED).find(|&seed| {
             let (system, overheads, mut random) = draw_edf(seed);
             let mut alone = only(&overheads, &[of]);
-            // Great enough to be seen beside what other charges leave.
+            // Large enough to show beside the slack that other charges leave.
             alone.set(of, Cost::constant(ns(8)));
             is_proved(&system, &Overheads::default()) && misses(&system, &alone, &mut random) > 0
         });
         println!("{of:?}: missed at set {caught:?}");
         missed.extend(caught.is_none().then_some(of));
     }
-    assert!(missed.is_empty(), "{missed:?} left out, and no schedule noticed");
+    assert!(missed.is_empty(), "{missed:?} omitted, and no schedule shows it");
 }
 
-/// Where the home follows from utilizations, and the charge changes these.
+/// The home of a resource follows from utilizations. The charge changes these and must not move the home.
 #[test]
-fn a_home_stays_where_it_is() {
+fn charges_do_not_move_a_home() {
     let moved = (0..HUNTED).find(|&seed| {
         let (system, overheads, _) = draw(Protocol::Dpcp, seed);
         let Ok(charged) = charge(&system, &overheads, Protocol::Dpcp) else { return false };
         let homes = |system: &System| system.resource_ids().map(|id| system.home(id)).collect::<Vec<CpuId>>();
         let pinned = system.resource_ids().all(|id| !system.is_global(id) || charged.home(id) == system.home(id));
         assert!(pinned, "seed {seed}");
-        // By what is executed it would be another one.
+        // With the charged execution times, another processor would be its home.
         let loose = system.with_tasks(charged.tasks().to_vec()).expect("valid");
         system.resource_ids().any(|id| system.is_global(id)) && homes(&loose) != homes(&charged)
     });

@@ -1,5 +1,6 @@
-//! The bounds of linear programs: no simulated response or blocking of a random system exceeds them, and a bound without one of its terms is exceeded. As
-//! `protocols_hold.rs`; with resources of one processor, release jitter and late deadlines, of which the programs themselves know nothing.
+//! The bounds of linear programs: no simulated response or blocking of a random system exceeds them, and a bound
+//! without one of its terms is exceeded. The systems also have resources of one processor, release jitter and
+//! constrained deadlines, which the programs themselves do not model. See also `protocols_hold.rs`.
 
 use fastrand::Rng;
 use lockwright_analysis::multiprocessor::mrsp::{Access, zhao};
@@ -8,15 +9,15 @@ use lockwright_model::format::write_system;
 use lockwright_model::{Duration, Protocol, Scheduler, System};
 use lockwright_study::{Shape, attack, generate, generate_clusters};
 
-/// Covered systems of each shape.
+/// The number of covered systems of each shape.
 fn sets() -> u64 {
     crate::attacked::sets(5_000)
 }
 const RUNS: usize = 4;
-/// In longest periods.
+/// The length of a schedule, in longest periods.
 const HORIZON: u64 = 6;
 
-/// A system, and what is wrong with it.
+/// Returns a system and its fault as text.
 fn report(system: &System, protocol: Protocol, seed: u64, what: &str) -> String {
     format!("{protocol}, seed {seed}: {what}\n{}", write_system(system))
 }
@@ -61,7 +62,7 @@ fn hold_all(protocol: Protocol) {
             if let Some((excess, config)) = attack(&system, &analysis, protocol, &mut random, RUNS, HORIZON) {
                 panic!("{}", report(&system, protocol, seed, &format!("{excess:?} under {config:?}\n{analysis:#?}")));
             }
-            // The same a tenth below is caught.
+            // The mutant: bounds lower by a tenth are exceeded.
             if twins_caught < 10 {
                 for task in &mut analysis.tasks {
                     task.response = task.response.map(|response| Duration::from_ns(response.as_ns() * 9 / 10));
@@ -74,7 +75,7 @@ fn hold_all(protocol: Protocol) {
     let median = ratios.get(ratios.len() / 2).copied().unwrap_or(1.0);
     let percent = |part: u64, whole: u64| part as f64 * 100.0 / whole as f64;
     println!(
-        "{protocol}: {tasks} tasks, {bounded} bounded, {:.1} % of them by programs (median {median:.2} times), {:.1} % by these alone",
+        "{protocol}: {tasks} tasks, {bounded} bounded, {:.1} % of them by programs (median {median:.2} times), {:.1} % by them alone",
         percent(lowered, bounded),
         percent(alone, bounded)
     );
@@ -82,7 +83,8 @@ fn hold_all(protocol: Protocol) {
     assert_eq!(twins_caught, 10);
 }
 
-/// Zhao's analysis counts each remote request once, as the program does, but each as long as the longest on the resource.
+/// Zhao's analysis counts each remote request once, as the program
+/// does, but takes each to be as long as the longest on the resource.
 #[test]
 fn programs_are_never_above_zhaos_analysis() {
     let [several, crowded] = shapes(Protocol::Mrsp);
@@ -131,9 +133,9 @@ fn programs_are_never_above_zhaos_analysis() {
     assert!(compared > 500 && lower > compared / 50, "{lower} of {compared}");
 }
 
-/// What programs do not cover says so, and nothing has changed.
+/// An uncovered system is reported as such, and its analysis is unchanged.
 #[test]
-fn what_is_not_covered_is_named() {
+fn uncovered_systems_are_reported() {
     let [shape, _] = shapes(Protocol::Mpcp);
     let mut random = Rng::with_seed(1);
     let system = generate(&mut random, &shape);
@@ -172,7 +174,7 @@ macro_rules! programs {
                             && attack(&system, &broken, Protocol::$protocol, &mut random, RUNS, HORIZON).is_some()
                     });
                     println!("{omit:?}: caught at set {caught:?}");
-                    assert!(caught.is_some(), "{omit:?} was left out, and no schedule noticed");
+                    assert!(caught.is_some(), "{omit:?} was omitted, and no schedule shows it");
                 }
             }
         }

@@ -1,5 +1,5 @@
-//! Under every protocol for several processors, and `pcp` and `srp` on one: no simulated response or blocking of a random system exceeds its bound, and a bound
-//! without one of its terms is exceeded. As `bounds_hold.rs`.
+//! Every protocol for several processors, and `pcp` and `srp` on one: no simulated response or blocking of a random
+//! system exceeds its bound, and a bound without one of its terms is exceeded. See also `bounds_hold.rs`.
 
 use fastrand::Rng;
 use lockwright_analysis::{Omit, analyse, analyse_omitting};
@@ -13,7 +13,7 @@ use crate::attacked::{self, Tally, worth};
 fn sets() -> u64 {
     attacked::sets(10_000)
 }
-/// Schedules of each set, and their length in longest periods.
+/// The number of schedules of each set, and their length in longest periods.
 const RUNS: usize = 4;
 const HORIZON: u64 = 6;
 
@@ -29,7 +29,7 @@ fn several() -> Shape {
     Shape { cpus: (2, 3), nested: 0, utilization: (10, 60), ..Shape::small() }
 }
 
-/// More tasks, longer periods, short sections: many requests of many tasks within one response.
+/// More tasks, longer periods and shorter sections: many requests of many tasks within one response.
 fn crowded() -> Shape {
     Shape { cpus: (2, 4), tasks: (4, 12), resources: (1, 3), period: (20, 400), section: 8, ..several() }
 }
@@ -39,7 +39,7 @@ fn shapes(protocol: Protocol) -> [Shape; 2] {
         Protocol::Pcp | Protocol::Srp => [one(), Shape { nested: 60, ..one() }],
         Protocol::Ics | Protocol::IcsLock => {
             let flat = Shape { nested: 0, cutoff: 50, ..one() };
-            // Much of what is executed is in sections, which more urgent tasks commit to again and again.
+            // Most execution is in sections, in which more urgent tasks commit again and again.
             let busy =
                 Shape { tasks: (3, 9), sections: (1, 5), period: (10, 200), utilization: (20, 60), ..flat.clone() };
             [flat, busy]
@@ -50,7 +50,8 @@ fn shapes(protocol: Protocol) -> [Shape; 2] {
     }
 }
 
-/// What was seen of the task `name` under `protocol` in the schedule of the file, and what exceeds the bounds `analysis` has.
+/// Returns the response of the task `name` under `protocol` in the schedule
+/// of the file, and the first observation that exceeds a bound of `analysis`.
 fn seen(
     system: &System,
     protocol: Protocol,
@@ -66,7 +67,7 @@ fn seen(
     (response, hold(analysis, &observations, &simulation.ages()))
 }
 
-/// The head of a file of two processors with these resources.
+/// Returns the head of a file with two processors and these resources.
 fn head(resources: &[&str]) -> String {
     let resources: String = resources.iter().map(|name| format!("[[resource]]\nname = \"{name}\"\n")).collect();
     format!("[platform]\ncpus = 2\npriorities = \"explicit\"\n{resources}")
@@ -81,8 +82,8 @@ fn task(name: &str, cpu: u8, priority: u8, offset: &str, body: &str) -> String {
     format!("{who}offset = \"{offset}\"\nbody = [{body}]\n")
 }
 
-/// Whenever the victim waits, a less urgent task of its processor begins a section under `icpp`. The bound counts all that others of the owner's processor
-/// execute in each wait, so that chance does not find it.
+/// Whenever the victim waits, a less urgent task of its processor begins a section under `icpp`. The bound counts
+/// everything that others of the owner's processor execute in each wait, so random schedules do not find this case.
 #[test]
 fn sections_delay_a_job_at_each_wait_under_fmlp_long() {
     let run = "{ run = \"100 us\" }, ";
@@ -100,9 +101,10 @@ fn sections_delay_a_job_at_each_wait_under_fmlp_long() {
     assert!(seen(&system, Protocol::FmlpLong, "victim", &broken).1.is_some(), "the term is needed");
 }
 
-/// Who is held back waits for a more urgent task, which local sections delay again and again. Chance does not find it.
+/// A task that is held back waits for a more urgent task, which local
+/// sections delay again and again. Random schedules do not find this case.
 #[test]
-fn held_back_while_sections_delay_the_one_it_waits_for() {
+fn sections_delay_the_task_a_held_back_job_waits_for() {
     let run = "{ run = \"1 ms\" }, ";
     let text = head(&["q", "r", "s"])
         + &task("top", 0, 9, "900 ms", &section("r", "1 ms"))
@@ -124,9 +126,9 @@ fn held_back_while_sections_delay_the_one_it_waits_for() {
 }
 
 #[test]
-fn what_broke_a_bound_once_does_not_now() {
+fn systems_that_once_broke_a_bound_no_longer_do() {
     for (text, protocol, name, at_most) in [
-        // The owner's base priority counted on its helper's processor.
+        // The owner's base priority once counted on its helper's processor.
         (include_str!("counterexamples/mrsp-helped-with-base.toml"), Protocol::Mrsp, "victim", 6),
         (include_str!("counterexamples/msrp-fixed-ceiling.toml"), Protocol::Msrp, "urgent", 30),
         (include_str!("counterexamples/srp-global.toml"), Protocol::Srp, "urgent", 60),
@@ -137,13 +139,13 @@ fn what_broke_a_bound_once_does_not_now() {
         let (response, excess) = seen(&system, protocol, name, &analysis);
         assert_eq!(excess, None, "{protocol}: {analysis:#?}");
         assert!(response <= Duration::from_ms(at_most), "{protocol}: {response}");
-        // Where there is a bound, it is of use; where there is none, a schedule shows why.
+        // Only under MrsP do all tasks have bounds. Under the others the schedule shows why some have none.
         let bounded = analysis.tasks.iter().all(|task| task.response.is_some());
         assert_eq!(bounded, protocol == Protocol::Mrsp, "{protocol}");
     }
 }
 
-/// With the term that the published equation has not.
+/// The bound has a term that the published equation lacks.
 #[test]
 fn a_job_that_commits_two_resources() {
     let system = parse_system(include_str!("counterexamples/ics-two-resources.toml")).expect("a valid system");
@@ -156,7 +158,7 @@ fn a_job_that_commits_two_resources() {
     assert!(seen(&system, Protocol::Ics, "low", &broken).1.is_some(), "the term is needed");
 }
 
-/// Both, and `icpp`, side by side.
+/// Both protocols with `icpp` side by side.
 #[test]
 fn interruptible_sections_beside_ceilings() {
     let own = (70, vec![Protocol::Ics, Protocol::IcsLock, Protocol::Icpp]);
@@ -166,11 +168,11 @@ fn interruptible_sections_beside_ceilings() {
     worth(&hold_all(Protocol::Icpp, &Shape { own_protocol: own, ..busy }, 1 << 34, sets() / 4));
 }
 
-/// Where a left-out term should be noticed.
+/// Returns the shape of systems that should reveal an omitted term.
 fn hunting_ground(protocol: Protocol, omit: Omit) -> Shape {
     let [shape, _] = shapes(protocol);
     match omit {
-        // Jobs that wait often, beside others with many sections of their processor.
+        // Jobs that wait often, beside others of their processor with many sections.
         Omit::Repeats => {
             Shape { cpus: (2, 2), tasks: (3, 5), resources: (2, 3), sections: (2, 5), period: (40, 300), ..shape }
         }
@@ -178,7 +180,7 @@ fn hunting_ground(protocol: Protocol, omit: Omit) -> Shape {
     }
 }
 
-/// The terms left out of bounds under the protocol by other tests than [`protocols!`] lists.
+/// Returns the terms whose omission under the protocol is tested elsewhere than in [`protocols!`].
 fn left_out_elsewhere(protocol: Protocol) -> Vec<Omit> {
     match protocol {
         Protocol::Pcp | Protocol::Srp | Protocol::Ics | Protocol::IcsLock => vec![],
@@ -188,7 +190,8 @@ fn left_out_elsewhere(protocol: Protocol) -> Vec<Omit> {
     }
 }
 
-/// Whether some bound of a random system under the protocol is another without the term. Where nothing is shared across processors, other protocols rule.
+/// Returns whether the omission of the term changes some bound of a random system under the protocol. Systems of
+/// several processors without a shared resource do not count, because other protocols rule them.
 fn has_effect(protocol: Protocol, omit: Omit) -> bool {
     let [first, second] = shapes(protocol);
     (0..2_000).any(|seed| {
@@ -223,12 +226,12 @@ macro_rules! protocols {
                     });
                     println!("{} {omit:?}: caught at set {caught:?}", Protocol::$protocol);
 
-                    assert!(caught.is_some(), "{omit:?} was left out, and no schedule noticed");
+                    assert!(caught.is_some(), "{omit:?} was omitted, and no schedule shows it");
                 }
             }
 
             #[test]
-            fn terms_with_an_effect_are_left_out() {
+            fn every_term_with_an_effect_is_omitted_once() {
                 let mut listed = vec![$(Omit::$omit),*];
                 listed.extend(left_out_elsewhere(Protocol::$protocol));
                 for omit in Omit::ALL {

@@ -1,4 +1,4 @@
-//! Every explanation of a bound sums to it, for random systems under every protocol.
+//! The terms of every explanation sum to the bound, for random systems under every protocol.
 
 use fastrand::Rng;
 use lockwright_analysis::{Cause, Proof, analyse, best, explain};
@@ -28,7 +28,7 @@ fn terms_sum_to_the_response() {
                 assert_eq!(sum, response, "{name} under {protocol}, {terms:#?}\n{}", write_system(&system));
                 let named = |cause| terms.iter().all(|term| term.cause != cause || term.by.is_some());
                 for cause in [Cause::Waiting, Cause::Boosted] {
-                    // A program's sum may be cut short by how long its requests can wait at all.
+                    // A program's sum may be cut to the longest time that its requests can wait at all.
                     let is_cut = analysis.task(id).proof == Proof::Program && protocol == Protocol::Mpcp;
                     if !is_cut && !named(cause) && !unnamed.contains(&(protocol, cause)) {
                         unnamed.push((protocol, cause));
@@ -54,12 +54,13 @@ fn terms_sum_to_the_response() {
         );
         assert_eq!(waited > 200, across, "{waited} explained waits under {protocol}");
     }
-    // Who delays a job, how often and on which resource, is said everywhere else.
+    // Everywhere else the explanation names the delaying task, the count and the resource.
     unnamed.sort_by_key(|(protocol, _)| *protocol);
     assert_eq!(unnamed, [(Protocol::MpcpVs, Cause::Waiting), (Protocol::FmlpLong, Cause::Waiting)]);
 }
 
-/// What a job of `h` makes begin again while `i` is delayed, as `blocking/ics.rs` has it, from nothing.
+/// Returns the execution that a job of `h` makes restart while `i`
+/// is delayed, as in `blocking/ics.rs` but computed independently.
 fn again(system: &System, protocol: Protocol, h: TaskId, i: TaskId) -> Duration {
     let priority = |id: TaskId| system.task(id).priority;
     let (mut by_resource, mut by_task) = (BTreeMap::new(), BTreeMap::new());
@@ -88,7 +89,7 @@ fn again(system: &System, protocol: Protocol, h: TaskId, i: TaskId) -> Duration 
 }
 
 #[test]
-fn what_begins_again_is_as_told() {
+fn explained_restarts_match_an_independent_computation() {
     let own_protocol = (40, vec![Protocol::Ics, Protocol::IcsLock, Protocol::Icpp]);
     let shape = Shape {
         cpus: (1, 1),

@@ -8,12 +8,12 @@ use lockwright_analysis::{Demand, Sharing};
 use microlp::Variable;
 use std::collections::BTreeMap;
 
-/// What the source's program is asked to do.
+/// The variant of the source's program.
 #[derive(Clone, Copy)]
 struct Source {
-    /// With its defects.
+    /// Whether it has its defects.
     published: bool,
-    /// With constraint 8; else nothing delays on a processor where the job asks for nothing.
+    /// Whether it has constraint 8. Without it, no request delays on a processor where the job has no requests.
     waits: bool,
 }
 
@@ -23,7 +23,7 @@ fn answers(
 ) -> Result<Answers, Malformed> {
     let (set, sites) = (crate::linear::sharing(input)?, crate::linear::sites(input)?);
     if set.tasks.iter().flat_map(|task| &task.requests).any(|request| usize::from(request.resource) >= sites.len()) {
-        return Err(Malformed("a resource has no place".into()));
+        return Err(Malformed("a resource has no location".into()));
     }
     let waits = !input.params.contains_key("use_rta") || input.is("use_rta");
     Ok(Answers {
@@ -49,7 +49,7 @@ fn ceiling(set: &Sharing, resource: u16) -> u32 {
     users.map(|task| task.priority).max().unwrap_or(0)
 }
 
-/// How long a request of `i` takes, its own section included.
+/// Returns how long a request of `i` takes, including its own section.
 fn wait(set: &Sharing, sites: &[u16], i: usize, own_request: &Demand, source: Source) -> Option<u64> {
     let own = &set.tasks[i];
     let here = site(sites, own_request);
@@ -78,7 +78,7 @@ fn bounds(set: &Sharing, sites: &[u16], source: Source) -> Option<Blocking> {
     (0..set.tasks.len()).map(|i| of_task(set, sites, i, source)).collect()
 }
 
-/// Remote and local blocking: the program falls apart into one for each processor.
+/// Returns the remote and the local blocking. The program separates into one for each processor.
 fn of_task(set: &Sharing, sites: &[u16], i: usize, source: Source) -> Option<(u64, u64)> {
     let own = &set.tasks[i];
     let asks_at = |place: u16| -> u64 {
@@ -107,7 +107,7 @@ fn of_task(set: &Sharing, sites: &[u16], i: usize, source: Source) -> Option<(u6
             for request in task.requests.iter().filter(|it| site(sites, it) == place) {
                 let most = issued(set, x, own.response, request.count);
                 let conflicts = ceiling(set, request.resource) >= own.priority;
-                // Constraint 6, and what stands for constraint 8.
+                // Constraint 6, and the replacement of constraint 8.
                 let is_apart = !source.waits && asks_at(place) == 0;
                 let waiting_most = if conflicts && !is_apart { most } else { 0 };
                 let direct = program.variable(request.length, waiting_most);
@@ -117,7 +117,7 @@ fn of_task(set: &Sharing, sites: &[u16], i: usize, source: Source) -> Option<(u6
                 // Constraint 1.
                 program.at_most([(direct, 1), (indirect, 1), (preempting, 1)], most);
                 if is_lower {
-                    // Constraint 7: the source limits what is direct alone.
+                    // Constraint 7: the source limits only the direct delays.
                     lower.push((direct, 1));
                     if !source.published {
                         lower.push((indirect, 1));

@@ -1,5 +1,5 @@
-//! Response times under EDF on one processor: Guan and Yi, DATE 2014. What is exact is found as Spuri does, for every arrival; what is approximate
-//! as the least slack of all intervals.
+//! Response times under EDF on one processor: Guan and Yi, DATE 2014. The exact response time is computed by Spuri's
+//! method, for every arrival, and the approximate one from the least slack of all intervals.
 
 use super::Answers;
 use crate::{Input, Malformed};
@@ -40,7 +40,7 @@ fn answers(input: &Input, response: fn(&[Task], usize, u64) -> u64) -> Result<An
     Ok(Answers { published: no(), corrected })
 }
 
-/// The longest busy interval; none where the tasks need more than there is.
+/// Returns the longest busy interval, or `None` if it is longer than a limit.
 fn busy(tasks: &[Task]) -> Option<u64> {
     const BUSY_MAX: u64 = 1 << 24;
     let mut busy = 1;
@@ -54,7 +54,8 @@ fn busy(tasks: &[Task]) -> Option<u64> {
     None
 }
 
-/// The longest response of a job of `i` that arrives at any time of a busy interval that all others begin together.
+/// Returns the longest response of a job of `i` that arrives at any
+/// time of a busy interval that all other tasks begin together.
 fn exact_response(tasks: &[Task], i: usize, busy: u64) -> u64 {
     let own = &tasks[i];
     let response = |arrival: u64| {
@@ -76,14 +77,14 @@ fn exact_response(tasks: &[Task], i: usize, busy: u64) -> u64 {
     (0..busy).map(response).max().unwrap_or(own.cost)
 }
 
-/// The deadline less the least slack of an interval at least as long.
+/// Returns the deadline minus the least slack of all intervals that are at least as long.
 fn approximate_response(tasks: &[Task], i: usize, busy: u64) -> u64 {
     let due = |t: u64| -> u64 {
         tasks.iter().map(|task| (t + task.period).saturating_sub(task.deadline) / task.period * task.cost).sum()
     };
     let last = busy + tasks.iter().map(|task| task.deadline).max().unwrap_or(0);
     let own = tasks[i].deadline;
-    // Below 0 where the demand exceeds the interval: later than the deadline.
+    // The slack is below 0 if the demand exceeds the interval. The response is then later than the deadline.
     let response = |t: u64| (own + due(t)).saturating_sub(t);
     (own..=last).map(response).max().unwrap_or(own)
 }

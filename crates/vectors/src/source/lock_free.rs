@@ -1,5 +1,5 @@
-//! Lock-free objects with commit loops that are not preemptable, under partitioned EDF: Biondi and Brandenburg, ECRTS 2016. Every point of time is
-//! tested, and every loop that may delay at the start.
+//! Lock-free objects with non-preemptable commit loops, under partitioned EDF: Biondi and Brandenburg, ECRTS 2016.
+//! Every point of time is tested, and every loop that may block at the start.
 
 use super::{Answers, asked};
 use crate::{Input, Malformed};
@@ -7,7 +7,7 @@ use lockwright_analysis::{Sharer, Sharing};
 use serde_json::json;
 use std::collections::BTreeSet;
 
-/// Longest busy interval that is looked at: what is above is not schedulable.
+/// The maximum length of a busy interval. Beyond it, the tasks are not schedulable.
 const BUSY_MAX: u64 = 1 << 20;
 
 pub(super) fn schedulable(input: &Input) -> Result<Answers, Malformed> {
@@ -38,7 +38,7 @@ fn due(task: &Sharer, t: u64) -> u64 {
     (t + task.period).saturating_sub(task.deadline) / task.period
 }
 
-/// The work of jobs with arrival and deadline in an interval, and the most that delays them.
+/// Returns the work of the jobs with arrival and deadline in an interval, and the maximum delay of these jobs.
 fn demand(set: &Sharing, cluster: u16, t: u64, published: bool) -> u64 {
     let local = || set.tasks.iter().filter(|task| task.cluster == cluster);
     if local().all(|task| task.deadline > t) {
@@ -53,14 +53,14 @@ fn demand(set: &Sharing, cluster: u16, t: u64, published: bool) -> u64 {
     work + blocking.unwrap_or(0)
 }
 
-/// Remote jobs that commit within an interval, times their commits to one resource.
+/// Returns the number of commits of remote jobs to one resource within an interval.
 fn commits(set: &Sharing, cluster: u16, t: u64, resource: u16) -> u64 {
     let remote = set.tasks.iter().filter(|task| task.cluster != cluster);
     remote.map(|task| (t + task.deadline).div_ceil(task.period) * asked(task, resource)).sum()
 }
 
-/// The longest that loops are repeated, with the one that delays at the start: each remote commit fails one loop, and a loop as often as there are
-/// commits while it lasts.
+/// Returns the longest time for which loops are repeated, including the loop that blocks at the start. Each remote
+/// commit fails one loop, and a loop fails at most as often as there are commits while it lasts.
 fn repeated(
     set: &Sharing,
     cluster: u16,
@@ -86,7 +86,7 @@ fn repeated(
             let is_start = start.is_some_and(|(at_start, on)| std::ptr::eq(at_start, task) && on == resource);
             let count = match (jobs(task) * asked(task, resource), is_start) {
                 (0, true) if !published => 1,
-                // Not limited by the loop's own length, the source lets it be repeated.
+                // If the loop's duration has no bound, the source lets it be repeated.
                 (0, true) if lasts(set, cluster, task, resource, length(task, resource)).is_none() => u64::MAX,
                 (count, _) => count,
             };
@@ -109,7 +109,7 @@ fn repeated(
     total
 }
 
-/// How long a loop lasts at most with its repetitions; none where that is beyond its deadline.
+/// Returns the longest duration of a loop with its repetitions, or `None` if it is beyond the deadline.
 fn lasts(set: &Sharing, cluster: u16, task: &Sharer, resource: u16, length: u64) -> Option<u64> {
     let mut lasting = length;
     loop {

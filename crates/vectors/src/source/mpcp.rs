@@ -19,13 +19,15 @@ pub(super) fn responses(input: &Input) -> Result<Answers, Malformed> {
     Ok(Answers { published: of(true), corrected: of(false) })
 }
 
-/// The ceiling of a resource on a cluster: the priority of its most urgent user elsewhere, plus 1; 0 where there is none.
+/// Returns the ceiling of a resource on a cluster: the priority of
+/// its most urgent user elsewhere, plus 1, or 0 if there is none.
 fn ceiling(set: &Sharing, cluster: u16, resource: u16) -> u64 {
     let users = set.tasks.iter().filter(|task| task.cluster != cluster && asked(task, resource) > 0);
     users.map(|task| u64::from(task.priority) + 1).max().unwrap_or(0)
 }
 
-/// How long a task keeps a resource: its section, and one of each other task of its processor with at least its ceiling.
+/// Returns how long a task holds a resource: its section, plus one section
+/// of each other task of its processor with at least the same ceiling.
 fn kept(set: &Sharing, x: usize, resource: u16, length: u64) -> u64 {
     let cluster = set.tasks[x].cluster;
     let own = ceiling(set, cluster, resource);
@@ -37,7 +39,7 @@ fn kept(set: &Sharing, x: usize, resource: u16, length: u64) -> u64 {
     length + longest.sum::<u64>()
 }
 
-/// The longest wait of `i` for a resource.
+/// Returns the longest wait of `i` for a resource, or `None` if it has no bound.
 fn wait(set: &Sharing, i: usize, resource: u16, published: bool) -> Option<u64> {
     let own = &set.tasks[i];
     let users = |of: fn(u32, u32) -> bool| {
@@ -56,13 +58,13 @@ fn wait(set: &Sharing, i: usize, resource: u16, published: bool) -> Option<u64> 
     fixed_point(start, own.response.max(own.deadline), next)
 }
 
-/// A request of a task elsewhere: how often it delays directly, and indirectly.
+/// A request of a task elsewhere, with the number of its direct and of its indirect delays.
 struct Elsewhere {
     task: usize,
     resource: u16,
     length: u64,
     ceiling: u64,
-    /// Most direct delays, for what it preempts.
+    /// The maximum number of direct delays, for the requests that it preempts.
     direct_most: u64,
     direct: Variable,
     indirect: Variable,
@@ -72,7 +74,7 @@ fn bounds(set: &Sharing, published: bool) -> Option<Blocking> {
     (0..set.tasks.len()).map(|i| Some((remote(set, i, published)?, local(set, i)))).collect()
 }
 
-/// Constraints 9 and 11: each local task that is no more urgent, once an arrival.
+/// Constraints 9 and 11: each local task that is not more urgent delays once per arrival.
 fn local(set: &Sharing, i: usize) -> u64 {
     let own = &set.tasks[i];
     let resources: BTreeMap<u16, u64> =
@@ -100,7 +102,7 @@ fn remote(set: &Sharing, i: usize, published: bool) -> Option<u64> {
     let own = &set.tasks[i];
     let mut program = Program::new();
     let mut all = Vec::new();
-    // Constraint 16, and of equal priorities each for itself.
+    // Constraint 16. Equal priorities are limited separately.
     let mut lower: BTreeMap<u16, Vec<(Variable, u64)>> = BTreeMap::new();
     let waits: BTreeMap<u16, Option<u64>> =
         own.requests.iter().map(|request| (request.resource, wait(set, i, request.resource, published))).collect();
@@ -134,12 +136,12 @@ fn remote(set: &Sharing, i: usize, published: bool) -> Option<u64> {
     }
     let is_beside =
         |x: &Elsewhere, y: &Elsewhere| x.task != y.task && set.tasks[x.task].cluster == set.tasks[y.task].cluster;
-    // Constraint 18: a request preempts others below its ceiling that delay directly.
+    // Constraint 18: a request preempts others with at most its ceiling that delay directly.
     for x in &all {
         let preempted = all.iter().filter(|y| is_beside(x, y) && x.resource != y.resource && y.ceiling <= x.ceiling);
         program.at_most([(x.indirect, 1)], preempted.map(|y| y.direct_most).sum());
     }
-    // Constraint 17: so do all requests of a task.
+    // Constraint 17: the same for all requests of a task together.
     for x in others(set, i) {
         let mine: Vec<&Elsewhere> = all.iter().filter(|request| request.task == x).collect();
         let Some(highest) = mine.iter().map(|request| request.ceiling).max() else { continue };

@@ -1,4 +1,4 @@
-//! The OMIP: Brandenburg, ECRTS 2013. The constraints nest, so taking the longest requests first is the optimum.
+//! The OMIP: Brandenburg, ECRTS 2013. The constraints nest, so the optimum takes the longest requests first.
 
 use super::{Answers, asked, issued, others};
 use crate::{Input, Malformed};
@@ -13,11 +13,12 @@ pub(super) fn blocking(input: &Input) -> Result<Answers, Malformed> {
         let term = |i| json!({ "total": bound(&set, i, processors, cluster, of_cluster), "total_count": 0, "remote": 0, "local": 0, "arrival": 0 });
         json!({ "per_task": (0..set.tasks.len()).map(term).collect::<Vec<Value>>() })
     };
-    // The source decides on local tasks by all processors.
+    // The source uses the number of all processors to decide on local tasks.
     Ok(Answers { published: told(processors), corrected: told(cluster) })
 }
 
-/// `local` is the number of processors that decides whether a local task can precede a request twice.
+/// Returns the bound. `local` is the number of processors that
+/// decides whether a local task can precede a request twice.
 fn bound(set: &Sharing, i: usize, processors: u64, cluster: u64, local: u64) -> u64 {
     let own = &set.tasks[i];
     let resources: BTreeSet<u16> = own.requests.iter().map(|request| request.resource).collect();

@@ -1,4 +1,5 @@
-//! A linear program and a solver of others for it, in floats: good enough to compare with, to the nearest integer.
+//! A linear program, solved by a foreign solver in floats. It
+//! is precise enough for a comparison to the nearest integer.
 
 use microlp::{ComparisonOp, OptimizationDirection, Problem, SolveOutcome, Variable};
 use std::collections::BTreeMap;
@@ -10,17 +11,17 @@ impl Program {
         Self(Problem::new(OptimizationDirection::Maximize))
     }
 
-    /// A variable from 0 to `most`.
+    /// Adds a variable from 0 to `most`.
     pub(super) fn variable(&mut self, weight: u64, most: u64) -> Variable {
         self.0.add_var(weight as f64, (0.0, most as f64))
     }
 
-    /// The sum of the terms is at most `most`.
+    /// Adds a constraint: the sum of the terms is at most `most`.
     pub(super) fn at_most(&mut self, terms: impl IntoIterator<Item = (Variable, u64)>, most: u64) {
         self.at_most_beside(terms, [], most);
     }
 
-    /// The sum of the terms is at most that of `others` and `most`.
+    /// Adds a constraint: the sum of the terms is at most that of `others` plus `most`.
     pub(super) fn at_most_beside(
         &mut self,
         terms: impl IntoIterator<Item = (Variable, u64)>,
@@ -40,12 +41,12 @@ impl Program {
         }
     }
 
-    /// The optimum, to the nearest integer; none where the solver finds none.
+    /// Returns the optimum, to the nearest integer, or `None` if the solver finds none.
     pub(super) fn optimum(&self) -> Option<u64> {
         Some(self.value()?.round() as u64)
     }
 
-    /// The optimum; none where the solver finds none.
+    /// Returns the optimum, or `None` if the solver finds none.
     pub(super) fn value(&self) -> Option<f64> {
         match self.0.solve().ok()? {
             SolveOutcome::Solution(solution) => Some(solution.objective()),

@@ -27,16 +27,16 @@ pub(super) fn blocking(input: &Input) -> Result<Answers, Malformed> {
     Ok(Answers { published: told(true), corrected: told(false) })
 }
 
-/// Most work of `x` in an interval.
+/// Returns the maximum work of `x` in an interval.
 fn workload(set: &Sharing, x: usize, interval: u64) -> u64 {
     let task = &set.tasks[x];
     let span = (interval + task.response).saturating_sub(task.cost);
     span / task.period * task.cost + task.cost.min(span % task.period)
 }
 
-/// The longest wait of `i` for a resource, one unit more; none where it exceeds the deadline.
+/// Returns the longest wait of `i` for a resource plus one unit, or `None` if it exceeds the deadline.
 fn wait(set: &Sharing, i: usize, resource: u16) -> Option<u64> {
-    // Every other task can go before the owner once, in its longest section on another resource.
+    // Every other task can precede the owner once, in its longest section on another resource.
     let kept = |x: usize, request: &Demand| -> u64 {
         let beside = others(set, i).filter(|&y| y != x).map(|y| {
             let elsewhere = set.tasks[y].requests.iter().filter(|request| request.resource != resource);
@@ -57,7 +57,8 @@ fn wait(set: &Sharing, i: usize, resource: u16) -> Option<u64> {
     })
 }
 
-/// A request of another task: how often it delays directly, and, of a less urgent one, indirectly or by preemption.
+/// A request of another task, with the number of its direct delays and,
+/// for a less urgent task, of its indirect ones and its preemptions.
 struct Other {
     task: usize,
     resource: u16,
@@ -71,7 +72,7 @@ struct Other {
 /// The work of another task while the job waits for a processor.
 struct Interference {
     task: usize,
-    /// Of a more urgent one.
+    /// The work of a more urgent task.
     regular: Variable,
     co_boosting: Variable,
     stalling: Variable,
@@ -80,7 +81,7 @@ struct Interference {
 fn delay(set: &Sharing, i: usize, m: u64, published: bool) -> Option<u64> {
     let own = &set.tasks[i];
     let response = own.response;
-    // All times are weighed m times.
+    // All times are multiplied by m.
     let mut program = Program::new();
     let mut requests = Vec::new();
     let mut interference = Vec::new();
@@ -170,12 +171,12 @@ fn delay(set: &Sharing, i: usize, m: u64, published: bool) -> Option<u64> {
             program.at_most(its(), times);
         }
     }
-    // The whole number below; what an optimum in floats lacks is far less than a hundredth of a unit.
+    // Rounded down. The optimum in floats falls short by far less than a hundredth of a unit.
     Some(((program.value()? + 0.01) / m as f64) as u64)
 }
 
-/// How often others can delay a job of `i` directly; none where a wait is not known. The source asks for the waits for
-/// all resources, also for those that `i` does not use.
+/// Returns how often others can delay a job of `i` directly, or `None` if a wait has no bound. The source computes
+/// the waits for all resources, including those that `i` does not use.
 fn indirect_per_wait(set: &Sharing, i: usize, published: bool) -> Option<u64> {
     let resources: BTreeSet<u16> =
         set.tasks.iter().flat_map(|task| &task.requests).map(|request| request.resource).collect();

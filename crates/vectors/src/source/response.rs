@@ -1,12 +1,12 @@
-//! Response times and blocking in turn, under partitioned fixed priorities.
+//! Response times and blocking, computed alternately, under partitioned fixed priorities.
 
 use lockwright_analysis::Sharing;
 use serde_json::{Value, json};
 
-/// Remote and local blocking of each task.
+/// The remote and the local blocking of each task.
 pub(super) type Blocking = Vec<(u64, u64)>;
 
-/// From R = C until nothing changes, as examples tell it.
+/// Iterates from R = C until nothing changes, and returns the result in the shape of the examples.
 pub(super) fn joint(mut set: Sharing, blocking: impl Fn(&Sharing) -> Option<Blocking>) -> Value {
     let refused = || json!({ "schedulable": false });
     for task in &mut set.tasks {
@@ -14,7 +14,7 @@ pub(super) fn joint(mut set: Sharing, blocking: impl Fn(&Sharing) -> Option<Bloc
     }
     let mut order: Vec<usize> = (0..set.tasks.len()).collect();
     order.sort_by_key(|&task| std::cmp::Reverse(set.tasks[task].priority));
-    // BOUND: responses grow, and end at the deadline.
+    // BOUND: responses only grow, and end at the deadline.
     for round in 1_u32.. {
         let Some(blocked) = blocking(&set) else { return refused() };
         let before: Vec<u64> = set.tasks.iter().map(|task| task.response).collect();
@@ -46,7 +46,7 @@ pub(super) fn joint(mut set: Sharing, blocking: impl Fn(&Sharing) -> Option<Bloc
     refused()
 }
 
-/// As examples tell blocking.
+/// Returns blocking in the shape of the examples.
 pub(super) fn told(blocking: Option<Blocking>) -> Value {
     let Some(blocking) = blocking else { return json!({ "failure": "no optimum was found" }) };
     let term = |&(remote, local): &(u64, u64)| json!({ "total": remote + local, "total_count": 0, "remote": remote, "local": local, "arrival": 0 });

@@ -1,5 +1,5 @@
-//! Spinning in no order: Wieder and Brandenburg, RTSS 2013. For each choice of the resource that delays at the arrival,
-//! the constraints leave each task's requests for each resource a limit of their own.
+//! Unordered spin locks: Wieder and Brandenburg, RTSS 2013. For each choice of the resource that blocks at the
+//! arrival, the constraints give a separate limit to each task's requests for each resource.
 
 use super::{Answers, asked, fixed_point, issued, others};
 use crate::{Input, Malformed};
@@ -24,23 +24,23 @@ fn is_local(set: &Sharing, i: usize, x: usize) -> bool {
     set.tasks[i].cluster == set.tasks[x].cluster
 }
 
-/// The tasks of the processor of `i` that are as urgent.
+/// Returns the tasks of the processor of `i` that are at least as urgent.
 fn above(set: &Sharing, i: usize) -> impl Iterator<Item = usize> + Clone {
     others(set, i).filter(move |&h| is_local(set, i, h) && set.tasks[h].priority >= set.tasks[i].priority)
 }
 
-/// Jobs of a task of the same processor in an interval.
+/// Returns the number of jobs of a task of the same processor in an interval.
 fn jobs(set: &Sharing, h: usize, interval: u64) -> u64 {
     interval.div_ceil(set.tasks[h].period)
 }
 
-/// Requests for `resource` from the processor of `i` while its job is pending.
+/// Returns the number of requests for `resource` from the processor of `i` while its job is pending.
 fn own(set: &Sharing, i: usize, resource: u16) -> u64 {
     let before = above(set, i).map(|h| jobs(set, h, set.tasks[i].response) * asked(&set.tasks[h], resource));
     asked(&set.tasks[i], resource) + before.sum::<u64>()
 }
 
-/// The longest wait for a resource; none where it exceeds the period.
+/// Returns the longest wait for a resource, or `None` if it exceeds the period.
 fn wait(set: &Sharing, i: usize, resource: u16, preemptable: bool, published: bool) -> Option<u64> {
     let task = &set.tasks[i];
     let remote = |interval: Option<u64>| -> u64 {
@@ -56,7 +56,8 @@ fn wait(set: &Sharing, i: usize, resource: u16, preemptable: bool, published: bo
         let before = above(set, i).filter(|_| preemptable);
         before.map(|h| jobs(set, h, interval) * set.tasks[h].cost).sum()
     };
-    // The source starts with one job of each task elsewhere, and all that executes before while the job is pending.
+    // The source starts with one job of each task elsewhere, and with
+    // all execution of higher priority while the job is pending.
     let start = if published { remote(None) + local(task.response) } else { 1 };
     fixed_point(start, task.period, |waited| 1 + remote(Some(waited)) + local(waited))
 }
@@ -68,7 +69,7 @@ fn bound(set: &Sharing, i: usize, preemptable: bool, published: bool) -> u64 {
     arrivals.map(|arrival| with_arrival(set, i, &resources, arrival, preemptable, published)).max().unwrap_or(0)
 }
 
-/// The delay where `arrival` is the resource that delays at the arrival, if one does.
+/// Returns the delay if `arrival` is the resource that blocks at the arrival, or if none does.
 fn with_arrival(
     set: &Sharing,
     i: usize,
@@ -79,7 +80,7 @@ fn with_arrival(
 ) -> u64 {
     let task = &set.tasks[i];
     let of = |x: usize, resource: u16| set.tasks[x].requests.iter().filter(move |it| it.resource == resource);
-    // Constraints 3, 4 and 6: one request of a less urgent task, for a resource that delays others.
+    // Constraints 3, 4 and 6: one request of a less urgent task, for a resource that is shared with others.
     let blocker = arrival.and_then(|resource| {
         let users = || (0..set.tasks.len()).filter(move |&x| asked(&set.tasks[x], resource) > 0);
         let conflicts = users().any(|x| !is_local(set, i, x) || set.tasks[x].priority >= task.priority);
@@ -93,7 +94,7 @@ fn with_arrival(
             for request in of(x, resource) {
                 let most = issued(set, x, task.response, request.count);
                 let passes = issued(set, x, wait, request.count);
-                // Constraints 10 and 11, and what local jobs wait for on a resource that this one does not use.
+                // Constraints 10 and 11, and the waits of local jobs for a resource that this one does not use.
                 let mut spun = passes * own(set, i, resource);
                 if asked(task, resource) == 0 {
                     let users = above(set, i).filter(|&h| asked(&set.tasks[h], resource) > 0);

@@ -1,4 +1,5 @@
-//! Examples of docs/errata.md in which another program is wrong: what the library answers, beside what that program does.
+//! Examples of docs/errata.md in which another program is wrong:
+//! the library's answer beside the answer of that program.
 
 use lockwright_analysis::global::bak;
 use lockwright_analysis::multiprocessor::{Delay, Platform, omlp, spin};
@@ -11,14 +12,14 @@ const fn sporadic(cost: u64, period: u64, deadline: u64) -> Sporadic {
     Sporadic { cost, period, deadline }
 }
 
-/// Totals of blocking.
+/// Returns the totals of blocking.
 fn totals(delays: &[Delay]) -> Vec<Option<u64>> {
     delays.iter().map(|delay| delay.total()).collect()
 }
 
 #[test]
 fn bakers_test_differs_from_native_both_ways() {
-    // With β = 1 of tasks whose deadline is beyond their period, and λ = C/D of the task in question.
+    // With β = 1 for tasks whose deadline is beyond their period, and λ = C/D of the analysed task.
     let native = |tasks: &[Sporadic], m: i128| {
         tasks.iter().all(|k| {
             let (cost, due) = (i128::from(k.cost), i128::from(k.deadline));
@@ -32,20 +33,21 @@ fn bakers_test_differs_from_native_both_ways() {
     };
     let pair = [sporadic(4_459, 26_939, 39_608), sporadic(3_662, 3_699, 10_776)];
     assert!(native(&pair, 4) && bak(&pair, 4).is_err());
-    // They hold: each has a processor for itself.
+    // The deadlines are met, because each task has a processor for itself.
     assert!(pair.len() <= 4 && pair.iter().all(|task| task.cost <= task.period.min(task.deadline)));
     let far = [sporadic(6, 10, 10), sporadic(1, 100, 100_000)];
     assert!(!native(&far, 2) && bak(&far, 2).is_ok());
 }
 
-/// The longest response of each task under EDF, of equal deadlines the others first, over all offsets.
+/// Returns the longest response of each task under EDF over all
+/// offsets. Among equal deadlines, the other tasks execute first.
 fn enumerated(tasks: &[Sporadic]) -> Vec<u64> {
     let longest = |i: usize| {
         let mut longest = 0;
         let offsets: u64 = tasks.iter().map(|task| task.period).product();
         for code in 0..offsets {
             let mut code = code;
-            // Next arrival, and left of the jobs that have arrived: (deadline, work, arrival).
+            // The next arrivals, and the remaining work of the jobs that have arrived: (deadline, own, arrival, work).
             let mut next: Vec<u64> = Vec::new();
             for task in tasks {
                 next.push(code % task.period);
@@ -93,8 +95,9 @@ fn of(count: u32, length: u64) -> Vec<Demand> {
     if count == 0 { Vec::new() } else { vec![Demand { resource: 0, count, length }] }
 }
 
-/// SchedCAT's `task_fair_rw_bounds` answers 10 and 11: of a mutex it takes the second task to wait for its own request of 5 as well, which is more than the
-/// 11 of its analysis of readers; without that, for one request of the first task, of 9 at most.
+/// SchedCAT's `task_fair_rw_bounds` answers 10 and 11. For a mutex, it lets the second task
+/// also wait for its own request of 5, which gives more than the 11 of its analysis of
+/// readers. Without that, the task waits for one request of the first task, of at most 9.
 #[test]
 fn a_reader_does_not_wait_for_itself() {
     let set = spin::ReadersWriters {
@@ -105,7 +108,8 @@ fn a_reader_does_not_wait_for_itself() {
     assert_eq!(totals(&spin::task_fair(&set, platform).expect("a bound")), [Some(10), Some(9)]);
 }
 
-/// SchedCAT's `clustered_omlp_bounds` answers 60 for the first task: it is delayed by a request of the second, which waits for 30 and is 10 long.
+/// SchedCAT's `clustered_omlp_bounds` answers 60 for the first task. A
+/// request of the second task, which waits for 30 and is 10 long, delays it.
 #[test]
 fn a_span_leaves_out_the_interrupt_processor() {
     let task = |cluster, priority, count, length| Sharer {
@@ -117,7 +121,7 @@ fn a_span_leaves_out_the_interrupt_processor() {
     let set =
         |count| Sharing { tasks: vec![task(0, 4, 0, 0), task(0, 3, count, 10), task(1, 2, 5, 20), task(1, 1, 5, 30)] };
     let platform = Platform { clusters: 2, processors: 2, interrupts: Some(1) };
-    // Whether it asks once or twice, one of its requests is as long.
+    // Whether it makes one request or two, one of its requests takes the same time.
     for (count, second) in [(1, 30), (2, 60)] {
         let delays = omlp::clustered(&set(count), platform).expect("a bound");
         assert_eq!((delays[0].arrival, delays[0].total()), (40, Some(40)), "{count}: {delays:?}");
@@ -125,8 +129,9 @@ fn a_span_leaves_out_the_interrupt_processor() {
     }
 }
 
-/// SchedCAT's `lp_mpcp_bounds` answers 2, 4 and 1. It leaves the wait for resource 1 at 0 where it would exceed the response time, and so takes 4, the
-/// wait for resource 0, for all remote delay. Were it to find that this wait has no bound, it would take that for −1, without its sign, and get 3.
+/// SchedCAT's `lp_mpcp_bounds` answers 2, 4 and 1. It leaves the wait for resource 1 at 0 because it would exceed the
+/// response time, and so takes 4, the wait for resource 0, as the whole remote delay. If it found that this wait has
+/// no bound, it would use −1 without its sign and get 3.
 #[test]
 fn a_wait_without_bound_limits_nothing() {
     let task = |priority, response, requests: serde_json::Value| json!({ "period": 100, "deadline": 100, "cost": 1, "priority": priority, "cluster": priority, "response": response, "requests": requests });
@@ -161,7 +166,8 @@ fn a_wait_without_bound_limits_nothing() {
     };
     let remote: Vec<u64> = linear::mpcp(&sharing).expect("bounds").iter().map(|bound| bound.remote).collect();
     assert_eq!(remote, [2, 204, 1]);
-    // The defect explains what the source answers, and no other answer; nor would it explain ours being that.
+    // The defect explains the answer of the source, and no other
+    // expectation. It does not excuse the same answer of the library.
     assert_eq!(check(&file([2, 4, 1])), Ok(None));
     assert!(departure(&file([2, 4, 1])).expect("an analysis").is_some());
     assert_eq!(check(&file([2, 204, 1])), Ok(None));
@@ -170,7 +176,7 @@ fn a_wait_without_bound_limits_nothing() {
     }
 }
 
-/// A task of an example: period, cost, response, and requests as resource, count and length.
+/// Returns a task of an example: period, cost and response, and requests as resource, count and length.
 fn listed(of: [u64; 3], priority: u64, cluster: u64, requests: &[[u64; 3]]) -> serde_json::Value {
     let request =
         |&[resource, count, length]: &[u64; 3]| json!({ "resource": resource, "count": count, "length": length });
@@ -182,8 +188,8 @@ fn listed(of: [u64; 3], priority: u64, cluster: u64, requests: &[[u64; 3]]) -> s
     })
 }
 
-/// Holds that the source answers `published` by its known defect, and that `right` is right; nothing else passes for an
-/// answer of the source's.
+/// Asserts that the source answers `published` because of its known defect, and
+/// that `right` is correct. No other answer is accepted as one of the source.
 fn departs(
     analysis: &str,
     params: &serde_json::Value,
@@ -215,9 +221,9 @@ fn departs(
     }
 }
 
-/// SchedCAT's `lp_pfp_unordered_spinlock_bounds` answers 1, 10 and 1. The second task waits for at most 8: 5 of the third,
-/// 2 of the first, and 1. From the 23 that are 5 and all that the first executes in 90, SchedCAT falls to 15, in which the
-/// third can ask twice.
+/// SchedCAT's `lp_pfp_unordered_spinlock_bounds` answers 1, 10 and 1. The second task waits for at most 8: 5 of the
+/// third, 2 of the first, and 1. SchedCAT starts with 23, which is 5 plus all execution of the first task in 90, and
+/// descends to 15, in which the third task can make two requests.
 #[test]
 fn a_wait_for_a_preemptable_lock_is_the_least_one() {
     let tasks = [
@@ -229,9 +235,9 @@ fn a_wait_for_a_preemptable_lock_is_the_least_one() {
     departs("blocking.spin.unordered.lp_rtss13", &params, 0, &tasks, &[1, 10, 1], &[1, 5, 1]);
 }
 
-/// SchedCAT's `lp_prsb_bounds` answers 63 for the first task. Its one request for resource 0 waits for one of the fourth
-/// task, and so the second delays it indirectly by one section of 10; but the wait for resource 1, which it never asks
-/// for, can be longer than its deadline.
+/// SchedCAT's `lp_prsb_bounds` answers 63 for the first task. Its one request for resource 0 waits for one request of
+/// the fourth task, so the second task delays it indirectly by one section of 10. But the wait for resource 1, which
+/// the first task never requests, can exceed its deadline, and SchedCAT then does not limit the indirect delay.
 #[test]
 fn a_wait_for_an_unused_resource_does_not_matter() {
     let tasks = [

@@ -12,7 +12,7 @@ fn all() -> Vec<Vector> {
 }
 
 #[test]
-fn every_example_comes_out() {
+fn every_example_is_answered_as_expected() {
     let mut checked = 0;
     let mut ids = BTreeSet::new();
     let mut wrong = Vec::new();
@@ -28,7 +28,7 @@ fn every_example_comes_out() {
     assert_eq!(checked, 979);
 }
 
-/// Every number of it more by three, or less by as much as it can be, and every yes a no.
+/// Returns an expectation with every number higher by three or lower by up to three, and every truth value inverted.
 fn wrong(expected: &Value, more: bool) -> Value {
     match expected {
         Value::Bool(yes) => (!yes).into(),
@@ -48,7 +48,7 @@ fn a_wrong_expectation_is_noticed() {
     for vector in all() {
         let notices = |more| {
             let twin = Vector { expected: wrong(&vector.expected, more), ..vector.clone() };
-            // Where the source is wrong, the opposite may be right.
+            // If the source is wrong, the opposite may be right.
             !matches!(check(&twin), Ok(None)) || departure(&twin).expect("an analysis").is_none()
         };
         if !notices(true) && !notices(false) {
@@ -58,7 +58,8 @@ fn a_wrong_expectation_is_noticed() {
     assert!(deaf.is_empty(), "{} examples can expect anything:\n{}", deaf.len(), deaf.join("\n"));
 }
 
-/// Where the source is wrong, the library is held to what is right: a value of its own that is wrong either way is noticed in each such example.
+/// If the source is wrong, the library must give the correct result. A value of the library that is wrong in either
+/// direction is noticed in each such example.
 #[test]
 fn a_wrong_answer_to_a_departed_example_is_noticed() {
     let mut departed = Vec::new();
@@ -70,7 +71,7 @@ fn a_wrong_answer_to_a_departed_example_is_noticed() {
             let twin = judge(&vector, &wrong(&ours, more)).expect("an analysis");
             assert!(twin.is_some(), "{}: {why}; wrong: {}, right: {corrected}", vector.id, wrong(&ours, more));
         }
-        // The source's own value would be one.
+        // The value of the source is such a wrong value.
         assert!(judge(&vector, &vector.expected).expect("an analysis").is_some(), "{}: {why}", vector.id);
         departed.push(vector.analysis);
     }
@@ -79,7 +80,7 @@ fn a_wrong_answer_to_a_departed_example_is_noticed() {
     assert_eq!(departed, DEPARTED);
 }
 
-/// Analyses with examples whose source is wrong.
+/// The analyses with examples whose source is wrong.
 const DEPARTED: [&str; 8] = [
     "blocking.dpcp.lp_rtas13",
     "blocking.mpcp.lp_rtas13",

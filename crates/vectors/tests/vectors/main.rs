@@ -1,4 +1,5 @@
-//! The published examples, and those of other programs that are wrong. One program, so that it is linked once.
+//! The published examples, and those in which another program is
+//! wrong. The tests are one program, so that it is linked once.
 
 mod errata;
 mod examples;

@@ -1,9 +1,9 @@
-//! The events of a thread's loop: what rt-app calls the keys that do something.
+//! The events of a thread's loop: the keys that make a job do something.
 
 use super::{Duration, Import, Member, Range, Value, shown};
 use crate::MAX_STEPS;
 
-/// Something a job does.
+/// One action of a job.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) enum Event {
     Run(Duration),
@@ -11,10 +11,10 @@ pub(super) enum Event {
     Unlock(String),
 }
 
-/// The kinds of event by the word their key begins with.
+/// The supported kinds of event, by the word with which their key begins.
 pub(super) const SUPPORTED: [&str; 5] = ["run", "runtime", "lock", "unlock", "timer"];
 
-/// Events that a task set cannot express, and why.
+/// Events that a task set cannot express, and the reasons.
 const REFUSED: [(&str, &str); 13] = [
     ("sleep", "a task set has no sleeping inside a job: give the thread a timer"),
     ("suspend", "a job does not suspend itself: give the thread a timer"),
@@ -31,12 +31,12 @@ const REFUSED: [(&str, &str); 13] = [
     ("mem", "a task set has no memory traffic: write the processor time as a run"),
 ];
 
-/// The word an event's key begins with, without the number that tells it from its likes.
+/// Returns the word with which an event's key begins, without the number that distinguishes keys of one kind.
 pub(super) fn kind_of(key: &str) -> &str {
     key.trim_end_matches(|c: char| c.is_ascii_digit() || c == '_' || c == '-')
 }
 
-/// Why an event of this kind cannot be imported, if it is one rt-app knows.
+/// Returns the reason why an event of this kind cannot be imported, if it is an event of rt-app.
 pub(super) fn refused(kind: &str) -> Option<&'static str> {
     REFUSED.iter().find(|(refused, _)| *refused == kind).map(|(_, why)| *why)
 }
@@ -46,7 +46,7 @@ pub(super) fn refused(kind: &str) -> Option<&'static str> {
 pub(super) struct Loop {
     pub(super) events: Vec<(Event, Range<usize>)>,
     pub(super) timer: Option<Timer>,
-    /// How many of the events came before the timer.
+    /// The number of events before the timer.
     before_timer: usize,
 }
 
@@ -58,7 +58,7 @@ pub(super) struct Timer {
 }
 
 impl Loop {
-    /// Takes an event; `owner` is the thread. Returns whether the key is an event at all.
+    /// Reads an event of the thread `owner`. Returns whether the key is an event at all.
     pub(super) fn take(&mut self, import: &mut Import, member: &Member, owner: &str) -> bool {
         let kind = kind_of(&member.key);
         if let Some(why) = refused(kind) {
@@ -126,7 +126,7 @@ impl Loop {
         self.timer = Some(Timer { period: period.unwrap_or(Duration::ZERO), name, span });
     }
 
-    /// Refuses a timer amid the events: it has to be the first or the last of them.
+    /// Refuses a timer between events. It must be the first or the last in the loop.
     pub(super) fn check_timer_place(&self, import: &mut Import, owner: &str) {
         let amid = 0 < self.before_timer && self.before_timer < self.events.len();
         if let Some(timer) = self.timer.as_ref().filter(|_| amid) {
@@ -138,7 +138,7 @@ impl Loop {
         }
     }
 
-    /// Appends another loop, repeated.
+    /// Appends another loop, repeated `times` times.
     pub(super) fn append(&mut self, other: Self, times: u64, import: &mut Import, owner: &str) {
         if let (Some(_), Some(second)) = (&self.timer, &other.timer) {
             let help = "a task has one rate: keep one timer, or make the phases tasks of their own";
@@ -154,7 +154,7 @@ impl Loop {
             self.before_timer = self.events.len() + other.before_timer;
             self.timer = Some(timer);
         }
-        // BOUND: checked above; a loop without events is not repeated at all.
+        // BOUND: checked above. A loop without events is not repeated at all.
         let times = if other.events.is_empty() { 0 } else { times };
         for _ in 0..times {
             self.events.extend(other.events.iter().cloned());

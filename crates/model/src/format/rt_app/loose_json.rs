@@ -1,5 +1,7 @@
-//! The loose JSON of rt-app's workloads: comments, trailing commas, bare words, and keys that repeat in an order that
-//! means something. Tokens come from `jsonc-parser`; its trees have no bare words, hence the one below.
+//! The loose JSON of rt-app's workloads, with comments, trailing
+//! commas, bare words, and repeated keys whose order matters.
+//!
+//! The tokens come from `jsonc-parser`. Its trees have no bare words, so this module builds its own.
 
 use super::{Diagnostic, shown};
 use core::ops::Range;
@@ -7,17 +9,18 @@ use jsonc_parser::tokens::Token;
 use jsonc_parser::{Scanner, ScannerOptions};
 use std::borrow::Cow;
 
-/// Deepest nesting of objects and lists.
+/// The maximum nesting depth of objects and lists.
 const DEPTH_MAX: usize = 32;
 
-/// Most values of a file: each takes a hundred bytes of memory, and may be two of the file.
+/// The maximum number of values of a file. Each value takes a
+/// hundred bytes of memory, and may take only two bytes of the file.
 const VALUES_MAX: usize = 1 << 20;
 
 #[derive(Debug)]
 pub(super) enum Value<'s> {
     Object(Vec<Member<'s>>),
     List(Vec<Node<'s>>),
-    /// Quoted, or a bare word.
+    /// A quoted text or a bare word.
     Text(Cow<'s, str>),
     Number(&'s str),
     Boolean(bool),
@@ -39,13 +42,13 @@ pub(super) struct Member<'s> {
 
 struct Parser<'s> {
     source: &'s str,
-    /// Scans the source from `base`.
+    /// The scanner of the source from `base` on.
     scanner: Scanner<'s>,
     base: usize,
-    /// The token to be looked at next; `None` at the end.
+    /// The next token. `None` at the end.
     token: Option<Token<'s>>,
     span: Range<usize>,
-    /// So far.
+    /// The number of values so far.
     values: usize,
 }
 
@@ -71,7 +74,7 @@ fn scanner(source: &str) -> Scanner<'_> {
     Scanner::new(source, &options)
 }
 
-/// The bare word a text begins with.
+/// Returns the bare word with which a text begins.
 fn bare_word(text: &str) -> Option<&str> {
     text.starts_with(|c: char| c.is_alphabetic() || c == '_').then_some(())?;
     let end = text.find(|c: char| !c.is_alphanumeric() && !matches!(c, '_' | '-' | '.')).unwrap_or(text.len());
@@ -79,13 +82,13 @@ fn bare_word(text: &str) -> Option<&str> {
 }
 
 impl<'s> Parser<'s> {
-    /// To the next token that is not a comment.
+    /// Advances to the next token that is not a comment.
     fn advance(&mut self) -> Result<(), Diagnostic> {
         // BOUND: every round consumes a comment.
         loop {
             let rest = &self.source[self.base + self.scanner.token_end()..];
             let rest = rest.trim_start();
-            // The scanner takes bare words for keys only: before a comma or a brace it refuses them.
+            // The scanner accepts bare words as keys only. It refuses them before a comma or a brace.
             if let Some(word) = bare_word(rest) {
                 let start = self.source.len() - rest.len();
                 self.span = start..start + word.len();
@@ -147,7 +150,7 @@ impl<'s> Parser<'s> {
         Ok(Node { value, span })
     }
 
-    /// After the opening brace, up to the closing one.
+    /// Reads the members of an object, from behind the opening brace up to the closing one.
     fn members(&mut self, depth: usize) -> Result<Vec<Member<'s>>, Diagnostic> {
         let mut members = Vec::new();
         self.advance()?;
@@ -173,7 +176,7 @@ impl<'s> Parser<'s> {
         }
     }
 
-    /// After the opening bracket, up to the closing one.
+    /// Reads the elements of a list, from behind the opening bracket up to the closing one.
     fn elements(&mut self, depth: usize) -> Result<Vec<Node<'s>>, Diagnostic> {
         let mut elements = Vec::new();
         self.advance()?;
@@ -199,7 +202,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn order_duplicates_and_bare_words_survive() {
+    fn order_duplicates_and_bare_words_are_kept() {
         let source = "/* c */ { \"run\": 1, lock: m.1, \"run\": 2, // d\n \"cpus\": [0,], }";
         let Value::Object(members) = parse(source).expect("loose JSON").value else { panic!("an object") };
         let keys: Vec<&str> = members.iter().map(|member| &*member.key).collect();
@@ -209,7 +212,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_json_is_refused_at_its_place() {
+    fn malformed_json_is_refused_with_its_place() {
         for (source, part, place) in [
             ("", "the end of the file", 0..0),
             ("{ \"a\" 1 }", "instead of `:`", 6..7),

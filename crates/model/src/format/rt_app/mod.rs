@@ -1,10 +1,12 @@
 //! Workloads of rt-app, the load generator of the Linux scheduler's developers.
 //!
 //! ```text
-//!   text --loose_json--> tree --thread, events--> threads (rate, loop of events) --here--> tasks --System::new--> system
+//!   text --loose_json--> tree --thread, events--> threads (rate, loop of events)
+//!        --this file--> tasks --System::new--> system
 //! ```
-//! A thread becomes a task when it has one rate: one `timer` at the end (or the start) of its loop. What a task set
-//! cannot express is refused by name and place; what an import leaves out or decides is a note.
+//! A thread becomes a task if it has one rate: one `timer` at the end or the start
+//! of its loop. An item that a task set cannot express is refused with its name
+//! and place. An item that the import leaves out or decides is reported as a note.
 
 mod events;
 mod loose_json;
@@ -23,16 +25,16 @@ use thread::{Policy, Thread};
 /// A system made from a foreign file.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Imported {
-    /// What the file describes.
+    /// The system that the file describes.
     pub system: System,
-    /// What was left out, or decided for it, in order of place.
+    /// The items that the import left out or decided, in order of place.
     pub notes: Vec<Diagnostic>,
 }
 
 /// Reads the workload of an rt-app file.
 ///
 /// # Errors
-/// At least one fault, in order of place.
+/// Returns at least one fault, in order of place.
 ///
 /// # Examples
 /// ```
@@ -73,14 +75,14 @@ struct Import {
     notes: Faults,
 }
 
-/// The `global` object, as far as it matters.
+/// The keys of the `global` object that matter to the system.
 struct Global {
     name: String,
     protocol: Protocol,
     policy: Policy,
 }
 
-/// Keys of `global` that say how to run or log a workload, not what it is.
+/// The keys of `global` that control how a workload is run or logged.
 const RUN_ONLY: [&str; 15] = [
     "duration",
     "calibration",
@@ -173,7 +175,7 @@ impl Import {
         global
     }
 
-    /// A timer of one name in several threads is one timer for rt-app, but one for each task here.
+    /// Notes shared timers. For rt-app a timer of one name in several threads is one timer; here each task has its own.
     fn note_shared_timers(&mut self, threads: &[Thread]) {
         let mut seen = std::collections::HashSet::new();
         for thread in threads {
@@ -211,7 +213,7 @@ impl Import {
         }
     }
 
-    /// Real-time threads keep their order, above all others; the others are rate monotonic.
+    /// Assigns the priorities. Real-time threads keep their order above all others; the others are rate monotonic.
     fn assign_priorities(&mut self, threads: &[Thread], origins: &[usize], tasks: &mut [Task]) {
         let mut others: Vec<Task> = Vec::new();
         for (task, &origin) in tasks.iter().zip(origins) {
@@ -264,7 +266,7 @@ impl Import {
         self.fault(&member.key_span, format!("unknown key {} in {owner}", shown(&member.key)), help);
     }
 
-    /// A whole number of at least zero.
+    /// Reads a whole number from 0 to `most`.
     fn whole(&mut self, member: &Member, most: u64) -> Option<u64> {
         let number = match member.node.value {
             Value::Number(number) => number.parse().ok(),
@@ -287,9 +289,9 @@ impl Import {
 struct Builder {
     tasks: Vec<Task>,
     resources: Vec<Resource>,
-    /// By task, the index of its thread.
+    /// The index of the thread of each task.
     origins: Vec<usize>,
-    /// By resource, its first use.
+    /// The place of the first use of each resource.
     resource_spans: Vec<Range<usize>>,
 }
 

@@ -12,9 +12,9 @@ pub(super) enum Policy {
     Realtime,
 }
 
-/// rt-app's default of a real-time priority.
+/// The real-time priority that rt-app assumes if a thread names none.
 const PRIORITY_DEFAULT: u64 = 10;
-/// Linux' greatest real-time priority.
+/// The greatest real-time priority of Linux.
 const PRIORITY_MAX: u64 = 99;
 
 impl Policy {
@@ -54,7 +54,7 @@ impl Policy {
     }
 }
 
-/// A thread that has one rate: it can become a task.
+/// A thread with one rate, which can become a task.
 pub(super) struct Thread {
     pub(super) name: String,
     pub(super) span: Range<usize>,
@@ -67,13 +67,13 @@ pub(super) struct Thread {
     pub(super) offset: Duration,
     pub(super) events: Vec<(Event, Range<usize>)>,
     pub(super) timer_ref: Option<(String, Range<usize>)>,
-    /// Where some keys stand, as a task set calls them.
+    /// The places of some keys, under their names in a task set.
     spans: Vec<(&'static str, Range<usize>)>,
 }
 
 const KEYS: [&str; 8] = ["instance", "policy", "priority", "cpus", "loop", "delay", "phases", "deadline"];
 
-/// Keys of a thread that change what it is, and cannot be imported.
+/// Keys of a thread that change its nature, and cannot be imported.
 const REFUSED: [(&str, &str); 4] = [
     ("taskgroup", "task sets have no control groups"),
     ("dl-runtime", "task sets have fixed priorities, not SCHED_DEADLINE"),
@@ -109,7 +109,7 @@ impl Thread {
         draft.body.check_timer_place(import, &owner);
         let Some(timer) = draft.body.timer else {
             let help = "end its loop with \"timer\" : { \"ref\" : \"unique\", \"period\" : 10000 }";
-            // A sleep or a suspend has been refused with the same advice.
+            // A sleep or a suspend has already been refused with the same advice.
             if !draft.refused_event {
                 import.fault(&span, format!("{owner} has no timer, and so no period"), help);
             }
@@ -215,7 +215,7 @@ impl Draft {
         }
     }
 
-    /// Returns whether the key is one of a thread's.
+    /// Reads a key of a thread. Returns whether the key is one of a thread's.
     fn take_key(&mut self, import: &mut Import, member: &Member, owner: &str) -> bool {
         let Some(key) = KEYS.iter().find(|key| **key == member.key) else {
             return self.take_foreign_key(import, member, owner);
@@ -254,7 +254,7 @@ impl Draft {
             "deadline" => {
                 self.deadline = import.microseconds(member).map(|deadline| (deadline, member.node.span.clone()));
             }
-            // The phases are read when all keys are known.
+            // The phases are read after all keys.
             _ => {}
         }
         true
@@ -311,7 +311,7 @@ impl Draft {
                 }
             }
             if events.timer.is_some() {
-                // Each round of the phase is a job of its own; so are the rounds of the thread.
+                // Each round of the phase is a job of its own, and so are the rounds of the thread.
                 if several && timers == 1 && times != Some(1) {
                     let help = "its timer makes each round a job, unlike the other phases: make it a task of its own";
                     import.fault(&phase.key_span, format!("a phase of {owner} loops by itself"), help);
@@ -337,7 +337,7 @@ fn has_timer(phase: &Node) -> bool {
     members.iter().any(|member| kind_of(&member.key) == "timer")
 }
 
-/// `Some(None)` is for ever; `None` is a fault.
+/// Reads a number of rounds. `Some(None)` stands for an endless loop, and `None` for a reported fault.
 fn read_loop(import: &mut Import, member: &Member) -> Option<Option<u64>> {
     let number: Option<i64> = match member.node.value {
         Value::Number(number) => number.parse().ok(),

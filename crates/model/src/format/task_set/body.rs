@@ -1,12 +1,12 @@
-//! What one job does: `body`, step by step, or `requests`, laid out by a rule.
+//! The steps of a job: `body` lists them one by one, and `requests` are laid out by a rule.
 
 use super::fields::{Fields, Found};
 use super::task::{Surroundings, undeclared};
 use super::{Diagnostic, Faults, Places, shown};
 use crate::{Duration, MAX_STEPS, Request, ResourceId, Step, place_requests};
 
-/// The steps of a job. `wcet` is `None` where it is wrong and `Some(None)` where it is not given; the result is `None` where
-/// a fault has been reported, here or there.
+/// Reads the steps of a job. `wcet` is `None` if it is wrong, and `Some(None)` if it is
+/// not given. The result is `None` if a fault has been reported, here or for the wcet.
 pub(super) fn read(
     fields: &Fields,
     owner: &str,
@@ -100,7 +100,7 @@ fn resource(
     index.map(ResourceId::new)
 }
 
-/// The `requests` of one task, each with its place.
+/// The `requests` of one task, with their places.
 struct Requests {
     rows: Vec<(Request, core::ops::Range<usize>)>,
     place: core::ops::Range<usize>,
@@ -129,7 +129,7 @@ impl Requests {
             faults.push(self.misfit(wcet, owner));
             return None;
         };
-        // Each step stands where its request does; a run between two sections, where the next one does.
+        // Each step gets the place of its request. A run between two sections gets the place of the second one.
         let mut rows = self.rows.iter().flat_map(|(request, span)| (0..request.count).map(move |_| span));
         let mut current = rows.next();
         for step in &body {
@@ -141,7 +141,7 @@ impl Requests {
         Some(body)
     }
 
-    /// Why the requests do not fit their task.
+    /// Returns the reason why the requests do not fit their task.
     fn misfit(&self, wcet: Duration, owner: &str) -> Diagnostic {
         let mut total = Some(Duration::ZERO);
         for (request, place) in &self.rows {

@@ -1,4 +1,4 @@
-//! The keys of one table, and the values found there.
+//! The keys of one table, and their values.
 
 use super::{Diagnostic, Faults, shown};
 use crate::format::diagnostic::nearest;
@@ -10,11 +10,11 @@ use toml::de::{DeTable, DeValue};
 pub(super) struct Fields<'a, 'i> {
     table: &'a DeTable<'i>,
     place: Range<usize>,
-    /// Keys that some unknown key probably means: not to be reported as missing, too.
+    /// The keys that some unknown key probably means. They are not reported as missing.
     misspelt: Vec<&'static str>,
 }
 
-/// A value and the place it stands at.
+/// A value and the place of its key.
 #[derive(Clone)]
 pub(super) struct Found<'a, 'i> {
     pub(super) value: &'a Spanned<DeValue<'i>>,
@@ -22,7 +22,8 @@ pub(super) struct Found<'a, 'i> {
 }
 
 impl<'a, 'i> Fields<'a, 'i> {
-    /// Reports every key that is not in `valid`. `owner` is what has these keys, in words; `place` is where it begins.
+    /// Reads a table, and reports every key that is not in `valid`. `owner`
+    /// names the table in messages, and `place` is where it begins.
     pub(super) fn of(
         table: &'a DeTable<'i>,
         owner: &str,
@@ -53,12 +54,12 @@ impl<'a, 'i> Fields<'a, 'i> {
         self.table.get_key_value(key).map(|(key, value)| Found { value, key: key.span() })
     }
 
-    /// Whether the key is there, or an unknown one that is probably a slip of it.
+    /// Returns whether the key is in the table, or an unknown key that is probably a misspelling of it.
     pub(super) fn means(&self, key: &str) -> bool {
         self.table.contains_key(key) || self.misspelt.contains(&key)
     }
 
-    /// As [`Self::get`], for what must be there.
+    /// Returns the value of a key like [`Self::get`], and reports a missing key.
     pub(super) fn require(&self, key: &str, owner: &str, help: &str, faults: &mut Faults) -> Option<Found<'a, 'i>> {
         let found = self.get(key);
         if !self.means(key) {
@@ -68,7 +69,7 @@ impl<'a, 'i> Fields<'a, 'i> {
         found
     }
 
-    /// The name of a `kind`; empty where it is missing or wrong.
+    /// Reads the name of a `kind`. The name is empty if it is missing or wrong.
     pub(super) fn name(&self, kind: &str, faults: &mut Faults) -> String {
         let help = format!("add name = \"...\" to the {kind}");
         let Some(found) = self.require("name", &format!("a {kind}"), &help, faults) else { return String::new() };
@@ -81,12 +82,12 @@ impl<'a, 'i> Fields<'a, 'i> {
 }
 
 impl<'a, 'i> Found<'a, 'i> {
-    /// Where the value stands.
+    /// Returns the place of the value.
     pub(super) fn span(&self) -> Range<usize> {
         self.value.span()
     }
 
-    /// Where its key stands; an element of a list has the place of the list's key.
+    /// Returns the place of the key. For an element of a list it is the key of the list.
     pub(super) fn key_span(&self) -> Range<usize> {
         self.key.clone()
     }
@@ -119,7 +120,7 @@ impl<'a, 'i> Found<'a, 'i> {
         }
     }
 
-    /// "`x` is a list, but should be a table".
+    /// Returns a diagnostic such as "`x` is a list, but should be a table".
     pub(super) fn mistyped(&self, what: &str, wanted: &str) -> Diagnostic {
         let kind = match self.value.get_ref() {
             DeValue::String(_) => "a text",

@@ -1,14 +1,14 @@
-//! Other formats than TOML, told by how they begin.
+//! Other formats than TOML, recognised by how they begin.
 
 use crate::format::Diagnostic;
 
-/// What is wrong with a text of a format whose files never begin as TOML does. Its faults as TOML, line by line, would
-/// hide the one thing that is wrong.
+/// Returns the diagnostic of a text in a format whose files never begin as TOML does.
+/// Faults of its TOML syntax, line by line, would hide the one fault that matters.
 ///
 /// ```text
 ///   rt-app's JSON   {   /
-///   XML             <                                      behind comments
-///   YAML            ---   %YAML   - item   key: value      behind comments
+///   XML             <                                      after comments
+///   YAML            ---   %YAML   - item   key: value      after comments
 /// ```
 pub(super) fn foreign(source: &str) -> Option<Diagnostic> {
     let (format, help) = match format(source)? {
@@ -50,7 +50,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn foreign_formats_are_told_by_their_first_line() {
+    fn foreign_formats_are_recognised_by_their_first_line() {
         for (text, is) in [
             ("{ \"tasks\": {} }", Some(Format::Json)),
             ("\n/* rt-app */ {}", Some(Format::Json)),

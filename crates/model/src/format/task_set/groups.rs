@@ -1,8 +1,10 @@
-//! Resources of one group are one lock: the system has one resource in their place, named after the group, and a request for one while another is
-//! held needs no lock (the group locks of the FMLP).
+//! Group locks, as in the FMLP: the resources of one group are one lock.
+//!
+//! The system has one resource in their place, named after the group.
+//! A request for one of them while another is held needs no lock.
 //!
 //! ```text
-//!   lock a, run, lock b, run, unlock b, run, unlock a     a and b of group g, in the file
+//!   lock a, run, lock b, run, unlock b, run, unlock a     in the file, with a and b in group g
 //!   lock g, run,         run,           run, unlock g     in the system
 //! ```
 
@@ -11,26 +13,26 @@ use super::{Diagnostic, Faults, Places, shown};
 use crate::{Resource, ResourceId, Step};
 use core::ops::Range;
 
-/// A resource as the file has it.
+/// A resource as the file gives it.
 pub(super) struct Member {
     pub(super) resource: Resource,
     pub(super) places: Places,
-    /// The group it names, and where.
+    /// The group it names, and the place of that name.
     pub(super) group: Option<(String, Range<usize>)>,
 }
 
-/// What becomes of the resources of a file.
+/// The resources of the system, made from those of a file.
 #[derive(Default)]
 pub(super) struct Groups {
-    /// By resource of the file: the one of the system.
+    /// The resource of the system for each resource of the file.
     of: Vec<ResourceId>,
-    /// Of the system.
+    /// The resources of the system.
     pub(super) resources: Vec<Resource>,
-    /// By resource of the system.
+    /// The places of the resources of the system.
     pub(super) places: Vec<Places>,
 }
 
-/// The group that `found` names.
+/// Reads the name of a group.
 pub(super) fn name(found: &Found, owner: &str, faults: &mut Faults) -> Option<(String, Range<usize>)> {
     let name = found.text(&format!("the group of {owner}"), faults)?;
     if name.is_empty() {
@@ -44,7 +46,7 @@ impl Groups {
     pub(super) fn new(members: Vec<Member>, faults: &mut Faults) -> Self {
         let names: Vec<String> = members.iter().map(|member| member.resource.name.clone()).collect();
         let mut groups = Self::default();
-        // By resource of the system: its group.
+        // The group of each resource of the system.
         let mut known: Vec<Option<String>> = Vec::new();
         for Member { resource, places, group } in members {
             let Some((name, span)) = group else {
@@ -74,9 +76,10 @@ impl Groups {
         groups
     }
 
-    /// A body of the file as the system has it. `places` are those of its steps.
+    /// Rewrites a body of the file for the system. `places` are the places of its steps.
     pub(super) fn rewrite(&self, body: &mut Vec<Step>, places: &mut Vec<Range<usize>>) {
-        // What is held, outermost first: the resources of the system, and of each how many of the file's.
+        // The resources of the system that are held, outermost first,
+        // each with the number of resources of the file held for it.
         let mut held: Vec<(ResourceId, u32)> = Vec::new();
         let mut kept = Vec::with_capacity(body.len());
         for step in body.iter_mut() {
@@ -118,7 +121,7 @@ impl Groups {
     }
 }
 
-/// Takes what `other` says of their common lock into `all`.
+/// Merges the keys of `other`, a resource of the same group, into `all`. Reports keys that differ.
 fn join(all: &mut Resource, places: &mut Places, other: Resource, its: Places, faults: &mut Faults) {
     let differ = [
         ("protocol", all.protocol.zip(other.protocol).is_some_and(|(a, b)| a != b)),
@@ -135,6 +138,6 @@ fn join(all: &mut Resource, places: &mut Places, other: Resource, its: Places, f
     all.ceiling = all.ceiling.or(other.ceiling);
     all.cutoff = all.cutoff.or(other.cutoff);
     all.home = all.home.or(other.home);
-    // The first place of each key: where the value stands that counts.
+    // Lookups find the first place of each key, which is that of the value that counts.
     places.values.extend(its.values.into_iter().filter(|(key, _)| *key != "name"));
 }

@@ -3,8 +3,8 @@
 //! ```text
 //!   text --toml--> tables --fields, value--> drafts (a task and the places of its parts) --System::new--> system
 //! ```
-//! Faults are collected on the way, so that one look at a file finds as many of them as it can; a stage that needs
-//! what a faulty one would have given is skipped.
+//! Faults are collected on the way, so that one pass over a file finds as many of
+//! them as possible. A stage that needs the result of a faulty one is skipped.
 
 mod body;
 mod fields;
@@ -34,25 +34,26 @@ pub use overheads::parse_overheads;
 /// Whether tasks need a CPU in the file.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Placing {
-    /// Yes, on several CPUs and under a scheduler that is not global.
+    /// Tasks need a CPU if there are several CPUs and the scheduler is not global.
     File,
-    /// No: the caller places the tasks, or gives the system another scheduler. A task without a CPU is on CPU 0.
+    /// Tasks need no CPU: the caller places them, or gives the
+    /// system another scheduler. A task without a CPU is on CPU 0.
     Caller,
 }
 
-/// A system as it was read.
+/// A system as it was read from a file.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Placed {
-    /// The system. Under a global scheduler, the CPUs of its tasks are what the file says, and mean nothing.
+    /// The system. Under a global scheduler, the CPUs of its tasks are those in the file, and mean nothing.
     pub system: System,
-    /// How many of its tasks have a `cpu` or `cpus` in the file.
+    /// The number of tasks with a `cpu` or `cpus` in the file.
     pub placed: usize,
 }
 
 /// Reads one system from a TOML task set.
 ///
 /// # Errors
-/// At least one fault, in order of place.
+/// Returns at least one fault, in order of place.
 ///
 /// # Examples
 /// ```
@@ -84,19 +85,20 @@ fn parse_placed(source: &str, placing: Placing) -> Result<Placed, Vec<Diagnostic
     }
 }
 
-/// As [`parse_system`], from bytes that should be UTF-8.
+/// Reads one system like [`parse_system`], from bytes that should be UTF-8.
 ///
 /// # Errors
-/// As [`parse_system`]; or one fault at the first byte that is not UTF-8. Its span is an offset into `source`, with
-/// the text before it intact.
+/// Returns faults as [`parse_system`] does, or one fault at the first byte
+/// that is not UTF-8. The span of that fault is an offset into `source`.
 pub fn parse_system_bytes(source: &[u8]) -> Result<System, Vec<Diagnostic>> {
     parse_placed_bytes(source, Placing::File).map(|placed| placed.system)
 }
 
-/// As [`parse_system_bytes`], where tasks need no CPU in the file, or it matters whether they have one.
+/// Reads one system like [`parse_system_bytes`], for callers that place
+/// tasks themselves or need to know whether tasks have CPUs in the file.
 ///
 /// # Errors
-/// As [`parse_system_bytes`].
+/// Returns faults as [`parse_system_bytes`] does.
 pub fn parse_placed_bytes(source: &[u8], placing: Placing) -> Result<Placed, Vec<Diagnostic>> {
     match core::str::from_utf8(source) {
         Ok(source) => parse_placed(source, placing),
@@ -112,7 +114,8 @@ fn read(source: &str, placing: Placing, faults: &mut Faults) -> Option<Placed> {
     let parts = syntax::split(source, faults)?;
     let document = syntax::tree(&parts.frame, faults)?;
     if !parts.tasks.is_empty() && document.get_ref().contains_key("task") {
-        // Of two kinds, which TOML does not allow, or in an order that it has words for.
+        // The file also has a `task` outside of the `[[task]]`s. TOML forbids
+        // it or reports it in its own words, so the whole text is read.
         let parts = syntax::Parts { frame: source.into(), tasks: Vec::new() };
         return read_parts(source, &parts, &syntax::parse(source, faults)?, placing, faults);
     }
@@ -139,7 +142,7 @@ fn read_parts(
     let members: Vec<Member> = resource_tables.iter().flatten().map(|found| read_resource(found, faults)).collect();
     let namesakes = members.iter().map(|member| (&*member.resource.name, &member.places));
     refuse_namesakes("resource", namesakes, faults);
-    // Of the file; the system has one for each group.
+    // The resources of the file. The system has one for each group.
     let resources: Vec<Resource> = members.iter().map(|member| member.resource.clone()).collect();
     let groups = Groups::new(members, faults);
 
@@ -207,7 +210,7 @@ fn read_parts(
     }
 }
 
-/// The task of one `[[task]]` of a long text; `None` where that is not TOML.
+/// Reads the task of one `[[task]]` of a long text. Returns `None` if it is not TOML or not a table.
 fn read_part(source: &str, place: &Range<usize>, surroundings: &Surroundings, faults: &mut Faults) -> Option<Draft> {
     let mut own = Faults::default();
     let read = || {
@@ -224,19 +227,19 @@ fn read_part(source: &str, place: &Range<usize>, surroundings: &Surroundings, fa
     draft
 }
 
-/// What a broken rule of [`System::new`] reads like.
+/// Returns the diagnostic of a broken rule of [`System::new`].
 fn refusal(invalid: Invalid, span: Option<Range<usize>>) -> Diagnostic {
     Diagnostic { message: invalid.message, span, label: String::new(), help: Some(invalid.help) }
 }
 
-/// Where the parts of one table stand in the file.
+/// The places of the parts of one table in the file.
 #[derive(Default)]
 struct Places {
-    /// The header, or the whole table where it is written inline.
+    /// The header, or the whole table if it is written inline.
     head: Range<usize>,
-    /// The values, by key.
+    /// The places of the values, by key.
     values: Vec<(&'static str, Range<usize>)>,
-    /// The steps of the body.
+    /// The places of the steps of the body.
     steps: Vec<Range<usize>>,
 }
 
@@ -245,7 +248,7 @@ impl Places {
         Self { head, ..Self::default() }
     }
 
-    /// To where a part of a text stands in the whole.
+    /// Moves the places of a part of a text to those in the whole text.
     fn move_by(&mut self, distance: usize) {
         let values = self.values.iter_mut().map(|(_, span)| span);
         for span in values.chain(&mut self.steps).chain([&mut self.head]) {
@@ -257,7 +260,8 @@ impl Places {
         self.values.extend(found.map(|found| (key, found.span())));
     }
 
-    /// The value of `key`; the name where there is none, and the head where that is missing, too.
+    /// Returns the place of the value of `key`. Without one it is
+    /// the place of the name, and without a name that of the head.
     fn of(&self, key: Option<&str>) -> Range<usize> {
         let value = |key| self.values.iter().find(|(known, _)| *known == key).map(|(_, span)| span.clone());
         key.and_then(value).or_else(|| value("name")).unwrap_or_else(|| self.head.clone())
@@ -268,7 +272,7 @@ impl Places {
     }
 }
 
-/// The tables of `[[kind]]`, or of a list of inline tables.
+/// Returns the tables of `[[kind]]`, or of a list of inline tables.
 fn tables<'a, 'i>(
     found: Option<Found<'a, 'i>>,
     kind: &str,
@@ -296,9 +300,9 @@ fn tables<'a, 'i>(
 
 /// The `[platform]` table.
 struct Platform {
-    /// `None` where it is wrong.
+    /// `None` if it is wrong.
     cpus: Option<usize>,
-    /// `None` where it is wrong.
+    /// `None` if it is wrong.
     scheduler: Option<Scheduler>,
     priorities: Option<(priorities::Policy, Range<usize>)>,
 }
@@ -332,7 +336,7 @@ impl Platform {
     }
 }
 
-/// `None` where it is wrong, `Some(None)` where it is not given.
+/// Reads a protocol. Returns `None` if it is wrong, and `Some(None)` if it is not given.
 fn read_protocol(found: Option<Found>, what: &str, faults: &mut Faults) -> Option<Option<Protocol>> {
     let Some(found) = found else { return Some(None) };
     let names = Protocol::ALL.map(|protocol| (protocol.name(), protocol));
@@ -382,7 +386,7 @@ impl Found<'_, '_> {
     }
 }
 
-/// The rules of [`System::new`] that concern one task alone, so that each task's fault is found.
+/// Checks the rules of [`System::new`] that concern one task alone, so that the faults of every task are found.
 fn check_task(task: &Task, places: &Places, surroundings: &Surroundings, faults: &mut Faults) {
     let id = crate::TaskId(0);
     let cpus = surroundings.cpus.unwrap_or(MAX_CPUS);

@@ -1,13 +1,13 @@
-//! Overheads files: TOML of one table, and one for each protocol whose locks differ from the others.
+//! Overheads files: TOML with one table, and one more for each protocol whose locks differ from the others.
 
 use super::fields::{Fields, Found};
 use super::{Diagnostic, Faults, check_length, syntax};
 use crate::{Cost, Duration, MAX_TASKS, Overhead, Overheads, Protocol};
 
-/// Reads what a machine takes from an overheads file. What is not there takes no time.
+/// Reads the overheads of a machine from an overheads file. An overhead that is not in the file takes no time.
 ///
 /// # Errors
-/// At least one fault, in order of place.
+/// Returns at least one fault, in order of place.
 ///
 /// # Examples
 /// ```
@@ -15,7 +15,7 @@ use crate::{Cost, Duration, MAX_TASKS, Overhead, Overheads, Protocol};
 /// let overheads = parse_overheads("release = \"3 us\"\ncontext_switch = [[10, \"1 us\"], [20, \"2 us\"]]\n").unwrap();
 /// assert_eq!(overheads.cost(Overhead::ContextSwitch).with(15), Duration::from_ns(1500));
 /// ```
-/// Of one protocol's locks:
+/// The locks of one protocol may have their own costs:
 /// ```
 /// use lockwright_model::{Duration, Overhead, Protocol, format::parse_overheads};
 /// let overheads = parse_overheads("unlock = \"1 us\"\n[lock.srp]\nlock = \"2 us\"\n").unwrap();
@@ -45,7 +45,7 @@ fn read(source: &str, faults: &mut Faults) -> Option<Overheads> {
         overheads.dedicated_interrupts = found.yes_or_no("`dedicated_interrupts`", faults).unwrap_or_default();
     }
     for of in Overhead::ALL {
-        // A table where a cost would be: one of each protocol.
+        // A table in place of a cost gives the costs of each protocol.
         if let Some(found) = fields.get(of.name()).filter(|found| of == Overhead::Lock && found.is_table()) {
             read_locks(&found, &mut overheads, faults);
             continue;
@@ -68,7 +68,8 @@ fn read(source: &str, faults: &mut Faults) -> Option<Overheads> {
     Some(overheads)
 }
 
-/// `[lock]`: a table of each protocol whose locks differ from the others, and what those others take, as `lock` itself is no duration here.
+/// Reads `[lock]`, which has a table for each protocol whose locks differ from
+/// the others. The key `lock` inside it gives the cost for the other protocols.
 fn read_locks(found: &Found, overheads: &mut Overheads, faults: &mut Faults) {
     let Some(table) = found.table("`lock`", "", faults) else { return };
     let mut keys = vec![Overhead::Lock.name()];
@@ -93,7 +94,7 @@ fn read_locks(found: &Found, overheads: &mut Overheads, faults: &mut Faults) {
     }
 }
 
-/// What the first part of a point is.
+/// The meaning of the first part of a point, as messages name it.
 struct Number {
     what: &'static str,
     help: &'static str,
@@ -112,7 +113,7 @@ const KIB: Number = Number {
     order: "give at least one, smaller working sets first, none twice",
 };
 
-/// A duration, or a list of pairs: a number, and a duration.
+/// Reads a cost: a duration, or a list of pairs of a number and a duration.
 fn read_cost(found: &Found, key: &str, number: &Number, faults: &mut Faults) -> Option<Cost> {
     let what = format!("`{key}`");
     if !found.is_list() {

@@ -1,9 +1,9 @@
-//! How tasks come by their priorities: all from the file, or all from a rule.
+//! The assignment of priorities: the file gives all of them, or a rule assigns all of them.
 
 use super::{Diagnostic, Draft, Faults, Platform, named};
 use crate::{Task, assign_deadline_monotonic, assign_rate_monotonic};
 
-/// What `priorities` may say.
+/// The values of the key `priorities`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Policy {
     RateMonotonic,
@@ -17,7 +17,7 @@ pub(super) const POLICIES: [(&str, Policy); 3] = [
     ("explicit", Policy::Explicit),
 ];
 
-/// Gives every task its priority, or says why that cannot be.
+/// Assigns a priority to every task, or reports why that is not possible.
 pub(super) fn assign(drafts: &mut [Draft], platform: &Platform, faults: &mut Faults) {
     let policy = platform.priorities.as_ref().map(|(policy, _)| *policy);
     let given = drafts.iter().find(|draft| draft.gives_priority);

@@ -1,10 +1,11 @@
 //! From text to TOML tables, in memory that is bounded by the length of the text.
 //!
-//! A tree of TOML values takes up to 250 bytes for each byte of text, and so does a list of all faults of a text that is not TOML. So a long text is
-//! looked at twice. The survey reads it once without making a tree: it finds the first faults, and where each `[[task]]` begins and ends. Then the tree
-//! of one task after the other is made, read, and dropped.
+//! A tree of TOML values takes up to 250 bytes for each byte of text, and so does a list of
+//! all faults of a text that is not TOML. So a long text is read twice. The survey reads it
+//! without building a tree: it finds the first faults, and the beginning and the end of
+//! each `[[task]]`. Then the tree of one task after the other is built, read, and dropped.
 //!
-//! | what | bytes of memory for a byte of text, at most |
+//! | what | bytes of memory per byte of text, at most |
 //! |---|---|
 //! | survey | 24 (a token of one byte) |
 //! | frame: the text without its tasks | 1 |
@@ -21,24 +22,26 @@ use toml_parser::decoder::Encoding;
 use toml_parser::parser::{EventReceiver, RecursionGuard, ValidateWhitespace, parse_document};
 use toml_parser::{ErrorSink, Expected, ParseError, Source, Span};
 
-/// The longest text whose tree is made at once, in bytes. All its faults are found then, also those of several kinds.
+/// The maximum length in bytes of a text whose tree is built at once.
+/// All its faults are found then, including those of several kinds.
 const WHOLE_MAX: usize = 1 << 16;
 
-/// Most keys and values in one part of a file: in one `[[task]]`, or in all that is not in one. A body has three for each step.
+/// The maximum number of keys and values in one part of a file: in one `[[task]]`,
+/// or in everything outside of the tasks. A body has three for each step.
 const VALUES_MAX: usize = 1 << 17;
 
-/// Deepest nesting of lists and tables, as `toml` has it.
+/// The maximum nesting depth of lists and tables, the same as in `toml`.
 const DEPTH_MAX: u32 = 80;
 
 /// A text in parts that are read one after the other.
 pub(super) struct Parts<'i> {
-    /// The text with blanks in the place of its tasks: what is left stands where it stood.
+    /// The text with its tasks replaced by blanks, so that the rest keeps its place.
     pub(super) frame: Cow<'i, str>,
-    /// Where the `[[task]]`s stand, each from its header to the next one. None where the frame has them.
+    /// The places of the `[[task]]`s, each from its header to the next one. Empty if the tasks are still in the frame.
     pub(super) tasks: Vec<Range<usize>>,
 }
 
-/// The parts of a text; `None` where a fault was found.
+/// Returns the parts of a text, or `None` if a fault was found.
 pub(super) fn split<'i>(source: &'i str, faults: &mut Faults) -> Option<Parts<'i>> {
     if source.len() <= WHOLE_MAX {
         return Some(Parts { frame: Cow::Borrowed(source), tasks: Vec::new() });
@@ -65,7 +68,7 @@ fn split_long<'i>(source: &'i str, faults: &mut Faults) -> Option<Parts<'i>> {
     Some(Parts { frame: Cow::Owned(frame), tasks: survey.tasks.into_iter().map(|part| part.place).collect() })
 }
 
-/// The tree of a whole text, however long; `None` where a fault was found.
+/// Returns the tree of a whole text, however long, or `None` if a fault was found.
 pub(super) fn parse<'i>(source: &'i str, faults: &mut Faults) -> Option<Spanned<DeTable<'i>>> {
     if source.len() > WHOLE_MAX {
         let survey = Survey::of(source, faults)?;
@@ -84,7 +87,7 @@ fn refuse_values<T>(values: usize, place: Option<Range<usize>>, faults: &mut Fau
     None
 }
 
-/// The tree of a text that is TOML; otherwise the first fault of each line.
+/// Returns the tree of a text. If the text is not TOML, reports the first fault of each line instead.
 pub(super) fn tree<'i>(source: &'i str, faults: &mut Faults) -> Option<Spanned<DeTable<'i>>> {
     let (document, errors) = DeTable::parse_recoverable(source);
     if errors.is_empty() {
@@ -116,15 +119,16 @@ fn not_toml(message: &str) -> Diagnostic {
     Diagnostic::new(format!("this is not TOML: {message}"))
 }
 
-/// Which faults are told: after a slip the parser stumbles again further along the line, and that is no other fault.
+/// Selects the faults to report. After a mistake the parser often
+/// fails again further along the line, which is not another fault.
 #[derive(Default)]
 struct Lines {
-    /// The end of the last fault that was told, and the end of its line.
+    /// The end of the last reported fault, and the end of its line.
     last: Option<(usize, usize)>,
 }
 
 impl Lines {
-    /// Whether the fault there follows from the last one. Where it does not, it is the last one from now on.
+    /// Returns whether the fault at `span` follows from the last one. Otherwise it becomes the last one.
     fn has_stumbled(&mut self, span: &Range<usize>, source: &str) -> bool {
         if self.last.is_some_and(|(end, line_end)| (end..=line_end).contains(&span.start)) {
             return true;
@@ -136,25 +140,25 @@ impl Lines {
     }
 }
 
-/// One `[[task]]`.
+/// One `[[task]]`, with its number of keys and values.
 struct Part {
     place: Range<usize>,
     values: usize,
 }
 
-/// What is in a text, without a tree of it.
+/// The contents of a text, without a tree of it.
 #[derive(Default)]
 struct Survey {
     tasks: Vec<Part>,
-    /// Whether what comes next belongs to the last of the tasks.
+    /// Whether the text that follows belongs to the last of the tasks.
     is_inside: bool,
-    /// Values outside of them.
+    /// The number of keys and values outside of the tasks.
     frame_values: usize,
     /// The header being read.
     header: Option<Header>,
 }
 
-/// Of a table.
+/// The header of a table.
 struct Header {
     start: usize,
     is_list: bool,
@@ -164,7 +168,7 @@ struct Header {
 }
 
 impl Survey {
-    /// `None` where the text is not TOML: the first faults are told.
+    /// Surveys a text. Reports the first faults and returns `None` if the text is not TOML.
     fn of(source: &str, faults: &mut Faults) -> Option<Self> {
         let toml = Source::new(source);
         let mut tokens = Vec::with_capacity(toml.lex().count());
@@ -194,7 +198,7 @@ impl Survey {
         }
     }
 
-    /// The header is complete. One of a table inside the task before it belongs to that.
+    /// Ends the header. The header of a table inside the current task belongs to that task.
     fn begin(&mut self) {
         let Some(header) = self.header.take() else { return };
         let is_new = header.is_task && header.is_list && header.keys == 1;
@@ -257,7 +261,7 @@ impl EventReceiver for Reader<'_> {
     }
 }
 
-/// The first fault of each line, up to twice as many as are shown: they come almost in order of place.
+/// The first fault of each line, up to twice as many as are shown, because they come almost in order of place.
 struct Sink<'s> {
     source: &'s str,
     lines: Lines,
@@ -276,7 +280,7 @@ impl ErrorSink for Sink<'_> {
     }
 }
 
-/// As `toml` words it.
+/// Returns the message in the words of `toml`.
 fn message(error: &ParseError) -> String {
     let mut message = error.description().to_owned();
     let Some(expected) = error.expected() else { return message };

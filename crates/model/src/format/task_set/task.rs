@@ -6,27 +6,27 @@ use crate::format::diagnostic::nearest;
 use crate::format::sum_of_runs;
 use crate::{CpuId, Duration, MAX_CPUS, Priority, Resource, Scheduler, Task};
 
-/// What a task of the file may refer to.
+/// The parts of a file to which a task may refer.
 pub(super) struct Surroundings<'a> {
-    /// `None` where the platform is wrong.
+    /// `None` if the platform is wrong.
     pub(super) cpus: Option<usize>,
-    /// `None` where the platform is wrong.
+    /// `None` if the platform is wrong.
     pub(super) scheduler: Option<Scheduler>,
     pub(super) placing: Placing,
     pub(super) resources: &'a [Resource],
 }
 
-/// A task as read, with the places of its parts. Where the file is wrong, a fault has been reported, and the task is not
-/// to be used.
+/// A task as read, with the places of its parts. If the file is
+/// wrong, a fault has been reported and the task must not be used.
 pub(super) struct Draft {
     pub(super) task: Task,
     pub(super) places: Places,
     pub(super) gives_priority: bool,
-    /// Where its jobs execute, a CPU a bit.
+    /// The CPUs on which its jobs execute, a bit each.
     pub(super) cluster: u64,
-    /// Whether the file says where.
+    /// Whether the file gives these CPUs.
     pub(super) is_placed: bool,
-    /// In KiB.
+    /// The working set in KiB.
     pub(super) working_set: Option<u32>,
 }
 
@@ -45,7 +45,7 @@ const KEYS: [&str; 12] = [
     "body",
 ];
 
-/// In KiB: a tebibyte.
+/// The maximum working set in KiB: a tebibyte.
 const WORKING_SET_MAX: u64 = 1 << 30;
 
 impl Draft {
@@ -74,7 +74,7 @@ impl Draft {
         draft
     }
 
-    /// `None` where something the checks need is missing or wrong.
+    /// Reads the keys of the task. Returns `None` if one that the checks need is missing or wrong.
     fn fill(&mut self, fields: &Fields, owner: &str, surroundings: &Surroundings, faults: &mut Faults) -> Option<()> {
         let mut duration = |key: &str| match fields.get(key) {
             Some(found) => found.duration(&format!("the {key} of {owner}"), faults).map(Some),
@@ -116,7 +116,7 @@ impl Draft {
     }
 }
 
-/// The CPUs of a task, a bit each.
+/// Reads the CPUs of a task, as a set with one bit for each CPU.
 fn read_cluster(fields: &Fields, owner: &str, surroundings: &Surroundings, faults: &mut Faults) -> Option<u64> {
     let Some(found) = fields.get("cpus") else {
         return read_cpu(fields, owner, surroundings, faults).map(|cpu| 1 << cpu.index());
@@ -184,13 +184,13 @@ fn blank() -> Task {
 }
 
 impl Draft {
-    /// The task, leaving an empty one behind.
+    /// Takes the task, and leaves an empty one in its place.
     pub(super) fn take(&mut self) -> Task {
         std::mem::replace(&mut self.task, blank())
     }
 }
 
-/// The diagnostic of a resource that is not declared.
+/// Returns the diagnostic of a resource that is not declared.
 pub(super) fn undeclared(owner: &str, verb: &str, name: &str, surroundings: &Surroundings) -> Diagnostic {
     let names = surroundings.resources.iter().map(|resource| resource.name.as_str()).filter(|name| !name.is_empty());
     let fault = Diagnostic::new(format!("{owner} {verb} {}, which is not declared", shown(name)));

@@ -26,7 +26,7 @@ impl Found<'_, '_> {
         }
     }
 
-    /// A whole number from `least` to `most`.
+    /// Reads a whole number from `least` to `most`.
     pub(super) fn integer(&self, what: &str, least: u64, most: u64, faults: &mut Faults) -> Option<u64> {
         let DeValue::Integer(integer) = self.value.get_ref() else {
             let fault = self.mistyped(what, "a whole number");
@@ -69,7 +69,7 @@ impl Found<'_, '_> {
         None
     }
 
-    /// One word of a fixed list: what it stands for.
+    /// Reads one word of a fixed list, and returns its meaning.
     pub(super) fn one_of<T: Copy>(
         &self,
         kind: &str,
@@ -92,7 +92,7 @@ impl Found<'_, '_> {
     }
 }
 
-/// A number to be repeated in a help text, where it is not too long for that.
+/// Returns a number without its sign for a help text, or "10" if it is too long.
 fn cut(number: &str) -> &str {
     if number.len() <= 20 { number.trim_start_matches(['-', '+']) } else { "10" }
 }

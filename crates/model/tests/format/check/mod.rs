@@ -1,19 +1,19 @@
-//! What every reader owes for any input at all: a system that round-trips, or faults with places inside the source.
-//! Used by the tests here and by the fuzz targets.
+//! The properties of every reader for any input: it returns a system that round-trips, or
+//! faults with places inside the source. The tests here and the fuzz targets use them.
 
 use lockwright_model::System;
 use lockwright_model::format::{
     Diagnostic, import_rt_app, parse_overheads, parse_system, parse_system_bytes, write_overheads, write_system,
 };
 
-/// What became of an input that was handled as it should be.
+/// The result of an input that was handled correctly.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Outcome {
     Accepted,
     Refused,
 }
 
-/// Reads any bytes as a task set.
+/// Checks the readers of task sets on any bytes.
 #[allow(dead_code, reason = "a fuzz target reads one kind of file")]
 pub fn task_set(bytes: &[u8]) -> Result<Outcome, String> {
     let read = parse_system_bytes(bytes);
@@ -26,7 +26,7 @@ pub fn task_set(bytes: &[u8]) -> Result<Outcome, String> {
             outcome(source, read)
         }
         Err(error) => match read {
-            Ok(_) => Err("accepted what is not UTF-8".into()),
+            Ok(_) => Err("accepted bytes that are not UTF-8".into()),
             Err(faults) => {
                 let places: Vec<_> = faults.iter().map(|fault| fault.span.clone()).collect();
                 let at = error.valid_up_to();
@@ -36,7 +36,7 @@ pub fn task_set(bytes: &[u8]) -> Result<Outcome, String> {
     }
 }
 
-/// Reads any text as an rt-app workload.
+/// Checks the reader of rt-app workloads on any text.
 #[allow(dead_code, reason = "a fuzz target reads one kind of file")]
 pub fn rt_app(source: &str) -> Result<Outcome, String> {
     let imported = import_rt_app(source);
@@ -46,7 +46,7 @@ pub fn rt_app(source: &str) -> Result<Outcome, String> {
     outcome(source, imported.map(|imported| imported.system))
 }
 
-/// Reads any text as an overheads file.
+/// Checks the reader of overheads files on any text.
 #[allow(dead_code, reason = "a fuzz target reads one kind of file")]
 pub fn overheads(source: &str) -> Result<Outcome, String> {
     match parse_overheads(source) {
@@ -54,10 +54,10 @@ pub fn overheads(source: &str) -> Result<Outcome, String> {
             let written = write_overheads(&overheads);
             match parse_overheads(&written) {
                 Ok(again) if again == overheads => Ok(Outcome::Accepted),
-                _ => Err(format!("does not come back:\n{written}")),
+                _ => Err(format!("does not round-trip:\n{written}")),
             }
         }
-        Err(faults) if faults.is_empty() => Err("refused without a word".into()),
+        Err(faults) if faults.is_empty() => Err("refused without a fault".into()),
         Err(faults) => {
             faults.iter().try_for_each(|fault| diagnostic(source, fault))?;
             Ok(Outcome::Refused)
@@ -65,18 +65,18 @@ pub fn overheads(source: &str) -> Result<Outcome, String> {
     }
 }
 
-/// Checks what a reader made of `source`.
+/// Checks the result of reading `source`.
 pub fn outcome(source: &str, read: Result<System, Vec<Diagnostic>>) -> Result<Outcome, String> {
     match read {
         Ok(system) => {
             let written = write_system(&system);
             match parse_system(&written) {
                 Ok(again) if again == system => Ok(Outcome::Accepted),
-                Ok(_) => Err(format!("another system comes back:\n{written}")),
+                Ok(_) => Err(format!("another system is read back:\n{written}")),
                 Err(faults) => Err(format!("not read back: {faults:?}\n{written}")),
             }
         }
-        Err(faults) if faults.is_empty() => Err("refused without a word".into()),
+        Err(faults) if faults.is_empty() => Err("refused without a fault".into()),
         Err(faults) => {
             faults.iter().try_for_each(|fault| diagnostic(source, fault))?;
             let start = |fault: &Diagnostic| fault.span.as_ref().map_or(0, |span| span.start);
@@ -85,14 +85,14 @@ pub fn outcome(source: &str, read: Result<System, Vec<Diagnostic>>) -> Result<Ou
     }
 }
 
-/// Checks one diagnostic: it says something, and of a place inside the source.
+/// Checks one diagnostic: it has a message, and a place inside the source.
 pub fn diagnostic(source: &str, diagnostic: &Diagnostic) -> Result<(), String> {
     if diagnostic.message.is_empty() {
         return Err("a diagnostic without a message".into());
     }
     let Some(span) = &diagnostic.span else { return Ok(()) };
     if source.get(span.clone()).is_none() {
-        return Err(format!("{span:?} is no part of the source: {diagnostic:?}"));
+        return Err(format!("{span:?} is not in the source: {diagnostic:?}"));
     }
     match diagnostic.line_column(source) {
         Some((1.., 1..)) => Ok(()),

@@ -7,24 +7,24 @@ use lockwright_model::{Protocol, System};
 use lockwright_study::{Shape, attack, generate};
 use std::ops::Range;
 
-/// How many systems are attacked where CI attacks `full`: a tenth, unless LOCKWRIGHT_DEEP is set.
+/// Returns the number of systems to attack: `full` if LOCKWRIGHT_DEEP is set, as in CI, and a tenth of it otherwise.
 pub fn sets(full: u64) -> u64 {
     if std::env::var_os("LOCKWRIGHT_DEEP").is_some() { full } else { full / 10 }
 }
 
-/// What was attacked.
+/// Counts of the attacked systems.
 #[derive(Default, Debug)]
 pub struct Tally {
     sets: u64,
-    /// Those of which most tasks have bounds.
+    /// Systems in which most tasks have bounds.
     bounded: u64,
     with_blocking: u64,
-    /// Where interruptible sections begin again.
+    /// Systems in which interruptible sections restart.
     with_again: u64,
     schedulable: u64,
 }
 
-/// Attacks a system of each seed, and panics with the first that exceeds a bound.
+/// Attacks a system of each seed. Panics with the first system that exceeds a bound.
 pub fn hold_all(protocol: Protocol, shape: &Shape, seeds: Range<u64>, runs: usize, horizon: u64) -> Tally {
     let mut tally = Tally::default();
     for seed in seeds {
@@ -48,12 +48,12 @@ pub fn hold_all(protocol: Protocol, shape: &Shape, seeds: Range<u64>, runs: usiz
     tally
 }
 
-/// A system, and what is wrong with it.
+/// Returns a system and its fault as text.
 pub fn report(system: &System, protocol: Protocol, seed: u64, what: &str) -> String {
     format!("{protocol}, seed {seed}: {what}\n{}", write_system(system))
 }
 
-/// The sets must be worth attacking.
+/// Asserts that the attacked systems are worth attacking.
 pub fn worth(tally: &Tally) {
     println!("{tally:?}");
     assert!(tally.bounded > tally.sets / 3, "too few bounded sets: {tally:?}");
