@@ -31,7 +31,7 @@ static void refuse(lw_taskset_t *bad) {
     EXPECT(EINVAL, lw_taskset_find_task(bad, "control", &number));
     EXPECT(EINVAL, lw_taskset_find_resource(bad, "bus", &number));
     EXPECT(EINVAL, lw_task_join(bad, 0));
-    said("not to a task set", "lw_taskset_init");
+    said("not point to a task set", "lw_taskset_init");
     EXPECT(EINVAL, (lw_taskset_destroy)(bad));
 }
 
@@ -290,7 +290,7 @@ static void who_has_not_joined(void) {
     EXPECT(EPERM, lw_task_unlock(0));
     EXPECT(EPERM, lw_task_end());
     EXPECT(EPERM, lw_task_leave());
-    said("no task", "lw_task_join");
+    said("not a task", "lw_task_join");
 }
 
 int main(void) {
