@@ -46,8 +46,12 @@ fn with_joined(body: impl FnOnce(&mut Joined) -> Result<(), Fault>) -> Result<()
     if !HAS_JOINED.get() {
         return Err(NOBODY);
     }
-    let busy =
-        || Fault::Plain(libc::EBUSY, "another call of this thread is in progress; a signal handler must not call this function");
+    let busy = || {
+        Fault::Plain(
+            libc::EBUSY,
+            "another call of this thread is in progress; a signal handler must not call this function",
+        )
+    };
     let done = JOINED.try_with(|joined| body(&mut *joined.try_borrow_mut().map_err(|_| busy())?));
     done.unwrap_or(Err(NOBODY))
 }

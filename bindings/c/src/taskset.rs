@@ -41,9 +41,12 @@ struct Draft {
     tasks: usize,
 }
 
-const NO_SET: Fault =
-    Fault::Plain(libc::EINVAL, "the pointer does not point to a task set; lw_taskset_init and lw_taskset_read make one");
-const NO_PLACE: Fault = Fault::Plain(libc::EINVAL, "the pointer for the result is NULL or misaligned; give the address of a variable");
+const NO_SET: Fault = Fault::Plain(
+    libc::EINVAL,
+    "the pointer does not point to a task set; lw_taskset_init and lw_taskset_read make one",
+);
+const NO_PLACE: Fault =
+    Fault::Plain(libc::EINVAL, "the pointer for the result is NULL or misaligned; give the address of a variable");
 const BUILT: Fault = Fault::Plain(libc::EBUSY, "the task set is built and can no longer change; make another one");
 
 /// Returns the check value, which mixes in the address of the task set and that of its memory. A copied or overwritten
@@ -351,7 +354,8 @@ pub unsafe extern "C" fn lw_taskset_task_in_cluster(
 ) -> c_int {
     told(|| {
         // SAFETY: the header requires pointers that are valid for the call.
-        let cpus = unsafe { list(cpus, cpu_count, MAX_CPUS, "the list of the task's CPUs is NULL, misaligned or too long")? };
+        let cpus =
+            unsafe { list(cpus, cpu_count, MAX_CPUS, "the list of the task's CPUs is NULL, misaligned or too long")? };
         let cpus = cpus.iter().map(|&cpu| number(cpu, "the CPU", u16::MAX)).collect::<Result<Vec<_>, _>>()?;
         let priority = number(priority, "the priority", u16::MAX)?;
         let add = |to: &mut Builder, name: &str, uses: &[ResourceId]| to.task_in_cluster(name, &cpus, priority, uses);
@@ -376,13 +380,18 @@ unsafe fn add_task(
     let (kept, name) = unsafe { (at(set)?, text(name)?) };
     require_place(task)?;
     // SAFETY: as above.
-    let numbers =
-        unsafe { list(resources, count, MAX_RESOURCES, "the list of the task's resources is NULL, misaligned or too long")? };
+    let numbers = unsafe {
+        list(resources, count, MAX_RESOURCES, "the list of the task's resources is NULL, misaligned or too long")?
+    };
     let id = draft(kept, |draft| {
         let id = |&number: &u32| {
             let known = usize::try_from(number).ok().filter(|number| *number < draft.resources);
-            let none =
-                || Fault::Told(libc::EINVAL, format!("there is no resource {number}; add resources with lw_taskset_resource"));
+            let none = || {
+                Fault::Told(
+                    libc::EINVAL,
+                    format!("there is no resource {number}; add resources with lw_taskset_resource"),
+                )
+            };
             known.map(ResourceId::new).ok_or_else(none)
         };
         let uses = numbers.iter().map(id).collect::<Result<Vec<_>, _>>()?;
