@@ -1,11 +1,11 @@
-//! Linking of the shared library, and what Rust cannot say: a call out of which a signal comes back early.
+//! Links the shared library, and compiles `cut.c`, which Rust cannot express: a call that a signal may end early.
 
 fn main() {
-    // Where the project is checked, and not where a newer compiler warns of something else.
+    // Warnings are errors only where the project is checked: a newer compiler may have new warnings.
     println!("cargo::rerun-if-env-changed=LOCKWRIGHT_REQUIRE_CC");
     let is_checked = std::env::var_os("LOCKWRIGHT_REQUIRE_CC").is_some();
     println!("cargo::rerun-if-changed=build.rs");
-    // Before 1.0 each minor version may change the layout of a type: the name says which one a program was built with.
+    // Before 1.0 each minor version may change the layout of a type, so the name contains the minor version.
     let (major, minor) = (env!("CARGO_PKG_VERSION_MAJOR"), env!("CARGO_PKG_VERSION_MINOR"));
     println!("cargo::rustc-cdylib-link-arg=-Wl,-soname,liblockwright.so.{major}.{minor}");
     // Threads that wait, and threads with thread-local state, outlive a dlclose.

@@ -1,4 +1,4 @@
-/* What lock and unlock of a free mutex cost, beside the C library's, and sections nobody else wants: medians of turns, in ns. */
+/* Measures lock and unlock of a free mutex, next to the C library's, and sections without contention: medians in ns. */
 #define _GNU_SOURCE
 #include "lockwright.h"
 #include <pthread.h>
@@ -99,7 +99,7 @@ static void *nothing(void *unused) {
 }
 
 int main(void) {
-    /* The C library leaves atomics out while there is one thread. */
+    /* The C library omits atomic operations while there is only one thread. */
     pthread_t thread;
     if (pthread_create(&thread, NULL, nothing, NULL) || pthread_join(thread, NULL)) {
         return 1;

@@ -1,4 +1,4 @@
-/* A queue: a thread waits until there is something in it.
+/* A queue: a thread waits until the queue contains something.
  *
  *     cc condvar.c $(pkg-config --cflags --libs lockwright) -pthread && ./a.out
  */

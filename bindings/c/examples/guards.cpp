@@ -1,4 +1,4 @@
-// Lockwright's mutexes under the standard library's guards.
+// Lockwright's mutex with the guards of the standard library.
 //
 //     c++ guards.cpp $(pkg-config --cflags --libs lockwright) -pthread && ./a.out
 #include <cstdio>

@@ -1,4 +1,5 @@
-/* Two threads and a mutex whose owner inherits the priority of who waits; and what a deadlock looks like.
+/* Two threads share a mutex whose owner inherits the priority of its most urgent waiter. Then a thread runs into a
+ * deadlock and prints its cycle.
  *
  *     cc inherit.c $(pkg-config --cflags --libs lockwright) -pthread && ./a.out
  */
@@ -39,7 +40,7 @@ int main(void) {
         size_t length;
         lw_deadlock_cycle(links, 64, &length);
         for (size_t i = 0; i < length; i++) {
-            printf("thread %u waits for the mutex at %p, which thread %u has\n", (unsigned)links[i].thread,
+            printf("thread %u waits for the mutex at %p, which thread %u holds\n", (unsigned)links[i].thread,
                    links[i].mutex, (unsigned)links[(i + 1) % length].thread);
         }
     }

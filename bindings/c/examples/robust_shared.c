@@ -1,4 +1,5 @@
-/* A robust mutex in memory that two processes share: one is killed while it has it, the other mends what it left.
+/* A robust mutex in memory that two processes share. One process is killed while it holds the mutex, and the other
+ * repairs the data that it left.
  *
  *     cc robust_shared.c $(pkg-config --cflags --libs lockwright) && ./a.out
  */
@@ -13,7 +14,7 @@
 
 struct account {
     lw_mutex_t mutex;
-    long left, right; /* 100 together. */
+    long left, right; /* The sum is 100. */
 };
 
 int main(void) {
@@ -34,17 +35,17 @@ int main(void) {
     if (child == 0) {
         lw_mutex_lock(&account->mutex);
         account->left -= 30;
-        raise(SIGKILL); /* Before it could add them to the right. */
+        raise(SIGKILL); /* Before it adds 30 to the right. */
     }
     waitpid(child, NULL, 0);
 
     if (lw_mutex_lock(&account->mutex) != EOWNERDEAD) {
         return 1;
     }
-    printf("its owner ended: %ld and %ld\n", account->left, account->right);
+    printf("after the end of the owner: %ld and %ld\n", account->left, account->right);
     account->right = 100 - account->left;
     lw_mutex_make_consistent(&account->mutex);
     lw_mutex_unlock(&account->mutex);
-    printf("mended: %ld and %ld\n", account->left, account->right);
+    printf("repaired: %ld and %ld\n", account->left, account->right);
     return lw_mutex_lock(&account->mutex) == 0 && account->left + account->right == 100 ? 0 : 1;
 }

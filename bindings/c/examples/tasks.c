@@ -1,4 +1,5 @@
-/* Two threads as the tasks of a set under DPCP: what they do on the bus executes on the bus's CPU. Needs permission for SCHED_FIFO.
+/* Two threads are the tasks of a set under DPCP: their sections on the bus execute on the bus's CPU. Needs
+ * permission for SCHED_FIFO.
  *
  *     cc tasks.c $(pkg-config --cflags --libs lockwright) -pthread && ./a.out
  */
@@ -22,7 +23,7 @@ struct thread {
     int error;
 };
 
-/* Says why the last call failed. */
+/* Prints why the last call failed. */
 static int fail(int error) {
     char text[1024];
     lw_task_error(text, sizeof text);
@@ -35,7 +36,7 @@ static int job(void) {
     if (error == 0) {
         error = lw_task_lock(bus);
         if (error == 0) {
-            messages++; /* On the bus. */
+            messages++; /* Executes on the CPU of the bus. */
             error = lw_task_unlock(bus);
         }
         lw_task_end();

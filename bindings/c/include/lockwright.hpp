@@ -1,13 +1,15 @@
 /*
- * Lockwright for C++11 and later: a mutex and a condition variable that std::lock_guard, std::unique_lock and std::scoped_lock work with.
+ * Lockwright for C++11 and later: a mutex and a condition variable that work with std::lock_guard, std::unique_lock
+ * and std::scoped_lock.
  *
- *     lockwright::mutex mutex;                                  // the owner inherits the priority of the most urgent waiter
+ *     lockwright::mutex mutex;                    // the owner inherits the priority of its most urgent waiter
  *     lockwright::mutex ceiling(lockwright::protect(80));
  *
  *     std::lock_guard<lockwright::mutex> guard(mutex);
  *
- * What lockwright.h answers with a number is thrown as std::system_error, with that number; EOWNERDEAD as lockwright::owner_died, when the caller
- * has the mutex. This file is all there is to it: link with -llockwright.
+ * An error number of lockwright.h is thrown as a std::system_error with that number. EOWNERDEAD is thrown as
+ * lockwright::owner_died; the caller then holds the mutex. What lockwright.h requires of its callers holds here as
+ * well. This header is all that C++ needs: link with -llockwright.
  */
 #ifndef LOCKWRIGHT_HPP
 #define LOCKWRIGHT_HPP
@@ -23,7 +25,8 @@
 namespace lockwright {
 
 /*
- * The owner before ended while it had the mutex. The caller has it now, and no guard knows of that yet: mend what it protects, and then
+ * The previous owner of a robust mutex ended while it held the mutex. The caller now holds the mutex, but no guard
+ * owns it yet. Repair the protected data as follows:
  *
  *     catch (const lockwright::owner_died &) {
  *         std::unique_lock<lockwright::mutex> guard(mutex, std::adopt_lock);
@@ -31,11 +34,11 @@ namespace lockwright {
  *         mutex.make_consistent();
  *     }
  *
- * (Out of condition_variable::wait the lock has it already.)
+ * (If condition_variable::wait throws this, its lock already owns the mutex.)
  */
 class owner_died : public std::system_error {
 public:
-    owner_died() : std::system_error(EOWNERDEAD, std::generic_category(), "the owner of the mutex ended while it had it") {}
+    owner_died() : std::system_error(EOWNERDEAD, std::generic_category(), "the owner of the mutex ended while it held it") {}
 };
 
 namespace detail {
@@ -49,7 +52,7 @@ inline void check(int error, const char *what) {
     }
 }
 
-/* A time that is too far for a timespec is the last one that is not. */
+/* Converts to a timespec, at least zero and at most 2^32 seconds. */
 template <class Rep, class Period>
 timespec time_of(std::chrono::duration<Rep, Period> time) {
     typedef std::chrono::duration<double> real_seconds;
@@ -63,7 +66,7 @@ timespec time_of(std::chrono::duration<Rep, Period> time) {
         return result;
     }
     const std::chrono::seconds whole = std::chrono::duration_cast<std::chrono::seconds>(time);
-    /* Rounded up: never before the time. */
+    /* Round up, so that a wait never ends before its time. */
     std::chrono::nanoseconds rest = std::chrono::duration_cast<std::chrono::nanoseconds>(time - whole);
     if (rest < time - whole) {
         rest += std::chrono::nanoseconds(1);
@@ -73,7 +76,8 @@ timespec time_of(std::chrono::duration<Rep, Period> time) {
     return result;
 }
 
-/* LW_… numbers of the clocks the kernel waits by. steady_clock is CLOCK_MONOTONIC, and system_clock CLOCK_REALTIME, in all C++ libraries of Linux. */
+/* The clocks that the kernel can wait by, and their numbers. In all C++ libraries of Linux, steady_clock is
+   CLOCK_MONOTONIC and system_clock is CLOCK_REALTIME. */
 template <class Clock>
 struct kernel_clock {
     static const bool is_one = false;
@@ -89,7 +93,7 @@ struct kernel_clock<std::chrono::system_clock> {
     static const int number = 0;
 };
 
-/* By the steady clock. One that would be later than that can tell is its last. */
+/* Returns the time point `time` from now by the steady clock. The duration is limited as in time_of. */
 template <class Rep, class Period>
 std::chrono::steady_clock::time_point after(const std::chrono::duration<Rep, Period> &time) {
     typedef std::chrono::steady_clock clock;
@@ -98,7 +102,8 @@ std::chrono::steady_clock::time_point after(const std::chrono::duration<Rep, Per
            std::chrono::duration_cast<clock::duration>(std::chrono::nanoseconds(span.tv_nsec));
 }
 
-/* Calls wait(clock, time) until it has another answer than ETIMEDOUT, or the time has come by its own clock. */
+/* Calls wait(clock, time) until it returns another number than ETIMEDOUT, or until the time has come by its own
+   clock. */
 template <class Clock, class Duration, class Wait, bool = kernel_clock<Clock>::is_one>
 struct until {
     static int call(const std::chrono::time_point<Clock, Duration> &time, Wait wait) {
@@ -126,7 +131,7 @@ int wait_until(const std::chrono::time_point<Clock, Duration> &time, Wait wait) 
 
 } // namespace detail
 
-/* Options for a mutex with a ceiling, 1 to 99. */
+/* Returns the options of a mutex with a ceiling, a level of SCHED_FIFO from 1 to 99. */
 inline lw_mutex_options_t protect(unsigned ceiling) {
     lw_mutex_options_t options = lw_mutex_options_t();
     options.protocol = LW_PROTOCOL_PROTECT;
@@ -134,22 +139,24 @@ inline lw_mutex_options_t protect(unsigned ceiling) {
     return options;
 }
 
-/* Options for a mutex that survives the end of its owner. */
+/* Returns the options of a mutex that survives the end of its owner. */
 inline lw_mutex_options_t robust() {
     lw_mutex_options_t options = lw_mutex_options_t();
     options.robust = 1;
     return options;
 }
 
-/* BasicLockable, Lockable and TimedLockable. It has nothing to free, so one in static storage may still be used while the program ends. */
+/* A mutex: BasicLockable, Lockable and TimedLockable. It owns no memory, so a mutex in static storage may still be
+   used while the program ends. */
 class mutex {
 public:
     typedef lw_mutex_t *native_handle_type;
 
-    /* With priority inheritance, and looking for deadlocks; initialised before any code executes where it is static. */
+    /* Makes a mutex with priority inheritance and deadlock detection. A static one is initialised before any code
+       executes. */
     constexpr mutex() noexcept : mutex_ LW_MUTEX_INITIALIZER {}
 
-    /* Throws EINVAL for options that do not exist. */
+    /* Makes a mutex with these options. Throws EINVAL if an option has an invalid value. */
     explicit mutex(const lw_mutex_options_t &options) : mutex_() {
         detail::check(lw_mutex_init(&mutex_, &options), "lockwright::mutex");
     }
@@ -174,10 +181,10 @@ public:
         return is_taken(error, ETIMEDOUT, "lockwright::mutex::try_lock_until");
     }
 
-    /* Throws EPERM where the caller does not have it. */
+    /* Unlocks the mutex. Throws EPERM if the caller does not hold it. */
     void unlock() { detail::check(lw_mutex_unlock(&mutex_), "lockwright::mutex::unlock"); }
 
-    /* After owner_died: what it protects is whole again. */
+    /* Declares, after owner_died, that the protected data is consistent again. */
     void make_consistent() { detail::check(lw_mutex_make_consistent(&mutex_), "lockwright::mutex::make_consistent"); }
 
     bool is_mine() const noexcept { return lw_mutex_is_mine(&mutex_) == 1; }
@@ -196,14 +203,16 @@ private:
     lw_mutex_t mutex_;
 };
 
-/* For lockwright::mutex. Where a wait throws, the lock owns the mutex if the caller has it. */
+/* A condition variable for lockwright::mutex. If a wait throws, its lock owns the mutex exactly if the caller holds
+   it. */
 class condition_variable {
 public:
     typedef lw_cond_t *native_handle_type;
 
     constexpr condition_variable() noexcept : cond_ LW_COND_INITIALIZER {}
 
-    /* Waits for those that were woken to leave. Not for one that was notified while its mutex is held by the caller: give the mutex back first. */
+    /* Waits for woken waiters to leave, except for those that wait for a mutex that the caller holds: unlock that
+       mutex first. */
     ~condition_variable() { (void)lw_cond_destroy(&cond_); }
 
     condition_variable(const condition_variable &) = delete;

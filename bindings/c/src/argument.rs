@@ -1,4 +1,4 @@
-//! Whether what C gave is what it should be.
+//! Checks of the arguments that C passes.
 
 use crate::cond::lw_cond_t;
 use crate::mutex::lw_mutex_t;
@@ -7,22 +7,23 @@ use lockwright::mutex::{Clock, Deadline, RawCondvar, RawMutex};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
-/// Check value of a mutex of kind 0; others have theirs mixed in, so that a kind that was overwritten is noticed. The header has it, too.
+/// Check value of a mutex of kind 0. Other mutexes mix in their kind, so that an overwritten kind is noticed. The
+/// initialisers of the header contain this value.
 const MUTEX_CHECK: u32 = 0x4c57_6d78;
-/// Check value of a condition variable. The header has it, too.
+/// Check value of a condition variable. The initialisers of the header contain this value.
 const COND_CHECK: u32 = 0x4c57_6376;
 const NS_PER_S: i64 = 1_000_000_000;
-/// What is later than that, 292 years after a clock's zero, is then.
+/// The latest time, 292 years after a clock's zero. Later times are treated as this one.
 const LAST_NS: u64 = i64::MAX as u64;
 
-/// What is in a `lw_mutex_t`.
+/// The contents of a `lw_mutex_t`.
 #[repr(C)]
 pub struct Mutex {
     pub raw: RawMutex,
     check: AtomicU32,
 }
 
-/// What is in a `lw_cond_t`.
+/// The contents of a `lw_cond_t`.
 #[repr(C)]
 pub struct Cond {
     pub raw: RawCondvar,
@@ -35,28 +36,29 @@ const _: () = assert!(std::mem::offset_of!(Mutex, check) == std::mem::offset_of!
 const _: () = assert!(std::mem::offset_of!(Cond, check) == std::mem::offset_of!(lw_cond_t, lw_check));
 
 impl Mutex {
-    /// The mutex at `mutex`, if there is one.
+    /// Returns the mutex at `mutex`, or `None` if there is none.
     ///
     /// # Safety
-    /// Null, misaligned, or memory of a `lw_mutex_t` that stays for the call.
+    /// `mutex` is null, misaligned, or points to memory of a `lw_mutex_t` that stays for the call.
     #[inline]
     pub unsafe fn at<'a>(mutex: *const lw_mutex_t) -> Option<&'a Self> {
         if mutex.is_null() || !mutex.is_aligned() {
             return None;
         }
-        // SAFETY: promised by the caller. All fields are atomics, or integers that only this library touches, so any bits are one.
+        // SAFETY: not null, aligned, and the caller promises memory of this size. All fields are atomics, or integers
+        // that only this library touches, so any bits are valid.
         let mutex = unsafe { &*mutex.cast::<Self>() };
-        // ORDERING: Relaxed: who made it made it known.
+        // ORDERING: Relaxed: the thread that made the mutex published it.
         (mutex.check.load(Ordering::Relaxed) == MUTEX_CHECK ^ mutex.raw.kind()).then_some(mutex)
     }
 
-    /// Makes one there.
+    /// Makes a mutex at `mutex`.
     ///
     /// # Safety
-    /// Not null, aligned, and nobody else's memory.
+    /// `mutex` is not null, is aligned, and points to memory that nothing else uses.
     pub unsafe fn make(mutex: *mut lw_mutex_t, raw: RawMutex) {
         let check = AtomicU32::new(MUTEX_CHECK ^ raw.kind());
-        // SAFETY: promised by the caller.
+        // SAFETY: the caller promises aligned memory of this size that nothing else uses.
         unsafe {
             mutex.write_bytes(0, 1);
             mutex.cast::<Self>().write(Self { raw, check });
@@ -64,13 +66,13 @@ impl Mutex {
     }
 
     pub fn unmake(&self) {
-        // ORDERING: Relaxed: who destroys it made sure that nobody else uses it.
+        // ORDERING: Relaxed: the thread that destroys the mutex has made sure that no other thread uses it.
         self.check.store(0, Ordering::Relaxed);
     }
 }
 
 impl Cond {
-    /// As [`Mutex::at`].
+    /// Returns the condition variable at `cond`, or `None` if there is none.
     ///
     /// # Safety
     /// As [`Mutex::at`].
@@ -81,16 +83,16 @@ impl Cond {
         }
         // SAFETY: as in `Mutex::at`.
         let cond = unsafe { &*cond.cast::<Self>() };
-        // ORDERING: Relaxed: who made it made it known.
+        // ORDERING: Relaxed: the thread that made the condition variable published it.
         (cond.check.load(Ordering::Relaxed) == COND_CHECK).then_some(cond)
     }
 
-    /// As [`Mutex::make`].
+    /// Makes a condition variable at `cond`.
     ///
     /// # Safety
     /// As [`Mutex::make`].
     pub unsafe fn make(cond: *mut lw_cond_t, raw: RawCondvar) {
-        // SAFETY: promised by the caller.
+        // SAFETY: the caller promises aligned memory of this size that nothing else uses.
         unsafe {
             cond.write_bytes(0, 1);
             cond.cast::<Self>().write(Self { raw, check: AtomicU32::new(COND_CHECK) });
@@ -103,32 +105,33 @@ impl Cond {
     }
 }
 
-/// What is at `pointer`, if it can be there.
+/// Returns the value at `pointer`, or `None` if the pointer is null or misaligned.
 ///
 /// # Safety
-/// Null, misaligned, or a `T` that nobody changes during the call.
+/// `pointer` is null, misaligned, or points to a `T` that does not change during the call.
 pub unsafe fn read<T: Copy>(pointer: *const T) -> Option<T> {
     if pointer.is_null() || !pointer.is_aligned() {
         return None;
     }
-    // SAFETY: promised by the caller.
+    // SAFETY: not null and aligned, and the caller promises a `T` there.
     Some(unsafe { *pointer })
 }
 
-/// Puts `value` there, if it can be. Says whether.
+/// Writes `value` to `pointer`, unless it is null or misaligned. Returns whether it wrote.
 ///
 /// # Safety
-/// Null, misaligned, or memory for a `T` that nobody else uses during the call.
+/// `pointer` is null, misaligned, or points to memory for a `T` that nothing else uses during the call.
 pub unsafe fn write<T>(pointer: *mut T, value: T) -> bool {
     let is_there = !pointer.is_null() && pointer.is_aligned();
     if is_there {
-        // SAFETY: promised by the caller.
+        // SAFETY: not null and aligned, and the caller promises memory for a `T` there.
         unsafe { pointer.write(value) };
     }
     is_there
 }
 
-/// A clock and a time by it. A time before the clock's zero has passed.
+/// Returns the deadline at `*time` by `clock`, or `None` if the clock or the time is not valid. A time before the
+/// clock's zero has passed.
 ///
 /// # Safety
 /// As [`read`].
@@ -138,7 +141,7 @@ pub unsafe fn deadline(clock: c_int, time: *const timespec) -> Option<Deadline> 
         libc::CLOCK_REALTIME => Clock::Realtime,
         _ => return None,
     };
-    // SAFETY: promised by the caller.
+    // SAFETY: the caller promises what `read` requires.
     let time = unsafe { read(time) }?;
     if !(0..NS_PER_S).contains(&time.tv_nsec) {
         return None;
@@ -146,12 +149,12 @@ pub unsafe fn deadline(clock: c_int, time: *const timespec) -> Option<Deadline> 
     Some(Deadline { clock, at_ns: u64::try_from(ns(time)).unwrap_or(0) })
 }
 
-/// So long from now by the monotonic clock.
+/// Returns the deadline `*time` from now by the monotonic clock, or `None` if the time is not valid.
 ///
 /// # Safety
 /// As [`read`].
 pub unsafe fn deadline_after(time: *const timespec) -> Option<Deadline> {
-    // SAFETY: promised by the caller.
+    // SAFETY: the caller promises what `read` requires.
     let time = unsafe { read(time) }?;
     if time.tv_sec < 0 || !(0..NS_PER_S).contains(&time.tv_nsec) {
         return None;
@@ -159,7 +162,7 @@ pub unsafe fn deadline_after(time: *const timespec) -> Option<Deadline> {
     Some(Deadline::after(Duration::from_nanos(u64::try_from(ns(time)).unwrap_or(LAST_NS))))
 }
 
-/// Nanoseconds; at most LAST_NS.
+/// Converts to nanoseconds, at most `LAST_NS`.
 fn ns(time: timespec) -> i64 {
     time.tv_sec.saturating_mul(NS_PER_S).saturating_add(time.tv_nsec)
 }

@@ -1,4 +1,4 @@
-//! `lw_cond_*`.
+//! The functions `lw_cond_*`.
 
 use crate::argument::{self, Cond, Mutex};
 use crate::errno::{guarded, of_error};
@@ -6,8 +6,10 @@ use crate::mutex::lw_mutex_t;
 use libc::{c_int, timespec};
 use lockwright::mutex::{Acquired, Deadline, Destroyed, RawCondvar, WaitEnd};
 
-/// A condition variable: 64 bytes, aligned to 8, wherever a mutex can be. Initialise it by `LW_COND_INITIALIZER` or `lw_cond_init`, and never move or copy it.
-/// Its fields are nobody's business.
+/// A condition variable: 64 bytes, aligned to 8.
+///
+/// It may be wherever a mutex may be. Initialise it with `LW_COND_INITIALIZER` or `lw_cond_init`. Never move or copy
+/// it. Its fields are private.
 #[repr(C)]
 pub struct lw_cond_t {
     lw_count: [u32; 2],
@@ -17,32 +19,44 @@ pub struct lw_cond_t {
     lw_spare: [u32; 3],
 }
 
-/// Makes a condition variable in `*cond`, whatever was there; with `shared` 1 for threads of all processes that map it, with 0 for those of this one.
-/// Where it or its mutex is shared, signals wake waiters, who then ask for the mutex; otherwise they move waiters to the mutex.
+/// Initialises `*cond` as a condition variable without waiters, whatever the memory contained before.
 ///
-/// EINVAL: an argument is not one.
+/// `shared` is 0 for threads of this process, and 1 for threads of all processes that map the memory. If the condition
+/// variable or the mutex of its waiters is shared, a signal wakes waiters, which then lock the mutex. Otherwise a
+/// signal may move waiters to the mutex, so that they execute only when they hold it.
+///
+/// Returns:
+/// - 0: success.
+/// - EINVAL: `cond` is NULL or misaligned, or `shared` is neither 0 nor 1.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn lw_cond_init(cond: *mut lw_cond_t, shared: c_int) -> c_int {
     guarded(|| {
         if cond.is_null() || !cond.is_aligned() || !matches!(shared, 0 | 1) {
             return libc::EINVAL;
         }
-        // SAFETY: looked at just now; the header's head asks for the rest.
+        // SAFETY: not null and aligned, as checked above; the header requires memory of this type.
         unsafe { Cond::make(cond, RawCondvar::new(shared == 1)) };
         0
     })
 }
 
-/// Ends a condition variable: every use of it but `lw_cond_init` is refused (EINVAL) from then on.
+/// Destroys a condition variable, once all woken waiters have left it. Every later use except `lw_cond_init` returns
+/// EINVAL.
 ///
-/// EBUSY: somebody waits, or was woken and has not left for 1 s. EINVAL: it is not a condition variable.
+/// A woken waiter of a shared condition variable that has not left for 1 s is presumed dead.
+///
+/// Returns:
+/// - 0: success.
+/// - EBUSY: a thread waits, a woken waiter can leave only when the caller unlocks the mutex, or a woken waiter of a
+///   condition variable that is not shared has not left for 1 s.
+/// - EINVAL: `cond` is not an initialised condition variable.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn lw_cond_destroy(cond: *mut lw_cond_t) -> c_int {
     guarded(|| {
-        // SAFETY: the header's head asks for it.
+        // SAFETY: the header requires pointers that are valid for the call.
         match unsafe { Cond::at(cond) } {
             None => libc::EINVAL,
-            // Those that were woken have left when it returns.
+            // `destroy` returns only after the woken waiters have left.
             Some(cond) if cond.raw.destroy() == Destroyed::InUse => libc::EBUSY,
             Some(cond) => {
                 cond.unmake();
@@ -58,7 +72,7 @@ unsafe fn wait(
     until: impl FnOnce() -> Option<Option<Deadline>>,
 ) -> c_int {
     guarded(|| {
-        // SAFETY: promised by the caller.
+        // SAFETY: the caller passes pointers of its own caller, which the header requires to be valid for the call.
         let Some(cond) = (unsafe { Cond::at(cond) }) else { return libc::EINVAL };
         // SAFETY: as above.
         let Some(mutex) = (unsafe { Mutex::at(mutex) }) else { return libc::EINVAL };
@@ -75,19 +89,33 @@ unsafe fn wait(
     })
 }
 
-/// Gives the mutex back and waits, for a signal or for no reason; takes the mutex again. All who wait at a time use the same mutex.
+/// Unlocks the mutex, waits for a signal, and locks the mutex again.
 ///
-/// 0, EOWNERDEAD: the caller has the mutex, as after `lw_mutex_lock`. EPERM: the caller did not have it. EINVAL: an argument is not one, or the
-/// caller took the mutex more than once; nothing has changed then. Otherwise as `lw_mutex_lock`, and the caller does not have it (`lw_mutex_is_mine` tells).
+/// The caller must hold the mutex. All threads that wait at the same time must use the same mutex. The function may
+/// also return without a signal, so check the condition in a loop.
+///
+/// Returns:
+/// - 0: the caller holds the mutex.
+/// - EOWNERDEAD: the caller holds the mutex, as after EOWNERDEAD from `lw_mutex_lock`.
+/// - EPERM: the caller did not hold the mutex. It has not waited.
+/// - EINVAL: `cond` or `mutex` is not initialised, or the caller has locked a recursive mutex more than once. It has
+///   not waited.
+/// - Otherwise an error of `lw_mutex_lock`. The caller does not hold the mutex, unless the error came before the wait;
+///   `lw_mutex_is_mine` tells.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn lw_cond_wait(cond: *mut lw_cond_t, mutex: *mut lw_mutex_t) -> c_int {
-    // SAFETY: the header's head asks for it.
+    // SAFETY: the header requires pointers that are valid for the call.
     unsafe { wait(cond, mutex, || Some(None)) }
 }
 
-/// As `lw_cond_wait`, until `clock` (CLOCK_MONOTONIC or CLOCK_REALTIME) reads `*time`.
+/// Waits as `lw_cond_wait` does, at most until `clock` reads `*time`.
 ///
-/// ETIMEDOUT: the time has come without a signal, and the caller has the mutex. EINVAL also: another clock, no time, or its nanoseconds are not below a second.
+/// `clock` is CLOCK_MONOTONIC or CLOCK_REALTIME, and `*time` is an absolute time by that clock.
+///
+/// Returns the values of `lw_cond_wait`, and:
+/// - ETIMEDOUT: the time passed without a signal. The caller holds the mutex.
+/// - EINVAL, also: `clock` is another clock, `time` is NULL or misaligned, or `time->tv_nsec` is not from 0 to
+///   999999999.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn lw_cond_wait_until(
     cond: *mut lw_cond_t,
@@ -95,44 +123,53 @@ pub unsafe extern "C" fn lw_cond_wait_until(
     clock: c_int,
     time: *const timespec,
 ) -> c_int {
-    // SAFETY: the header's head asks for it.
+    // SAFETY: the header requires pointers that are valid for the call.
     unsafe { wait(cond, mutex, || argument::deadline(clock, time).map(Some)) }
 }
 
-/// As `lw_cond_wait_until`, so long from now by CLOCK_MONOTONIC. EINVAL also: a negative time.
+/// Waits as `lw_cond_wait_until` does, at most for the duration `*time`, by CLOCK_MONOTONIC.
+///
+/// Returns the values of `lw_cond_wait_until`, and:
+/// - EINVAL, also: `*time` is negative.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn lw_cond_wait_for(
     cond: *mut lw_cond_t,
     mutex: *mut lw_mutex_t,
     time: *const timespec,
 ) -> c_int {
-    // SAFETY: the header's head asks for it.
+    // SAFETY: the header requires pointers that are valid for the call.
     unsafe { wait(cond, mutex, || argument::deadline_after(time).map(Some)) }
 }
 
 unsafe fn take_off(cond: *mut lw_cond_t, take_off: impl FnOnce(&RawCondvar)) -> c_int {
     guarded(|| {
-        // SAFETY: promised by the caller.
+        // SAFETY: the caller passes a pointer of its own caller, which the header requires to be valid for the call.
         let Some(cond) = (unsafe { Cond::at(cond) }) else { return libc::EINVAL };
         take_off(&cond.raw);
         0
     })
 }
 
-/// Takes the most urgent waiter off, if there is one. Without one, no system call.
+/// Wakes the most urgent waiter, if there is one. The caller need not hold the mutex.
 ///
-/// EINVAL: it is not a condition variable.
+/// Makes no system call if no thread waits.
+///
+/// Returns:
+/// - 0: success.
+/// - EINVAL: `cond` is not an initialised condition variable.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn lw_cond_signal(cond: *mut lw_cond_t) -> c_int {
-    // SAFETY: the header's head asks for it.
+    // SAFETY: the header requires pointers that are valid for the call.
     unsafe { take_off(cond, RawCondvar::signal) }
 }
 
-/// Takes all waiters off, the most urgent first.
+/// Wakes all waiters, the most urgent first. The caller need not hold the mutex.
 ///
-/// EINVAL: it is not a condition variable.
+/// Returns:
+/// - 0: success.
+/// - EINVAL: `cond` is not an initialised condition variable.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn lw_cond_broadcast(cond: *mut lw_cond_t) -> c_int {
-    // SAFETY: the header's head asks for it.
+    // SAFETY: the header requires pointers that are valid for the call.
     unsafe { take_off(cond, RawCondvar::broadcast) }
 }

@@ -1,16 +1,17 @@
-/* How the signal of `cut.rs` leaves a body: what Rust cannot say, for a Rust frame must not be left in the middle.
+/* How the signal of `cut.rs` leaves a body. This is C because a Rust frame must not be left in its middle.
 
-       lockwright_cut_body     sigsetjmp; body(...) ............. X       answers LOCKWRIGHT_CUT
+       lockwright_cut_body     sigsetjmp; body(...) ............. X       returns EAGAIN
                                                   the signal comes ^      ^
-       on_signal                looks, sets the thread's next instruction; |
+       on_signal                checks, sets the thread's next instruction; |
        the kernel               restores what it saved at X: registers, floating point, mask, alternate stack
        land                     where the body was: siglongjmp ------------+
 
-   Nothing but frames between X and the body's own is left, and only where X is the body's, or of a function that it called: not of another handler, of the
-   library, or of the dynamic linker. Where in doubt, the body goes on: the commit finds the conflict as well. */
+   Only frames between X and the body's own are left, and only if X is in the body or in a function that it called:
+   not in another handler, in the library, or in the dynamic linker. In doubt the body continues, and the commit
+   finds the conflict. */
 
 #define _GNU_SOURCE
-/* Its longjmp looks whether it goes up the stack: it does. */
+/* The fortified longjmp checks that it goes up the stack. The jump here always does. */
 #undef _FORTIFY_SOURCE
 #include <dlfcn.h>
 #include <errno.h>
@@ -27,30 +28,31 @@
 
 #define HIDDEN __attribute__((visibility("hidden")))
 
-/* A body that has more than that on the stack is not cut. What was left there before is wiped out first. */
+/* A body that has more than this on the stack, in bytes, is not cut. Older contents of this part are wiped out
+   first. */
 enum { STACK_MAX = 4096 };
 
-/* `Cut` of `cut.rs`. Its thread's alone, and that of handlers there. */
+/* `Cut` of `cut.rs`. Only its thread and the handlers on that thread use it. */
 struct cut {
     struct cut *outer;
     _Atomic(void *) section;
     int (*is_lost)(const void *section);
     _Atomic(sigjmp_buf *) jump;
-    /* Where the body's stack begins: what is above is the library's. */
+    /* Where the body's stack begins: the frames above belong to the library. */
     _Atomic(void *) end;
-    /* The signal mask that the section began with, as the kernel has it. */
+    /* The signal mask at the begin of the section, in the kernel's format. */
     uint64_t mask;
-    /* The body is under way. */
+    /* Whether the body is in progress. */
     atomic_int is_open;
-    /* How deep the body is in the library: it cannot be left there. */
+    /* How many calls of the library the body is inside: it cannot be left there. */
     atomic_int inside;
-    /* A signal came that could not cut it. */
+    /* Whether a signal came that could not cut the body. */
     atomic_int note;
 };
 
 typedef int body_fn(void *section, void *argument);
 
-/* The innermost section of the thread that may be cut. At a place that is known, so that a handler allocates nothing. */
+/* The thread's innermost section that may be cut. It is in initial-exec TLS, so that a handler allocates nothing. */
 static _Thread_local _Atomic(struct cut *) current __attribute__((tls_model("initial-exec")));
 
 HIDDEN void *lockwright_cut_current(void);
@@ -65,7 +67,7 @@ void *lockwright_cut_current(void)
 
 #ifdef __x86_64__
 
-/* Where the dynamic linker has its instructions. */
+/* The address range of the dynamic linker's instructions. */
 static uintptr_t linker_begin, linker_end;
 
 static int find_linker(struct dl_phdr_info *object, size_t size, void *place)
@@ -84,21 +86,22 @@ static int find_linker(struct dl_phdr_info *object, size_t size, void *place)
     return 0;
 }
 
-/* Whether what was interrupted at `sp` is the body, or what it called: the mask is the body's, and on the stack there is neither the frame of a signal nor a way back
-   into the dynamic linker. A word that is there by chance keeps the body from being cut; that does no harm.
+/* Whether the body, or a function that it called, was interrupted at `sp`: the mask is the body's, and the stack
+   holds neither the frame of a signal nor a return address in the dynamic linker. A word that looks like one by
+   chance only prevents the cut, which does no harm.
 
    BOUND: STACK_MAX. */
 static int is_bodys(const struct cut *cut, const ucontext_t *at, uintptr_t ip, uintptr_t sp)
 {
     uintptr_t end = (uintptr_t)atomic_load_explicit(&cut->end, memory_order_relaxed);
-    /* What the kernel puts below each frame of a signal: where the handler returns to. */
+    /* Where the handler returns to. The kernel puts this word below the frame of each signal. */
     uintptr_t restorer = ((const uintptr_t *)at)[-1];
     uint64_t mask;
 
     memcpy(&mask, &at->uc_sigmask, sizeof mask);
     if (mask != cut->mask || sp > end || end - sp > STACK_MAX || (linker_begin <= ip && ip < linker_end))
         return 0;
-    /* From the word below on: a handler that has just returned has its way back there. */
+    /* Begins one word below `sp`: the return address of a handler that has just returned is there. */
     for (const uintptr_t *word = (const uintptr_t *)(sp & ~(uintptr_t)7) - 1; (uintptr_t)word < end; word++)
         if (*word == restorer || (linker_begin <= *word && *word < linker_end))
             return 0;
@@ -107,7 +110,7 @@ static int is_bodys(const struct cut *cut, const ucontext_t *at, uintptr_t ip, u
 
 static _Noreturn void land(struct cut *cut)
 {
-    /* A function begins, and ends, with an empty stack of the x87; what the body did there raises nothing any more. */
+    /* A function begins and ends with an empty x87 stack. Pending exceptions of the body are dropped. */
     __asm__ volatile("fnclex; emms");
     siglongjmp(*atomic_load_explicit(&cut->jump, memory_order_relaxed), 1);
 }
@@ -121,7 +124,7 @@ static void on_signal(int signal, siginfo_t *info, void *context)
 
     (void)signal;
     (void)info;
-    /* BOUND: how deep sections of the thread are nested. */
+    /* BOUND: the nesting depth of the thread's sections. */
     for (struct cut *each = cut; each; each = each->outer)
         atomic_store_explicit(&each->note, 1, memory_order_relaxed);
     if (!cut || !atomic_load_explicit(&cut->is_open, memory_order_relaxed)
@@ -129,15 +132,16 @@ static void on_signal(int signal, siginfo_t *info, void *context)
         || !cut->is_lost(atomic_load_explicit(&cut->section, memory_order_relaxed)))
         return;
     atomic_store_explicit(&cut->is_open, 0, memory_order_relaxed);
-    /* As if `land` was called there, beyond the 128 bytes that functions use below their stack. Nothing is written: the kernel's frame may be there. */
+    /* As if `land` was called there, beyond the 128 bytes that functions use below their stack. Nothing is written,
+       because the kernel's frame may be there. */
     registers[REG_RSP] = (greg_t)(((sp - 128) & ~(uintptr_t)15) - 8);
     registers[REG_RDI] = (greg_t)cut;
     registers[REG_RIP] = (greg_t)land;
-    /* A function begins with the direction flag clear. */
+    /* A function begins with a clear direction flag. */
     registers[REG_EFL] &= ~(greg_t)0x400;
 }
 
-/* Makes `on_signal` the signal's handler. EBUSY: it has another one. */
+/* Makes `on_signal` the handler of the signal. Returns EBUSY if the signal has another handler. */
 int lockwright_cut_install(int signal)
 {
     struct sigaction before, ours;
@@ -156,7 +160,7 @@ int lockwright_cut_install(int signal)
     return sigaction(signal, &ours, NULL) ? errno : 0;
 }
 
-/* The calling thread's id; 0: it has the signal blocked, or the kernel does not say. */
+/* Returns the calling thread's id, or 0 if it has blocked the signal or if the kernel does not tell the mask. */
 int lockwright_cut_prepare(struct cut *cut, int signal)
 {
     if (syscall(SYS_rt_sigprocmask, SIG_BLOCK, NULL, &cut->mask, sizeof cut->mask)
@@ -165,7 +169,7 @@ int lockwright_cut_prepare(struct cut *cut, int signal)
     return (int)syscall(SYS_gettid);
 }
 
-/* Empties the stack where the body will be: what others left there is not to be taken for theirs. */
+/* Wipes the stack that the body will use, so that older contents are not taken for frames of the body. */
 static __attribute__((noinline)) void wipe(void)
 {
     char stack[STACK_MAX];
@@ -188,7 +192,7 @@ static int has_noted_loss(struct cut *cut, const void *section)
     return is_lost;
 }
 
-/* Calls the body. Where it was cut, it is as if it had answered EAGAIN. */
+/* Calls the body. If it was cut, returns EAGAIN. */
 int lockwright_cut_body(struct cut *cut, body_fn *body, void *section, void *argument, int *was_cut)
 {
     sigjmp_buf jump;
@@ -197,7 +201,8 @@ int lockwright_cut_body(struct cut *cut, body_fn *body, void *section, void *arg
     uint16_t x87;
     int answer = EAGAIN;
 
-    /* What the kernel restores is the body's: a function that it called may have changed it for a while. */
+    /* The kernel restores the rounding modes of the interrupted instruction, and a function that the body called may
+       have changed them. */
     __asm__ volatile("stmxcsr %0" : "=m"(vectors));
     __asm__ volatile("fnstcw %0" : "=m"(x87));
     __asm__ volatile("mov %%rsp, %0" : "=r"(end));
@@ -214,7 +219,7 @@ int lockwright_cut_body(struct cut *cut, body_fn *body, void *section, void *arg
     }
     atomic_store_explicit(&cut->is_open, 1, memory_order_relaxed);
     atomic_signal_fence(memory_order_seq_cst);
-    /* A signal may have come since the slot told of this section. */
+    /* A signal may have come since the slot published this section. */
     if (!has_noted_loss(cut, section))
         answer = body(section, argument);
     atomic_signal_fence(memory_order_seq_cst);

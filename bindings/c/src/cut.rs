@@ -1,13 +1,14 @@
-//! The signal that cuts a section short once it is in vain.
+//! The signal that cuts an invalidated section short.
 //!
 //! ```text
-//!   slot's word   | thread | attempt | told |            0 0 0 : nothing to tell of
+//!   slot's word   | thread | attempt | signalled |       0 0 0: no section to signal
 //!
-//!   L  enters, tells of itself in its slot's word ... body ........ X cut: begins again
-//!   H                                        commits, reads the words, marks this one told, signals L
+//!   L  enters, publishes itself in its slot's word ... body ........ X cut: begins again
+//!   H                                     commits, reads the words, marks this one signalled, signals L
 //! ```
-//! The signal decides nothing: a section that it does not reach finds the conflict at its next read or its commit, and one that it reaches is cut only if it is in vain. So a word that is
-//! out of date (its thread has ended, its number is another's) costs a signal that does nothing. `cut.c` has the jump.
+//! The signal decides nothing. A section that it does not reach finds the conflict at its next read or its commit, and
+//! a section that it reaches is cut only if it is invalidated. So a word that is out of date (its thread has ended, or
+//! its id belongs to another thread) costs a signal that has no effect. The jump is in `cut.c`.
 
 use crate::ics::{self, Shared, lw_ics_section_t};
 use libc::{c_int, c_void};
@@ -16,7 +17,7 @@ use std::ptr;
 use std::sync::atomic::{AtomicI32, AtomicPtr, AtomicU64, Ordering, compiler_fence};
 use std::sync::{Mutex, PoisonError};
 
-/// `struct cut` of `cut.c`: a section that may be cut. Its thread's alone, and that of handlers there.
+/// A section that may be cut: `struct cut` of `cut.c`. Only its thread and the handlers on that thread use it.
 #[repr(C)]
 pub struct Cut {
     outer: *mut Cut,
@@ -28,7 +29,7 @@ pub struct Cut {
     is_open: AtomicI32,
     inside: AtomicI32,
     note: AtomicI32,
-    // From here on Rust's alone.
+    // Only Rust uses the fields from here on.
     thread: u32,
 }
 
@@ -46,44 +47,46 @@ unsafe extern "C" {
     ) -> c_int;
 }
 
-/// The signal of the process; 0: none was chosen, and no section can be cut.
+/// The signal of the process; 0 if none was chosen, so that no section can be cut.
 static SIGNAL: AtomicI32 = AtomicI32::new(0);
 
-/// Whether any section can be.
+/// Returns whether sections can be cut.
 #[inline]
 pub fn is_chosen() -> bool {
     // ORDERING: Relaxed: a thread in a section that may be cut has acquired the choice from the object.
     SIGNAL.load(Ordering::Relaxed) != 0
 }
 
-/// The innermost section of the calling thread that may be cut, or null.
+/// Returns the innermost section of the calling thread that may be cut, or null.
 fn current() -> &'static AtomicPtr<Cut> {
-    // SAFETY: a thread-local word of `cut.c`, a pointer, there as long as the thread, which uses it before it ends.
+    // SAFETY: `cut.c` returns a thread-local pointer, which lives as long as the thread, and the thread does not use it
+    // after its end.
     unsafe { &*lockwright_cut_current().cast::<AtomicPtr<Cut>>() }
 }
 
-/// That the thread is in the library, where its innermost section that may be cut is not; until dropped. Those outside have been told by the entry into that one.
+/// Marks that the thread is in the library, where its innermost section that may be cut must not be cut, until dropped.
+/// The entry into that section marked the outer ones already.
 pub struct Inside<'a>(&'a Cut);
 
 impl<'a> Inside<'a> {
-    /// `None` where the thread is in no section that may be cut.
+    /// Returns `None` if the thread is in no section that may be cut.
     #[inline]
     pub fn of_thread() -> Option<Self> {
         if !is_chosen() {
             return None;
         }
-        // SAFETY: what is there is under way: `Cut::during` takes it away at its end.
+        // SAFETY: a section found there is in progress: `Cut::during` removes it at its end.
         unsafe { current().load(Ordering::Relaxed).as_ref() }.map(Self::enter)
     }
 
     fn enter(cut: &'a Cut) -> Self {
-        // ORDERING: Relaxed, here and below: only the thread and its handlers look, and these see it in the order of the text.
+        // ORDERING: Relaxed, here and below: only the thread and its handlers look, and these see it in program order.
         cut.inside.store(cut.inside.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
         compiler_fence(Ordering::SeqCst);
         Self(cut)
     }
 
-    /// Whether a signal came, now or before, that did not cut it.
+    /// Returns whether a signal came, now or before, that did not cut the section.
     pub fn has_note(&self) -> bool {
         self.0.note.load(Ordering::Relaxed) != 0
     }
@@ -97,7 +100,8 @@ impl Drop for Inside<'_> {
 }
 
 impl Cut {
-    /// Executes `update` with the record of a section that may be cut; with `None` where it may not: no signal was chosen, or the thread has blocked it.
+    /// Executes `update` with the record of a section that may be cut, or with `None` if it may not: no signal was
+    /// chosen, or the thread has blocked it.
     pub fn during<R>(signal: c_int, update: impl FnOnce(Option<&Self>) -> R) -> R {
         struct Ended(*mut Cut);
         impl Drop for Ended {
@@ -127,16 +131,16 @@ impl Cut {
         }
         let cut = &cut;
         let _ended = Ended(cut.outer);
-        // ORDERING: Relaxed: for handlers of this thread; the fence has the record written before they find it.
+        // ORDERING: Relaxed: for handlers of this thread. The fence completes the record before they can find it.
         compiler_fence(Ordering::SeqCst);
         current().store(ptr::from_ref(cut).cast_mut(), Ordering::Relaxed);
         update(Some(cut))
     }
 
-    /// Executes the body of an attempt that has begun; EAGAIN where it was cut.
+    /// Executes the body of an attempt that has begun. Returns EAGAIN if the body was cut.
     ///
     /// # Safety
-    /// `section` is one of this thread, to be written; the body is one for it and `argument`.
+    /// `section` is a section of this thread that writes, and `body` may be called with it and with `argument`.
     pub unsafe fn call(
         &self,
         told: &Told,
@@ -147,8 +151,9 @@ impl Cut {
         let mut was_cut = 0;
         self.note.store(0, Ordering::Relaxed);
         told.open(self.thread);
-        // Who committed before that did not find it.
-        // SAFETY: promised by the caller; the record is that of this thread's innermost section.
+        // A thread that committed before `open` did not see this section, so look for its commit here.
+        // SAFETY: the caller promises a section of this thread that `body` may be called with. The record is that of
+        // this thread's innermost section.
         let answer = unsafe {
             match is_lost(section.cast()) {
                 0 => lockwright_cut_body(self, body, section, argument, &raw mut was_cut),
@@ -163,15 +168,15 @@ impl Cut {
     }
 }
 
-/// Whether the section cannot commit any more. A handler calls it while the body is under way, and not in the library.
+/// Returns whether the section can no longer commit. A handler calls it while the body executes outside the library.
 unsafe extern "C" fn is_lost(section: *const c_void) -> c_int {
-    // SAFETY: the section of the body, which does not use it now.
+    // SAFETY: it is the section of the body, which does not use it now.
     c_int::from(unsafe { ics::check_section(section.cast()) }.is_err())
 }
 
-/// What a slot tells of its section, and how many of them were cut.
+/// The section that a slot publishes, and the number of its sections that were cut.
 pub struct Told {
-    /// | thread, 32 bits | attempt, 31 bits | whether it was signalled |
+    /// | thread, 32 bits | attempt, 31 bits | signalled, 1 bit |
     word: AtomicU64,
     cuts: AtomicU64,
 }
@@ -186,7 +191,8 @@ impl Told {
 
     /// (0, n, _) -> (thread, n + 1, 0)
     fn open(&self, thread: u32) {
-        // ORDERING: Relaxed, here and below: a signal more or less; on one processor all is seen in the order of the text, which the fence keeps.
+        // ORDERING: Relaxed, here and below: at worst a signal too many or too few. On one CPU all of it is seen in
+        // program order, which the fence keeps.
         let attempt = (self.word.load(Ordering::Relaxed) & ATTEMPT).wrapping_add(2) & ATTEMPT;
         self.word.store(u64::from(thread) << 32 | attempt, Ordering::Relaxed);
         compiler_fence(Ordering::SeqCst);
@@ -205,18 +211,19 @@ impl Told {
         self.cuts.load(Ordering::Relaxed)
     }
 
-    /// Signals the section, once an attempt: (thread, n, 0) -> (thread, n, 1); back where the kernel refuses it, and to (0, n, 0) where there is no such thread any more.
+    /// Signals the section, once for each attempt: (thread, n, 0) -> (thread, n, 1). If the kernel refuses, the word
+    /// changes back, or to (0, n, 0) if the thread no longer exists.
     fn signal(&self, signal: c_int) {
         let word = self.word.load(Ordering::Relaxed);
         let thread = (word >> 32) as c_int;
         if thread == 0 || word & TOLD != 0 || !self.becomes(word, word | TOLD) {
             return;
         }
-        // The process is asked for anew: in a child of `fork` the word may name a thread of the parent's.
-        // SAFETY: take integers. A thread of this process that has the id but no such section finds nothing to do.
+        // Asks for the process id each time: in a child of `fork` the word may name a thread of the parent.
+        // SAFETY: takes integers. A thread of this process that has the id but no such section finds nothing to do.
         let sent = unsafe { libc::syscall(libc::SYS_tgkill, c_long::from(libc::getpid()), thread, signal) };
         if sent != 0 {
-            // SAFETY: the C library's own.
+            // SAFETY: the C library's own location of errno.
             let is_gone = unsafe { *libc::__errno_location() } == libc::ESRCH;
             self.becomes(word | TOLD, if is_gone { word & ATTEMPT } else { word });
         }
@@ -227,9 +234,9 @@ impl Told {
     }
 }
 
-/// Whoever committed signals the others that are in sections: all of them are in vain.
+/// Signals all other threads that are in sections: a commit has invalidated all of these.
 ///
-/// BOUND: a signal a slot.
+/// BOUND: one signal for each slot.
 #[inline(never)]
 pub fn tell(shared: &Shared, mine: usize, signal: c_int) {
     compiler_fence(Ordering::SeqCst);
@@ -238,7 +245,7 @@ pub fn tell(shared: &Shared, mine: usize, signal: c_int) {
     }
 }
 
-/// Makes `signal` that of the process. EBUSY: it has a handler, or another one was chosen.
+/// Makes `signal` the signal of the process. Returns EBUSY if it has a handler, or if another signal was chosen before.
 pub fn announce(signal: c_int) -> c_int {
     static TURN: Mutex<()> = Mutex::new(());
     let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
@@ -248,7 +255,7 @@ pub fn announce(signal: c_int) -> c_int {
             // SAFETY: takes an integer.
             let error = unsafe { lockwright_cut_install(signal) };
             if error == 0 {
-                // ORDERING: Relaxed: the object that it is chosen for releases it.
+                // ORDERING: Relaxed: the object for which it is chosen publishes it with Release.
                 SIGNAL.store(signal, Ordering::Relaxed);
             }
             error

@@ -6,25 +6,26 @@ use libc::{c_int, c_void, size_t};
 use lockwright::mutex::{Cycle, Link, RawMutex};
 use std::cell::Cell;
 
-/// A thread that waits, and the mutex it waits for, which the next thread of the cycle has; the last one waits for the first.
+/// A thread that waits, and the mutex that it waits for. The thread of the next link holds that mutex; after the last
+/// link comes the first.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct lw_deadlock_link_t {
-    /// The mutex: the address of a `lw_mutex_t`, or of another one of Lockwright's in this process.
+    /// The address of the mutex: a `lw_mutex_t`, or another mutex of Lockwright in this process.
     pub mutex: *const c_void,
-    /// The thread, as the kernel numbers it (`gettid`).
+    /// The thread's id in the kernel (`gettid`).
     pub thread: u32,
-    /// 0.
+    /// Always 0.
     pub reserved: u32,
 }
 
-/// What EDEADLK was last about.
+/// The cause of the thread's last EDEADLK.
 #[derive(Default)]
 enum Last {
-    /// Nothing, or not known.
+    /// There was none, or its cycle is unknown.
     #[default]
     Unknown,
-    /// The caller asked for what it had.
+    /// The caller requested a mutex that it held.
     Own(Link),
     Cycle(Box<Cycle>),
 }
@@ -43,22 +44,29 @@ thread_local! {
     static LAST: Cell<Last> = const { Cell::new(Last::Unknown) };
 }
 
-/// Keeps it for the calling thread.
+/// Keeps the cycle for the calling thread.
 pub fn note(mutex: &RawMutex, cycle: Option<Box<Cycle>>) {
     let last = match cycle {
         Some(cycle) => Last::Cycle(cycle),
         None if mutex.is_mine() => Last::Own(Link { thread: mutex.owner(), mutex: std::ptr::from_ref(mutex).addr() }),
         None => Last::Unknown,
     };
-    // A thread whose thread-locals are gone is about to end.
+    // If the thread's thread-locals are gone, the thread is about to end.
     let _ = LAST.try_with(|kept| kept.set(last));
 }
 
-/// Says along which cycle the calling thread would have waited for itself when it last got EDEADLK from a mutex: from the caller on, at most
-/// `capacity` links into `links` (NULL where `capacity` is 0), and how many there are in all into `*length`. 64 links are always enough. There
-/// are none where the cycle is not known: it passes through another process, or through a mutex that does not look for deadlocks.
+/// Reports the cycle of the calling thread's last EDEADLK from a mutex.
 ///
-/// EINVAL: `length` is NULL, or `links` is although there is room in it; or one of them is misaligned. Then nothing is written.
+/// Writes the first `capacity` links of the cycle to `links`, beginning with the calling thread, and the number of all
+/// links to `*length`. `links` may be NULL if `capacity` is 0. A cycle has at most 64 links.
+///
+/// `*length` is 0 if there was no EDEADLK, or if the cycle is unknown because it passes through another process or
+/// through an `unchecked` mutex.
+///
+/// Returns:
+/// - 0: success.
+/// - EINVAL: `length` is NULL or misaligned, or `capacity` is not 0 and `links` is NULL or misaligned. Nothing is
+///   written.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn lw_deadlock_cycle(
     links: *mut lw_deadlock_link_t,
@@ -70,12 +78,12 @@ pub unsafe extern "C" fn lw_deadlock_cycle(
             return libc::EINVAL;
         }
         let last = LAST.try_with(Cell::take).unwrap_or_default();
-        // SAFETY: the header's head asks for it.
+        // SAFETY: the header requires pointers that are valid for the call.
         let is_told = unsafe { argument::write(length, last.links().len()) };
         if is_told {
             for (index, link) in last.links().iter().take(capacity).enumerate() {
                 let mutex = std::ptr::with_exposed_provenance(link.mutex);
-                // SAFETY: within `capacity`, which the header's head asks to be there.
+                // SAFETY: `index` is below `capacity`, and the header requires room for `capacity` links.
                 unsafe { links.add(index).write(lw_deadlock_link_t { mutex, thread: link.thread, reserved: 0 }) };
             }
         }

@@ -1,4 +1,4 @@
-//! Errors as C has them, and the border that no panic crosses.
+//! Errors as C's error numbers, and the border that no panic crosses.
 
 use crate::deadlock;
 use libc::c_int;
@@ -6,13 +6,13 @@ use lockwright::SysError;
 use lockwright::mutex::{Acquired, RawError, RawMutex};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-/// Calls `body`. A panic in it, which is a fault of this library, is EIO.
+/// Calls `body`. Turns a panic, which is a fault of this library, into EIO.
 #[inline]
 pub fn guarded(body: impl FnOnce() -> c_int) -> c_int {
     catch_unwind(AssertUnwindSafe(body)).unwrap_or(libc::EIO)
 }
 
-/// How an attempt to take `mutex` ended.
+/// Converts the result of an attempt to lock `mutex`.
 #[inline]
 pub fn of_acquired(mutex: &RawMutex, result: Result<Acquired, RawError>) -> c_int {
     match result {
@@ -22,7 +22,7 @@ pub fn of_acquired(mutex: &RawMutex, result: Result<Acquired, RawError>) -> c_in
     }
 }
 
-/// How anything else with `mutex` ended.
+/// Converts the result of any other operation on `mutex`.
 #[inline]
 pub fn of_done(mutex: &RawMutex, result: Result<(), RawError>) -> c_int {
     match result {
@@ -48,7 +48,7 @@ pub fn of_error(mutex: &RawMutex, error: RawError) -> c_int {
     }
 }
 
-/// Never 0: that would be success.
+/// Never returns 0, which would mean success.
 pub fn of_sys(error: SysError) -> c_int {
     if error.errno > 0 { error.errno } else { libc::EIO }
 }

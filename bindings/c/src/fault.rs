@@ -1,4 +1,4 @@
-//! What went wrong with a task set: a number for the program, words for a person.
+//! Errors of task sets: a number for the program and a text for people.
 
 use crate::argument;
 use crate::errno::of_sys;
@@ -12,9 +12,9 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 /// Why a call of `lw_taskset_*` or `lw_task_*` failed.
 #[derive(Debug)]
 pub enum Fault {
-    /// The number, and all there is to say.
+    /// The number, and the complete text.
     Plain(c_int, &'static str),
-    /// The same, put together; not on the way of a job.
+    /// The number, and a text put together for this error. Never occurs inside a job.
     Told(c_int, String),
     Task(TaskError),
 }
@@ -77,19 +77,20 @@ thread_local! {
     static LAST: RefCell<Option<Fault>> = const { RefCell::new(None) };
 }
 
-/// Keeps it for the calling thread. Not in a signal handler that came while it is read.
+/// Keeps the fault for the calling thread. Does nothing in a signal handler that interrupts a reader of the last fault.
 fn keep(fault: Option<Fault>) {
     let _ = LAST.try_with(|last| last.try_borrow_mut().map(|mut last| *last = fault));
 }
 
-/// Nothing has failed yet: what comes next need not free the words of what failed before.
+/// Forgets the last fault. Later calls then need not free its text.
 pub fn forget() {
     keep(None);
 }
 
-/// Calls `body`; its fault is kept, and answered as a number. A panic in it, which is a fault of this library, is EIO.
+/// Calls `body`, keeps its fault and returns the fault's number. A panic, which is a fault of this library, becomes
+/// EIO.
 pub fn told(body: impl FnOnce() -> Result<(), Fault>) -> c_int {
-    let panicked = || Err(Fault::Plain(libc::EIO, "a fault of Lockwright; please report it"));
+    let panicked = || Err(Fault::Plain(libc::EIO, "an internal error of Lockwright; please report it"));
     match catch_unwind(AssertUnwindSafe(body)).unwrap_or_else(|_| panicked()) {
         Ok(()) => 0,
         Err(fault) => {
@@ -100,7 +101,8 @@ pub fn told(body: impl FnOnce() -> Result<(), Fault>) -> c_int {
     }
 }
 
-/// A buffer of C's: what does not fit is dropped, at the end of a character, and there is room for the 0 behind it.
+/// A buffer of C's caller. Text that does not fit is dropped at a character boundary, and one byte is kept for the
+/// final 0.
 struct Buffer<'a> {
     bytes: &'a mut [u8],
     length: usize,
@@ -110,7 +112,7 @@ struct Buffer<'a> {
 impl Write for Buffer<'_> {
     fn write_str(&mut self, text: &str) -> fmt::Result {
         for character in text.chars() {
-            // Names out of a file are not let at the terminal.
+            // Control characters from names in a file must not reach the terminal.
             let shown = if character.is_control() && character != '\n' { '\u{fffd}' } else { character };
             let end = self.length + shown.len_utf8();
             self.is_cut |= end >= self.bytes.len();
@@ -124,21 +126,27 @@ impl Write for Buffer<'_> {
     }
 }
 
-/// Says why the calling thread's last `lw_taskset_…` or `lw_task_…` that failed did, and what to do: UTF-8 and a 0 behind it, into the `capacity` bytes
-/// at `text`. Faults of a file have a line each, with its path, line and column. The text is empty where nothing has failed since `lw_task_join` and
-/// `lw_task_begin`, which forget what did.
+/// Describes the calling thread's last failed call of `lw_taskset_…` or `lw_task_…`: what is wrong, and what to do.
 ///
-/// ERANGE: there is not room for all; the rest is cut. EINVAL: no room at all. Neither changes what is said.
+/// Writes a UTF-8 text and a final 0 to the `capacity` bytes at `text`. Faults of a task-set file have one line each,
+/// with path, line and column. The text is empty if no call has failed, or if `lw_task_join` or `lw_task_begin` has
+/// succeeded since the last failure. Calling this function does not change the description.
+///
+/// Returns:
+/// - 0: success.
+/// - ERANGE: the text did not fit, and was cut.
+/// - EINVAL: `capacity` is 0, or `text` is NULL.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn lw_task_error(text: *mut c_char, capacity: size_t) -> c_int {
     crate::errno::guarded(|| {
-        // SAFETY: the header's head asks for it. A 0 at first, so that it is a text whatever happens.
+        // SAFETY: the header requires `capacity` bytes that are valid for the call. The 0 makes them a text whatever
+        // happens.
         if capacity == 0 || !unsafe { argument::write(text, 0) } || isize::try_from(capacity).is_err() {
             return libc::EINVAL;
         }
-        // SAFETY: as above. Nobody else uses it during the call.
+        // SAFETY: as above. Nothing else uses the bytes during the call.
         unsafe { text.write_bytes(0, capacity) };
-        // SAFETY: as above, and initialised just now.
+        // SAFETY: as above, and the bytes are initialised now.
         let bytes = unsafe { std::slice::from_raw_parts_mut(text.cast::<u8>(), capacity) };
         let mut buffer = Buffer { bytes, length: 0, is_cut: false };
         let _ = LAST.try_with(|last| match last.try_borrow() {

@@ -1,4 +1,4 @@
-//! `lw_ics_*`: interruptible critical sections.
+//! The functions `lw_ics_*`: interruptible critical sections.
 
 use crate::cut::{self, Cut, Inside, Told};
 use crate::errno::guarded;
@@ -8,25 +8,29 @@ use std::mem::ManuallyDrop;
 use std::ptr;
 use std::sync::atomic::{AtomicI32, AtomicU32, Ordering};
 
-/// Most words of an object.
+/// The number of words of a `lw_ics_t`.
 pub const LW_ICS_WORDS: u32 = 64;
-/// Most slots of an object: threads that write.
+/// The number of slots of a `lw_ics_t`.
 pub const LW_ICS_SLOTS: u32 = 16;
-/// Most words that one section writes.
+/// The most words of a `lw_ics_t` that one section may write.
 pub const LW_ICS_WRITES: u32 = 16;
 
-/// Restartable sequences for threads of one processor where there are some, else the processor's compare-and-swap. Right wherever threads are: when one enters on another
-/// processor, the object goes over to compare-and-swap.
+/// Commits by restartable sequences, for threads of one CPU, if the system has them, otherwise by compare-and-swap.
+/// This is correct wherever threads execute: once a thread enters on another CPU, the object changes to
+/// compare-and-swap for good.
 pub const LW_ICS_AUTO: u32 = 0;
-/// The processor's compare-and-swap: for threads of several processors.
+/// Commits by compare-and-swap, for threads of several CPUs.
 pub const LW_ICS_LOCKED: u32 = 1;
-/// The same without LOCK prefix. All threads that enter must be bound to one processor, and nobody may move them: otherwise updates get lost.
+/// Commits by compare-and-swap without the LOCK prefix; on other processors than x86-64, the same as `LW_ICS_LOCKED`.
+/// All threads that enter must be bound to one CPU, and nothing may move them. Otherwise updates are lost.
 pub const LW_ICS_PLAIN: u32 = 2;
-/// Restartable sequences; only `lw_ics_commit` answers it.
+/// Commits by restartable sequences. Only `lw_ics_commit` returns this value; `lw_ics_init` does not accept it.
 pub const LW_ICS_RSEQ: u32 = 3;
 
-/// An object: `LW_ICS_WORDS` words of 64 bits, zeros at first, that sections read and write. Initialise it by `lw_ics_init`, and never move or copy it, nor
-/// share it between processes: its words are in memory of the process that made it. Its fields are nobody's business.
+/// An object for interruptible sections: `LW_ICS_WORDS` words of 64 bits, initially 0, that sections read and write.
+///
+/// Initialise it with `lw_ics_init`. Never move or copy it, nor share it between processes: its words are in the memory
+/// of the process that made it. Its fields are private.
 #[repr(C)]
 pub struct lw_ics_t {
     lw_object: *const c_void,
@@ -34,7 +38,8 @@ pub struct lw_ics_t {
     lw_spare: u32,
 }
 
-/// The right to write sections: one thread's at a time, or that of several which a lock serialises. Its fields are nobody's business.
+/// A slot: the right to write an object in sections. Only one thread may use a slot at a time; several threads may
+/// share one under a lock. Its fields are private.
 #[repr(C)]
 pub struct lw_ics_slot_t {
     lw_object: *const c_void,
@@ -42,32 +47,40 @@ pub struct lw_ics_slot_t {
     lw_check: u32,
 }
 
-/// A section under way; its body alone has it.
+/// A section in progress. Valid only inside the body that receives it.
 pub struct lw_ics_section_t(Section<'static>);
 
-/// What a slot did.
+/// Statistics of a slot. They count since `lw_ics_init`, whichever threads used the slot.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct lw_ics_stats_t {
-    /// Sections entered, each attempt counted.
+    /// Attempts to execute a section.
     pub entries: u64,
-    /// Commits.
+    /// Attempts that committed.
     pub commits: u64,
-    /// Commits refused because another was first.
+    /// Attempts whose commit was refused because another section had committed.
     pub conflicts: u64,
-    /// Attempts given up at a read that found another commit.
+    /// Attempts that ended earlier, at a read or check that found another commit.
     pub restarts: u64,
-    /// Sections of others whose writes it performed.
+    /// Sections of other slots whose writes this slot performed.
     pub helped: u64,
-    /// Of `restarts`, those that the signal cut short.
+    /// Those of `restarts` that the signal of `lw_ics_set_signal` cut short.
     pub cuts: u64,
 }
 
-/// What a section does. It may be executed several times, each time from its beginning, so it should do nothing but read, compute, write, and leave results where `argument`
-/// says. It reads and writes the object by `lw_ics_read` and `lw_ics_write` alone, and answers at once what they answer if that is not 0. It may take
-/// time, call other functions, and enter sections of other objects; it must not enter one of the same object, close the slot, or leave by `longjmp` or a C++ exception.
+/// The body of an interruptible section.
 ///
-/// 0: commit. EAGAIN: begin again. Another number: nothing is changed, and the caller gets it.
+/// A body may be executed several times, each time from its beginning. It should only read, compute, write, and leave
+/// results in the memory at `argument`. It accesses the object only through `lw_ics_read` and `lw_ics_write`. If one of
+/// these returns a value other than 0, the body returns that value at once.
+///
+/// A body may take time, call other functions, and enter sections of other objects. It must not enter a section of the
+/// same object, close the slot, or leave by `longjmp` or a C++ exception.
+///
+/// Returns:
+/// - 0: commit.
+/// - EAGAIN: begin again.
+/// - Any other number: give up. Nothing is changed, and the caller of the section gets this number.
 pub type lw_ics_body_t = Option<unsafe extern "C" fn(section: *mut lw_ics_section_t, argument: *mut c_void) -> c_int>;
 
 const WORDS: usize = LW_ICS_WORDS as usize;
@@ -76,16 +89,16 @@ const WRITES: usize = LW_ICS_WRITES as usize;
 
 type Object = Ics<[Word; WORDS], SLOTS, WRITES, Strategy>;
 
-/// What a `lw_ics_t` leads to.
+/// The memory that a `lw_ics_t` points to.
 pub struct Shared {
     object: Object,
-    /// What cuts sections in vain; 0: nothing does.
+    /// The signal that cuts invalidated sections short; 0 if there is none.
     pub signal: AtomicI32,
-    /// Of each slot.
+    /// The section of each slot, for those who signal it.
     pub told: [Told; SLOTS],
 }
 
-/// A slot of C's.
+/// A slot that C holds, which is not released when this is dropped.
 type Kept<'a> = ManuallyDrop<Writer<'a, [Word; WORDS], SLOTS, WRITES, Strategy>>;
 
 enum Section<'s> {
@@ -96,24 +109,28 @@ enum Section<'s> {
 const OBJECT_CHECK: u32 = 0x4c57_6963;
 const SLOT_CHECK: u32 = 0x4c57_736c;
 
-/// The check value at a place, as an atomic: garbage may be looked at by one thread while another makes an object of it.
+/// Returns the check value at `place` as an atomic: one thread may read garbage there while another makes an object of
+/// it.
 ///
 /// # Safety
-/// Aligned, and memory that stays for the call.
+/// `place` is aligned, and points to memory that stays for the call.
 unsafe fn check<'a>(place: *const u32) -> &'a AtomicU32 {
-    // SAFETY: promised by the caller.
+    // SAFETY: the caller promises an aligned word that stays.
     unsafe { &*place.cast::<AtomicU32>() }
 }
 
+/// Returns the object at `ics`, or `None` if there is none.
+///
 /// # Safety
-/// Null, misaligned, or memory of a `lw_ics_t` that stays for the call.
+/// `ics` is null, misaligned, or points to memory of a `lw_ics_t` that stays for the call.
 unsafe fn object<'a>(ics: *const lw_ics_t) -> Option<&'a Shared> {
     if ics.is_null() || !ics.is_aligned() {
         return None;
     }
-    // SAFETY: promised by the caller. With the check value, `lw_object` is what `lw_ics_init` put there.
+    // SAFETY: the caller promises memory of this type. With the right check value, `lw_object` is what `lw_ics_init`
+    // put there.
     unsafe {
-        // ORDERING: Relaxed: who made it made it known.
+        // ORDERING: Relaxed: the thread that made the object published it.
         if check(&raw const (*ics).lw_check).load(Ordering::Relaxed) != OBJECT_CHECK {
             return None;
         }
@@ -121,16 +138,19 @@ unsafe fn object<'a>(ics: *const lw_ics_t) -> Option<&'a Shared> {
     }
 }
 
+/// Returns the object and the slot at `slot`, or `None` if there is none.
+///
 /// # Safety
-/// Null, misaligned, or memory of a `lw_ics_slot_t` that stays for the call, and whose object is not destroyed.
+/// `slot` is null, misaligned, or points to memory of a `lw_ics_slot_t` that stays for the call and whose object is not
+/// destroyed.
 unsafe fn slot<'a>(slot: *const lw_ics_slot_t) -> Option<(&'a Shared, Kept<'a>)> {
     if slot.is_null() || !slot.is_aligned() {
         return None;
     }
-    // SAFETY: promised by the caller. With the check value, the fields are what `lw_ics_slot_open` put there: a slot that it forgot, and that the header asks
-    // one thread at a time to use.
+    // SAFETY: the caller promises memory of this type. With the right check value, the fields are what
+    // `lw_ics_slot_open` put there: a slot that it forgot, and that the header allows only one thread at a time to use.
     unsafe {
-        // ORDERING: Relaxed: who made it made it known.
+        // ORDERING: Relaxed: the thread that made the slot published it.
         if check(&raw const (*slot).lw_check).load(Ordering::Relaxed) != SLOT_CHECK {
             return None;
         }
@@ -149,43 +169,47 @@ impl lw_ics_section_t {
     }
 }
 
-/// Whether a section can still commit.
+/// Returns whether the section can still commit.
 ///
 /// # Safety
-/// It is one, and nobody writes it meanwhile.
+/// `section` points to a section, and no thread writes it during the call.
 pub unsafe fn check_section(section: *const lw_ics_section_t) -> Result<(), Stop> {
-    // SAFETY: promised by the caller.
+    // SAFETY: the caller promises a section that nobody writes.
     unsafe { &*section }.check()
 }
 
-/// What a body asks for. A signal that comes meanwhile, and cannot cut it here, is answered on the way out.
+/// Executes a body's request. A signal that arrives meanwhile cannot cut the body here, so this reports it before
+/// returning.
 ///
 /// # Safety
-/// Null, or a section that is under way.
+/// `section` is null, or a section in progress.
 #[inline]
 unsafe fn in_section(section: *mut lw_ics_section_t, ask: impl FnOnce(&mut lw_ics_section_t) -> c_int) -> c_int {
     if section.is_null() {
         return libc::EINVAL;
     }
     if cut::is_chosen() {
-        // SAFETY: promised by the caller.
+        // SAFETY: not null, so the caller promises a section in progress.
         return unsafe { in_watched_section(section, ask) };
     }
-    // SAFETY: promised by the caller.
+    // SAFETY: not null, so the caller promises a section in progress, which its body alone uses.
     guarded(|| ask(unsafe { &mut *section }))
 }
 
+/// As [`in_section`], where sections can be cut short.
+///
 /// # Safety
-/// A section that is under way.
+/// `section` is a section in progress.
 #[cold]
 #[inline(never)]
 unsafe fn in_watched_section(
     section: *mut lw_ics_section_t,
     ask: impl FnOnce(&mut lw_ics_section_t) -> c_int,
 ) -> c_int {
-    // Around all the rest: where the body can be cut, nothing must be undone, and nobody uses the section.
+    // Declared first, so that it covers the rest: where the body can be cut, nothing needs undoing and nothing uses the
+    // section.
     let inside = Inside::of_thread();
-    // SAFETY: promised by the caller.
+    // SAFETY: the caller promises a section in progress, which its body alone uses.
     let section = unsafe { &mut *section };
     guarded(|| match ask(section) {
         0 if inside.as_ref().is_some_and(Inside::has_note) => section.check().map_or_else(of_stop, |()| 0),
@@ -202,7 +226,7 @@ fn of_stop(stop: Stop) -> c_int {
     }
 }
 
-/// Executes a body in a section, and says how it is to end; what it answered is kept.
+/// Executes a body in a section and decides how the section ends. Keeps the body's answer in `answer`.
 fn execute(body: impl FnOnce() -> c_int, answer: &mut c_int) -> Result<(), Stop> {
     *answer = body();
     match *answer {
@@ -220,17 +244,21 @@ fn of_ended(ended: Result<(), Stop>, answer: c_int) -> c_int {
     }
 }
 
-/// Makes an object in `*ics`, whatever was there, with `commit` one of `LW_ICS_AUTO`, `LW_ICS_LOCKED`, `LW_ICS_PLAIN`, for threads of the processor `cpu` (its Linux number; it
-/// counts with `LW_ICS_AUTO` alone). Allocates; nothing else of these does.
+/// Initialises `*ics` as an object whose words are 0, whatever the memory contained before. The call allocates memory.
 ///
-/// EINVAL: an argument is not one.
+/// `commit` is `LW_ICS_AUTO`, `LW_ICS_LOCKED` or `LW_ICS_PLAIN`. With `LW_ICS_AUTO`, `cpu` is the Linux number of the
+/// CPU on which the threads execute; otherwise it is ignored.
+///
+/// Returns:
+/// - 0: success.
+/// - EINVAL: `ics` is NULL or misaligned, or `commit` is another value.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn lw_ics_init(ics: *mut lw_ics_t, commit: u32, cpu: u32) -> c_int {
     guarded(|| {
         let strategy = match commit {
             LW_ICS_AUTO => Strategy::for_cpu(cpu),
             LW_ICS_LOCKED => Strategy::locked(),
-            // SAFETY: the header asks that all threads be bound to one processor.
+            // SAFETY: the header requires that all threads are bound to one CPU.
             LW_ICS_PLAIN => unsafe { Strategy::plain() },
             _ => return libc::EINVAL,
         };
@@ -239,7 +267,7 @@ pub unsafe extern "C" fn lw_ics_init(ics: *mut lw_ics_t, commit: u32, cpu: u32) 
         }
         let object = Object::with([const { Word::new(0) }; WORDS], strategy);
         let shared = Box::new(Shared { object, signal: AtomicI32::new(0), told: [const { Told::new() }; SLOTS] });
-        // SAFETY: looked at just now; the header's head asks for the rest.
+        // SAFETY: not null and aligned, as checked above; the header requires memory of this type.
         unsafe {
             ics.write(lw_ics_t { lw_object: Box::into_raw(shared).cast(), lw_check: OBJECT_CHECK, lw_spare: 0 });
         }
@@ -247,19 +275,25 @@ pub unsafe extern "C" fn lw_ics_init(ics: *mut lw_ics_t, commit: u32, cpu: u32) 
     })
 }
 
-/// Ends an object: nobody is inside, all slots are closed, and nobody uses it from then on.
+/// Destroys an object and frees its memory.
 ///
-/// EINVAL: it is none.
+/// Before the call, all slots must be closed and no thread may be inside a section. Afterwards no thread may use the
+/// object.
+///
+/// Returns:
+/// - 0: success.
+/// - EINVAL: `ics` is not an object.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn lw_ics_destroy(ics: *mut lw_ics_t) -> c_int {
     guarded(|| {
-        // SAFETY: the header's head asks for it.
+        // SAFETY: the header requires pointers that are valid for the call.
         if unsafe { object(ics) }.is_none() {
             return libc::EINVAL;
         }
-        // SAFETY: it is an object; made by `lw_ics_init` in a box, and nobody uses it any more.
+        // SAFETY: it is an object that `lw_ics_init` made in a box, and the header requires that no thread uses it any
+        // more.
         unsafe {
-            // ORDERING: Relaxed: who destroys it made sure that nobody else uses it.
+            // ORDERING: Relaxed: the thread that destroys the object has made sure that no other thread uses it.
             check(&raw const (*ics).lw_check).store(0, Ordering::Relaxed);
             drop(Box::from_raw((*ics).lw_object.cast::<Shared>().cast_mut()));
         }
@@ -267,13 +301,15 @@ pub unsafe extern "C" fn lw_ics_destroy(ics: *mut lw_ics_t) -> c_int {
     })
 }
 
-/// How commits are decided now: `LW_ICS_LOCKED`, `LW_ICS_PLAIN`, or `LW_ICS_RSEQ`.
+/// Writes to `*commit` how the object commits now: `LW_ICS_LOCKED`, `LW_ICS_PLAIN` or `LW_ICS_RSEQ`.
 ///
-/// EINVAL: an argument is not one.
+/// Returns:
+/// - 0: success.
+/// - EINVAL: `ics` is not an object, or `commit` is NULL or misaligned.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn lw_ics_commit(ics: *const lw_ics_t, commit: *mut u32) -> c_int {
     guarded(|| {
-        // SAFETY: the header's head asks for it.
+        // SAFETY: the header requires pointers that are valid for the call.
         let Some(shared) = (unsafe { object(ics) }) else { return libc::EINVAL };
         if commit.is_null() || !commit.is_aligned() {
             return libc::EINVAL;
@@ -285,19 +321,22 @@ pub unsafe extern "C" fn lw_ics_commit(ics: *const lw_ics_t, commit: *mut u32) -
             Kind::Rseq if strategy.rseq().is_some_and(lockwright::ics::Rseq::is_at_home) => LW_ICS_RSEQ,
             Kind::Rseq => LW_ICS_LOCKED,
         };
-        // SAFETY: looked at just now; the header's head asks for the rest.
+        // SAFETY: not null and aligned, as checked above; the header requires memory of this type.
         unsafe { commit.write(now) };
         0
     })
 }
 
-/// Takes a slot of an object into `*slot`.
+/// Reserves a slot of the object and stores it in `*slot`, whatever the memory contained before.
 ///
-/// EAGAIN: all `LW_ICS_SLOTS` are taken. EINVAL: an argument is not one.
+/// Returns:
+/// - 0: success.
+/// - EAGAIN: all `LW_ICS_SLOTS` slots are in use.
+/// - EINVAL: `ics` is not an object, or `slot` is NULL or misaligned.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn lw_ics_slot_open(ics: *const lw_ics_t, slot: *mut lw_ics_slot_t) -> c_int {
     guarded(|| {
-        // SAFETY: the header's head asks for it.
+        // SAFETY: the header requires pointers that are valid for the call.
         let Some(shared) = (unsafe { object(ics) }) else { return libc::EINVAL };
         if slot.is_null() || !slot.is_aligned() {
             return libc::EINVAL;
@@ -306,26 +345,29 @@ pub unsafe extern "C" fn lw_ics_slot_open(ics: *const lw_ics_t, slot: *mut lw_ic
         let index = claimed.index() as u32;
         std::mem::forget(claimed);
         let opened = lw_ics_slot_t { lw_object: ptr::from_ref(shared).cast(), lw_index: index, lw_check: SLOT_CHECK };
-        // SAFETY: looked at just now; the header's head asks for the rest.
+        // SAFETY: not null and aligned, as checked above; the header requires memory of this type.
         unsafe { slot.write(opened) };
         0
     })
 }
 
-/// Gives a slot back. That of a thread that has ended, wherever it was, may be closed by another one, after it has joined it.
+/// Releases a slot. A thread may also release the slot of another thread that has ended, even inside a section, after
+/// joining it.
 ///
-/// EINVAL: it is none.
+/// Returns:
+/// - 0: success.
+/// - EINVAL: `slot` is not a slot.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn lw_ics_slot_close(slot: *mut lw_ics_slot_t) -> c_int {
     guarded(|| {
-        // SAFETY: the header's head asks for it.
+        // SAFETY: the header requires pointers that are valid for the call.
         match unsafe { self::slot(slot) } {
             None => libc::EINVAL,
             Some((shared, claimed)) => {
-                // SAFETY: it is a slot.
-                // ORDERING: Relaxed: who closes it made sure that nobody else uses it.
+                // SAFETY: it is a slot, so the word is there.
+                // ORDERING: Relaxed: the thread that closes the slot has made sure that no other thread uses it.
                 unsafe { check(&raw const (*slot).lw_check).store(0, Ordering::Relaxed) };
-                // Its thread may have ended in a section.
+                // The slot's thread may have ended inside a section.
                 shared.told[claimed.index()].close();
                 drop(ManuallyDrop::into_inner(claimed));
                 0
@@ -334,37 +376,52 @@ pub unsafe extern "C" fn lw_ics_slot_close(slot: *mut lw_ics_slot_t) -> c_int {
     })
 }
 
-/// Executes `body` in a section, again and again until no other section commits in between, and commits what it wrote. Never waits. Makes no
-/// system call, but for one of a thread that finds an object of `LW_ICS_AUTO` on another processor (`membarrier`); where the kernel refuses that, the process is aborted. And the
-/// signals that `lw_ics_set_signal` asks for.
+/// Executes `body` in a section and commits its writes. Repeats the body until no other section commits in between.
 ///
-/// 0: committed. ENOSPC: it wrote more than `LW_ICS_WRITES` words. EINVAL: an argument is not one. Otherwise what the body answered; nothing is changed then.
+/// Never waits for another thread. On one CPU, only sections of more urgent threads make the body repeat. Makes no
+/// system call, except to send the signals of `lw_ics_set_signal`, and except that a thread that finds an object of
+/// `LW_ICS_AUTO` on another CPU calls `membarrier`. If the kernel refuses that call, the process is aborted.
+///
+/// Returns:
+/// - 0: the section has committed.
+/// - ENOSPC: the body wrote more than `LW_ICS_WRITES` words. Nothing is changed.
+/// - EINVAL: `slot` is not a slot, or `body` is NULL.
+/// - Any other number is the value that the body returned. Nothing is changed.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn lw_ics_update(slot: *mut lw_ics_slot_t, body: lw_ics_body_t, argument: *mut c_void) -> c_int {
     if cut::is_chosen() {
-        // SAFETY: the header's head asks for it.
+        // SAFETY: the header requires pointers that are valid for the call.
         return unsafe { watched_update(slot, body, argument, false) };
     }
     guarded(|| {
-        // SAFETY: the header's head asks for it.
+        // SAFETY: the header requires pointers that are valid for the call.
         let (Some((_, mut slot)), Some(body)) = (unsafe { self::slot(slot) }, body) else { return libc::EINVAL };
-        // SAFETY: the header asks for a function of this type.
+        // SAFETY: the header requires a function of this type.
         sections(&mut slot, |section| unsafe { body(section, argument) })
     })
 }
 
-/// From now on whoever commits to the object sends `signal` to the threads whose sections are in vain because of that, if they execute them by `lw_ics_update_cut`: about 2 us of
-/// its time for each of them, `LW_ICS_SLOTS` - 1 at most. It pays where sections are long, some microseconds at least;
-/// those of all other objects of the process become longer by some tens of nanoseconds.
+/// Sets the signal that cuts short invalidated sections of the object.
 ///
-/// The signal is a real-time one (SIGRTMIN to SIGRTMAX), SIGUSR1 or SIGUSR2, and the library's from then on, in the whole process: nobody else sends it or handles it. One for
-/// all objects; the same again does no harm. Once chosen it stays.
+/// From now on, a thread that commits to the object sends `signal` to the threads whose sections are invalidated by
+/// that commit, if they execute them by `lw_ics_update_cut`. This costs the committing thread about 2 us for each of
+/// them, at most `LW_ICS_SLOTS` - 1. A signal is worth its cost for sections of several microseconds and more. It makes
+/// the sections of all other objects of the process longer by some tens of nanoseconds.
 ///
-/// EBUSY: the signal has a handler or is ignored, or another one was chosen before. ENOTSUP: not on this processor, only on x86-64. EINVAL: an argument is not one.
+/// `signal` is SIGUSR1, SIGUSR2, or a real-time signal (SIGRTMIN to SIGRTMAX). It belongs to the library from then on,
+/// in the whole process: the program must not send or handle it. All objects use the same signal, and it cannot be
+/// changed. To set it again is harmless.
+///
+/// Returns:
+/// - 0: success.
+/// - EBUSY: the signal has a handler or is ignored, or the process has set another signal before.
+/// - ENOTSUP: the processor is not an x86-64.
+/// - EINVAL: `ics` is not an object, or `signal` is another signal.
+/// - Any other number is an error of the kernel.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn lw_ics_set_signal(ics: *mut lw_ics_t, signal: c_int) -> c_int {
     guarded(|| {
-        // SAFETY: the header's head asks for it.
+        // SAFETY: the header requires pointers that are valid for the call.
         let Some(shared) = (unsafe { object(ics) }) else { return libc::EINVAL };
         let is_usual = signal == libc::SIGUSR1 || signal == libc::SIGUSR2;
         if !is_usual && !(libc::SIGRTMIN()..=libc::SIGRTMAX()).contains(&signal) {
@@ -372,7 +429,7 @@ pub unsafe extern "C" fn lw_ics_set_signal(ics: *mut lw_ics_t, signal: c_int) ->
         }
         match cut::announce(signal) {
             0 => {
-                // ORDERING: Release pairs with the Acquire of `lw_ics_update_cut`.
+                // ORDERING: Release pairs with the Acquire in `watched_update`.
                 shared.signal.store(signal, Ordering::Release);
                 0
             }
@@ -381,32 +438,43 @@ pub unsafe extern "C" fn lw_ics_set_signal(ics: *mut lw_ics_t, signal: c_int) ->
     })
 }
 
-/// As `lw_ics_update`, and a body that is in vain is cut off at once, by the signal of `lw_ics_set_signal`, and begun again. Without one, and in a thread that has it blocked, the same as
-/// `lw_ics_update`. Two system calls a call more than that.
+/// Executes `body` as `lw_ics_update` does, except that the signal of `lw_ics_set_signal` cuts an invalidated body
+/// short, which then begins again.
 ///
-/// So the body may be left at any instruction. It and what it calls do nothing that has to be ended: no memory is allocated, no lock taken, no file or stream written, no thread
-/// cancelled, no handler, mask or stack of signals changed; the thread is not ended; and in C++ no object on the stack has a destructor. What it leaves where `argument` says may be half written until it is executed to its end.
-/// Of this library it calls `lw_ics_read`, `lw_ics_check` and `lw_ics_write`, which answer EAGAIN where it is in vain, and it may enter sections of other objects. Functions of
-/// mathematics, `memcpy` and others that keep no state may be called.
+/// Makes two more system calls than `lw_ics_update`. Is the same as `lw_ics_update` if the object has no signal, or if
+/// the calling thread has blocked it.
 ///
-/// It is not cut while another handler executes on top of it, nor in a section of another object inside, nor with more than 4 KiB on the stack: then the next read, check or commit finds
-/// that it is in vain. A signal that comes too late does nothing, but as any signal it may end a sleep early (EINTR), where threads of several processors share the object.
+/// The signal may end the body at any instruction. The body, and each function that it calls, must therefore do nothing
+/// that has to be completed or undone:
+/// - It must not allocate memory, lock anything, write files or streams, cancel or end a thread, or change the
+///   handlers, the mask or the stack of signals.
+/// - In C++, no object on its stack may have a destructor.
+/// - Of this library, it may call `lw_ics_read`, `lw_ics_check` and `lw_ics_write`, which return EAGAIN once the
+///   section is invalidated, and it may enter sections of other objects.
+/// - It may call mathematical functions, `memcpy` and other functions that keep no state.
 ///
-/// As `lw_ics_update`.
+/// The memory at `argument` may be half written until a body has executed to its end.
+///
+/// A body is not cut short while another signal handler executes on top of it, while it is in a section of another
+/// object, or while it has more than 4 KiB on the stack. The next read, check or commit then finds the conflict. A
+/// signal that arrives too late has no effect, except that it may end a sleep early (EINTR), as any signal may, if
+/// threads of several CPUs share the object.
+///
+/// Returns the values of `lw_ics_update`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn lw_ics_update_cut(
     slot: *mut lw_ics_slot_t,
     body: lw_ics_body_t,
     argument: *mut c_void,
 ) -> c_int {
-    // SAFETY: the header's head asks for it.
+    // SAFETY: the header requires pointers that are valid for the call.
     unsafe { watched_update(slot, body, argument, true) }
 }
 
-/// Where sections may be cut: this one, or those of others, who are told.
+/// Executes sections if some may be cut short: this one, or those of others, who are signalled.
 ///
 /// # Safety
-/// As `lw_ics_update`; if it may be cut, as `lw_ics_update_cut`.
+/// As the header requires for `lw_ics_update`, or, if `may_be_cut`, for `lw_ics_update_cut`.
 #[inline(never)]
 unsafe fn watched_update(
     slot: *mut lw_ics_slot_t,
@@ -416,16 +484,17 @@ unsafe fn watched_update(
 ) -> c_int {
     let _inside = Inside::of_thread();
     guarded(|| {
-        // SAFETY: promised by the caller.
+        // SAFETY: the caller promises a pointer that is valid for the call.
         let (Some((shared, mut slot)), Some(body)) = (unsafe { self::slot(slot) }, body) else { return libc::EINVAL };
-        // ORDERING: Acquire pairs with the Release of `lw_ics_set_signal`: `is_chosen` says so from here on, and the handler finds what it needs.
+        // ORDERING: Acquire pairs with the Release in `lw_ics_set_signal`. From here on `is_chosen` is true, and the
+        // handler finds what it needs.
         let signal = shared.signal.load(Ordering::Acquire);
         let commits = slot.stats().commits;
         let told = &shared.told[slot.index()];
         let answer = Cut::during(if may_be_cut { signal } else { 0 }, |cut| match cut {
-            // SAFETY: promised by the caller.
+            // SAFETY: the caller promises a function of this type, and one that may be cut short.
             Some(cut) => sections(&mut slot, |section| unsafe { cut.call(told, body, section, argument) }),
-            // SAFETY: promised by the caller.
+            // SAFETY: the caller promises a function of this type.
             None => sections(&mut slot, |section| unsafe { body(section, argument) }),
         });
         if signal != 0 && slot.stats().commits != commits {
@@ -435,12 +504,12 @@ unsafe fn watched_update(
     })
 }
 
-/// A section, begun again until it commits or gives up.
+/// Repeats a section until it commits or gives up.
 #[inline]
 fn sections(slot: &mut Kept<'_>, mut call: impl FnMut(*mut lw_ics_section_t) -> c_int) -> c_int {
     let mut answer = 0;
     let ended = slot.update(|transaction| {
-        // SAFETY: only the lifetimes are changed: the body has it for this call alone, as the header says.
+        // SAFETY: only lifetimes change. The header allows the body to use the section during this call only.
         let mut section = lw_ics_section_t(Section::Writes(unsafe {
             std::mem::transmute::<&mut Transaction<'_, _, _, _, _>, &mut Transaction<'_, _, _, _, _>>(transaction)
         }));
@@ -449,14 +518,20 @@ fn sections(slot: &mut Kept<'_>, mut call: impl FnMut(*mut lw_ics_section_t) -> 
     of_ended(ended, answer)
 }
 
-/// Executes `body`, which must not write, in a section: all that it reads was so at one instant. Needs no slot, and makes nobody begin again.
+/// Executes `body` in a section that only reads: all values that it reads existed at one instant. Needs no slot, and
+/// makes no other section begin again.
 ///
-/// 0: done. EINVAL: an argument is not one. Otherwise what the body answered.
+/// The body is repeated if another section commits in between.
+///
+/// Returns:
+/// - 0: success.
+/// - EINVAL: `ics` is not an object, or `body` is NULL.
+/// - Any other number is the value that the body returned.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn lw_ics_query(ics: *const lw_ics_t, body: lw_ics_body_t, argument: *mut c_void) -> c_int {
     let _inside = Inside::of_thread();
     guarded(|| {
-        // SAFETY: the header's head asks for it.
+        // SAFETY: the header requires pointers that are valid for the call.
         let (Some(shared), Some(body)) = (unsafe { object(ics) }, body) else { return libc::EINVAL };
         let mut answer = 0;
         let ended = shared.object.query(|view| {
@@ -464,16 +539,23 @@ pub unsafe extern "C" fn lw_ics_query(ics: *const lw_ics_t, body: lw_ics_body_t,
             let mut section = lw_ics_section_t(Section::Queries(unsafe {
                 std::mem::transmute::<&View<'_, _, _, _, _>, &View<'_, _, _, _, _>>(view)
             }));
-            // SAFETY: the header asks for a function of this type.
+            // SAFETY: the header requires a function of this type.
             execute(|| unsafe { body(&raw mut section, argument) }, &mut answer)
         });
         of_ended(ended, answer)
     })
 }
 
-/// Reads a word (0 to `LW_ICS_WORDS` - 1) in a section: as the section wrote it, or as it was when it began. With all that was read before, it was so at one instant.
+/// Reads a word, 0 to `LW_ICS_WORDS` - 1, in a section, and writes it to `*value`.
 ///
-/// 0: it is in `*value`. EAGAIN: another section committed meanwhile; the body answers EAGAIN, too. EINVAL: an argument is not one.
+/// The value is the one that the section wrote, or else the one of the instant that all reads of the section share.
+///
+/// `section` must be the one that the calling body received.
+///
+/// Returns:
+/// - 0: success.
+/// - EAGAIN: another section has committed. The body must return EAGAIN.
+/// - EINVAL: `section` is NULL, there is no such word, or `value` is NULL or misaligned.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn lw_ics_read(section: *mut lw_ics_section_t, word: u32, value: *mut u64) -> c_int {
     let read = |section: &mut lw_ics_section_t| {
@@ -487,29 +569,43 @@ pub unsafe extern "C" fn lw_ics_read(section: *mut lw_ics_section_t, word: u32, 
         };
         match read {
             Ok(read) => {
-                // SAFETY: looked at just now; the header's head asks for the rest.
+                // SAFETY: not null and aligned, as checked above; the header requires memory of this type.
                 unsafe { value.write(read) };
                 0
             }
             Err(stop) => of_stop(stop),
         }
     };
-    // SAFETY: the header asks for the section that the body was given, during the body.
+    // SAFETY: the header requires the section that the body received, during the body.
     unsafe { in_section(section, read) }
 }
 
-/// Whether a section can still commit: to be asked now and then by a long body, so as not to work on in vain.
+/// Checks whether a section can still commit. A long body calls this now and then, in order not to continue in vain.
 ///
-/// 0: so far. EAGAIN: another section committed meanwhile; the body answers EAGAIN, too. EINVAL: an argument is not one.
+/// `section` must be the one that the calling body received.
+///
+/// Returns:
+/// - 0: the section can commit so far.
+/// - EAGAIN: another section has committed. The body must return EAGAIN.
+/// - EINVAL: `section` is NULL.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn lw_ics_check(section: *mut lw_ics_section_t) -> c_int {
     // SAFETY: as in `lw_ics_read`.
     unsafe { in_section(section, |section| section.check().map_or_else(of_stop, |()| 0)) }
 }
 
-/// Writes a word in a section. Nobody sees it before the section has committed.
+/// Writes `value` to a word, 0 to `LW_ICS_WORDS` - 1, in a section. Other sections see the value once this section has
+/// committed.
 ///
-/// ENOSPC: more than `LW_ICS_WRITES` words. EPERM: the section is a query. EINVAL: an argument is not one. EAGAIN: as `lw_ics_read`, in sections that may be cut.
+/// `section` must be the one that the calling body received.
+///
+/// Returns:
+/// - 0: success.
+/// - ENOSPC: the section would write more than `LW_ICS_WRITES` words.
+/// - EPERM: the section only reads (`lw_ics_query`).
+/// - EINVAL: `section` is NULL, or there is no such word.
+/// - EAGAIN: another section has committed. The body must return EAGAIN. Only sections that may be cut short return
+///   this.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn lw_ics_write(section: *mut lw_ics_section_t, word: u32, value: u64) -> c_int {
     let write = |section: &mut lw_ics_section_t| match &mut section.0 {
@@ -520,13 +616,15 @@ pub unsafe extern "C" fn lw_ics_write(section: *mut lw_ics_section_t, word: u32,
     unsafe { in_section(section, write) }
 }
 
-/// What a slot did, whoever had it.
+/// Writes the statistics of a slot to `*stats`.
 ///
-/// EINVAL: an argument is not one.
+/// Returns:
+/// - 0: success.
+/// - EINVAL: `slot` is not a slot, or `stats` is NULL or misaligned.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn lw_ics_slot_stats(slot: *const lw_ics_slot_t, stats: *mut lw_ics_stats_t) -> c_int {
     guarded(|| {
-        // SAFETY: the header's head asks for it.
+        // SAFETY: the header requires pointers that are valid for the call.
         let Some((shared, slot)) = (unsafe { self::slot(slot) }) else { return libc::EINVAL };
         if stats.is_null() || !stats.is_aligned() {
             return libc::EINVAL;
@@ -540,7 +638,7 @@ pub unsafe extern "C" fn lw_ics_slot_stats(slot: *const lw_ics_slot_t, stats: *m
             helped: did.helped,
             cuts: shared.told[slot.index()].cuts(),
         };
-        // SAFETY: looked at just now; the header's head asks for the rest.
+        // SAFETY: not null and aligned, as checked above; the header requires memory of this type.
         unsafe { stats.write(did) };
         0
     })

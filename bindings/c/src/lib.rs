@@ -1,24 +1,25 @@
-//! Lockwright for C and C++: what `include/lockwright.h` declares. The comments on public items are the header's.
+//! Lockwright for C and C++: the functions and types that `include/lockwright.h` declares. The doc comments of public
+//! items become the comments of that header.
 //!
-//! | file | what |
+//! | file | contents |
 //! |---|---|
 //! | `mutex` | `lw_mutex_*` |
 //! | `cond` | `lw_cond_*` |
 //! | `deadlock` | the last deadlock of each thread |
 //! | `ics` | `lw_ics_*` |
-//! | `cut` | `lw_ics_set_signal`, `lw_ics_update_cut`; the jump is in `cut.c` |
+//! | `cut` | `lw_ics_set_signal`, `lw_ics_update_cut`; `cut.c` does the jump |
 //! | `section` | `lw_section_*` |
 //! | `taskset` | `lw_taskset_*`: tasks and resources |
 //! | `task` | `lw_task_*`: the calling thread as one of the tasks |
-//! | `fault` | what went wrong with task sets, as a number and in words |
-//! | `argument` | whether what C gave is what it should be |
+//! | `fault` | errors of task sets, as a number and as a text |
+//! | `argument` | checks of the arguments that C passes |
 //! | `errno` | errors as numbers |
 //!
-//! Every function answers with an error number. Objects carry a check value, so that memory that was never initialised, or was destroyed, is
-//! refused. A panic ends at the border, as EIO.
+//! Every function returns an error number. Objects carry a check value, so that memory that was never initialised, or
+//! that was destroyed, is refused. A panic ends in the function that C called, and becomes EIO.
 
-#![allow(non_camel_case_types)] // They are C's names.
-#![allow(clippy::missing_safety_doc)] // The header's head says once what all of them ask for.
+#![allow(non_camel_case_types)] // The names of C.
+#![allow(clippy::missing_safety_doc)] // The top of the header states the contract of all functions once.
 
 mod argument;
 mod cond;
@@ -33,4 +34,4 @@ mod task;
 mod taskset;
 
 #[cfg(not(all(target_os = "linux", target_pointer_width = "64")))]
-compile_error!("the layout of lw_mutex_t is that of 64 bits Linux, whose kernel walks lists through it");
+compile_error!("lw_mutex_t has the layout of 64-bit Linux, whose kernel follows lists through it");

@@ -1,27 +1,36 @@
-//! `lw_mutex_*`.
+//! The functions `lw_mutex_*`.
 
 use crate::argument::{self, Mutex};
 use crate::errno::{guarded, of_acquired, of_done, of_error};
 use libc::{c_int, timespec};
 use lockwright::mutex::{Limit, RawError, RawMutex, kind};
 
-/// The owner has the priority of the most urgent waiter, along chains of owners: the kernel's PI futex. Its unlocking is always serial.
+/// Priority inheritance: the owner executes at the priority of its most urgent waiter, also along chains of owners.
+/// This is the kernel's PI futex. Unlocking is always serial (`LW_UNLOCK_SERIAL`).
 pub const LW_PROTOCOL_INHERIT: u32 = 0;
-/// Nothing is done against priority inversion: a thread of medium priority can delay an urgent one for ever.
+/// No protection against priority inversion: a thread of medium priority can delay an urgent waiter without bound.
 pub const LW_PROTOCOL_NONE: u32 = 1;
-/// The owner has the ceiling's level of SCHED_FIFO, if its own is lower: immediate priority ceiling. Threads above the ceiling are refused
-/// (EINVAL), and so are those without permission to rise to it (EPERM).
+/// Immediate priority ceiling: the owner executes at the ceiling's level of SCHED_FIFO, unless another ceiling already
+/// raised it above that. A thread whose own level is above the ceiling cannot lock the mutex (EINVAL), nor can a thread
+/// without permission to rise to the ceiling (EPERM).
+///
+/// A thread that `lw_section_lazy_open` manages does not rise, for up to 8 different ceilings of its CPU. Instead, the
+/// other managed threads of the CPU that are not above the ceiling wait in `lw_section_lazy_look`.
 pub const LW_PROTOCOL_PROTECT: u32 = 2;
 
-/// Serial where a real-time thread waits, else parallel.
+/// Serial while a real-time thread waits, otherwise parallel.
 pub const LW_UNLOCK_AUTO: u32 = 0;
-/// The mutex is the first waiter's from the unlock on: nobody comes between.
+/// Unlocking hands the mutex to the first waiter at once. No other thread can lock it in between.
 pub const LW_UNLOCK_SERIAL: u32 = 1;
-/// The mutex is nobody's until somebody takes it: a running thread may be faster than the waiter that was woken. Robust ones are serial all the same.
+/// Unlocking frees the mutex and wakes the first waiter. A running thread may lock the mutex before the woken waiter
+/// does. Robust mutexes ignore this and are always serial.
 pub const LW_UNLOCK_PARALLEL: u32 = 2;
 
-/// A mutex: 64 bytes, aligned to 8, in static storage, on the stack or the heap, or in memory that processes share. Initialise it by one of the
-/// `LW_MUTEX_…INITIALIZER`s or `lw_mutex_init`, and never move or copy it. Its fields are nobody's business.
+/// A mutex: 64 bytes, aligned to 8.
+///
+/// It may be in static storage, on the stack, on the heap, or, if it is `shared`, in memory that several processes map.
+/// Initialise it with one of the `LW_MUTEX_…INITIALIZER` macros or with `lw_mutex_init`. Never move or copy it. Its
+/// fields are private.
 #[repr(C)]
 pub struct lw_mutex_t {
     lw_state: [u32; 4],
@@ -34,29 +43,32 @@ pub struct lw_mutex_t {
     lw_spare: [u32; 5],
 }
 
-/// What a mutex shall be. All zeros are the defaults, so name what shall differ:
+/// Options of a mutex. The value 0 is the default of every field, so set only the fields that differ:
 /// `lw_mutex_options_t options = { .protocol = LW_PROTOCOL_PROTECT, .ceiling = 80, .robust = 1 };`
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct lw_mutex_options_t {
-    /// `LW_PROTOCOL_…`.
+    /// One of `LW_PROTOCOL_INHERIT`, `LW_PROTOCOL_NONE` and `LW_PROTOCOL_PROTECT`.
     pub protocol: u32,
-    /// 1 to 99 with `LW_PROTOCOL_PROTECT`, otherwise 0.
+    /// The ceiling, a level of SCHED_FIFO: 1 to 99 with `LW_PROTOCOL_PROTECT`, otherwise 0.
     pub ceiling: u32,
-    /// `LW_UNLOCK_…`.
+    /// One of `LW_UNLOCK_AUTO`, `LW_UNLOCK_SERIAL` and `LW_UNLOCK_PARALLEL`.
     pub unlock: u32,
-    /// 1: it survives the end of its owner, thread or process. The next one gets EOWNERDEAD and the mutex, mends what it protects, and calls
-    /// `lw_mutex_make_consistent`; if it unlocks without, everybody gets ENOTRECOVERABLE from then on.
+    /// 1: the mutex survives the end of its owner, whether thread or process. The next owner gets EOWNERDEAD. It holds
+    /// the mutex, repairs the protected data, and calls `lw_mutex_make_consistent`. If it unlocks the mutex without
+    /// that call, every later lock returns ENOTRECOVERABLE.
     pub robust: u32,
-    /// 1: each lock and unlock goes through the kernel, so that it knows every owner. Only for those that inherit; otherwise it changes nothing.
+    /// 1: every lock and unlock goes through the kernel, so that the kernel always knows the owner. Has an effect only
+    /// with `LW_PROTOCOL_INHERIT`.
     pub kernel_owned: u32,
-    /// 1: threads of several processes meet at it, in memory they share.
+    /// 1: threads of several processes use the mutex, in memory that these processes share.
     pub shared: u32,
-    /// 1: its owner may take it again, and gives it back as often.
+    /// 1: the owner may lock the mutex again, and unlocks it once for each lock. 0: such a lock returns EDEADLK.
     pub recursive: u32,
-    /// 1: a thread does not look for a deadlock before it waits. (The kernel still finds most among mutexes that inherit, but names no cycle.)
+    /// 1: a thread does not check for a deadlock before it waits. (If the mutexes inherit, the kernel still detects
+    /// most deadlocks, but `lw_deadlock_cycle` reports no cycle.)
     pub unchecked: u32,
-    /// 0.
+    /// Must be 0.
     pub reserved: [u32; 4],
 }
 
@@ -73,7 +85,7 @@ impl lw_mutex_options_t {
         reserved: [0; 4],
     };
 
-    /// The mutex, where the options are some.
+    /// Returns a mutex with these options, or `None` if an option has an invalid value.
     fn build(self) -> Option<RawMutex> {
         let (protocol, ceiling) = match (self.protocol, self.ceiling) {
             (LW_PROTOCOL_INHERIT, 0) => (kind::INHERIT, 0),
@@ -94,7 +106,7 @@ impl lw_mutex_options_t {
             | choose(self.shared, 0, kind::SHARED)?
             | choose(self.recursive, kind::ERROR_CHECK, kind::RECURSIVE)?
             | choose(self.unchecked, kind::CHECKED, 0)?;
-        // SAFETY: the header asks that it stays where it is while anybody uses it.
+        // SAFETY: the header forbids moving the mutex, and changing it other than by this library.
         (self.reserved == [0; 4]).then(|| unsafe { RawMutex::new(kind, ceiling) })
     }
 }
@@ -107,22 +119,26 @@ fn choose(option: u32, no: u32, yes: u32) -> Option<u32> {
     }
 }
 
-/// Makes a free mutex in `*mutex`, whatever was there. NULL for the options stands for the defaults: priority inheritance, looking for deadlocks,
-/// for the threads of this process.
+/// Initialises `*mutex` as a free mutex, whatever the memory contained before.
 ///
-/// EINVAL: an argument is not one; options that do not exist.
+/// `options` may be NULL, which stands for the defaults: priority inheritance, deadlock detection, and threads of one
+/// process. No thread may use the mutex during the call. Initialise a shared mutex once, before other processes use it.
+///
+/// Returns:
+/// - 0: success.
+/// - EINVAL: `mutex` is NULL or misaligned, `options` is misaligned, or an option has an invalid value.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn lw_mutex_init(mutex: *mut lw_mutex_t, options: *const lw_mutex_options_t) -> c_int {
     guarded(|| {
         let options = if options.is_null() {
             Some(lw_mutex_options_t::DEFAULT)
         } else {
-            // SAFETY: the header's head asks for it.
+            // SAFETY: the header requires pointers that are valid for the call.
             unsafe { argument::read(options) }
         };
         match options.and_then(lw_mutex_options_t::build) {
             Some(raw) if !mutex.is_null() && mutex.is_aligned() => {
-                // SAFETY: looked at just now; the header's head asks for the rest.
+                // SAFETY: not null and aligned, as checked above; the header requires memory of this type.
                 unsafe { Mutex::make(mutex, raw) };
                 0
             }
@@ -131,16 +147,24 @@ pub unsafe extern "C" fn lw_mutex_init(mutex: *mut lw_mutex_t, options: *const l
     })
 }
 
-/// Ends a mutex: every use of it but `lw_mutex_init` is refused (EINVAL) from then on. It owns nothing, so a mutex may also just be forgotten.
+/// Destroys a mutex: every later use except `lw_mutex_init` returns EINVAL.
 ///
-/// EBUSY: somebody has it. EINVAL: it is not a mutex.
+/// No other thread may use the mutex during the call. A mutex owns no memory and no other resource, so a mutex that is
+/// never destroyed leaks nothing.
+///
+/// Returns:
+/// - 0: success.
+/// - EBUSY: a thread holds the mutex. Unless the mutex is robust, also: a thread waits for the mutex, or will lock it
+///   again after a wait for a condition.
+/// - EINVAL: `mutex` is not an initialised mutex.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn lw_mutex_destroy(mutex: *mut lw_mutex_t) -> c_int {
     guarded(|| {
-        // SAFETY: the header's head asks for it.
+        // SAFETY: the header requires pointers that are valid for the call.
         match unsafe { Mutex::at(mutex) } {
             None => libc::EINVAL,
-            // A robust one may be waited for by nobody but the dead.
+            // Only dead threads may still be registered as waiters of a robust mutex, so waiters alone do not keep it
+            // in use.
             Some(mutex) if mutex.raw.owner() != 0 || !mutex.raw.is_robust() && mutex.raw.is_in_use() => libc::EBUSY,
             Some(mutex) => {
                 mutex.unmake();
@@ -153,102 +177,139 @@ pub unsafe extern "C" fn lw_mutex_destroy(mutex: *mut lw_mutex_t) -> c_int {
 #[inline]
 unsafe fn lock(mutex: *mut lw_mutex_t, limit: impl FnOnce() -> Option<Limit>) -> c_int {
     guarded(|| {
-        // SAFETY: promised by the caller.
+        // SAFETY: the caller passes a pointer of its own caller, which the header requires to be valid for the call.
         let Some(mutex) = (unsafe { Mutex::at(mutex) }) else { return libc::EINVAL };
         let Some(limit) = limit() else { return libc::EINVAL };
         of_acquired(&mutex.raw, mutex.raw.lock(limit))
     })
 }
 
-/// Takes the mutex, and suspends until it can. Without contention no system call, but for ceilings and `kernel_owned`.
+/// Locks the mutex. Suspends the calling thread until it can. Waiters get the mutex in the order of their priorities.
 ///
-/// 0: the caller has it. EOWNERDEAD: the caller has it, and its owner before ended while it had it, see `robust`. ENOTRECOVERABLE: see there.
-/// EDEADLK: the caller would wait for itself, see `lw_deadlock_cycle`. EINVAL: it is not a mutex, or the caller is more urgent than its ceiling.
-/// EPERM: no permission to rise to the ceiling. EAGAIN: taken too often (recursive), or the kernel lacks memory. ESRCH: its owner has ended, and it inherits
-/// and is not robust: it never comes. ENOTSUP: robust, and the C library has no list of such.
+/// Makes no system call if the mutex is free, except for mutexes with a ceiling or with `kernel_owned`.
+///
+/// Returns:
+/// - 0: the caller holds the mutex.
+/// - EOWNERDEAD: the caller holds the mutex, and its previous owner ended while it held it. Repair the protected data,
+///   then call `lw_mutex_make_consistent`. Only robust mutexes return this.
+/// - ENOTRECOVERABLE: an owner ended, and a later owner unlocked the mutex without `lw_mutex_make_consistent`.
+/// - EDEADLK: the caller would wait for itself, directly or through other threads. See `lw_deadlock_cycle`.
+/// - EINVAL: `mutex` is not an initialised mutex, or the caller's own level is above the ceiling.
+/// - EPERM: the caller has no permission to rise to the ceiling. It needs CAP_SYS_NICE or an rtprio limit.
+/// - EAGAIN: the caller has locked a recursive mutex too often, or the kernel kept asking to try again.
+/// - ESRCH: the owner has ended, and the mutex inherits and is not robust. It will never be unlocked.
+/// - ENOTSUP: the mutex is robust, and the C library keeps no list of robust mutexes.
+/// - Any other number is an error of the kernel, such as ENOMEM.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn lw_mutex_lock(mutex: *mut lw_mutex_t) -> c_int {
-    // SAFETY: the header's head asks for it.
+    // SAFETY: the header requires pointers that are valid for the call.
     unsafe { lock(mutex, || Some(Limit::Never)) }
 }
 
-/// Takes the mutex if nobody has it. EBUSY: somebody has, the caller too unless it is recursive. Otherwise as `lw_mutex_lock`, without EDEADLK and ESRCH.
+/// Locks the mutex if it is free, without waiting for its owner.
+///
+/// Returns:
+/// - EBUSY: another thread holds the mutex, or the caller holds it and it is not recursive.
+/// - Otherwise the values of `lw_mutex_lock`, except ESRCH.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn lw_mutex_trylock(mutex: *mut lw_mutex_t) -> c_int {
-    // SAFETY: the header's head asks for it.
+    // SAFETY: the header requires pointers that are valid for the call.
     unsafe { lock(mutex, || Some(Limit::Now)) }
 }
 
-/// As `lw_mutex_lock`, until `clock` (CLOCK_MONOTONIC or CLOCK_REALTIME) reads `*time`. A time that has passed still takes a mutex that is free.
+/// Locks the mutex as `lw_mutex_lock` does, but only waits until `clock` reads `*time`.
 ///
-/// ETIMEDOUT: the time has come. EINVAL also: another clock, no time, or its nanoseconds are not below a second.
+/// `clock` is CLOCK_MONOTONIC or CLOCK_REALTIME, and `*time` is an absolute time by that clock. A free mutex is locked
+/// even if that time has passed.
+///
+/// Returns the values of `lw_mutex_lock`, and:
+/// - ETIMEDOUT: the time passed before the caller could lock the mutex.
+/// - EINVAL, also: `clock` is another clock, `time` is NULL or misaligned, or `time->tv_nsec` is not from 0 to
+///   999999999.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn lw_mutex_lock_until(mutex: *mut lw_mutex_t, clock: c_int, time: *const timespec) -> c_int {
-    // SAFETY: the header's head asks for it.
+    // SAFETY: the header requires pointers that are valid for the call.
     unsafe { lock(mutex, || argument::deadline(clock, time).map(Limit::At)) }
 }
 
-/// As `lw_mutex_lock_until`, so long from now by CLOCK_MONOTONIC. EINVAL also: a negative time.
+/// Locks the mutex as `lw_mutex_lock_until` does, but only waits for the duration `*time`, by CLOCK_MONOTONIC.
+///
+/// Returns the values of `lw_mutex_lock_until`, and:
+/// - EINVAL, also: `*time` is negative.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn lw_mutex_lock_for(mutex: *mut lw_mutex_t, time: *const timespec) -> c_int {
-    // SAFETY: the header's head asks for it.
+    // SAFETY: the header requires pointers that are valid for the call.
     unsafe { lock(mutex, || argument::deadline_after(time).map(Limit::At)) }
 }
 
-/// Gives the mutex back.
+/// Unlocks the mutex. Which thread gets it next depends on the option `unlock`.
 ///
-/// EPERM: the caller does not have it. EINVAL: it is not a mutex.
+/// Returns:
+/// - 0: success.
+/// - EPERM: the caller does not hold the mutex.
+/// - EINVAL: `mutex` is not an initialised mutex.
+/// - Any other number is an error of the kernel. The caller still holds the mutex.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn lw_mutex_unlock(mutex: *mut lw_mutex_t) -> c_int {
     guarded(|| {
-        // SAFETY: the header's head asks for it.
+        // SAFETY: the header requires pointers that are valid for the call.
         let Some(mutex) = (unsafe { Mutex::at(mutex) }) else { return libc::EINVAL };
         of_done(&mutex.raw, mutex.raw.unlock())
     })
 }
 
-/// After EOWNERDEAD: what the mutex protects is whole again. The caller still has it, and unlocks it as ever.
+/// Declares, after EOWNERDEAD, that the protected data is consistent again. The caller keeps the mutex, and unlocks it
+/// as usual.
 ///
-/// EINVAL: it is not a robust mutex, or nothing was to be mended. EPERM: the caller does not have it.
+/// Returns:
+/// - 0: success.
+/// - EINVAL: `mutex` is not an initialised robust mutex, or it is not inconsistent.
+/// - EPERM: the caller does not hold the mutex.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn lw_mutex_make_consistent(mutex: *mut lw_mutex_t) -> c_int {
     guarded(|| {
-        // SAFETY: the header's head asks for it.
+        // SAFETY: the header requires pointers that are valid for the call.
         let Some(mutex) = (unsafe { Mutex::at(mutex) }) else { return libc::EINVAL };
         of_done(&mutex.raw, mutex.raw.make_consistent())
     })
 }
 
-/// Who has the mutex, into `*thread`: the thread as the kernel numbers it (`gettid`), 0 for nobody. Unless it is the caller, that may have changed.
+/// Writes the owner of the mutex to `*thread`: the thread's id in the kernel (`gettid`), or 0 if the mutex is free.
 ///
-/// EINVAL: an argument is not one.
+/// Unless the caller holds the mutex, the owner may have changed when the function returns.
+///
+/// Returns:
+/// - 0: success.
+/// - EINVAL: `mutex` is not an initialised mutex, or `thread` is NULL or misaligned.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn lw_mutex_owner(mutex: *const lw_mutex_t, thread: *mut u32) -> c_int {
     guarded(|| {
-        // SAFETY: the header's head asks for it.
+        // SAFETY: the header requires pointers that are valid for the call.
         let Some(mutex) = (unsafe { Mutex::at(mutex) }) else { return libc::EINVAL };
         // SAFETY: as above.
         if unsafe { argument::write(thread, mutex.raw.owner()) } { 0 } else { libc::EINVAL }
     })
 }
 
-/// 1 where the caller has the mutex, 0 where not, or it is none.
+/// Returns 1 if the calling thread holds the mutex, and 0 if it does not, or if `mutex` is not an initialised mutex.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn lw_mutex_is_mine(mutex: *const lw_mutex_t) -> c_int {
     guarded(|| {
-        // SAFETY: the header's head asks for it.
+        // SAFETY: the header requires pointers that are valid for the call.
         let mutex = unsafe { Mutex::at(mutex) };
         c_int::from(mutex.is_some_and(|mutex| mutex.raw.is_mine()))
     })
 }
 
-/// The ceiling, into `*ceiling`.
+/// Writes the ceiling of the mutex, 1 to 99, to `*ceiling`.
 ///
-/// EINVAL: an argument is not one, or the mutex has no ceiling.
+/// Returns:
+/// - 0: success.
+/// - EINVAL: `mutex` is not an initialised mutex or has no ceiling, or `ceiling` is NULL or misaligned.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn lw_mutex_ceiling(mutex: *const lw_mutex_t, ceiling: *mut c_int) -> c_int {
     guarded(|| {
-        // SAFETY: the header's head asks for it.
+        // SAFETY: the header requires pointers that are valid for the call.
         let Some(mutex) = (unsafe { Mutex::at(mutex) }) else { return libc::EINVAL };
         if mutex.raw.kind() & kind::PROTECT == 0 {
             return libc::EINVAL;
@@ -258,22 +319,30 @@ pub unsafe extern "C" fn lw_mutex_ceiling(mutex: *const lw_mutex_t, ceiling: *mu
     })
 }
 
-/// Another ceiling, 1 to 99; the one before into `*before`, unless that is NULL. A caller that does not have the mutex takes it for that, whatever its
-/// own level is, and so may suspend; of a robust one whose owner ended, the next who locks it is told so.
+/// Changes the ceiling of the mutex to `ceiling`, 1 to 99. Writes the previous ceiling to `*before`, unless `before` is
+/// NULL.
 ///
-/// EINVAL: an argument is not one, the mutex has no ceiling, or the caller has it and is more urgent than the new one. EPERM: no permission to rise to the new one.
-/// Otherwise as `lw_mutex_lock`. The ceiling is as it was then.
+/// An owner that calls this changes its level at once. Any other caller locks the mutex for the change, whatever its
+/// own level is, and so may suspend. If that lock finds that the owner of a robust mutex ended, the next thread that
+/// locks the mutex still gets EOWNERDEAD.
+///
+/// Returns:
+/// - 0: success.
+/// - EINVAL: `mutex` is not an initialised mutex or has no ceiling, `ceiling` is not from 1 to 99, `before` is
+///   misaligned, or the caller holds the mutex and its own level is above `ceiling`.
+/// - EPERM: the caller holds the mutex and has no permission to rise to `ceiling`.
+/// - Otherwise the errors of `lw_mutex_lock`. After an error the ceiling is unchanged.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn lw_mutex_set_ceiling(mutex: *mut lw_mutex_t, ceiling: c_int, before: *mut c_int) -> c_int {
     guarded(|| {
-        // SAFETY: the header's head asks for it.
+        // SAFETY: the header requires pointers that are valid for the call.
         let Some(mutex) = (unsafe { Mutex::at(mutex) }) else { return libc::EINVAL };
         if !before.is_aligned() {
             return libc::EINVAL;
         }
         match u8::try_from(ceiling).map_err(|_| RawError::BadKind).and_then(|ceiling| mutex.raw.set_ceiling(ceiling)) {
             Ok(was) => {
-                // SAFETY: as above. Null where the caller does not want to know.
+                // SAFETY: as above. `write` does nothing if `before` is null.
                 unsafe { argument::write(before, c_int::from(was)) };
                 0
             }

@@ -1,4 +1,4 @@
-//! `lw_section_*`: the handles of the calling thread are kept here, one of each kind.
+//! The functions `lw_section_*`. The calling thread's handles are kept here, one of each kind.
 
 use crate::argument;
 use crate::errno::{guarded, of_sys};
@@ -8,7 +8,7 @@ use std::cell::RefCell;
 use std::thread::LocalKey;
 use std::time::{Duration, Instant};
 
-/// A handle, and the outermost section the thread is in.
+/// A handle, and the outermost section that the thread is in.
 struct Open<H: 'static, S> {
     handle: &'static H,
     section: Option<S>,
@@ -23,9 +23,10 @@ impl<H, S> Open<H, S> {
 
 impl<H, S> Drop for Open<H, S> {
     fn drop(&mut self) {
-        // It borrows the handle: it ends first.
+        // The section borrows the handle, so it ends first.
         self.section = None;
-        // SAFETY: leaked by `new`, and nobody else has it: sections are told above, and references to it last for one call.
+        // SAFETY: `new` leaked the handle and nothing else refers to it: the section ended above, and other references
+        // to it last for one call.
         drop(unsafe { Box::from_raw(std::ptr::from_ref(self.handle).cast_mut()) });
     }
 }
@@ -37,7 +38,8 @@ thread_local! {
     static LAZY: Kept<Lazy, LazySection<'static>> = const { RefCell::new(None) };
 }
 
-/// Lets `body` at what the thread keeps, if it is at hand: it is not in a signal handler that came in the middle, nor at the end of the thread.
+/// Calls `body` with what the thread keeps. Fails in a signal handler that interrupts such a call (EBUSY), and at the
+/// end of the thread (EPERM).
 fn with_kept<H, S>(
     key: &'static LocalKey<Kept<H, S>>,
     body: impl FnOnce(&mut Option<Open<H, S>>) -> Result<(), c_int>,
@@ -109,10 +111,19 @@ fn of_section(error: SectionError) -> c_int {
     }
 }
 
-/// Makes eager sections possible for the calling thread: inside, it has this level of SCHED_FIFO (1 to 99; 0 stands for 98, above all tasks), and no
-/// thread below it preempts it. Rises and falls back once, to see whether it may. The thread falls back to the scheduling it has now.
+/// Prepares the calling thread for eager sections, inside which it executes at `level` of SCHED_FIFO.
 ///
-/// EPERM: no permission for the level. EINVAL: no level. EBUSY: open already. ENOTSUP: the thread is under SCHED_DEADLINE.
+/// `level` is 1 to 99, or 0 for 98, which is above all tasks. Inside a section no thread below that level preempts the
+/// calling thread. Afterwards the thread has the scheduling again that it has now. The call rises to the level and
+/// falls back once, to check the permission. It allocates memory.
+///
+/// Returns:
+/// - 0: success.
+/// - EPERM: no permission for the level. The thread needs CAP_SYS_NICE or an rtprio limit.
+/// - EINVAL: `level` is not from 0 to 99.
+/// - EBUSY: the thread has called this before, without `lw_section_eager_close`.
+/// - ENOTSUP: the thread is under SCHED_DEADLINE.
+/// - Any other number is an error of the kernel.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn lw_section_eager_open(level: c_int) -> c_int {
     open(&EAGER, || match u8::try_from(level) {
@@ -122,59 +133,93 @@ pub unsafe extern "C" fn lw_section_eager_open(level: c_int) -> c_int {
     })
 }
 
-/// Enters an eager section, or goes one deeper. Two system calls a section, with its end.
+/// Enters an eager section. Sections may be nested.
 ///
-/// EPERM: not open, or the permission was taken away. Otherwise the kernel's error. The thread is not inside, or no deeper, then.
+/// An outermost section makes at most two system calls: one to enter and one to leave. A nested section makes none.
+///
+/// Returns:
+/// - 0: success.
+/// - EPERM: `lw_section_eager_open` was not called, or the thread has lost the permission for the level.
+/// - Any other number is an error of the kernel. After an error the thread has not entered.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn lw_section_eager_enter() -> c_int {
     enter(&EAGER, Eager::enter)
 }
 
-/// Leaves the eager section, or goes one less deep.
+/// Leaves the innermost eager section.
 ///
-/// EPERM: not inside. Otherwise the kernel's error: the thread is still raised then, until the end of its next section.
+/// Returns:
+/// - 0: success.
+/// - EPERM: the thread is not inside an eager section.
+/// - Any other number is an error of the kernel. The thread has left the section, but keeps the level until the end of
+///   its next section.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn lw_section_eager_leave() -> c_int {
     leave(&EAGER, EagerSection::leave)
 }
 
-/// Ends what `lw_section_eager_open` began, and the section the thread is in. So does the end of the thread. EPERM: not open.
+/// Undoes `lw_section_eager_open`, and ends the section that the thread is in. The end of the thread does the same.
+///
+/// Returns:
+/// - 0: success.
+/// - EPERM: `lw_section_eager_open` was not called.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn lw_section_eager_close() -> c_int {
     close(&EAGER)
 }
 
-/// Makes the calling thread a managed one of a processor (by its Linux number), and binds it there: inside a lazy section, no other managed thread of
-/// the processor begins a job, or is inside. The thread should be under SCHED_FIFO. It stays bound when this is closed.
+/// Makes the calling thread a managed thread of a CPU, and binds it to that CPU.
 ///
-/// EINVAL: the thread cannot be bound there. EBUSY: open already. ENOTSUP: the thread is under SCHED_DEADLINE. Otherwise as `lw_section_lazy_enter`.
+/// `cpu` is the Linux number of the CPU. While a managed thread is inside a lazy section, no other managed thread of
+/// the CPU begins a job or enters a lazy section. The thread should be under SCHED_FIFO, and must call
+/// `lw_section_lazy_look` whenever it resumes after a suspension. It stays bound to the CPU after
+/// `lw_section_lazy_close`. The call allocates memory.
+///
+/// Returns:
+/// - 0: success.
+/// - EINVAL: the thread cannot be bound to the CPU.
+/// - EBUSY: the thread has called this before, without `lw_section_lazy_close`.
+/// - ENOTSUP: the thread is under SCHED_DEADLINE.
+/// - Otherwise the errors of `lw_section_lazy_enter`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn lw_section_lazy_open(cpu: c_uint) -> c_int {
     open(&LAZY, || Lazy::manage(cpu as usize))
 }
 
-/// Enters a lazy section, or goes one deeper. One atomic operation, and another at its end. A thread that looked when it was last suspended finds nobody
-/// inside; one that did not waits for the rest of one section.
+/// Enters a lazy section. Sections may be nested.
 ///
-/// EPERM: not open. EDEADLK: the thread inside waits for a lock of the caller's. EAGAIN: a thread ended inside, and its heir has yet to execute.
-/// Otherwise the kernel's error. The thread is not inside, or no deeper, then.
+/// Entering is one atomic operation if no other thread is inside, and leaving is another. A thread that called
+/// `lw_section_lazy_look` when it last resumed finds no other thread inside. Any other thread waits for the rest of one
+/// section.
+///
+/// Returns:
+/// - 0: success.
+/// - EPERM: `lw_section_lazy_open` was not called.
+/// - EDEADLK: the thread inside waits for a lock that the caller holds.
+/// - EAGAIN: a thread ended inside a section, and the waiter that inherited the section has not executed yet.
+/// - Any other number is an error of the kernel. After an error the thread has not entered.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn lw_section_lazy_enter() -> c_int {
     enter(&LAZY, Lazy::enter)
 }
 
-/// Leaves the lazy section, or goes one less deep.
+/// Leaves the innermost lazy section.
 ///
-/// EPERM: not inside. Otherwise the kernel's error: others still wait then.
+/// Returns:
+/// - 0: success.
+/// - EPERM: the thread is not inside a lazy section.
+/// - Any other number is an error of the kernel. The thread has left the section, but other threads still wait.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn lw_section_lazy_leave() -> c_int {
     leave(&LAZY, LazySection::leave)
 }
 
-/// Waits while another managed thread of the processor is inside, and lends it the caller's priority. A managed thread calls it whenever it goes on
-/// after it was suspended, by anything but `lw_section_lazy_sleep_until`.
+/// Waits while another managed thread of the CPU is inside a lazy section, or holds a mutex whose ceiling is not below
+/// the caller's level. Lends that thread the caller's priority.
 ///
-/// As `lw_section_lazy_enter`.
+/// A managed thread must call this whenever it resumes after a suspension, except after `lw_section_lazy_sleep_until`.
+///
+/// Returns the values of `lw_section_lazy_enter`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn lw_section_lazy_look() -> c_int {
     with_kept(&LAZY, |kept| {
@@ -183,16 +228,19 @@ pub unsafe extern "C" fn lw_section_lazy_look() -> c_int {
     })
 }
 
-/// Sleeps until CLOCK_MONOTONIC reads `*release`, the release of the next job, and looks.
+/// Sleeps until CLOCK_MONOTONIC reads `*release`, the release of the next job. Then does what `lw_section_lazy_look`
+/// does.
 ///
-/// EINVAL: no time. EDEADLK: inside a section. Otherwise as `lw_section_lazy_look`.
+/// Returns the values of `lw_section_lazy_look`, and:
+/// - EINVAL: `release` is NULL or misaligned, or not a valid time.
+/// - EDEADLK, also: the thread is inside a lazy section.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn lw_section_lazy_sleep_until(release: *const timespec) -> c_int {
     with_kept(&LAZY, |kept| {
         let open = kept.as_ref().ok_or(libc::EPERM)?;
-        // SAFETY: the header's head asks for it.
+        // SAFETY: the header requires pointers that are valid for the call.
         let until = unsafe { argument::deadline(libc::CLOCK_MONOTONIC, release) }.ok_or(libc::EINVAL)?;
-        // BOUND: a round more for each time the thread was preempted between its two looks at the clock.
+        // BOUND: one more round for each time that the thread was preempted between its two readings of the clock.
         loop {
             // In this order the sleep ends early, not late, if the thread is preempted in between.
             let now = Instant::now();
@@ -206,13 +254,18 @@ pub unsafe extern "C" fn lw_section_lazy_sleep_until(release: *const timespec) -
     })
 }
 
-/// Ends what `lw_section_lazy_open` began, and the section the thread is in. So does the end of the thread. EPERM: not open.
+/// Undoes `lw_section_lazy_open`, and ends the section that the thread is in. The thread stays bound to the CPU. The
+/// end of the thread does the same.
+///
+/// Returns:
+/// - 0: success.
+/// - EPERM: `lw_section_lazy_open` was not called.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn lw_section_lazy_close() -> c_int {
     close(&LAZY)
 }
 
-/// What CLOCK_MONOTONIC reads.
+/// Returns the time that CLOCK_MONOTONIC reads, in nanoseconds.
 fn now_ns() -> u64 {
     let mut time = timespec { tv_sec: 0, tv_nsec: 0 };
     // SAFETY: `time` is valid for writing, and the clock exists on every Linux.

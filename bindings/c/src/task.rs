@@ -1,4 +1,4 @@
-//! `lw_task_*`: what the calling thread is of a task set is kept here.
+//! The functions `lw_task_*`. The calling thread's membership in a task set is kept here.
 
 use crate::fault::{self, Fault, told};
 use crate::taskset::{self, lw_taskset_t};
@@ -8,11 +8,11 @@ use lockwright_model::{ResourceId, TaskId};
 use std::cell::{Cell, RefCell};
 use std::mem::ManuallyDrop;
 
-/// The thread's membership; it ends with the thread.
+/// The thread's membership. It ends with the thread.
 struct Joined(Option<ManuallyDrop<Box<Member>>>);
 
 impl Joined {
-    /// Nobody's, if there is none or it is a copy of another thread's, in a child process.
+    /// Returns the membership, or `None` if there is none or if it is a copy in a child process.
     fn member(&self) -> Option<&Member> {
         self.0.as_deref().map(|member| &**member).filter(|member| member.is_here())
     }
@@ -25,27 +25,33 @@ impl Joined {
 
 impl Drop for Joined {
     fn drop(&mut self) {
-        // A copy stays where it is: what it was made of goes on in the other process.
+        // A copy in a child process is leaked: its original lives on in the parent.
         let _ = self.end();
     }
 }
 
 thread_local! {
     static JOINED: RefCell<Joined> = const { RefCell::new(Joined(None)) };
-    /// Whether the thread has ever joined. Before, nobody looks at JOINED: what is used last at first ends first, and the runtime's own, which a member's
-    /// end still needs, is used at first in `join`.
+    /// Whether the thread has ever joined. Until then nothing accesses JOINED, for thread-locals are destroyed in the
+    /// reverse order of their first use. `join` uses the runtime's thread-locals first, so they are still there when
+    /// the membership ends.
     static HAS_JOINED: Cell<bool> = const { Cell::new(false) };
 }
 
-const NOBODY: Fault = Fault::Plain(libc::EPERM, "this thread is no task: lw_task_join makes it one");
+const NOBODY: Fault = Fault::Plain(libc::EPERM, "the calling thread is not a task; call lw_task_join first");
 
-/// Lets `body` at the membership, if it is at hand: not in a signal handler that came in the middle, nor at the end of the thread.
+/// Calls `body` with the membership. Fails in a signal handler that interrupts such a call, and at the end of the
+/// thread.
 fn with_joined(body: impl FnOnce(&mut Joined) -> Result<(), Fault>) -> Result<(), Fault> {
     if !HAS_JOINED.get() {
         return Err(NOBODY);
     }
-    let busy =
-        || Fault::Plain(libc::EBUSY, "another call of the thread is in the middle: no signal handler may call this");
+    let busy = || {
+        Fault::Plain(
+            libc::EBUSY,
+            "another call of this thread is in progress; a signal handler must not call this function",
+        )
+    };
     let done = JOINED.try_with(|joined| body(&mut *joined.try_borrow_mut().map_err(|_| busy())?));
     done.unwrap_or(Err(NOBODY))
 }
@@ -54,24 +60,32 @@ fn with_member(body: impl FnOnce(&Member) -> Result<(), TaskError>) -> Result<()
     with_joined(|joined| Ok(body(joined.member().ok_or(NOBODY)?)?))
 }
 
-/// No task or resource has the number where it does not fit: `MAX` is none.
+/// Converts a number to an id. A number that does not fit becomes `u16::MAX`, which is the id of no task or resource.
 fn id(number: u32) -> u16 {
     u16::try_from(number).unwrap_or(u16::MAX)
 }
 
-/// The calling thread becomes a task of the set: under SCHED_FIFO, on the task's CPU, until `lw_task_leave` or its end. One thread a task, and one task a
-/// thread. Nothing else changes the thread's policy, priority or CPUs meanwhile.
+/// Makes the calling thread a task of the set, until `lw_task_leave` or the end of the thread.
 ///
-/// EINVAL: it is not a task set that is built, or has no such task. EBUSY: another thread is that task, or this thread is one already. EPERM: no
-/// permission for SCHED_FIFO (CAP_SYS_NICE, or an rtprio limit of 99). Otherwise the kernel's error.
+/// The thread is then under SCHED_FIFO at a level for the task's priority, on the task's CPU. Nothing else may change
+/// its policy, priority or CPUs in that time. A task has at most one thread, and a thread is at most one task. The call
+/// allocates memory.
+///
+/// Returns:
+/// - 0: success.
+/// - EINVAL: `set` is not a task set that is built, or it has no such task.
+/// - EBUSY: another thread is that task, or the calling thread is already a task.
+/// - EPERM: no permission for SCHED_FIFO. The thread needs CAP_SYS_NICE or an rtprio limit of 99.
+/// - Any other number is an error of the kernel.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn lw_task_join(set: *const lw_taskset_t, task: u32) -> c_int {
     told(|| {
-        // SAFETY: the header's head asks for it.
+        // SAFETY: the header requires pointers that are valid for the call.
         let set = unsafe { taskset::built(set) }?;
         let member = Box::new(set.join(TaskId(id(task)))?);
         HAS_JOINED.set(true);
-        // What is kept of faults is there before the first job: the C library allocates where a thread-local is used at first that ends with its thread.
+        // Creates the thread-local of the last fault before the first job: on the first use of a thread-local with a
+        // destructor, the C library allocates memory.
         fault::forget();
         with_joined(|joined| {
             joined.0 = Some(ManuallyDrop::new(member));
@@ -80,9 +94,15 @@ pub unsafe extern "C" fn lw_task_join(set: *const lw_taskset_t, task: u32) -> c_
     })
 }
 
-/// A job of the thread's task begins: when the thread goes on after a sleep. Under `srp` it returns when the job may start.
+/// Begins a job of the thread's task. Call it when the thread resumes after a sleep.
 ///
-/// EPERM: the thread is no task. EBUSY: a job has begun, and not ended. Otherwise the kernel's error.
+/// Under `srp`, and under `omlp` in a cluster, the function returns when the job may start.
+///
+/// Returns:
+/// - 0: success.
+/// - EPERM: the thread is not a task.
+/// - EBUSY: a job has begun and has not ended.
+/// - Any other number is an error of the kernel.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn lw_task_begin() -> c_int {
     told(|| {
@@ -92,35 +112,55 @@ pub unsafe extern "C" fn lw_task_begin() -> c_int {
     })
 }
 
-/// Takes a resource, under the protocol of the set; waits until it can. From `lw_task_begin` on until `lw_task_end` nothing allocates memory.
+/// Locks a resource under the protocol of the set. Waits until it can.
 ///
-/// EPERM: the thread is no task, or no job has begun. EACCES: the task was not said to use the resource. EDEADLK: the job holds it, or would wait for
-/// itself. ENOTSUP: the job holds another one, and the protocol has no nested requests. EAGAIN: it holds 8 already. ESRCH: its owner has ended. EINVAL:
-/// the task is more urgent than a ceiling fixed by hand. Otherwise the kernel's error. The job does not hold it then.
+/// From `lw_task_begin` to `lw_task_end`, no `lw_task_…` function allocates memory.
+///
+/// Returns:
+/// - 0: the job holds the resource.
+/// - EPERM: the thread is not a task, or no job has begun.
+/// - EACCES: the task was not declared to use the resource.
+/// - EDEADLK: the job already holds the resource, or would wait for itself.
+/// - ENOTSUP: the job holds another resource, and the protocol has no nested requests.
+/// - EAGAIN: the job already holds 8 resources.
+/// - ESRCH: the owner of the resource ended without unlocking it.
+/// - EINVAL: the task's priority is above a ceiling that the task-set file fixes.
+/// - Any other number is an error of the kernel. After an error the job does not hold the resource.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn lw_task_lock(resource: u32) -> c_int {
     told(|| with_member(|member| member.lock(ResourceId(id(resource))).map(drop)))
 }
 
-/// Gives a resource back. Sections are nested: what was taken last goes first. Nothing looks at that.
+/// Unlocks a resource. Unlock resources in the reverse order of locking; the library does not check the order.
 ///
-/// EPERM: the thread is no task, or its job does not hold the resource. Otherwise the kernel's error: it is given back all the same.
+/// Returns:
+/// - 0: success.
+/// - EPERM: the thread is not a task, or its job does not hold the resource.
+/// - Any other number is an error of the kernel. The resource is unlocked all the same.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn lw_task_unlock(resource: u32) -> c_int {
     told(|| with_member(|member| member.unlock(ResourceId(id(resource)))))
 }
 
-/// The job ends: before the thread sleeps until the next. What it still holds is given back before, the last one first.
+/// Ends the job. Call it before the thread sleeps until its next job.
 ///
-/// EPERM: the thread is no task, or no job has begun. Otherwise the kernel's error: the job has ended all the same.
+/// Resources that the job still holds are unlocked first, in the reverse order of locking.
+///
+/// Returns:
+/// - 0: success.
+/// - EPERM: the thread is not a task, or no job has begun.
+/// - Any other number is an error of the kernel. The job has ended all the same.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn lw_task_end() -> c_int {
     told(|| with_member(Member::end_job))
 }
 
-/// The thread is no task any more, and has the policy, priority and CPUs of before. A job that has begun ends first. So does all this the end of the thread.
+/// Ends the thread's time as a task. The thread has its previous policy, priority and CPUs again. A job that has begun
+/// ends first. The end of the thread does all of this.
 ///
-/// EPERM: the thread is no task.
+/// Returns:
+/// - 0: success.
+/// - EPERM: the thread is not a task.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn lw_task_leave() -> c_int {
     told(|| with_joined(Joined::end))

@@ -1,4 +1,4 @@
-//! `lw_taskset_*`.
+//! The functions `lw_taskset_*`.
 
 use crate::argument;
 use crate::fault::{Fault, told};
@@ -16,8 +16,10 @@ use std::sync::{Mutex, OnceLock, PoisonError};
 /// Mixed into the check value of a task set.
 const TASKSET_CHECK: u32 = 0x4c57_7473;
 
-/// Tasks, and the resources they share, under a locking protocol: 32 bytes, aligned to 8. Make it by `lw_taskset_init` or `lw_taskset_read`, and never
-/// move or copy it. Its fields are nobody's business.
+/// A set of tasks and of the resources that they share, under a real-time locking protocol: 32 bytes, aligned to 8.
+///
+/// Initialise it with `lw_taskset_init` or `lw_taskset_read`. Never move or copy it, nor share it between processes.
+/// Its fields are private.
 #[repr(C)]
 pub struct lw_taskset_t {
     lw_set: usize,
@@ -25,11 +27,11 @@ pub struct lw_taskset_t {
     lw_spare: [u32; 5],
 }
 
-/// What a `lw_taskset_t` keeps.
+/// The memory that a `lw_taskset_t` owns.
 struct Kept {
-    /// Tasks and resources are said one by one.
+    /// The tasks and resources that were declared one by one.
     building: Mutex<Draft>,
-    /// They have all been said.
+    /// The task set, once it is complete.
     set: OnceLock<TaskSet>,
 }
 
@@ -39,45 +41,56 @@ struct Draft {
     tasks: usize,
 }
 
-const NO_SET: Fault =
-    Fault::Plain(libc::EINVAL, "the pointer is not to a task set: lw_taskset_init or lw_taskset_read makes one");
-const NO_PLACE: Fault = Fault::Plain(libc::EINVAL, "there is no place for the result: give the address of a variable");
-const BUILT: Fault = Fault::Plain(libc::EBUSY, "the task set is built, and changes no more; make another");
+const NO_SET: Fault = Fault::Plain(
+    libc::EINVAL,
+    "the pointer does not point to a task set; lw_taskset_init and lw_taskset_read make one",
+);
+const NO_PLACE: Fault =
+    Fault::Plain(libc::EINVAL, "the pointer for the result is NULL or misaligned; give the address of a variable");
+const BUILT: Fault = Fault::Plain(libc::EBUSY, "the task set is built and can no longer change; make another one");
 
-/// With its own place and what it keeps mixed in: a copy, or one that was overwritten, is none.
+/// Returns the check value, which mixes in the address of the task set and that of its memory. A copied or overwritten
+/// task set does not match.
 fn check(at: *const lw_taskset_t, kept: usize) -> u32 {
     let mixed = (at.addr() ^ kept.rotate_left(17)) as u64;
     TASKSET_CHECK ^ (mixed as u32) ^ ((mixed >> 32) as u32)
 }
 
+/// Returns the memory of the task set at `set`.
+///
 /// # Safety
-/// Null, misaligned, or memory of a `lw_taskset_t` that stays for the call.
+/// `set` is null, misaligned, or points to memory of a `lw_taskset_t` that stays for the call.
 unsafe fn at<'a>(set: *const lw_taskset_t) -> Result<&'a Kept, Fault> {
     if set.is_null() || !set.is_aligned() {
         return Err(NO_SET);
     }
-    // SAFETY: promised by the caller; integers only, so any bits are some.
+    // SAFETY: the caller promises memory of this size, and any bits are valid integers.
     let (kept, found) = unsafe { ((*set).lw_set, (*set).lw_check) };
     if kept == 0 || found != check(set, kept) {
         return Err(NO_SET);
     }
-    // SAFETY: the check value says that `make` put it there, and that `lw_taskset_destroy` has not come since.
+    // SAFETY: the check value says that `make` put the address there and that `lw_taskset_destroy` has not been called
+    // since.
     Ok(unsafe { &*std::ptr::with_exposed_provenance::<Kept>(kept) })
 }
 
+/// Returns the task set at `set`, if it is built.
+///
 /// # Safety
 /// As [`at`].
 pub unsafe fn built<'a>(set: *const lw_taskset_t) -> Result<&'a TaskSet, Fault> {
-    // SAFETY: promised by the caller.
+    // SAFETY: the caller promises what `at` requires.
     let kept = unsafe { at(set) }?;
-    kept.set.get().ok_or(Fault::Plain(libc::EINVAL, "the task set is not complete: call lw_taskset_build first"))
+    kept.set.get().ok_or(Fault::Plain(libc::EINVAL, "the task set is not complete; call lw_taskset_build first"))
 }
 
+/// Makes a task set at `set`.
+///
 /// # Safety
-/// Not null, aligned, and nobody else's memory.
+/// `set` is not null, is aligned, and points to memory that nothing else uses.
 unsafe fn make(set: *mut lw_taskset_t, kept: Kept) {
     let kept = Box::into_raw(Box::new(kept)).expose_provenance();
-    // SAFETY: promised by the caller.
+    // SAFETY: the caller promises aligned memory of this size that nothing else uses.
     unsafe { set.write(lw_taskset_t { lw_set: kept, lw_check: check(set, kept), lw_spare: [0; 5] }) };
 }
 
@@ -85,13 +98,15 @@ fn require_place<T>(place: *mut T) -> Result<(), Fault> {
     if place.is_null() || !place.is_aligned() { Err(NO_PLACE) } else { Ok(()) }
 }
 
+/// Returns the text at `text`, if it is UTF-8.
+///
 /// # Safety
-/// Null, or a text with a 0 at its end that stays for the call.
+/// `text` is null, or points to a text with a final 0 that stays for the call.
 unsafe fn text<'a>(text: *const c_char) -> Result<&'a str, Fault> {
     if text.is_null() {
-        return Err(Fault::Plain(libc::EINVAL, "a text is missing: the pointer is NULL"));
+        return Err(Fault::Plain(libc::EINVAL, "a text is missing; the pointer is NULL"));
     }
-    // SAFETY: promised by the caller.
+    // SAFETY: not null, and the caller promises a text with a final 0.
     let text = unsafe { CStr::from_ptr(text) };
     text.to_str().map_err(|_| Fault::Plain(libc::EINVAL, "a text is not UTF-8"))
 }
@@ -107,42 +122,57 @@ fn protocol_named(name: &str) -> Result<Protocol, Fault> {
     })
 }
 
-/// Of a CPU or a priority.
+/// Checks the number of a CPU or a priority.
 fn number(number: c_int, what: &str, most: u16) -> Result<u16, Fault> {
     let fits = u16::try_from(number).ok().filter(|number| *number <= most);
-    fits.ok_or_else(|| Fault::Told(libc::EINVAL, format!("{what} is {number}, and not from 0 to {most}")))
+    fits.ok_or_else(|| Fault::Told(libc::EINVAL, format!("{what} is {number}; it must be from 0 to {most}")))
 }
 
 fn too_many(what: &str, most: usize) -> Fault {
     Fault::Told(libc::ERANGE, format!("too many {what}s; at most {most} are supported"))
 }
 
-/// Makes a task set in `*set`, whatever was there, without tasks and resources yet: `lw_taskset_resource` and `lw_taskset_task` add them,
-/// `lw_taskset_build` is the end of that. `protocol` is one of `none`, `pip`, `icpp`, `pcp`, `srp`, `mpcp`, `mpcp_vs`, `dpcp`, `dflp`, `fmlp_long`,
-/// `fmlp_plus`, `fmlp_short`, `msrp`, `mrsp`, `omlp`. A resource of one CPU's tasks is under `icpp` where a protocol for several CPUs would rule it, but
-/// for `fmlp_short` and resources with a home elsewhere. Sections under `ics` and `ics_lock` are no locks: `lw_taskset_build` refuses them, `lw_ics_update` has them.
+/// Initialises `*set` as a task set without tasks and resources, whatever the memory contained before. Add them with
+/// `lw_taskset_resource` and `lw_taskset_task`, then call `lw_taskset_build`. The call allocates memory.
 ///
-/// EINVAL: an argument is not one; there is no such protocol.
+/// `protocol` names the locking protocol: `none`, `pip`, `icpp`, `pcp`, `srp`, `mpcp`, `mpcp_vs`, `dpcp`, `dflp`,
+/// `fmlp_long`, `fmlp_plus`, `fmlp_short`, `msrp`, `mrsp` or `omlp`. Under a protocol for several CPUs, a resource that
+/// only tasks of one CPU share is under `icpp`, except under `fmlp_short` and except for a resource with a home on
+/// another CPU. Under `ics` and `ics_lock` there are no locks, so `lw_taskset_build` refuses these protocols; use
+/// `lw_ics_update`.
+///
+/// Returns:
+/// - 0: success.
+/// - EINVAL: `set` is NULL or misaligned, or `protocol` is NULL or names no protocol.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn lw_taskset_init(set: *mut lw_taskset_t, protocol: *const c_char) -> c_int {
     told(|| {
         require_place(set)?;
-        // SAFETY: the header's head asks for it.
+        // SAFETY: the header requires pointers that are valid for the call.
         let protocol = protocol_named(unsafe { text(protocol) }?)?;
         let building = Draft { builder: TaskSet::builder(protocol), resources: 0, tasks: 0 };
-        // SAFETY: looked at just now; the header's head asks for the rest.
+        // SAFETY: not null and aligned, as checked above; the header requires memory of this type.
         unsafe { make(set, Kept { building: Mutex::new(building), set: OnceLock::new() }) };
         Ok(())
     })
 }
 
-/// Makes a task set in `*set`, whatever was there, out of a task-set file, the one that `lockwright check` bounds. `protocol` rules what names none in
-/// the file; NULL stands for the file's own. CPUs count from 0 among those the calling thread may use. Nothing is to be built any more.
+/// Initialises `*set` from a task-set file, the format that `lockwright check` reads, whatever the memory contained
+/// before. The set is already built. The call allocates memory.
 ///
-/// EINVAL: an argument is not one, there is no such protocol, or the file has faults (`lw_task_error` says which, where, and what would be right).
-/// ERANGE: the machine has too few CPUs, or too few levels. ENOTSUP: tasks hold two resources at a time, and their protocol has no nested requests; the
-/// file's scheduler is not `p-fp`; or a resource is under `ics` or `ics_lock` (see `lw_ics_update`). Otherwise why the file cannot be read (ENOENT,
-/// say). `*set` is as it was then.
+/// `path` is the path of the file. `protocol` applies to the resources for which the file names no protocol; NULL
+/// stands for the protocol of the file. The CPUs of the file count from 0 among those that the calling thread may use.
+///
+/// Returns:
+/// - 0: success.
+/// - EINVAL: `set` is NULL or misaligned, `path` is NULL, `protocol` names no protocol, or the file has faults.
+///   `lw_task_error` lists the faults with their places and remedies.
+/// - ERANGE: the machine has too few CPUs or priority levels, or the file has too many tasks.
+/// - ENOTSUP: a task requests a resource while it holds another, under a protocol without nested requests; the file's
+///   scheduler is neither `p-fp` nor `c-fp`; a resource of a cluster of CPUs is not under `omlp`; or a resource is
+///   under `ics` or `ics_lock` (see `lw_ics_update`).
+/// - Any other number says why the file cannot be read, such as ENOENT, or is an error of the kernel. After an error
+///   `*set` is unchanged.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn lw_taskset_read(
     set: *mut lw_taskset_t,
@@ -152,21 +182,21 @@ pub unsafe extern "C" fn lw_taskset_read(
     told(|| {
         require_place(set)?;
         if path.is_null() {
-            return Err(Fault::Plain(libc::EINVAL, "the path of the file is missing: the pointer is NULL"));
+            return Err(Fault::Plain(libc::EINVAL, "the path of the file is missing; the pointer is NULL"));
         }
-        // SAFETY: the header's head asks for it.
+        // SAFETY: the header requires pointers that are valid for the call.
         let path = Path::new(OsStr::from_bytes(unsafe { CStr::from_ptr(path) }.to_bytes()));
         // SAFETY: as above.
         let named = if protocol.is_null() { None } else { Some(protocol_named(unsafe { text(protocol) }?)?) };
         let read = uncancelled(|| read(path, named))?;
         let building = Draft { builder: TaskSet::builder(Protocol::None), resources: 0, tasks: 0 };
-        // SAFETY: looked at just now; the header's head asks for the rest.
+        // SAFETY: not null and aligned, as checked above; the header requires memory of this type.
         unsafe { make(set, Kept { building: Mutex::new(building), set: OnceLock::from(read) }) };
         Ok(())
     })
 }
 
-/// To open and to read a file are points of cancellation of the C library.
+/// Calls `body` with cancellation disabled: to open and to read a file are cancellation points of the C library.
 fn uncancelled<T>(body: impl FnOnce() -> T) -> T {
     unsafe extern "C" {
         fn pthread_setcancelstate(state: c_int, before: *mut c_int) -> c_int;
@@ -187,14 +217,14 @@ fn uncancelled<T>(body: impl FnOnce() -> T) -> T {
 fn read(path: &Path, protocol: Option<Protocol>) -> Result<TaskSet, Fault> {
     let shown = path.display();
     let mut bytes = Vec::new();
-    // A byte more than what is read of a file at all, so that the reader can say that it is too long.
+    // One byte more than the largest file allowed, so that the parser can report a file that is too long.
     let all = File::open(path).and_then(|file| file.take(MAX_SOURCE_BYTES as u64 + 1).read_to_end(&mut bytes));
     all.map_err(|error| {
         let errno = error.raw_os_error().filter(|errno| *errno > 0).unwrap_or(libc::EIO);
         Fault::Told(errno, format!("cannot read {shown}: {error}; give the path of a task-set file"))
     })?;
     let system = parse_system_bytes(&bytes).map_err(|faults| {
-        // Up to the first byte that is not UTF-8 it is as it was.
+        // Up to the first byte that is not UTF-8, this is the original text.
         let source = String::from_utf8_lossy(&bytes);
         let line = |fault: &lockwright_model::format::Diagnostic| match fault.line_column(&source) {
             Some((line, column)) => format!("{shown}:{line}:{column}: {fault}"),
@@ -205,15 +235,21 @@ fn read(path: &Path, protocol: Option<Protocol>) -> Result<TaskSet, Fault> {
     Ok(TaskSet::new(&system, protocol.unwrap_or_else(|| system.protocol_or_default()))?)
 }
 
-/// Ends a task set: every use of it but `lw_taskset_init` and `lw_taskset_read` is refused (EINVAL) from then on. Threads that have joined go on undisturbed.
+/// Destroys a task set: every later use except `lw_taskset_init` and `lw_taskset_read` returns EINVAL. Threads that
+/// have joined continue undisturbed.
 ///
-/// EINVAL: it is not a task set.
+/// No other thread may use the set during the call.
+///
+/// Returns:
+/// - 0: success.
+/// - EINVAL: `set` is not a task set.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn lw_taskset_destroy(set: *mut lw_taskset_t) -> c_int {
     told(|| {
-        // SAFETY: the header's head asks for it.
+        // SAFETY: the header requires pointers that are valid for the call.
         unsafe { at(set) }?;
-        // SAFETY: it is a task set; the header's head asks that nobody else uses it. `make` leaked what is freed here, and the set was the way to it.
+        // SAFETY: it is a task set, and the header requires that no other thread uses it. `make` leaked the memory that
+        // is freed here, and only the set pointed to it.
         unsafe {
             let kept = std::ptr::with_exposed_provenance_mut::<Kept>((*set).lw_set);
             set.write_bytes(0, 1);
@@ -225,15 +261,21 @@ pub unsafe extern "C" fn lw_taskset_destroy(set: *mut lw_taskset_t) -> c_int {
 
 fn draft<T>(kept: &Kept, body: impl FnOnce(&mut Draft) -> Result<T, Fault>) -> Result<T, Fault> {
     let mut draft = kept.building.lock().unwrap_or_else(PoisonError::into_inner);
-    // Under the lock: nobody builds meanwhile.
+    // Checked under the lock, so that no other thread builds the set meanwhile.
     if kept.set.get().is_some() { Err(BUILT) } else { body(&mut draft) }
 }
 
-/// Adds a resource, by a name of its own; its number into `*resource`, which `lw_taskset_task` and `lw_task_lock` want. Under `dpcp` and `dflp` its
-/// sections execute on the CPU `home`; -1 leaves that to the library.
+/// Adds a resource. Writes its number to `*resource`, for `lw_taskset_task` and `lw_task_lock`.
 ///
-/// EINVAL: an argument is not one. EBUSY: the set is built. ERANGE: there are 256 already. Nothing is added then. (That a name is taken, or a CPU does
-/// not exist, `lw_taskset_build` says.)
+/// `name` is unique among the resources. Under `dpcp` and `dflp` its sections execute on the CPU `home`, counted as for
+/// `lw_taskset_task`; -1 lets the library choose the CPU.
+///
+/// Returns:
+/// - 0: success.
+/// - EINVAL: an argument is invalid. `lw_taskset_build`, not this function, detects a name that is used twice and a CPU
+///   that does not exist.
+/// - EBUSY: the set is already built.
+/// - ERANGE: the set already has 256 resources. After an error nothing has been added.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn lw_taskset_resource(
     set: *mut lw_taskset_t,
@@ -242,7 +284,7 @@ pub unsafe extern "C" fn lw_taskset_resource(
     resource: *mut u32,
 ) -> c_int {
     told(|| {
-        // SAFETY: the header's head asks for it.
+        // SAFETY: the header requires pointers that are valid for the call.
         let (kept, name) = unsafe { (at(set)?, text(name)?) };
         require_place(resource)?;
         let home = if home == -1 { None } else { Some(number(home, "the home", u16::MAX)?) };
@@ -256,17 +298,24 @@ pub unsafe extern "C" fn lw_taskset_resource(
                 None => draft.builder.resource(name),
             })
         })?;
-        // SAFETY: looked at above; the header's head asks for the rest.
+        // SAFETY: not null and aligned, as checked above; the header requires memory of this type.
         unsafe { argument::write(resource, u32::from(id.0)) };
         Ok(())
     })
 }
 
-/// Adds a task, by a name of its own; its number into `*task`, which `lw_task_join` wants. Its CPU counts from 0 among those the thread that builds may
-/// use; a greater `priority` (0 to 65535) is more urgent. `resources` are the `count` resources that it ever locks (NULL where that is 0): ceilings
-/// follow from them.
+/// Adds a task. Writes its number to `*task`, for `lw_task_join`.
 ///
-/// EINVAL: an argument is not one, or there is no such resource. EBUSY: the set is built. ERANGE: there are 1024 already. Nothing is added then.
+/// `name` is unique among the tasks. `cpu` is the task's CPU, counted from 0 among those that the thread that builds
+/// the set may use. `priority` is from 0 to 65535, and a greater one is more urgent. `resources` points to the numbers
+/// of the `count` resources that the task ever locks, and may be NULL if `count` is 0. Ceilings follow from them.
+///
+/// Returns:
+/// - 0: success.
+/// - EINVAL: an argument is invalid, or a resource does not exist. `lw_taskset_build`, not this function, detects a
+///   name that is used twice and a CPU that does not exist.
+/// - EBUSY: the set is already built.
+/// - ERANGE: the set already has 1024 tasks. After an error nothing has been added.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn lw_taskset_task(
     set: *mut lw_taskset_t,
@@ -280,13 +329,18 @@ pub unsafe extern "C" fn lw_taskset_task(
     told(|| {
         let cpu = number(cpu, "the CPU", u16::MAX)?;
         let priority = number(priority, "the priority", u16::MAX)?;
-        // SAFETY: the header's head asks for it.
+        // SAFETY: the header requires pointers that are valid for the call.
         unsafe { add_task(set, name, resources, count, task, |to, name, uses| to.task(name, cpu, priority, uses)) }
     })
 }
 
-/// As `lw_taskset_task`, a task of a cluster: its jobs execute on any of the `cpu_count` CPUs at `cpus`. Two tasks have all of these in common, or none
-/// (`lw_taskset_build` says); under `omlp` alone.
+/// Adds a task of a cluster, whose jobs execute on any of the `cpu_count` CPUs at `cpus`. The other parameters are
+/// those of `lw_taskset_task`.
+///
+/// Two tasks must have all of these CPUs in common, or none; `lw_taskset_build` checks this. The resources of such a
+/// task must be under `omlp`.
+///
+/// Returns the values of `lw_taskset_task`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn lw_taskset_task_in_cluster(
     set: *mut lw_taskset_t,
@@ -299,18 +353,21 @@ pub unsafe extern "C" fn lw_taskset_task_in_cluster(
     task: *mut u32,
 ) -> c_int {
     told(|| {
-        // SAFETY: the header's head asks for it.
-        let cpus = unsafe { list(cpus, cpu_count, MAX_CPUS, "the CPUs of the task are not a list of that many")? };
+        // SAFETY: the header requires pointers that are valid for the call.
+        let cpus =
+            unsafe { list(cpus, cpu_count, MAX_CPUS, "the list of the task's CPUs is NULL, misaligned or too long")? };
         let cpus = cpus.iter().map(|&cpu| number(cpu, "the CPU", u16::MAX)).collect::<Result<Vec<_>, _>>()?;
         let priority = number(priority, "the priority", u16::MAX)?;
         let add = |to: &mut Builder, name: &str, uses: &[ResourceId]| to.task_in_cluster(name, &cpus, priority, uses);
-        // SAFETY: the header's head asks for it.
+        // SAFETY: the header requires pointers that are valid for the call.
         unsafe { add_task(set, name, resources, count, task, add) }
     })
 }
 
+/// Adds a task by `add`.
+///
 /// # Safety
-/// As the header's head asks of `lw_taskset_task`.
+/// The pointers are as the header requires for `lw_taskset_task`.
 unsafe fn add_task(
     set: *mut lw_taskset_t,
     name: *const c_char,
@@ -319,17 +376,22 @@ unsafe fn add_task(
     task: *mut u32,
     add: impl FnOnce(&mut Builder, &str, &[ResourceId]) -> TaskId,
 ) -> Result<(), Fault> {
-    // SAFETY: the caller's.
+    // SAFETY: the caller promises what the header requires of these pointers.
     let (kept, name) = unsafe { (at(set)?, text(name)?) };
     require_place(task)?;
-    // SAFETY: the caller's.
-    let numbers =
-        unsafe { list(resources, count, MAX_RESOURCES, "the resources of the task are not a list of that many")? };
+    // SAFETY: as above.
+    let numbers = unsafe {
+        list(resources, count, MAX_RESOURCES, "the list of the task's resources is NULL, misaligned or too long")?
+    };
     let id = draft(kept, |draft| {
         let id = |&number: &u32| {
             let known = usize::try_from(number).ok().filter(|number| *number < draft.resources);
-            let none =
-                || Fault::Told(libc::EINVAL, format!("there is no resource {number}; lw_taskset_resource makes them"));
+            let none = || {
+                Fault::Told(
+                    libc::EINVAL,
+                    format!("there is no resource {number}; add resources with lw_taskset_resource"),
+                )
+            };
             known.map(ResourceId::new).ok_or_else(none)
         };
         let uses = numbers.iter().map(id).collect::<Result<Vec<_>, _>>()?;
@@ -339,29 +401,36 @@ unsafe fn add_task(
         draft.tasks += 1;
         Ok(add(&mut draft.builder, name, &uses))
     })?;
-    // SAFETY: looked at above; the caller's for the rest.
+    // SAFETY: not null and aligned, as checked above; the header requires memory of this type.
     unsafe { argument::write(task, u32::from(id.0)) };
     Ok(())
 }
 
+/// Returns the `count` values at `at`, or the fault `otherwise` if there can be none.
+///
 /// # Safety
-/// Null, misaligned, or `count` values that stay for the call, where these are at most `most`.
+/// `at` is null, misaligned, or points to `count` values that stay for the call. More than `most` need not exist.
 unsafe fn list<'a, T>(at: *const T, count: size_t, most: usize, otherwise: &'static str) -> Result<&'a [T], Fault> {
     if count > most || (count > 0 && (at.is_null() || !at.is_aligned())) {
         return Err(Fault::Plain(libc::EINVAL, otherwise));
     }
-    // SAFETY: looked at just now; the caller's for the rest.
+    // SAFETY: not null and aligned, and the caller promises `count` values there.
     Ok(if count == 0 { &[] } else { unsafe { std::slice::from_raw_parts(at, count) } })
 }
 
-/// All has been said: from now on threads may join.
+/// Completes the task set: nothing can be added any more, and threads may join. The call allocates memory.
 ///
-/// EINVAL: it is not a task set, or its tasks and resources break a rule. EBUSY: it is built. ERANGE: the machine has too few CPUs, or too few levels.
-/// ENOTSUP: the protocol is `ics` or `ics_lock`. The set is as it was then.
+/// Returns:
+/// - 0: success.
+/// - EINVAL: `set` is not a task set, or its tasks and resources are invalid. `lw_task_error` says why.
+/// - EBUSY: the set is already built.
+/// - ERANGE: the machine has too few CPUs or priority levels.
+/// - ENOTSUP: the protocol is `ics` or `ics_lock`, or a resource of a cluster of CPUs is not under `omlp`.
+/// - Any other number is an error of the kernel. After an error the set is unchanged.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn lw_taskset_build(set: *mut lw_taskset_t) -> c_int {
     told(|| {
-        // SAFETY: the header's head asks for it.
+        // SAFETY: the header requires pointers that are valid for the call.
         let kept = unsafe { at(set) }?;
         draft(kept, |draft| {
             let built = draft.builder.clone().build()?;
@@ -370,25 +439,31 @@ pub unsafe extern "C" fn lw_taskset_build(set: *mut lw_taskset_t) -> c_int {
     })
 }
 
-/// The number of the task of that name, into `*task`.
+/// Writes the number of the task named `name` to `*task`.
 ///
-/// ENOENT: there is none. EINVAL: an argument is not one, or the set is not built.
+/// Returns:
+/// - 0: success.
+/// - ENOENT: no task has that name.
+/// - EINVAL: an argument is invalid, or the set is not built.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn lw_taskset_find_task(set: *const lw_taskset_t, name: *const c_char, task: *mut u32) -> c_int {
-    // SAFETY: the header's head asks for it.
+    // SAFETY: the header requires pointers that are valid for the call.
     unsafe { find(set, name, task, "task", |set, name| Some(set.task(name)?.0)) }
 }
 
-/// The number of the resource of that name, into `*resource`.
+/// Writes the number of the resource named `name` to `*resource`.
 ///
-/// ENOENT: there is none. EINVAL: an argument is not one, or the set is not built.
+/// Returns:
+/// - 0: success.
+/// - ENOENT: no resource has that name.
+/// - EINVAL: an argument is invalid, or the set is not built.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn lw_taskset_find_resource(
     set: *const lw_taskset_t,
     name: *const c_char,
     resource: *mut u32,
 ) -> c_int {
-    // SAFETY: the header's head asks for it.
+    // SAFETY: the header requires pointers that are valid for the call.
     unsafe { find(set, name, resource, "resource", |set, name| Some(set.resource(name)?.0)) }
 }
 
@@ -400,12 +475,12 @@ unsafe fn find(
     find: impl FnOnce(&TaskSet, &str) -> Option<u16>,
 ) -> c_int {
     told(|| {
-        // SAFETY: promised by the caller.
+        // SAFETY: the caller passes pointers of its own caller, which the header requires to be valid for the call.
         let (set, name) = unsafe { (built(set)?, text(name)?) };
         require_place(place)?;
         let none = || Fault::Told(libc::ENOENT, format!("there is no {what} `{name}` in the task set"));
         let id = find(set, name).ok_or_else(none)?;
-        // SAFETY: looked at just now; promised by the caller.
+        // SAFETY: not null and aligned, as checked above; the header requires memory of this type.
         unsafe { argument::write(place, u32::from(id)) };
         Ok(())
     })

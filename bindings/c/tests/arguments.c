@@ -1,18 +1,18 @@
-/* Bad arguments and what is not an object are EINVAL, everywhere. */
+/* Every function returns EINVAL for an invalid argument and for memory that is not an initialised object. */
 #define _GNU_SOURCE
 #include "lockwright.h"
 
 #include "check.h"
 
-#ifdef TWIN
-/* What is destroyed stays as it is. */
+#ifdef MUTANT
+/* Destroying a mutex leaves it valid. */
 #define lw_mutex_destroy(mutex) 0
 #endif
 
 static lw_mutex_t good = LW_MUTEX_INITIALIZER;
 static lw_cond_t good_cond = LW_COND_INITIALIZER;
 
-/* All that takes a mutex. */
+/* Calls every function that takes a mutex. */
 static void refuse_mutex(lw_mutex_t *bad) {
     struct timespec time = ms(1), late = from_now(CLOCK_MONOTONIC, 1);
     uint32_t thread = 0;
@@ -55,7 +55,7 @@ static void what_is_no_object(void) {
     refuse_mutex(NULL);
     refuse_cond(NULL);
     for (int offset = 1; offset < 8; offset++) {
-        /* Misaligned: as a number, for the compiler would object otherwise. */
+        /* Misaligned pointers. Made from numbers, because the compiler would reject them otherwise. */
         refuse_mutex((lw_mutex_t *)((uintptr_t)memory.bytes + (uintptr_t)offset));
         refuse_cond((lw_cond_t *)((uintptr_t)memory.bytes + (uintptr_t)offset));
     }
@@ -64,7 +64,7 @@ static void what_is_no_object(void) {
         refuse_mutex(&memory.mutex);
         refuse_cond(&memory.cond);
     }
-    /* Garbage, always the same. */
+    /* Pseudo-random garbage, the same in every run. */
     uint64_t state = 1;
     for (int round = 0; round < 10000; round++) {
         for (size_t i = 0; i < sizeof memory.bytes; i++) {
@@ -74,12 +74,12 @@ static void what_is_no_object(void) {
         refuse_mutex(&memory.mutex);
         refuse_cond(&memory.cond);
     }
-    /* One for another. */
+    /* An object of the other type. */
     EXPECT(0, lw_cond_init(&memory.cond, 0));
     refuse_mutex(&memory.mutex);
     EXPECT(0, lw_mutex_init(&memory.mutex, NULL));
     refuse_cond(&memory.cond);
-    /* A kind that was overwritten. */
+    /* A mutex whose kind was overwritten. */
     for (int bit = 0; bit < 32; bit++) {
         EXPECT(0, lw_mutex_init(&memory.mutex, NULL));
         memory.mutex.lw_kind ^= 1u << bit;
@@ -154,7 +154,7 @@ static void times_that_do_not_exist(void) {
         EXPECT(EINVAL, lw_cond_wait_until(&good_cond, &mutex, clocks[i], &time));
     }
     EXPECT(0, lw_mutex_lock(&mutex));
-    /* Times that have passed, and one that never comes. */
+    /* Times that have passed, and a time that never comes. */
     struct timespec ancient = {.tv_sec = INT64_MIN, .tv_nsec = 0}, never = {.tv_sec = INT64_MAX, .tv_nsec = 999999999};
     EXPECT(ETIMEDOUT, lw_cond_wait_until(&good_cond, &mutex, CLOCK_MONOTONIC, &ancient));
     EXPECT(ETIMEDOUT, lw_cond_wait_until(&good_cond, &mutex, CLOCK_REALTIME, &ancient));
@@ -199,7 +199,7 @@ static void results_without_a_place(void) {
     EXPECT(EPERM, lw_section_lazy_close());
 }
 
-/* The macros of the header are what the library makes. */
+/* The macros of the header equal what lw_mutex_init and lw_cond_init make. */
 static void initialisers(void) {
     const lw_mutex_t macros[] = {LW_MUTEX_INITIALIZER, LW_MUTEX_RECURSIVE_INITIALIZER, LW_MUTEX_ROBUST_INITIALIZER,
                                  LW_MUTEX_NONE_INITIALIZER, LW_MUTEX_PROTECT_INITIALIZER(42)};

@@ -1,7 +1,7 @@
-//! What is written in C and C++ here (tests/*.c, tests/*.cpp, examples), compiled by the machine's compiler, linked with the library in each way, and run.
-//! Each test has a twin, compiled with TWIN, that must fail.
+//! Compiles the tests and examples in C and C++ (tests/*.c, tests/*.cpp, examples) with the machine's compiler, links
+//! them with the library in each way, and runs them. Each test is also compiled with MUTANT, and must then fail.
 //!
-//! Without a compiler these are skipped, with a word; LOCKWRIGHT_REQUIRE_CC=1 makes that a failure.
+//! Without a compiler the tests are skipped with a message; LOCKWRIGHT_REQUIRE_CC=1 makes that a failure.
 
 #[path = "../../../crates/sys/tests/support/machine.rs"]
 mod machine;
@@ -10,11 +10,11 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use std::sync::OnceLock;
 
-/// How a test in C says that the machine does not allow it.
+/// The exit status of a test in C that the machine does not allow.
 const SKIPPED: i32 = 77;
 const WARNINGS: [&str; 4] = ["-Wall", "-Wextra", "-Wpedantic", "-Werror"];
 const SANITIZERS: [&str; 3] = ["-fsanitize=address,undefined", "-fno-sanitize-recover=all", "-fno-omit-frame-pointer"];
-/// What the static library needs of the system; lockwright.pc has the same.
+/// The system libraries that the static library needs. lockwright.pc lists the same ones.
 const SYSTEM: [&str; 5] = ["-lutil", "-lrt", "-lpthread", "-lm", "-ldl"];
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -28,11 +28,11 @@ fn here() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))
 }
 
-/// The library under the names it is installed by.
+/// Returns a folder with the library under the names by which it is installed.
 fn library() -> &'static Path {
     static FOLDER: OnceLock<PathBuf> = OnceLock::new();
     FOLDER.get_or_init(|| {
-        // Tests do not get the library of their package built: nothing in Rust links with it.
+        // Cargo does not build the library for the tests of its package, because no Rust code links with it.
         let built = run(Command::new(env!("CARGO")).current_dir(here()).args([
             "build",
             "--lib",
@@ -49,7 +49,7 @@ fn library() -> &'static Path {
         std::fs::create_dir_all(&folder).expect("a folder");
         let is_ours = |message: &serde_json::Value| message["target"]["name"] == "lockwright_c";
         for line in String::from_utf8_lossy(&built.stdout).lines() {
-            let message: serde_json::Value = serde_json::from_str(line).expect("what cargo says");
+            let message: serde_json::Value = serde_json::from_str(line).expect("a message of cargo in JSON");
             for file in message["filenames"].as_array().into_iter().flatten().filter(|_| is_ours(&message)) {
                 let file = Path::new(file.as_str().expect("a path"));
                 let extension = file.extension().and_then(|extension| extension.to_str());
@@ -85,7 +85,7 @@ fn compiler(file: &Path) -> String {
     std::env::var(variable).unwrap_or_else(|_| name.to_owned())
 }
 
-/// Whether there are compilers, and the sanitizers where they are wanted.
+/// Returns whether there are compilers, with sanitizers if `linking` needs them.
 fn require_compilers(linking: Linking) -> bool {
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR"));
     for name in ["probe.c", "probe.cpp"] {
@@ -134,7 +134,7 @@ fn files(folder: &str, extension: &str) -> Vec<PathBuf> {
     let mut files: Vec<_> = folder.map(|entry| entry.expect("an entry").path()).collect();
     files.retain(|file| file.extension().is_some_and(|found| found == extension));
     files.sort();
-    assert!(!files.is_empty(), "no file is tested");
+    assert!(!files.is_empty(), "no test was found");
     files
 }
 
@@ -142,12 +142,13 @@ fn programs() -> Vec<PathBuf> {
     [files("tests", "c"), files("tests", "cpp")].concat()
 }
 
-/// Runs a test or an example, with the machine to itself where it needs real-time priorities. `None` where the machine does not allow it.
+/// Runs a test or an example, alone on the machine if it needs real-time priorities. Returns `None` if the machine does
+/// not allow it.
 fn perform(file: &Path, linking: Linking, options: &[&str]) -> Option<Output> {
     let is_realtime = file.file_stem().is_some_and(|name| name == "realtime" || name == "tasks" || name == "cut");
     let _machine = if is_realtime { Some(machine::require_realtime()?) } else { None };
     let output = run(&mut Command::new(compile(file, linking, options)));
-    assert!(output.status.code() != Some(SKIPPED), "the machine allowed it: {}", said(&output));
+    assert!(output.status.code() != Some(SKIPPED), "skipped, although the machine allows it: {}", said(&output));
     Some(output)
 }
 
@@ -163,36 +164,36 @@ fn all_hold(linking: Linking) {
 }
 
 #[test]
-fn with_the_static_library() {
+fn programs_pass_with_the_static_library() {
     all_hold(Linking::Static);
 }
 
 #[test]
-fn with_the_shared_library() {
+fn programs_pass_with_the_shared_library() {
     all_hold(Linking::Shared);
 }
 
 #[test]
-fn under_address_and_undefined_behaviour_sanitizer() {
+fn programs_pass_under_sanitizers() {
     all_hold(Linking::Sanitized);
 }
 
 #[test]
-fn every_twin_fails() {
+fn every_mutant_fails() {
     if !require_compilers(Linking::Static) {
         return;
     }
     for file in programs() {
-        if let Some(output) = perform(&file, Linking::Static, &["-DTWIN"]) {
+        if let Some(output) = perform(&file, Linking::Static, &["-DMUTANT"]) {
             // By a check, not by a crash or the alarm.
-            assert_eq!(output.status.code(), Some(1), "the twin of {}: {}", file.display(), said(&output));
+            assert_eq!(output.status.code(), Some(1), "the mutant of {}: {}", file.display(), said(&output));
         }
     }
 }
 
-/// The twin of the sanitizers: they see what a program does to a mutex beyond its end.
+/// The mutant for the sanitizers: a program writes past the end of a mutex, and they detect it.
 #[test]
-fn the_sanitizer_sees_a_write_behind_a_mutex() {
+fn the_sanitizer_detects_a_write_past_a_mutex() {
     if !require_compilers(Linking::Sanitized) {
         return;
     }
@@ -207,7 +208,7 @@ fn the_sanitizer_sees_a_write_behind_a_mutex() {
 }
 
 #[test]
-fn the_examples_do_what_they_say() {
+fn the_examples_succeed() {
     if !require_compilers(Linking::Static) {
         return;
     }
@@ -218,9 +219,9 @@ fn the_examples_do_what_they_say() {
     }
 }
 
-/// In every language they are for, twice in one file, without a warning.
+/// Each header compiles in every language version that it supports, included twice, without a warning.
 #[test]
-fn the_headers_compile_alone() {
+fn each_header_compiles_alone() {
     if !require_compilers(Linking::Static) {
         return;
     }
@@ -244,9 +245,9 @@ fn the_headers_compile_alone() {
     }
 }
 
-/// What a program can see of the shared library is what the header has, and its name says the version of that.
+/// The shared library exports only functions of the header, and its name contains the version.
 #[test]
-fn the_shared_library_exports_nothing_else() {
+fn the_shared_library_exports_only_the_header() {
     if !require_compilers(Linking::Shared) {
         return;
     }
@@ -265,10 +266,10 @@ fn the_shared_library_exports_nothing_else() {
     assert!(text.contains(&format!("[{}]", soname())) && text.contains("NODELETE"), "{text}");
 }
 
-/// Two copies of the shared library are loaded late, by programs that know nothing of each other: the loader has little memory for what each thread
-/// keeps at a place that is known. The twin: there are too many copies.
+/// Programs may load two copies of the shared library late. The loader has little memory for the static TLS of such
+/// libraries. With too many copies, the load must fail.
 #[test]
-fn two_copies_can_be_loaded_late() {
+fn two_copies_load_late() {
     const FITS: usize = 2;
     const TOO_MANY: usize = 6;
     if !require_compilers(Linking::Shared) {
@@ -293,7 +294,7 @@ fn two_copies_can_be_loaded_late() {
     assert!(said(&too_many).contains("static TLS"), "{}", said(&too_many));
 }
 
-/// What lock and unlock cost beside the C library's; only measured.
+/// Measures lock and unlock next to the C library's. Checks nothing.
 #[test]
 #[ignore = "a measurement: cargo test --release -p lockwright-c --test c -- --ignored --nocapture uncontended"]
 fn uncontended() {

@@ -1,6 +1,8 @@
-/* What the tests in C share. A test that fails says where, and ends with 1; one that the machine does not allow ends with 77.
+/* Shared by the tests in C. A test that fails prints the place and exits with 1; one that the machine does not allow
+ * exits with 77.
  *
- * Each is also compiled with TWIN defined: then something it tests is left out, and it must fail. */
+ * Each test is also compiled with MUTANT defined, which breaks something that it tests, so that it must fail.
+ */
 #ifndef CHECK_H
 #define CHECK_H
 
@@ -15,7 +17,7 @@
 
 enum { SKIPPED = 77 };
 
-/* Longest a test may take, and longest anything waits that should come. */
+/* The longest time that a test may take, and the longest wait for something that must happen, in seconds. */
 enum { TEST_S_MAX = 120, WAIT_S_MAX = 30 };
 
 #define CHECK(holds)                                                                                                   \
@@ -27,7 +29,7 @@ enum { TEST_S_MAX = 120, WAIT_S_MAX = 30 };
         }                                                                                                              \
     } while (0)
 
-/* That a call answers this number. */
+/* Fails unless the call returns this number. */
 #define EXPECT(number, call)                                                                                           \
     do {                                                                                                               \
         int answer_ = (call);                                                                                          \

@@ -1,4 +1,4 @@
-/* Condition variables: nothing is lost, time-outs, misuse, between processes. */
+/* Condition variables: no signal is lost; time-outs; misuse; waiters of several processes. */
 #define _GNU_SOURCE
 #include "lockwright.h"
 
@@ -8,8 +8,8 @@
 
 enum { CONSUMERS = 4, ITEMS = 2000 };
 
-#ifdef TWIN
-/* Nobody is told, but at the end. */
+#ifdef MUTANT
+/* No signal arrives except the broadcast at the end. */
 #define lw_cond_signal(cond) 0
 enum { PATIENCE_MS = 200 };
 #else
@@ -70,12 +70,12 @@ static void nothing_is_lost(int holding) {
     for (int i = 0; i < CONSUMERS; i++) {
         consumers[i] = start(consumes, NULL);
     }
-#ifdef TWIN
+#ifdef MUTANT
     struct timespec nap = ms(50);
     nanosleep(&nap, NULL);
 #endif
     produce(holding);
-#ifdef TWIN
+#ifdef MUTANT
     nap = ms(2 * PATIENCE_MS);
     nanosleep(&nap, NULL);
 #endif

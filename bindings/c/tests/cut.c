@@ -1,4 +1,5 @@
-/* Sections in vain that a signal cuts short: a long one of a less urgent thread, under commits of more urgent ones, signals and nested handlers. Needs permission for SCHED_FIFO. */
+/* A signal cuts invalidated sections short: a long section of a less urgent thread meets commits of more urgent
+   threads, signals, and nested handlers. Needs permission for SCHED_FIFO. */
 #define _GNU_SOURCE
 #include "lockwright.h"
 
@@ -26,7 +27,7 @@ enum { STORM_MS = 700, LOW = 10, MIDDLE = 20, URGENT = 30, CONDUCTOR = 40 };
 #define SANITIZED 0
 #endif
 
-/* Where all threads are, and where the urgent one is. */
+/* The CPU of all threads except the urgent one, and the urgent thread's CPU in some runs. */
 static int processor, other_processor;
 
 static void bind_to(int cpu) {
@@ -36,7 +37,7 @@ static void bind_to(int cpu) {
     CHECK(sched_setaffinity(0, sizeof one, &one) == 0);
 }
 
-/* The first one from there on that may be used, or `none`. */
+/* Returns the first usable CPU from `cpu` on, or `none`. */
 static int cpu_from(int cpu, int none) {
     cpu_set_t all;
     CHECK(sched_getaffinity(0, sizeof all, &all) == 0);
@@ -59,7 +60,8 @@ static void works(long rounds) {
 
 enum { NEAREST, DOWN, UP };
 
-/* How the thread rounds, by both of its units for that; changed to `way`, unless that is -1. */
+/* Returns the rounding mode of the thread, which both of its floating-point units must share. Changes it to `way`,
+   unless `way` is -1. */
 static int rounds(int way) {
 #ifdef __x86_64__
     uint32_t vectors = __builtin_ia32_stmxcsr();
@@ -80,12 +82,12 @@ static int rounds(int way) {
 #endif
 }
 
-/* --- The storm --- */
+/* --- Many threads under load --- */
 
 static lw_ics_t ics;
 static volatile int over;
 static volatile sig_atomic_t handled, handled_inside, began_inside;
-/* What the signal alone would protect. */
+/* Data that only the signal protects. */
 static volatile uint64_t unprotected;
 
 struct sections {
@@ -132,7 +134,8 @@ static int reads(lw_ics_section_t *section, void *argument) {
     return answer ? answer : lw_ics_read(section, 1, &words[1]);
 }
 
-/* Long handlers, one in the other; neither keeps the signal out. Each that begins must end: a cut must not leave it. */
+/* Long handlers, one inside the other, that do not block the signal. A handler that begins must end: a cut must not
+   leave it. */
 static void noise(int signal) {
     if (signal == NOISE) {
         sig_atomic_t before = began_inside;
@@ -166,12 +169,13 @@ struct storm {
     uint64_t noises;
 };
 
-/* What it did is on record, and so is what it did in vain. */
+/* The statistics count what the thread did, invalidated attempts included. */
 static void balance(const struct sections *did, const lw_ics_stats_t *stats) {
     CHECK(stats->commits == did->commits);
     CHECK(stats->entries == stats->commits + stats->conflicts + stats->restarts);
     CHECK(stats->cuts <= stats->restarts);
-    /* Who committed or was refused came to its end; who was cut did not, but for some in their last instructions. */
+    /* An attempt that committed or was refused came to its end. An attempt that was cut did not, except for a few
+       that were cut in their last instructions. */
     uint64_t last = did->ends - stats->commits - stats->conflicts;
     CHECK(did->ends >= stats->commits + stats->conflicts && last <= stats->cuts / 10);
     CHECK(did->attempts <= stats->entries);
@@ -188,12 +192,12 @@ static void *is_low(void *argument) {
     storm->low = (pid_t)syscall(SYS_gettid);
     EXPECT(0, lw_ics_slot_open(&ics, &slot));
     while (!over) {
-        /* Mostly too long for the time that the others leave, but now and then. */
+        /* Usually too long for the time that the other threads leave, but short now and then. */
         storm->low_did.work = storm->low_did.commits % 8 ? 5000 : 200;
         EXPECT(0, lw_ics_update_cut(&slot, adds_after_work, &storm->low_did));
         storm->low_did.commits++;
     }
-    /* Nothing is executed there now: a cut does not leave it in use. */
+    /* No handler executes on that stack now: a cut does not leave it in use. */
     CHECK(sigaltstack(&before, NULL) == 0);
     EXPECT(0, lw_ics_slot_stats(&slot, &storm->low_stats));
     EXPECT(0, lw_ics_slot_close(&slot));
@@ -211,13 +215,13 @@ static void add(struct timespec *time, long ns) {
 
 static void sleep_until(struct timespec *time, long ns) {
     add(time, ns);
-    /* Where waking up takes so long that this is over, others get their turn all the same. */
+    /* If waking up takes longer than the interval, the other threads still get their turn. */
     struct timespec current = now(CLOCK_MONOTONIC);
     if (time->tv_sec < current.tv_sec || (time->tv_sec == current.tv_sec && time->tv_nsec < current.tv_nsec)) {
         *time = current;
         add(time, ns);
     }
-    /* The last section may be over when the signal for it comes: that ends a sleep. */
+    /* The last section may be over when its signal arrives, which then ends a sleep. */
     while (clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, time, NULL) == EINTR) {
     }
 }
@@ -247,7 +251,7 @@ static void *is_urgent(void *argument) {
         EXPECT(0, lw_ics_update(&slot, adds_at_once, NULL));
         storm->urgent_did.commits++;
         unprotected++;
-        /* One at a time, or those that keep nothing out would fill the stack. */
+        /* Only one signal at a time: handlers that block no signals would fill the stack. */
         if (storm->urgent_did.commits % 7 == 0 && storm->low && (uint64_t)handled == storm->noises) {
             CHECK(syscall(SYS_tgkill, getpid(), storm->low, NOISE) == 0);
             storm->noises++;
@@ -284,17 +288,18 @@ static void storm(uint32_t commit, int urgent_cpu, int is_cut, int flags) {
     CHECK(words[0] == all && words[1] == all);
     CHECK((uint64_t)handled == storm.noises && began_inside == handled_inside);
     lw_ics_stats_t *low_stats = &storm.low_stats;
-    printf("commits by %u, urgent on %d, %s, handlers %#x: %llu commits; low: %llu sections in %llu attempts, in vain %llu to their end and %llu cut; unprotected %+lld\n",
+    printf("commits by %u, urgent on %d, %s, handlers %#x: %llu commits; low: %llu sections in %llu attempts, invalidated: %llu at their end, %llu cut; unprotected %+lld\n",
            commit, urgent_cpu, is_cut ? "cut" : "not cut", (unsigned)flags, (unsigned long long)all,
            (unsigned long long)low_stats->commits, (unsigned long long)low_stats->entries,
            (unsigned long long)low_stats->conflicts, (unsigned long long)low_stats->cuts, (long long)(unprotected - all));
-#ifdef TWIN
-    /* The signal alone: it comes too late while other handlers execute, and in the last instructions. */
+#ifdef MUTANT
+    /* The signal alone does not protect the data: it comes too late while other handlers execute, and in the last
+       instructions of a body. */
     CHECK(!is_cut || unprotected == all);
 #endif
     if (is_cut) {
         CHECK(low_stats->cuts > 100);
-        /* The sanitizer's frames are large, and have words of others in them: then a section is not cut. */
+        /* The sanitizer's frames are large and contain old words of other frames, so a section is sometimes not cut. */
         if (urgent_cpu == processor && !SANITIZED) {
             CHECK(low_stats->conflicts < low_stats->cuts / 10);
         }
@@ -304,12 +309,12 @@ static void storm(uint32_t commit, int urgent_cpu, int is_cut, int flags) {
     EXPECT(0, lw_ics_destroy(&ics));
 }
 
-/* --- One at a time --- */
+/* --- One section at a time --- */
 
 static lw_ics_t other;
 static lw_ics_slot_t slot, other_slot;
 
-/* Commits where it is told to, at once, for it is more urgent. */
+/* A more urgent thread, which commits to `where` as soon as it is told to. */
 static struct {
     sem_t ready, go;
     lw_ics_t *where;
@@ -355,7 +360,7 @@ struct told {
     int (*does)(lw_ics_section_t *section, struct told *it);
 };
 
-/* `does` is where the first attempt may be cut. */
+/* The first attempt may be cut in `does`. */
 static int is_told(lw_ics_section_t *section, void *argument) {
     struct told *it = argument;
     int answer = 0;
@@ -368,7 +373,7 @@ static int is_told(lw_ics_section_t *section, void *argument) {
 
 static int is_interrupted(lw_ics_section_t *section, struct told *it) {
     (void)section, (void)it;
-    /* As a function might while it computes. */
+    /* A function that computes may do this. */
     rounds(UP);
     interrupt(&ics);
     return 0;
@@ -377,7 +382,7 @@ static int is_interrupted(lw_ics_section_t *section, struct told *it) {
 static int has_much_on_the_stack(lw_ics_section_t *section, struct told *it) {
     volatile char much[20000];
     (void)section, (void)it;
-    /* What earlier signals left there would keep it from being cut as well. */
+    /* Otherwise old frames of signals there would prevent the cut. */
     for (size_t i = 0; i < sizeof much; i++) {
         much[i] = 0;
     }
@@ -385,7 +390,7 @@ static int has_much_on_the_stack(lw_ics_section_t *section, struct told *it) {
     return much[7];
 }
 
-/* Has the signal, without a commit. */
+/* Receives the signal without a commit. */
 static int is_in_order(lw_ics_section_t *section, struct told *it) {
     (void)section, (void)it;
     CHECK(raise(CUTS) == 0);
@@ -399,12 +404,12 @@ static void interrupts_in_a_handler(int signal) {
 }
 
 #ifdef __x86_64__
-/* Back from a handler: the system call. */
+/* The return from a handler: the system call sigreturn. */
 void way_back(void);
 __asm__(".pushsection .text\n.globl way_back\n.type way_back, @function\nway_back:\nmov $15, %eax\nsyscall\n.popsection\n");
 #endif
 
-/* Handlers as they are mostly, one that does not even keep out its own signal, and one whose way back is its own. */
+/* Installs a usual handler (0), one that does not block its own signal (1), or one with its own return code (2). */
 static void install(int way) {
     struct sigaction action = {.sa_handler = interrupts_in_a_handler, .sa_flags = way == 1 ? SA_NODEFER : 0};
     CHECK(sigaction(NOISE, &action, NULL) == 0);
@@ -434,7 +439,7 @@ static int counts_inside(lw_ics_section_t *section, void *argument) {
     return adds_at_once(section, NULL);
 }
 
-/* A section of the other object inside; this one is in vain meanwhile. */
+/* A section of the other object inside this one, which is invalidated meanwhile. */
 static int has_another_inside(lw_ics_section_t *section, struct told *it) {
     struct told inner = {.attempts = 0, .went_on = 0};
     (void)it;
@@ -453,7 +458,7 @@ static int has_another_to_be_cut_inside(lw_ics_section_t *section, struct told *
     return EAGAIN;
 }
 
-/* The one inside is in vain. */
+/* The inner section is invalidated. */
 static int has_another_cut_inside(lw_ics_section_t *section, struct told *it) {
     struct told inner = {.attempts = 0, .went_on = 1};
     (void)it;
@@ -462,7 +467,7 @@ static int has_another_cut_inside(lw_ics_section_t *section, struct told *it) {
     return lw_ics_check(section);
 }
 
-/* Where handlers return to, as the kernel has it on the stack. */
+/* The return address of handlers, which the kernel puts on the stack. */
 static uintptr_t way_home;
 
 static void looks_where(int signal, siginfo_t *info, void *context) {
@@ -470,7 +475,7 @@ static void looks_where(int signal, siginfo_t *info, void *context) {
     way_home = ((uintptr_t *)context)[-1];
 }
 
-/* Leaves on the stack what looks like the frames of signals. */
+/* Leaves words on the stack that look like frames of signals. */
 static __attribute__((noinline)) void leaves_ways_home(void) {
     volatile uintptr_t stack[500];
     for (size_t i = 0; i < sizeof stack / sizeof *stack; i++) {
@@ -478,7 +483,7 @@ static __attribute__((noinline)) void leaves_ways_home(void) {
     }
 }
 
-/* An exception of the x87 that is to be raised, and has not been yet. */
+/* Leaves a pending exception of the x87 that has not been raised yet. */
 static int divides_by_zero(lw_ics_section_t *section, struct told *it) {
     (void)section, (void)it;
 #ifdef __x86_64__
@@ -494,7 +499,7 @@ static int divides_by_zero(lw_ics_section_t *section, struct told *it) {
     return 0;
 }
 
-/* Does not write over all that it has on the stack. */
+/* Does not write all of its stack. */
 static int has_unwritten_stack(lw_ics_section_t *section, struct told *it) {
     volatile uintptr_t stack[200];
     stack[0] = stack[199] = 0;
@@ -525,7 +530,7 @@ static void ends_with(int (*does)(lw_ics_section_t *, struct told *), int attemp
 static int ends_the_thread(lw_ics_section_t *section, void *argument) {
     (void)section;
     *(int *)argument = 1;
-    /* The sanitizer wants to know of the end of a thread. */
+    /* The sanitizer must be told about the end of a thread. */
     if (SANITIZED) {
         return ECANCELED;
     }
@@ -547,7 +552,7 @@ static int forks(lw_ics_section_t *section, void *argument) {
     if (!*child) {
         *child = fork();
         if (*child == 0) {
-            /* The slot names a thread of the parent's. */
+            /* The slot names a thread of the parent process. */
             EXPECT(0, lw_ics_slot_open(&ics, &left_behind));
             EXPECT(0, lw_ics_update(&left_behind, adds_at_once, NULL));
             EXPECT(0, lw_ics_update_cut(&left_behind, adds_at_once, NULL));
@@ -588,7 +593,7 @@ static void one_at_a_time(uint32_t commit) {
     EXPECT(0, lw_ics_init(&other, commit, (uint32_t)processor));
     EXPECT(0, lw_ics_slot_open(&ics, &slot));
     EXPECT(0, lw_ics_slot_open(&other, &other_slot));
-    /* Not chosen for the object. */
+    /* The signal is not set for the object yet. */
     ends_with(is_interrupted, 2, 0, 1);
     EXPECT(0, lw_ics_set_signal(&ics, CUTS));
     EXPECT(0, lw_ics_set_signal(&other, CUTS));
@@ -609,7 +614,7 @@ static void one_at_a_time(uint32_t commit) {
     ends_with(has_another_to_be_cut_inside, 2, 0, 1);
     ends_with(has_another_cut_inside, 1, 0, 1);
     CHECK(value_of(&other) == 4 && stats_of(&other_slot).cuts == 1);
-    /* After the end, and in a thread that has blocked it. */
+    /* After the end of a section, and in a thread that has blocked the signal. */
     CHECK(raise(CUTS) == 0);
     sigemptyset(&cuts);
     sigaddset(&cuts, CUTS);

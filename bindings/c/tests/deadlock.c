@@ -1,4 +1,4 @@
-/* A thread is told that it would wait for itself, and along which cycle. */
+/* A thread that would wait for itself gets EDEADLK and the cycle. */
 #define _GNU_SOURCE
 #include "lockwright.h"
 
@@ -7,7 +7,7 @@
 
 enum { LINKS_MAX = 64, THREADS = 3 };
 
-#ifdef TWIN
+#ifdef MUTANT
 enum { UNCHECKED = 1 };
 #else
 enum { UNCHECKED = 0 };
@@ -18,7 +18,7 @@ static uint32_t threads[THREADS];
 static pthread_barrier_t all_have_one;
 static int told;
 
-/* Has its own mutex, and asks for the next one's. */
+/* Holds its own mutex, and requests that of the next thread. */
 static void *closes(void *argument) {
     size_t me = (size_t)argument, length = 99;
     lw_deadlock_link_t links[LINKS_MAX];
@@ -39,7 +39,7 @@ static void *closes(void *argument) {
                 CHECK(links[i].mutex == &mutexes[(me + i + 1) % THREADS]);
             }
         }
-        /* No more than there is room for. */
+        /* Writes no more links than there is room for. */
         memset(links, 0, sizeof links);
         EXPECT(0, lw_deadlock_cycle(links, 1, &length));
         CHECK(length == THREADS && links[0].thread == threads[me] && links[1].mutex == NULL);
@@ -84,7 +84,7 @@ static void count_told(int answer, const lw_mutex_t *asked) {
     }
 }
 
-/* Has the first mutex, and waits for a signal with the second. */
+/* Holds the first mutex, and waits for a signal with the second. */
 static void *waits_in_between(void *argument) {
     EXPECT(0, lw_mutex_lock(&mutexes[0]));
     EXPECT(0, lw_mutex_lock(&mutexes[1]));
@@ -98,7 +98,7 @@ static void *waits_in_between(void *argument) {
     return argument;
 }
 
-/* Who gave the signal has the second mutex, and asks for the first. */
+/* The signalling thread holds the second mutex, and requests the first. */
 static void one_of_a_cycle_through_a_wait_is_told(uint32_t protocol) {
     lw_mutex_options_t options = {.protocol = protocol, .unchecked = UNCHECKED};
     told = waits = 0;

@@ -1,8 +1,8 @@
-//! include/lockwright.h: it is what the sources say.
+//! Tests that include/lockwright.h is what cbindgen generates from the sources.
 
 use std::path::{Path, PathBuf};
 
-/// In the header's order.
+/// The sources of the header, in its order.
 const SOURCES: [&str; 8] =
     ["mutex.rs", "cond.rs", "deadlock.rs", "section.rs", "ics.rs", "taskset.rs", "task.rs", "fault.rs"];
 
@@ -19,7 +19,7 @@ fn generated() -> String {
     let builder = cbindgen::Builder::new().with_config(config);
     let builder = SOURCES.iter().fold(builder, |builder, file| builder.with_src(here().join("src").join(file)));
     let mut text = Vec::new();
-    builder.generate().expect("sources that cbindgen reads").write(&mut text);
+    builder.generate().expect("sources that cbindgen can read").write(&mut text);
     String::from_utf8(text).expect("text")
 }
 
@@ -30,10 +30,10 @@ fn the_committed_header_is_up_to_date() {
         std::fs::write(path(), &generated).expect("can be written");
     }
     let committed = std::fs::read_to_string(path()).unwrap_or_default();
-    assert!(committed == generated, "include/lockwright.h is stale: `cargo xtask header` writes it");
+    assert!(committed == generated, "include/lockwright.h is out of date; regenerate it with `cargo xtask header`");
 }
 
-/// Nothing that C can call is missing for want of a file in the list above.
+/// Every function that C can call is in the header, so no source is missing in the list above.
 #[test]
 fn every_exported_function_is_in_the_header() {
     let header = generated();
@@ -47,5 +47,5 @@ fn every_exported_function_is_in_the_header() {
             count += 1;
         }
     }
-    assert!(count >= 25, "{count} functions were found");
+    assert!(count >= 25, "only {count} functions were found");
 }

@@ -1,4 +1,4 @@
-/* Interruptible sections: two words that are always the same, whoever comes between. */
+/* Interruptible sections: two words that must always be equal. */
 #define _GNU_SOURCE
 #include "lockwright.h"
 
@@ -20,8 +20,8 @@ static int add_to_both(lw_ics_section_t *section, void *argument) {
         return answer;
     }
     CHECK(left == right);
-#ifdef TWIN
-    /* A body that writes past the section. */
+#ifdef MUTANT
+    /* The body writes nothing, but commits. */
     if (argument && left % 3 == 0) {
         return 0;
     }
@@ -55,7 +55,7 @@ static void *adds(void *argument) {
     return NULL;
 }
 
-/* Ends with its slot. */
+/* Ends without closing its slot. */
 static void *adds_once(void *slot) {
     EXPECT(0, lw_ics_slot_open(&ics, slot));
     EXPECT(0, lw_ics_update(slot, add_to_both, NULL));
@@ -68,7 +68,7 @@ struct swallows {
     uint64_t words[2];
 };
 
-/* Takes a conflict for a value, the first time. */
+/* Ignores a conflict the first time, and uses the value. */
 static int swallows(lw_ics_section_t *section, void *argument) {
     struct swallows *it = argument;
     it->attempts++;
@@ -91,7 +91,7 @@ static void conflicts_are_no_values(void) {
         struct swallows it = {.attempts = 0};
         EXPECT(0, round == 1 ? lw_ics_query(&ics, swallows, &it) : lw_ics_update(&slot, swallows, &it));
         CHECK(it.attempts == 2 && it.words[0] == round && it.words[1] == round);
-        /* The thread has ended: another one closes its slot. */
+        /* The thread has ended, so another thread closes its slot. */
         EXPECT(0, lw_ics_slot_close(&it.left_behind));
     }
     EXPECT(EINVAL, lw_ics_check(NULL));
@@ -99,7 +99,7 @@ static void conflicts_are_no_values(void) {
     EXPECT(0, lw_ics_destroy(&ics));
 }
 
-/* All threads, this one too, are bound to one processor from here on. */
+/* Binds all threads, including this one, to one CPU from here on. */
 static void bind_to_one(void) {
     cpu_set_t all, one;
     int cpu = 0;

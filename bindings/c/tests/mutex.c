@@ -1,4 +1,4 @@
-/* Exclusion, time-outs, ownership and recursion, of every kind of mutex. */
+/* Mutexes with all options: exclusion, time-outs, ownership and recursion. */
 #define _GNU_SOURCE
 #include "lockwright.h"
 
@@ -7,8 +7,8 @@
 
 enum { THREADS = 4, ROUNDS = 2000 };
 
-#ifdef TWIN
-/* Nobody is kept out. */
+#ifdef MUTANT
+/* Locking excludes no thread. */
 #define lw_mutex_lock(mutex) 0
 #define lw_mutex_unlock(mutex) 0
 #endif
@@ -41,7 +41,7 @@ static void nothing_is_lost(void) {
     CHECK(count == (long)THREADS * ROUNDS);
 }
 
-/* Meets a mutex that another thread has. */
+/* Requests a mutex that another thread holds. */
 static void *meets(void *unused) {
     struct timespec begin = now(CLOCK_MONOTONIC), time = ms(5);
     EXPECT(EBUSY, lw_mutex_trylock(&mutex));
@@ -101,7 +101,7 @@ int main(void) {
             options.kernel_owned = bits >> 5 & 1;
             EXPECT(0, lw_mutex_init(&mutex, &options));
             an_owner_is_known(bits >> 3 & 1);
-            /* Threads are slow under a sanitizer: a part of them, by turns. */
+            /* Threads are slow under a sanitizer, so only every fifth combination runs this. */
             if ((bits + unlock) % 5 == 0) {
                 nothing_is_lost();
             }

@@ -1,12 +1,12 @@
-// lockwright.hpp with what the standard library has for mutexes.
+// lockwright.hpp with the guards and locks of the standard library.
 #include "lockwright.hpp"
 
 #include "check.h"
 #include <thread>
 #include <vector>
 
-#ifdef TWIN
-// A guard that takes nothing.
+#ifdef MUTANT
+// A guard that locks nothing.
 template <class T>
 struct guard_of {
     explicit guard_of(T &) {}
@@ -42,7 +42,7 @@ static void nothing_is_lost() {
     CHECK(count == 4 * 5000);
 }
 
-// A clock the kernel does not know.
+// A clock that the kernel does not have.
 struct half_clock {
     typedef std::chrono::microseconds duration;
     typedef duration::rep rep;
@@ -142,7 +142,7 @@ static void conditions() {
         CHECK(lock.owns_lock() && global.is_mine());
     }
     other.join();
-    // Two at once, by std::lock and std::scoped_lock.
+    // Two mutexes at once, by std::lock and std::scoped_lock.
     lockwright::mutex second;
     std::scoped_lock<lockwright::mutex, lockwright::mutex> both(global, second);
     CHECK(global.is_mine() && second.is_mine());

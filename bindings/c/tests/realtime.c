@@ -1,4 +1,5 @@
-/* Inheritance, ceilings and sections, by what the kernel says of the threads. Needs permission for SCHED_FIFO. */
+/* Inheritance, ceilings and sections, as seen in the scheduling that the kernel reports. Needs permission for
+   SCHED_FIFO. */
 #define _GNU_SOURCE
 #include "lockwright.h"
 
@@ -6,7 +7,7 @@
 #include <sched.h>
 #include <sys/syscall.h>
 
-#ifdef TWIN
+#ifdef MUTANT
 enum { PROTOCOL = LW_PROTOCOL_NONE };
 #else
 enum { PROTOCOL = LW_PROTOCOL_INHERIT };
@@ -17,21 +18,22 @@ static int become(int policy, int level) {
     return sched_setscheduler(0, policy, &param) == 0 ? 0 : errno;
 }
 
-/* What the caller has by itself and by ceilings and sections; inheritance not counted. */
+/* Returns the caller's level, with ceilings and sections, but without inheritance. */
 static int level(void) {
     struct sched_param param;
     CHECK(sched_getparam(0, &param) == 0);
     return param.sched_priority;
 }
 
-/* What a thread executes at, inheritance counted; 0 for what is not real-time. */
+/* Returns the level that a thread executes at, with inheritance, or 0 if it is not a real-time thread. */
 static int effective(pid_t thread) {
     char path[64], text[1024];
     snprintf(path, sizeof path, "/proc/self/task/%d/stat", (int)thread);
     FILE *file = fopen(path, "r");
     CHECK(file && fgets(text, sizeof text, file));
     fclose(file);
-    /* After the name, in parentheses: the 18th field of all is the priority, -1 - level for real-time. */
+    /* The priority is the 18th field, counted from the start of the line; the name in parentheses is the second. It
+       is -1 - level for real-time threads. */
     char *field = strrchr(text, ')');
     for (int i = 2; i < 18; i++) {
         field = strchr(field + 1, ' ');
@@ -63,7 +65,7 @@ static void an_owner_inherits(void) {
     for (int i = 0; i < WAIT_S_MAX * 100 && lent != 50; i++) {
         nanosleep(&nap, NULL);
         lent = effective(me);
-#ifdef TWIN
+#ifdef MUTANT
         if (i == 200) {
             break;
         }
@@ -90,7 +92,7 @@ static void an_owner_has_the_ceiling(int robust) {
     CHECK(level() == 70);
     EXPECT(0, lw_mutex_unlock(&low));
     CHECK(level() == 70);
-    /* Changed by its owner, who goes along. */
+    /* The owner changes the ceiling, and its level follows. */
     EXPECT(0, lw_mutex_set_ceiling(&high, 40, &before));
     CHECK(before == 70 && level() == 40);
     EXPECT(0, lw_mutex_set_ceiling(&high, 80, &before));
@@ -99,7 +101,7 @@ static void an_owner_has_the_ceiling(int robust) {
     CHECK(level() == 80);
     EXPECT(0, lw_mutex_unlock(&high));
     CHECK(level() == 5);
-    /* Above the ceiling nobody gets in, but may change it. */
+    /* A thread above the ceiling cannot lock the mutex, but may change its ceiling. */
     EXPECT(0, become(SCHED_FIFO, 65));
     struct timespec time = ms(1);
     EXPECT(EINVAL, lw_mutex_lock(&low));
@@ -125,7 +127,7 @@ static void *leaves_it(void *unused) {
     return unused;
 }
 
-/* A ceiling is changed between an owner that ended and the one that is told. */
+/* The ceiling changes after the owner ended and before the next owner is told so. */
 static void a_ceiling_of_the_dead(void) {
     lw_mutex_options_t options = {.protocol = LW_PROTOCOL_PROTECT, .ceiling = 30, .robust = 1};
     EXPECT(0, lw_mutex_init(&orphan, &options));
@@ -154,7 +156,7 @@ static void eager_sections(void) {
     EXPECT(0, lw_section_eager_leave());
     CHECK(level() == 5);
     EXPECT(EPERM, lw_section_eager_leave());
-    /* The end of the handle is the end of its section. */
+    /* Closing the handle ends its section. */
     EXPECT(0, lw_section_eager_enter());
     EXPECT(0, lw_section_eager_close());
     CHECK(level() == 5);
@@ -175,7 +177,7 @@ static void *looks(void *unused) {
     EXPECT(0, lw_section_lazy_open((unsigned)cpu));
     CHECK(has_left == 1);
     EXPECT(0, lw_section_lazy_enter());
-    /* It ends inside: that is the end of its section. */
+    /* The thread ends inside its section, which ends the section. */
     return unused;
 }
 
@@ -194,7 +196,7 @@ static void lazy_sections(void) {
     EXPECT(EDEADLK, lw_section_lazy_sleep_until(&soon));
     pid_t me = (pid_t)syscall(SYS_gettid);
     pthread_t other = start(looks, NULL);
-    /* It is more urgent and of this processor: it waits, and lends its level. */
+    /* The other thread is more urgent and on the same CPU: it waits, and lends its level. */
     struct timespec nap = ms(1);
     int lent = 0;
     for (int i = 0; i < WAIT_S_MAX * 100 && lent != 40; i++) {

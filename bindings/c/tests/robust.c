@@ -9,7 +9,7 @@
 
 enum { KILLS = 200 };
 
-#ifdef TWIN
+#ifdef MUTANT
 enum { ROBUST = 0, PATIENCE_MS = 200 };
 #else
 enum { ROBUST = 1, PATIENCE_MS = WAIT_S_MAX * 1000 };
@@ -17,7 +17,7 @@ enum { ROBUST = 1, PATIENCE_MS = WAIT_S_MAX * 1000 };
 
 struct shared {
     lw_mutex_t mutex;
-    /* Equal unless somebody ended between the two. */
+    /* Equal, unless a thread ended between its changes to the two. */
     volatile long first, second;
 };
 
@@ -70,7 +70,7 @@ static void works(void) {
     }
 }
 
-/* Two processes work, and one of them is killed; whatever it did, the others go on. */
+/* Of two processes that work, one is killed at a time. The others continue, whatever it was doing. */
 static void killed_at_any_point(void) {
     uint64_t state = 7;
     int died = 0;

@@ -7,12 +7,12 @@
 #include <stdatomic.h>
 #include <sys/wait.h>
 
-#ifdef TWIN
-/* Nobody takes anything. */
+#ifdef MUTANT
+/* Locking excludes no thread. */
 #define lw_task_lock(resource) 0
 #endif
 
-/* How often the thread has allocated memory. A sanitizer has an allocator of its own. */
+/* The number of allocations of the thread. A sanitizer has its own allocator, so they are not counted there. */
 static _Thread_local long allocations;
 #if defined(__SANITIZE_ADDRESS__)
 enum { IS_COUNTED = 0 };
@@ -41,7 +41,8 @@ static lw_taskset_t set;
 static uint32_t counter, spare, tasks[TASKS];
 static int cpus;
 
-/* Two tasks on each of as many CPUs as there are, up to two, or all on any of these; `spare` is nobody's but the first's and second's. */
+/* Puts two tasks on each CPU, of which there are at most two; or, as a cluster, all tasks on any of them. Only the
+   first two tasks use `spare`. */
 static void make_in(const char *protocol, int is_cluster) {
     static const int all[] = {0, 1};
     long before = allocations;
@@ -73,7 +74,7 @@ static void *works(void *task) {
     EXPECT(0, lw_task_join(&set, *(uint32_t *)task));
     const struct timespec nap = {.tv_sec = 0, .tv_nsec = 20000};
     for (int i = 0; i < JOBS; i++) {
-        /* No thread has a CPU for itself: throttled threads would stop the others. */
+        /* Leave time to the CPU: the throttling of real-time threads would stop the others. */
         nanosleep(&nap, NULL);
         long before = allocations;
         EXPECT(0, lw_task_begin());
@@ -151,18 +152,18 @@ static void what_is_refused(const char *protocol, int nests) {
     EXPECT(EDEADLK, lw_task_lock(counter));
     EXPECT(nests ? 0 : ENOTSUP, lw_task_lock(spare));
     if (nests) {
-        /* Not nested, and nobody minds. */
+        /* The order of unlocking is not checked. */
         EXPECT(0, lw_task_unlock(counter));
         EXPECT(0, lw_task_unlock(spare));
         EXPECT(0, lw_task_lock(spare));
         EXPECT(0, lw_task_lock(counter));
     }
-    /* What is held ends with the job. */
+    /* The end of the job unlocks what the job holds. */
     EXPECT(0, lw_task_end());
     EXPECT(EPERM, lw_task_unlock(counter));
     EXPECT(0, lw_task_begin());
     EXPECT(0, lw_task_lock(counter));
-    /* And with the thread as a task; the set may have gone before. */
+    /* So does the end of the membership. The set may have been destroyed before. */
     lw_taskset_t gone = set;
     EXPECT(0, lw_taskset_destroy(&set));
     EXPECT(EINVAL, lw_task_join(&gone, tasks[1]));
@@ -188,7 +189,7 @@ static void what_was_not_said(void) {
     EXPECT(0, lw_taskset_destroy(&set));
 }
 
-/* It was refused before it joined, and ends inside. */
+/* A thread whose first call is refused, and that ends inside a job. */
 static void *ends_inside(void *unused) {
     EXPECT(EPERM, lw_task_begin());
     EXPECT(0, lw_task_join(&set, tasks[0]));
@@ -214,7 +215,7 @@ static void a_thread_ends_inside(const char *protocol) {
     EXPECT(0, lw_taskset_destroy(&set));
 }
 
-/* A child has a copy of what its parent is, and is nobody; its end changes nothing. */
+/* A child process has a copy of its parent's thread, but is not a task. Its end does not affect the parent. */
 static void a_child_is_no_task(void) {
     make("dpcp");
     EXPECT(0, lw_task_join(&set, tasks[0]));
@@ -259,7 +260,7 @@ int main(void) {
     }
     const char *flat[] = {"mpcp_vs", "dpcp", "dflp", "fmlp_long", "fmlp_plus", "fmlp_short", "msrp", "mrsp", "omlp"};
     for (size_t i = 0; i < sizeof flat / sizeof *flat; i++) {
-        /* On one CPU `icpp` rules what is shared there, but for `fmlp_short`. */
+        /* On one CPU a shared resource is under `icpp`, except under `fmlp_short`. */
         what_is_refused(flat[i], cpus == 1 && strcmp(flat[i], "fmlp_short") != 0);
         a_thread_ends_inside(flat[i]);
     }

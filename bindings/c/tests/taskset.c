@@ -1,4 +1,4 @@
-/* Task sets: what is none, what cannot be, and what is said of it. In C and in C++. */
+/* Task sets: invalid objects, sets that cannot be built, and the texts of the errors. Compiled as C and as C++. */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE
 #endif
@@ -7,18 +7,18 @@
 #include "check.h"
 #include <sched.h>
 
-#ifdef TWIN
-/* What is destroyed stays as it is. */
+#ifdef MUTANT
+/* Destroying a task set leaves it valid. */
 #define lw_taskset_destroy(set) 0
 #endif
 
 static char text[2048];
 
-/* The words of the last fault have all of these in them. */
+/* The text of the last error contains both strings. */
 static void said(const char *first, const char *second) {
     EXPECT(0, lw_task_error(text, sizeof text));
     if (!strstr(text, first) || !strstr(text, second)) {
-        fprintf(stderr, "neither \"%s\" nor \"%s\" may be missing in \"%s\"\n", first, second, text);
+        fprintf(stderr, "\"%s\" and \"%s\" must both be in \"%s\"\n", first, second, text);
         CHECK(0);
     }
 }
@@ -31,7 +31,7 @@ static void refuse(lw_taskset_t *bad) {
     EXPECT(EINVAL, lw_taskset_find_task(bad, "control", &number));
     EXPECT(EINVAL, lw_taskset_find_resource(bad, "bus", &number));
     EXPECT(EINVAL, lw_task_join(bad, 0));
-    said("not to a task set", "lw_taskset_init");
+    said("not point to a task set", "lw_taskset_init");
     EXPECT(EINVAL, (lw_taskset_destroy)(bad));
 }
 
@@ -159,7 +159,7 @@ static void what_cannot_be_built(void) {
     EXPECT(ERANGE, lw_taskset_resource(&set, "r", -1, &number));
     EXPECT(0, lw_taskset_destroy(&set));
 
-    /* CPUs that no system has are named as they were said. */
+    /* The error names a CPU that no system has as the program gave it. */
     EXPECT(0, lw_taskset_init(&set, "mpcp"));
     EXPECT(0, lw_taskset_task(&set, "beyond", 77, 1, NULL, 0, &number));
     EXPECT(EINVAL, lw_taskset_build(&set));
@@ -177,7 +177,7 @@ static void what_cannot_be_built(void) {
     said("resource `away` is at home on CPU 64", "at most 64 are supported");
     EXPECT(0, lw_taskset_destroy(&set));
 
-    /* More CPUs than any machine this is tested on. */
+    /* Needs more CPUs than the test machine has. */
     cpu_set_t cpus;
     CHECK(sched_getaffinity(0, sizeof cpus, &cpus) == 0);
     if (CPU_COUNT(&cpus) < 64) {
@@ -224,7 +224,7 @@ static void out_of_a_file(void) {
     EXPECT(EINVAL, lw_taskset_read(&set, path, NULL));
     said(":11:1: ", "did you mean `wcet`?");
     CHECK(strncmp(text, path, strlen(path)) == 0);
-    /* What does not fit is cut, and told. */
+    /* A text that does not fit is cut, and the function says so. */
     char little[16];
     EXPECT(ERANGE, lw_task_error(little, sizeof little));
     CHECK(strlen(little) == sizeof little - 1 && strncmp(little, text, sizeof little - 1) == 0);
@@ -290,7 +290,7 @@ static void who_has_not_joined(void) {
     EXPECT(EPERM, lw_task_unlock(0));
     EXPECT(EPERM, lw_task_end());
     EXPECT(EPERM, lw_task_leave());
-    said("no task", "lw_task_join");
+    said("not a task", "lw_task_join");
 }
 
 int main(void) {

@@ -1,2 +1,2 @@
-// The same in C++.
+// Compiles the tests of taskset.c as C++.
 #include "taskset.c"
