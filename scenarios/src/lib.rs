@@ -218,8 +218,8 @@ impl Scenario {
         least.iter().map(|expected| self.fault(expected, seen)).collect()
     }
 
-    /// Returns the same scenario where tasks lose `lost` in total in random
-    /// places. A task that loses a processor executes for longer or begins later.
+    /// Returns the same scenario where tasks lose `lost` in total in random places. A task that loses a processor
+    /// executes for longer or begins later.
     fn disturbed(&self, rng: &mut Rng, lost: Duration) -> Self {
         let mut tasks = self.system.tasks().to_vec();
         let mut left = lost.as_ns();

@@ -18,8 +18,8 @@ fn simulate(system: &System, protocol: Protocol, seed: u64) -> (Vec<Observation>
     (simulation.observations(), simulation.into_tracer())
 }
 
-/// Removes the misses. Records end with the last event and a simulation ends
-/// with its time, so jobs that become late in between are not compared.
+/// Removes the misses. Records end with the last event and a simulation ends with its time, so jobs that become late
+/// in between are not compared.
 fn comparable(mut observations: Vec<Observation>) -> Vec<Observation> {
     observations.iter_mut().for_each(|seen| seen.misses = 0);
     observations

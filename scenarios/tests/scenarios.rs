@@ -196,8 +196,8 @@ fn a_fulock_matches_the_protocols_and_each_unlock() {
         for name in ["fusyn-figure-7", "icpp-ceiling", "none-inversion", "pip-chain"] {
             expect_none(name, "simulated by a fulock", &faults(name, unlock));
         }
-        // Under `pip` a more urgent task may acquire the lock in between, and no
-        // other. With a serial unlock neither may, and with a parallel one both may.
+        // Under `pip` a more urgent task may acquire the lock in between, and no other. With a serial unlock neither
+        // may, and with a parallel one both may.
         assert!(!faults("pip-steal", unlock).is_empty());
         let serial = unlock != Unlock::Parallel;
         assert_eq!(faults("fulock-serial", unlock).is_empty(), serial);

@@ -3,12 +3,12 @@
 use crate::{CpuId, Priority, Protocol, ResourceId, System};
 use alloc::vec::Vec;
 
-/// The priority of a job that holds a resource under MPCP. It has one value on the
-/// processor of the resource's most urgent user, and another value on all other processors.
+/// The priority of a job that holds a resource under MPCP. It has one value on the processor of the resource's most
+/// urgent user, and another value on all other processors.
 ///
-/// On processor p it is the highest base priority of the users that are *not* on p, in the boosted
-/// band. So the holder is as urgent as the most urgent remote task that may wait for the resource,
-/// and more urgent than any job outside such a section. A ceiling fixed by hand replaces both values.
+/// On processor p it is the highest base priority of the users that are *not* on p, in the boosted band. So the holder
+/// is as urgent as the most urgent remote task that may wait for the resource, and more urgent than any job outside
+/// such a section. A ceiling fixed by hand replaces both values.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct MpcpCeiling {
     /// The processor of the most urgent user.
@@ -28,8 +28,8 @@ impl MpcpCeiling {
 }
 
 impl System {
-    /// Returns the ceiling of a resource: the highest priority of its users, or the ceiling
-    /// fixed by hand. A resource without users has the least priority as its ceiling.
+    /// Returns the ceiling of a resource: the highest priority of its users, or the ceiling fixed by hand. A resource
+    /// without users has the least priority as its ceiling.
     #[must_use]
     pub fn ceiling(&self, resource: ResourceId) -> Priority {
         self.resource(resource).ceiling.unwrap_or_else(|| self.highest_user(resource))
@@ -49,16 +49,16 @@ impl System {
         users.filter(|user| user.cpu == cpu).map(|user| user.priority).max().unwrap_or(Priority::MIN)
     }
 
-    /// Returns the cutoff of a resource under `ics_lock`: tasks of at least this priority
-    /// enter their sections without a lock. If the file gives no cutoff, it is the
-    /// priority of the most urgent user, and no less urgent task enters without a lock.
+    /// Returns the cutoff of a resource under `ics_lock`: tasks of at least this
+    /// priority enter their sections without a lock. If the file gives no cutoff, it
+    /// is the priority of the most urgent user, and less urgent users take a lock.
     #[must_use]
     pub fn cutoff(&self, resource: ResourceId) -> Priority {
         self.resource(resource).cutoff.unwrap_or_else(|| self.highest_user(resource))
     }
 
-    /// Returns the highest priority of the users below the cutoff under `ics_lock`,
-    /// or `None` if there are none. A ceiling fixed by hand does not count.
+    /// Returns the highest priority of the users below the cutoff under `ics_lock`, or `None` if there are none. A
+    /// ceiling fixed by hand does not count.
     #[must_use]
     pub fn locked_ceiling(&self, resource: ResourceId) -> Option<Priority> {
         let cutoff = self.cutoff(resource);
@@ -88,15 +88,15 @@ impl System {
 /// Ceilings that take nested sections into account: how urgent
 /// a job can become by inheritance while it holds a resource.
 ///
-/// A holder of S inherits the priorities of the tasks that wait for S. Such a task may itself hold R, and
-/// may have inherited priorities from the tasks that wait for R. So the nested ceiling of S is the highest
-/// of its own ceiling and the nested ceilings of all resources that a task holds when it requests S.
+/// A holder of S inherits the priorities of the tasks that wait for S. Such a task may itself hold R, and may have
+/// inherited priorities from the tasks that wait for R. So the nested ceiling of S is the highest of its own ceiling
+/// and the nested ceilings of all resources that a task holds when it requests S.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct NestedCeilings(Vec<Priority>);
 
 impl NestedCeilings {
-    /// Returns the nested ceilings of a system under `protocol`: the least fixed point over all
-    /// nested sections. A ceiling fixed by hand counts only for protocols that raise a holder to it.
+    /// Returns the nested ceilings of a system under `protocol`: the least fixed point over all nested sections. A
+    /// ceiling fixed by hand counts only for protocols that raise a holder to it.
     #[must_use]
     pub fn of(system: &System, protocol: Protocol) -> Self {
         let ceiling = |resource| match system.protocol_of(resource, protocol) {

@@ -1,8 +1,8 @@
 //! The model of a real-time system: tasks, resources, critical sections, processors and time.
 //!
-//! A [`System`] is one platform with its resources and its tasks. It is validated when it is built,
-//! so every rule listed at [`System::new`] holds for it. The analysis, the simulator and the runtime
-//! all start from the same `System`, and read the same ceilings and the same sections from it.
+//! A [`System`] is one platform with its resources and its tasks. It is validated when it is built, so every rule
+//! listed at [`System::new`] holds for it. The analysis, the simulator and the runtime all start from the same
+//! `System`, and read the same ceilings and the same sections from it.
 //!
 //! Time is integer nanoseconds. A greater [`Priority`] is more urgent.
 #![cfg_attr(not(any(test, feature = "format")), no_std)]

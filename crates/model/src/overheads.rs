@@ -10,8 +10,8 @@ pub struct Overheads {
     pub tick_period: Duration,
     /// Whether a dedicated processor takes the interrupts that release jobs.
     pub dedicated_interrupts: bool,
-    /// The time to refill the caches, by the size in KiB of the working set that was in them.
-    /// It is added to [`Overhead::CacheRefill`] and does not depend on the number of tasks.
+    /// The time to refill the caches, by the size in KiB of the working set that was in them. It is added to
+    /// [`Overhead::CacheRefill`] and does not depend on the number of tasks.
     pub cache_delay: Cost,
     /// The cost of each overhead, indexed by [`Overhead`].
     costs: [Cost; Overhead::ALL.len()],
@@ -135,8 +135,8 @@ impl Cost {
         }
     }
 
-    /// Returns the time for this number of tasks, rounded up to a nanosecond.
-    /// Before the first point and beyond the last, the time of that point applies.
+    /// Returns the time for this number of tasks, rounded up to a nanosecond. Before the first point and beyond the
+    /// last, the time of that point applies.
     #[must_use]
     pub fn with(&self, tasks: usize) -> Duration {
         let tasks = u32::try_from(tasks).unwrap_or(u32::MAX);
@@ -166,8 +166,8 @@ impl Overheads {
         self.costs[of as usize] = cost;
     }
 
-    /// Returns the cost of an overhead in a section on a resource under
-    /// `protocol`: the cost given for that protocol, or else [`Overheads::cost`].
+    /// Returns the cost of an overhead in a section on a resource under `protocol`: the cost given for that protocol,
+    /// or else [`Overheads::cost`].
     #[must_use]
     pub fn cost_under(&self, of: Overhead, protocol: Protocol) -> &Cost {
         self.own_cost(of, protocol).unwrap_or_else(|| self.cost(of))

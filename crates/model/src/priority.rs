@@ -40,8 +40,8 @@ impl Priority {
         Self(2 * level)
     }
 
-    /// Returns the same level in the boosted band. Boosted priorities are
-    /// above every base priority, and are ordered as the base priorities are.
+    /// Returns the same level in the boosted band. Boosted priorities are above every base priority, and are ordered
+    /// as the base priorities are.
     #[must_use]
     pub const fn boosted(self) -> Self {
         Self(self.0 | BOOST)
@@ -87,8 +87,8 @@ impl fmt::Debug for Priority {
 
 /// Assigns rate-monotonic priorities: the shorter the period, the more urgent the task.
 ///
-/// Among equal periods, the earlier task of the slice is more urgent. Every task
-/// gets a priority of its own. The levels run from the number of tasks down to 1.
+/// Among equal periods, the earlier task of the slice is more urgent. Every task gets a priority of its own. The
+/// levels run from the number of tasks down to 1.
 ///
 /// # Panics
 /// Panics if there are more than 65 535 tasks.

@@ -19,16 +19,16 @@ pub enum Protocol {
     /// The stack resource policy, for resources of one processor. A
     /// job starts only if its priority is above the ceiling.
     Srp,
-    /// Interruptible sections, for resources of one processor. No job waits. A section
-    /// is executed again if another section on its resource was committed meanwhile.
+    /// Interruptible sections, for resources of one processor. No job waits. A section is executed again if another
+    /// section on its resource was committed meanwhile.
     Ics,
-    /// Like `Ics` for the tasks from the resource's cutoff on. Tasks below the
-    /// cutoff take a lock first, whose ceiling is the highest priority among them.
+    /// Like `Ics` for the tasks from the resource's cutoff on. Tasks below the cutoff take a lock first, whose ceiling
+    /// is the highest priority among them.
     IcsLock,
     /// The multiprocessor priority ceiling protocol for resources shared across processors, `icpp` for the others.
     Mpcp,
-    /// Like `Mpcp`, with virtual spinning: waiting counts as execution. A task makes a
-    /// request only while no other task of its processor that is at least as urgent has one.
+    /// Like `Mpcp`, with virtual spinning: waiting counts as execution. A task makes a request only while no other
+    /// task of its processor that is at least as urgent has one.
     MpcpVs,
     /// The distributed priority ceiling protocol. Sections on a global resource execute on its home processor.
     Dpcp,
@@ -44,8 +44,8 @@ pub enum Protocol {
     Msrp,
     /// MrsP: a job spins at the ceiling of its processor, and lends its processor to a preempted owner meanwhile.
     Mrsp,
-    /// The OMLP: first come, first served, with one request for each processor at a time, whose
-    /// owner is boosted. In a cluster of m processors, m requests at a time, with priority donation.
+    /// The OMLP: first come, first served, with one request for each processor at a time, whose owner is boosted. In a
+    /// cluster of m processors, m requests at a time, with priority donation.
     Omlp,
 }
 
@@ -133,12 +133,12 @@ pub struct Resource {
     pub name: String,
     /// The protocol of this resource. `None` stands for the protocol of the system.
     pub protocol: Option<Protocol>,
-    /// The processor where its sections execute under `dpcp` and
-    /// `dflp`. For `None`, see [`System::home`](crate::System::home).
+    /// The processor where its sections execute under `dpcp` and `dflp`. For `None`, see
+    /// [`System::home`](crate::System::home).
     pub home: Option<CpuId>,
     /// A ceiling fixed by hand, at least the highest priority of the users.
     pub ceiling: Option<Priority>,
-    /// The cutoff under `ics_lock`: tasks of at least this priority take
-    /// no lock. For `None`, see [`System::cutoff`](crate::System::cutoff).
+    /// The cutoff under `ics_lock`: tasks of at least this priority take no lock. For `None`, see
+    /// [`System::cutoff`](crate::System::cutoff).
     pub cutoff: Option<Priority>,
 }

@@ -6,7 +6,7 @@ use core::fmt;
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
 #[non_exhaustive]
 pub enum Scheduler {
-    /// Partitioned fixed priorities: each task executes on its own processor.
+    /// Partitioned fixed priorities: each task executes on its assigned processor.
     #[default]
     PFp,
     /// Partitioned EDF: on each processor, the job with the earliest absolute deadline executes.

@@ -47,12 +47,12 @@ pub fn sections_of(body: &[Step]) -> Vec<Section> {
 
 /// Lays requests out into a body of `wcet` execution time. This is the placement rule of the `requests` form.
 ///
-/// The sections follow one another in the order given, and each request is repeated `count`
-/// times in a row. The remaining execution time is split evenly before, between and after
-/// the sections. A remainder of r nanoseconds goes to the first r gaps, one nanosecond each.
+/// The sections follow one another in the order given, and each request is repeated `count` times in a row. The
+/// remaining execution time is split evenly before, between and after the sections. A remainder of r nanoseconds goes
+/// to the first r gaps, one nanosecond each.
 ///
-/// Returns `None` if the sections together are longer than `wcet`, or if there
-/// are too many of them for a body of [`MAX_STEPS`](crate::MAX_STEPS) steps.
+/// Returns `None` if the sections together are longer than `wcet`, or if there are too many of them for a body of
+/// [`MAX_STEPS`](crate::MAX_STEPS) steps.
 ///
 /// # Examples
 /// ```

@@ -11,8 +11,8 @@ use alloc::vec::Vec;
 
 /// The maximum number of tasks of one system.
 pub const MAX_TASKS: usize = 8192;
-/// The maximum number of tasks of a system that is simulated or executed, which
-/// is the capacity of the protocol machines. The analysis accepts [`MAX_TASKS`].
+/// The maximum number of tasks of a system that is simulated or executed, which is the capacity of the protocol
+/// machines. The analysis accepts [`MAX_TASKS`].
 pub const MAX_EXECUTED_TASKS: usize = 1024;
 /// The maximum number of resources of one system.
 pub const MAX_RESOURCES: usize = 256;
@@ -28,8 +28,8 @@ pub struct System {
     protocol: Option<Protocol>,
     resources: Vec<Resource>,
     tasks: Vec<Task>,
-    /// The clusters of several processors, as sets with one bit for each processor. They
-    /// are disjoint and sorted. A processor in none of them is a cluster of its own.
+    /// The clusters of several processors, as sets with one bit for each processor. They are disjoint and sorted. A
+    /// processor in none of them is a cluster of its own.
     clusters: Vec<u64>,
     /// The number of tasks, at the end of `tasks`, that stand for interrupts.
     interrupts: usize,
@@ -125,8 +125,8 @@ impl System {
         self.scheduler
     }
 
-    /// Returns the same system under another scheduler. Under a global scheduler
-    /// the tasks' CPUs mean nothing. Only [`Scheduler::CFp`] keeps clusters.
+    /// Returns the same system under another scheduler. Under a global scheduler the tasks' CPUs mean nothing. Only
+    /// [`Scheduler::CFp`] keeps clusters.
     #[must_use]
     pub fn under(self, scheduler: Scheduler) -> Self {
         let clusters = if scheduler == Scheduler::CFp { self.clusters } else { Vec::new() };
@@ -135,13 +135,13 @@ impl System {
 
     /// Returns the same system under [`Scheduler::CFp`].
     ///
-    /// `cpus` gives, by task id, the CPUs on which the task's jobs execute, as a set with one bit for each CPU.
-    /// The first CPU of the set must be the task's own. Tasks beyond the end of `cpus` stay on their own CPU.
+    /// `cpus` gives, by task id, the CPUs on which the task's jobs execute, as a set with one bit for each CPU. The
+    /// first CPU of the set must be the task's own. Tasks beyond the end of `cpus` stay on their own CPU.
     ///
     /// # Errors
-    /// Returns an error if two clusters overlap without being equal, or if a cluster has a
-    /// CPU beyond the platform or its first CPU is not the task's own. Also returns an
-    /// error if a cluster has several CPUs and the file names another protocol than `omlp`.
+    /// Returns an error if two clusters overlap without being equal, or if a cluster has a CPU beyond the platform or
+    /// its first CPU is not the task's own. Also returns an error if a cluster has several CPUs and the file names
+    /// another protocol than `omlp`.
     pub fn in_clusters(self, cpus: &[u64]) -> Result<Self, Invalid> {
         let system = Self { clusters: Vec::new(), ..self };
         let mut clusters = system.check_clusters(cpus)?;
@@ -171,8 +171,8 @@ impl System {
         (0..MAX_CPUS).filter(move |cpu| cluster >> cpu & 1 == 1).map(CpuId::new)
     }
 
-    /// Returns a used resource that cannot be locked if the system is under `protocol`. With
-    /// clusters of several processors, these are all resources under another protocol than `omlp`.
+    /// Returns a used resource that cannot be locked if the system is under `protocol`. With clusters of several
+    /// processors, these are all resources under another protocol than `omlp`.
     #[must_use]
     pub fn refused_in_clusters(&self, protocol: Protocol) -> Option<ResourceId> {
         let is_refused =
@@ -236,9 +236,9 @@ impl System {
         Ok(system.with_working_sets(self.working_sets.clone()))
     }
 
-    /// Like [`System::with_tasks`], with tasks appended that stand for interrupts. An
-    /// interrupt is more urgent than all other tasks and executes on its own processor
-    /// alone, even in a cluster. The result is for analyses and is not to be executed.
+    /// Like [`System::with_tasks`], with tasks appended that stand for interrupts. Analyses let an interrupt execute
+    /// on its own processor alone, even in a cluster. The caller gives interrupts priorities at least as high as
+    /// those of all other tasks. The result is not to be executed.
     ///
     /// # Errors
     /// As [`System::new`].
@@ -347,8 +347,8 @@ impl System {
         }
     }
 
-    /// Returns a task, a resource that it holds, and a resource that it requests meanwhile, where the protocol of
-    /// one of the two has no nested requests if the system is under `protocol`. Such a task cannot be executed.
+    /// Returns a task, a resource that it holds, and a resource that it requests meanwhile, where the protocol of one
+    /// of the two has no nested requests if the system is under `protocol`. Such a task cannot be executed.
     #[must_use]
     pub fn refused_nesting(&self, protocol: Protocol) -> Option<(TaskId, ResourceId, ResourceId)> {
         self.task_ids().find_map(|task| {
@@ -369,8 +369,8 @@ impl System {
         })
     }
 
-    /// Returns a resource with interruptible sections if the system is under
-    /// `protocol`. Its sections restart instead of waiting, so locks cannot rule it.
+    /// Returns a resource with interruptible sections if the system is under `protocol`. Its sections restart instead
+    /// of waiting, so locks cannot rule it.
     #[must_use]
     pub fn interruptible(&self, protocol: Protocol) -> Option<ResourceId> {
         self.resource_ids().find(|&resource| self.protocol_of(resource, protocol).is_interruptible())
@@ -382,14 +382,15 @@ impl System {
         home.is_some_and(|home| self.users(resource).iter().any(|&user| self.task(user).cpu != home))
     }
 
-    /// Returns the home of `resource`: the processor where its sections execute under `dpcp` and `dflp`.
-    /// If the file gives none, it is the processor with the least utilization, or the first of several.
+    /// Returns the home of `resource`: the processor where its sections execute under `dpcp` and `dflp`. If the file
+    /// gives none, it is the processor with the least utilization, or the first of several.
     #[must_use]
     pub fn home(&self, resource: ResourceId) -> CpuId {
         self.resource(resource).home.unwrap_or_else(|| self.least_used())
     }
 
-    /// The same system, whose shared resources keep the [homes](System::home) that they have, whatever the execution times become.
+    /// Returns the same system with the [homes](System::home) of its shared
+    /// resources fixed, so that they stay if execution times change.
     #[must_use]
     pub fn with_homes(mut self) -> Self {
         let home = self.least_used();
@@ -421,8 +422,8 @@ impl System {
         CpuId::new(least)
     }
 
-    /// Returns the protocol that the file names. Without one, it is `omlp` if there are clusters of
-    /// several processors, `mpcp` if a resource is shared across processors, and `icpp` otherwise.
+    /// Returns the protocol that the file names. Without one, it is `omlp` if there are clusters of several
+    /// processors, `mpcp` if a resource is shared across processors, and `icpp` otherwise.
     #[must_use]
     pub fn protocol_or_default(&self) -> Protocol {
         self.protocol.unwrap_or_else(|| {

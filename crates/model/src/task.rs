@@ -22,14 +22,14 @@ pub enum Step {
 
 /// A recurring piece of work on one processor.
 ///
-/// A job *arrives* once per `period` or later: the period is the minimum inter-arrival time. The job
-/// is *released* at most `jitter` after its arrival, and must finish within `deadline` of its arrival.
+/// A job *arrives* once per `period` or later: the period is the minimum inter-arrival time. The job is *released* at
+/// most `jitter` after its arrival, and must finish within `deadline` of its arrival.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Task {
     /// The name, unique in its system.
     pub name: String,
-    /// The processor on which its jobs execute. In a cluster of several processors
-    /// it is the first one: see [`System::cpus_of`](crate::System::cpus_of).
+    /// The processor on which its jobs execute. In a cluster of several processors it is the first one: see
+    /// [`System::cpus_of`](crate::System::cpus_of).
     pub cpu: CpuId,
     /// The base priority; a greater one is more urgent. Tasks of equal priority are served first come, first served.
     pub priority: Priority,

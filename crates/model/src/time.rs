@@ -2,8 +2,8 @@
 
 use core::fmt;
 
-/// The longest duration that a system may name: 10^15 ns, about eleven and a
-/// half days. Sums over [`MAX_TASKS`](crate::MAX_TASKS) tasks fit into 64 bits.
+/// The longest duration that a system may name: 10^15 ns, about eleven and a half days. Sums over
+/// [`MAX_TASKS`](crate::MAX_TASKS) tasks fit into 64 bits.
 pub const DURATION_MAX: Duration = Duration::from_ns(1_000_000_000_000_000);
 
 /// A length of time, in nanoseconds.
@@ -184,8 +184,8 @@ impl Duration {
         ns = ns.checked_mul(scale).ok_or(DurationError::TooLong)?;
         let mut rest = scale;
         for digit in decimals.bytes().filter(u8::is_ascii_digit) {
-            // `rest` is the worth in nanoseconds of one unit of the previous
-            // decimal place. If it is not a multiple of ten, only zeros may follow.
+            // `rest` is the worth in nanoseconds of one unit of the previous decimal place. If it is not a multiple of
+            // ten, only zeros may follow.
             if rest % 10 != 0 {
                 if digit != b'0' {
                     return Err(DurationError::BelowNanosecond);

@@ -48,12 +48,12 @@ pub struct Observation {
     pub misses: u64,
     /// The longest response time, from arrival to finish. `None` if no job finished.
     pub response: Option<Duration>,
-    /// The longest blocking of one job. Blocking is the time during which the job has been released
-    /// and is not finished, and its CPU executes neither it nor a task of at least its base priority,
-    /// plus the time that it spins. Time during which the job executes on another CPU is not blocking.
+    /// The longest blocking of one job. Blocking is the time during which the job has been released and is not
+    /// finished, and its CPU executes neither it nor a task of at least its base priority, plus the time that it
+    /// spins. Time during which the job executes on another CPU is not blocking.
     ///
-    /// With clusters of m CPUs, blocking is the time during which the job
-    /// is among the m most urgent jobs of its cluster and does not execute.
+    /// With clusters of m CPUs, blocking is the time during which the job is among the m most urgent jobs of its
+    /// cluster and does not execute.
     pub blocking: Option<Duration>,
     /// The longest time that one job spent between its requests and their grants.
     pub lock_wait: Option<Duration>,

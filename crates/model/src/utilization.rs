@@ -11,8 +11,8 @@ const BITS: u32 = 64;
 ///
 /// Every period must be positive, and there must be fewer than 2^32 of them.
 ///
-/// The difference of the sums is written as one fraction for each period. All fractions
-/// are expanded together, 64 bits a step, and the remainder of each is kept exactly:
+/// The difference of the sums is written as one fraction for each period. All fractions are expanded together, 64 bits
+/// a step, and the remainder of each is kept exactly:
 /// ```text
 ///   difference * 2^(64 t)  =  whole + sum of rest / period,   0 <= rest < period
 /// ```

@@ -177,8 +177,8 @@ impl System {
         }
     }
 
-    /// Refuses the cycle in `left`. Every resource in `left` is requested inside
-    /// another one of `left`, so a walk outwards returns to a resource it has passed.
+    /// Refuses the cycle in `left`. Every resource in `left` is requested inside another one of `left`, so a walk
+    /// outwards returns to a resource it has passed.
     fn refuse_cycle(
         &self,
         left: &[ResourceId],

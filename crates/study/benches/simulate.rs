@@ -1,5 +1,5 @@
-//! Job releases per second of the simulator, over ten seconds of virtual time without a trace: every protocol
-//! with 20 tasks on 4 CPUs, 100 on 4 and 400 on 16; and tasks without locks, which `plain` also executes.
+//! Job releases per second of the simulator, over ten seconds of virtual time without a trace: every protocol with 20
+//! tasks on 4 CPUs, 100 on 4 and 400 on 16; and tasks without locks, which `plain` also executes.
 
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use fastrand::Rng;

@@ -78,8 +78,8 @@ impl Shape {
     }
 }
 
-/// Draws one system with clusters of these `sizes` in turn, under `c-fp`. Its priorities
-/// are drawn as by [`generate`]. It has no nested sections if `shape` has none.
+/// Draws one system with clusters of these `sizes` in turn, under `c-fp`. Its priorities are drawn as by [`generate`].
+/// It has no nested sections if `shape` has none.
 ///
 /// # Panics
 /// Panics as [`generate`] does, and if `sizes` have more processors than a [`System`] may have.
@@ -170,8 +170,8 @@ fn draw_task(
     }
 }
 
-/// Draws a body with sections of at least one nanosecond each, anywhere in
-/// the job and often back to back. Nested sections lock in the order of ids.
+/// Draws a body with sections of at least one nanosecond each, anywhere in the job and often back to back. Nested
+/// sections lock in the order of ids.
 fn draw_body(random: &mut Rng, shape: &Shape, cost: u64, usable: &[usize]) -> Vec<Step> {
     let mut left = cost;
     let mut body = Vec::new();

@@ -29,8 +29,8 @@ pub struct Excess {
 
 /// Returns the first observation that exceeds a bound of its task, or `None` if all bounds hold.
 ///
-/// `ages` are the ages of the unfinished jobs. They count as responses,
-/// because a job that never finishes would otherwise exceed nothing.
+/// `ages` are the ages of the unfinished jobs. They count as responses, because a job that never finishes would
+/// otherwise exceed nothing.
 #[must_use]
 pub fn hold(analysis: &Analysis, observations: &[Observation], ages: &[Duration]) -> Option<Excess> {
     for (index, ((bound, seen), &age)) in analysis.tasks.iter().zip(observations).zip(ages).enumerate() {
@@ -49,8 +49,8 @@ pub fn hold(analysis: &Analysis, observations: &[Observation], ages: &[Duration]
     None
 }
 
-/// Simulates a system `runs` times, with varying offsets, arrivals and execution
-/// times, and returns the first excess with the configuration that shows it.
+/// Simulates a system `runs` times, with varying offsets, arrivals and execution times, and returns the first excess
+/// with the configuration that shows it.
 ///
 /// `horizon` is the length of each run, in longest periods.
 #[must_use]

@@ -1,8 +1,8 @@
 //! Systems with a job that finishes late, just before the next job of its task arrives, and schedules aimed at them.
 //!
-//! Such a pair of jobs puts the sections of two jobs into a window far shorter than the period. A bound
-//! without carry-in, which forgets jobs from before the window, counts one. Random schedules hardly find
-//! the case: the job must be late by almost its period, and others must make their requests at that time.
+//! Such a pair of jobs puts the sections of two jobs into a window far shorter than the period. A bound without
+//! carry-in, which forgets jobs from before the window, counts one. Random schedules hardly find the case: the job
+//! must be late by almost its period, and others must make their requests at that time.
 
 use crate::hold::{Excess, hold};
 use fastrand::Rng;
@@ -51,8 +51,8 @@ enum Delay {
     Urgent,
     /// A task of a third processor that holds another resource for long.
     LongHolder,
-    /// The same task, which holds the resource briefly but is preempted. A bound that
-    /// counts the section and, separately, jobs of its processor counts little twice.
+    /// The same task, which holds the resource briefly but is preempted. A bound that counts the section and,
+    /// separately, jobs of its processor counts little twice.
     PreemptedHolder,
 }
 
@@ -67,10 +67,10 @@ fn rank(tasks: &mut [Task], order: &[usize]) {
 
 /// Draws a system of two to four processors for [`attack_late`].
 ///
-/// The first task, `victim`, is alone on its processor and requests the first resource. The second task, `late`,
-/// is delayed by almost its period: by a more urgent task of its processor, or because it waits for another
-/// resource that a task of a third processor holds. `late` requests the first resource itself, or delays a task of
-/// its processor that does. Other tasks request that resource once or a few times. Each task has its own priority.
+/// The first task, `victim`, is alone on its processor and requests the first resource. The second task, `late`, is
+/// delayed by almost its period: by a more urgent task of its processor, or because it waits for another resource that
+/// a task of a third processor holds. `late` requests the first resource itself, or delays a task of its processor
+/// that does. Other tasks request that resource once or a few times. Each task has its own priority.
 ///
 /// # Panics
 /// Never panics: the system keeps every rule.
@@ -174,8 +174,8 @@ fn delaying(system: &System, task: TaskId) -> Option<u64> {
     }
 }
 
-/// Simulates a system of [`generate_late`] `runs` times, with requests of other tasks when the
-/// late job is about to finish. Returns the first excess with the configuration that shows it.
+/// Simulates a system of [`generate_late`] `runs` times, with requests of other tasks when the late job is about to
+/// finish. Returns the first excess with the configuration that shows it.
 ///
 /// The schedules climb a hill: each of them changes the schedule
 /// in which the first task has had its longest response so far.

@@ -3,8 +3,8 @@
 use fastrand::Rng;
 use lockwright_model::{Duration, Priority, Protocol, Step, System};
 
-/// Changes some priorities, jitters, runs, periods, protocols and ceilings of a system,
-/// and keeps the nesting of its sections. Returns `None` if the result breaks a rule.
+/// Changes some priorities, jitters, runs, periods, protocols and ceilings of a system, and keeps the nesting of its
+/// sections. Returns `None` if the result breaks a rule.
 ///
 /// Runs are assumed to be short: longer ones are cut to 60 ns.
 #[must_use]

@@ -3,8 +3,8 @@
 use crate::{Cost, Duration, Overhead, Overheads, Scheduler, Step, System, TaskId};
 use core::fmt::Write;
 
-/// Returns the system as a TOML task set, which [`parse_system`](super::parse_system) reads
-/// back to an equal system. Bodies are written step by step, and every task with its priority.
+/// Returns the system as a TOML task set, which [`parse_system`](super::parse_system) reads back to an equal system.
+/// Bodies are written step by step, and every task with its priority.
 #[must_use]
 pub fn write_system(system: &System) -> String {
     let mut out = String::new();
@@ -83,8 +83,8 @@ fn write_task(out: &mut String, system: &System, id: TaskId) -> core::fmt::Resul
     writeln!(out, "]")
 }
 
-/// Returns the overheads as a file, which [`parse_overheads`](super::parse_overheads)
-/// reads back to equal overheads. An overhead without a cost is left out.
+/// Returns the overheads as a file, which [`parse_overheads`](super::parse_overheads) reads back to equal overheads.
+/// An overhead without a cost is left out.
 #[must_use]
 pub fn write_overheads(overheads: &Overheads) -> String {
     let mut out = String::new();

@@ -2,9 +2,9 @@
 //! first served, by priority, and in batches ordered by priority.
 //!
 //! A [`Model`] has the parameters, and [`Random`] traffic with a seed decides the events. [`play`] simulates one
-//! [`Lock`] and returns [`Statistics`]. The statistics of several runs can be merged; [`run_seeds`] has their
-//! seeds. Different locks under the same traffic meet the same bursts and the same critical sections. The only
-//! floats are the given rate and the resulting means, so one seed gives the same figures on every platform.
+//! [`Lock`] and returns [`Statistics`]. The statistics of several runs can be merged; [`run_seeds`] has their seeds.
+//! Different locks under the same traffic meet the same bursts and the same critical sections. The only floats are the
+//! given rate and the resulting means, so one seed gives the same figures on every platform.
 //!
 //! ```
 //! use lockwright_study::bpl::{FreeLock, Lock, Model, Random, play};

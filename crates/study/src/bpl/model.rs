@@ -60,8 +60,8 @@ impl fmt::Display for ModelError {
 impl std::error::Error for ModelError {}
 
 impl Model {
-    /// Returns a model of `cores` sources, with bursts of a mean size of `burst` and `rate` bursts (the
-    /// paper's λ/μ) per mean critical section. The size of a burst is uniform from 1 to `2 * burst - 1`.
+    /// Returns a model of `cores` sources, with bursts of a mean size of `burst` and `rate` bursts (the paper's λ/μ)
+    /// per mean critical section. The size of a burst is uniform from 1 to `2 * burst - 1`.
     ///
     /// # Errors
     /// Returns the first parameter that is out of its limits.

@@ -185,8 +185,8 @@ mod tests {
         assert_eq!(order::<Batched>(), [9, 5, 2, 7, 3]);
     }
 
-    /// Returns the number of hand-offs in random sections that `specified` allows,
-    /// and the number of hand-offs until the first one that it does not allow.
+    /// Returns the number of hand-offs in random sections that `specified` allows, and the number of hand-offs until
+    /// the first one that it does not allow.
     fn allowed<O: Order>(specified: Specified) -> (u32, u32) {
         const SOURCES: u32 = 64;
         let mut random = fastrand::Rng::with_seed(11);

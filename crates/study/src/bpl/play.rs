@@ -14,8 +14,8 @@ const SECTIONS_PER_LOOK: u64 = 1 << 15;
 /// No batch is cut in two: the run ends when all requests are granted that had been
 /// made by the end of the section in which request number `requests` was made.
 ///
-/// `watch` is called now and then with the number of granted requests, and
-/// returns whether to continue. The result is `None` if it stops the run.
+/// `watch` is called now and then with the number of granted requests, and returns whether to continue. The result is
+/// `None` if it stops the run.
 ///
 /// # Common random numbers
 /// The number of waiting requests does not depend on the order of the grants. So with one

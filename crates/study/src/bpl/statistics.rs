@@ -61,8 +61,8 @@ impl Statistics {
 
     /// Returns the mean wait of all requests, in units of time (a mean critical section has 100).
     ///
-    /// It is one division of integer sums. So runs that granted the same requests at
-    /// the same instants agree to the last digit, whatever the order of the grants.
+    /// It is one division of integer sums. So runs that granted the same requests at the same instants agree to the
+    /// last digit, whatever the order of the grants.
     #[must_use]
     pub fn mean_wait(&self) -> f64 {
         let waited: u128 = self.sources.iter().map(|source| u128::from(source.waited)).sum();
@@ -75,8 +75,8 @@ impl Statistics {
         self.sources.last().and_then(Source::mean_wait)
     }
 
-    /// Returns the mean of the sources' mean waits, in units of time. The weights run from 1
-    /// for the least important source to the number of sources for the most important one.
+    /// Returns the mean of the sources' mean waits, in units of time. The weights run from 1 for the least important
+    /// source to the number of sources for the most important one.
     ///
     /// Sources that never got the lock are left out. Returns `None` if no source got it.
     #[must_use]

@@ -5,15 +5,15 @@ use super::random::{below, exponential};
 use rand_xoshiro::rand_core::{Rng, SeedableRng};
 use rand_xoshiro::{SplitMix64, Xoshiro256PlusPlus};
 
-/// The number of ticks of the mean critical section. All times of the simulation are integer ticks.
-/// One tick is about a ten-thousandth of the paper's unit of time, of which the mean section has 100.
+/// The number of ticks of the mean critical section. All times of the simulation are integer ticks. One tick is about
+/// a ten-thousandth of the paper's unit of time, of which the mean section has 100.
 pub const TICKS_PER_SECTION: u64 = 1 << 20;
 
-/// The random choices of a simulation. Each kind of choice has its own stream, so
-/// that the k-th burst or the k-th section is the same one for every simulated lock.
+/// The random choices of a simulation. Each kind of choice has its own stream, so that the k-th burst or the k-th
+/// section is the same one for every simulated lock.
 pub trait Traffic {
-    /// Returns the ticks from one burst to the next. They must not stay 0 forever:
-    /// all bursts of a section are drawn before the simulation continues.
+    /// Returns the ticks from one burst to the next. They must not stay 0 forever: all bursts of a section are drawn
+    /// before the simulation continues.
     fn gap(&mut self) -> u64;
     /// Returns the number of sources that the burst would take if all were idle, at least 1.
     fn size(&mut self) -> u32;
@@ -51,8 +51,8 @@ pub struct Random {
 const GAP_PLACES: u32 = 16;
 
 impl Random {
-    /// Returns the traffic of one seed. Apart from the seed it depends only on the
-    /// model's rate and burst, and not on the lock or on other figures that are computed.
+    /// Returns the traffic of one seed. Apart from the seed it depends only on the model's rate and burst, and not on
+    /// the lock or on other figures that are computed.
     #[must_use]
     pub fn new(model: &Model, seed: u64) -> Self {
         let gaps = Xoshiro256PlusPlus::seed_from_u64(seed);
@@ -74,8 +74,8 @@ impl Random {
 impl Traffic for Random {
     #[inline]
     fn gap(&mut self) -> u64 {
-        // At most about 2^71 times 2^56, which fits, and the shifted result fits
-        // again. It is unchecked, because a checked multiplication is a call.
+        // At most about 2^71 times 2^56, which fits, and the shifted result fits again. It is unchecked, because a
+        // checked multiplication is a call.
         (exponential(&mut self.gaps).wrapping_mul(u128::from(self.gap_mean)) >> (64 + GAP_PLACES)) as u64
     }
 

@@ -28,8 +28,8 @@ struct Script {
 }
 
 impl Script {
-    /// Three of four sources find a free lock: source 1 gets it, and sources 0 and 3 wait. A burst that takes source
-    /// 2 comes `late` ticks after them. It is clipped to source 2 while no other source is idle.
+    /// Three of four sources find a free lock: source 1 gets it, and sources 0 and 3 wait. A burst that takes source 2
+    /// comes `late` ticks after them. It is clipped to source 2 while no other source is idle.
     fn three_and_one(late: u64) -> Self {
         Self {
             gaps: vec![7, late],
@@ -226,8 +226,8 @@ fn the_fast_simulation_matches_the_slow_one() {
 /// cores, a mean burst of 8, and 5 runs of 100,000 requests. An independent simulation of the same model found them,
 /// of which only these rounded figures are available.
 ///
-/// The range of the last rate is our own. That simulation found 144, but a few
-/// long waits of hardly served sources decide this figure (see CAVEATS.md).
+/// The range of the last rate is our own. That simulation found 144, but a few long waits of hardly served sources
+/// decide this figure (see CAVEATS.md).
 const FACTS: [(f64, [f64; 3], RangeInclusive<f64>, f64); 4] = [
     (0.001, [68.0, 44.0, 44.0], 0.715..=0.745, 0.73),
     (0.01, [70.0, 44.0, 47.0], 0.705..=0.735, 0.75),

@@ -129,8 +129,8 @@ impl Machine for AsksAtOnce {
     }
 }
 
-/// docs/mpcp_vs.md: a request that was held back is made again when its job
-/// executes, at base priority. Under another reading, the bound is broken.
+/// docs/mpcp_vs.md: a request that was held back is made again when its job executes, at base priority. Under another
+/// reading, the bound is broken.
 #[test]
 fn held_back_requests_are_made_when_their_jobs_execute() {
     const MS: u64 = 1_000_000;

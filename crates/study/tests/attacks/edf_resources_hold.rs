@@ -90,9 +90,9 @@ fn a_proof_without_blocking_is_refuted() {
     assert!(refuted.is_some());
 }
 
-/// The section of `holder` keeps `held` from starting. Meanwhile a job of `quick` arrives
-/// whose deadline is later than that of `held`, although its relative deadline is shorter.
-/// It must not start before the section, or `held` would wait for more than one section.
+/// The section of `holder` keeps `held` from starting. Meanwhile a job of `quick` arrives whose deadline is later than
+/// that of `held`, although its relative deadline is shorter. It must not start before the section, or `held` would
+/// wait for more than one section.
 #[test]
 fn no_job_of_a_later_deadline_passes_one_that_is_held() {
     let text = r#"

@@ -109,8 +109,8 @@ impl Set {
         Self { tasks, m, sections, placement, offsets: Vec::new() }
     }
 
-    /// Returns the longest response times in some schedules: synchronous and
-    /// periodic first, then with offsets, late arrivals and short executions.
+    /// Returns the longest response times in some schedules: synchronous and periodic first, then with offsets, late
+    /// arrivals and short executions.
     fn seen(&self, scheduler: Scheduler, random: &mut Rng) -> Vec<u64> {
         let longest = self.tasks.iter().map(|task| task.period).max().unwrap_or(1);
         let mut seen = vec![0; self.tasks.len()];

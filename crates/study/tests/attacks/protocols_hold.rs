@@ -50,8 +50,8 @@ fn shapes(protocol: Protocol) -> [Shape; 2] {
     }
 }
 
-/// Returns the response of the task `name` under `protocol` in the schedule
-/// of the file, and the first observation that exceeds a bound of `analysis`.
+/// Returns the response of the task `name` under `protocol` in the schedule of the file, and the first observation
+/// that exceeds a bound of `analysis`.
 fn seen(
     system: &System,
     protocol: Protocol,

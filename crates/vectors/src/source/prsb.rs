@@ -175,8 +175,8 @@ fn delay(set: &Sharing, i: usize, m: u64, published: bool) -> Option<u64> {
     Some(((program.value()? + 0.01) / m as f64) as u64)
 }
 
-/// Returns how often others can delay a job of `i` directly, or `None` if a wait has no bound. The source computes
-/// the waits for all resources, including those that `i` does not use.
+/// Returns how often others can delay a job of `i` directly, or `None` if a wait has no bound. The source computes the
+/// waits for all resources, including those that `i` does not use.
 fn indirect_per_wait(set: &Sharing, i: usize, published: bool) -> Option<u64> {
     let resources: BTreeSet<u16> =
         set.tasks.iter().flat_map(|task| &task.requests).map(|request| request.resource).collect();

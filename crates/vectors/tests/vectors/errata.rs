@@ -95,9 +95,9 @@ fn of(count: u32, length: u64) -> Vec<Demand> {
     if count == 0 { Vec::new() } else { vec![Demand { resource: 0, count, length }] }
 }
 
-/// SchedCAT's `task_fair_rw_bounds` answers 10 and 11. For a mutex, it lets the second task
-/// also wait for its own request of 5, which gives more than the 11 of its analysis of
-/// readers. Without that, the task waits for one request of the first task, of at most 9.
+/// SchedCAT's `task_fair_rw_bounds` answers 10 and 11. For a mutex, it lets the second task also wait for its own
+/// request of 5, which gives more than the 11 of its analysis of readers. Without that, the task waits for one request
+/// of the first task, of at most 9.
 #[test]
 fn a_reader_does_not_wait_for_itself() {
     let set = spin::ReadersWriters {
@@ -108,8 +108,8 @@ fn a_reader_does_not_wait_for_itself() {
     assert_eq!(totals(&spin::task_fair(&set, platform).expect("a bound")), [Some(10), Some(9)]);
 }
 
-/// SchedCAT's `clustered_omlp_bounds` answers 60 for the first task. A
-/// request of the second task, which waits for 30 and is 10 long, delays it.
+/// SchedCAT's `clustered_omlp_bounds` answers 60 for the first task. A request of the second task, which waits for 30
+/// and is 10 long, delays it.
 #[test]
 fn a_span_leaves_out_the_interrupt_processor() {
     let task = |cluster, priority, count, length| Sharer {
@@ -188,8 +188,8 @@ fn listed(of: [u64; 3], priority: u64, cluster: u64, requests: &[[u64; 3]]) -> s
     })
 }
 
-/// Asserts that the source answers `published` because of its known defect, and
-/// that `right` is correct. No other answer is accepted as one of the source.
+/// Asserts that the source answers `published` because of its known defect, and that `right` is correct. No other
+/// answer is accepted as one of the source.
 fn departs(
     analysis: &str,
     params: &serde_json::Value,

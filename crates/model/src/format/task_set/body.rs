@@ -5,8 +5,8 @@ use super::task::{Surroundings, undeclared};
 use super::{Diagnostic, Faults, Places, shown};
 use crate::{Duration, MAX_STEPS, Request, ResourceId, Step, place_requests};
 
-/// Reads the steps of a job. `wcet` is `None` if it is wrong, and `Some(None)` if it is
-/// not given. The result is `None` if a fault has been reported, here or for the wcet.
+/// Reads the steps of a job. `wcet` is `None` if it is wrong, and `Some(None)` if it is not given. The result is
+/// `None` if a fault has been reported, here or for the wcet.
 pub(super) fn read(
     fields: &Fields,
     owner: &str,

@@ -2,8 +2,8 @@
 
 use crate::format::Diagnostic;
 
-/// Returns the diagnostic of a text in a format whose files never begin as TOML does.
-/// Faults of its TOML syntax, line by line, would hide the one fault that matters.
+/// Returns the diagnostic of a text in a format whose files never begin as TOML does. Faults of its TOML syntax, line
+/// by line, would hide the one fault that matters.
 ///
 /// ```text
 ///   rt-app's JSON   {   /

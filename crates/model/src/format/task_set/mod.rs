@@ -3,8 +3,8 @@
 //! ```text
 //!   text --toml--> tables --fields, value--> drafts (a task and the places of its parts) --System::new--> system
 //! ```
-//! Faults are collected on the way, so that one pass over a file finds as many of
-//! them as possible. A stage that needs the result of a faulty one is skipped.
+//! Faults are collected on the way, so that one pass over a file finds as many of them as possible. A stage that needs
+//! the result of a faulty one is skipped.
 
 mod body;
 mod fields;
@@ -88,8 +88,8 @@ fn parse_placed(source: &str, placing: Placing) -> Result<Placed, Vec<Diagnostic
 /// Reads one system like [`parse_system`], from bytes that should be UTF-8.
 ///
 /// # Errors
-/// Returns faults as [`parse_system`] does, or one fault at the first byte
-/// that is not UTF-8. The span of that fault is an offset into `source`.
+/// Returns faults as [`parse_system`] does, or one fault at the first byte that is not UTF-8. The span of that fault
+/// is an offset into `source`.
 pub fn parse_system_bytes(source: &[u8]) -> Result<System, Vec<Diagnostic>> {
     parse_placed_bytes(source, Placing::File).map(|placed| placed.system)
 }

@@ -68,8 +68,8 @@ fn read(source: &str, faults: &mut Faults) -> Option<Overheads> {
     Some(overheads)
 }
 
-/// Reads `[lock]`, which has a table for each protocol whose locks differ from
-/// the others. The key `lock` inside it gives the cost for the other protocols.
+/// Reads `[lock]`, which has a table for each protocol whose locks differ from the others. The key `lock` inside it
+/// gives the cost for the other protocols.
 fn read_locks(found: &Found, overheads: &mut Overheads, faults: &mut Faults) {
     let Some(table) = found.table("`lock`", "", faults) else { return };
     let mut keys = vec![Overhead::Lock.name()];

@@ -26,8 +26,8 @@ use toml_parser::{ErrorSink, Expected, ParseError, Source, Span};
 /// All its faults are found then, including those of several kinds.
 const WHOLE_MAX: usize = 1 << 16;
 
-/// The maximum number of keys and values in one part of a file: in one `[[task]]`,
-/// or in everything outside of the tasks. A body has three for each step.
+/// The maximum number of keys and values in one part of a file: in one `[[task]]`, or in everything outside of the
+/// tasks. A body has three for each step.
 const VALUES_MAX: usize = 1 << 17;
 
 /// The maximum nesting depth of lists and tables, the same as in `toml`.

@@ -1,5 +1,5 @@
-//! The properties of every reader for any input: it returns a system that round-trips, or
-//! faults with places inside the source. The tests here and the fuzz targets use them.
+//! The properties of every reader for any input: it returns a system that round-trips, or faults with places inside
+//! the source. The tests here and the fuzz targets use them.
 
 use lockwright_model::System;
 use lockwright_model::format::{
