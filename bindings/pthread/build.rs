@@ -1,14 +1,15 @@
-//! Compiles what Rust cannot say: a call out of which the thread may be cancelled. And the name the loader knows the library by.
+//! Compiles `suspend.c`, which Rust cannot express: a call in which the thread may be cancelled. Sets the soname of the
+//! library.
 
 fn main() {
-    // Where the project is checked, and not where a newer compiler warns of something else.
+    // Warnings are errors only where the project is checked: a newer compiler may have new warnings.
     println!("cargo::rerun-if-env-changed=LOCKWRIGHT_REQUIRE_CC");
     let is_checked = std::env::var_os("LOCKWRIGHT_REQUIRE_CC").is_some();
     println!("cargo::rerun-if-changed=build.rs");
-    // Preloaded by its name or by a path, it is the same library.
+    // With a soname the library is the same whether it is preloaded by its name or by a path.
     println!("cargo::rustc-cdylib-link-arg=-Wl,-soname,liblockwright_pthread.so");
     println!("cargo::rerun-if-changed=src/suspend.c");
-    // Unwinding starts inside it, at any instruction.
+    // Unwinding may start at any instruction of this file.
     cc::Build::new()
         .file("src/suspend.c")
         .flag("-fasynchronous-unwind-tables")

@@ -651,7 +651,7 @@ int lw_ics_query(const struct lw_ics_t *ics, lw_ics_body_t body, void *argument)
 // - EINVAL: `section` is NULL, there is no such word, or `value` is NULL or misaligned.
 int lw_ics_read(struct lw_ics_section_t *section, uint32_t word, uint64_t *value);
 
-// Checks whether a section can still commit. A long body calls this now and then, in order not to continue in vain.
+// Checks whether a section can still commit. A long body calls this now and then, to avoid useless work.
 //
 // `section` must be the one that the calling body received.
 //

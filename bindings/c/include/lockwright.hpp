@@ -38,7 +38,8 @@ namespace lockwright {
  */
 class owner_died : public std::system_error {
 public:
-    owner_died() : std::system_error(EOWNERDEAD, std::generic_category(), "the owner of the mutex ended while it held it") {}
+    owner_died()
+        : std::system_error(EOWNERDEAD, std::generic_category(), "the owner of the mutex ended while it held it") {}
 };
 
 namespace detail {

@@ -94,7 +94,7 @@ pub struct Shared {
     object: Object,
     /// The signal that cuts invalidated sections short; 0 if there is none.
     pub signal: AtomicI32,
-    /// The section of each slot, for those who signal it.
+    /// The section of each slot, for the threads that signal it.
     pub told: [Told; SLOTS],
 }
 
@@ -174,7 +174,7 @@ impl lw_ics_section_t {
 /// # Safety
 /// `section` points to a section, and no thread writes it during the call.
 pub unsafe fn check_section(section: *const lw_ics_section_t) -> Result<(), Stop> {
-    // SAFETY: the caller promises a section that nobody writes.
+    // SAFETY: the caller promises a section that no thread writes.
     unsafe { &*section }.check()
 }
 
@@ -471,7 +471,7 @@ pub unsafe extern "C" fn lw_ics_update_cut(
     unsafe { watched_update(slot, body, argument, true) }
 }
 
-/// Executes sections if some may be cut short: this one, or those of others, who are signalled.
+/// Executes sections if some may be cut short: this one, or those of other threads, which are then signalled.
 ///
 /// # Safety
 /// As the header requires for `lw_ics_update`, or, if `may_be_cut`, for `lw_ics_update_cut`.
@@ -580,7 +580,7 @@ pub unsafe extern "C" fn lw_ics_read(section: *mut lw_ics_section_t, word: u32, 
     unsafe { in_section(section, read) }
 }
 
-/// Checks whether a section can still commit. A long body calls this now and then, in order not to continue in vain.
+/// Checks whether a section can still commit. A long body calls this now and then, to avoid useless work.
 ///
 /// `section` must be the one that the calling body received.
 ///

@@ -1,9 +1,9 @@
-//! Attributes of mutexes and condition variables: bits of one integer each, as the C library has them.
+//! Attributes of mutexes and condition variables: the bits of one integer each, as in the C library.
 
 use libc::{EINVAL, c_int};
 use lockwright::mutex::kind;
 
-/// Of a mutex.
+/// The attributes of a mutex.
 ///
 /// ```text
 ///   0 .. 11   type      12 .. 23   ceiling, 0: not set      28, 29   protocol      30   robust      31   shared
@@ -16,15 +16,15 @@ const PROTOCOL: u32 = 3 << PROTOCOL_SHIFT;
 const ROBUST: u32 = 1 << 30;
 const SHARED: u32 = 1 << 31;
 
-/// Of a condition variable: bit 0 shared, bit 1 the clock's number.
+/// The attributes of a condition variable: bit 0 is `shared`, bit 1 the number of the clock.
 const COND_SHARED: u32 = 1;
 const COND_CLOCK_SHIFT: u32 = 1;
 const COND_CLOCK: u32 = 1 << COND_CLOCK_SHIFT;
 
-/// Levels of SCHED_FIFO: ceilings.
+/// The levels of SCHED_FIFO, which are the valid ceilings.
 pub(crate) const LEVELS: std::ops::RangeInclusive<c_int> = 1..=99;
 
-/// Of a mutex that is to be: its kind, and its ceiling where it has one.
+/// Returns the kind of a mutex with these attributes, and its ceiling, or 0 if it has none.
 pub(crate) fn kind_and_ceiling(attributes: u32) -> (u32, u8) {
     let mut bits = attributes & TYPE & kind::TYPE;
     if attributes & ROBUST != 0 {
@@ -41,7 +41,7 @@ pub(crate) fn kind_and_ceiling(attributes: u32) -> (u32, u8) {
     (bits, 0)
 }
 
-/// That of the attributes; where none was set, the lowest.
+/// Returns the ceiling of the attributes, or the lowest one if none was set.
 fn ceiling(attributes: u32) -> c_int {
     match ((attributes & CEILING) >> CEILING_SHIFT) as c_int {
         0 => *LEVELS.start(),
@@ -49,30 +49,30 @@ fn ceiling(attributes: u32) -> c_int {
     }
 }
 
-/// Of a condition variable that is to be: whether it is shared, and its clock.
+/// Returns whether a condition variable with these attributes is shared, and the number of its clock.
 pub(crate) fn shared_and_clock(attributes: u32) -> (bool, c_int) {
     (attributes & COND_SHARED != 0, ((attributes & COND_CLOCK) >> COND_CLOCK_SHIFT) as c_int)
 }
 
-/// Puts `value` where `mask` is, if it is one of those that are.
+/// Stores `value` in the bits of `mask`, if it is valid.
 unsafe fn put(attributes: *mut u32, mask: u32, shift: u32, value: c_int, valid: bool) -> c_int {
     if !valid {
         return EINVAL;
     }
-    // SAFETY: promised by the caller.
+    // SAFETY: POSIX requires valid pointers to objects of their types.
     unsafe { *attributes = *attributes & !mask | (value as u32) << shift };
     0
 }
 
 unsafe fn get(attributes: *const u32, mask: u32, shift: u32, value: *mut c_int) -> c_int {
-    // SAFETY: promised by the caller.
+    // SAFETY: POSIX requires valid pointers to objects of their types.
     unsafe { *value = ((*attributes & mask) >> shift) as c_int };
     0
 }
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pthread_mutexattr_init(attributes: *mut u32) -> c_int {
-    // SAFETY: promised by the caller.
+    // SAFETY: POSIX requires valid pointers to objects of their types.
     unsafe { *attributes = 0 };
     0
 }
@@ -82,19 +82,19 @@ pub unsafe extern "C" fn pthread_mutexattr_destroy(_attributes: *mut u32) -> c_i
     0
 }
 
-/// A function that sets an attribute where its value is one of those that are, and one that gets it.
+/// Defines a function that sets an attribute to a valid value, and one that gets it.
 macro_rules! attributes {
     ($($set:ident, $get:ident: $mask:expr, $shift:expr, $is_valid:expr;)*) => {$(
         #[unsafe(no_mangle)]
         pub unsafe extern "C" fn $set(attributes: *mut u32, value: c_int) -> c_int {
             let is_valid: fn(c_int) -> bool = $is_valid;
-            // SAFETY: promised by the caller.
+            // SAFETY: POSIX requires valid pointers to objects of their types.
             unsafe { put(attributes, $mask, $shift, value, is_valid(value)) }
         }
 
         #[unsafe(no_mangle)]
         pub unsafe extern "C" fn $get(attributes: *const u32, value: *mut c_int) -> c_int {
-            // SAFETY: promised by the caller.
+            // SAFETY: POSIX requires valid pointers to objects of their types.
             unsafe { get(attributes, $mask, $shift, value) }
         }
     )*};
@@ -111,20 +111,20 @@ attributes! {
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pthread_mutexattr_setprioceiling(attributes: *mut u32, value: c_int) -> c_int {
-    // SAFETY: promised by the caller.
+    // SAFETY: POSIX requires valid pointers to objects of their types.
     unsafe { put(attributes, CEILING, CEILING_SHIFT, value, LEVELS.contains(&value)) }
 }
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pthread_mutexattr_getprioceiling(attributes: *const u32, value: *mut c_int) -> c_int {
-    // SAFETY: promised by the caller.
+    // SAFETY: POSIX requires valid pointers to objects of their types.
     unsafe { *value = ceiling(*attributes) };
     0
 }
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pthread_condattr_init(attributes: *mut u32) -> c_int {
-    // SAFETY: promised by the caller.
+    // SAFETY: POSIX requires valid pointers to objects of their types.
     unsafe { *attributes = 0 };
     0
 }

@@ -1,32 +1,33 @@
-//! POSIX mutexes and condition variables on Lockwright, for unmodified programs: `LD_PRELOAD=liblockwright_pthread.so program`.
+//! POSIX mutexes and condition variables by Lockwright, for unmodified programs: `LD_PRELOAD=liblockwright_pthread.so
+//! program`.
 //!
-//! | file | carries |
+//! | file | contents |
 //! |---|---|
 //! | `mutex` | `pthread_mutex_*` |
 //! | `attributes` | `pthread_mutexattr_*`, `pthread_condattr_*` |
 //! | `condvar` | `pthread_cond_*`; `suspend.c` is the part of a wait in which a thread may be cancelled |
 //! | `threads_h` | `mtx_*`, `cnd_*` |
-//! | `scheduling` | `pthread_setschedparam`, `pthread_setschedprio`, `pthread_getschedparam`: what a thread is by itself, ceilings not counted |
-//! | `policy` | the environment: what all mutexes of the program become |
-//! | `report` | what is told of deadlocks |
+//! | `scheduling` | `pthread_setschedparam`, `pthread_setschedprio`, `pthread_getschedparam` without ceilings |
+//! | `policy` | the environment variables, which change all mutexes of the program |
+//! | `report` | reports of deadlocks |
 //!
-//! What is not carried is the C library's. Locking and waiting is in `lockwright::mutex`; here is what POSIX and the C library say beyond that.
-//! docs/pthread.md says what differs.
+//! All other functions remain those of the C library. `lockwright::mutex` locks and waits; this crate adds what POSIX
+//! and the C library require beyond that. docs/pthread.md lists the differences.
 //!
 //! # Safety
-//! Every function is POSIX's of that name, and asks the same of its caller: pointers are valid, and to objects of their type. None is told to
-//! be `null` unless its description says so.
+//! Every function is the POSIX function of that name, and requires the same of its caller: pointers are valid and point
+//! to objects of their type. A pointer may be null only if the description of the function says so.
 #![allow(clippy::missing_safety_doc)]
 
 #[cfg(not(all(target_os = "linux", target_env = "gnu", target_pointer_width = "64")))]
 compile_error!("the layouts here are those of glibc on 64-bit Linux");
 
-/// Other names of the same functions, for programs that were linked long ago.
+/// Defines functions under their other names, for programs that were linked long ago.
 macro_rules! other_names {
     ($($name:ident($($argument:ident: $type:ty),*) = $function:ident;)*) => {$(
         #[unsafe(no_mangle)]
         pub unsafe extern "C" fn $name($($argument: $type),*) -> libc::c_int {
-            // SAFETY: promised by the caller.
+            // SAFETY: the caller promises the same for both names.
             unsafe { $function($($argument),*) }
         }
     )*};
@@ -43,7 +44,7 @@ mod threads_h;
 use libc::{c_int, timespec};
 use lockwright::mutex::{Clock, Deadline};
 
-/// The clocks that timed waits are by; `None` for all others.
+/// Returns the clock of a timed wait, or `None` for a clock that cannot be waited by.
 fn clock(id: c_int) -> Option<Clock> {
     match id {
         libc::CLOCK_REALTIME => Some(Clock::Realtime),
@@ -52,7 +53,8 @@ fn clock(id: c_int) -> Option<Clock> {
     }
 }
 
-/// `None` where it is no time. Before the clock's zero is long ago, and after all nanoseconds that can be counted is never.
+/// Returns a deadline, or `None` if `time` is not valid. A time before the clock's zero has passed, and a time beyond
+/// the range of nanoseconds never comes.
 fn deadline(clock: Clock, time: &timespec) -> Option<Deadline> {
     const NS_PER_S: i64 = 1_000_000_000;
     if !(0..NS_PER_S).contains(&time.tv_nsec) {

@@ -1,7 +1,8 @@
-//! `pthread_mutex_*`.
+//! The functions `pthread_mutex_*`.
 //!
-//! A static initialiser says nothing of the policy. So whoever takes a mutex first prepares it: adds the policy to its kind, and that it is
-//! prepared. Nobody has taken it before by this library, and whoever did by the C library's own functions left a word that is not free.
+//! A static initialiser contains no policy. So the first thread that uses such a mutex prepares it: it adds the policy
+//! to the mutex's kind, and marks it as prepared. Until then this library has never locked the mutex, and a thread that
+//! locked it by the C library's own functions left a word that is not free.
 
 use crate::attributes::{self, LEVELS};
 use crate::policy::Policy;
@@ -13,27 +14,27 @@ use std::cell::Cell;
 
 /// The policy is in the kind.
 const PREPARED: u32 = 1 << 24;
-/// It inherits because the policy says so, not the program.
+/// The mutex inherits because of the policy, not because the program requested it.
 const CONVERTED: u32 = 1 << 25;
-/// What a program, or an initialiser, may have in a kind. The C library's bits for lock elision mean nothing here.
+/// The bits that a program or an initialiser may set in a kind. The C library's bits for lock elision are ignored here.
 const KNOWN: u32 = kind::TYPE | kind::ROBUST | kind::INHERIT | kind::PROTECT | kind::SHARED | ELISION;
 const ELISION: u32 = 0x300;
-/// The kind of one that was destroyed: known to nobody.
+/// The kind of a destroyed mutex, which no function accepts.
 const DESTROYED: u32 = !PREPARED;
 
-/// How often a mutex that cannot come is asked for again.
+/// The interval, in ns, at which a lock is tried again that can only succeed if something unusual happens.
 const STAY_NAP_NS: u64 = 10_000_000;
-/// How often, and how soon, it is asked again whether a deadlock is one: with a timed lock in it, it passes, and others may not have got
-/// to execute since its time came.
+/// How often, and at which interval in ns, a deadlock is checked again before it is reported. A deadlock with a timed
+/// lock in it passes, and the other threads may not have executed since the time came.
 const CONFIRMATIONS: u32 = 5;
 const CONFIRM_NAP_NS: u64 = 1_000_000;
 
 thread_local! {
-    /// The calling thread's id before the last fork it asked for; in the child that of the parent's thread.
+    /// The calling thread's id before its last fork. In the child, the id of the parent's thread.
     static FORKED_FROM: Cell<u32> = const { Cell::new(0) };
 }
 
-/// What is asked of the system once.
+/// Registers the handler of `fork`, once.
 pub(crate) fn warm_up() {
     extern "C" fn before() {
         FORKED_FROM.set(thread_id());
@@ -42,7 +43,7 @@ pub(crate) fn warm_up() {
     unsafe { libc::pthread_atfork(Some(before), None, None) };
 }
 
-/// The policy's bits for a mutex of this kind.
+/// Returns the policy's bits for a mutex of this kind.
 fn policy_bits(bits: u32, may_convert: bool) -> u32 {
     let mut more = Policy::get().bits();
     if more & kind::INHERIT != 0 {
@@ -55,10 +56,10 @@ fn policy_bits(bits: u32, may_convert: bool) -> u32 {
     more | PREPARED
 }
 
-/// Prepares one that others initialised, or says why not.
+/// Prepares a mutex that this library did not initialise, or returns why it cannot.
 #[cold]
 fn prepare(mutex: &RawMutex) -> Result<(), c_int> {
-    // BOUND: a second round where somebody else prepared it.
+    // BOUND: a second round if another thread prepared it.
     loop {
         let before = mutex.kind();
         if before & PREPARED != 0 {
@@ -67,9 +68,9 @@ fn prepare(mutex: &RawMutex) -> Result<(), c_int> {
         if before & !KNOWN != 0 {
             return Err(EINVAL);
         }
-        // Where other processes map it, or somebody has it, it may be known as what it was.
+        // If other processes map the mutex, or a thread holds it, it may already be in use without inheritance.
         let may_convert = before & kind::SHARED == 0 && mutex.is_free();
-        // SAFETY: POSIX asks the same of programs: a mutex stays where it is.
+        // SAFETY: POSIX also requires that a mutex stays where it is.
         if unsafe { mutex.add_to_kind(before, policy_bits(before, may_convert)) } {
             return Ok(());
         }
@@ -97,10 +98,10 @@ pub(crate) fn number(error: &RawError) -> c_int {
     }
 }
 
-/// One that is ready to be taken.
+/// Returns a mutex that is prepared.
 #[inline(always)]
 unsafe fn ready<'a>(mutex: *mut RawMutex) -> Result<&'a RawMutex, c_int> {
-    // SAFETY: promised by the caller.
+    // SAFETY: POSIX requires valid pointers to objects of their types.
     let mutex = unsafe { &*mutex };
     if mutex.kind() & PREPARED == 0 {
         prepare(mutex)?;
@@ -110,7 +111,7 @@ unsafe fn ready<'a>(mutex: *mut RawMutex) -> Result<&'a RawMutex, c_int> {
 
 #[inline(always)]
 unsafe fn lock(mutex: *mut RawMutex, limit: Limit) -> c_int {
-    // SAFETY: promised by the caller.
+    // SAFETY: POSIX requires valid pointers to objects of their types.
     let known = unsafe { &*mutex };
     if known.kind() & PREPARED != 0 && known.take_simply() { 0 } else { lock_otherwise(known, limit) }
 }
@@ -128,9 +129,9 @@ fn lock_otherwise(mutex: &RawMutex, limit: Limit) -> c_int {
     }
 }
 
-/// Answers a deadlock with others, if it lasts.
+/// Returns EDEADLK for a deadlock with other threads, if it lasts.
 ///
-/// BOUND: CONFIRMATIONS naps, where it does.
+/// BOUND: CONFIRMATIONS naps.
 fn confirm(mutex: &RawMutex, limit: Limit) -> c_int {
     let _quiet = Quiet::new();
     for _ in 0..CONFIRMATIONS {
@@ -145,8 +146,9 @@ fn confirm(mutex: &RawMutex, limit: Limit) -> c_int {
     EDEADLK
 }
 
-/// Whether the caller waits all the same: POSIX lets it wait for ever for a normal mutex of its own, and for one whose owner ended; who gave
-/// a time is told that it has come, as by the C library. A program whose mutexes inherit because the policy says so does not expect to be refused.
+/// Returns whether the caller waits in spite of the error. POSIX lets it wait for ever for a normal mutex of its own
+/// and for a mutex whose owner ended. With a deadline the wait times out, as in the C library. A program whose mutexes
+/// inherit only because of the policy does not expect to be refused.
 fn stays(mutex: &RawMutex, limit: Limit, error: &RawError) -> bool {
     let is_normal = matches!(mutex.kind() & kind::TYPE, kind::NORMAL | kind::ADAPTIVE);
     match error {
@@ -154,7 +156,7 @@ fn stays(mutex: &RawMutex, limit: Limit, error: &RawError) -> bool {
         RawError::Deadlock(_) if Policy::get().refuses() => false,
         RawError::Deadlock(_) if mutex.is_mine() => is_normal,
         RawError::Deadlock(_) => {
-            // A robust one comes when one of the others ends.
+            // A robust mutex becomes available when one of the other threads ends.
             let may_come = is_normal && mutex.kind() & kind::ROBUST != 0 || matches!(limit, Limit::At(_));
             may_come || mutex.kind() & CONVERTED != 0
         }
@@ -162,7 +164,7 @@ fn stays(mutex: &RawMutex, limit: Limit, error: &RawError) -> bool {
     }
 }
 
-/// Waits for what cannot come, and asks now and then whether it can.
+/// Waits for a mutex that is not expected to become available, and tries it at intervals.
 ///
 /// BOUND: `limit`.
 fn stay(mutex: &RawMutex, limit: Limit) -> c_int {
@@ -179,14 +181,14 @@ fn stay(mutex: &RawMutex, limit: Limit) -> c_int {
     }
 }
 
-/// The address of `time` is not looked at before the mutex is busy.
+/// Locks the mutex until `*time`. An invalid time is an error only if the mutex is busy.
 unsafe fn lock_until(mutex: *mut RawMutex, clock: Clock, time: *const timespec) -> c_int {
-    // SAFETY: promised by the caller.
+    // SAFETY: POSIX requires valid pointers to objects of their types.
     if let Some(deadline) = deadline(clock, unsafe { &*time }) {
-        // SAFETY: promised by the caller.
+        // SAFETY: POSIX requires valid pointers to objects of their types.
         return unsafe { lock(mutex, Limit::At(deadline)) };
     }
-    // SAFETY: promised by the caller.
+    // SAFETY: POSIX requires valid pointers to objects of their types.
     match unsafe { ready(mutex) } {
         Err(errno) => errno,
         Ok(mutex) => match mutex.lock(Limit::Now) {
@@ -197,54 +199,54 @@ unsafe fn lock_until(mutex: *mut RawMutex, clock: Clock, time: *const timespec) 
     }
 }
 
-/// `attributes` may be null.
+/// Initialises a mutex. `attributes` may be null.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pthread_mutex_init(mutex: *mut RawMutex, attributes: *const u32) -> c_int {
-    // SAFETY: promised by the caller.
+    // SAFETY: POSIX requires valid pointers to objects of their types.
     let (bits, ceiling) = match unsafe { attributes.as_ref() } {
         Some(&attributes) => attributes::kind_and_ceiling(attributes),
         None => (kind::NORMAL, 0),
     };
-    // SAFETY: promised by the caller: it is memory for a mutex, which is as large.
+    // SAFETY: POSIX requires memory for a mutex, which has this size.
     unsafe { mutex.write(RawMutex::new(bits | policy_bits(bits, true), ceiling)) };
     0
 }
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pthread_mutex_destroy(mutex: *mut RawMutex) -> c_int {
-    // SAFETY: promised by the caller.
+    // SAFETY: POSIX requires valid pointers to objects of their types.
     let known = unsafe { &*mutex };
-    // A robust one may be in the name of a thread that ended.
+    // The word of a robust mutex may still name a thread that ended.
     if known.kind() & kind::ROBUST == 0 && known.is_in_use() {
         return EBUSY;
     }
-    // SAFETY: promised by the caller; nobody uses it.
+    // SAFETY: POSIX requires that no other thread uses the mutex.
     unsafe { mutex.write(RawMutex::new(DESTROYED, 0)) };
     0
 }
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pthread_mutex_lock(mutex: *mut RawMutex) -> c_int {
-    // SAFETY: promised by the caller.
+    // SAFETY: POSIX requires valid pointers to objects of their types.
     unsafe { lock(mutex, Limit::Never) }
 }
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pthread_mutex_trylock(mutex: *mut RawMutex) -> c_int {
-    // SAFETY: promised by the caller.
+    // SAFETY: POSIX requires valid pointers to objects of their types.
     unsafe { lock(mutex, Limit::Now) }
 }
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pthread_mutex_timedlock(mutex: *mut RawMutex, time: *const timespec) -> c_int {
-    // SAFETY: promised by the caller.
+    // SAFETY: POSIX requires valid pointers to objects of their types.
     unsafe { lock_until(mutex, Clock::Realtime, time) }
 }
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pthread_mutex_clocklock(mutex: *mut RawMutex, id: c_int, time: *const timespec) -> c_int {
     match clock(id) {
-        // SAFETY: promised by the caller.
+        // SAFETY: POSIX requires valid pointers to objects of their types.
         Some(clock) => unsafe { lock_until(mutex, clock, time) },
         None => EINVAL,
     }
@@ -252,7 +254,7 @@ pub unsafe extern "C" fn pthread_mutex_clocklock(mutex: *mut RawMutex, id: c_int
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pthread_mutex_unlock(mutex: *mut RawMutex) -> c_int {
-    // SAFETY: promised by the caller. It is not looked at once it is given back.
+    // SAFETY: POSIX requires a valid pointer. The mutex is not accessed once it is unlocked.
     let known = unsafe { &*mutex };
     if known.kind() & PREPARED != 0 && known.give_back_simply() { 0 } else { unlock_otherwise(known) }
 }
@@ -263,7 +265,8 @@ fn unlock_otherwise(mutex: &RawMutex) -> c_int {
         return errno;
     }
     let Err(error) = mutex.unlock() else { return 0 };
-    // A child process gives back what its thread took in the parent, as handlers of `fork` do. The kernel knows such a mutex as the parent's.
+    // A child process unlocks a mutex that its thread locked in the parent, as handlers of `fork` do. For the kernel,
+    // the owner of such a mutex is the parent's thread.
     let is_converted = mutex.kind() & (CONVERTED | kind::SHARED) == CONVERTED;
     if error == RawError::NotOwner && is_converted && mutex.take_over(FORKED_FROM.get()) {
         return mutex.unlock().map_or_else(|error| number(&error), |()| 0);
@@ -273,30 +276,30 @@ fn unlock_otherwise(mutex: &RawMutex) -> c_int {
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pthread_mutex_consistent(mutex: *mut RawMutex) -> c_int {
-    // SAFETY: promised by the caller.
+    // SAFETY: POSIX requires valid pointers to objects of their types.
     unsafe { &*mutex }.make_consistent().map_or_else(|error| number(&error), |()| 0)
 }
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pthread_mutex_getprioceiling(mutex: *const RawMutex, ceiling: *mut c_int) -> c_int {
-    // SAFETY: promised by the caller.
+    // SAFETY: POSIX requires valid pointers to objects of their types.
     let mutex = unsafe { &*mutex };
     if mutex.kind() & kind::PROTECT == 0 || mutex.kind() == DESTROYED {
         return EINVAL;
     }
-    // SAFETY: promised by the caller.
+    // SAFETY: POSIX requires valid pointers to objects of their types.
     unsafe { *ceiling = c_int::from(mutex.ceiling()) };
     0
 }
 
-/// `before` may be null.
+/// Changes the ceiling. `before` may be null.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pthread_mutex_setprioceiling(
     mutex: *mut RawMutex,
     ceiling: c_int,
     before: *mut c_int,
 ) -> c_int {
-    // SAFETY: promised by the caller.
+    // SAFETY: POSIX requires valid pointers to objects of their types.
     let mutex = match unsafe { ready(mutex) } {
         Ok(mutex) => mutex,
         Err(errno) => return errno,
@@ -304,7 +307,7 @@ pub unsafe extern "C" fn pthread_mutex_setprioceiling(
     if mutex.kind() & kind::PROTECT == 0 || !LEVELS.contains(&ceiling) {
         return EINVAL;
     }
-    // Who finds the owner dead is told so here, and has the mutex.
+    // A caller that finds the owner dead gets EOWNERDEAD here, and holds the mutex.
     let locks = mutex.kind() & kind::ROBUST != 0 && !mutex.is_mine();
     if locks {
         match answer(mutex.lock(Limit::Never)) {
@@ -319,7 +322,7 @@ pub unsafe extern "C" fn pthread_mutex_setprioceiling(
     match changed {
         Ok(level) => {
             if !before.is_null() {
-                // SAFETY: promised by the caller.
+                // SAFETY: POSIX requires valid pointers to objects of their types.
                 unsafe { *before = c_int::from(level) };
             }
             0

@@ -1,6 +1,7 @@
-//! What the environment asks for.
+//! The policy that the environment variables request.
 //!
-//! Read when the library is loaded; a mutex that somebody takes before (from another library's constructor) reads it then.
+//! It is read when the library is loaded. A mutex that is used earlier, by the constructor of another library, reads it
+//! then.
 
 use crate::report;
 use libc::c_char;
@@ -8,21 +9,21 @@ use lockwright::mutex::{self, OnCycle, kind};
 use std::ffi::CStr;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// The environment was read.
+/// The environment has been read.
 const READ: u32 = 1 << 31;
-/// A deadlock is answered with an error, and not waited for.
+/// A deadlock returns an error instead of waiting.
 const REFUSES: u32 = 1 << 30;
-/// What every mutex gets in its kind, as far as it may.
+/// The bits that every mutex gets in its kind, if they apply to it.
 const BITS: u32 = kind::INHERIT | kind::SERIAL | kind::AUTO | kind::CHECKED;
 
 static POLICY: AtomicU32 = AtomicU32::new(0);
 
 unsafe extern "C" {
-    /// As `getenv`, and nothing for programs that have more rights than who started them.
+    /// As `getenv`, but returns null in a program that has more rights than its caller.
     fn secure_getenv(name: *const c_char) -> *const c_char;
 }
 
-/// What was asked for.
+/// The requested policy.
 #[derive(Clone, Copy)]
 pub(crate) struct Policy(u32);
 
@@ -35,39 +36,41 @@ impl Policy {
         }
     }
 
-    /// What a mutex gets in its kind.
+    /// Returns the bits that a mutex gets in its kind.
     pub(crate) fn bits(self) -> u32 {
         self.0 & BITS
     }
 
-    /// Whether a deadlock is answered with an error.
+    /// Returns whether a deadlock returns an error.
     pub(crate) fn refuses(self) -> bool {
         self.0 & REFUSES != 0
     }
 }
 
-/// A variable, and what its values are.
+/// A variable, and its values.
 type Variable = (&'static CStr, &'static [(&'static CStr, u32)]);
 
-/// The first value of each is what holds where it is not set.
+/// The variables. The first value of each applies if it is not set.
 const VARIABLES: [Variable; 3] = [
     (c"LOCKWRIGHT_PROTOCOL", &[(c"none", 0), (c"inherit", kind::INHERIT)]),
     (c"LOCKWRIGHT_UNLOCK", &[(c"parallel", 0), (c"serial", kind::SERIAL), (c"auto", kind::AUTO)]),
     (c"LOCKWRIGHT_DEADLOCK", &[(c"off", 0), (c"report", kind::CHECKED), (c"error", kind::CHECKED | REFUSES)]),
 ];
 
-/// `complain` is told of a variable, its value, and what it could be.
+/// Reads the environment. Calls `complain` with each variable that has an unknown value, this value, and the known
+/// ones.
 #[cold]
 fn read(complain: impl Fn(&CStr, &CStr, &[(&CStr, u32)])) -> Policy {
     let mut policy = READ;
     for (name, values) in VARIABLES {
-        // Nothing, where the program has more rights than who started it.
-        // SAFETY: the name is a string. The environment is the C library's, and a program changes it only after it was loaded.
+        // Null in a program that has more rights than its caller.
+        // SAFETY: the name is a string. The environment belongs to the C library, and a program changes it only after
+        // it was loaded.
         let value: *const c_char = unsafe { secure_getenv(name.as_ptr()) };
         if value.is_null() {
             continue;
         }
-        // SAFETY: the C library answers with a string.
+        // SAFETY: the C library returned a string.
         let value = unsafe { CStr::from_ptr(value) };
         match values.iter().find(|(known, _)| *known == value) {
             Some((_, bits)) => policy |= bits,
@@ -79,7 +82,7 @@ fn read(complain: impl Fn(&CStr, &CStr, &[(&CStr, u32)])) -> Policy {
     } else if policy & kind::CHECKED != 0 {
         mutex::on_cycle(OnCycle::Tell(report::cycle));
     }
-    // ORDERING: Release pairs with the Acquire in `get`. Who reads at the same time reads the same.
+    // ORDERING: Release pairs with the Acquire in `get`. A thread that reads at the same time reads the same values.
     POLICY.store(policy, Ordering::Release);
     Policy(policy)
 }
@@ -91,7 +94,7 @@ extern "C" fn load() {
     read(report::bad_value);
 }
 
-// SAFETY: the loader calls what this section points at once, with arguments that `load` does not look at.
+// SAFETY: the loader calls the functions of this section, with arguments that `load` ignores.
 #[used]
 #[unsafe(link_section = ".init_array")]
 static LOAD: extern "C" fn() = load;

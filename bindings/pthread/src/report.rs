@@ -1,14 +1,14 @@
-//! Lines on stderr, written in one piece, without allocation, and without the C library's streams.
+//! Lines on stderr, each written at once, without allocation and without the C library's streams.
 
 use lockwright::mutex::Link;
 use std::cell::Cell;
 use std::ffi::CStr;
 use std::fmt::{self, Write};
 
-/// As much as a cycle of the greatest length that is followed.
+/// Room for a cycle of the greatest length that is reported.
 const BYTES_MAX: usize = 8192;
 
-/// What does not fit is left out.
+/// A line. Text that does not fit is dropped.
 struct Line {
     bytes: [u8; BYTES_MAX],
     length: usize,
@@ -16,7 +16,7 @@ struct Line {
 
 impl Write for Line {
     fn write_str(&mut self, text: &str) -> fmt::Result {
-        // One byte is kept for the end of the line.
+        // One byte is reserved for the end of the line.
         let room = &mut self.bytes[self.length..BYTES_MAX - 1];
         let fits = text.len().min(room.len());
         room[..fits].copy_from_slice(&text.as_bytes()[..fits]);
@@ -27,10 +27,10 @@ impl Write for Line {
 
 fn line(write: impl FnOnce(&mut Line) -> fmt::Result) {
     let mut line = Line { bytes: [0; BYTES_MAX], length: 0 };
-    // It cannot fail.
+    // `write_str` never fails.
     let _ = line.write_str("lockwright: ").and_then(|()| write(&mut line));
     line.bytes[line.length] = b'\n';
-    // The system call: the C library's function would be a place where the thread can be cancelled. What cannot be told is not.
+    // The system call, because the C library's function is a cancellation point. An error cannot be reported.
     // SAFETY: the bytes are valid for reading.
     unsafe { libc::syscall(libc::SYS_write, libc::STDERR_FILENO, line.bytes.as_ptr(), line.length + 1) };
 }
@@ -39,7 +39,7 @@ thread_local! {
     static QUIET: Cell<bool> = const { Cell::new(false) };
 }
 
-/// While it lives nothing is told of the calling thread's cycles: they are known.
+/// Suppresses the reports of the calling thread while it lives, because its cycle has been reported.
 pub(crate) struct Quiet(());
 
 impl Quiet {
@@ -55,7 +55,7 @@ impl Drop for Quiet {
     }
 }
 
-/// Threads that wait for each other, the last one for the first.
+/// Reports threads that wait for each other, the last one for the first.
 pub(crate) fn cycle(links: &[Link]) {
     if QUIET.get() {
         return;
@@ -68,7 +68,7 @@ pub(crate) fn cycle(links: &[Link]) {
             let comma = if index == 0 { "" } else { "," };
             write!(
                 line,
-                "{comma} thread {} waits for the mutex at {:#x}, which thread {next} has",
+                "{comma} thread {} waits for the mutex at {:#x}, which thread {next} holds",
                 link.thread, link.mutex
             )?;
         }
@@ -76,24 +76,24 @@ pub(crate) fn cycle(links: &[Link]) {
     });
 }
 
-/// A variable of the environment that says nothing known.
+/// Reports an environment variable with an unknown value.
 pub(crate) fn bad_value(name: &CStr, value: &CStr, values: &[(&CStr, u32)]) {
     line(|line| {
-        write!(line, "{}={}: it can be", Bytes(name), Bytes(value))?;
+        write!(line, "{}={}: unknown value (known:", Bytes(name), Bytes(value))?;
         for (index, (known, _)) in values.iter().enumerate() {
             let comma = if index == 0 { "" } else { "," };
             write!(line, "{comma} {}", Bytes(known))?;
         }
-        write!(line, "; taken as {}", Bytes(values[0].0))
+        write!(line, "); using {}", Bytes(values[0].0))
     });
 }
 
-/// Shown as far as it is ASCII that can be printed.
+/// Shows the bytes, with `?` for those that are not printable ASCII.
 struct Bytes<'a>(&'a CStr);
 
 impl fmt::Display for Bytes<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        /// Enough to recognize it.
+        /// Enough to recognise the value.
         const SHOWN_MAX: usize = 200;
         for &byte in self.0.to_bytes().iter().take(SHOWN_MAX) {
             f.write_char(if byte == b' ' || byte.is_ascii_graphic() { char::from(byte) } else { '?' })?;

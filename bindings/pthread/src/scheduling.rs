@@ -1,7 +1,7 @@
-//! `pthread_setschedparam`, `pthread_setschedprio` and `pthread_getschedparam`.
+//! The functions `pthread_setschedparam`, `pthread_setschedprio` and `pthread_getschedparam`.
 //!
-//! While the calling thread holds ceilings the kernel has it at these; what it is by itself is noted, and comes back when it falls. Everything
-//! else, and every other thread, is the C library's.
+//! While the calling thread holds ceilings, the kernel schedules it at these. Its own scheduling is noted here, and
+//! applies again when it falls. The C library handles all other calls, and those for other threads.
 
 use libc::{EINVAL, ENOSYS, c_char, c_int, c_void, pthread_t, sched_param};
 use lockwright::mutex::{own_scheduling, set_own_scheduling};
@@ -12,7 +12,7 @@ type SetParam = unsafe extern "C" fn(pthread_t, c_int, *const sched_param) -> c_
 type GetParam = unsafe extern "C" fn(pthread_t, *mut c_int, *mut sched_param) -> c_int;
 type SetPrio = unsafe extern "C" fn(pthread_t, c_int) -> c_int;
 
-/// A function of the same name in what was loaded after this library.
+/// The function of the same name in the libraries loaded after this one.
 struct Next {
     name: &'static CStr,
     found: AtomicPtr<c_void>,
@@ -24,7 +24,7 @@ impl Next {
     }
 
     fn get(&self) -> Option<*mut c_void> {
-        // ORDERING: Relaxed: a function's address, which is the same whoever asks.
+        // ORDERING: Relaxed: a function's address, which is the same for all threads.
         let mut found = self.found.load(Ordering::Relaxed);
         if found.is_null() {
             let name: *const c_char = self.name.as_ptr();
@@ -41,9 +41,9 @@ fn is_caller(thread: pthread_t) -> bool {
     thread == unsafe { libc::pthread_self() }
 }
 
-/// `None` where the calling thread holds no ceiling.
+/// Returns `None` if the calling thread holds no ceiling.
 fn set_own(policy: c_int, level: c_int) -> Option<c_int> {
-    // The kernel refuses this level, too.
+    // The kernel refuses this level as well.
     let level = u8::try_from(level).unwrap_or(u8::MAX);
     set_own_scheduling(policy, level).map(|set| set.map_or_else(|error| error.errno, |()| 0))
 }
@@ -52,7 +52,7 @@ fn set_own(policy: c_int, level: c_int) -> Option<c_int> {
 pub unsafe extern "C" fn pthread_setschedparam(thread: pthread_t, policy: c_int, param: *const sched_param) -> c_int {
     static NEXT: Next = Next::new(c"pthread_setschedparam");
     if is_caller(thread) {
-        // SAFETY: promised by the caller.
+        // SAFETY: POSIX requires valid pointers to objects of their types.
         let level = unsafe { (*param).sched_priority };
         if let Some(answer) = set_own(policy, level) {
             return answer;
@@ -88,7 +88,7 @@ pub unsafe extern "C" fn pthread_getschedparam(
     if is_caller(thread)
         && let Ok((own, level)) = own_scheduling()
     {
-        // SAFETY: promised by the caller.
+        // SAFETY: POSIX requires valid pointers to objects of their types.
         unsafe {
             *policy = own;
             (*param).sched_priority = c_int::from(level);

@@ -1,7 +1,8 @@
-/* A futex call out of which the calling thread may be cancelled.
+/* A futex call in which the calling thread may be cancelled.
 
-   Cancellation unwinds the stack from wherever it strikes. Here that is C without anything to clean up but `cancelled`, which the C library
-   finds by its own list, not by the unwinder: compiled without -fexceptions, this holds at every instruction. */
+   Cancellation unwinds the stack from any instruction. In this C function, the only cleanup is `cancelled`. The C
+   library finds it by its own list, not by the unwinder, because this file is compiled without -fexceptions. So it
+   is found at every instruction. */
 
 #define _GNU_SOURCE
 #include <errno.h>
@@ -17,7 +18,7 @@ long lockwright_suspend(const long arguments[6], void (*cancelled)(void *), void
     volatile long answer;
 
     pthread_cleanup_push(cancelled, wait);
-    /* A thread that is to be cancelled is so here, or in the call. */
+    /* A thread that has been cancelled before is cancelled here or in the call. */
     pthread_setcanceltype(PTHREAD_CANCEL_ASYNCHRONOUS, &type);
     answer = syscall(SYS_futex, arguments[0], arguments[1], arguments[2], arguments[3], arguments[4], arguments[5]);
     pthread_setcanceltype(type, NULL);

@@ -1,13 +1,13 @@
-//! `mtx_*` and `cnd_*` of C11: the same objects by other names, with fewer answers.
+//! The functions `mtx_*` and `cnd_*` of C11: the same objects under other names, with fewer error values.
 
 use crate::{condvar, mutex};
 use libc::{EBUSY, ENOMEM, ETIMEDOUT, c_int, timespec};
 use lockwright::mutex::{RawCondvar, RawMutex, kind};
 
-/// `mtx_recursive`, a bit; `mtx_timed` is another one, and says nothing here.
+/// `mtx_recursive`, a bit. `mtx_timed` is another bit, and has no effect here.
 const RECURSIVE: c_int = 1;
 
-/// `thrd_success`, `thrd_busy`, `thrd_error`, `thrd_nomem`, `thrd_timedout`.
+/// Returns `thrd_success`, `thrd_busy`, `thrd_error`, `thrd_nomem` or `thrd_timedout`.
 fn answer(errno: c_int) -> c_int {
     match errno {
         0 => 0,
@@ -21,55 +21,55 @@ fn answer(errno: c_int) -> c_int {
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn mtx_init(mutex: *mut RawMutex, kinds: c_int) -> c_int {
     let attributes = if kinds & RECURSIVE == 0 { kind::NORMAL } else { kind::RECURSIVE };
-    // SAFETY: promised by the caller.
+    // SAFETY: C11 requires valid pointers to objects of their types.
     answer(unsafe { mutex::pthread_mutex_init(mutex, &raw const attributes) })
 }
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn mtx_destroy(mutex: *mut RawMutex) {
-    // SAFETY: promised by the caller.
+    // SAFETY: C11 requires valid pointers to objects of their types.
     unsafe { mutex::pthread_mutex_destroy(mutex) };
 }
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn mtx_lock(mutex: *mut RawMutex) -> c_int {
-    // SAFETY: promised by the caller.
+    // SAFETY: C11 requires valid pointers to objects of their types.
     answer(unsafe { mutex::pthread_mutex_lock(mutex) })
 }
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn mtx_trylock(mutex: *mut RawMutex) -> c_int {
-    // SAFETY: promised by the caller.
+    // SAFETY: C11 requires valid pointers to objects of their types.
     answer(unsafe { mutex::pthread_mutex_trylock(mutex) })
 }
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn mtx_timedlock(mutex: *mut RawMutex, time: *const timespec) -> c_int {
-    // SAFETY: promised by the caller.
+    // SAFETY: C11 requires valid pointers to objects of their types.
     answer(unsafe { mutex::pthread_mutex_timedlock(mutex, time) })
 }
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn mtx_unlock(mutex: *mut RawMutex) -> c_int {
-    // SAFETY: promised by the caller.
+    // SAFETY: C11 requires valid pointers to objects of their types.
     answer(unsafe { mutex::pthread_mutex_unlock(mutex) })
 }
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn cnd_init(cond: *mut RawCondvar) -> c_int {
-    // SAFETY: promised by the caller.
+    // SAFETY: C11 requires valid pointers to objects of their types.
     answer(unsafe { condvar::pthread_cond_init(cond, std::ptr::null()) })
 }
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn cnd_destroy(cond: *mut RawCondvar) {
-    // SAFETY: promised by the caller.
+    // SAFETY: C11 requires valid pointers to objects of their types.
     unsafe { condvar::pthread_cond_destroy(cond) };
 }
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C-unwind" fn cnd_wait(cond: *mut RawCondvar, mutex: *mut RawMutex) -> c_int {
-    // SAFETY: promised by the caller.
+    // SAFETY: C11 requires valid pointers to objects of their types.
     answer(unsafe { condvar::pthread_cond_wait(cond, mutex) })
 }
 
@@ -79,18 +79,18 @@ pub unsafe extern "C-unwind" fn cnd_timedwait(
     mutex: *mut RawMutex,
     time: *const timespec,
 ) -> c_int {
-    // SAFETY: promised by the caller.
+    // SAFETY: C11 requires valid pointers to objects of their types.
     answer(unsafe { condvar::pthread_cond_timedwait(cond, mutex, time) })
 }
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn cnd_signal(cond: *mut RawCondvar) -> c_int {
-    // SAFETY: promised by the caller.
+    // SAFETY: C11 requires valid pointers to objects of their types.
     answer(unsafe { condvar::pthread_cond_signal(cond) })
 }
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn cnd_broadcast(cond: *mut RawCondvar) -> c_int {
-    // SAFETY: promised by the caller.
+    // SAFETY: C11 requires valid pointers to objects of their types.
     answer(unsafe { condvar::pthread_cond_broadcast(cond) })
 }

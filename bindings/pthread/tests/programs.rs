@@ -1,16 +1,16 @@
-//! Programs in C and C++ that know nothing of this library, each a process with it preloaded, under every policy.
+//! Unmodified programs in C and C++, each a process with this library preloaded, under every policy.
 //!
-//! Skipped, with a word, where there is no compiler (LOCKWRIGHT_REQUIRE_CC=1 makes that a failure), and those that need real-time priorities
-//! where these are not to be had (LOCKWRIGHT_REQUIRE_RT=1).
+//! Without a compiler they are skipped with a message; LOCKWRIGHT_REQUIRE_CC=1 makes that a failure. So are the
+//! programs that need real-time priorities, if these are not permitted (LOCKWRIGHT_REQUIRE_RT=1).
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use std::sync::{Mutex, OnceLock};
 use std::time::{Duration, Instant};
 
-/// A program that takes longer hangs.
+/// A program that takes longer than this hangs.
 const TIME_MAX: Duration = Duration::from_secs(240);
-/// What a program says that needs real-time priorities and has no right to them.
+/// The exit status of a program that has no permission for real-time priorities.
 const NO_RIGHT: i32 = 77;
 
 const POLICIES: [&[(&str, &str)]; 6] = [
@@ -22,7 +22,8 @@ const POLICIES: [&[(&str, &str)]; 6] = [
     &[("LOCKWRIGHT_PROTOCOL", "inherit"), ("LOCKWRIGHT_DEADLOCK", "report")],
 ];
 
-/// The library of the same profile as this test. Tests do not get that of their package built: nothing in Rust links with it.
+/// Returns the library, built with the profile of this test. Cargo does not build the library for the tests of its
+/// package, because no Rust code links with it.
 fn library() -> &'static Path {
     static LIBRARY: OnceLock<PathBuf> = OnceLock::new();
     LIBRARY.get_or_init(|| {
@@ -53,7 +54,7 @@ fn is_required(variable: &str) -> bool {
     std::env::var_os(variable).is_some_and(|value| value == "1")
 }
 
-/// Real-time programs would disturb each other.
+/// Runs one program at a time: real-time programs would disturb each other.
 fn turn() -> std::sync::MutexGuard<'static, ()> {
     static TURN: Mutex<()> = Mutex::new(());
     TURN.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
@@ -62,7 +63,7 @@ fn turn() -> std::sync::MutexGuard<'static, ()> {
 struct Program(PathBuf);
 
 impl Program {
-    /// `None` where there is no compiler.
+    /// Compiles a program. Returns `None` if there is no compiler.
     fn build(source: &str) -> Option<Self> {
         static FOLDER: OnceLock<tempfile::TempDir> = OnceLock::new();
         let folder = FOLDER.get_or_init(|| tempfile::tempdir().expect("a folder for programs"));
@@ -109,13 +110,14 @@ impl Program {
         child.wait_with_output().expect("the child is ours")
     }
 
-    /// All of it holds. Says what it wrote on stderr; `None` where it had no right to real-time priorities.
+    /// Checks that the program succeeds. Returns what it wrote on stderr, or `None` if it has no permission for
+    /// real-time priorities.
     fn holds(&self, arguments: &[&str], environment: &[(&str, &str)]) -> Option<String> {
         let output = self.run(arguments, environment);
         let said = String::from_utf8_lossy(&output.stderr).into_owned();
         if output.status.code() == Some(NO_RIGHT) {
-            assert!(!is_required("LOCKWRIGHT_REQUIRE_RT"), "no right to real-time priorities");
-            eprintln!("skipped: no right to real-time priorities");
+            assert!(!is_required("LOCKWRIGHT_REQUIRE_RT"), "no permission for real-time priorities");
+            eprintln!("skipped: no permission for real-time priorities");
             return None;
         }
         let name = self.0.display();
@@ -124,7 +126,7 @@ impl Program {
     }
 }
 
-/// Under every policy, and nothing is said.
+/// Checks that the program succeeds under every policy, and writes nothing on stderr.
 fn holds_always(source: &str, arguments: &[&str]) {
     let _turn = turn();
     let Some(program) = Program::build(source) else { return };
@@ -146,18 +148,19 @@ macro_rules! hold_always {
 
 hold_always! {
     attributes_are_kept_and_checked: "attributes.c", [];
-    ceilings_hold_and_follow_what_changes: "ceilings.c", [];
-    the_end_of_an_owner_is_told: "death.c", [];
-    condition_variables_lose_nothing: "condvar.c", [];
-    the_most_urgent_comes_first: "order.c", ["order"];
-    child_processes_go_on: "fork.c", [];
-    c11_has_the_same: "threads_h.c", [];
-    the_cpp_library_has_the_same: "standard.cpp", [];
+    ceilings_hold_and_follow_changes: "ceilings.c", [];
+    the_end_of_an_owner_is_reported: "death.c", [];
+    condition_variables_lose_no_signal: "condvar.c", [];
+    the_most_urgent_waiter_is_served_first: "order.c", ["order"];
+    child_processes_continue: "fork.c", [];
+    the_functions_of_c11_work: "threads_h.c", [];
+    the_cpp_library_works: "standard.cpp", [];
 }
 
-/// Threads that wait for themselves are part of it: under policies that look for these they are told, or refused.
+/// The program contains threads that wait for themselves. Policies that detect these report or refuse them, so they are
+/// left out.
 #[test]
-fn mutexes_of_every_kind_answer_as_posix_says() {
+fn every_kind_of_mutex_follows_posix() {
     let _turn = turn();
     let Some(program) = Program::build("mutex.c") else { return };
     for policy in &POLICIES[..3] {
@@ -167,7 +170,7 @@ fn mutexes_of_every_kind_answer_as_posix_says() {
 }
 
 #[test]
-fn mutexes_from_initialisers_inherit_where_that_is_asked_for_and_only_there() {
+fn static_mutexes_inherit_only_if_requested() {
     let _turn = turn();
     let Some(program) = Program::build("order.c") else { return };
     program.holds(&["inherits-not"], &[]);
@@ -175,12 +178,13 @@ fn mutexes_from_initialisers_inherit_where_that_is_asked_for_and_only_there() {
 }
 
 #[test]
-fn deadlocks_are_answered_told_or_waited_for() {
+fn deadlocks_are_refused_reported_or_waited_for() {
     let _turn = turn();
     let Some(program) = Program::build("deadlock.c") else { return };
     let (protocol, deadlock) = ("LOCKWRIGHT_PROTOCOL", "LOCKWRIGHT_DEADLOCK");
     let holds = |arguments: &[&str], policy: &[(&str, &str)]| program.holds(arguments, policy).unwrap_or_default();
-    // What a program asked to inherit the kernel looks at; what it did not ask for waits, unless the policy says otherwise.
+    // If the program requested inheritance, the kernel checks for deadlocks. Otherwise a thread waits, unless the
+    // policy says otherwise.
     assert_eq!(holds(&["inherit", "refused"], &[]), "");
     assert_eq!(holds(&["inherit", "refused"], &[(deadlock, "error")]), "");
     assert_eq!(holds(&["plain", "waits"], &[]), "");
@@ -189,23 +193,23 @@ fn deadlocks_are_answered_told_or_waited_for() {
     assert_eq!(holds(&["plain", "refused"], &[(deadlock, "error"), (protocol, "inherit")]), "");
     for policy in [&[(deadlock, "report")][..], &[(deadlock, "report"), (protocol, "inherit")]] {
         let said = holds(&["plain", "waits"], policy);
-        assert_eq!(said.lines().count(), 1, "told once: {said}");
+        assert_eq!(said.lines().count(), 1, "reported once: {said}");
         assert!(said.starts_with("lockwright: deadlock in process "), "{said}");
         assert_eq!(said.matches("waits for the mutex at 0x").count(), 2, "{said}");
     }
 }
 
 #[test]
-fn values_that_say_nothing_are_named_and_the_program_goes_on() {
+fn unknown_values_are_reported_and_ignored() {
     let _turn = turn();
     let Some(program) = Program::build("attributes.c") else { return };
     let policy = [("LOCKWRIGHT_PROTOCOL", "Inherit"), ("LOCKWRIGHT_UNLOCK", ""), ("LOCKWRIGHT_DEADLOCK", "a\nb")];
-    let said = program.holds(&[], &policy).expect("it needs no right");
+    let said = program.holds(&[], &policy).expect("it needs no permission");
     assert_eq!(
         said,
-        "lockwright: LOCKWRIGHT_PROTOCOL=Inherit: it can be none, inherit; taken as none\n\
-         lockwright: LOCKWRIGHT_UNLOCK=: it can be parallel, serial, auto; taken as parallel\n\
-         lockwright: LOCKWRIGHT_DEADLOCK=a?b: it can be off, report, error; taken as off\n"
+        "lockwright: LOCKWRIGHT_PROTOCOL=Inherit: unknown value (known: none, inherit); using none\n\
+         lockwright: LOCKWRIGHT_UNLOCK=: unknown value (known: parallel, serial, auto); using parallel\n\
+         lockwright: LOCKWRIGHT_DEADLOCK=a?b: unknown value (known: off, report, error); using off\n"
     );
 }
 

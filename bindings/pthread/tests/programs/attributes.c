@@ -1,4 +1,4 @@
-/* Attributes: every one is kept, and what is none is refused. */
+/* Attributes: each keeps its value, and refuses invalid values. */
 #include "check.h"
 
 int pthread_mutexattr_setkind_np(pthread_mutexattr_t *, int);
@@ -41,7 +41,7 @@ int main(void)
     REFUSES(protocol, 3);
     REFUSES(prioceiling, 0);
     REFUSES(prioceiling, 100);
-    /* None of these changed another one. */
+    /* None of these changed another attribute. */
     DEFAULT(type, PTHREAD_MUTEX_ADAPTIVE_NP);
     DEFAULT(pshared, PTHREAD_PROCESS_SHARED);
     DEFAULT(robust, PTHREAD_MUTEX_ROBUST);

@@ -1,4 +1,4 @@
-/* Ceilings: what a thread has while it holds, who is refused, what changes meanwhile; and with robustness. */
+/* Ceilings: the level of an owner, refused callers, and changes while a mutex is held; also for robust mutexes. */
 #include "check.h"
 
 static pthread_mutex_t low, high;
@@ -43,7 +43,7 @@ int main(void)
     GIVES(0, pthread_mutex_unlock(&high));
     is(4, 20);
 
-    /* What it is by itself changes under a ceiling, and above it. */
+    /* The thread's own level changes below a ceiling, and above it. */
     struct sched_param param = { .sched_priority = 7 };
     GIVES(0, pthread_setschedparam(pthread_self(), SCHED_FIFO, &param));
     is(7, 20);
@@ -51,7 +51,7 @@ int main(void)
     is(25, 25);
     GIVES(0, pthread_setschedprio(pthread_self(), 6));
     is(6, 20);
-    /* A ceiling that changes under its owner. */
+    /* A ceiling changes while its owner holds the mutex. */
     GIVES(0, pthread_mutex_setprioceiling(&low, 22, &before));
     is(6, 22);
     GIVES(0, pthread_mutex_unlock(&low));
@@ -63,14 +63,14 @@ int main(void)
     struct timespec soon = in_ms(CLOCK_REALTIME, 10);
     GIVES(EINVAL, pthread_mutex_timedlock(&low, &soon));
     is(40, 40);
-    /* Who changes a ceiling need not be below it. */
+    /* A thread that changes a ceiling need not be below it. */
     GIVES(0, pthread_mutex_setprioceiling(&low, 45, &before));
     CHECK(before == 22);
     GIVES(0, pthread_mutex_lock(&low));
     is(40, 45);
     GIVES(0, pthread_mutex_unlock(&low));
 
-    /* From the ordinary policy. */
+    /* The same from the ordinary policy. */
     param.sched_priority = 0;
     GIVES(0, pthread_setschedparam(pthread_self(), SCHED_OTHER, &param));
     GIVES(0, pthread_mutex_lock(&low));
@@ -78,7 +78,7 @@ int main(void)
     GIVES(0, pthread_mutex_unlock(&low));
     CHECK(level_now() == 0);
 
-    /* Robust ones with a ceiling, which the C library does not have. */
+    /* Robust mutexes with a ceiling, which the C library does not support. */
     pthread_mutex_t robust;
     make(&robust, PTHREAD_MUTEX_NORMAL, PTHREAD_PRIO_PROTECT, PTHREAD_MUTEX_ROBUST, 0);
     become_fifo(4);

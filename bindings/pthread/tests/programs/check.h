@@ -1,4 +1,5 @@
-/* What the programs share. Exit status: 0 all holds, 1 something does not, 77 no right to real-time priorities. */
+/* Shared by the programs. Exit status: 0 if all checks hold, 1 if one does not, 77 without permission for real-time
+   priorities. */
 #ifndef CHECK_H
 #define CHECK_H
 
@@ -28,7 +29,7 @@
         } \
     } while (0)
 
-/* An answer, shown where it is another one. */
+/* Checks that the call returns the expected number, and shows the number if it does not. */
 #define GIVES(expected, call) \
     do { \
         int expected_ = (expected), got_ = (call); \
@@ -62,7 +63,7 @@ static inline double now_ms(clockid_t clock)
     return time.tv_sec * 1e3 + time.tv_nsec / 1e6;
 }
 
-/* A mutex of a kind. */
+/* Makes a mutex with these attributes. */
 static inline void make(pthread_mutex_t *mutex, int type, int protocol, int robust, int shared)
 {
     pthread_mutexattr_t attributes;
@@ -91,7 +92,7 @@ static inline void *join(pthread_t thread)
     return result;
 }
 
-/* The calling thread under SCHED_FIFO. */
+/* Puts the calling thread under SCHED_FIFO. */
 static inline void become_fifo(int level)
 {
     struct sched_param param = { .sched_priority = level };
@@ -101,7 +102,7 @@ static inline void become_fifo(int level)
     GIVES(0, error);
 }
 
-/* What the kernel has for the calling thread. */
+/* Returns the calling thread's level in the kernel. */
 static inline int level_now(void)
 {
     struct sched_param param;
@@ -109,7 +110,7 @@ static inline int level_now(void)
     return param.sched_priority;
 }
 
-/* All threads of the program on one processor, so that priorities alone decide. */
+/* Binds all threads of the program to one CPU, so that priorities alone decide. */
 static inline void on_one_cpu(void)
 {
     cpu_set_t all, one;

@@ -1,4 +1,5 @@
-/* Condition variables: clocks and time-outs, errors, cancellation, destruction while waiters leave, mutexes taken twice. */
+/* Condition variables: clocks and time-outs, errors, cancellation, destruction while waiters leave, and mutexes
+   locked twice. */
 #include "check.h"
 
 static pthread_mutex_t mutex;
@@ -34,7 +35,7 @@ static void until_waiting(int count)
 {
     while (waiting < count)
         sleep_ms(1);
-    /* The last one counted has the mutex until it waits. */
+    /* The last waiter counted holds the mutex until it waits. */
     GIVES(0, pthread_mutex_lock(&mutex));
     GIVES(0, pthread_mutex_unlock(&mutex));
 }
@@ -90,7 +91,7 @@ static void time_out(clockid_t clock)
     GIVES(0, pthread_mutex_unlock(&mutex));
 }
 
-/* Cleanup handlers have the mutex. */
+/* Cleanup handlers hold the mutex. */
 static void clean(void *unused)
 {
     (void)unused;
@@ -124,7 +125,7 @@ static void *takes_no_cancel(void *unused)
 {
     (void)unused;
     GIVES(0, pthread_cancel(pthread_self()));
-    /* Neither lock, nor timed lock, nor unlock, nor signal is a point where it is cancelled. */
+    /* Lock, timed lock, unlock and signal are not cancellation points. */
     GIVES(0, pthread_mutex_lock(&mutex));
     GIVES(0, pthread_cond_signal(&cond));
     GIVES(0, pthread_mutex_unlock(&mutex));
@@ -144,7 +145,7 @@ static void cancel(void)
         CHECK(join(thread) == PTHREAD_CANCELED && cleaned == 1);
         CHECK(join(start(cancelled_before, (void *)timed)) == PTHREAD_CANCELED && cleaned == 2);
     }
-    /* While somebody has the mutex it has to wait for that. */
+    /* While another thread holds the mutex, the cancelled thread must wait for it. */
     waiting = cleaned = 0;
     pthread_t thread = start(wait_for_ever, NULL);
     until_waiting(1);
@@ -183,7 +184,8 @@ static void *wait_and_release(void *had_turn)
     return NULL;
 }
 
-/* A signal at the same instant as a cancellation is not lost: of two waiters one is cancelled, and the other gets it, or both are done. */
+/* A signal at the same instant as a cancellation is not lost. One of two waiters is cancelled, and the other gets
+   the signal, or both return. */
 static void cancel_race(void)
 {
     for (int i = 0; i < 100; i++) {
@@ -200,7 +202,7 @@ static void cancel_race(void)
         GIVES(0, pthread_cancel(victim));
         if (i % 2 != 0)
             GIVES(0, pthread_mutex_unlock(&mutex));
-        /* Its result says nothing: the C library may call one cancelled that is about to end by itself. */
+        /* Its result means nothing: the C library may report a thread as cancelled that is about to return. */
         join(victim);
         if (had_turn) {
             GIVES(0, pthread_mutex_lock(&mutex));
@@ -208,13 +210,13 @@ static void cancel_race(void)
             GIVES(0, pthread_cond_signal(&cond));
             GIVES(0, pthread_mutex_unlock(&mutex));
         }
-        /* Where the victim was cancelled after it was woken, the signal has gone on to this one. */
+        /* If the victim was cancelled after it was woken, the signal went on to this thread. */
         join(other);
         CHECK(turn == 0);
     }
 }
 
-/* The memory is another thing as soon as it was destroyed. */
+/* The memory is used for something else right after the condition variable is destroyed. */
 static void destroy_at_once(bool with_mutex)
 {
     for (int i = 0; i < 50; i++) {
@@ -293,7 +295,7 @@ int main(void)
                 }
             }
         }
-        /* A mutex that was taken twice is kept: so is it where it inherits. */
+        /* A wait does not unlock a mutex that was locked twice, whether it inherits or not. */
         set_up(PTHREAD_MUTEX_RECURSIVE, protocol, 0, 0, CLOCK_REALTIME);
         GIVES(0, pthread_mutex_lock(&mutex));
         GIVES(0, pthread_mutex_lock(&mutex));

@@ -1,5 +1,5 @@
-/* Two threads, two mutexes, the wrong way round. Arguments: what the mutexes are (`inherit`, `plain`), what one of the threads is answered
-   (`refused`), or `waits` where both wait. */
+/* Two threads lock two mutexes in opposite orders. Arguments: the kind of the mutexes (`inherit` or `plain`), and
+   the outcome for one of the threads (`refused`), or `waits` if both wait. */
 #include "check.h"
 
 static pthread_mutex_t first, second = PTHREAD_MUTEX_INITIALIZER;

@@ -1,4 +1,4 @@
-/* Robust mutexes: the owner ends, as a thread or with its process, before and while somebody waits. */
+/* Robust mutexes: the owner ends, as a thread or with its process, before or while another thread waits. */
 #include "check.h"
 
 static pthread_mutex_t *mutex;
@@ -62,7 +62,7 @@ static void heal_and_give_up(void (*end)(long), long ms, int type, int protocol,
         GIVES(0, pthread_mutex_trylock(mutex));
         GIVES(0, pthread_mutex_unlock(mutex));
     }
-    /* Given up, it is lost to all, and to those who wait already. */
+    /* An unrecoverable mutex is refused to all threads, including those that already wait. */
     end(ms);
     pthread_t waiters[2] = { start(take, NULL), start(take, NULL) };
     sleep_ms(20);
@@ -79,7 +79,7 @@ static void heal_and_give_up(void (*end)(long), long ms, int type, int protocol,
 
 static pthread_cond_t cond = PTHREAD_COND_INITIALIZER;
 
-/* The waiter has the mutex, and gives it back by waiting. */
+/* The waiter holds the mutex, and unlocks it by waiting. */
 static atomic_int waits;
 
 static void *wait_once(void *unused)
@@ -112,7 +112,7 @@ int main(void)
             heal_and_give_up(end_of_process, 30, type, protocol, 1);
         }
     }
-    /* The end of an owner reaches a waiter of a condition variable. */
+    /* The end of an owner is reported to a waiter of a condition variable. */
     for (int protocol = PTHREAD_PRIO_NONE; protocol <= PTHREAD_PRIO_INHERIT; protocol++) {
         make(mutex, PTHREAD_MUTEX_NORMAL, protocol, PTHREAD_MUTEX_ROBUST, 0);
         waits = 0;

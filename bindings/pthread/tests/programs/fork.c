@@ -1,4 +1,4 @@
-/* Child processes: mutexes held across fork by handlers, those that nobody holds, and shared ones. */
+/* Child processes: mutexes that handlers hold across fork, free mutexes, and shared mutexes. */
 #include "check.h"
 
 static pthread_mutex_t held = PTHREAD_MUTEX_INITIALIZER, plain = PTHREAD_MUTEX_INITIALIZER;
@@ -16,7 +16,7 @@ static void after(void)
     GIVES(0, pthread_mutex_unlock(&held));
 }
 
-/* Waits for what fork holds, and goes on. */
+/* Waits for the mutex that fork holds, and then continues. */
 static void *compete(void *unused)
 {
     while (!stop) {

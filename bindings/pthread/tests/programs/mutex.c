@@ -1,4 +1,4 @@
-/* Mutexes of every type and protocol: who gets them, who is refused, and how. */
+/* Mutexes of every type and protocol: which calls succeed, which are refused, and how. */
 #include "check.h"
 
 static pthread_mutex_t mutex;
@@ -29,7 +29,7 @@ static void *call_there(void *what)
     return NULL;
 }
 
-/* What another thread is answered. */
+/* Returns the result of the call in another thread. */
 static int other(int what)
 {
     join(start(call_there, (void *)(long)what));
@@ -59,7 +59,7 @@ static void one(int type, int protocol, int robust, int shared)
     if (asks_owner)
         GIVES(EPERM, call(UNLOCK));
 
-    /* Time matters to those who have to wait. */
+    /* The time matters only if the thread must wait. */
     GIVES(0, pthread_mutex_timedlock(&mutex, &past));
     GIVES(0, call(UNLOCK));
     GIVES(0, pthread_mutex_timedlock(&mutex, &none));
@@ -68,7 +68,7 @@ static void one(int type, int protocol, int robust, int shared)
     GIVES(0, call(UNLOCK));
     GIVES(EINVAL, pthread_mutex_clocklock(&mutex, CLOCK_BOOTTIME, &later));
 
-    /* Once more, by its owner. */
+    /* The owner locks once more. */
     GIVES(0, call(LOCK));
     switch (type) {
     case PTHREAD_MUTEX_RECURSIVE:
@@ -167,7 +167,7 @@ int main(int arguments, char **argument)
     GIVES(0, pthread_mutex_lock(&initialised[2]));
     GIVES(EDEADLK, pthread_mutex_lock(&initialised[2]));
 
-    /* errno is not theirs. */
+    /* The functions leave errno unchanged. */
     errno = 4711;
     GIVES(0, pthread_mutex_lock(&initialised[0]));
     struct timespec soon = in_ms(CLOCK_REALTIME, 10);

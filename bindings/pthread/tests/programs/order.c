@@ -1,5 +1,7 @@
-/* Real-time threads on one processor: the most urgent waiter comes first, and an owner has the priority of who waits for it.
-   Arguments: `order`, or `inherits` and `inherits-not` for a mutex from its initialiser. */
+/* Real-time threads on one CPU: the most urgent waiter is served first, and an owner has the priority of its most
+   urgent waiter.
+
+   Arguments: `order`, or `inherits` or `inherits-not` for a mutex from its initialiser. */
 #include "check.h"
 
 enum { THREADS = 6 };
@@ -26,7 +28,7 @@ static void *waiter(void *level)
     return NULL;
 }
 
-/* Waiters come in another order than they are to be served. */
+/* Waiters arrive in another order than that in which they are served. */
 static void serve(bool with_mutex, bool broadcast)
 {
     static const long levels[THREADS] = { 12, 30, 11, 25, 14, 20 };
@@ -66,7 +68,7 @@ static void serve(bool with_mutex, bool broadcast)
 
 static void in_order(void)
 {
-    /* Less urgent than all waiters, so that these decide among themselves. */
+    /* Less urgent than all waiters, so that their priorities alone decide. */
     become_fifo(5);
     for (int protocol = PTHREAD_PRIO_NONE; protocol <= PTHREAD_PRIO_INHERIT; protocol++) {
         make(&mutex, PTHREAD_MUTEX_NORMAL, protocol, PTHREAD_MUTEX_STALLED, 0);
@@ -89,7 +91,7 @@ static void *owner(void *unused)
     become_fifo(10);
     GIVES(0, pthread_mutex_lock(&mutex));
     owner_has_it = true;
-    /* 60 ms of its own work. */
+    /* The owner works for 60 ms. */
     for (double start = now_ms(CLOCK_THREAD_CPUTIME_ID); now_ms(CLOCK_THREAD_CPUTIME_ID) - start < 60;) {
     }
     owner_done_at = ++instant;

@@ -1,5 +1,5 @@
-/* Uncontended lock and unlock, the C library's own functions and those that the program gets, in turns: medians in ns, and their ratio.
-   Without a library in between both are the same. */
+/* Measures uncontended lock and unlock of the C library's own functions and of those that the program gets, in
+   turns. Prints medians in ns, and their ratio. Without a preloaded library both are the same. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <pthread.h>
@@ -68,7 +68,7 @@ int main(void)
     struct doors library = of(dlopen("libc.so.6", RTLD_LAZY | RTLD_NOLOAD)), program = of(RTLD_DEFAULT);
     pthread_t thread;
 
-    /* The C library is faster while there is one thread; programs that lock have more. */
+    /* The C library is faster while there is only one thread, but programs that lock have more. */
     pthread_create(&thread, NULL, idle, NULL);
     pthread_join(thread, NULL);
 

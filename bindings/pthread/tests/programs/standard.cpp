@@ -1,4 +1,4 @@
-// The C++ library's mutexes and condition variables.
+// The mutexes and condition variables of the C++ library.
 #include <atomic>
 #include <chrono>
 #include <condition_variable>

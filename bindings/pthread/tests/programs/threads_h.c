@@ -1,4 +1,4 @@
-/* C11: mtx_* and cnd_*. */
+/* The functions mtx_* and cnd_* of C11. */
 #include "check.h"
 #include <threads.h>
 
