@@ -26,16 +26,20 @@ fn sources(folder: &Path, found: &mut Vec<PathBuf>) {
 /// Whether the code has a block, a function, a promise or an attribute that is unsafe, outside comments.
 fn is_unsafe(source: &str) -> bool {
     let code = source.lines().filter(|line| !line.trim_start().starts_with("//"));
-    let words: Vec<&str> = code.flat_map(|line| line.split(|c: char| !c.is_alphanumeric() && c != '_' && c != '{')).collect();
+    let words: Vec<&str> =
+        code.flat_map(|line| line.split(|c: char| !c.is_alphanumeric() && c != '_' && c != '{')).collect();
     let follows = ["{", "fn", "impl", "trait", "extern", "no_mangle", "link_section"];
     words.iter().enumerate().any(|(index, word)| {
-        *word == "unsafe{" || (*word == "unsafe" && words[index + 1..].iter().find(|word| !word.is_empty()).is_some_and(|next| follows.contains(next)))
+        *word == "unsafe{"
+            || (*word == "unsafe"
+                && words[index + 1..].iter().find(|word| !word.is_empty()).is_some_and(|next| follows.contains(next)))
     })
 }
 
 /// The paths in the first column of the table under "## Unsafe code".
 fn listed(architecture: &str) -> BTreeSet<String> {
-    let section = architecture.split("\n## ").find(|section| section.starts_with("Unsafe code\n")).expect("the section");
+    let section =
+        architecture.split("\n## ").find(|section| section.starts_with("Unsafe code\n")).expect("the section");
     let rows = section.lines().filter_map(|line| line.strip_prefix("| `"));
     rows.filter_map(|row| Some(row.split_once('`')?.0.to_owned())).collect()
 }
