@@ -187,12 +187,12 @@ fn draw(protocol: Protocol, seed: u64) -> (System, Overheads, Rng) {
 
 fn hold(protocol: Protocol, first: u64, draw: impl Fn(u64) -> (System, Overheads, Rng)) {
     let sets = sets();
-    let (mut bounded, mut late, mut lowered) = (0, 0, 0);
+    let (mut bounded, mut late, mut lowered) = (0, 0, 0_u64);
     for seed in first..first + sets {
         let (system, overheads, mut random) = draw(seed);
         let Ok(charged) = charge(&system, &overheads, protocol) else { continue };
         let (analysis, _) = best(&charged, protocol);
-        lowered += analysis.tasks.iter().filter(|task| task.proof == Proof::Program).count();
+        lowered += analysis.tasks.iter().filter(|task| task.proof == Proof::Program).count() as u64;
         let found = system.task_ids().filter(|&id| analysis.task(id).response.is_some()).count();
         bounded += u64::from(2 * found > system.tasks().len());
         late += u64::from(analyse(&system, protocol).schedulable() && !analysis.schedulable());
