@@ -1,4 +1,4 @@
-//! What an analysis answers.
+//! The results of an analysis: bounds, or the reasons why there are none.
 
 use core::fmt;
 use lockwright_model::{Duration, Protocol, ResourceId, System, Task, TaskId};
@@ -6,35 +6,35 @@ use lockwright_model::{Duration, Protocol, ResourceId, System, Task, TaskId};
 /// The bounds of all tasks of a system under one protocol.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Analysis {
-    /// The protocol of all resources that name none of their own.
+    /// The protocol of all resources for which the system names no protocol.
     pub protocol: Protocol,
-    /// By task id.
+    /// The bounds of each task, by task id.
     pub tasks: Vec<TaskBound>,
 }
 
-/// What is known of one task.
+/// The bounds of one task.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct TaskBound {
-    /// How long less urgent tasks and other processors can delay one job; `None` where that has no bound.
+    /// How long less urgent tasks and other processors can delay one job; `None` if that delay has no bound.
     pub blocking: Option<Blocking>,
-    /// Response-time bound, from arrival to finish; `None` where there is none, or none within the period.
+    /// The response-time bound R, from the arrival of a job to its finish; `None` if there is none within the period.
     pub response: Option<Duration>,
     /// Whether the response-time bound is within the deadline.
     pub schedulable: bool,
-    /// Why there is no response-time bound.
+    /// Why there is no response-time bound; `None` if there is one.
     pub unbounded: Option<Unbounded>,
-    /// What proves the response-time bound, where there is one.
+    /// The kind of analysis that proves the response-time bound, if there is one.
     pub proof: Proof,
 }
 
-/// What proves a bound.
+/// The kind of analysis that proves a bound.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 #[non_exhaustive]
 pub enum Proof {
-    /// The terms that the page of the protocol has.
+    /// The sum of the terms on the protocol's page in `docs/`.
     #[default]
     Classic,
-    /// A program whose optimum is the bound on blocking (`linear`).
+    /// A linear program whose optimum bounds the blocking (module `linear`).
     Program,
 }
 
@@ -47,20 +47,21 @@ impl fmt::Display for Proof {
     }
 }
 
-/// Blocking of one job by cause.
+/// The blocking of one job, by cause.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Blocking {
-    /// Sections of less urgent tasks of its own processor, on resources of that processor.
+    /// Sections of less urgent tasks of the job's processor, on resources of that processor.
     pub local: Duration,
-    /// Sections on resources shared across processors that execute boosted on its own processor, and requests of less urgent tasks that keep it.
+    /// Sections on shared resources that execute boosted on the job's processor, and requests of less urgent tasks that
+    /// occupy that processor.
     pub boosted: Duration,
-    /// Waiting for resources that tasks of any processor hold or are granted first: time suspended, or spun. Where waiting counts as execution, that of
-    /// more urgent tasks is here, too.
+    /// Waits for resources that tasks of any processor hold, or are granted first: the time suspended or spun. If
+    /// waiting counts as execution, the waits of more urgent tasks are included.
     pub remote: Duration,
 }
 
 impl Blocking {
-    /// All of it, or `None` where the sum does not fit.
+    /// The sum of all parts, or `None` if it overflows.
     #[must_use]
     pub fn total(self) -> Option<Duration> {
         self.local.checked_add(self.boosted)?.checked_add(self.remote)
@@ -71,75 +72,76 @@ impl Blocking {
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub enum Unbounded {
-    /// The task can wait for a holder that keeps its own priority while other tasks come between.
+    /// The task can wait for a holder that keeps its own priority, and tasks of intermediate priority can preempt that
+    /// holder.
     Inversion {
-        /// What it waits for.
+        /// The resource that the task waits for.
         resource: ResourceId,
-        /// Who holds it.
+        /// The holder of the resource.
         holder: TaskId,
-        /// Who may delay the holder, most urgent first.
+        /// The tasks that can preempt the holder, most urgent first.
         between: Vec<TaskId>,
     },
-    /// A more urgent task of the same processor can be delayed without bound, and then runs late at this one's expense.
+    /// A more urgent task of the same processor can be delayed without bound. Its late jobs then delay this task.
     Deferred {
-        /// That task.
+        /// The more urgent task.
         by: TaskId,
     },
-    /// A resource is shared across processors under a protocol that bounds nothing there.
+    /// A resource is shared across processors, and its protocol has no bound for that.
     Shared {
         /// The resource.
         resource: ResourceId,
-        /// The protocol that rules it.
+        /// The protocol of the resource.
         protocol: Protocol,
     },
-    /// Sections are nested in a way that no bound here covers.
+    /// No bound covers the way in which sections are nested.
     Nested {
-        /// The task that nests them.
+        /// The task whose sections are nested.
         task: TaskId,
-        /// What it holds.
+        /// The resource that the task holds.
         outer: ResourceId,
-        /// What it requests meanwhile.
+        /// The resource that the task requests meanwhile.
         inner: ResourceId,
     },
-    /// Two resources are under protocols that no bound here covers together.
+    /// No bound covers the protocols of two resources together.
     Mixed {
-        /// One of them.
+        /// One of the two resources.
         one: ResourceId,
-        /// The other.
+        /// The other resource.
         other: ResourceId,
     },
-    /// The ceiling of the resource is fixed by hand, which the bounds of its protocol do not know.
+    /// The task-set file sets the ceiling of a resource, and the bounds of its protocol do not cover that.
     Ceiling {
         /// The resource.
         resource: ResourceId,
     },
-    /// There are clusters of several processors, which the protocol does not know.
+    /// The protocol does not support clusters of several processors.
     Clusters {
-        /// A resource that it rules.
+        /// A resource under the protocol.
         resource: ResourceId,
         /// The protocol.
         protocol: Protocol,
     },
-    /// Two tasks of one processor have one priority, which the bounds of the protocol do not know.
+    /// Two tasks of one processor have the same priority, and the bounds of the protocol do not cover that.
     Equals {
-        /// One of them.
+        /// One of the two tasks.
         one: TaskId,
-        /// The other.
+        /// The other task.
         other: TaskId,
     },
-    /// The bound rests on that of another task, which has none.
+    /// The bound depends on the bound of another task, which has none.
     DependsOn {
         /// The other task.
         task: TaskId,
     },
-    /// The response time grows beyond the period, where jobs of one task would overlap.
+    /// The response time exceeds the period, so that jobs of one task would overlap, or a number does not fit.
     BeyondPeriod,
-    /// The computation was given up: it would take too many steps.
+    /// The analysis stopped, because it would take too many steps.
     Unsettled,
 }
 
 impl Unbounded {
-    /// Whether the protocol has no bound for such a system, whatever the times are.
+    /// Returns whether the analysis covers no such system, whatever its execution times and periods are.
     #[must_use]
     pub fn is_uncovered(&self) -> bool {
         match self {
@@ -155,7 +157,8 @@ impl Unbounded {
         }
     }
 
-    /// One sentence for a person: who is delayed by whom, and what helps.
+    /// Describes the reason in one sentence, with the names of the tasks and resources, and with a remedy if there is
+    /// one.
     #[must_use]
     pub fn describe(&self, system: &System) -> String {
         let task = |id: TaskId| &system.task(id).name;
@@ -171,7 +174,7 @@ impl Unbounded {
                 )
             }
             Self::Deferred { by } => format!(
-                "the more urgent `{}` can itself be delayed without bound, and then runs late at the expense of this task",
+                "the more urgent `{}` can itself be delayed without bound, and its late jobs then delay this task",
                 task(*by)
             ),
             Self::Shared { resource, protocol } => format!(
@@ -185,44 +188,46 @@ impl Unbounded {
                 name(*outer)
             ),
             Self::Mixed { one, other } => format!(
-                "`{}` and `{}` are under protocols that no bound covers together: use one for all",
+                "`{}` and `{}` are under protocols that no bound covers together: use one protocol for all resources",
                 name(*one),
                 name(*other)
             ),
             Self::Ceiling { resource } => {
-                format!("the ceiling of `{}` is fixed by hand: leave it out", name(*resource))
+                format!("the ceiling of `{}` is set explicitly, which no bound covers: remove it", name(*resource))
             }
             Self::Clusters { resource, protocol } => {
                 format!(
-                    "`{}` is used in a cluster of several CPUs, which `{protocol}` does not know: use `omlp` for it",
+                    "`{}` is used in a cluster of several CPUs, which `{protocol}` does not support: use `omlp` for it",
                     name(*resource)
                 )
             }
             Self::Equals { one, other } => {
-                format!("`{}` and `{}` have one priority: give each its own", task(*one), task(*other))
+                format!("`{}` and `{}` have the same priority: give each its own", task(*one), task(*other))
             }
-            Self::DependsOn { task: on } => format!("its bound rests on that of `{}`, which has none", task(*on)),
-            Self::BeyondPeriod => "its response time grows beyond its period".into(),
-            Self::Unsettled => "its response time was not found within the steps an analysis may take".into(),
+            Self::DependsOn { task: on } => format!("its bound depends on that of `{}`, which has none", task(*on)),
+            Self::BeyondPeriod => "its response time exceeds its period".into(),
+            Self::Unsettled => "no response time was found within the steps that an analysis may take".into(),
         }
     }
 }
 
 impl Analysis {
-    /// Whether every task meets its deadline.
+    /// Returns whether every task meets its deadline.
     #[must_use]
     pub fn schedulable(&self) -> bool {
         self.tasks.iter().all(|task| task.schedulable)
     }
 
-    /// The bounds of one task.
+    /// Returns the bounds of one task.
     #[must_use]
     pub fn task(&self, id: TaskId) -> &TaskBound {
         &self.tasks[id.index()]
     }
 
-    /// The least slack of all tasks, in nanoseconds (below zero where a deadline breaks), and whose it is;
-    /// `None` where a task has no bound.
+    /// Returns the task with the least slack and that slack in nanoseconds, which is negative if the deadline can be
+    /// missed.
+    ///
+    /// Returns `None` if a task has no bound. Of tasks with the same slack, the one with the least id counts.
     #[must_use]
     pub fn worst_slack(&self, system: &System) -> Option<(TaskId, i64)> {
         let slacks: Option<Vec<(TaskId, i64)>> =
@@ -232,7 +237,7 @@ impl Analysis {
 }
 
 impl TaskBound {
-    /// Deadline minus response-time bound, in nanoseconds.
+    /// Returns the deadline minus the response-time bound, in nanoseconds, or `None` if there is no bound.
     #[must_use]
     pub fn slack(&self, task: &Task) -> Option<i64> {
         // Both are at most DURATION_MAX, far below 2^63.

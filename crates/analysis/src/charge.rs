@@ -1,83 +1,104 @@
-//! Overheads charged to a system under partitioned fixed priorities.
+//! Overheads charged to a system under partitioned or clustered fixed priorities.
 //!
-//! *Jobs.* A job brings two scheduling decisions and two context switches (it comes, it goes), and whom it preempts fills the caches again:
+//! All costs are times. The names are the keys of an overheads file (`docs/overheads.md`).
+//!
+//! *Jobs.* A job causes two scheduling decisions and two context switches, at its start and at its end. The job that it
+//! preempts fills the caches again:
 //! ```text
 //!   C += 2 (schedule + context_switch) + cache_refill + cache_delay        J += release_latency + release
 //! ```
-//! The cache delay is that of the largest working set among the other tasks of the processor, which the job can preempt; at a request, of all of them.
-//! A task that does not say how large its working set is counts with the largest that was measured.
+//! The cache delay of a job is that of the largest working set among the other tasks of the processor, which the job
+//! can preempt. The cache delay of a request is that of the largest working set of all tasks there. A task without a
+//! given working set counts with the largest size that was measured.
 //!
-//! Where one processor takes all releases, J += release_latency + n release + ipi_latency: those of n tasks may come at one time.
-//! *Interrupts* are tasks above all others: on each processor one for its ticks and, unless a processor of its own takes them, one for the releases
-//! of each of its tasks. Both come late by up to the release latency.
+//! If a dedicated processor handles all releases, J += release_latency + n release + ipi_latency, because all n tasks
+//! may be released at one time.
 //!
-//! *Sections.* A request can suspend and resume: with s = schedule + context_switch, by the protocol of the section's resource,
+//! *Interrupts* are tasks above all others. Each processor has one for its ticks. Unless a dedicated processor handles
+//! the releases, each processor also has one for the releases of each of its tasks. Both kinds are late by up to the
+//! release latency.
+//!
+//! *Sections.* A request can suspend and resume. With s = schedule + context_switch and the costs of the protocol of
+//! the section's resource:
 //! ```text
 //!   before the section   s + syscall_in + syscall_out
-//!   in it                lock + 2 s + ipi_latency + syscall_in + syscall_out + unlock + leave_section + 2 (cache_refill + cache_delay)
-//!   before it, besides, where sections execute on a home processor:
+//!   in it                lock + 2 s + ipi_latency + syscall_in + syscall_out + unlock + leave_section
+//!                        + 2 (cache_refill + cache_delay)
+//!   before it, in addition, if sections execute on a home processor:
 //!                        s + ipi_latency + lock + unlock + syscall_in + syscall_out + 2 (cache_refill + cache_delay)
 //! ```
-//! What delays others is in the section. So is the lock operation: a task rises before it asks, so tasks of its processor wait for that too; and under
-//! `ics` and `ics_lock` a section that was in vain is entered again. So is leaving it, as the job does that before a preemption that was delayed takes
-//! place; the system call it makes for that is the one charged in the section. So are both refills: the job comes to its section with cold caches, and
-//! leaves cold caches to the job that its raised priority preempted. A job that comes back from a home preempts one that had cold caches when it went;
-//! its operations begin on one processor and end on the other, so both count them.
+//! The section contains everything that delays other tasks:
+//! - *The lock operation.* A task raises its priority before its request, so tasks of its processor wait for this
+//!   operation as well. Under `ics` and `ics_lock`, an invalidated section is entered again.
+//! - *Leaving the section.* The job leaves it before a delayed preemption takes place. The system call for that is the
+//!   one charged in the section.
+//! - *Both refills.* The job enters its section with cold caches, and leaves cold caches to the job that its raised
+//!   priority preempted.
 //!
-//! A section on a resource shared across processors is besides longer by the interrupts of the processor where it executes while it lasts: nothing is above
-//! it there except these, and tasks of other processors wait for them too. Where that may be one of several processors, in clusters and under `mrsp`, all of
-//! theirs count, those that were under way before too. Under `mrsp` it is also longer by what its moves take: each release of a task above the ceiling on
-//! a processor of a user may make it move once, 2 s + ipi_latency + 2 (cache_refill + cache_delay).
+//! A job that returns from a home preempts a job whose caches were cold when it left. Its operations begin on one
+//! processor and end on the other, so both count them.
 //!
-//! *Clusters.* A release is taken by one processor of the cluster and told another: J += ipi_latency. Every section is lengthened by interrupts, as its request
-//! blocks jobs of its own cluster too. Interrupts execute on one processor, not on any of the cluster: [`System::is_interrupt`], `clustered.rs`.
+//! A section on a resource shared across processors is also longer by the interrupts of the processor where it
+//! executes. Only interrupts preempt it there, and tasks of other processors wait for them as well. If the section may
+//! execute on one of several processors, in clusters and under `mrsp`, the interrupts of all of these count, including
+//! those that began before the section. Under `mrsp` it is also longer by its moves: each release of a task above the
+//! ceiling on a processor of a user may make it move once, for 2 s + ipi_latency + 2 (cache_refill + cache_delay).
 //!
-//! Reference: Brandenburg, *Scheduling and Locking in Multiprocessor Real-Time Operating Systems*, 2011, for the terms. The interrupts in sections are
-//! ours. Leaving a section: Brandenburg et al., *Real-time synchronization on multiprocessors: to block or not to block, to suspend or spin?*, RTAS 2008,
-//! whose non-preemptive sections end with a system call where a preemption was delayed; our place for it is the section.
+//! *Clusters.* One processor of the cluster handles a release and notifies another: J += ipi_latency. Interrupts
+//! lengthen every section, as its request blocks jobs of its own cluster as well. An interrupt executes on one
+//! processor, not on any of the cluster: see [`System::is_interrupt`] and `clustered.rs`.
+//!
+//! The terms are from Brandenburg, *Scheduling and Locking in Multiprocessor Real-Time Operating Systems*, 2011. The
+//! interrupts in sections are our own addition. The cost of leaving a section is from Brandenburg et al., *Real-time
+//! synchronization on multiprocessors: to block or not to block, to suspend or spin?*, RTAS 2008, whose non-preemptive
+//! sections end with a system call if a preemption was delayed. We charge it in the section.
 
 use lockwright_model::{
     CpuId, Duration, Invalid, Overhead, Overheads, Priority, Protocol, ResourceId, Step, Subject, System, Task, TaskId,
 };
 
-/// Most rounds until a section's interrupts are counted.
+/// The most rounds in the iteration that counts the interrupts of a section.
 const ROUNDS_MAX: u32 = 1_000;
 
-/// The system with what its machine takes charged to it. The first tasks are the system's own, with the same ids; behind them stand the
-/// interrupts. Meant for the analysis, not to be executed. `protocol` is that of resources that name none: where sections are executed again instead of
-/// being waited for, so is what entering them takes.
+/// Returns the system with the overheads of its machine charged to it, for analysis under partitioned or clustered
+/// fixed priorities.
+///
+/// The first tasks of the result are those of `system`, with the same ids. The interrupts follow. The result is meant
+/// for the analysis, not for execution. `protocol` governs the resources for which the system names no protocol; it
+/// decides where a section executes and which operations it costs.
 ///
 /// # Errors
-/// Where that is no valid system any more: too many tasks or steps, times that do not fit, interrupts that leave no time.
+/// Returns an error if the charged system is not valid: it has too many tasks or steps, a time does not fit, the
+/// interrupts leave no time for sections, or a working set is larger than all measured ones.
 pub fn charge(system: &System, overheads: &Overheads, protocol: Protocol) -> Result<System, Invalid> {
     charge_all_but(system, overheads, protocol, None)
 }
 
-/// One charge that a mutant leaves out, so that tests can show they would notice.
+/// A charge that a mutant omits. Tests use the mutants to show that they would detect the missing charge.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[cfg_attr(not(feature = "twins"), allow(dead_code))]
 pub enum Uncharged {
-    /// The job's own two switches.
+    /// The two switches of each job.
     JobSwitches,
-    /// The refill after a job that preempted.
+    /// The cache refill after a job that preempted another.
     JobRefill,
-    /// How late a release is.
+    /// The lateness of a release.
     Lateness,
-    /// The ticks.
+    /// The timer ticks.
     Ticks,
     /// The interrupts of releases.
     Releases,
     /// The operations in a section.
     Operations,
-    /// What is before a section.
+    /// The costs before a section.
     Before,
     /// The switches in a section.
     SectionSwitches,
-    /// The refills in a section.
+    /// The cache refills in a section.
     SectionRefills,
-    /// The interrupts while a section lasts.
+    /// The interrupts during a section.
     SectionInterrupts,
-    /// The preemptions of an owner that others help.
+    /// The moves of an owner whose section other jobs help to finish, under `mrsp`.
     Helped,
 }
 
@@ -99,10 +120,10 @@ impl Uncharged {
     ];
 }
 
-/// As [`charge`], without one charge.
+/// Like [`charge`], without one charge.
 ///
 /// # Errors
-/// As [`charge`].
+/// Returns the errors of [`charge`].
 #[cfg(feature = "twins")]
 pub fn charge_omitting(
     system: &System,
@@ -119,21 +140,21 @@ fn charge_all_but(
     protocol: Protocol,
     omit: Option<Uncharged>,
 ) -> Result<System, Invalid> {
-    // Nothing to charge: `sensitivity` asks so for each of its steps.
+    // There is nothing to charge. `sensitivity` calls this for each of its steps.
     if *overheads == Overheads::default() {
         return Ok(system.clone());
     }
     let unless = |part, time: Duration| if omit == Some(part) { Duration::ZERO } else { time };
     let system = &with_homes(system)?;
     let of = |overhead| overheads.cost(overhead).with(system.tasks().len());
-    let too_long = || refuse("a time that the overheads lengthen does not fit", "look at the overheads' units");
+    let too_long = || refuse("a time that the overheads lengthen does not fit", "check the units of the overheads");
     let switch = sum(&[of(Overhead::Schedule), of(Overhead::ContextSwitch)]).ok_or_else(too_long)?;
     let refill = of(Overhead::CacheRefill);
     let ipi = of(Overhead::IpiLatency);
     let late = if overheads.dedicated_interrupts {
         sum(&[of(Overhead::ReleaseLatency), queued_releases(system, overheads).ok_or_else(too_long)?, ipi])
     } else if system.has_clusters() {
-        // The processor that takes the interrupt tells the one that has the least urgent job.
+        // The processor that handles the interrupt notifies the one that executes the least urgent job.
         sum(&[of(Overhead::ReleaseLatency), of(Overhead::Release), ipi])
     } else {
         sum(&[of(Overhead::ReleaseLatency), of(Overhead::Release)])
@@ -155,10 +176,11 @@ fn charge_all_but(
                 "the working set of task `{}` is beyond the last point of `cache_delay`",
                 system.task(id).name
             ),
-            help: "measure that of the largest working set, too".into(),
+            help: "measure the cache delay of the largest working set as well".into(),
         });
     }
-    // By processor: filling the caches again, for whoever has the largest working set there; where none has one, for whoever comes from elsewhere.
+    // By processor: the cost to refill the caches of the task with the largest working set there. On a processor
+    // without tasks, `cache_refill` alone counts, for a job from elsewhere.
     let all = |cpu| refill.checked_add(delay(largest(cpu, None)));
     let mut tasks = Vec::with_capacity(system.tasks().len());
     for (id, task) in system.task_ids().zip(system.tasks()) {
@@ -168,7 +190,8 @@ fn charge_all_but(
         let job = sum(&[switches, switches, preempted]).ok_or_else(too_long)?;
         let mut charged = task.clone();
         charged.jitter = task.jitter.checked_add(late).ok_or_else(too_long)?;
-        // The most a refill takes on any processor where the section may execute: the owner's caches, or those of the job it preempts there.
+        // The greatest cost of a refill on any processor where the section may execute: for the owner, or for the job
+        // that it preempts there.
         let filled = |resource| {
             let places = places(system, protocol, resource, task.cpu) | 1 << task.cpu.index();
             let there = (0..system.cpus()).filter(|cpu| places >> cpu & 1 == 1).map(|cpu| all(CpuId::new(cpu)));
@@ -206,7 +229,8 @@ fn charge_all_but(
                 helped(system, protocol, resource, late, each)?
             };
             there.extend(&moves);
-            // On one processor the owner executes as the section begins, or interrupts that came before have taken time already.
+            // On one processor, the owner executes when the section begins, so earlier interrupts have ended. On
+            // several, interrupts that began before may still be in progress.
             let carried = if places.count_ones() > 1 {
                 stretched(Duration::ZERO, &there, Duration::ZERO)?
             } else {
@@ -218,13 +242,13 @@ fn charge_all_but(
         charged.wcet = runs(&charged.body).ok_or_else(too_long)?;
         tasks.push(charged);
     }
-    // Those of a cluster are its first processor's.
+    // The interrupts of a cluster belong to its first processor.
     let home = |cpu: CpuId| CpuId::new(system.cluster(cpu).trailing_zeros() as usize);
     let interrupts = interrupts.into_iter().map(|(_, task)| Task { cpu: home(task.cpu), ..task });
     system.with_interrupts(tasks, interrupts.collect())
 }
 
-/// Where a section of a task of `cpu` may execute, a bit a processor.
+/// Returns where a section of a task of `cpu` may execute, with one bit per processor.
 fn places(system: &System, protocol: Protocol, resource: ResourceId, cpu: CpuId) -> u64 {
     let of = |cpu: CpuId| system.cluster(cpu);
     match system.protocol_of(resource, protocol) {
@@ -234,8 +258,8 @@ fn places(system: &System, protocol: Protocol, resource: ResourceId, cpu: CpuId)
     }
 }
 
-/// Under `mrsp` the releases that make an owner move, or wait to be helped: of tasks above the resource's ceiling on a processor of its users. Each takes `each` of
-/// the section.
+/// Returns, under `mrsp`, the releases that make an owner move or wait for help, as tasks: those of the tasks above the
+/// resource's ceiling on a processor of its users. Each prolongs the section by `each`.
 fn helped(
     system: &System,
     protocol: Protocol,
@@ -254,7 +278,7 @@ fn helped(
     above.map(|task| Some(Task { wcet: each, jitter: task.jitter.checked_add(late)?, ..task.clone() })).collect()
 }
 
-/// Homes that follow from what tasks execute stay where they are when that grows.
+/// Fixes the homes that are derived from execution times, so that they stay the same when execution times grow.
 fn with_homes(system: &System) -> Result<System, Invalid> {
     let mut resources = system.resources().to_vec();
     for (id, resource) in system.resource_ids().zip(&mut resources) {
@@ -271,18 +295,19 @@ fn with_homes(system: &System) -> Result<System, Invalid> {
     Ok(homes.under(system.scheduler()).with_working_sets(working_sets))
 }
 
-/// What the cache delay counts for a task, in KiB: its working set, or the largest there is a point for.
+/// Returns the working set for which the cache delay of a task counts, in KiB: its own, or that of the last measured
+/// point.
 pub(crate) fn working_set(system: &System, overheads: &Overheads, task: TaskId) -> u32 {
     let largest = || overheads.cache_delay.points().last().map_or(0, |&(kib, _)| kib);
     system.working_set(task).unwrap_or_else(largest)
 }
 
-/// A task whose working set is larger than all for which the cache delay is known.
+/// Returns a task whose working set is larger than all those for which the cache delay was measured.
 pub(crate) fn unmeasured(system: &System, overheads: &Overheads) -> Option<TaskId> {
     system.task_ids().find(|&id| !overheads.cache_delay.covers(working_set(system, overheads, id)))
 }
 
-/// One processor takes the releases of all tasks, one after the other.
+/// Returns the time in which one processor handles the releases of all tasks, one after the other.
 pub(crate) fn queued_releases(system: &System, overheads: &Overheads) -> Option<Duration> {
     let tasks = system.tasks().len();
     let ns = overheads.cost(Overhead::Release).with(tasks).as_ns().checked_mul(tasks as u64)?;
@@ -293,7 +318,7 @@ fn refuse(message: &str, help: &str) -> Invalid {
     Invalid { subject: Subject::System, key: None, message: message.into(), help: help.into() }
 }
 
-/// As tasks above all others. None for what takes no time.
+/// Returns the interrupts as tasks above all others. An interrupt that takes no time is omitted.
 pub(crate) fn interrupts(system: &System, overheads: &Overheads) -> Vec<(Uncharged, Task)> {
     let of = |overhead| overheads.cost(overhead).with(system.tasks().len());
     let jitter = of(Overhead::ReleaseLatency);
@@ -312,7 +337,7 @@ pub(crate) fn interrupts(system: &System, overheads: &Overheads) -> Vec<(Uncharg
     if of(Overhead::Tick) != Duration::ZERO {
         for cpu in (0..system.cpus()).filter_map(|cpu| u16::try_from(cpu).ok()) {
             let name = unused(system, format!("the tick of CPU {cpu}"));
-            // One that is late by more meets the next: the kernel makes one of both.
+            // A tick that is later than this coincides with the next one, and the kernel merges the two.
             let late = jitter.min(overheads.tick_period.saturating_sub(of(Overhead::Tick)));
             let tick = interrupt(name, CpuId(cpu), overheads.tick_period, of(Overhead::Tick), late);
             tasks.push((Uncharged::Ticks, tick));
@@ -321,7 +346,7 @@ pub(crate) fn interrupts(system: &System, overheads: &Overheads) -> Vec<(Uncharg
     if of(Overhead::Release) != Duration::ZERO && !overheads.dedicated_interrupts {
         for task in system.tasks() {
             let name = unused(system, format!("the release of {}", task.name));
-            // Where a task's jobs are released late, so are their interrupts.
+            // If the jobs of a task are released late, so are their interrupts.
             let jitter = task.jitter.checked_add(jitter).unwrap_or(task.jitter);
             let release = interrupt(name, task.cpu, task.period, of(Overhead::Release), jitter);
             tasks.push((Uncharged::Releases, release));
@@ -330,9 +355,9 @@ pub(crate) fn interrupts(system: &System, overheads: &Overheads) -> Vec<(Uncharg
     tasks
 }
 
-/// No task of the system is called so.
+/// Returns the name, changed if necessary so that no task of the system has it.
 fn unused(system: &System, mut name: String) -> String {
-    // BOUND: one more than there are tasks.
+    // BOUND: one more round than there are tasks.
     while system.tasks().iter().any(|task| task.name == name) {
         name.push('\'');
     }
@@ -350,7 +375,7 @@ pub(crate) fn runs(body: &[Step]) -> Option<Duration> {
     })
 }
 
-/// Appends a run, to that before it where there is one.
+/// Appends a run, or prolongs the last step if that is a run.
 fn run(body: &mut Vec<Step>, time: Duration) -> Option<()> {
     if let Some(Step::Run(last)) = body.last_mut() {
         *last = last.checked_add(time)?;
@@ -360,7 +385,7 @@ fn run(body: &mut Vec<Step>, time: Duration) -> Option<()> {
     Some(())
 }
 
-/// The body with so much before the job, and before and in each section.
+/// Returns the body with a run of `job` at its start, and with the two runs of `section` before and in each section.
 pub(crate) fn lengthened(
     body: &[Step],
     job: Duration,
@@ -383,10 +408,11 @@ pub(crate) fn lengthened(
     Some(longer)
 }
 
-/// Sections as long as `stretch` says, the inner ones first. `None` where it says nothing.
+/// Returns the body with each section prolonged to the length that `stretch` returns, inner sections first. Returns
+/// `None` if `stretch` does.
 fn interrupted(body: &[Step], stretch: impl Fn(ResourceId, Duration) -> Option<Duration>) -> Option<Vec<Step>> {
     let mut longer: Vec<Step> = Vec::with_capacity(body.len());
-    // Where sections began.
+    // The places where the open sections began.
     let mut open: Vec<usize> = Vec::new();
     for &step in body {
         match step {
@@ -404,8 +430,11 @@ fn interrupted(body: &[Step], stretch: impl Fn(ResourceId, Duration) -> Option<D
     Some(longer)
 }
 
-/// So much execution, with interrupts in between; of those that came up to `carried` before some may be to come. Of no execution, how long interrupts alone may last.
-/// `None` where they leave no time.
+/// Returns the time that `length` of execution takes with interrupts in between. Interrupts that came up to `carried`
+/// before it may still be pending. For an execution of no length, it is the longest time that interrupts alone may
+/// last.
+///
+/// Returns `None` if the interrupts leave no time.
 pub(crate) fn stretched(length: Duration, interrupts: &[&Task], carried: Duration) -> Option<Duration> {
     let all = || interrupts.iter().try_fold(0_u64, |sum, interrupt| sum.checked_add(interrupt.wcet.as_ns()));
     let mut whole = if length == Duration::ZERO { all()? } else { length.as_ns() };
@@ -468,7 +497,8 @@ mod tests {
         super::charge(system, overheads, Protocol::Mpcp)
     }
 
-    /// As `ics` executes the section again, and as a task rises before it asks: 15 each time.
+    /// The lock operation counts in the section: under `ics` a section that is executed again enters again, and
+    /// elsewhere a task raises its priority before its request. It takes 15 each time.
     #[test]
     fn entering_a_section_is_part_of_it() {
         let system = parse_system(TWO).unwrap();
@@ -502,7 +532,7 @@ mod tests {
         let system = parse_system(TWO).unwrap();
         let charged = charge(&system, &parse_overheads(ALL).unwrap()).unwrap();
         let a = charged.task(TaskId(0));
-        // Job: 2 * 10 + 5. Before: 10 + 2. In it: 6 + 2 * 10 + 9 + 2 + 7 + 3 + 2 * 5.
+        // The job: 2 * 10 + 5. Before the section: 10 + 2. In the section: 6 + 2 * 10 + 9 + 2 + 7 + 3 + 2 * 5.
         let (begun, inside) = (ns(25 + 10 + 12), ns(57 + 20));
         assert_eq!(a.body[0], Step::Run(begun));
         assert_eq!(a.body[2], Step::Run(inside));
@@ -519,7 +549,7 @@ mod tests {
         };
         assert_eq!(longer(Protocol::Dpcp), (Step::Run(ns(10 + 25 + 12 + 29 + 15)), system.home(ResourceId(0))));
         assert_eq!(longer(Protocol::Mpcp).0, Step::Run(ns(10 + 25 + 12)));
-        // Nothing costs nothing.
+        // Without overheads, the system stays as it is.
         assert_eq!(charge(&system, &Overheads::default()).unwrap(), system);
     }
 
@@ -534,14 +564,15 @@ mod tests {
             let charged = charge(system, &curve).unwrap();
             [0, 1].map(|task| charged.task(TaskId(task)).wcet.as_ns() - system.task(TaskId(task)).wcet.as_ns())
         };
-        // The job: what it preempts. The request: twice the largest of all.
+        // The job is charged with the refill of a task that it preempts. The request is charged twice with the largest
+        // refill of all.
         assert_eq!(costs(&with("working_set_kib = 5", "working_set_kib = 15")), [25 + 50, 5 + 50]);
         assert_eq!(costs(&with("working_set_kib = 5", "working_set_kib = 0")), [10, 5 + 10]);
-        // Who does not say has the largest.
+        // A task without a given working set counts with the largest measured one.
         assert_eq!(costs(&with("", "working_set_kib = 10")), [10 + 80, 40 + 80]);
         let beyond = charge(&with("working_set_kib = 21", ""), &curve).unwrap_err();
         assert!(beyond.message.contains("`a` is beyond the last point"), "{}", beyond.message);
-        // The same for all, however large.
+        // A single duration holds for all sizes.
         let flat = parse_overheads("cache_delay = \"7 ns\"").unwrap();
         let all = charge(&with("working_set_kib = 5000", ""), &flat).unwrap();
         assert_eq!(all.task(TaskId(0)).wcet.as_ns(), 30 + 7 + 14);
@@ -567,12 +598,12 @@ mod tests {
         let two = TWO.replace("name = \"b\"", "name = \"b\"\ncpu = 1").replace("name = \"a\"", "name = \"a\"\ncpu = 0");
         let system = parse_system(&format!("[platform]\ncpus = 2\n{two}")).unwrap();
         let charged = charge(&system, &parse_overheads("tick = \"4 ns\"\ntick_period = \"25 ns\"").unwrap()).unwrap();
-        // 30 ns and two ticks, and these are met by a third no more: 38 in 50.
+        // 30 ns and two ticks take 38 ns, and a third tick does not fall into that: 38 in 50.
         assert_eq!(charged.requests(TaskId(1))[0].length, ns(38));
         let local =
             charge(&parse_system(TWO).unwrap(), &parse_overheads("tick = \"4 ns\"\ntick_period = \"25 ns\"").unwrap());
         assert_eq!(local.unwrap().requests(TaskId(1))[0].length, ns(30));
-        // Interrupts that leave no time are refused, not waited for.
+        // Interrupts that leave no time are refused at once.
         assert!(charge(&system, &parse_overheads("tick = \"25 ns\"\ntick_period = \"25 ns\"").unwrap()).is_err());
     }
 }

@@ -1,31 +1,42 @@
-//! Response times in clusters of processors under the clustered OMLP: fixed priorities, the most urgent jobs of a cluster on any of its c processors.
+//! Response times in clusters of processors under the clustered OMLP, with fixed priorities. The c most urgent jobs of
+//! a cluster execute, on any of its c processors.
 //!
-//! Waiting counts as execution (suspension-oblivious): to its execution each job gets what its requests wait for, and what it waits when it arrives and lends its
-//! priority. Whenever it is pending and neither executes nor waits so, c jobs at least as urgent are pending; so the response times of independent tasks with such execution
-//! times on c processors are bounds:
+//! Waiting counts as execution (suspension-oblivious analysis). The execution of each job is increased by the time that
+//! its requests wait, and by the time that it waits at its arrival while it lends its priority. Whenever a job is
+//! pending and neither executes nor waits in one of these ways, c jobs at least as urgent are pending. The response
+//! times of independent tasks with these execution times on c processors are therefore bounds:
 //!
 //! ```text
-//!   E_i = C_i + b_i + d_i
+//!   E_i = C_i + I_i + B_i
 //!   w = E_i + floor( sum over h at least as urgent in the cluster of min(W_h(w), w - E_i + 1) / c )
 //!   W_h(w) = floor(x / T_h) E_h + min(E_h, x mod T_h),   x = w + R_h - E_h
 //!   R_i = w + J_i
 //! ```
-//! b: at each request, for each cluster k the longest c_k sections of its tasks, one of each task, c - 1 of the own cluster. d: the longest request of a task of the cluster no
-//! more urgent, from asking to giving back. See [`spin`](crate::multiprocessor::spin), whose waits are the same.
+//! E_i is the execution time with waits, and W_h(w) the work of task h in a window of length w. I_i is the wait at
+//! requests: each request waits, for each cluster k, for the longest sections of c(k) tasks of k, one section of each
+//! task; in the job's own cluster, for those of c - 1 tasks. B_i is the longest request of a task of the cluster that
+//! is no more urgent, from the request to the unlock. See [`spin`](crate::multiprocessor::spin), whose waits are the
+//! same.
 //!
-//! W and w: Bertogna, Cirinei, *Response-time analysis for globally scheduled symmetric multiprocessor platforms*, RTSS 2007. R_h is from the arrival, so that a job of h
-//! that is released late or carried in is counted as late as it may execute, and those after it from their arrivals on; jitter is covered. That waiting may be counted as
-//! execution: Brandenburg, Anderson, *Optimality results for multiprocessor real-time locking*, RTSS 2010.
+//! W_h and w are from Bertogna, Cirinei, *Response-time analysis for globally scheduled symmetric multiprocessor
+//! platforms*, RTSS 2007. R_h is measured from the arrival. A job of h that is released late or carried in therefore
+//! counts as executing as late as it may, and the jobs after it count from their arrivals on, so the bound covers
+//! jitter. The argument for counting waiting as execution is in Brandenburg, Anderson, *Optimality results for
+//! multiprocessor real-time locking*, RTSS 2010.
 //!
-//! *Interrupts* execute on one processor each, so all of their work can be on the one that executes job i. It is not divided by c:
+//! *Interrupts* execute on one processor each, so all of their work can be on the processor that executes job i. Their
+//! work is not divided by c:
 //! ```text
 //!   w = E_i + floor( (sum over h … + c * sum over interrupts of the cluster of min(W(w), w - E_i + 1)) / c )
 //! ```
-//! Let job i be unfinished in a window w, so that X = w - E_i + 1 of it passes without progress of i. In that time either an interrupt has the processor of i, or each of
-//! the c processors executes a job at least as urgent, or has an interrupt that delays such a job. An interrupt takes at most min(W, X) of the time of i, and at most as
-//! much of that in which i does not have a processor, on one processor of c: both together are at most c min(W, X). An interrupt lends nothing, and waits for none.
+//! Suppose that job i is unfinished in a window w, so that X = w - E_i + 1 of the window passes without progress of i.
+//! In that time either an interrupt occupies the processor of i, or each of the c processors executes a job at least as
+//! urgent, or an interrupt that delays such a job. An interrupt takes at most min(W, X) of the time in which i has a
+//! processor. On one processor of c, it takes at most as much of the time in which i has none. Both together are at
+//! most c min(W, X). An interrupt lends no priority, and waits for no request.
 //!
-//! All start at `C + J` and rise together. The least joint fixed point bounds every response: the first that exceeded it would do so after all that its equation rests on.
+//! All response times start at `C + J` and rise together. The least joint fixed point bounds every response: the first
+//! response to exceed it would do so after all the responses on which its equation depends.
 
 use crate::across::raise_each;
 use crate::bound::{Analysis, Blocking, Proof, TaskBound, Unbounded};
@@ -36,53 +47,54 @@ use crate::sharing::sharing_of;
 use crate::tables::Tables;
 use lockwright_model::{CpuId, Duration, Protocol, System, TaskId};
 
-/// Most rounds over all tasks; more is taken for divergence, which is safe: it only loses bounds.
+/// The most rounds over all tasks. An iteration that takes more counts as divergent, which is safe: the tasks then have
+/// no bound.
 const ROUNDS_MAX: u32 = 10_000;
 
-/// What one task's equation needs, in nanoseconds.
+/// The parameters of one task's equation, in nanoseconds.
 struct Row {
     cost: u64,
     period: u64,
     jitter: u64,
-    /// c.
+    /// The number of processors of the task's cluster, c.
     processors: u64,
     urgent: Vec<usize>,
-    /// On one processor, and no more than its execution.
+    /// Whether the task is an interrupt: it executes on one processor, and its blocking does not count.
     is_interrupt: bool,
     asks: bool,
-    /// b, of this round.
+    /// The wait at requests in this round, I.
     waits: u64,
-    /// d.
+    /// The wait at the arrival while the job lends its priority, B.
     lends: u64,
 }
 
 impl Row {
-    /// E.
+    /// The execution time with waits, E.
     fn executed(&self) -> Option<u64> {
         self.cost.checked_add(self.waits)?.checked_add(self.lends)
     }
 
-    /// How often its work counts among that of the processors of `row`.
+    /// How many times the work of this task counts in the sum for `row`.
     fn times(&self, row: &Row) -> u64 {
         if self.is_interrupt { row.processors } else { 1 }
     }
 }
 
-/// What the response time of a task with a bound is made of, besides its execution and its jitter.
+/// The parts of a response-time bound, besides execution and jitter, in nanoseconds.
 pub(crate) struct Parts {
-    /// At its requests.
+    /// The wait at requests, I.
     pub(crate) waits: u64,
-    /// When it arrives.
+    /// The wait at the arrival, B.
     pub(crate) lends: u64,
-    /// From its release on, w.
+    /// The response time from the release on, w.
     pub(crate) window: u64,
     pub(crate) processors: u64,
-    /// Of each task at least as urgent: its work in the window, and the share of that on each processor; the shares are rounded so that they sum to what is
-    /// in the bound.
+    /// For each task at least as urgent, its work in the window and the share of that work in the bound. The shares are
+    /// rounded so that they sum to the term in the bound.
     pub(crate) urgent: Vec<(TaskId, u64, u64)>,
 }
 
-/// Bounds for a system with clusters.
+/// Bounds the response times of a system with clusters under `protocol`.
 pub(crate) fn solve(tables: &Tables<'_>, protocol: Protocol) -> Analysis {
     let (rows, responses, mut reasons) = solve_in_parts(tables, protocol);
     let bounds = tables.system.task_ids().map(|id| {
@@ -100,7 +112,7 @@ pub(crate) fn solve(tables: &Tables<'_>, protocol: Protocol) -> Analysis {
     Analysis { protocol, tasks: bounds.collect() }
 }
 
-/// The parts of the bound of `task`; `None` where it has none.
+/// Returns the parts of the bound of `task`, or `None` if it has no bound.
 pub(crate) fn parts(tables: &Tables<'_>, protocol: Protocol, task: TaskId) -> Option<Parts> {
     let (rows, responses, reasons) = solve_in_parts(tables, protocol);
     let index = task.index();
@@ -121,7 +133,7 @@ pub(crate) fn parts(tables: &Tables<'_>, protocol: Protocol, task: TaskId) -> Op
     Some(Parts { waits: row.waits, lends: row.lends, window, processors: row.processors, urgent })
 }
 
-/// How many processors the cluster of a processor has.
+/// Returns the number of processors in the cluster of `cpu`.
 pub(crate) fn size(system: &System, cpu: CpuId) -> u64 {
     u64::from(system.cluster(cpu).count_ones())
 }
@@ -139,7 +151,7 @@ fn solve_in_parts(tables: &Tables<'_>, protocol: Protocol) -> (Vec<Row>, Vec<u64
         let sizes = |cluster: u16| size(system, CpuId(cluster));
         match Fifo::in_clusters(&sharing_of(system, |_| true), sizes, !tables.omits(Omit::OwnCluster)) {
             Ok(mut fifo) => rise(tables, &mut fifo, &mut rows, &mut responses, &mut reasons),
-            // Rows of a valid system, whose numbers may not fit.
+            // The system is valid, but its numbers do not fit.
             Err(_) => reasons.fill(Some(Unbounded::BeyondPeriod)),
         }
     }
@@ -162,7 +174,7 @@ fn row(tables: &Tables<'_>, id: TaskId) -> Row {
     }
 }
 
-/// Raises all response times to their joint least fixed point.
+/// Raises all response times to their least joint fixed point.
 ///
 /// BOUND: [`ROUNDS_MAX`] rounds, and the budget of all fixed points together.
 fn rise(
@@ -195,9 +207,9 @@ fn rise(
     }
 }
 
-/// Takes the bounds of those that rest on one that is not there.
+/// Removes the bound of each task that depends on a task without one.
 fn depend(rows: &[Row], delays: &[Delay], reasons: &mut [Option<Unbounded>]) {
-    // BOUND: each round but the last takes one.
+    // BOUND: each round except the last removes one bound.
     loop {
         let lost = (0..rows.len()).find(|&index| reasons[index].is_some() && rows[index].asks);
         let rests_on = |index: usize| {
@@ -210,7 +222,8 @@ fn depend(rows: &[Row], delays: &[Delay], reasons: &mut [Option<Unbounded>]) {
     }
 }
 
-/// The work of `h` in a window of `task`, and no more of it than can keep `task` from executing; and until which window that rises with the window.
+/// Returns the work of `h` in a window of `task`, limited to the work that can keep `task` from executing, and the
+/// window up to which that work rises as fast as the window.
 fn interference(
     tables: &Tables<'_>,
     rows: &[Row],
@@ -227,7 +240,8 @@ fn interference(
     let done = whole.checked_add(executed)?;
     let work = whole + executed.min(x % row.period);
     let most = window.saturating_sub(own) + 1;
-    // Until the job under way fills the window no more; else until it is done.
+    // If the work reaches the limit, the result rises with the limit, until that reaches the work including the whole
+    // job in progress. Otherwise it rises until that job is complete.
     let until = if work >= most { own.checked_add(done)? } else { window.checked_add(done - work)? };
     Some((work.min(most), until))
 }
@@ -251,7 +265,8 @@ fn respond(tables: &Tables<'_>, rows: &[Row], index: usize, responses: &[u64]) -
         if next <= window || rises.len() < processors {
             return Some(next);
         }
-        // While as many rise as there are processors the sum outgrows every window: no steps by nanoseconds.
+        // While at least as many terms rise as there are processors, their sum divided by c grows as fast as the
+        // window, so that no such window is a solution. This avoids steps of one nanosecond.
         let (_, &mut until, _) = rises.select_nth_unstable_by(processors - 1, |one, other| other.cmp(one));
         Some(next.max(until))
     });

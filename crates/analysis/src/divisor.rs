@@ -1,18 +1,18 @@
-//! Division by one number, many times: two multiplications each.
+//! Repeated division by the same number, with two multiplications each.
 
-/// Dividends below it are short.
+/// Numbers below this are short.
 pub(crate) const SHORT: u64 = 1 << 32;
 
-/// A number above 0 that others are divided by.
+/// A divisor above 0.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Divisor {
     value: u64,
-    /// `floor((2^64 - 1) / value)`: less than 2^64 / value, by at most 1.
+    /// `floor((2^64 - 1) / value)`, which is less than 2^64 / value by at most 1.
     inverse: u64,
 }
 
 impl Divisor {
-    /// `None` for 0.
+    /// Returns `None` for 0.
     pub(crate) fn new(value: u64) -> Option<Self> {
         u64::MAX.checked_div(value).map(|inverse| Self { value, inverse })
     }
@@ -22,33 +22,34 @@ impl Divisor {
         self.value
     }
 
-    /// `floor((2^64 - 1) / value)`: how much of 2^64 one of `value` is.
+    /// Returns `floor((2^64 - 1) / value)`.
     pub(crate) fn inverse(self) -> u64 {
         self.inverse
     }
 
-    /// `x / value`, rounded down, or one less; and what is left of `x` then.
+    /// Returns `x / value` rounded down, or one less, and the corresponding remainder.
     #[inline]
     fn near(self, x: u64) -> (u64, u64) {
-        // x * inverse / 2^64 lies above x / value - 1, and not above x / value.
+        // x * inverse / 2^64 is above x / value - 1 and at most x / value.
         let near = ((u128::from(x) * u128::from(self.inverse)) >> 64) as u64;
         (near, x.wrapping_sub(near.wrapping_mul(self.value)))
     }
 
-    /// `x / value`, rounded down.
+    /// Returns `x / value`, rounded down.
     #[inline]
     pub(crate) fn floor(self, x: u64) -> u64 {
         let (near, rest) = self.near(x);
         near.wrapping_add(u64::from(rest >= self.value))
     }
 
-    /// `x / value`, rounded down, where both are below [`SHORT`], and the value above 1: the inverse rounded up is then near enough.
+    /// Returns `x / value`, rounded down, if both are below [`SHORT`] and the value is above 1. The rounded-up inverse
+    /// is then exact enough.
     #[inline]
     pub(crate) fn floor_short(self, x: u64) -> u64 {
         ((u128::from(x) * u128::from(self.inverse.wrapping_add(1))) >> 64) as u64
     }
 
-    /// `x / value`, rounded up.
+    /// Returns `x / value`, rounded up.
     #[inline]
     pub(crate) fn ceil(self, x: u64) -> u64 {
         let (near, rest) = self.near(x);

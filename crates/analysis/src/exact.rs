@@ -1,14 +1,15 @@
-//! Sums of fractions held against a whole number, exactly.
+//! Exact comparison of a sum of fractions with an integer.
 //!
-//! Integers below and above each fraction decide nearly always; where the bound lies between the two sums, exact fractions do.
+//! Integers below and above each fraction decide almost always. If the bound lies between the two sums, exact fractions
+//! decide.
 
 use num_rational::BigRational;
 use std::cmp::Ordering;
 
-/// Digits behind the point, in bits, of the quick sums.
+/// The number of fractional bits of the fast sums.
 const BITS: u32 = 32;
 
-/// How `sum of n / d` compares with `bound`. Each `d` is above 0.
+/// Compares the sum of `n / d` with `bound`. Each `d` must be above 0.
 pub(crate) fn compare_sum(fractions: impl Iterator<Item = (u64, u64)> + Clone, bound: u64) -> Ordering {
     let (mut below, mut count): (u128, u128) = (0, 0);
     for (n, d) in fractions.clone() {
@@ -16,7 +17,7 @@ pub(crate) fn compare_sum(fractions: impl Iterator<Item = (u64, u64)> + Clone, b
         count += 1;
     }
     let bound_scaled = u128::from(bound) << BITS;
-    // Each was rounded down by less than one.
+    // Each term was rounded down by less than one.
     if below > bound_scaled {
         Ordering::Greater
     } else if below + count < bound_scaled {

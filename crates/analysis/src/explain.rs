@@ -1,4 +1,4 @@
-//! A bound taken apart: terms that sum to the response time.
+//! The terms of a bound, which sum to the response time.
 
 mod counted;
 
@@ -18,19 +18,19 @@ use core::fmt;
 use counted::Counted;
 use lockwright_model::{Duration, Priority, Protocol, ResourceId, System, TaskId};
 
-/// What a term is charged for.
+/// The cause of a term.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub enum Cause {
-    /// The job's own execution.
+    /// The execution of the job itself.
     Execution,
-    /// From arrival to release.
+    /// The delay from arrival to release.
     Jitter,
     /// Sections of less urgent tasks on resources of this processor.
     Local,
     /// Boosted sections of less urgent tasks of this processor.
     Boosted,
-    /// Waiting at its requests, whoever comes first there.
+    /// Waiting at the requests of the job, whichever requests precede them.
     Waiting,
     /// Waiting for a less urgent holder.
     Holder,
@@ -38,9 +38,9 @@ pub enum Cause {
     Urgent,
     /// Jobs of tasks at least as urgent, on this processor.
     Interference,
-    /// Interruptible sections executed again because of those jobs.
+    /// Interruptible sections that are executed again because of these jobs.
     Again,
-    /// What has no bound: counted zero times, for there is no number.
+    /// A delay without bound. Such a term has a count of 0, as there is no number for it.
     Unbounded,
 }
 
@@ -59,34 +59,36 @@ impl fmt::Display for Cause {
     }
 }
 
-/// `count` times `each`: one part of a bound.
+/// One part of a bound: `count` times `each`.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Term {
-    /// What it is charged for.
+    /// The cause of the delay.
     pub cause: Cause,
-    /// Who causes it; `None` for the job itself.
+    /// The task that causes the delay; `None` for the job itself, and for a sum over several tasks.
     pub by: Option<TaskId>,
-    /// On which resource.
+    /// The resource involved, if there is one.
     pub resource: Option<ResourceId>,
-    /// How often.
+    /// The number of occurrences.
     pub count: u64,
-    /// How long each time.
+    /// The length of one occurrence.
     pub each: Duration,
-    /// All of it.
+    /// The product of both.
     pub total: Duration,
-    /// Why, in words.
+    /// The reason for the term, in words.
     pub why: String,
 }
 
-/// Every term of the response-time bound of `task`; they sum to it. Where the task has no bound, the terms
-/// that are known without one: its own execution, the sections that can block it on its own processor, and who
-/// can delay it without bound.
+/// Returns every term of the response-time bound of `task` under partitioned or clustered fixed priorities.
+///
+/// The terms sum to the bound; all times are in nanoseconds. If the task has no bound, the result contains the terms
+/// that are known without one: its own execution, the sections that can block it on its own processor, and the tasks
+/// that can delay it without bound.
 ///
 /// # Panics
-/// When `analysis` is of another system.
+/// Panics if `analysis` has another number of tasks than `system`.
 #[must_use]
 pub fn explain(system: &System, analysis: &Analysis, task: TaskId) -> Vec<Term> {
-    assert_eq!(analysis.tasks.len(), system.tasks().len(), "the analysis is of this system");
+    assert_eq!(analysis.tasks.len(), system.tasks().len(), "the analysis must belong to this system");
     let tables = Tables::new(system, analysis.protocol, None);
     let mut terms = Terms { system, list: Vec::new() };
     let own = system.task(task);
@@ -111,7 +113,8 @@ pub fn explain(system: &System, analysis: &Analysis, task: TaskId) -> Vec<Term> 
     local_terms(&tables, analysis.protocol, task, reason.is_none(), &mut terms);
     if let Some(Unbounded::Inversion { resource, between, .. }) = reason {
         for &id in between {
-            let why = format!("can come between, again and again, while `{}` is held", system.resource(*resource).name);
+            let why =
+                format!("can delay the holder again and again while `{}` is held", system.resource(*resource).name);
             terms.add(Cause::Unbounded, Some(id), Some(*resource), 0, system.task(id).wcet.as_ns(), why);
         }
     }
@@ -130,7 +133,7 @@ pub fn explain(system: &System, analysis: &Analysis, task: TaskId) -> Vec<Term> 
             };
             let jobs = (window + jitter).div_ceil(other.period.as_ns());
             let why = if deferred {
-                format!("jobs in a window of {}, and what suspending deferred into it", Duration::from_ns(window))
+                format!("jobs in a window of {}, and work deferred into it by suspension", Duration::from_ns(window))
             } else {
                 format!("jobs in a window of {}", Duration::from_ns(window))
             };
@@ -140,7 +143,8 @@ pub fn explain(system: &System, analysis: &Analysis, task: TaskId) -> Vec<Term> 
                     own if own == task => "its section".into(),
                     of => format!("the section of `{}`", system.task(of).name),
                 };
-                let why = format!("{whose} on `{}` is in vain when it commits", system.resource(section.resource).name);
+                let why =
+                    format!("{whose} on `{}` is invalidated when it commits", system.resource(section.resource).name);
                 terms.add(Cause::Again, Some(id), Some(section.resource), jobs, section.length, why);
             }
         }
@@ -163,7 +167,7 @@ impl Terms<'_> {
         each: u64,
         why: String,
     ) {
-        // Terms of a known bound fit; those of an unknown one are capped for show.
+        // The terms of a bound fit. Those of a task without a bound may not, and are capped for display.
         let total = Duration::from_ns(each.saturating_mul(count));
         self.list.push(Term { cause, by, resource, count, each: Duration::from_ns(each), total, why });
     }
@@ -179,7 +183,7 @@ fn local_terms(tables: &Tables<'_>, protocol: Protocol, task: TaskId, is_bounded
     let name = |id: ResourceId| &tables.system.resource(id).name;
     if let Some(longest) = icpp::longest(tables, task) {
         let ceiling = ics::lock_ceiling(tables, longest.task, longest.resource).unwrap_or(Priority::MIN);
-        // The tables have `icpp` for `pcp` and `srp`, which delay alike.
+        // The tables contain `icpp` in place of `pcp` and `srp`, which delay alike.
         let protocol = terms.system.protocol_of(longest.resource, protocol);
         let why = holds(name(longest.resource), protocol, ceiling) + occasions;
         terms.block(Cause::Local, count, longest, why);
@@ -187,10 +191,13 @@ fn local_terms(tables: &Tables<'_>, protocol: Protocol, task: TaskId, is_bounded
     for blocker in pip::blockers(tables, task) {
         let why = match tables.protocol(blocker.resource) {
             Protocol::None if is_bounded => {
-                format!("holds `{}`, and no task can come between{occasions}", name(blocker.resource))
+                format!(
+                    "holds `{}`, and no task has a priority between those of its users{occasions}",
+                    name(blocker.resource)
+                )
             }
             Protocol::None => format!("holds `{}` at its own priority: for this long at least", name(blocker.resource)),
-            _ => format!("holds `{}` and inherits from who waits for it{occasions}", name(blocker.resource)),
+            _ => format!("holds `{}` and inherits the priority of its waiters{occasions}", name(blocker.resource)),
         };
         terms.block(Cause::Local, count, blocker, why);
     }
@@ -200,11 +207,13 @@ fn local_terms(tables: &Tables<'_>, protocol: Protocol, task: TaskId, is_bounded
     }
 }
 
-/// Why the section of a less urgent task on a resource with a ceiling delays a job.
+/// Returns why the section of a less urgent task on a resource with a ceiling delays a job.
 fn holds(resource: &str, protocol: Protocol, ceiling: Priority) -> String {
     match protocol {
         Protocol::Pcp => {
-            format!("holds `{resource}`, whose ceiling is {ceiling}, and inherits from the job whose request waits")
+            format!(
+                "holds `{resource}`, whose ceiling is {ceiling}, and inherits the priority of the job whose request waits"
+            )
         }
         Protocol::Srp => {
             format!("holds `{resource}`, whose ceiling is {ceiling}: the job does not start before its end")
@@ -213,7 +222,7 @@ fn holds(resource: &str, protocol: Protocol, ceiling: Priority) -> String {
     }
 }
 
-/// Where a program proves the bound.
+/// Adds the terms of a bound that a program proves.
 #[cfg(feature = "lp")]
 fn program_terms(tables: &Tables<'_>, analysis: &Analysis, task: TaskId, terms: &mut Terms<'_>) {
     let Some(tighten::Parts { ruling, parts, counted }) = tighten::parts(tables, analysis, task) else { return };
@@ -232,7 +241,7 @@ fn program_terms(tables: &Tables<'_>, analysis: &Analysis, task: TaskId, terms: 
             }
         }
         None => {
-            let why = "all that its requests can wait for, one after another: less than the sections that can delay it";
+            let why = "everything that its requests can wait for, one after another: less than the sections that can delay it";
             terms.add(Cause::Waiting, None, None, 1, parts.waits, why.into());
             if parts.blocked > 0 {
                 terms.add(Cause::Boosted, None, None, 1, parts.blocked, boosts(ruling).into());
@@ -242,29 +251,29 @@ fn program_terms(tables: &Tables<'_>, analysis: &Analysis, task: TaskId, terms: 
     interference_terms(tables, analysis, ruling, task, parts.urgent, terms);
 }
 
-/// Why a program counts a section that is waited for.
+/// Returns why a program counts a section that the job waits for.
 #[cfg(feature = "lp")]
 fn program_waits(ruling: Protocol) -> &'static str {
     match ruling {
         Protocol::Dpcp | Protocol::Dflp => "can go first on the resource's home CPU: each request counts once",
         Protocol::FmlpShort | Protocol::Msrp | Protocol::Mrsp => {
-            "is spun for once, by this task, by a more urgent one, or by what delays it at its arrival"
+            "is spun for once, by this task, by a more urgent one, or by the task that delays it at its arrival"
         }
         _ => "is waited for, or executes before one that is: each request counts once",
     }
 }
 
-/// Why a program counts a section of the task's own processor.
+/// Returns why a program counts a section on the task's own processor.
 #[cfg(feature = "lp")]
 fn program_blocks(ruling: Protocol) -> &'static str {
     match ruling {
         Protocol::Dpcp | Protocol::Dflp => "executes its section here, the resource's home, above all jobs",
-        Protocol::FmlpShort | Protocol::Msrp | Protocol::Mrsp => "had asked when the job arrived",
+        Protocol::FmlpShort | Protocol::Msrp | Protocol::Mrsp => "had requested it when the job arrived",
         _ => "executes its section above all jobs, at the job's arrival and as often as it may wait",
     }
 }
 
-/// Sections under `icpp` beside a protocol of `across.rs`.
+/// Adds the sections under `icpp`, besides a protocol of `across.rs`.
 fn icpp_terms(tables: &Tables<'_>, analysis: &Analysis, ruling: Protocol, task: TaskId, terms: &mut Terms<'_>) {
     if let Some((longest, occasions)) = across::local(tables, ruling, task) {
         let ceiling = terms.system.ceiling(longest.resource);
@@ -276,7 +285,7 @@ fn icpp_terms(tables: &Tables<'_>, analysis: &Analysis, ruling: Protocol, task: 
     }
 }
 
-/// Under a protocol of `across.rs`.
+/// Adds the terms under a protocol of `across.rs`.
 fn across_terms(tables: &Tables<'_>, analysis: &Analysis, ruling: Protocol, task: TaskId, terms: &mut Terms<'_>) {
     icpp_terms(tables, analysis, ruling, task, terms);
     let Some(parts) = across::parts(tables, analysis.protocol, ruling, task) else { return };
@@ -309,7 +318,7 @@ fn across_terms(tables: &Tables<'_>, analysis: &Analysis, ruling: Protocol, task
     interference_terms(tables, analysis, ruling, task, parts.urgent, terms);
 }
 
-/// More urgent jobs under a protocol of `across.rs`.
+/// Adds the jobs at least as urgent, under a protocol of `across.rs`.
 fn interference_terms(
     tables: &Tables<'_>,
     analysis: &Analysis,
@@ -332,7 +341,7 @@ fn interference_terms(
         };
         if let Some((longest, _)) = across::local(tables, ruling, task).filter(|_| h.delayed > 0) {
             let (name, urgent) = (&system.resource(longest.resource).name, &system.task(h.task).name);
-            let why = format!("holds `{name}` when `{urgent}` arrives or goes on, which keeps this one waiting");
+            let why = format!("holds `{name}` when `{urgent}` arrives or resumes, which keeps this one waiting");
             terms.block(Cause::Local, h.delayed, longest, why);
         }
         let why = format!("jobs in a window of {}{away}{waits}", Duration::from_ns(window));
@@ -340,13 +349,13 @@ fn interference_terms(
     }
 }
 
-/// In clusters of processors.
+/// Adds the terms in clusters of processors.
 fn clustered_terms(tables: &Tables<'_>, analysis: &Analysis, task: TaskId, terms: &mut Terms<'_>) {
     let Some(parts) = clustered::parts(tables, analysis.protocol, task) else { return };
     match Counted::new(tables, analysis, Protocol::Omlp, task).waits(parts.waits) {
         Some(sections) => {
             for (count, section) in sections {
-                let why = "asked before: at each request one of each other CPU, which counts as execution";
+                let why = "requested it before: at each request one section of each other CPU counts, as execution";
                 terms.block(Cause::Waiting, count, section, why.into());
             }
         }
@@ -356,7 +365,7 @@ fn clustered_terms(tables: &Tables<'_>, analysis: &Analysis, task: TaskId, terms
         }
     }
     if parts.lends > 0 {
-        let why = "lends its priority, once: to the longest request of a task of its cluster that is no more urgent, from asking to giving back";
+        let why = "lends its priority, once: to the longest request of a task of its cluster that is no more urgent, from its request to its unlock";
         terms.add(Cause::Boosted, None, None, 1, parts.lends, why.into());
     }
     for (h, work, share) in parts.urgent {
@@ -367,17 +376,17 @@ fn clustered_terms(tables: &Tables<'_>, analysis: &Analysis, task: TaskId, terms
     }
 }
 
-/// Why the section of another task is waited for.
+/// Returns why the job waits for the section of another task.
 fn goes_first(ruling: Protocol) -> &'static str {
     match ruling {
         Protocol::Dpcp => "goes first on the resource's home CPU",
-        Protocol::Dflp => "asked before, on the resource's home CPU",
-        Protocol::FmlpPlus => "asked before, or executes before one that did",
-        _ => "asked before: one of its CPU at each request",
+        Protocol::Dflp => "requested it before, on the resource's home CPU",
+        Protocol::FmlpPlus => "requested it before, or executes before a task that did",
+        _ => "requested it before: one section of its CPU counts at each request",
     }
 }
 
-/// What a job does while others come first.
+/// Returns what a job does while its request waits.
 fn waits(ruling: Protocol) -> &'static str {
     match across::waiting(ruling) {
         Some(Waiting::Spins) => "spins",
@@ -387,25 +396,25 @@ fn waits(ruling: Protocol) -> &'static str {
     }
 }
 
-/// Why the section of another task delays a job on its own processor.
+/// Returns why the section of another task delays a job on its own processor.
 fn blocks(ruling: Protocol) -> &'static str {
     match ruling {
         Protocol::Dpcp | Protocol::Dflp => "executes its section here, the resource's home, above all jobs",
         Protocol::MpcpVs => "executes its section above every base priority",
-        Protocol::FmlpLong => "inherits from who waits for it, at the job's arrival and at each request",
+        Protocol::FmlpLong => "inherits the priority of its waiters, at the job's arrival and at each request",
         Protocol::FmlpPlus => "executes its section above all jobs, at the job's arrival and as often as it may wait",
-        _ => "had asked when the job arrived: its section, and what it waits for",
+        _ => "had requested it when the job arrived: its section, and its wait",
     }
 }
 
-/// All that delays a job so, together.
+/// Returns the reason for all delay by such sections together.
 fn boosts(ruling: Protocol) -> &'static str {
     match ruling {
         Protocol::Dpcp | Protocol::Dflp => "sections of other tasks on resources whose home is this CPU",
         Protocol::MpcpVs => "one boosted section of each task of this CPU that is no more urgent",
         Protocol::FmlpLong => "sections of less urgent tasks of this CPU that inherit",
         Protocol::FmlpPlus => "boosted sections of tasks of this CPU that are no more urgent",
-        _ => "the longest request of a task of this CPU that is no more urgent, from asking to giving back",
+        _ => "the longest request of a task of this CPU that is no more urgent, from its request to its unlock",
     }
 }
 
@@ -420,12 +429,12 @@ fn remote_terms(tables: &Tables<'_>, task: TaskId, responses: &[Option<u64>], te
         let Ok(wait) = remote.wait(tables, task, request.resource, responses, limit) else { continue };
         let (count, name) = (u64::from(request.count), &system.resource(request.resource).name);
         if let Some(holder) = wait.holder {
-            let why = format!("holds `{name}` when it is requested, stretched by boosted sections beside it");
+            let why = format!("holds `{name}` when it is requested, prolonged by boosted sections of its CPU");
             terms.block(Cause::Holder, count, holder, why);
         }
         for user in remote.equal(tables, task, request.resource) {
             let blocker = Blocker { task: user.task, resource: request.resource, length: user.kept };
-            let why = "is of the same priority, and may have asked before".into();
+            let why = "has the same priority, and may have requested it before".into();
             terms.block(Cause::Urgent, count, blocker, why);
         }
         for user in remote.urgent(tables, task, request.resource) {

@@ -1,76 +1,78 @@
-//! Why a test does not accept a set of tasks.
+//! The reasons why a test does not accept a task set.
 
 use std::fmt;
 
-/// Why a test does not accept. Tasks are indices into what the test was given; times are in the caller's unit.
+/// Why a test does not accept a task set.
+///
+/// Tasks are indices into the input of the test. Times are in the unit of that input.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub enum Failure {
-    /// More work arrives than the processors can do.
+    /// More work arrives than the processors can execute.
     Overload,
-    /// The test's condition does not hold for a task: it may miss its deadline.
+    /// The condition of the test does not hold for a task, so the task may miss its deadline.
     Task {
-        /// Which.
+        /// The index of the task.
         task: usize,
     },
-    /// A task's response time exceeds its deadline.
+    /// The response time of a task exceeds its deadline.
     Late {
-        /// Which.
+        /// The index of the task.
         task: usize,
-        /// The first value found above the deadline: the response time is at least that.
+        /// The first value found above the deadline. The response time is at least this long.
         response: u64,
     },
-    /// In some interval more work is due than fits.
+    /// In some interval, more work is due than fits into it.
     Demand {
-        /// The interval's length.
+        /// The length of the interval.
         interval: u64,
-        /// What is due in it.
+        /// The work that is due in the interval, blocking included.
         demand: u64,
     },
-    /// A fixed point was not found within the named limit.
+    /// A fixed point was not found within a limit.
     Diverged {
-        /// For which task.
+        /// The index of the task.
         task: usize,
-        /// Which limit, and how much it is.
+        /// The limit that was reached.
         limit: Limit,
     },
-    /// The test says nothing of such a task.
+    /// The test does not apply to such a task.
     Unsupported {
-        /// Which.
+        /// The index of the task.
         task: usize,
-        /// What it cannot be.
+        /// The property that excludes the task, as the rest of a sentence that begins with the task.
         what: &'static str,
     },
-    /// A number does not fit.
+    /// A number does not fit in 64 bits.
     Overflow,
-    /// Whoever asked did not want to wait longer.
+    /// The caller interrupted the test.
     Interrupted,
 }
 
-/// A limit that keeps a test from going on for ever.
+/// A limit on the steps of a test.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Limit {
-    /// What is limited.
+    /// The unit of the limit, in the plural, for example "terms".
     pub name: &'static str,
-    /// How much of it there is.
+    /// The greatest number of these units.
     pub most: u64,
 }
 
 impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match *self {
-            Self::Overload => write!(f, "more work arrives than the processors can do"),
+            Self::Overload => write!(f, "more work arrives than the processors can execute"),
             Self::Task { task } => write!(f, "the condition does not hold for task {task}"),
             Self::Late { task, response } => {
                 write!(f, "the response time of task {task} is at least {response}, beyond its deadline")
             }
-            Self::Demand { interval, demand } => write!(f, "in an interval of {interval} work of {demand} is due"),
+            Self::Demand { interval, demand } => write!(f, "work of {demand} is due in an interval of {interval}"),
             Self::Diverged { task, limit } => {
                 write!(f, "no fixed point was found for task {task} within {} {}", limit.most, limit.name)
             }
             Self::Unsupported { task, what } => write!(f, "task {task}: {what}"),
-            Self::Overflow => write!(f, "a number does not fit 64 bits"),
-            Self::Interrupted => write!(f, "it was interrupted"),
+            Self::Overflow => write!(f, "a number does not fit in 64 bits"),
+            Self::Interrupted => write!(f, "the test was interrupted"),
         }
     }
 }

@@ -1,13 +1,13 @@
-//! Least fixed points of growing functions of time.
+//! Least fixed points of monotonic functions of time.
 
 use crate::bound::Unbounded;
 use std::cell::Cell;
 
-/// Most terms one analysis evaluates in all its fixed points, and to find what these need of each pair of tasks; more is taken for divergence, which is safe: it only
-/// loses a bound. A second or so of computing.
+/// The most terms that one analysis evaluates, in all its fixed points and to prepare their pairs of tasks. This is
+/// about a second of computing. An analysis that needs more counts as divergent, which is safe: it then has no bound.
 pub(crate) const TERMS_MAX: u64 = 100_000_000;
 
-/// What is left of [`TERMS_MAX`].
+/// The part of [`TERMS_MAX`] that is left.
 #[derive(Debug)]
 pub(crate) struct Budget(Cell<u64>);
 
@@ -16,16 +16,17 @@ impl Budget {
         Self(Cell::new(TERMS_MAX))
     }
 
-    /// Takes so many terms off it; [`Unbounded::Unsettled`] where there are not so many left, and then none are taken.
+    /// Subtracts `terms` from the budget. Returns [`Unbounded::Unsettled`] and subtracts nothing if fewer are left.
     pub(crate) fn spend(&self, terms: u64) -> Result<(), Unbounded> {
         self.0.set(self.0.get().checked_sub(terms).ok_or(Unbounded::Unsettled)?);
         Ok(())
     }
 
-    /// The least `x` with `start <= x <= limit` and `f(x) <= x`, for an `f` of `terms` terms that never falls as `x` grows.
+    /// Returns the least `x` with `start <= x <= limit` and `f(x) <= x`, for a function `f` of `terms` terms that never
+    /// decreases as `x` grows.
     ///
-    /// [`Unbounded::BeyondPeriod`] where there is none up to `limit`, or where `f` overflows; [`Unbounded::Unsettled`] where
-    /// the budget is used up. `start` must not exceed the fixed point that is wanted.
+    /// Returns [`Unbounded::BeyondPeriod`] if there is none up to `limit`, or if `f` overflows, and
+    /// [`Unbounded::Unsettled`] if the budget is used up. `start` must not exceed the least fixed point.
     ///
     /// BOUND: the budget.
     pub(crate) fn least(
@@ -55,7 +56,7 @@ mod tests {
     #[test]
     fn the_least_fixed_point_is_found() {
         let budget = Budget::new();
-        // Response time of C = 3 under interference of C = 2, T = 5.
+        // The response time of a task with C = 3 under interference of a task with C = 2 and T = 5.
         assert_eq!(budget.least(3, 100, 1, |x| Some(3 + x.div_ceil(5) * 2)), Ok(5));
         assert_eq!(budget.least(1, 100, 1, |x| Some(x + 1)), Err(Unbounded::BeyondPeriod));
         assert_eq!(budget.least(1, u64::MAX, 1, |x| x.checked_mul(2)), Err(Unbounded::BeyondPeriod));
@@ -65,6 +66,6 @@ mod tests {
     fn a_budget_ends() {
         let budget = Budget::new();
         assert_eq!(budget.least(1, u64::MAX, 1_000, |x| Some(x + 1)), Err(Unbounded::Unsettled));
-        assert_eq!(budget.least(1, u64::MAX, 1_000, Some), Err(Unbounded::Unsettled), "it was one budget for both");
+        assert_eq!(budget.least(1, u64::MAX, 1_000, Some), Err(Unbounded::Unsettled), "both searches share one budget");
     }
 }

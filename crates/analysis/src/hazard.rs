@@ -1,11 +1,11 @@
-//! What no bound covers, found before any bound is computed.
+//! Systems that no bound covers, found before any bound is computed.
 
 use crate::across::waiting;
 use crate::bound::Unbounded;
 use crate::tables::Tables;
 use lockwright_model::{Protocol, ResourceId, TaskId};
 
-/// By task: why it has no bound, whatever the times are.
+/// Returns for each task the reason why it has no bound, whatever its times are, or `None`.
 pub(crate) fn hazards(tables: &Tables<'_>) -> Vec<Option<Unbounded>> {
     let system = tables.system;
     let mut hazards = vec![None; system.tasks().len()];
@@ -32,8 +32,13 @@ pub(crate) fn hazards(tables: &Tables<'_>) -> Vec<Option<Unbounded>> {
     hazards
 }
 
-/// Two resources under protocols that no bound covers together: those of `across.rs` go with `icpp` for the resources of one processor, so do `ics` and
-/// `ics_lock`, also together; `pcp` and `srp` with nothing. (Where all are under one of those two, on one processor each, they are taken for `icpp` before.)
+/// Finds two resources whose protocols no bound covers together, or one that is shared across processors under `pcp` or
+/// `srp`.
+///
+/// The protocols of `across.rs` can be combined with `icpp` for the resources of one processor. `ics` and `ics_lock`
+/// can be combined with that as well, and with each other. `pcp` and `srp` cannot be combined with any protocol. (If
+/// all resources are under one of these two, and each is used on one processor, the tables replace it by `icpp`
+/// beforehand.)
 fn mixed(tables: &Tables<'_>) -> Option<Unbounded> {
     let system = tables.system;
     let mut resources = system.resource_ids();
@@ -57,16 +62,17 @@ fn mixed(tables: &Tables<'_>) -> Option<Unbounded> {
     Some(Unbounded::Mixed { one, other })
 }
 
-/// A nested pair that no bound covers. What is delayed inside the inner section holds the outer one meanwhile, so
-/// everybody who wants the outer one is delayed too.
+/// Finds a nested pair of sections that no bound covers.
 ///
-/// - Under two protocols: inheritance does not reach through a ceiling.
-/// - With a resource under `mpcp`: the holder suspends for another processor.
-/// - Of interruptible sections: one that begins again would begin again what is inside.
-/// - Of plain mutexes: an inversion at the inner one reaches the users of the outer one.
-/// - Under `icpp`, by a task that can suspend, where it is itself the most urgent user of the inner resource: when it
-///   falls back to its own priority after a section on a shared resource, it ties with a holder at that ceiling, goes
-///   before it, and may then find the inner resource taken while it holds the outer one.
+/// A delay inside the inner section prolongs the outer one, so it also delays every task that requests the outer
+/// resource. These pairs are not covered:
+/// - *Sections under two protocols:* inheritance does not reach through a ceiling.
+/// - *Sections on a resource under `mpcp`:* the holder suspends for another processor.
+/// - *Interruptible sections:* a section that restarts would restart the sections inside it.
+/// - *Sections under plain mutexes:* an inversion at the inner mutex reaches the users of the outer one.
+/// - *Sections under `icpp` of a task that can suspend and is itself the most urgent user of the inner resource:* when
+///   it returns to its own priority after a section on a shared resource, it has the same priority as a holder at that
+///   ceiling, executes before it, and may then find the inner resource locked while it holds the outer one.
 fn uncovered_nesting(tables: &Tables<'_>) -> Option<Unbounded> {
     let system = tables.system;
     system.task_ids().find_map(|task| {
@@ -87,14 +93,17 @@ fn uncovered_nesting(tables: &Tables<'_>) -> Option<Unbounded> {
     })
 }
 
-/// Whether jobs of the task may wait for another processor.
+/// Returns whether jobs of the task may wait for another processor.
 fn can_suspend(tables: &Tables<'_>, task: TaskId) -> bool {
     tables.system.requests(task).iter().any(|request| tables.system.is_global(request.resource))
 }
 
-/// A resource shared across processors without `mpcp`: its users wait for other processors without bound, tasks
-/// below them on their processor run into what was deferred, and tasks above them up to the ceiling may be
-/// preempted by a holder that inherited or rose.
+/// Marks the tasks without a bound because of a resource that is shared across processors under a protocol without a
+/// bound for that.
+///
+/// The users of the resource wait for other processors without bound. The late jobs of such a user delay the less
+/// urgent tasks of its processor. Tasks above the user, up to the ceiling, may be preempted by a holder whose priority
+/// was raised.
 fn mark_shared(tables: &Tables<'_>, resource: ResourceId, protocol: Protocol, hazards: &mut [Option<Unbounded>]) {
     let system = tables.system;
     let ceiling = tables.ceilings.get(resource);
@@ -108,16 +117,18 @@ fn mark_shared(tables: &Tables<'_>, resource: ResourceId, protocol: Protocol, ha
     }
 }
 
-/// A plain mutex within one processor: any task between a holder and a more urgent user delays both; so does a task
-/// equal to the holder, which goes before it when it falls back to their priority. A pair of users with no such
-/// task behaves as under inheritance.
+/// Marks the tasks without a bound because of a plain mutex within one processor.
+///
+/// A task whose priority is between those of a holder and of a more urgent user delays both. So does a task with the
+/// priority of the holder, as it executes before the holder when it returns to that priority. A pair of users without
+/// such a task behaves as under inheritance.
 fn mark_inversions(tables: &Tables<'_>, resource: ResourceId, hazards: &mut [Option<Unbounded>]) {
     let system = tables.system;
     let priority = |id: TaskId| system.task(id).priority;
     for &user in system.users(resource) {
         let mut holders: Vec<TaskId> =
             system.users(resource).iter().copied().filter(|&holder| priority(holder) < priority(user)).collect();
-        // The least urgent holder meets the most tasks between.
+        // The least urgent holder has the most tasks of intermediate priority.
         holders.sort_by_key(|&holder| priority(holder));
         let Some(&holder) = holders.first() else { continue };
         let neighbours = tables.neighbours(user).iter().copied();
@@ -127,7 +138,7 @@ fn mark_inversions(tables: &Tables<'_>, resource: ResourceId, hazards: &mut [Opt
         if between.is_empty() {
             continue;
         }
-        // Its own reason names the inversion, whatever was found for it as a bystander.
+        // The user's own inversion replaces the delay by another user's inversion.
         let inversion = Unbounded::Inversion { resource, holder, between };
         match &mut hazards[user.index()] {
             Some(Unbounded::Inversion { .. } | Unbounded::Shared { .. }) => {}

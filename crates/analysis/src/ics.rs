@@ -1,70 +1,84 @@
 //! Interruptible critical sections on one processor with fixed priorities.
 //!
-//! A section that was interrupted by a conflicting one starts again. Johnson, Harathi: Interruptible Critical Sections, section 8;
-//! the figures of its tables 1 to 3 come out. Tasks by falling priority; b(k, z) the section of task k on z, 0 where it has none:
+//! A section that a conflicting section interrupted starts again. The equations are those of Johnson, Harathi,
+//! *Interruptible Critical Sections*, section 8, and the figures of its tables 1 to 3 are reproduced. Tasks are in
+//! order of decreasing priority. b(k, z) is the length of the section of task k on z, or 0 if it has none:
 //! ```text
-//!   r_i = C_i + sum over j < i of ceil(r_i / T_j) C_j                                                        (1)
-//!   r_i = C_i + sum over j < i of ceil(r_i / T_j) (C_j + btot(j, i))                                         (4; 2 and 3 for two, three tasks)
+//!   r_i = C_i + sum over j < i of ceil(r_i / T_j) C_j                                             (1)
+//!   r_i = C_i + sum over j < i of ceil(r_i / T_j) (C_j + btot(j, i))          (4; 2 and 3 for two and three tasks)
 //!   btot(j, i) = max over z of j, j < k <= i, of b(k, z)
 //! ```
-//! Mixed with the priority ceiling protocol, the I(z) most urgent tasks enter z without a lock and the others lock it:
+//! In combination with the priority ceiling protocol, the I(z) most urgent tasks enter z without a lock, and the others
+//! lock it:
 //! ```text
-//!   r_i = C_i + sum over j < i of ceil(r_i / T_j) (C_j + bptot(j, i)) + B(i)                                 (5)
-//!   bptot(j, i): as btot, of those z that j enters without a lock
+//!   r_i = C_i + sum over j < i of ceil(r_i / T_j) (C_j + bptot(j, i)) + B(i)                      (5)
+//!   bptot(j, i): as btot, over those z that j enters without a lock
 //!   BP(z) = max over i that does not lock z, j that does, of ceil(r_j / T_i) b(j, z); without such an i, of b(j, z)
-//!   B(i)  = max of BP(z), z can block i
+//!   B(i)  = max of BP(z) over the z that can block i
 //! ```
-//! Response times and BP hang on each other and are found together. z can block whoever is no more urgent than the first that locks it.
+//! Response times and BP depend on each other and are found together. z can block every task that is no more urgent
+//! than the first task that locks it.
 //!
-//! The published figures and the equation differ, and neither is a bound: see [`Reading`].
+//! The published figures and equation 5 differ, and neither is a bound: see [`Reading`].
 
 use crate::divisor::Divisor;
 use crate::failure::Failure;
 use crate::fixed_point::TERMS_MAX;
 use crate::{Limit, Sporadic};
 
-/// A task with sections.
+/// A task with interruptible sections.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Interruptible {
-    /// C without sections that start again, T, D.
+    /// C without sections that are executed again, T and D.
     pub task: Sporadic,
-    /// Each resource at most once.
+    /// The sections, with each resource at most once.
     pub sections: Vec<Section>,
 }
 
-/// A section.
+/// A section of a task on one resource.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Section {
-    /// z.
+    /// The resource, z.
     pub resource: u16,
-    /// b.
+    /// The length of the section, b.
     pub length: u64,
-    /// Whether it is entered under a lock with the priority ceiling protocol. Whoever locks z is less urgent than all that do not.
+    /// Whether the task locks the resource, under the priority ceiling protocol. All tasks that lock z are less urgent
+    /// than all those that do not.
     pub locked: bool,
 }
 
-/// How equation 5 is read.
+/// The interpretation of equation 5.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Reading {
-    /// So that the figures of the source's table 3 come out: a release exactly at the response time counts, and a task is charged
-    /// blocking by sections of any task, its own and the more urgent ones' too. Not safe where a section under a lock is longer than the
-    /// sections of those it blocks: what starts it again is charged with the shorter ones. Nor where a task has sections on several resources: one job of it
-    /// can start a section of each again, of different tasks.
+    /// The interpretation that reproduces the figures of the source's table 3: a release exactly at the response time
+    /// counts, and a task is charged with blocking by the sections of any task, including its own and those of more
+    /// urgent tasks.
+    ///
+    /// This is not a bound if a section under a lock is longer than the sections of the tasks that it blocks: the job
+    /// that restarts it is charged with the shorter ones. Nor is it a bound if a task has sections on several
+    /// resources: one job of it can restart a section on each of them, of different tasks.
     Published,
-    /// A bound. Least fixed points, and blocking only by less urgent tasks: none for the last, and once, b(j, z). Whatever starts the section that blocks again is
-    /// charged with it. A job is charged with a section for each resource it commits, or for each task that it can start again, whichever is less.
+    /// A bound: least fixed points, and blocking only by less urgent tasks, once, for b(j, z). The least urgent task is
+    /// not blocked. A job that restarts the section that blocks is charged with it. A job is charged with one section
+    /// for each resource that it commits, or with one for each task whose section it can restart, whichever is less.
     Tight,
 }
 
-/// Response times under equations 1 to 5, in the tasks' order; most urgent first.
+/// Returns the response times under equations 1 to 5, on one processor with fixed priorities.
+///
+/// Tasks are in order of decreasing priority, and so is the result. Response times are in the unit of the input.
+/// Deadlines must not exceed periods. The source is Johnson, Harathi; see the [module](self).
 ///
 /// # Errors
-/// The first task found late; a task that locks a resource which a less urgent one does not.
+/// Returns [`Failure::Late`] with the first task found late. Returns [`Failure::Unsupported`] for a task without a
+/// period, with a deadline beyond it, or that enters a resource without the lock that a more urgent task uses. Returns
+/// [`Failure::Diverged`] or [`Failure::Overflow`] if there is no result.
 pub fn response_times(tasks: &[Interruptible], reading: Reading) -> Result<Vec<u64>, Failure> {
     let system = System::new(tasks, reading)?;
     let mut responses: Vec<u64> = tasks.iter().map(|task| task.task.cost).collect();
     let mut terms = TERMS_MAX;
-    // BOUND: each round but the last adds to a response time, none of which exceeds its deadline; the terms.
+    // BOUND: each round except the last increases a response time, and none exceeds its deadline; also the limit on
+    // terms.
     loop {
         let mut changed = false;
         let mut urgent: Vec<Option<Charge>> = Vec::with_capacity(tasks.len());
@@ -74,7 +88,7 @@ pub fn response_times(tasks: &[Interruptible], reading: Reading) -> Result<Vec<u
             responses[i] = response;
             urgent.push(system.charge(i));
         }
-        // A response time hangs on others as published alone.
+        // Only the published interpretation makes a response time depend on those of other tasks.
         if !changed || reading == Reading::Tight {
             return Ok(responses);
         }
@@ -85,11 +99,12 @@ struct System<'a> {
     tasks: &'a [Interruptible],
     periods: Vec<Divisor>,
     reading: Reading,
-    /// By task: its sections, in their order, with resources numbered from 0.
+    /// By task: its sections in their order, with resources numbered from 0.
     rows: Vec<Vec<Row>>,
-    /// By resource so numbered: the first that locks it.
+    /// By this number of the resource: the first task that locks it.
     ceilings: Vec<Option<usize>>,
-    /// By resource: of those that do not lock it, all more urgent than the first that does, the one of the least period.
+    /// By this number of the resource: of the tasks that do not lock it, which are all more urgent than those that do,
+    /// the one with the least period.
     quickest: Vec<Option<usize>>,
 }
 
@@ -115,7 +130,7 @@ impl<'a> System<'a> {
             for (section, row) in task.sections.iter().zip(&rows[index]) {
                 let first = &mut ceilings[row.resource];
                 if first.is_some() && !section.locked {
-                    let what = "enters a resource without the lock that a more urgent one takes";
+                    let what = "enters a resource without the lock that a more urgent one uses";
                     return Err(Failure::Unsupported { task: index, what });
                 }
                 if section.locked {
@@ -131,7 +146,7 @@ impl<'a> System<'a> {
         Ok(Self { tasks, periods, reading, rows, ceilings, quickest })
     }
 
-    /// The sections of a task that it enters under a lock, or without.
+    /// Returns the sections of a task that it enters under a lock, or those that it enters without.
     fn sections(&self, task: usize, locked: bool) -> impl Iterator<Item = Row> {
         let pairs = self.tasks[task].sections.iter().zip(&self.rows[task]);
         pairs.filter(move |(section, _)| section.locked == locked).map(|(_, row)| *row)
@@ -141,12 +156,14 @@ impl<'a> System<'a> {
         self.ceilings[resource].is_some_and(|first| first <= i)
     }
 
-    /// What a job makes begin again, with no task below it yet; `None` where it starts none.
+    /// Returns the charge for the sections that a job restarts, before any task below it is added. Returns `None` if it
+    /// restarts none.
     fn charge(&self, task: usize) -> Option<Charge> {
         Charge::new(self.sections(task, false).map(|row| row.resource))
     }
 
-    /// btot(j, i) or bptot(j, i), where i is the last task added; of several resources, what [`Charge`] says.
+    /// Returns btot(j, i) or bptot(j, i), where i is the last task added. For several resources, it is the bound of
+    /// [`Charge`].
     fn again(&self, charge: &Charge, blockers: &[Row]) -> Option<u64> {
         match self.reading {
             Reading::Published => Some(charge.greatest),
@@ -154,7 +171,7 @@ impl<'a> System<'a> {
         }
     }
 
-    /// The sections under locks of less urgent tasks that can block i: the longest on each resource.
+    /// Returns the sections under locks of less urgent tasks that can block i: the longest on each resource.
     fn blockers(&self, i: usize) -> Vec<Row> {
         let mut longest: Vec<Option<Row>> = vec![None; self.ceilings.len()];
         for row in (i + 1..self.tasks.len()).flat_map(|task| self.sections(task, true)) {
@@ -166,7 +183,7 @@ impl<'a> System<'a> {
         longest.into_iter().flatten().collect()
     }
 
-    /// Releases of k that count in a response time of `t`.
+    /// Returns the number of releases of k that count in a response time of `t`.
     fn releases(&self, k: usize, t: u64) -> u64 {
         match self.reading {
             Reading::Published => self.periods[k].floor(t) + 1,
@@ -174,7 +191,7 @@ impl<'a> System<'a> {
         }
     }
 
-    /// The blocking that a section of task j means, as published.
+    /// Returns the blocking due to a section of task j, as published.
     fn blocking_of(&self, j: usize, section: Row, responses: &[u64]) -> Option<u64> {
         let most = self.quickest[section.resource].map_or(1, |k| self.periods[k].ceil(responses[j]));
         section.length.checked_mul(most.max(1))
@@ -197,7 +214,8 @@ impl<'a> System<'a> {
         Some(most)
     }
 
-    /// The least response time of i with these of the others, no less than before. Adds i to what jobs of more urgent tasks make begin again.
+    /// Returns the least response time of i for the current response times of the others, no less than its current one.
+    /// Adds the sections of i to the charges of more urgent tasks.
     fn response(
         &self,
         i: usize,
@@ -223,7 +241,7 @@ impl<'a> System<'a> {
         });
         let charges: Vec<u64> = charges.collect::<Option<_>>().ok_or(Failure::Overflow)?;
         let mut t = responses[i].max(own);
-        // BOUND: the deadline, and the terms.
+        // BOUND: the deadline, and the limit on terms.
         loop {
             if t > task.deadline {
                 return Err(Failure::Late { task: i, response: t });
@@ -242,7 +260,7 @@ impl<'a> System<'a> {
     }
 }
 
-/// A section: whose, on what, how long.
+/// A section: its task, its resource and its length.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Row {
     pub(crate) task: usize,
@@ -250,19 +268,22 @@ pub(crate) struct Row {
     pub(crate) length: u64,
 }
 
-/// How long one job makes others execute again at worst, as the tasks below it are added one by one. Of one resource it starts at most one section again, and of one task: the longest of
-/// each resource, or of each task, whichever is less, bound all of it together.
+/// The greatest time for which one job makes others execute again, as the tasks below it are added one by one.
+///
+/// The job restarts at most one section on each resource, and at most one of each task. The longest section on each
+/// resource, or of each task, whichever sum is less, therefore bounds the total.
 pub(crate) struct Charge {
-    /// By resource, up to the last that the job commits: the longest section, of no length before there is one; `None` where the job does not commit it.
+    /// The longest section on each resource, up to the last resource that the job commits. The length is 0 before there
+    /// is a section; the entry is `None` if the job does not commit the resource.
     longest: Vec<Option<Row>>,
     of_resources: u128,
     of_tasks: u128,
-    /// The longest of all.
+    /// The length of the longest section of all.
     pub(crate) greatest: u64,
 }
 
 impl Charge {
-    /// Of a job that commits these resources; `None` where there are none.
+    /// Creates the charge of a job that commits these resources. Returns `None` if there are none.
     pub(crate) fn new(resources: impl Iterator<Item = usize>) -> Option<Self> {
         let mut longest = Vec::new();
         for resource in resources {
@@ -272,12 +293,12 @@ impl Charge {
         (!longest.is_empty()).then_some(Self { longest, of_resources: 0, of_tasks: 0, greatest: 0 })
     }
 
-    /// The longest section on the resource, if the job commits it.
+    /// Returns the longest section on the resource, if the job commits it.
     fn known(&self, resource: usize) -> Option<Row> {
         self.longest.get(resource).copied().flatten()
     }
 
-    /// Adds the sections of a task below. The longest of those that the job can start again.
+    /// Adds the sections of a task below. Returns the longest of those that the job can restart.
     pub(crate) fn add(&mut self, sections: impl Iterator<Item = Row>) -> Option<Row> {
         let mut longest: Option<Row> = None;
         for section in sections {
@@ -296,7 +317,8 @@ impl Charge {
         longest
     }
 
-    /// With one more task that has these sections, each on another resource; and the longest of them that the job can start again.
+    /// Returns the charge with one more task that has these sections, each on another resource, and the length of the
+    /// longest of them that the job can restart.
     pub(crate) fn with(&self, sections: &[Row]) -> (u128, u64) {
         let (mut more, mut longest) = (0, 0);
         for section in sections {
@@ -307,7 +329,7 @@ impl Charge {
         ((self.of_resources + more).min(self.of_tasks + u128::from(longest)), longest)
     }
 
-    /// The sections whose lengths are the bound, where `of_tasks` are those that [`Charge::add`] gave.
+    /// Returns the sections whose lengths sum to the bound. `of_tasks` are the sections that [`Charge::add`] returned.
     pub(crate) fn chosen(self, of_tasks: Vec<Row>) -> Vec<Row> {
         let of_resources = self.longest.into_iter().flatten().filter(|section| section.length > 0);
         if self.of_tasks < self.of_resources { of_tasks } else { of_resources.collect() }
@@ -318,7 +340,8 @@ impl Charge {
 mod tests {
     use super::*;
 
-    /// In tenths of a millisecond: T, C, D, and sections of 1 ms on resource 0 (X, z) or 1 (Y); as in the source's tables.
+    /// Builds tasks from T, C and D in tenths of a millisecond, with sections of 1 ms on resource 0 (X, z) or 1 (Y), as
+    /// in the source's tables.
     fn tasks(rows: &[(u64, u64, u64, &[u16])], locked_from: usize) -> Vec<Interruptible> {
         let task = |(index, &(period, cost, deadline, resources)): (usize, &(u64, u64, u64, &[u16]))| Interruptible {
             task: Sporadic { cost, period, deadline },
@@ -342,13 +365,13 @@ mod tests {
     ];
 
     #[test]
-    fn table_1_comes_out() {
+    fn table_1_is_reproduced() {
         let rows: [(u64, u64, u64, &[u16]); 3] = [(100, 25, 30, &[0]), (150, 50, 100, &[0]), (300, 40, 280, &[0])];
         assert_eq!(response_times(&tasks(&rows, 9), Reading::Tight), Ok(vec![25, 85, 265]));
     }
 
     #[test]
-    fn table_2_comes_out() {
+    fn table_2_is_reproduced() {
         let rows: [(u64, u64, u64, &[u16]); 5] = [
             (200, 25, 55, &[0]),
             (200, 25, 55, &[1]),
@@ -360,7 +383,7 @@ mod tests {
     }
 
     #[test]
-    fn table_3_comes_out_without_locks() {
+    fn table_3_is_reproduced_without_locks() {
         let expected = vec![30, 60, 100, 140, 180, 220, 490, 860];
         assert_eq!(response_times(&tasks(&TABLE_3, 9), Reading::Tight), Ok(expected));
         let mut late = TABLE_3;
@@ -370,21 +393,22 @@ mod tests {
     }
 
     #[test]
-    fn table_3_comes_out_with_locks_as_published() {
+    fn table_3_is_reproduced_with_locks_as_published() {
         let expected = vec![30, 60, 120, 160, 190, 220, 450, 480];
         assert_eq!(response_times(&tasks(&TABLE_3, 2), Reading::Published), Ok(expected));
     }
 
     #[test]
     fn the_tight_reading_is_no_longer() {
-        // Task 7 is done before the next release, at 25 ms; nothing blocks task 8. A lock blocks once for 1 ms.
+        // Task 7 is done before the next release at 25 ms, and nothing blocks task 8. A lock blocks once, for 1 ms.
         let expected = vec![30, 60, 110, 150, 180, 210, 240, 460];
         assert_eq!(response_times(&tasks(&TABLE_3, 2), Reading::Tight), Ok(expected));
     }
 
     #[test]
     fn a_long_section_that_blocks_is_charged_to_what_starts_it_again() {
-        // Task 3 holds z for 10; 1 comes at its end and starts it anew while 2, whose own section is 1, waits: 10 + 10 + 1 + 2.
+        // Task 3 is in its section of 10 on z. At its end, task 1 arrives and restarts it while task 2, whose own
+        // section takes 1, waits: 10 + 10 + 1 + 2.
         let section = |length, locked| vec![Section { resource: 0, length, locked }];
         let task = |cost, period| Sporadic { cost, period, deadline: period };
         let tasks = [
@@ -400,7 +424,8 @@ mod tests {
 
     #[test]
     fn a_job_that_commits_two_resources_starts_a_section_of_each_again() {
-        // Task 3 is in its section of 10 on resource 1 when 2 comes, and that in its one of 5 on 0 when 1 comes, which commits both: 5 + 10 in vain.
+        // Task 3 is in its section of 10 on resource 1 when task 2 arrives. Task 2 is in its section of 5 on resource 0
+        // when task 1 arrives and commits both, so 5 + 10 are executed again.
         let section = |resource, length| Section { resource, length, locked: false };
         let task = |cost, sections: &[Section]| Interruptible {
             task: Sporadic { cost, period: 100, deadline: 100 },
@@ -412,28 +437,29 @@ mod tests {
             [Reading::Published, Reading::Tight].map(|reading| response_times(tasks, reading).unwrap().pop())
         };
         assert_eq!(responses(&tasks), [Some(17 + 10), Some(17 + 15)]);
-        // Of one task below, it starts one again: it is in one at a time.
+        // With one task below, the job restarts one section, as that task is in one section at a time.
         tasks.remove(1);
         tasks[1].sections.push(section(0, 5));
         assert_eq!(responses(&tasks), [Some(12 + 10); 2]);
     }
 
     #[test]
-    fn what_starts_again_counts_among_the_terms() {
-        // A thousand tasks that commit the same resources: each looks at the sections of all, and of each with those of the others.
+    fn restarts_count_among_the_terms() {
+        // A thousand tasks commit the same resources. For each, the sections of all are examined, and for each pair
+        // those of both.
         let of = |resources| {
             let sections = (0..resources).map(|resource| Section { resource, length: 1, locked: false }).collect();
             let task = Sporadic { cost: 1, period: 1 << 30, deadline: 1 << 30 };
             let responses = response_times(&vec![Interruptible { task, sections }; 1_000], Reading::Tight);
             responses.map(|responses| responses[999])
         };
-        // Of one job, a section of each resource, or of each task below.
+        // For one job, a section on each resource, or of each task below.
         assert_eq!(of(60), Ok(1_000 + (1..1_000).map(|below| below.min(60)).sum::<u64>()));
         assert!(matches!(of(70), Err(Failure::Diverged { limit: Limit { name: "terms", .. }, .. })));
     }
 
     #[test]
-    fn odd_input_is_refused() {
+    fn invalid_input_is_refused() {
         assert_eq!(response_times(&[], Reading::Tight), Ok(vec![]));
         let huge = Sporadic { cost: u64::MAX, period: u64::MAX, deadline: u64::MAX };
         let section = vec![Section { resource: 0, length: u64::MAX, locked: false }];

@@ -1,15 +1,19 @@
-//! Blocking bounds and response times under partitioned and clustered fixed-priority scheduling.
+//! Schedulability analysis of real-time task sets that share resources.
 //!
-//! [`analyse`] gives every task of a system a bound on its blocking and on its response time, or says
-//! why it has none. [`explain`] takes one bound apart, term by term; [`sensitivity`] says how far
-//! execution times can grow before a deadline breaks.
+//! [`analyse`] bounds the blocking and the response time of each task of a system under partitioned or clustered fixed
+//! priorities, or returns the reason why a task has no bound. [`explain()`] splits a bound into its terms.
+//! [`sensitivity()`] finds how far execution times can grow before a deadline is missed. [`scheduled()`] tests systems
+//! under partitioned EDF and under global schedulers.
 //!
-//! All bounds are in integer nanoseconds, hold for every offset and for sporadic arrivals, and for executions shorter than
-//! the worst case. They charge no overhead: no context switch, no lock operation, no interrupt.
+//! All bounds are in integer nanoseconds. They hold for every offset, for sporadic arrivals, and for executions shorter
+//! than the worst case. They include no overheads, that is, no context switches, lock operations or interrupts, unless
+//! [`charge()`] has added these to the system.
 //!
-//! Letters, as the literature has them: C worst-case execution time, T period, D deadline, J release jitter,
-//! R response-time bound, N requests of one job for one resource, L its longest section, B blocking, S time
-//! suspended.
+//! The documentation uses the symbols of `docs/notation.md`: C is the worst-case execution time of a task, T its
+//! period, D its deadline, J its release jitter, and R its response time or a bound on it. N(i,q) is the number of
+//! requests of one job of task i for resource q, and L(i,q) the length of its longest section on q. B is blocking by
+//! sections on the processor of the job, S the time that its requests wait while it is suspended, and I the time that
+//! they wait and that counts as execution.
 #![forbid(unsafe_code)]
 
 mod across;

@@ -1,22 +1,27 @@
-//! Objects without locks: how often an operation is tried again, and what that costs.
+//! Lock-free objects: how often an operation is repeated, and what the repetitions cost.
 //!
-//! A *lock-free* operation reads, prepares, and commits in one atomic step that fails if another's commit came between. Then it is tried again.
-//! That holds for a compare-and-swap that does not fail on its own, and one commit an operation: where an operation has more successful
-//! compare-and-swaps that others see, N counts each.
+//! A *lock-free* operation reads, prepares, and commits in one atomic step. That step fails if another operation
+//! committed meanwhile, and the operation is then repeated. The bounds assume a compare-and-swap that does not fail
+//! spuriously, and one commit per operation. If an operation has several successful compare-and-swaps that other
+//! operations observe, N counts each.
 //!
-//! **Any scheduler.** Each failure on q takes a commit of another job on q meanwhile, and a job has one attempt at a time:
+//! **Any scheduler.** Each failure on resource q is caused by a commit of another job on q, and a job has one attempt
+//! at a time:
 //! ```text
-//!   C'_i = C_i + sum over q of L_{i,q} * sum over k /= i of N_{k,q} ceil((R_i + R_k) / T_k)
+//!   C'_i = C_i + sum over q of L(i,q) * sum over k != i of N(k,q) ceil((R_i + R_k) / T_k)
 //! ```
-//! L: one attempt. C counts each operation's last attempt. R from C', jointly for all tasks.
+//! L(i,q) is the length of one attempt. C contains the last attempt of each operation. R follows from C', jointly for
+//! all tasks.
 //!
-//! **One processor**, s one attempt, of any object; a job that comes in makes one attempt fail at most. Anderson, Ramamurthy, Jeffay (ACM TOCS 15(2), 1997):
+//! **One processor.** With s for the length of the longest attempt on any object, a job that arrives makes at most one
+//! attempt fail (Anderson, Ramamurthy, Jeffay, ACM TOCS 15(2), 1997):
 //! ```text
 //!   fixed priorities:   w = C_i + sum over j < i of (ceil(w / T_j) C_j + ceil((w - 1) / T_j) s)  <=  D_i
 //!   EDF, D = T:         sum over j of (C_j + s) / T_j  <=  1
 //! ```
 //!
-//! A *wait-free* operation is never tried again: what it takes at worst, which grows with the number of tasks, is part of C, and nothing else.
+//! A *wait-free* operation is never repeated. Its worst-case time, which grows with the number of tasks, is part of C,
+//! and it has no other cost.
 
 use crate::divisor::Divisor;
 use crate::exact::compare_sum;
@@ -24,10 +29,13 @@ use crate::failure::{Failure, Limit};
 use crate::fixed_point::TERMS_MAX;
 use crate::{Sharing, Sporadic};
 
-/// What each task's failed attempts cost it at most, given the `response` of each: any scheduler, any number of processors.
+/// Returns the greatest total cost of the failed attempts of one job of each task, under any scheduler and on any
+/// number of processors.
+///
+/// The bound uses the `response` of each task. Costs are in the unit of the input.
 ///
 /// # Errors
-/// Overflow; a task without period.
+/// Returns [`Failure::Overflow`] if a number does not fit, and [`Failure::Unsupported`] for a task without a period.
 pub fn retries(sharing: &Sharing) -> Result<Vec<u64>, Failure> {
     let responses: Vec<u64> = sharing.tasks.iter().map(|task| task.response).collect();
     (0..sharing.tasks.len()).map(|i| retries_of(sharing, &responses, i)).collect()
@@ -53,11 +61,15 @@ fn retries_of(sharing: &Sharing, responses: &[u64], i: usize) -> Result<u64, Fai
     Ok(total)
 }
 
-/// Response times of tasks with lock-free objects under partitioned fixed priorities, by the bound for any scheduler. Deadlines within periods; tasks
-/// of one priority on one processor delay each other. `response` is not looked at.
+/// Returns the response times of tasks with lock-free objects under partitioned fixed priorities, from the bound for
+/// any scheduler.
+///
+/// Deadlines must not exceed periods. Tasks of equal priority on one processor delay each other. The `response` of the
+/// input is ignored. Response times are in the unit of the input.
 ///
 /// # Errors
-/// The first task found late.
+/// Returns [`Failure::Late`] with the first task found late, [`Failure::Unsupported`] for a deadline beyond the period,
+/// and [`Failure::Diverged`] or [`Failure::Overflow`] if there is no result.
 pub fn lock_free_p_fp(sharing: &Sharing) -> Result<Vec<u64>, Failure> {
     let tasks = &sharing.tasks;
     let mut rivals = vec![Vec::new(); tasks.len()];
@@ -75,7 +87,8 @@ pub fn lock_free_p_fp(sharing: &Sharing) -> Result<Vec<u64>, Failure> {
     let mut responses: Vec<u64> = tasks.iter().map(|task| task.cost).collect();
     let mut costs: Vec<u64> = responses.clone();
     let mut terms = TERMS_MAX;
-    // BOUND: each round but the last adds to a response time, none of which exceeds its deadline; the terms.
+    // BOUND: each round except the last increases a response time, and none exceeds its deadline; also the limit on
+    // terms.
     loop {
         let mut changed = false;
         for (i, task) in tasks.iter().enumerate() {
@@ -107,10 +120,14 @@ pub fn lock_free_p_fp(sharing: &Sharing) -> Result<Vec<u64>, Failure> {
     }
 }
 
-/// Response times on one processor with fixed priorities, each of `attempt` at most s; most urgent first, deadlines within periods.
+/// Returns the response times on one processor with fixed priorities, where each attempt takes at most `attempt`.
+///
+/// Tasks are in order of decreasing priority, and deadlines must not exceed periods. Response times are in the unit of
+/// the input. The source is Anderson, Ramamurthy, Jeffay (1997); see the [module](self).
 ///
 /// # Errors
-/// The first task that may be late.
+/// Returns [`Failure::Late`] with the first task that may be late, [`Failure::Unsupported`] for a task without a period
+/// or with a deadline beyond it, and [`Failure::Diverged`] or [`Failure::Overflow`] if there is no result.
 pub fn lock_free_fp(tasks: &[Sporadic], attempt: u64) -> Result<Vec<u64>, Failure> {
     let mut periods = Vec::new();
     let mut responses = Vec::new();
@@ -120,7 +137,7 @@ pub fn lock_free_fp(tasks: &[Sporadic], attempt: u64) -> Result<Vec<u64>, Failur
             return Err(Failure::Unsupported { task: i, what: "has a deadline beyond its period" });
         }
         let mut t = task.cost.max(1);
-        // BOUND: the deadline, and the terms.
+        // BOUND: the deadline, and the limit on terms.
         loop {
             if t > task.deadline {
                 return Err(Failure::Late { task: i, response: t });
@@ -144,14 +161,18 @@ pub fn lock_free_fp(tasks: &[Sporadic], attempt: u64) -> Result<Vec<u64>, Failur
     Ok(responses)
 }
 
-/// Whether all deadlines are met on one processor under EDF, each of `attempt` at most s. Deadlines are periods, or longer.
+/// Tests whether all deadlines are met on one processor under EDF, where each attempt takes at most `attempt`.
+///
+/// Deadlines must be at least as long as periods. The source is Anderson, Ramamurthy, Jeffay (1997); see the
+/// [module](self).
 ///
 /// # Errors
-/// [`Failure::Overload`] where they may not be.
+/// Returns [`Failure::Overload`] if a deadline may be missed, [`Failure::Unsupported`] for a deadline before the
+/// period, and [`Failure::Overflow`] if a number does not fit.
 pub fn lock_free_edf(tasks: &[Sporadic], attempt: u64) -> Result<(), Failure> {
     for (index, task) in tasks.iter().enumerate() {
         if task.period == 0 || task.deadline < task.period {
-            return Err(Failure::Unsupported { task: index, what: "has no period, or a deadline before it" });
+            return Err(Failure::Unsupported { task: index, what: "has no period, or a deadline before its end" });
         }
         task.cost.checked_add(attempt).ok_or(Failure::Overflow)?;
     }
@@ -172,7 +193,7 @@ mod tests {
 
     #[test]
     fn each_release_costs_an_attempt() {
-        // 5 + 2 * 2 + 1 attempt of 1 up to 10, and so no more.
+        // 5 + 2 * 2 + 1 attempt of 1 for a window of up to 10.
         assert_eq!(lock_free_fp(&[task(2, 10), task(5, 20)], 1), Ok(vec![2, 8]));
         assert_eq!(lock_free_fp(&[task(2, 10), task(5, 20)], 0), Ok(vec![2, 7]));
         assert_eq!(lock_free_fp(&[task(2, 4), task(2, 4)], 1), Err(Failure::Late { task: 1, response: 5 }));
@@ -197,7 +218,8 @@ mod tests {
 
     #[test]
     fn conflicting_commits_cost_an_attempt_each() {
-        // ceil((20 + 30) / 30) = 2 jobs of the other may commit, ceil(50 / 20) = 3.
+        // ceil((20 + 30) / 30) = 2 jobs of the second task may commit during the first, and ceil(50 / 20) = 3 jobs of
+        // the first during the second.
         assert_eq!(retries(&pair(1, 1)), Ok(vec![4, 6]));
         assert_eq!(retries(&pair(1, 0)), Ok(vec![0, 0]));
         assert_eq!(lock_free_p_fp(&pair(1, 0)), Ok(vec![3, 5]));
@@ -208,7 +230,7 @@ mod tests {
         assert_eq!(lock_free_p_fp(&late), Err(Failure::Late { task: 1, response: 12 }));
     }
 
-    /// A job in the simulation below: its task, what it still executes, and whether the attempt it is in was spoilt.
+    /// A job in the simulation below: its task, its steps, and whether a commit has invalidated its current attempt.
     #[derive(Clone)]
     struct Running {
         task: usize,
@@ -218,8 +240,9 @@ mod tests {
         spoilt: bool,
     }
 
-    /// Longest response of each task on one processor. A job is steps of one unit; a run of `true` steps is an attempt on the one object, whose last
-    /// step commits, unless a commit came since it began: then it starts again.
+    /// Returns the longest response of each task on one processor. A job consists of steps of one unit. A run of `true`
+    /// steps is an attempt on the one object. Its last step commits, unless another commit came after its start; then
+    /// the attempt starts again.
     fn simulate(tasks: &[Sporadic], attempts: &[(usize, usize)], edf: bool, until: u64) -> Vec<u64> {
         let mut jobs: Vec<Running> = Vec::new();
         let mut longest = vec![0; tasks.len()];
@@ -311,6 +334,6 @@ mod tests {
             }
         }
         assert!(checked > 300, "{checked}");
-        assert!(retried > 20, "a bound without retries is noticed: {retried} of {checked}");
+        assert!(retried > 20, "some responses exceed the bound without retries: {retried} of {checked}");
     }
 }

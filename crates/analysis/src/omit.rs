@@ -1,4 +1,4 @@
-//! Terms that a broken twin of the analysis leaves out, so that tests can show they would notice.
+//! Terms that a mutant of the analysis omits. Tests use the mutants to show that they would detect the missing term.
 
 /// One term of a bound.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -8,21 +8,21 @@ pub enum Omit {
     LocalIcpp,
     /// Sections of less urgent tasks under `pip`.
     LocalPip,
-    /// `pip`: every blocker but the longest.
+    /// All sections that block under `pip`, except the longest.
     LocalPipRest,
     /// Boosted sections of less urgent tasks.
     Boosted,
-    /// That blocking repeats at every resumption.
+    /// The repetition of blocking at every resumption.
     Repeats,
-    /// The less urgent holder met by a request.
+    /// The less urgent holder that a request may find.
     RemoteHolder,
-    /// More urgent requests granted first.
+    /// More urgent requests that are granted first.
     RemoteUrgent,
-    /// Requests of equal priority granted first.
+    /// Requests of equal priority that are granted first.
     RemoteEquals,
-    /// Jobs of more urgent requesters that arrived before the request (T instead of T and R in their count).
+    /// Jobs of more urgent tasks that arrived before the request: the mutant omits R in `ceil((X + R) / T)`.
     RemoteCarryIn,
-    /// Boosted sections that stretch a holder's own.
+    /// Boosted sections that prolong the section of a holder.
     Stretch,
     /// The jitter of tasks that suspend.
     SuspensionJitter,
@@ -30,25 +30,25 @@ pub enum Omit {
     ReleaseJitter,
     /// Interference of tasks of equal priority.
     Equals,
-    /// Whatever requests wait for, under the protocols of `blocking/across.rs`.
+    /// The waits of requests, under the protocols of `blocking/across.rs`.
     Waiting,
-    /// In clusters: requests of other tasks of the own one.
+    /// In clusters: the requests of other tasks of the job's own cluster.
     OwnCluster,
-    /// In clusters: work left from before the window.
+    /// In clusters: the work left from before the window.
     CarryIn,
-    /// Interruptible sections that begin again.
+    /// Interruptible sections that are executed again.
     Again,
-    /// Of those that one job makes begin again, all but the longest.
+    /// All sections that one job restarts, except the longest.
     AgainRest,
-    /// Those under a lock of less urgent tasks, which block.
+    /// The restarts of the section under a lock of a less urgent task that blocks.
     AgainOfBlocker,
-    /// In clusters: that interrupts are shared by no other processors.
+    /// In clusters: that each interrupt executes on one processor, so that its work is not divided.
     Pinned,
 }
 
 #[cfg(feature = "twins")]
 impl Omit {
-    /// Every twin.
+    /// Every mutant.
     pub const ALL: [Self; 20] = [
         Self::LocalIcpp,
         Self::LocalPip,

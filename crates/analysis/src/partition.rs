@@ -1,30 +1,32 @@
-//! Assigning tasks to processors, greatest utilization first.
+//! Assignment of tasks to processors, in order of decreasing utilization.
 //!
-//! Whether tasks fit on one processor is the caller's test. Where some must not be separated, as the users of one long resource in
-//! Brandenburg, Calandrino, Block, Leontyev, Anderson (RTAS 2008), they are placed together, as one item with the sum of their utilizations.
+//! The caller decides whether tasks fit on one processor. Tasks that should not be separated, such as the users of one
+//! long resource in Brandenburg, Calandrino, Block, Leontyev, Anderson (RTAS 2008), are placed together, as one item
+//! with the sum of their utilizations.
 
 use crate::divisor::Divisor;
 use crate::failure::Failure;
 use crate::sporadic::Sporadic;
 
-/// On which of the processors where an item fits it is put.
+/// The processor to choose among those where an item fits.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Fit {
-    /// The first.
+    /// The first one.
     First,
-    /// The fullest.
+    /// The one with the greatest utilization.
     Best,
-    /// The emptiest.
+    /// The one with the least utilization.
     Worst,
 }
 
-/// The processor of each task.
+/// Returns the processor of each task.
 ///
-/// `groups`: tasks that are to be on one processor; groups with a task in common count as one. `fits` is asked whether the tasks of one processor,
-/// by growing index, are schedulable there.
+/// Each of the `groups` lists tasks that must be on one processor. Groups with a task in common count as one group.
+/// `fits` decides whether the tasks of one processor, given as increasing indices, are schedulable there.
 ///
 /// # Errors
-/// The first task, or a task of the group, that fits nowhere.
+/// Returns [`Failure::Task`] with the task that fits on no processor, or with the first task of such a group. Returns
+/// [`Failure::Unsupported`] if a group contains an index without a task, or if a task has no period.
 pub fn partition(
     tasks: &[Sporadic],
     processors: usize,
@@ -60,10 +62,10 @@ pub fn partition(
     Ok(homes)
 }
 
-/// As [`partition`], first with the groups together, and if that does not succeed without.
+/// Like [`partition`], first with the groups together and, if that fails, with every task placed individually.
 ///
 /// # Errors
-/// Why it does not succeed without.
+/// Returns the error of the attempt without groups.
 pub fn together_first(
     tasks: &[Sporadic],
     processors: usize,
@@ -74,21 +76,22 @@ pub fn together_first(
     partition(tasks, processors, fit, groups, &mut fits).or_else(|_| partition(tasks, processors, fit, &[], &mut fits))
 }
 
-/// What is placed at one time.
+/// A task or a group, which is placed as a whole.
 #[derive(Clone, Default)]
 struct Item {
-    /// Utilization, in parts of 2^64, rounded down: it decides who comes first, and nothing else.
+    /// The utilization in units of 2^-64, rounded down. It affects only the order in which items and processors are
+    /// tried.
     load: u128,
     members: Vec<usize>,
 }
 
 fn items(tasks: &[Sporadic], groups: &[Vec<usize>]) -> Result<Vec<Item>, Failure> {
-    // The least task that each is together with.
+    // By task: the least index of the tasks in its group.
     let mut heads: Vec<usize> = (0..tasks.len()).collect();
     for group in groups {
         for pair in group.windows(2) {
             let find =
-                |task: usize| heads.get(task).copied().ok_or(Failure::Unsupported { task, what: "is not there" });
+                |task: usize| heads.get(task).copied().ok_or(Failure::Unsupported { task, what: "does not exist" });
             let (a, b) = (find(pair[0])?, find(pair[1])?);
             let (low, high) = (a.min(b), a.max(b));
             for head in heads.iter_mut().filter(|head| **head == high) {
@@ -130,7 +133,7 @@ mod tests {
         let percent = [30, 60, 50, 40];
         assert_eq!(place(&percent, Fit::First, &[]), Ok(vec![1, 0, 1, 0]));
         assert_eq!(place(&percent, Fit::Worst, &[]), Ok(vec![2, 0, 1, 2]));
-        // 60, then 55 opens the second, 30 goes to the fuller first.
+        // 60 goes to the first processor and 55 opens the second; 30 goes to the fuller, which is the first.
         assert_eq!(place(&[60, 55, 30], Fit::Best, &[]), Ok(vec![0, 1, 0]));
         assert_eq!(place(&[60, 55, 30], Fit::Worst, &[]), Ok(vec![0, 1, 2]));
         assert_eq!(place(&[55, 60, 42, 40], Fit::First, &[]), Ok(vec![1, 0, 1, 0]));
@@ -141,7 +144,7 @@ mod tests {
 
     #[test]
     fn groups_stay_together_while_they_fit() {
-        // 0 and 1, 1 and 3: all three.
+        // 0 and 1, 1 and 3: all three stay together.
         let groups = [vec![0, 1], vec![3, 1]];
         let homes = place(&[20, 30, 70, 40], Fit::Worst, &groups).unwrap();
         assert_eq!(homes, vec![0, 0, 1, 0]);

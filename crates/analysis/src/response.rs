@@ -4,14 +4,14 @@
 //!   w = C_i + S_i + B_i + sum over h at least as urgent on the processor of ceil((w + J_h) / T_h) * (C_h + A_h)
 //!   R_i = w + J_i
 //! ```
-//! with B_i the local and boosted blocking, S_i the time suspended for resources under `mpcp`, A_h what a job of h makes others execute
-//! again under `ics` and `ics_lock` (`blocking/ics.rs`), and J_h the release jitter
-//! of a task that never suspends, `R_h - C_h` of one that may: its work can be deferred by that much, and
-//! no less is safe (Chen et al., "Many suspensions, many problems", Real-Time Systems 55(1), 2019).
+//! B_i is the local and boosted blocking, and S_i the time suspended for resources under `mpcp`. A_h is the execution
+//! that a job of h makes others repeat under `ics` and `ics_lock` (`blocking/ics.rs`). J_h is the release jitter of a
+//! task that never suspends, and `R_h - C_h` for a task that may suspend: its work can be deferred by that much, and no
+//! smaller jitter is safe (Chen et al., "Many suspensions, many problems", Real-Time Systems 55(1), 2019).
 //!
-//! S_i and J_h need response times, of tasks on any processor; all start at `C + J`, and rise together until none
-//! changes. A response time above the period would let jobs of one task overlap; that task has no bound then, nor
-//! has any whose bound rests on it. Deadlines play no part but in the verdict.
+//! S_i and J_h depend on the response times of tasks on any processor. All response times start at `C + J`, and rise
+//! together until none changes. A response time above the period would let jobs of one task overlap; that task then has
+//! no bound, nor has any task whose bound depends on it. Deadlines matter for the verdict only.
 
 use crate::across;
 use crate::blocking::ics::{Again, Length};
@@ -24,11 +24,18 @@ use crate::omit::Omit;
 use crate::tables::Tables;
 use lockwright_model::{Duration, Protocol, System, TaskId};
 
-/// Most rounds over all tasks; more is taken for divergence, which is safe: it only loses bounds.
+/// The most rounds over all tasks. An iteration that takes more counts as divergent, which is safe: the tasks then have
+/// no bound.
 const ROUNDS_MAX: u32 = 10_000;
 
-/// Bounds the blocking and the response time of every task of a system whose resources are under `protocol`
-/// where they name none of their own.
+/// Bounds the blocking and the response time of every task under partitioned or clustered fixed priorities.
+///
+/// `protocol` governs the resources for which the system names no protocol. All protocols are covered, each for the
+/// systems that its page in `docs/` describes. All times are in nanoseconds. A task without a bound has `response:
+/// None`, and [`TaskBound::unbounded`] holds the reason. The sources of the bounds are in `REFERENCES.md`.
+///
+/// The system's scheduler is not examined: see [`scheduled()`](crate::scheduled()) for EDF and for global scheduling.
+/// Overheads count if [`charge()`](crate::charge()) has added them to the system.
 ///
 /// # Examples
 /// ```
@@ -56,60 +63,61 @@ pub fn analyse(system: &System, protocol: Protocol) -> Analysis {
     solve(&Tables::new(system, protocol, None), protocol, None)
 }
 
-/// Whether the first so many tasks meet their deadlines; gives up at the first that does not.
+/// Returns whether the first `judged` tasks meet their deadlines. The analysis stops at the first task that does not.
 pub(crate) fn is_schedulable(system: &System, protocol: Protocol, judged: usize) -> bool {
     let analysis = solve(&Tables::new(system, protocol, None), protocol, Some(judged));
     analysis.tasks[..judged].iter().all(|task| task.schedulable)
 }
 
-/// The same with one term left out: a broken twin, for tests of tests.
+/// Like [`analyse`], with one term omitted: a mutant, for tests of the tests.
 #[cfg(feature = "twins")]
 #[must_use]
 pub fn analyse_omitting(system: &System, protocol: Protocol, omit: Omit) -> Analysis {
     solve(&Tables::new(system, protocol, Some(omit)), protocol, None)
 }
 
-/// What one task's equation needs, in nanoseconds.
+/// The parameters of one task's equation, in nanoseconds.
 struct Equation {
     cost: u64,
     period: u64,
     jitter: u64,
-    /// Local and boosted blocking.
+    /// The local and boosted blocking.
     blocking: u64,
-    /// Its processor, its own place there, and the place behind the last task at least as urgent.
+    /// The task's processor, its own place there, and the place after the last task at least as urgent.
     cpu: usize,
     place: usize,
     end: usize,
-    /// Interruptible sections that one job makes begin again, by the place of its task; nothing for those behind.
+    /// The interruptible sections that one job makes others execute again, by the place of its task. Later places have
+    /// none.
     again: Vec<Length>,
-    /// Whether it reads any response time but its own.
+    /// Whether the equation depends on any response time except its own.
     coupled: bool,
 }
 
 impl Equation {
-    /// The other tasks at least as urgent, of `rows`, and what one job of each makes begin again.
+    /// Returns the other tasks at least as urgent, and the lengths of the sections that one job of each restarts.
     fn urgent<'a>(&'a self, rows: &'a [Vec<Interferer>]) -> impl Iterator<Item = (&'a Interferer, Length)> {
         let others = rows[self.cpu][..self.end].iter().enumerate().filter(|&(place, _)| place != self.place);
         others.map(|(place, h)| (h, self.again.get(place).copied().unwrap_or_default()))
     }
 }
 
-/// A task as the others of its processor see it, which has them in a row, the most urgent first.
+/// A task as it interferes with the others of its processor. Each processor has its tasks in a row, most urgent first.
 struct Interferer {
     task: TaskId,
     cost: u64,
     period: u64,
-    /// `None`: its response time less its cost.
+    /// The jitter of its interference; `None` stands for its response time minus its execution time.
     jitter: Option<u64>,
 }
 
-/// A task's blocking without the remote part.
+/// The blocking of a task without the remote part, in nanoseconds.
 struct Static {
     local: u64,
     boosted: u64,
 }
 
-/// Sections on one's own processor delay a job at its arrival and at each of its resumptions.
+/// Returns how often sections on its own processor delay a job: at its arrival and at each of its resumptions.
 pub(crate) fn occasions(tables: &Tables<'_>, task: TaskId) -> u64 {
     if tables.omits(Omit::Repeats) { 1 } else { 1 + tables.suspensions[task.index()] }
 }
@@ -138,7 +146,7 @@ fn static_blocking(tables: &Tables<'_>, task: TaskId) -> Option<Static> {
     Some(Static { local: local.checked_mul(occasions)?, boosted: boosted.checked_mul(occasions)? })
 }
 
-/// Where only the verdict on the first so many tasks is wanted, nothing but that is meant.
+/// Solves the equations of all tasks. If `judged` is given, only the verdict on the first `judged` tasks is meaningful.
 fn solve(tables: &Tables<'_>, protocol: Protocol, judged: Option<usize>) -> Analysis {
     if tables.system.has_clusters() {
         return clustered::solve(tables, protocol);
@@ -202,7 +210,7 @@ fn solve(tables: &Tables<'_>, protocol: Protocol, judged: Option<usize>) -> Anal
     Analysis { protocol, tasks: bounds.collect() }
 }
 
-/// How long a less urgent task's section that blocks is executed again.
+/// Returns the time for which the section of a less urgent task that blocks the job is executed again.
 fn blocked_again(equation: &Equation, rows: &[Vec<Interferer>], response: Option<u64>) -> u64 {
     let window = response.unwrap_or_default().saturating_sub(equation.jitter);
     equation.urgent(rows).filter(|(_, again)| again.blocker > 0).fold(0, |sum, (h, again)| {
@@ -251,7 +259,7 @@ fn equation(
     equation
 }
 
-/// Raises all response times to their joint least fixed point.
+/// Raises all response times to their least joint fixed point.
 ///
 /// BOUND: [`ROUNDS_MAX`] rounds, and the budget of all fixed points together.
 fn iterate(
@@ -263,7 +271,7 @@ fn iterate(
     suspended: &mut [u64],
     reasons: &mut [Option<Unbounded>],
 ) {
-    // The most urgent first: others' jitter reads their response times.
+    // The most urgent tasks come first, as the jitter of others depends on their response times.
     let order: Vec<TaskId> = tables.cpus.iter().flatten().copied().collect();
     for round in 0..=ROUNDS_MAX {
         let mut changed = false;
@@ -282,7 +290,7 @@ fn iterate(
                 Ok((response, wait)) => {
                     changed |= responses[index] != Some(response);
                     (responses[index], suspended[index]) = (Some(response), wait);
-                    // Response times only rise from here.
+                    // From here on, response times only rise.
                     if is_judged && response > tables.system.task(id).deadline.as_ns() {
                         return;
                     }
@@ -302,7 +310,7 @@ fn iterate(
     }
 }
 
-/// R and S of one task, given the response times so far, which are never above the final ones.
+/// Returns R and S of one task for the current response times, which never exceed the final ones.
 fn respond(
     tables: &Tables<'_>,
     remote: &Remote,
@@ -329,10 +337,10 @@ fn respond(
         return Err(Unbounded::DependsOn { task: h.task });
     }
     let own = cost.checked_add(blocking).and_then(|own| own.checked_add(suspended)).ok_or_else(beyond)?;
-    // What the last round found is a lower bound, and so is it with what this round waits longer.
+    // The result of the last round is a lower bound, and so is its sum with the additional waiting of this round.
     let before = responses[id.index()].map_or(own, |response| response - jitter);
     let start = own.max(before.saturating_add(suspended - suspended_before));
-    // Its own place is not before the end where equals are left out.
+    // The task's own place is not before the end if the mutant omits tasks of equal priority.
     let terms = 1 + (equation.end - usize::from(equation.place < equation.end)) as u64;
     let window = tables.budget.least(start, period - jitter, terms, |window| {
         let mut sum = own;

@@ -1,10 +1,10 @@
-//! Whole systems under schedulers other than partitioned fixed priorities: what each test says, and response times.
+//! Tests and response times of whole systems under schedulers other than partitioned fixed priorities.
 //!
-//! | scheduler | tests | response times |
-//! |---|---|---|
-//! | `p-edf` | processor demand, for each processor; resources under SRP, spinning without preemption for those of other processors (MSRP) | exact, without resources and jitter |
-//! | `g-edf` | all of [`global`]; no resources, no jitter | of the test that bounds them, else by the tardiness of deadlines that equal periods |
-//! | `g-fp` | Guan's; no resources, no jitter, no equal priorities | that test's |
+//! - `p-edf`: the processor demand of each processor. Resources are under SRP, and those shared across processors under
+//!   non-preemptive spinning (MSRP). Response times are exact; they are computed without resources and jitter only.
+//! - `g-edf`: all tests of [`global`], without resources and jitter. Response times are those of the test that bounds
+//!   them, or follow from the tardiness with deadlines equal to periods.
+//! - `g-fp`: Guan's test, without resources, jitter and equal priorities. Response times are those of the test.
 
 use crate::explain::{Cause, Term};
 use crate::failure::Failure;
@@ -16,31 +16,33 @@ use crate::{charge, global, overheads};
 use lockwright_model::{CpuId, Duration, Overhead, Overheads, Protocol, ResourceId, Scheduler, System, TaskId};
 use std::fmt;
 
-/// What is known of a system under its scheduler.
+/// The verdict on a system under its scheduler, with the tests behind it.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Scheduled {
-    /// In the order of growing effort.
+    /// The tests, in order of increasing effort.
     pub tests: Vec<Test>,
-    /// Bounds on response times, from arrival, by task id; `None` where there is none.
+    /// Bounds on response times, from arrival to finish, by task id; `None` if there is none.
     pub responses: Vec<Option<Duration>>,
-    /// Why a response time was looked for and not found, by task id.
+    /// Why the search for a response time failed, by task id; `None` if it succeeded or if there was no search.
     pub unbounded: Vec<Option<Failure>>,
-    /// Whether the task's deadlines are proved to hold, by task id.
+    /// Whether it is proved that the task meets its deadlines, by task id.
     pub proved: Vec<bool>,
-    /// Whether all are.
+    /// Whether it is proved that every task meets its deadlines.
     pub schedulable: bool,
-    /// Under partitioned EDF, the section that can keep a job of the task waiting longest when it arrives, by task id.
+    /// The section that can delay a job of the task longest at its arrival, by task id. Only partitioned EDF has such
+    /// sections.
     pub blocked: Vec<Option<Blocker>>,
-    /// Whether the tests say no only where a deadline can be missed.
+    /// Whether the verdict is exact: if the tests reject, some arrivals lead to a missed deadline.
     pub exact: bool,
 }
 
 impl Scheduled {
-    /// Why no response time of the task was found, in words, where one was looked for.
+    /// Returns why the search for a response time of the task failed, as a message with the names of the system, or
+    /// `None` if it did not fail.
     #[must_use]
     pub fn describe_unbounded(&self, task: TaskId) -> Option<String> {
         Some(match (*self.unbounded.get(task.index())?)? {
-            Failure::Overload => "more work arrives on its CPU than that can do".into(),
+            Failure::Overload => "more work arrives on its CPU than it can execute".into(),
             Failure::Diverged { limit, .. } => {
                 format!("the response times of its CPU need more than {} {}", limit.most, limit.name)
             }
@@ -49,42 +51,42 @@ impl Scheduled {
     }
 }
 
-/// One test, which accepts or not.
+/// The result of one test.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Test {
-    /// Its usual name.
+    /// The usual name of the test.
     pub name: &'static str,
-    /// Which processor it is about, where it is about one.
+    /// The processor that the test is about, if it is about one.
     pub cpu: Option<CpuId>,
-    /// Why it does not accept; tasks are those of `tasks`.
+    /// Why the test does not accept; `None` if it accepts. Its task indices refer to `tasks`.
     pub failure: Option<Failure>,
-    /// What the test numbers its tasks by.
+    /// The tasks in the order in which the test numbers them.
     pub tasks: Vec<TaskId>,
-    /// The interval in which more is due than fits, under partitioned EDF.
+    /// The interval in which more work is due than fits, under partitioned EDF.
     pub point: Option<Point>,
 }
 
-/// A section that keeps jobs with earlier deadlines waiting.
+/// A section that delays jobs with earlier deadlines.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Blocker {
-    /// Whose.
+    /// The task that executes the section.
     pub task: TaskId,
-    /// On which resource.
+    /// The resource of the section.
     pub resource: ResourceId,
-    /// How long it is.
+    /// The length of the section.
     pub length: Duration,
-    /// How long it is waited for, spinning, before it begins: on a resource shared across processors.
+    /// How long the task spins before the section begins, if the resource is shared across processors.
     pub spin: Duration,
 }
 
 impl Blocker {
-    /// How long it blocks.
+    /// Returns the time for which the section blocks: its length and its spinning.
     #[must_use]
     pub fn total(&self) -> Duration {
         Duration::from_ns(self.length.as_ns().saturating_add(self.spin.as_ns()))
     }
 
-    /// Whose section on what it is, in words.
+    /// Describes the section in words.
     fn describe(&self, system: &System) -> String {
         let (task, resource) = (&system.task(self.task).name, &system.resource(self.resource).name);
         let spins = if self.spin > Duration::ZERO { ", with its spinning" } else { "" };
@@ -101,39 +103,39 @@ impl Blocker {
     }
 }
 
-/// What a test of the processor demand looks at.
+/// An interval that a test of the processor demand examined.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Point {
-    /// The length of the interval, t.
+    /// The length t of the interval.
     pub interval: Duration,
-    /// The work that has its deadline in it, spinning included, h(t).
+    /// The work with arrival and deadline in the interval, spinning included, h(t).
     pub due: Duration,
-    /// What blocks it, B(t).
+    /// The section that blocks this work, if there is one. Its length is B(t).
     pub blocker: Option<Blocker>,
 }
 
-/// Why nothing can be said of a system under its scheduler.
+/// Why a system cannot be tested under its scheduler.
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub enum Untested {
-    /// [`analyse`](crate::analyse) is for that.
+    /// The system is under fixed priorities on partitioned or clustered processors: use [`analyse`](crate::analyse).
     FixedPriorities,
-    /// Jobs execute on any processor: there is no demand of one.
+    /// Jobs execute on any processor, so no single processor has a demand.
     Global,
-    /// Its tasks share resources.
+    /// The tasks share resources.
     Resources,
     /// A task holds two resources at a time, and one of them is shared across processors.
     Nested(TaskId),
-    /// A task may be released late.
+    /// A task has release jitter.
     Jitter(TaskId),
     /// Two tasks have the same priority.
     EqualPriorities(TaskId, TaskId),
-    /// A number of its overheads does not fit.
+    /// A cost in the overheads cannot be charged.
     Overheads(Failure),
 }
 
 impl Untested {
-    /// One sentence for a person.
+    /// Describes the reason in one sentence, with the names of the system.
     #[must_use]
     pub fn describe(&self, system: &System) -> String {
         let name = |task: &TaskId| &system.task(*task).name;
@@ -170,7 +172,7 @@ impl fmt::Display for Test {
 }
 
 impl Test {
-    /// Why it does not accept, in words: with the name of the task.
+    /// Returns why the test does not accept, with the names of the system, or `None` if it accepts.
     #[must_use]
     pub fn describe(&self, system: &System) -> Option<String> {
         let failure = self.failure?;
@@ -198,10 +200,17 @@ impl Test {
     }
 }
 
-/// Tests a system under its scheduler, with what its machine takes charged to it.
+/// Tests a system under partitioned EDF, global EDF or global fixed priorities, with overheads charged to it.
+///
+/// Under partitioned EDF, local resources are under SRP, and shared ones under MSRP, whatever protocols the system
+/// names. The module [`uniprocessor::edf`] has the processor demand, and [`global`] the global tests; each names its
+/// source. All times are in nanoseconds. If the overheads alone leave no time, the result contains a single test named
+/// "overheads" that does not accept.
 ///
 /// # Errors
-/// Where no test covers it.
+/// Returns an error if no test covers the system: it is under partitioned or clustered fixed priorities
+/// ([`analyse`](crate::analyse) covers these), shares resources or has release jitter where no test covers that, has
+/// equal priorities under global fixed priorities, or its overheads cannot be charged.
 pub fn scheduled(system: &System, overheads: &Overheads) -> Result<Scheduled, Untested> {
     if let Some(why) = uncovered(system) {
         return Err(why);
@@ -217,11 +226,11 @@ pub fn scheduled(system: &System, overheads: &Overheads) -> Result<Scheduled, Un
         _ => partitioned_edf(system, &sharing),
     };
     for (id, response) in system.task_ids().zip(&mut result.responses) {
-        // Overheads bring deadlines forward by how late a job's release is noticed.
+        // Overheads shorten deadlines by the delay with which a release is noticed.
         let deadline = system.task(id).deadline;
         let late = deadline.as_ns().saturating_sub(sharing.tasks[id.index()].deadline);
         *response = response.and_then(|response| response.checked_add(Duration::from_ns(late)));
-        // Another test may say more than the one that bounds responses.
+        // Another test may accept although the one that bounds responses does not.
         if result.schedulable {
             *response = response.map(|response| response.min(deadline));
         }
@@ -229,17 +238,19 @@ pub fn scheduled(system: &System, overheads: &Overheads) -> Result<Scheduled, Un
     Ok(result)
 }
 
-/// A deadline that a partitioned system under EDF cannot meet, or could not with greater execution times.
+/// An interval that proves that a system under partitioned EDF misses a deadline, and would miss one with greater
+/// execution times.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Refutation {
     cpu: u16,
     interval: u64,
 }
 
-/// As [`scheduled()`], the verdict alone, with limited effort; with what refutes the system, where that is known.
+/// Like [`scheduled()`], but returns the verdict alone and limits the effort. The inner error holds a refutation of the
+/// system, if one is known.
 ///
 /// # Errors
-/// It was interrupted.
+/// Returns an error if the caller interrupted the test.
 pub(crate) fn verdict(
     system: &System,
     overheads: &Overheads,
@@ -261,7 +272,7 @@ pub(crate) fn verdict(
         _ => {
             for cpu in processors_with_tasks(system) {
                 let Ok((tasks, blocking)) = edf::msrp(&sharing, cpu) else { return Ok(Err(None)) };
-                // The search from the longest interval down comes late to a short one.
+                // The search starts from the longest interval, and would reach a short one late.
                 if let Some(interval) = edf::refuted_early(&tasks, &blocking) {
                     return Ok(Err(Some(Refutation { cpu, interval })));
                 }
@@ -275,7 +286,7 @@ pub(crate) fn verdict(
             true
         }
     };
-    // A test that was not asked has not said no.
+    // A test that was skipped did not reject.
     if holds {
         Ok(Ok(()))
     } else if go_on() {
@@ -285,16 +296,17 @@ pub(crate) fn verdict(
     }
 }
 
-/// Nobody waits for the answer any more.
+/// The caller interrupted the test.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Interrupted;
 
-/// Whether one of these, or a number that does not fit, refutes the system under partitioned EDF. With greater execution times it then is so, too.
+/// Returns whether one of these refutations, or a number that does not fit, refutes the system under partitioned EDF.
+/// That also holds for greater execution times.
 pub(crate) fn is_refuted(system: &System, overheads: &Overheads, by: &[Refutation]) -> bool {
     let Ok(sharing) = charged(system, overheads) else { return true };
     processors_with_tasks(system).any(|cpu| match edf::msrp(&sharing, cpu) {
         Ok((tasks, blocking)) => {
-            // In an interval of no length, but for an overload nothing refutes.
+            // An interval of length 0 adds the check for overload, and refutes nothing else.
             let known = by.iter().filter(|known| known.cpu == cpu).map(|known| known.interval);
             edf::is_refuted_at(&tasks, &blocking, known.chain([0]))
         }
@@ -307,21 +319,21 @@ pub(crate) fn processors_with_tasks(system: &System) -> impl Iterator<Item = u16
     (0..system.cpus()).filter_map(|cpu| u16::try_from(cpu).ok()).filter(has_tasks)
 }
 
-/// Why [`scheduled()`] says nothing of the system, where it does not.
+/// Returns why [`scheduled()`] does not cover the system, or `None` if it does.
 pub(crate) fn uncovered(system: &System) -> Option<Untested> {
     let jitter = || system.task_ids().find(|&id| system.task(id).jitter != Duration::ZERO);
     let shares = system.task_ids().any(|id| !system.requests(id).is_empty());
     match system.scheduler() {
         Scheduler::PFp | Scheduler::CFp => Some(Untested::FixedPriorities),
         Scheduler::PEdf if !shares => None,
-        // Preemption levels are by deadlines from the release there.
+        // With resources, preemption levels follow deadlines relative to the release, so jitter is not covered.
         Scheduler::PEdf => jitter().map(Untested::Jitter).or_else(|| nested(system).map(Untested::Nested)),
         _ if shares => Some(Untested::Resources),
         _ => jitter().map(Untested::Jitter),
     }
 }
 
-/// A task that holds two resources at a time, one of them shared across processors.
+/// Returns a task that holds two resources at a time, one of them shared across processors.
 fn nested(system: &System) -> Option<TaskId> {
     system.task_ids().find(|&id| {
         let sections = system.sections(id);
@@ -330,7 +342,7 @@ fn nested(system: &System) -> Option<TaskId> {
     })
 }
 
-/// What the machine takes leaves no time.
+/// Returns the result for a system whose overheads leave no time.
 fn overwhelmed(system: &System, failure: Failure) -> Scheduled {
     let count = system.tasks().len();
     let test =
@@ -350,11 +362,14 @@ fn processors(system: &System) -> u32 {
     u32::try_from(system.cpus()).unwrap_or(u32::MAX)
 }
 
-/// The system with its tasks on processors chosen by `fit`, the greatest utilization first; those that share a resource together, where they fit so. Whether tasks
-/// fit on one processor is asked of the system's scheduler there, without blocking.
+/// Returns the system with its tasks on processors chosen by `fit`, in order of decreasing utilization.
+///
+/// Tasks that share a resource are placed on one processor if that succeeds for all; otherwise every task is placed
+/// individually. A processor accepts tasks if the system's scheduler, partitioned EDF or fixed priorities, meets their
+/// deadlines there without blocking.
 ///
 /// # Errors
-/// Which task fits nowhere.
+/// Returns [`Failure::Task`] with a task that fits on no processor.
 pub fn partitioned(system: &System, fit: Fit) -> Result<System, Failure> {
     let tasks: Vec<uniprocessor::Task> = system
         .tasks()
@@ -394,7 +409,8 @@ pub fn partitioned(system: &System, fit: Fit) -> Result<System, Failure> {
     system.with_tasks(moved).map_err(|_| Failure::Overflow)
 }
 
-/// The system's tasks, in nanoseconds. Under EDF with overheads centred on preemptions, under fixed priorities too: a job keeps its priority there as well.
+/// Returns the tasks of the system in nanoseconds, with overheads charged. The charge is centred on preemptions, as for
+/// EDF; it also holds for fixed priorities, as a job keeps its priority there as well.
 pub(crate) fn charged(system: &System, model: &Overheads) -> Result<Sharing, Failure> {
     let longer;
     let system = match *model == Overheads::default() {
@@ -404,7 +420,7 @@ pub(crate) fn charged(system: &System, model: &Overheads) -> Result<Sharing, Fai
             &longer
         }
     };
-    // The deadline of a job that is released late is as far from its arrival as ever.
+    // Jitter does not move the deadline of a job, which counts from its arrival.
     let deadline = |id: TaskId| system.task(id).deadline.as_ns().saturating_sub(system.task(id).jitter.as_ns());
     let plain = |id: TaskId| overheads::Task {
         cost: system.task(id).wcet.as_ns(),
@@ -431,7 +447,7 @@ pub(crate) fn charged(system: &System, model: &Overheads) -> Result<Sharing, Fai
         };
         let lengthened = overheads::jlfp::charge(&costs, interrupts, &tasks)?;
         tasks = overheads::jlfp::quantise(&lengthened, &tasks)?;
-        // Sections hold their interrupts, as other tasks wait for them.
+        // Sections are longer by the interrupts that fall into them, as other tasks wait for these.
         let interrupts = charge::interrupts(system, model);
         for (id, task) in system.task_ids().zip(&mut tasks) {
             let all = interrupts.iter().map(|(_, interrupt)| interrupt);
@@ -455,8 +471,11 @@ pub(crate) fn charged(system: &System, model: &Overheads) -> Result<Sharing, Fai
     Ok(Sharing { tasks: system.task_ids().zip(tasks).map(sharer).collect() })
 }
 
-/// All that a request takes is in its section: neither `srp` nor `msrp` suspends a job, and jobs that arrive meanwhile wait for the operations too. Two system
-/// calls, for the lock and for giving it back or leaving the section.
+/// Returns the system with the cost of all operations in its sections.
+///
+/// All costs of a request are in its section: neither `srp` nor `msrp` suspends a job, and jobs that arrive meanwhile
+/// wait for the operations as well. There are two system calls, one for the lock and one for the unlock or for leaving
+/// the section.
 fn with_operations(system: &System, model: &Overheads) -> Result<System, Failure> {
     let section = |resource| {
         let protocol = if system.is_global(resource) { Protocol::Msrp } else { Protocol::Srp };
@@ -473,9 +492,9 @@ fn with_operations(system: &System, model: &Overheads) -> Result<System, Failure
     system.with_tasks(tasks).map_err(|_| Failure::Overflow)
 }
 
-/// With so many tasks.
+/// Returns the costs for a system of `tasks` tasks.
 fn costs(model: &Overheads, tasks: usize) -> Result<overheads::Overheads, Failure> {
-    // Filling the caches again, over the working set: level before the first point.
+    // The cost of refilling the caches as a function of the working set, constant before the first point.
     let refill = model.cost(Overhead::CacheRefill).with(tasks).as_ns();
     let points = model.cache_delay.points();
     let first = points.first().filter(|(kib, _)| *kib > 0).map(|&(_, delay)| (0, delay));
@@ -510,7 +529,7 @@ fn sporadic(sharing: &Sharing) -> Vec<Sporadic> {
     sharing.tasks.iter().map(one).collect()
 }
 
-/// A processor after the other.
+/// Tests one processor after the other.
 fn partitioned_edf(system: &System, sharing: &Sharing) -> Scheduled {
     let count = sharing.tasks.len();
     let mut result = Scheduled {
@@ -555,7 +574,7 @@ fn partitioned_edf(system: &System, sharing: &Sharing) -> Scheduled {
     result
 }
 
-/// Where the demand of a processor with these sections was found too great.
+/// Returns the interval in which the demand of a processor with these sections was found too great.
 fn point(failure: Failure, held: &[edf::Held]) -> Option<Point> {
     let Failure::Demand { interval, demand } = failure else { return None };
     let blocker = edf::blocker(held, interval).map(Blocker::of);
@@ -564,20 +583,23 @@ fn point(failure: Failure, held: &[edf::Held]) -> Option<Point> {
     Some(Point { interval: Duration::from_ns(interval), due, blocker })
 }
 
-/// The processor demand of one interval, taken apart.
+/// The processor demand of one interval, split into its terms.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Demanded {
-    /// Its length.
+    /// The length of the interval.
     pub interval: Duration,
-    /// They sum to what is due in it and what blocks that.
+    /// The terms, which sum to the work that is due in the interval and the section that blocks it.
     pub terms: Vec<Term>,
 }
 
-/// Every term of the demand on the processor of `task` under partitioned EDF: in the interval in which it is too great, or else in one as long as
-/// the task's deadline.
+/// Returns every term of the processor demand on the processor of `task` under partitioned EDF.
+///
+/// The interval is one in which the demand is too great, or, if there is none, one as long as the deadline of the task.
+/// All times are in nanoseconds; see [`uniprocessor::edf`] for the formula and its source.
 ///
 /// # Errors
-/// As [`scheduled()`]; [`Untested::FixedPriorities`] and [`Untested::Global`] under other schedulers.
+/// Returns the errors of [`scheduled()`], [`Untested::FixedPriorities`] under partitioned and clustered fixed
+/// priorities, and [`Untested::Global`] under global schedulers.
 pub fn explain_demand(system: &System, overheads: &Overheads, task: TaskId) -> Result<Demanded, Untested> {
     match system.scheduler() {
         Scheduler::PEdf => {}
@@ -630,7 +652,7 @@ pub fn explain_demand(system: &System, overheads: &Overheads, task: TaskId) -> R
 
 type Verdict = fn(&[Sporadic], u32) -> Result<(), Failure>;
 
-/// Of global EDF, but for the one that gives response times; the cheap ones first.
+/// The tests of global EDF except the one that returns response times, in order of increasing effort.
 const EDF_TESTS: [(&str, Verdict); 6] = [
     ("GFB", global::gfb),
     ("BAK", global::bak),
@@ -648,12 +670,12 @@ fn global_edf(system: &System, tasks: &[Sporadic]) -> Scheduled {
     let mut tests: Vec<Test> =
         EDF_TESTS.iter().map(|(name, verdict)| test(*name, verdict(tasks, processors).err())).collect();
     tests.push(test("RTA", rta.as_ref().err().copied()));
-    // One processor: exact.
+    // On one processor, the processor demand is exact.
     if processors == 1 {
         tests.push(test("processor demand", edf::schedulable(tasks, &[]).err()));
     }
     let schedulable = tests.iter().any(|test| test.failure.is_none());
-    // Where no deadline is missed, there is no tardiness.
+    // If no deadline is missed, a bound from tardiness adds nothing.
     let responses = rta.or_else(|why| if schedulable { Err(why) } else { global::g_edf(tasks, processors) });
     let responses = responses.map_or_else(
         |_| vec![None; tasks.len()],

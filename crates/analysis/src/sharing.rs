@@ -1,45 +1,46 @@
-//! Tasks that share resources, as the blocking bounds of multiprocessor protocols know them.
+//! Tasks that share resources, for the blocking bounds of multiprocessor protocols.
 
 use lockwright_model::{Request, System, TaskId};
 
-/// Tasks on clusters of processors, and what they ask of resources. Times are integers in one unit, the same for all.
+/// Tasks on clusters of processors, with their requests for resources. Times are integers in one unit, which is the
+/// same for all tasks.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Sharing {
-    /// In any order.
+    /// The tasks, in any order.
     pub tasks: Vec<Sharer>,
 }
 
-/// A sporadic task, and what one of its jobs asks of resources. Sections are not nested.
+/// A sporadic task, with the requests of one of its jobs. Sections are not nested.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Sharer {
-    /// Worst-case execution time, its sections included, no blocking, C.
+    /// The worst-case execution time with sections and without waiting, C.
     pub cost: u64,
-    /// T; above 0.
+    /// The minimum time between two arrivals, T; above 0.
     pub period: u64,
-    /// D.
+    /// The deadline relative to the arrival, D.
     pub deadline: u64,
-    /// A bound on its response time, R: how long its jobs may overlap an interval.
+    /// A bound on the response time, R. It limits how long jobs overlap an interval.
     pub response: u64,
-    /// Greater is more urgent.
+    /// The priority. A greater number is more urgent.
     pub priority: u32,
-    /// The processor, or cluster of processors, where it executes.
+    /// The processor, or the cluster of processors, where the task executes.
     pub cluster: u16,
-    /// At most one entry a resource.
+    /// The requests of one job, with at most one entry per resource.
     pub requests: Vec<Demand>,
 }
 
-/// What one job asks of one resource.
+/// The requests of one job for one resource.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Demand {
-    /// Which resource.
+    /// The resource.
     pub resource: u16,
-    /// At most so often, N.
+    /// The greatest number of requests, N.
     pub count: u32,
-    /// At most so long each time, L.
+    /// The length of the longest section, L.
     pub length: u64,
 }
 
-/// A system's tasks, in nanoseconds, with those of their requests that count.
+/// Returns the tasks of a system in nanoseconds, with the requests for which `counts` holds.
 pub(crate) fn sharing_of(system: &System, counts: impl Fn(&Demand) -> bool) -> Sharing {
     let sharer = |id: TaskId| {
         let task = system.task(id);
@@ -56,7 +57,7 @@ pub(crate) fn sharing_of(system: &System, counts: impl Fn(&Demand) -> bool) -> S
     Sharing { tasks: system.task_ids().map(sharer).collect() }
 }
 
-/// What one job of a system's task asks for, in nanoseconds.
+/// Returns the requests of one job of a task, in nanoseconds.
 pub(crate) fn demands(system: &System, task: TaskId) -> Vec<Demand> {
     let demand = |request: &Request| Demand {
         resource: request.resource.0,

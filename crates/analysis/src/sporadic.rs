@@ -1,12 +1,12 @@
-//! A task as the tests without resources know it.
+//! Tasks for the tests without resources.
 
-/// A sporadic task. Times are integers in one unit, the same for all tasks.
+/// A sporadic task. Times are integers in one unit, which is the same for all tasks.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Sporadic {
-    /// Worst-case execution time, C.
+    /// The worst-case execution time, C.
     pub cost: u64,
-    /// Least distance of two arrivals, T; above 0.
+    /// The minimum time between two arrivals, T; above 0.
     pub period: u64,
-    /// From arrival, D.
+    /// The deadline relative to the arrival, D.
     pub deadline: u64,
 }

@@ -1,4 +1,4 @@
-//! The system as the bounds want it: flat arrays of nanoseconds, tasks in order of urgency.
+//! The system in the form that the bounds need: flat arrays of nanoseconds, with tasks in order of priority.
 
 use crate::fixed_point::Budget;
 use crate::omit::Omit;
@@ -6,21 +6,23 @@ use lockwright_model::{NestedCeilings, Priority, Protocol, ResourceId, System, T
 
 pub(crate) struct Tables<'s> {
     pub(crate) system: &'s System,
-    /// By resource: the protocol that rules it; `icpp` for those of one processor that delay jobs alike.
+    /// The protocol of each resource; `icpp` if all resources are local and under `pcp` or `srp`, which then delay jobs
+    /// alike.
     pub(crate) protocols: Vec<Protocol>,
-    /// By resource.
+    /// The ceilings, by resource.
     pub(crate) ceilings: NestedCeilings,
-    /// By resource: from which priority on tasks commit without a lock, under `ics` and `ics_lock`.
+    /// By resource under `ics` and `ics_lock`: the priority from which on tasks commit without a lock.
     pub(crate) cutoffs: Vec<Option<Priority>>,
-    /// By resource: the ceiling at which the others lock it, under `ics_lock`, and all, under `icpp`.
+    /// By resource: the ceiling at which tasks lock it. Under `ics_lock` these are the tasks below the cutoff, under
+    /// `icpp` all.
     pub(crate) lock_ceilings: Vec<Option<Priority>>,
-    /// By CPU: its tasks, most urgent first, earlier ids first among equals.
+    /// By CPU: its tasks, most urgent first. Tasks of equal priority are in the order of their ids.
     pub(crate) cpus: Vec<Vec<TaskId>>,
-    /// By task: requests for resources under `mpcp`, by one job.
+    /// By task: the number of requests of one job for resources under `mpcp`.
     pub(crate) suspensions: Vec<u64>,
-    /// The steps left to this analysis.
+    /// The number of steps left to this analysis.
     pub(crate) budget: Budget,
-    /// The term a broken twin leaves out.
+    /// The term that a mutant omits.
     omit: Option<Omit>,
 }
 
@@ -28,7 +30,8 @@ impl<'s> Tables<'s> {
     pub(crate) fn new(system: &'s System, protocol: Protocol, omit: Option<Omit>) -> Self {
         let mut protocols: Vec<Protocol> =
             system.resource_ids().map(|resource| system.protocol_of(resource, protocol)).collect();
-        // They delay jobs as `icpp` does where nothing else rules a resource: beside suspensions for others, jobs held under `srp` start later than that counts.
+        // If all resources are under one of these protocols, they delay jobs as `icpp` does. Combined with suspensions
+        // for other resources, they do not: jobs that `srp` holds back start later than `icpp` assumes.
         for alike in [Protocol::Pcp, Protocol::Srp] {
             if system.resource_ids().all(|id| protocols[id.index()] == alike && !system.is_global(id)) {
                 protocols.fill(Protocol::Icpp);
@@ -74,7 +77,7 @@ impl<'s> Tables<'s> {
         }
     }
 
-    /// The same of a system that differs in execution times alone.
+    /// Returns the tables of a system that differs from this one only in execution times.
     pub(crate) fn of_form<'f>(&self, system: &'f System) -> Tables<'f> {
         Tables {
             system,
@@ -93,19 +96,19 @@ impl<'s> Tables<'s> {
         self.protocols[resource.index()]
     }
 
-    /// Tasks of `task`'s processor.
+    /// Returns the tasks of the processor of `task`, most urgent first.
     pub(crate) fn neighbours(&self, task: TaskId) -> &[TaskId] {
         &self.cpus[self.system.task(task).cpu.index()]
     }
 
-    /// Other tasks of the processor that are at least as urgent.
+    /// Returns the other tasks of the processor that are at least as urgent.
     pub(crate) fn urgent(&self, task: TaskId) -> impl Iterator<Item = TaskId> {
         let priority = self.system.task(task).priority;
         let at_least = move |&id: &TaskId| self.system.task(id).priority >= priority;
         self.neighbours(task).iter().copied().take_while(at_least).filter(move |&id| id != task)
     }
 
-    /// Less urgent tasks of the processor, most urgent first.
+    /// Returns the less urgent tasks of the processor, most urgent first.
     pub(crate) fn lesser(&self, task: TaskId) -> &[TaskId] {
         let priority = self.system.task(task).priority;
         let neighbours = self.neighbours(task);
@@ -117,7 +120,7 @@ impl<'s> Tables<'s> {
         self.omit == Some(term)
     }
 
-    /// Whether jobs of the task may suspend for a resource under `mpcp`.
+    /// Returns whether jobs of the task may suspend for a resource under `mpcp`.
     pub(crate) fn suspends(&self, task: TaskId) -> bool {
         self.suspensions[task.index()] > 0
     }

@@ -1,20 +1,24 @@
-//! Bounds as strong as linear programs give them, where these cover the system.
+//! Response-time bounds from linear programs, for the systems that these cover.
 //!
-//! A program bounds the blocking of one job on resources shared across processors; the response times are found as those of `across.rs`, so that what
-//! a program says nothing of is charged there as for the classic bounds:
-//! - *Resources of one processor* are under `icpp`, below every boosted or non-preemptive section: their sections delay no holder of a shared resource,
-//!   and so none that waits for one. What remains is one section of a less urgent task at the job's arrival, and one at each resumption. A job resumes at
-//!   most as often as it has requests, and does not resume where it spins.
-//! - *Release jitter* is part of R, which is from arrival to finish: the jobs of x that execute in a window of length t arrived at most R_x before it, so
-//!   `ceil((t + R_x) / T_x)` counts them whatever their jitter. More urgent jobs of the same processor that arrive in the busy window may be released up to J_h later
-//!   than they arrive: `ceil((t + J_h) / T_h)`, in the interference and in the requests that a program counts among those of its processor.
-//! - *Deadlines* play no part. A response time counts up to the period, as for the classic bounds.
-//! - *Tasks without a bound of their own by the program*, or with one above the classic one, take the classic one. The bound on each task's response then is
-//!   the lesser of two functions of all responses, one of them constant. Both hold if the responses before do: of the first response above such a bound, neither
-//!   could be exceeded. So the least responses that fit all bounds at once are bounds. Where there is no classic bound either, tasks that this one can delay
-//!   take the classic one.
+//! A program bounds the blocking of one job on resources shared across processors. The response times are found as in
+//! `across.rs`, so the terms outside the program are charged there as for the classic bounds:
+//! - *Resources of one processor* are under `icpp`, with ceilings below every boosted or non-preemptive section. Their
+//!   sections therefore delay no holder of a shared resource, nor a task that waits for one. What remains is one
+//!   section of a less urgent task at the job's arrival, and one at each resumption. A job resumes at most as often as
+//!   it has requests, and never if it spins.
+//! - *Release jitter* is part of R, which is measured from arrival to finish. The jobs of x that execute in a window of
+//!   length t arrived at most R_x before it, so `ceil((t + R_x) / T_x)` counts them whatever their jitter. More urgent
+//!   jobs of the same processor that arrive in the busy window may be released up to J_h after their arrival:
+//!   `ceil((t + J_h) / T_h)`, both in the interference and in the requests that a program counts on that processor.
+//! - *Deadlines* are not used. A response time may grow up to the period, as for the classic bounds.
+//! - *A task without a bound by the program*, or with a greater one than the classic one, has the classic bound. Each
+//!   task's bound is then the lesser of two functions of all responses, one of them constant. Both hold if all earlier
+//!   responses hold: the first response above such a bound could exceed neither. The least responses that satisfy all
+//!   equations at once are therefore bounds. If a task has no classic bound either, the tasks that it can delay have
+//!   their classic ones.
 //!
-//! A program may look at [`PROGRAM_WORK_MAX`] requests in all its rounds. Responses that are still rising are no bounds: then the classic ones stand.
+//! The programs may examine [`PROGRAM_WORK_MAX`] requests in all rounds. Responses that still rise then are not bounds,
+//! and the classic bounds stand.
 
 use crate::across;
 use crate::blocking::across::Bounds;
@@ -26,31 +30,31 @@ use crate::response::analyse;
 use crate::tables::Tables;
 use lockwright_model::{Duration, Protocol, ResourceId, Scheduler, System, TaskId};
 
-/// Most requests that the programs of one system look at in all rounds. A tenth of a second or so.
+/// The most requests that the programs of one system examine in all rounds. This takes about a tenth of a second.
 pub const PROGRAM_WORK_MAX: u64 = 50_000_000;
 
-/// Why linear programs say nothing of a system.
+/// Why linear programs do not cover a system.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub enum Uncovered {
     /// There are clusters of several processors.
     Clusters,
-    /// Priorities are not fixed, or tasks have no processor.
+    /// The scheduler is not one of fixed priorities on partitioned processors.
     Scheduler(Scheduler),
     /// No resource is shared across processors.
     Alone,
-    /// A resource is under a protocol that has no program, or under another one than the rest.
+    /// A resource is under a protocol without a program, or under another protocol than the rest.
     Resource(ResourceId, Protocol),
-    /// The ceiling of a resource is fixed by hand.
+    /// The ceiling of a resource is set explicitly.
     Ceiling(ResourceId),
-    /// The classic analysis, too, does not cover such a system.
+    /// The classic analysis does not cover the task either.
     Classic(TaskId),
-    /// It would take more than [`PROGRAM_WORK_MAX`].
+    /// The programs would examine more than [`PROGRAM_WORK_MAX`] requests.
     Work,
 }
 
 impl Uncovered {
-    /// One sentence for a person.
+    /// Describes the reason in one sentence, with the names of the system.
     #[must_use]
     pub fn describe(&self, system: &System) -> String {
         let name = |id: ResourceId| &system.resource(id).name;
@@ -63,35 +67,41 @@ impl Uncovered {
                  and the others under icpp",
                 name(id)
             ),
-            Self::Ceiling(id) => format!("the ceiling of `{}` is fixed by hand", name(id)),
+            Self::Ceiling(id) => format!("the ceiling of `{}` is set explicitly", name(id)),
             Self::Classic(task) => {
                 format!("like the classic analysis, they do not cover `{}`", system.task(task).name)
             }
-            Self::Work => format!("they would look at more than {PROGRAM_WORK_MAX} requests"),
+            Self::Work => format!("they would examine more than {PROGRAM_WORK_MAX} requests"),
         }
     }
 }
 
-/// Lowers the bounds of `analysis`, which is the classic one of this system, to those of linear programs where these are less. Both are bounds, so the
-/// lesser of the two is.
+/// Lowers the bounds of `analysis` to those of linear programs, for each task where these are less.
+///
+/// `analysis` must be the classic analysis of `system`, as [`analyse`] returns it. Partitioned fixed priorities are
+/// covered if all shared resources are under one of `mpcp`, `dpcp`, `dflp`, `fmlp_plus`, `fmlp_short`, `msrp` and
+/// `mrsp`, and all others under `icpp`. Both values are bounds, so the lesser one is. All times are in nanoseconds. The
+/// sources are in the files of `crate::linear`.
 ///
 /// # Errors
-/// Where programs do not cover the system: then nothing has changed.
+/// Returns an error if the programs do not cover the system. The analysis is then unchanged.
 pub fn tighten(system: &System, analysis: &mut Analysis) -> Result<(), Uncovered> {
     tighten_by(&Tables::new(system, analysis.protocol, None), analysis)
 }
 
-/// The same with one term left out: a broken twin, for tests of tests.
+/// Like [`tighten`], with one term omitted: a mutant, for tests of the tests.
 ///
 /// # Errors
-/// As [`tighten`].
+/// Returns the errors of [`tighten`].
 #[cfg(feature = "twins")]
 pub fn tighten_omitting(system: &System, analysis: &mut Analysis, omit: Omit) -> Result<(), Uncovered> {
     tighten_by(&Tables::new(system, analysis.protocol, Some(omit)), analysis)
 }
 
-/// The least bounds of a system whose resources are under `protocol` where they name none of their own: the classic ones, lowered to those of linear
-/// programs where these are less; and why programs say nothing of it, where they do not.
+/// Returns the least of the classic bounds and those of linear programs, for each task.
+///
+/// `protocol` governs the resources for which the system names no protocol. The second value is the reason why linear
+/// programs do not cover the system, or `None` if they do; without them, the bounds are those of [`analyse`].
 #[must_use]
 pub fn best(system: &System, protocol: Protocol) -> (Analysis, Option<Uncovered>) {
     let mut analysis = analyse(system, protocol);
@@ -118,7 +128,7 @@ fn tighten_by(tables: &Tables<'_>, analysis: &mut Analysis) -> Result<(), Uncove
     Ok(())
 }
 
-/// The protocol whose programs cover the system.
+/// Returns the protocol whose programs cover the system.
 fn covered(tables: &Tables<'_>, analysis: &Analysis) -> Result<Protocol, Uncovered> {
     let system = tables.system;
     if !matches!(system.scheduler(), Scheduler::PFp | Scheduler::CFp) {
@@ -144,7 +154,7 @@ fn covered(tables: &Tables<'_>, analysis: &Analysis) -> Result<Protocol, Uncover
     if let Some(id) = ruled().find(|&id| protocol(id) != ruling || !has_program) {
         return Err(Uncovered::Resource(id, protocol(id)));
     }
-    // Those of one processor are where `icpp` has them; MSRP's bounds know no other ceilings than those of users.
+    // The resources of one processor have the ceilings of `icpp`. The bounds of MSRP assume the ceilings of the users.
     let by_hand =
         |&id: &ResourceId| system.resource(id).ceiling.is_some() && (!is_local(id) || ruling == Protocol::Msrp);
     if let Some(id) = system.resource_ids().find(by_hand) {
@@ -157,7 +167,7 @@ fn covered(tables: &Tables<'_>, analysis: &Analysis) -> Result<Protocol, Uncover
     Ok(ruling)
 }
 
-/// The programs of a system that they cover; `None` where a number does not fit.
+/// Returns the programs of a system that they cover, or `None` if a number does not fit.
 fn program(tables: &Tables<'_>, ruling: Protocol) -> Option<Program> {
     let jitter = |id: TaskId| if tables.omits(Omit::ReleaseJitter) { 0 } else { tables.system.task(id).jitter.as_ns() };
     let jitters: Vec<u64> = tables.system.task_ids().map(jitter).collect();
@@ -165,14 +175,15 @@ fn program(tables: &Tables<'_>, ruling: Protocol) -> Option<Program> {
     Program::new(&sharing, ruling, &homes(tables), &jitters, PROGRAM_WORK_MAX).ok().flatten()
 }
 
-/// What the response time of a task that a program bounds is made of, and the sections that the program counts, where its bound is their sum.
+/// The parts of a response time that a program bounds. `counted` contains the sections that the program counts if the
+/// bound is their sum.
 pub(crate) struct Parts {
     pub(crate) ruling: Protocol,
     pub(crate) parts: across::Parts,
     pub(crate) counted: Option<Vec<Counted>>,
 }
 
-/// The parts of the bound of `task` in `analysis`, which a program proves.
+/// Returns the parts of the bound of `task` in `analysis`, which a program proves.
 pub(crate) fn parts(tables: &Tables<'_>, analysis: &Analysis, task: TaskId) -> Option<Parts> {
     let ruling = covered(tables, analysis).ok()?;
     let mut program = program(tables, ruling)?;

@@ -1,6 +1,7 @@
-//! Whose sections a bound of `across.rs` counts, and how often: the same choice once more, of one task, with names.
+//! The sections that a bound of `across.rs` counts, and how often: the choice of the bound repeated for one task, with
+//! names.
 //!
-//! The bounds add up lengths as fast as they can, and keep no names. What is chosen here is shown only where it sums to what they found.
+//! The bounds add up lengths fast and keep no names. The sections chosen here are shown only if they sum to the bound.
 
 use crate::across::{self, Waiting};
 use crate::blocking::Blocker;
@@ -9,7 +10,7 @@ use crate::tables::Tables;
 use lockwright_model::{CpuId, Duration, Priority, Protocol, Request, ResourceId, System, TaskId};
 use std::cmp::Reverse;
 
-/// One task under the protocol that rules its system, with the response times of all.
+/// One task under the protocol that governs its system, with the response times of all tasks.
 pub(super) struct Counted<'a> {
     tables: &'a Tables<'a>,
     system: &'a System,
@@ -20,10 +21,10 @@ pub(super) struct Counted<'a> {
     cpu: CpuId,
 }
 
-/// So many sections.
+/// Sections, with the number of times that each counts.
 pub(super) type Sections = Vec<(u64, Blocker)>;
 
-/// Without limit.
+/// No limit.
 const ALL: u64 = u64::MAX;
 
 impl<'a> Counted<'a> {
@@ -32,7 +33,7 @@ impl<'a> Counted<'a> {
         Self { tables, system, analysis, ruling, task, priority: own.priority, cpu: own.cpu }
     }
 
-    /// What its requests wait for, if it is known and sums to `total`.
+    /// Returns the sections for which its requests wait, if they are known and sum to `total`.
     pub(super) fn waits(&self, total: u64) -> Option<Sections> {
         let sections = match (self.ruling, across::waiting(self.ruling)?) {
             (Protocol::Omlp, _) | (_, Waiting::Spins) => self.one_of_each_cpu(),
@@ -44,7 +45,7 @@ impl<'a> Counted<'a> {
         summing_to(total, sections?)
     }
 
-    /// What delays it on its processor otherwise, likewise.
+    /// Returns the other sections that delay it on its processor, if they are known and sum to `total`.
     pub(super) fn blockers(&self, total: u64) -> Option<Sections> {
         let sections = match self.ruling {
             Protocol::MpcpVs => self.longest_of_each(self.beside(), 1, |_| true),
@@ -72,13 +73,13 @@ impl<'a> Counted<'a> {
         self.system.requests(task).iter().filter(ruled).map(move |request| (task, request))
     }
 
-    /// Jobs of another task within the response time of this one.
+    /// Returns the number of jobs of another task that can execute within the response time of this one.
     fn jobs(&self, other: TaskId) -> Option<u64> {
         let response = |id: TaskId| self.analysis.task(id).response.map(Duration::as_ns);
         Some(response(self.task)?.checked_add(response(other)?)?.div_ceil(self.system.task(other).period.as_ns()))
     }
 
-    /// The longest: at most `each` of every entry, `all` together.
+    /// Returns the longest sections: at most `each` of every entry, and at most `all` in total.
     fn longest(&self, mut entries: Vec<(TaskId, &Request)>, each: u64, all: u64) -> Option<Sections> {
         entries.sort_by_key(|(_, request)| Reverse(request.length));
         let mut left = all;
@@ -97,19 +98,19 @@ impl<'a> Counted<'a> {
         (0..self.system.cpus()).map(CpuId::new).filter(|&cpu| cpu != self.cpu)
     }
 
-    /// Requests on a processor for one resource.
+    /// Returns the requests for one resource on a processor.
     fn on(&self, cpu: CpuId, resource: ResourceId) -> Vec<(TaskId, &'a Request)> {
         let there = self.others().filter(|&other| self.system.task(other).cpu == cpu);
         there.flat_map(|other| self.ruled(other)).filter(|(_, request)| request.resource == resource).collect()
     }
 
-    /// At each request one of each other processor, of the own cluster too.
+    /// Returns, for each request, one section of each other processor, including those of its own cluster.
     fn one_of_each_cpu(&self) -> Option<Sections> {
         let mut sections = Sections::new();
         for (_, own) in self.ruled(self.task) {
             for cpu in (0..self.system.cpus()).map(CpuId::new) {
                 let count = u64::from(own.count);
-                // Tasks of a cluster are found at its first processor.
+                // The tasks of a cluster are assigned to its first processor.
                 let others = u64::from(self.system.cluster(cpu).count_ones()) - u64::from(cpu == self.cpu);
                 sections.extend(self.longest(self.on(cpu, own.resource), count, count.checked_mul(others)?)?);
             }
@@ -117,7 +118,7 @@ impl<'a> Counted<'a> {
         Some(sections)
     }
 
-    /// The homes elsewhere, and how often the task asks there.
+    /// Returns the other homes at which the task has requests, with the number of its requests there.
     fn homes(&self) -> impl Iterator<Item = (CpuId, u64)> + use<'_> {
         self.cpus().filter_map(|home| {
             let there = self.ruled(self.task).filter(|(_, request)| self.system.home(request.resource) == home);
@@ -130,7 +131,7 @@ impl<'a> Counted<'a> {
         self.ruled(task).filter(move |(_, request)| self.system.home(request.resource) == home)
     }
 
-    /// All of tasks at least as urgent, and at each request one of the others.
+    /// Returns all sections of tasks at least as urgent, and for each request one section of the others.
     fn by_priority_at_homes(&self) -> Option<Sections> {
         let mut sections = Sections::new();
         for (home, asked) in self.homes() {
@@ -144,7 +145,7 @@ impl<'a> Counted<'a> {
         Some(sections)
     }
 
-    /// At each request one of each other task.
+    /// Returns, for each request, one section of each other task.
     fn by_arrival_at_homes(&self) -> Option<Sections> {
         let mut sections = Sections::new();
         for (home, asked) in self.homes() {
@@ -159,7 +160,8 @@ impl<'a> Counted<'a> {
         self.longest(self.others().flat_map(|other| self.at(self.cpu, other)).collect(), ALL, ALL)
     }
 
-    /// FMLP+, of each processor: how often it can be ahead of the task directly, and how often the task asks for what it uses.
+    /// Returns for a processor, under FMLP+, how many of its requests can precede those of the task directly, and how
+    /// many requests of the task are for resources used there.
     fn direct(&self, cpu: CpuId) -> Option<(u64, u64)> {
         let (mut direct, mut shared) = (0_u64, 0_u64);
         for (_, own) in self.ruled(self.task) {
@@ -184,7 +186,7 @@ impl<'a> Counted<'a> {
         Some(sections)
     }
 
-    /// Other tasks of the processor that are no more urgent.
+    /// Returns the other tasks of the processor that are no more urgent.
     fn beside(&self) -> impl Iterator<Item = TaskId> + use<'_> {
         let task = |id| self.system.task(id);
         self.others().filter(move |&other| task(other).cpu == self.cpu && task(other).priority <= self.priority)
@@ -216,7 +218,8 @@ impl<'a> Counted<'a> {
         Some(tasks.filter_map(longest).collect())
     }
 
-    /// One request of a task no more urgent that takes so long with what it waits for; under `msrp` also a section at a ceiling.
+    /// Returns one request of a task that is no more urgent and takes `total` including its wait; under `msrp` this may
+    /// be a section at a ceiling.
     fn request_with_its_wait(&self, total: u64) -> Option<Sections> {
         let longest = |cpu, resource| self.on(cpu, resource).iter().map(|(_, other)| other.length.as_ns()).max();
         let mut spans = self.beside().flat_map(|other| {

@@ -291,7 +291,7 @@ fn what_does_nothing_is_said_with_the_reason() {
 fn holders_are_at_their_ceiling_only_where_they_rise() {
     for (protocol, says) in [
         ("icpp", "holds `bus` at its ceiling 3"),
-        ("pcp", "holds `bus`, whose ceiling is 3, and inherits from the job whose request waits"),
+        ("pcp", "holds `bus`, whose ceiling is 3, and inherits the priority of the job whose request waits"),
         ("srp", "holds `bus`, whose ceiling is 3: the job does not start before its end"),
     ] {
         let ended = on(INVERSION, "check", &["--protocol", protocol, "--explain", "high"]);
@@ -667,7 +667,7 @@ fn clusters() {
     }
     for protocol in ["dpcp", "pcp", "srp"] {
         let unbounded = on(CLUSTER, "check", &["--protocol", protocol]);
-        let why = format!("which `{protocol}` does not know: use `omlp` for it");
+        let why = format!("which `{protocol}` does not support: use `omlp` for it");
         assert!(unbounded.status == 1 && unbounded.out.contains(&why), "{}", unbounded.out);
     }
     let overheads = File::named("overheads.toml", "tick = \"1 us\"\ntick_period = \"1 ms\"\n");
