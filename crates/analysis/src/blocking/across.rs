@@ -1,4 +1,4 @@
-//! The bounds of all protocols for several processors, as one.
+//! The bounds of all protocols for several processors behind one type.
 
 use super::{dflp, dpcp, fmlp_long, fmlp_plus, fmlp_short, mpcp_vs, mrsp, msrp, omlp};
 use crate::bound::Unbounded;
@@ -8,21 +8,21 @@ use crate::tables::Tables;
 use crate::{Failure, Sharing};
 use lockwright_model::Protocol as Name;
 
-/// Those of one protocol.
+/// The bounds of one protocol.
 pub(crate) struct Bounds {
     protocol: Box<dyn Protocol>,
-    /// Of a broken twin that forgets jobs which arrived before the window: the response times.
+    /// The response times, for the mutant that omits jobs which arrived before the window.
     without_carry_in: Option<Vec<u64>>,
 }
 
 impl Bounds {
-    /// Those of `protocol`.
+    /// Wraps the bounds of `protocol`.
     #[cfg(feature = "lp")]
     pub(crate) fn of(tables: &Tables<'_>, protocol: impl Protocol + 'static) -> Self {
         Self::new_of(tables, Box::new(protocol))
     }
 
-    /// Why there are none for this system.
+    /// Creates the bounds of `protocol`, or returns why there are none for this system.
     pub(crate) fn new(tables: &Tables<'_>, protocol: Name, sharing: &Sharing) -> Result<Self, Unbounded> {
         let bounds: Result<Box<dyn Protocol>, Failure> = match protocol {
             Name::MpcpVs => mpcp_vs::bounds(tables, sharing)?,
@@ -35,7 +35,7 @@ impl Bounds {
             Name::Mrsp => mrsp::bounds(tables, sharing)?,
             _ => omlp::bounds(sharing),
         };
-        // Rows of a valid system, whose numbers may not fit.
+        // The system is valid, but its numbers do not fit.
         bounds.map(|bounds| Self::new_of(tables, bounds)).map_err(|_| Unbounded::BeyondPeriod)
     }
 
@@ -56,7 +56,7 @@ impl Protocol for Bounds {
         let Some(kept) = &self.without_carry_in else { return self.protocol.delays(delays) };
         let mut all = vec![Delay::default(); delays.len()];
         for (task, delay) in delays.iter_mut().enumerate() {
-            // Jobs of others count as if each were done at once.
+            // The jobs of others count as if each finished at once.
             let alone: Vec<u64> = (0..kept.len()).map(|other| if other == task { kept[task] } else { 0 }).collect();
             self.protocol.set_responses(&alone)?;
             self.protocol.delays(&mut all)?;
@@ -70,14 +70,15 @@ impl Protocol for Bounds {
     }
 }
 
-/// A ceiling fixed by hand of a resource under `ruling`, where its bounds know only those of users.
+/// Returns an error for a resource under `ruling` whose ceiling is set explicitly, as the bounds assume the ceilings of
+/// the users.
 pub(crate) fn refuse_fixed_ceilings(tables: &Tables<'_>, ruling: Name) -> Result<(), Unbounded> {
     let system = tables.system;
     let by_hand = |&id: &_| tables.protocol(id) == ruling && system.resource(id).ceiling.is_some();
     system.resource_ids().find(by_hand).map_or(Ok(()), |resource| Err(Unbounded::Ceiling { resource }))
 }
 
-/// A protocol's bounds in a box.
+/// Boxes the bounds of a protocol.
 pub(crate) fn boxed<P: Protocol + 'static>(bounds: Result<P, Failure>) -> Result<Box<dyn Protocol>, Failure> {
     bounds.map(|bounds| Box::new(bounds) as Box<dyn Protocol>)
 }

@@ -1,4 +1,5 @@
-//! `dflp`: as `dpcp`, with the requests of each other task that come first; see [`multiprocessor::dflp`](crate::multiprocessor::dflp).
+//! `dflp`: like `dpcp`, except that the requests of each other task that come first count; see
+//! [`multiprocessor::dflp`](crate::multiprocessor::dflp).
 
 use super::across::boxed;
 use super::dpcp::homes;

@@ -1,5 +1,5 @@
-//! `dpcp`: all sections on one's own processor, and at each request those that go first at the resource's home; see
-//! [`multiprocessor::dpcp`](crate::multiprocessor::dpcp).
+//! `dpcp`: all sections on the job's own processor, and at each request those that precede it at the home of the
+//! resource; see [`multiprocessor::dpcp`](crate::multiprocessor::dpcp).
 
 use super::across::boxed;
 use crate::multiprocessor::{Protocol, dpcp::Dpcp};
@@ -10,7 +10,7 @@ pub(crate) fn bounds(tables: &Tables<'_>, sharing: &Sharing) -> Result<Box<dyn P
     boxed(Dpcp::new(sharing, &homes(tables)))
 }
 
-/// By resource.
+/// Returns the home of each resource.
 pub(crate) fn homes(tables: &Tables<'_>) -> Vec<u16> {
     tables.system.resource_ids().map(|resource| tables.system.home(resource).0).collect()
 }

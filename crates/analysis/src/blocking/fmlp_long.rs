@@ -1,15 +1,18 @@
-//! `fmlp_long`: one section of each other user, and all that can delay them on their processors.
+//! `fmlp_long`: one section of each other user, and everything that can delay these users on their processors.
 //!
-//! While i waits for q, whoever owns q is at least as urgent as i, for it inherits. So on the owner's processor only such tasks execute beside it that are at
-//! least as urgent as i: by their own priority, or in a section whose ceiling is that high.
+//! While i waits for q, the owner of q is at least as urgent as i, because it inherits. On the owner's processor, only
+//! tasks at least as urgent as i therefore execute in its stead: by their own priority, or in a section with such a
+//! ceiling.
 //! ```text
 //!   W(i,q) = sum over other users k of L(k,q)
-//!          + sum over processors of those users of ( sum over h there at least as urgent as i of ceil((W + R_h) / T_h) C_h
-//!                                                  + sum over l there less urgent, r with ceiling(r) >= i, of ceil((W + R_l) / T_l) N(l,r) L(l,r) )
+//!          + sum over processors of those users of (
+//!                sum over h there at least as urgent as i of ceil((W + R_h) / T_h) C_h
+//!              + sum over l there less urgent, r with ceiling(r) >= i, of ceil((W + R_l) / T_l) N(l,r) L(l,r) )
 //!   S = sum of N(i,q) W(i,q)
 //!   B = (1 + sum of N(i,q)) * sum over l less urgent on i's processor of max { L(l,r) : ceiling(r) >= i }
 //! ```
-//! A less urgent task delays i with the one section it had asked for before i arrived, or resumed. The bound is ours: those of FMLP+ do not hold here.
+//! A less urgent task delays i with the one section that it had requested before i arrived or resumed. The bound is our
+//! own; the bounds of FMLP+ do not hold here.
 
 use super::across::boxed;
 use crate::fixed_point::Budget;
@@ -27,17 +30,17 @@ struct FmlpLong {
 struct Task {
     cost: u64,
     period: u64,
-    /// The longest sections of less urgent tasks beside it, as often as they can delay it.
+    /// The longest sections of less urgent tasks of its processor, times the number of times that they can delay it.
     local: u64,
     requests: Vec<Wait>,
 }
 
-/// What the requests for one resource meet.
+/// The delay of the requests for one resource.
 struct Wait {
     count: u64,
-    /// Sections of other users, one each.
+    /// The sum of the longest sections of the other users.
     sections: u64,
-    /// Who delays them, and by how much a job.
+    /// The tasks that delay these users, with the work of one job of each.
     others: Vec<(usize, u64)>,
 }
 
@@ -97,7 +100,7 @@ fn task(tables: &Tables<'_>, sharing: &Sharing, id: TaskId) -> Result<Task, Fail
 }
 
 impl FmlpLong {
-    /// W of one request.
+    /// Returns W of one request.
     fn wait(&self, wait: &Wait, limit: u64) -> Option<u64> {
         if wait.sections == 0 {
             return Some(0);

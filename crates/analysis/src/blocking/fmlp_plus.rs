@@ -1,4 +1,5 @@
-//! `fmlp_plus`: see [`multiprocessor::fmlp`](crate::multiprocessor::fmlp). A holder is preempted by one that asked before it.
+//! `fmlp_plus`: see [`multiprocessor::fmlp`](crate::multiprocessor::fmlp). A holder can be preempted by a holder whose
+//! request was earlier.
 
 use super::across::boxed;
 use crate::multiprocessor::Protocol;

@@ -1,4 +1,5 @@
-//! `fmlp_short`: a FIFO spinlock for every resource, those of one processor, too; see [`multiprocessor::spin`](crate::multiprocessor::spin).
+//! `fmlp_short`: a FIFO spinlock for every resource, including those of one processor; see
+//! [`multiprocessor::spin`](crate::multiprocessor::spin).
 
 use super::across::boxed;
 use crate::multiprocessor::spin::Fifo;
@@ -9,7 +10,7 @@ pub(crate) fn bounds(sharing: &Sharing) -> Result<Box<dyn Protocol>, Failure> {
     boxed(Fifo::new(sharing, platform(sharing)))
 }
 
-/// Clusters of one processor.
+/// Returns the platform whose clusters have one processor each.
 pub(crate) fn platform(sharing: &Sharing) -> Platform {
     let clusters = sharing.tasks.iter().map(|task| task.cluster.saturating_add(1)).max().unwrap_or(0);
     Platform { clusters, processors: 1, interrupts: None }

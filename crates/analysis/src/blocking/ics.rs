@@ -1,25 +1,33 @@
-//! `ics` and `ics_lock`: sections that begin again, and sections under a lock.
+//! `ics` and `ics_lock`: sections that are executed again, and sections under a lock.
 //!
 //! ```text
 //!   w = C_i + B_i + sum over h at least as urgent on the processor of ceil((w + J_h) / T_h) * (C_h + again(h, i))
-//!   again(h, i) = the less of   sum over resources z that h commits without a lock of max over k of b(k, z)
-//!                               sum over k of max over such z of b(k, z)
-//!                 k: tasks at least as urgent as i and less than h; and, as one, the less urgent tasks whose section can block i
+//!   again(h, i) = the lesser of   sum over resources z that h commits without a lock of max over k of b(k, z)
+//!                                 sum over k of max over such z of b(k, z)
+//!                 k: tasks at least as urgent as i and less than h; and the less urgent tasks whose section can
+//!                 block i, together as one task
 //!   B_i = max over l less urgent than i, z that l locks at a ceiling of at least i's priority, of b(l, z)
 //! ```
-//! Take the time from when a less urgent task that blocks i began its section (else, since when none at least as urgent as i was pending) until i is
-//! done. All jobs and sections executed in it began in it, so a section that began again in it did so for a commit in it. Give each execution in vain to
-//! the last commit during it, of all on its resource. No other section on that resource lay between the two then: it would have committed later. And what lies below a
-//! job stands still from its start to its end. So of one job and one resource it commits there is at most one, the first below; and of one job and one task below it at
-//! most one, for no sections are nested. An execution in vain lasts as long as the section at worst, as the conflict is found at its end.
+//! Consider the time from the start of the section of a less urgent task that blocks i (or, if there is none, from the
+//! last time at which no task at least as urgent as i was pending) until i is done. All jobs and sections that execute
+//! in this time began in it, so each restart in it is due to a commit in it. Charge each invalidated execution to the
+//! last commit on its resource during that execution. Then no other section on this resource lies between the two in
+//! the order of preemption, as it would have committed later. Moreover, everything below a job stands still from the
+//! start of that job to its end. One job therefore invalidates at most one execution for each resource that it commits,
+//! that of the first section below it. It also invalidates at most one execution of each task below it, as no sections
+//! are nested. An invalidated execution lasts at most as long as the section, as the conflict is detected at its end.
 //!
-//! B_i counts its section once, however often it begins again: that is charged to who makes it do so. A task that locks makes nobody begin again: all that may be in the
-//! section without the lock are more urgent, and do not wait.
+//! B_i counts its section once, however often it restarts: the repetitions are charged to the jobs that cause them. A
+//! task that locks restarts no section, because every task that may be in the section without the lock is more urgent
+//! and does not wait.
 //!
-//! A job makes nothing of an equal's delay begin again: it commits no resource freely that is locked at a ceiling of its own priority or more. For a given h both sums grow task by task on the way down to i.
-//! So all pairs together cost a step for each h and each section below it: they count among the terms of the analysis.
+//! A job restarts nothing that delays a task of equal priority, as it commits no resource without a lock that others
+//! lock at a ceiling of its own priority or more. For a given h both sums grow task by task on the way down to i. All
+//! pairs together therefore cost a step for each h and each section below it. These steps count among the terms of the
+//! analysis.
 //!
-//! Reference: Johnson, Harathi: Interruptible critical sections, section 8, whose equations 4 and 5 differ: docs/errata.md.
+//! Reference: Johnson, Harathi, *Interruptible Critical Sections*, section 8. Its equations 4 and 5 differ: see
+//! docs/errata.md.
 
 use super::Blocker;
 use crate::bound::Unbounded;
@@ -28,12 +36,13 @@ use crate::omit::Omit;
 use crate::tables::Tables;
 use lockwright_model::{Priority, ResourceId, TaskId};
 
-/// The ceiling at which `holder` locks the resource, if it locks it at one on its processor.
+/// Returns the ceiling at which `holder` locks the resource on its processor, or `None` if it does not lock it at a
+/// ceiling.
 pub(crate) fn lock_ceiling(tables: &Tables<'_>, holder: TaskId, resource: ResourceId) -> Option<Priority> {
     tables.lock_ceilings[resource.index()].filter(|_| !commits_freely(tables, holder, resource))
 }
 
-/// Whether what `task` commits on the resource can make others begin again.
+/// Returns whether a commit of `task` on the resource can restart sections of others.
 fn commits_freely(tables: &Tables<'_>, task: TaskId, resource: ResourceId) -> bool {
     tables.cutoffs[resource.index()].is_some_and(|cutoff| tables.system.task(task).priority >= cutoff)
 }
@@ -47,25 +56,26 @@ fn rows(tables: &Tables<'_>, task: TaskId) -> impl Iterator<Item = Row> {
     })
 }
 
-/// How long one job makes others execute again at worst.
+/// The greatest time for which one job makes others execute again.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(crate) struct Length {
     pub(crate) all: u64,
-    /// Of it, at most, the section that blocks.
+    /// The greatest part of it that is due to the section that blocks.
     pub(crate) blocker: u64,
 }
 
-/// What jobs make begin again on one processor.
+/// The restarts that jobs cause on one processor.
 pub(crate) struct Again<'t> {
     tables: &'t Tables<'t>,
-    /// The tasks of one priority each, the most urgent first.
+    /// The tasks of each priority, most urgent first.
     levels: Vec<&'t [TaskId]>,
-    /// By level: sections of less urgent tasks that can block its tasks, and that more urgent ones may make begin again; the longest of each resource.
+    /// By level: the sections of less urgent tasks that can block its tasks and that more urgent tasks may restart, the
+    /// longest for each resource.
     blockers: Vec<Vec<Row>>,
 }
 
 impl<'t> Again<'t> {
-    /// Of the tasks of one processor, the most urgent first.
+    /// Prepares the tasks of one processor, which are in order of decreasing priority.
     pub(crate) fn new(tables: &'t Tables<'t>, tasks: &'t [TaskId]) -> Self {
         let mut again = Self { tables, levels: Vec::new(), blockers: Vec::new() };
         if tables.cutoffs.iter().any(Option::is_some) {
@@ -79,7 +89,7 @@ impl<'t> Again<'t> {
         self.tables.system.task(task).priority
     }
 
-    /// From the least urgent level up. Of sections of one length, that of the more urgent task.
+    /// Goes from the least urgent level up. Of sections of the same length, that of the more urgent task counts.
     fn find_blockers(&mut self) {
         let tables = self.tables;
         let under_lock = |row: Row| {
@@ -101,19 +111,20 @@ impl<'t> Again<'t> {
         self.blockers.reverse();
     }
 
-    /// The resources that `h` commits without a lock.
+    /// Returns the resources that `h` commits without a lock.
     fn freely(&self, h: TaskId) -> impl Iterator<Item = ResourceId> {
         let resources = self.tables.system.requests(h).iter().map(|request| request.resource);
         resources.filter(move |&resource| commits_freely(self.tables, h, resource))
     }
 
-    /// What a job of `h` makes begin again, with no task below it yet; `None` where it commits nothing without a lock.
+    /// Returns the charge for the sections that a job of `h` restarts, before any task below it is added. Returns
+    /// `None` if it commits nothing without a lock.
     fn charge(&self, h: TaskId) -> Option<Charge> {
         Charge::new(self.freely(h).map(ResourceId::index))
     }
 
-    /// Calls `found` with every two tasks of which the first, named by its place, commits something without a lock, and the second is less urgent.
-    /// Where the budget does not suffice, with none.
+    /// Calls `found` with every pair of tasks of which the first, named by its place, commits a resource without a
+    /// lock, and the second is less urgent. Calls it with none if the budget does not suffice.
     pub(crate) fn each(&self, mut found: impl FnMut(usize, TaskId, Length)) -> Result<(), Unbounded> {
         self.tables.budget.spend(self.terms())?;
         let places = self.levels.iter().enumerate().flat_map(|(level, tasks)| tasks.iter().map(move |&h| (h, level)));
@@ -132,7 +143,7 @@ impl<'t> Again<'t> {
         Ok(())
     }
 
-    /// The tasks and sections that [`Again::each`] looks at, for one task after the other.
+    /// Returns the number of tasks and sections that [`Again::each`] examines.
     fn terms(&self) -> u64 {
         let (mut terms, mut below) = (0, 0);
         for (tasks, blockers) in self.levels.iter().zip(&self.blockers).rev() {
@@ -154,7 +165,7 @@ impl<'t> Again<'t> {
         Length { all: u64::try_from(all).unwrap_or(u64::MAX), blocker }
     }
 
-    /// The sections that one job of `h` makes begin again at worst while `task` is delayed: their sum is the bound.
+    /// Returns the sections that one job of `h` restarts at worst while `task` is delayed. Their sum is the bound.
     pub(crate) fn sections(&self, h: TaskId, task: TaskId) -> Vec<Blocker> {
         let Some(mut charge) = self.charge(h) else { return Vec::new() };
         let down_to = |task| self.levels.partition_point(|level| self.priority(level[0]) >= self.priority(task));
@@ -180,7 +191,7 @@ mod tests {
     use lockwright_model::format::parse_system;
 
     #[test]
-    fn what_is_looked_at_counts_and_is_not_begun_where_the_budget_is_less() {
+    fn all_pairs_are_found_or_none_without_the_budget() {
         let task = |name: &str, priority: u8, sections: &[&str]| {
             let section = |resource: &&str| {
                 format!("{{ lock = \"{resource}\" }}, {{ run = \"1 ms\" }}, {{ unlock = \"{resource}\" }}, ")
@@ -197,7 +208,8 @@ mod tests {
             + &task("d", 2, &["r", "s"])
             + &task("e", 1, &["s", "t"]);
         let system = parse_system(&text).unwrap();
-        // Below a there are four tasks with five sections, below c and d one with two. Under a lock only a makes others begin again, and e's section on s blocks c and d: one more.
+        // Below a there are four tasks with five sections, and below c and d one with two. Under a lock only a restarts
+        // others, and the section of e on s blocks c and d: one more.
         for (protocol, terms) in [(Protocol::Ics, 9 + 3 + 3), (Protocol::IcsLock, 9 + 1)] {
             for (left, expected) in [(terms, Ok(())), (terms - 1, Err(Unbounded::Unsettled))] {
                 let tables = Tables::new(&system, protocol, None);

@@ -1,4 +1,5 @@
-//! Blocking bounds of a system, one file a protocol, named as in `lockwright-protocol`. `pcp` and `srp` have none: they delay jobs as `icpp` does.
+//! Blocking bounds of a system, with one file per protocol, named as in `lockwright-protocol`. `pcp` and `srp` have
+//! none of their own, as they delay jobs as `icpp` does.
 
 pub(crate) mod across;
 pub(crate) mod dflp;
@@ -17,7 +18,7 @@ pub(crate) mod pip;
 
 use lockwright_model::{ResourceId, TaskId};
 
-/// One section that may block: whose, on what, how long.
+/// A section that may block: its task, its resource and its length.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Blocker {
     pub(crate) task: TaskId,

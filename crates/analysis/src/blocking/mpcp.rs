@@ -1,23 +1,26 @@
-//! `mpcp`: waiting for other processors, and boosted sections on one's own.
+//! `mpcp`: waiting for other processors, and boosted sections on the job's own processor.
 //!
-//! *Stretch.* A section of t on q executes on t's processor above every base priority, at q's ceiling there.
-//! Only boosted sections at least as high delay it, at most one of every other task o of that processor: o must
-//! execute below t to request another.
+//! *Stretch.* A section of t on q executes on t's processor above every base priority, at q's ceiling there. Only
+//! boosted sections with at least that ceiling delay it, and at most one of every other task o of that processor: o
+//! must execute below t to request another.
 //! ```text
-//!   g(t,q) = L(t,q) + sum over o beside t of max { L(o,r) : ceiling(r) >= ceiling(q) on that processor }
+//!   g(t,q) = L(t,q) + sum over o on t's processor of max { L(o,r) : ceiling(r) >= ceiling(q) on that processor }
 //! ```
-//! *Waiting.* Waiters are served by base priority. A request of i for q meets at most one less urgent holder, and then
-//! only sections of more urgent tasks, which have at most `ceil((X + R_h) / T_h)` jobs in a wait of X:
-//! those that arrive in it, and those that arrived up to R_h before it and are not done.
+//! *Waiting.* Waiters are served by base priority. A request of i for q waits for at most one less urgent holder, and
+//! then only for sections of more urgent tasks. These have at most `ceil((X + R_h) / T_h)` jobs in a wait of X: those
+//! that arrive in it, and those that arrived up to R_h before it and are not done.
 //! ```text
-//!   X = max { g(l,q) : l less urgent } + sum over e equal of g(e,q) + sum over h more urgent of ceil((X + R_h) / T_h) * N(h,q) * g(h,q)
+//!   X = max { g(l,q) : l less urgent } + sum over e of equal priority of g(e,q)
+//!     + sum over h more urgent of ceil((X + R_h) / T_h) * N(h,q) * g(h,q)
 //! ```
-//! A task of equal priority is served first only with the one request it had made before: first come, first served.
-//! *Boosted sections.* While i is pending and not suspended, a less urgent task of its processor executes at most the section
-//! it had requested before: one at the arrival, and one at each of i's resumptions.
+//! A task of equal priority is served first only with the one request that it made before, as equals are served first
+//! come, first served.
 //!
-//! Reference: Rajkumar, ICDCS 1990; Lakshmanan, de Niz, Rajkumar, RTSS 2009, for the shape of the terms. The
-//! carry-in R_h is as in Yang, Chen, Huang, Real-Time Systems 53(2), 2017: counting `ceil(X / T_h)` is unsafe. With R_h = T_h
+//! *Boosted sections.* While i is pending and not suspended, a less urgent task of its processor executes at most the
+//! section that it had requested before: one at the arrival of i, and one at each of its resumptions.
+//!
+//! Reference: Rajkumar, ICDCS 1990; Lakshmanan, de Niz, Rajkumar, RTSS 2009, for the form of the terms. The carry-in
+//! R_h is that of Yang, Chen, Huang, Real-Time Systems 53(2), 2017; counting `ceil(X / T_h)` is unsafe. With R_h = T_h
 //! the waiting time is the published one, `(ceil(X / T_h) + 1)`.
 
 use super::Blocker;
@@ -28,42 +31,42 @@ use crate::omit::Omit;
 use crate::tables::Tables;
 use lockwright_model::{MpcpCeiling, Priority, Protocol, ResourceId, System, TaskId};
 
-/// One user of a resource, as seen by those who wait for it.
+/// One user of a resource, with the parameters that matter to its waiters.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct User {
     pub(crate) task: TaskId,
     priority: Priority,
     period: Divisor,
-    /// Requests of one job.
+    /// The number of requests of one job.
     pub(crate) count: u64,
-    /// g: the longest time one of its sections keeps the resource.
+    /// The longest time for which one of its sections holds the resource, g.
     pub(crate) kept: u64,
 }
 
 /// The users of every resource under `mpcp`, most urgent first.
 pub(crate) struct Remote {
-    /// By resource; empty where another protocol rules it.
+    /// By resource; empty if another protocol governs it.
     users: Vec<Vec<User>>,
     /// By resource.
     ceilings: Vec<MpcpCeiling>,
 }
 
-/// What one request for one resource waits for.
+/// The wait of one request for one resource.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Wait {
-    /// X.
+    /// The length of the wait, X.
     pub(crate) total: u64,
-    /// The less urgent holder it meets.
+    /// The less urgent holder that the request may find.
     pub(crate) holder: Option<Blocker>,
 }
 
 impl Remote {
-    /// Where no resource is under `mpcp`.
+    /// Returns the value for a system without a resource under `mpcp`.
     pub(crate) fn none() -> Self {
         Self { users: Vec::new(), ceilings: Vec::new() }
     }
 
-    /// `None` where a time does not fit 64 bits.
+    /// Returns `None` if a time does not fit in 64 bits.
     pub(crate) fn new(tables: &Tables<'_>) -> Option<Self> {
         let system = tables.system;
         let mut users = vec![Vec::new(); system.resources().len()];
@@ -86,7 +89,8 @@ impl Remote {
         Some(Self { users, ceilings })
     }
 
-    /// The same of a system that differs from the one of the tables, whose this is, in the lengths of the sections of `task` alone.
+    /// Returns the same for `other`, a system that differs from that of `tables`, for which `self` was computed, only
+    /// in the lengths of the sections of `task`.
     pub(crate) fn beside(&self, tables: &Tables<'_>, other: &System, task: TaskId) -> Option<Self> {
         let (system, cpu) = (tables.system, tables.system.task(task).cpu);
         let mut users = self.users.clone();
@@ -106,7 +110,8 @@ impl Remote {
         Some(Self { users, ceilings: self.ceilings.clone() })
     }
 
-    /// Users of each urgency beside `task`: more urgent, of its priority, itself included, and less urgent.
+    /// Returns the users by priority: those more urgent than `task`, those of its priority including itself, and those
+    /// less urgent.
     fn split(&self, tables: &Tables<'_>, task: TaskId, resource: ResourceId) -> (&[User], &[User], &[User]) {
         let priority = tables.system.task(task).priority;
         let users = &self.users[resource.index()];
@@ -115,12 +120,12 @@ impl Remote {
         (urgent, equal, lesser)
     }
 
-    /// Users more urgent than `task`.
+    /// Returns the users that are more urgent than `task`.
     pub(crate) fn urgent(&self, tables: &Tables<'_>, task: TaskId, resource: ResourceId) -> &[User] {
         self.split(tables, task, resource).0
     }
 
-    /// Other users of the priority of `task`.
+    /// Returns the other users with the priority of `task`.
     pub(crate) fn equal(
         &self,
         tables: &Tables<'_>,
@@ -130,13 +135,13 @@ impl Remote {
         self.split(tables, task, resource).1.iter().filter(move |user| user.task != task)
     }
 
-    /// The less urgent user that keeps the resource longest.
+    /// Returns the less urgent user that holds the resource longest.
     pub(crate) fn holder(&self, tables: &Tables<'_>, task: TaskId, resource: ResourceId) -> Option<Blocker> {
         let longest = self.split(tables, task, resource).2.iter().max_by_key(|user| user.kept)?;
         Some(Blocker { task: longest.task, resource, length: longest.kept })
     }
 
-    /// X for one request of `task` for `resource`, at most `limit`, given response times of all tasks.
+    /// Returns X for one request of `task` for `resource`, at most `limit`, for the given response times of all tasks.
     pub(crate) fn wait(
         &self,
         tables: &Tables<'_>,
@@ -148,7 +153,8 @@ impl Remote {
         self.wait_within(tables, &tables.budget, (task, resource), responses, (0, limit))
     }
 
-    /// The same with another budget than the tables have, where it is known to be no less than the first of the limits.
+    /// Like [`Remote::wait`], with a budget other than that of the tables, and from a known lower bound, the first of
+    /// the two limits.
     pub(crate) fn wait_within(
         &self,
         tables: &Tables<'_>,
@@ -168,7 +174,7 @@ impl Remote {
                 met = met.checked_add(user.kept).ok_or(Unbounded::BeyondPeriod)?;
             }
         }
-        // A wait of nothing at all is a fixed point below the first instant looked at.
+        // A wait of 0 would be a fixed point below the first value that is tried.
         if met == 0 && urgent.is_empty() {
             return Ok(Wait { total: 0, holder });
         }
@@ -186,18 +192,19 @@ impl Remote {
         Ok(Wait { total: total?, holder })
     }
 
-    /// Jobs of a user in a wait of `x`.
+    /// Returns the number of jobs of a user that can execute in a wait of `x`.
     pub(crate) fn jobs(&self, tables: &Tables<'_>, user: &User, x: u64, responses: &[Option<u64>]) -> Option<u64> {
         let carry = if tables.omits(Omit::RemoteCarryIn) { 0 } else { responses[user.task.index()]? };
         Some(user.period.ceil(x.checked_add(carry)?))
     }
 }
 
-/// How long boosted sections beside them can stretch sections.
+/// The time by which boosted sections on the same processor can stretch sections.
 struct Stretches<'a> {
     tables: &'a Tables<'a>,
     ceilings: &'a [MpcpCeiling],
-    /// By CPU, from each ceiling up, the highest first: the longest section of each of its tasks, together.
+    /// By CPU, for each ceiling from the highest down: the sum over its tasks of the longest section of each at this
+    /// ceiling or above.
     longest: Vec<Vec<(Priority, u128)>>,
 }
 
@@ -227,7 +234,8 @@ impl<'a> Stretches<'a> {
         Self { tables, ceilings, longest: tables.cpus.iter().map(&mut on).collect() }
     }
 
-    /// How long those beside it can stretch one section of `task` on `resource`; `None` where that does not fit.
+    /// Returns the time by which other tasks of the processor can stretch one section of `task` on `resource`, or
+    /// `None` if it does not fit.
     fn of(&self, task: TaskId, resource: ResourceId) -> Option<u64> {
         let system = self.tables.system;
         let cpu = system.task(task).cpu;
@@ -240,7 +248,8 @@ impl<'a> Stretches<'a> {
     }
 }
 
-/// The longest section of the task, as `system` has it, at a ceiling that is as high on its processor; 0 where there is none.
+/// Returns the longest section of the task in `system` whose ceiling on its processor is at least `ceiling`, or 0 if
+/// there is none.
 fn longest_above(
     tables: &Tables<'_>,
     system: &System,
@@ -255,7 +264,7 @@ fn longest_above(
     above.map(|request| request.length.as_ns()).max().unwrap_or(0)
 }
 
-/// The longest boosted section of each less urgent task of the processor.
+/// Returns the longest boosted section of each less urgent task of the processor.
 pub(crate) fn boosted<'t>(tables: &'t Tables<'_>, task: TaskId) -> impl Iterator<Item = Blocker> + 't {
     let system = tables.system;
     tables.lesser(task).iter().filter(|&&lesser| tables.suspends(lesser)).filter_map(move |&lesser| {

@@ -1,5 +1,5 @@
-//! `mpcp_vs`: waits as under MPCP, which count as execution, and each less urgent task of the processor delays a job once; see
-//! [`multiprocessor::mpcp`](crate::multiprocessor::mpcp).
+//! `mpcp_vs`: waits are those of MPCP and count as execution, and each less urgent task of the processor delays a job
+//! once; see [`multiprocessor::mpcp`](crate::multiprocessor::mpcp).
 
 use super::across::{boxed, refuse_fixed_ceilings};
 use crate::bound::Unbounded;

@@ -1,10 +1,12 @@
-//! `mrsp`: requests wait as for a FIFO spinlock, in time of their own processor, for a waiter's processor executes the owner whenever it is preempted. What delays
-//! a job when it arrives is one request of a less urgent task of its processor, with its wait, if the ceiling there is at least the job's priority.
+//! `mrsp`: requests wait as for a FIFO spinlock, in time of their own processor, because a waiter's processor executes
+//! the owner whenever it is preempted. At its arrival a job is delayed by one request of a less urgent task of its
+//! processor, with its wait, if the ceiling there is at least the job's priority.
 //!
 //! ```text
-//!   B = max over l less urgent, q with a local ceiling of at least i's priority, of L(l,q) + sum over other processors of the longest section for q
+//!   B = max over l less urgent, q with a local ceiling of at least i's priority,
+//!       of L(l,q) + sum over other processors of the longest section for q
 //! ```
-//! Reference: Burns, Wellings, ECRTS 2013; the requests counted as for spinlocks, each once.
+//! Reference: Burns, Wellings, ECRTS 2013. The requests are counted as for spinlocks, each once.
 
 use crate::bound::Unbounded;
 use crate::multiprocessor::spin::Fifo;
@@ -15,7 +17,7 @@ use lockwright_model::TaskId;
 
 struct Mrsp {
     requests: Fifo,
-    /// By task.
+    /// The delay at the arrival, by task.
     arrivals: Vec<u64>,
 }
 
@@ -33,9 +35,9 @@ pub(crate) fn bounds(tables: &Tables<'_>, sharing: &Sharing) -> Result<Boxed, Un
     Ok(requests.map(|requests| Box::new(Mrsp { requests, arrivals }) as Box<dyn Protocol>))
 }
 
-/// B of each task.
+/// Returns B of each task.
 fn arrivals(tables: &Tables<'_>, sharing: &Sharing) -> Vec<u64> {
-    // Of each resource on each processor: the highest priority of its users, and the longest section.
+    // For each resource on each processor, the highest priority of its users and the longest section.
     let cpus = tables.cpus.len();
     let mut uses = vec![(None, 0_u64); tables.system.resources().len() * cpus];
     let place = |resource: u16, cluster: u16| usize::from(resource) * cpus + usize::from(cluster);

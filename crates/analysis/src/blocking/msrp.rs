@@ -1,5 +1,5 @@
-//! `msrp`: as `fmlp_short` for global resources; a job is delayed by one section of its processor, spun for or under a ceiling. See
-//! [`multiprocessor::msrp`](crate::multiprocessor::msrp).
+//! `msrp`: like `fmlp_short` for global resources. At its arrival a job is delayed by one section of its processor,
+//! which is spun for or has a ceiling; see [`multiprocessor::msrp`](crate::multiprocessor::msrp).
 
 use super::across::{boxed, refuse_fixed_ceilings};
 use crate::bound::Unbounded;

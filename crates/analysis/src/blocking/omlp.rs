@@ -1,5 +1,6 @@
-//! `omlp`: waits as a FIFO spinlock's, and once a job the longest request of a less urgent task of its processor, from asking to giving back. All of it counts
-//! as execution: [`multiprocessor::omlp`](crate::multiprocessor::omlp).
+//! `omlp`: waits are those of a FIFO spinlock. Once per job, the longest request of a less urgent task of its
+//! processor, from the request to the unlock, delays it as well. All of this counts as execution; see
+//! [`multiprocessor::omlp`](crate::multiprocessor::omlp).
 
 use super::across::boxed;
 use super::fmlp_short::platform;

@@ -1,16 +1,16 @@
-//! `pip`: at most one section of each less urgent task of the same processor; and, where no sections are nested, at
-//! most one section of each resource.
+//! `pip`: at most one section of each less urgent task of the same processor, and, if no sections are nested, at most
+//! one section of each resource.
 //!
-//! Take the time from when a job of task i or a more urgent one is pending until none is. Less urgent
-//! tasks execute in it only with an inherited priority, so only inside sections begun before; once out of its
-//! outermost section such a task is below i and does not execute again: one section each. A section counts if its
-//! resource can pass on a priority of i or above, seen through nesting
-//! ([`NestedCeilings`](lockwright_model::NestedCeilings)). Without nesting, a resource freed in that time goes to a task at or above i, since a
-//! more urgent request takes it even from a waiter that was woken: one section per resource. The smaller sum
-//! holds.
+//! Consider the time from when a job of task i or a more urgent one is pending until none is. Less urgent tasks execute
+//! in this time only with an inherited priority, so only inside sections that began before it. After its outermost
+//! section, such a task is less urgent than i and does not execute again, so each causes one section. A section counts
+//! if its resource can pass on a priority of i or above, also through nesting
+//! ([`NestedCeilings`](lockwright_model::NestedCeilings)). Without nesting, a resource that is released in this time
+//! goes to a task at or above i, since a more urgent request locks it even before a waiter that was woken. Each
+//! resource then causes one section. The smaller sum holds.
 //!
-//! The same holds of a plain mutex (`none`) where no task can come between holder and waiter; all others were
-//! refused before (`hazard.rs`).
+//! The same holds for a plain mutex (`none`) if no task has a priority between those of holder and waiter; `hazard.rs`
+//! excludes all other cases beforehand.
 //!
 //! Reference: Sha, Rajkumar, Lehoczky, IEEE TC 39(9), 1990, theorems on the number of tasks and of semaphores.
 
@@ -22,7 +22,7 @@ fn rules(tables: &Tables<'_>, resource: ResourceId) -> bool {
     matches!(tables.protocol(resource), Protocol::Pip | Protocol::None)
 }
 
-/// The sections that may block a job of `task`: their sum is the bound.
+/// Returns the sections that may block a job of `task`. Their sum is the bound.
 pub(crate) fn blockers(tables: &Tables<'_>, task: TaskId) -> Vec<Blocker> {
     let system = tables.system;
     if !system.resource_ids().any(|resource| rules(tables, resource)) {
@@ -51,7 +51,8 @@ pub(crate) fn blockers(tables: &Tables<'_>, task: TaskId) -> Vec<Blocker> {
         }
         by_task.extend(longest);
     }
-    // Nesting by tasks at or above i lets one of them hold a resource while it waits for another: only the sum by task stands.
+    // If tasks at or above i have nested sections, one of them may hold a resource while it waits for another. Only the
+    // sum by task holds then.
     let nested = |id: TaskId| system.sections(id).iter().any(|s| s.parent.is_some() && rules(tables, s.resource));
     flat &= !tables.neighbours(task).iter().any(|&id| nested(id));
     let sum = |blockers: &[Blocker]| blockers.iter().map(|blocker| u128::from(blocker.length)).sum::<u128>();

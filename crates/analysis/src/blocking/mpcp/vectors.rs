@@ -38,7 +38,7 @@ struct Expected {
     local: u64,
 }
 
-/// How the source writes "unbounded".
+/// The source's representation of "unbounded".
 const UNBOUNDED: u64 = u32::MAX as u64;
 
 fn system(vector: &Vector) -> System {
@@ -55,13 +55,13 @@ fn system(vector: &Vector) -> System {
                 length: Duration::from_ns(request.length),
             })
             .collect();
-        // Some vectors leave the cost out; the blocking terms do not read it.
+        // Some vectors omit the cost, which the blocking terms do not use.
         let inside: u64 = task.requests.iter().map(|request| u64::from(request.count) * request.length).sum();
         let wcet = Duration::from_ns(task.cost.max(inside).max(1));
         Task {
             name: format!("t{index}"),
             cpu: CpuId(task.cluster),
-            // Theirs: smaller is more urgent.
+            // In the source, a smaller number is more urgent.
             priority: Priority::base(10_000 - task.priority),
             period: Duration::from_ns(task.period),
             deadline: Duration::from_ns(task.period),
@@ -76,7 +76,7 @@ fn system(vector: &Vector) -> System {
 }
 
 #[test]
-fn the_published_terms_come_out_exactly() {
+fn the_published_terms_are_reproduced_exactly() {
     let vectors: Vec<Vector> = serde_json::from_str(include_str!("../../../vectors/mpcp_blocking.json")).unwrap();
     assert_eq!(vectors.len(), 26);
     let mut compared = 0;
@@ -92,7 +92,7 @@ fn the_published_terms_come_out_exactly() {
         let periods: Vec<Option<u64>> = vector.tasks.iter().map(|task| Some(task.period)).collect();
         for (id, expected) in system.task_ids().zip(&vector.expected) {
             let known = &vector.tasks[id.index()];
-            // The source gives up on a wait beyond this.
+            // The source stops when a wait exceeds this value.
             let limit = known.response.max(known.period);
             let suspended = system.requests(id).iter().try_fold(0, |sum, request| {
                 let wait = remote.wait(&tables, id, request.resource, &periods, limit).ok()?;
