@@ -1,32 +1,35 @@
-//! Tasks on several processors with fixed priorities and full preemption, each activated by a source or by the end of another's job.
+//! Tasks on several processors with fixed priorities and full preemption. Each task is activated by a source, or by the
+//! end of another task's job.
 //!
 //! ```text
 //!   arrivals in t:         a(t) = min(ceil((t + J) / P), ceil(t / d))
 //!   distance of n:         s(n) = max((n - 1) P - J, (n - 1) d)
 //!   busy time of n jobs:   b(n) = least t:  n C_i + sum over h more urgent on the processor of a_h(t) C_h  <=  t
 //!   response:              R = max over n of b(n) - s(n),  until b(n) <= s(n + 1)
-//!   who is activated:      P' = P,  J' = J + R - c,  d' = max(d - (R - c), c)
+//!   the next task:         P' = P,  J' = J + R - c,  d' = max(d - (R - c), c)
 //! ```
-//! c: least cost, and the shortest response. Responses and activations are taken in turn until none changes. Tindell, Clark (Microprocessing and
-//! Microprogramming 40, 1994); Richter (dissertation, TU Braunschweig 2005); Diemer, Axer, Ernst (WATERS 2012). d' takes the longer of two
-//! distances that both hold: that of the ends, and that of two jobs of one task.
+//! P is the period of the arrivals, d their minimum distance, and c the least execution time, which is also the
+//! shortest response. Responses and activations are computed alternately until none changes. The sources are Tindell,
+//! Clark (Microprocessing and Microprogramming 40, 1994), Richter (dissertation, TU Braunschweig 2005), and Diemer,
+//! Axer, Ernst (WATERS 2012). d' is the longer of two distances that both hold: that of the ends, and that of two jobs
+//! of one task.
 
 use crate::divisor::Divisor;
 use crate::exact::compare_sum;
 use crate::failure::{Failure, Limit};
 use crate::fixed_point::TERMS_MAX;
 
-/// Most times that all responses are computed anew.
+/// The most times that all responses are recomputed.
 pub const ROUNDS_MAX: u64 = 10_000;
 
-/// Arrivals of jobs.
+/// The arrivals of jobs.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Events {
-    /// On average, at least this far apart, P; above 0.
+    /// The period, P: the average distance of arrivals is at least this long; above 0.
     pub period: u64,
-    /// Each at most so late, J.
+    /// The jitter, J: the longest delay of an arrival.
     pub jitter: u64,
-    /// Two are at least so far apart, d.
+    /// The minimum distance of two arrivals, d.
     pub distance: u64,
 }
 
@@ -42,48 +45,54 @@ impl Events {
     }
 }
 
-/// What starts a task's jobs.
+/// The activation of a task's jobs.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Activation {
-    /// Arrivals from without.
+    /// Arrivals from outside.
     Source(Events),
-    /// The end of each job of another task.
+    /// The end of each job of another task, given by its index.
     After(usize),
 }
 
-/// A task.
+/// A task of a chain. Times are integers in one unit, which is the same for all tasks.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Link {
-    /// Worst-case execution time, C.
+    /// The worst-case execution time, C.
     pub cost: u64,
-    /// Best-case execution time, c.
+    /// The best-case execution time, c.
     pub cost_min: u64,
-    /// On which processor.
+    /// The processor that executes the task.
     pub processor: u16,
-    /// Greater is more urgent; of two alike the one that is given first is.
+    /// The priority. A greater number is more urgent; of two equal priorities, the task that comes first in the list is
+    /// more urgent.
     pub priority: u32,
-    /// What starts it.
+    /// The activation of the task.
     pub activation: Activation,
 }
 
-/// What is known of a task's jobs.
+/// The bounds for the jobs of a task.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Response {
-    /// From activation, at the longest, R.
+    /// The worst-case response time, from activation, R.
     pub worst: u64,
-    /// b(0), b(1), .. in the longest busy interval.
+    /// The busy times b(0), b(1), ... in the longest busy interval.
     pub busy: Vec<u64>,
 }
 
-/// Response times, in the tasks' order.
+/// Returns the response times of chained tasks under partitioned preemptive fixed priorities, in the order of the
+/// tasks.
+///
+/// Times are in the unit of the input. The sources are in the [module](self).
 ///
 /// # Errors
-/// A processor in full use or more, tasks that only start each other, and what grows without end.
+/// Returns [`Failure::Overload`] if the utilization of a processor exceeds 1. Returns [`Failure::Unsupported`] if a
+/// task has no source with a period, if its best case exceeds its worst case, or if tasks activate only each other.
+/// Returns [`Failure::Diverged`] or [`Failure::Overflow`] if the values grow without end.
 pub fn response_times(tasks: &[Link]) -> Result<Vec<Response>, Failure> {
     let mut events = sources(tasks)?;
     let mut responses = Vec::new();
     let mut terms = TERMS_MAX;
-    // BOUND: the rounds, and the terms.
+    // BOUND: the rounds, and the limit on terms.
     for _ in 0..ROUNDS_MAX {
         responses.clear();
         for i in 0..tasks.len() {
@@ -109,12 +118,12 @@ pub fn response_times(tasks: &[Link]) -> Result<Vec<Response>, Failure> {
     Err(Failure::Diverged { task: 0, limit: Limit { name: "rounds", most: ROUNDS_MAX } })
 }
 
-/// The first guess: whoever starts a task passes its own arrivals on.
+/// Returns the initial events: each task has those of its source.
 fn sources(tasks: &[Link]) -> Result<Vec<Events>, Failure> {
     let mut events = Vec::with_capacity(tasks.len());
     for (index, task) in tasks.iter().enumerate() {
         if task.cost_min > task.cost {
-            return Err(Failure::Unsupported { task: index, what: "its least cost exceeds its worst" });
+            return Err(Failure::Unsupported { task: index, what: "its best-case cost exceeds its worst-case cost" });
         }
         let mut at = index;
         // BOUND: the number of tasks.
@@ -125,11 +134,11 @@ fn sources(tasks: &[Link]) -> Result<Vec<Events>, Failure> {
                     events.push(source);
                     break;
                 }
-                _ => return Err(Failure::Unsupported { task: index, what: "nothing with a period starts it" }),
+                _ => return Err(Failure::Unsupported { task: index, what: "no source with a period activates it" }),
             }
         }
         if events.len() == index {
-            return Err(Failure::Unsupported { task: index, what: "it starts itself" });
+            return Err(Failure::Unsupported { task: index, what: "it activates itself" });
         }
     }
     Ok(events)
@@ -151,7 +160,7 @@ fn response(tasks: &[Link], events: &[Events], i: usize, terms: &mut u64) -> Res
     }
     let mut found = Response { worst: 0, busy: vec![0] };
     let mut t = 1;
-    // BOUND: the terms.
+    // BOUND: the limit on terms.
     for n in 1_u64.. {
         let own = task.cost.checked_mul(n).ok_or(Failure::Overflow)?;
         loop {

@@ -4,20 +4,23 @@
 //! ```text
 //!   h(t) + B(t) <= t,    h(t) = sum over k with D_k <= t of (floor((t - D_k) / T_k) + 1) C_k
 //! ```
-//! Baruah, Mok, Rosier (RTSS 1990); quick processor-demand analysis: Zhang, Burns (IEEE TC 58(9), 2009); blocking under SRP: Baruah (RTSS 2006).
-//! Without blocking the test is exact. B is constant between its steps, so that h + B grows there and the quick analysis may skip;
-//! across a step it may not, because B can be longer below it.
+//! The sources are Baruah, Mok, Rosier (RTSS 1990), Zhang, Burns (IEEE TC 58(9), 2009) for quick processor-demand
+//! analysis (QPA), and Baruah (RTSS 2006) for blocking under SRP. Without blocking the test is exact. B is constant
+//! between its steps, so h + B never decreases there and QPA may skip points. It may not skip a step, as B can be
+//! longer below it.
 //!
-//! **Response times.** From release, over all offsets A of a job in a busy interval at which some count grows:
+//! **Response times.** They are measured from the release. A ranges over all offsets of a job in a busy interval at
+//! which some count increases:
 //! ```text
 //!   F(A) = least t:  B(A) + ceil((A + 1 + J_i) / T_i) C_i - e_i
-//!                    + sum over k /= i of min(ceil((t + J_k) / T_k), ceil((A + 1 + D_i - D_k + J_k) / T_k)) C_k  <=  t
+//!                    + sum over k != i of min(ceil((t + J_k) / T_k), ceil((A + 1 + D_i - D_k + J_k) / T_k)) C_k  <=  t
 //!   R_i  = max over A of F(A) + e_i - A
-//!   B(A) = what a job with D_k > A + D_i that has begun executes without preemption
+//!   B(A) = the longest non-preemptive execution of a job with D_k > A + D_i that has begun
 //! ```
-//! Spuri (INRIA RR-2772, 1996), George, Rivierre, Spuri (INRIA RR-2966, 1996); exact for full preemption. Guan, Yi (DATE 2014) have the same
-//! figures by another way, and the approximation `R_i <= D_i - min over t >= D_i of (t - h(t))`. Limited preemption:
-//! Bozhko, Brandenburg (ECRTS 2020).
+//! e_i is the time that a job executes after its last preemption point, minus one unit. The sources are Spuri (INRIA
+//! RR-2772, 1996) and George, Rivierre, Spuri (INRIA RR-2966, 1996). The result is exact for full preemption. Guan, Yi
+//! (DATE 2014) obtain the same values in another way, and the approximation `R_i <= D_i - min over t >= D_i of (t -
+//! h(t))`. Limited preemption follows Bozhko, Brandenburg (ECRTS 2020).
 
 use super::{Arrivals, Effort, Preemption, Task, Terms, busy_period, least};
 use crate::divisor::Divisor;
@@ -29,27 +32,32 @@ use crate::sporadic::Sporadic;
 use std::cmp::{Ordering, Reverse};
 use std::collections::BinaryHeap;
 
-/// From which length of interval on blocking counts, and how much, until the next step's.
+/// A step of the blocking as a function of the length of the interval. It applies until the next step.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Step {
-    /// In intervals so long or longer.
+    /// The least length of the intervals to which the step applies.
     pub from: u64,
-    /// B.
+    /// The blocking B in these intervals.
     pub blocking: u64,
 }
 
-/// Whether all deadlines are met, under EDF with blocking; `blocking`: by growing `from`, none below the first.
+/// Tests whether all deadlines are met on one processor under EDF with blocking, by QPA.
+///
+/// `blocking` contains steps in order of increasing `from`; intervals below the first step have no blocking. The test
+/// is exact without blocking, and sufficient with it. The sources are in the [module](self).
 ///
 /// # Errors
-/// The interval in which more is due than fits.
+/// Returns [`Failure::Demand`] with an interval in which more is due than fits, and [`Failure::Overload`] if U > 1.
+/// Returns [`Failure::Unsupported`] for a task without a period or for steps out of order, and [`Failure::Diverged`] or
+/// [`Failure::Overflow`] if there is no verdict.
 pub fn schedulable(tasks: &[Sporadic], blocking: &[Step]) -> Result<(), Failure> {
     schedulable_within(tasks, blocking, Effort::FULL)
 }
 
-/// The same with limited effort.
+/// Like [`schedulable`], with limited effort.
 ///
 /// # Errors
-/// As [`schedulable`]; [`Failure::Interrupted`].
+/// Returns the errors of [`schedulable`], and [`Failure::Interrupted`].
 pub(crate) fn schedulable_within(tasks: &[Sporadic], blocking: &[Step], effort: Effort<'_>) -> Result<(), Failure> {
     let test = Demand::new(tasks)?;
     if blocking.windows(2).any(|pair| pair[0].from >= pair[1].from) {
@@ -83,18 +91,19 @@ pub(crate) fn schedulable_within(tasks: &[Sporadic], blocking: &[Step], effort: 
     result
 }
 
-/// Whether more is due than fits in one of these intervals: what refuted one set of tasks may refute the next. Where nothing can be said, too.
+/// Returns whether more is due than fits in one of these intervals: an interval that refuted one task set may refute
+/// the next. Also returns `true` if no test is possible.
 pub(crate) fn is_refuted_at(tasks: &[Sporadic], blocking: &[Step], mut intervals: impl Iterator<Item = u64>) -> bool {
     Demand::new(tasks).map_or(true, |test| intervals.any(|interval| test.room(blocking, interval).is_none()))
 }
 
-/// The first of the [`early`] intervals in which more is due than fits, if there is one.
+/// Returns the first of the [`early`] intervals in which more is due than fits, or `None`.
 pub(crate) fn refuted_early(tasks: &[Sporadic], blocking: &[Step]) -> Option<u64> {
     let test = Demand::new(tasks).ok();
     early(tasks).find(|&interval| test.as_ref().is_none_or(|test| test.room(blocking, interval).is_none()))
 }
 
-/// Intervals to the first few deadlines of each task.
+/// Returns the intervals that end at the first few deadlines of each task.
 pub(crate) fn early(tasks: &[Sporadic]) -> impl Iterator<Item = u64> {
     let first = |task: &Sporadic| {
         let (deadline, period) = (task.deadline, task.period);
@@ -103,14 +112,17 @@ pub(crate) fn early(tasks: &[Sporadic]) -> impl Iterator<Item = u64> {
     tasks.iter().flat_map(first)
 }
 
-/// How many deadlines of each task count as the first few.
+/// The number of deadlines of each task that count as the first few.
 const EARLY_JOBS: u64 = 4;
 
 fn blocking_at(blocking: &[Step], interval: u64) -> u64 {
     blocking.iter().rev().find(|step| step.from <= interval).map_or(0, |step| step.blocking)
 }
 
-/// What blocks under EDF where jobs are not preempted in sections so long: the longest of a task with a deadline beyond the interval.
+/// Returns the blocking under EDF by non-preemptive sections: in an interval, the longest section of a task with a
+/// deadline beyond it, minus one unit.
+///
+/// Each pair contains a task and the length of its longest section, in one unit.
 #[must_use]
 pub fn blocking_of_sections(tasks: &[(Sporadic, u64)]) -> Vec<Step> {
     steps(tasks.iter().map(|(task, _)| task.deadline), |t| {
@@ -118,17 +130,23 @@ pub fn blocking_of_sections(tasks: &[(Sporadic, u64)]) -> Vec<Step> {
     })
 }
 
-/// Each task's cost with the spinning of its requests, and what blocks: EDF with SRP, resources of several clusters under MSRP, where requests
-/// spin without preemption in FIFO order.
+/// Returns the tasks of a processor with the spinning of their requests, and their blocking, under partitioned EDF with
+/// SRP and MSRP.
+///
+/// Resources of one cluster are under SRP. Requests for resources of several clusters spin without preemption, in FIFO
+/// order:
 ///
 /// ```text
-///   C'_i = C_i + sum over q of N_{i,q} w_q,      w_q = sum over other processors of the longest section of q there, 0 for a local q
-///   B(t) = max over tasks j of the processor with D_j > t of L_{j,q} + w_q for global q, of L_{j,q} for local q with a user of D <= t
+///   C'_i = C_i + sum over q of N(i,q) X(q)
+///   X(q) = sum over other processors of the longest section on q there; 0 for a local q
+///   B(t) = max over tasks j of the processor with D_j > t of L(j,q) + X(q) for global q,
+///          and of L(j,q) for local q with a user of D <= t
 /// ```
-/// if some task of the processor has D <= t. Gai, Lipari, Di Natale (RTSS 2001), Baruah (RTSS 2006).
+/// B(t) is 0 if no task of the processor has D <= t. [`schedulable`] tests the result. Times are in the unit of the
+/// input. The sources are Gai, Lipari, Di Natale (RTSS 2001) and Baruah (RTSS 2006).
 ///
 /// # Errors
-/// Overflow.
+/// Returns [`Failure::Overflow`] if a number does not fit.
 pub fn msrp(sharing: &Sharing, cluster: u16) -> Result<(Vec<Sporadic>, Vec<Step>), Failure> {
     let held = held(sharing, cluster)?;
     let mut inflated = Vec::new();
@@ -148,27 +166,27 @@ pub fn msrp(sharing: &Sharing, cluster: u16) -> Result<(Vec<Sporadic>, Vec<Step>
 /// The sections of one task on one resource.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Held {
-    /// Its place in the sharing.
+    /// The index of the task in the sharing.
     pub(crate) task: usize,
     pub(crate) resource: u16,
-    /// How many a job has.
+    /// The number of these sections in a job.
     pub(crate) count: u32,
-    /// Of the task.
+    /// The deadline of the task.
     pub(crate) deadline: u64,
-    /// The shortest deadline of those it can block; 0 for all.
+    /// The shortest deadline of the tasks that the sections can block; 0 if they can block all.
     pub(crate) ceiling: u64,
-    /// L.
+    /// The length of the longest section, L.
     pub(crate) length: u64,
-    /// w.
+    /// The longest wait before a section, X.
     pub(crate) spin: u64,
-    /// L + w.
+    /// L + X.
     pub(crate) span: u64,
 }
 
-/// The sections of a processor's tasks, with their spinning, in the order of the tasks.
+/// Returns the sections of a processor's tasks with their spinning, in the order of the tasks.
 ///
 /// # Errors
-/// Overflow.
+/// Returns [`Failure::Overflow`] if a number does not fit.
 pub(crate) fn held(sharing: &Sharing, cluster: u16) -> Result<Vec<Held>, Failure> {
     let local = || sharing.tasks.iter().filter(|task| task.cluster == cluster);
     // The longest section of each resource on each other processor.
@@ -205,13 +223,13 @@ pub(crate) fn held(sharing: &Sharing, cluster: u16) -> Result<Vec<Held>, Failure
     Ok(held)
 }
 
-/// The section that can block longest in an interval of that length: B(t).
+/// Returns the section that can block longest in an interval of that length, for B(t).
 pub(crate) fn blocker(held: &[Held], interval: u64) -> Option<&Held> {
     let blocks = |one: &&Held| one.count > 0 && one.deadline > interval && one.ceiling <= interval;
     held.iter().filter(blocks).max_by_key(|one| one.span)
 }
 
-/// Steps at the deadlines.
+/// Returns the steps of the blocking at the deadlines.
 fn steps(deadlines: impl Iterator<Item = u64>, blocking: impl Fn(u64) -> Option<u64>) -> Vec<Step> {
     let mut at: Vec<u64> = deadlines.collect();
     at.sort_unstable();
@@ -222,7 +240,7 @@ fn steps(deadlines: impl Iterator<Item = u64>, blocking: impl Fn(u64) -> Option<
     steps
 }
 
-/// One task's demand.
+/// The demand of one task.
 #[derive(Clone, Copy)]
 struct Due {
     period: Divisor,
@@ -230,18 +248,18 @@ struct Due {
     deadline: u64,
 }
 
-/// What is due in intervals on one processor.
+/// The work that is due in intervals on one processor.
 pub(crate) struct Demand {
     tasks: Vec<Due>,
-    /// Fractions of 2^64, below and above.
+    /// A lower and an upper bound on the utilization, in units of 2^-64.
     utilization: (u128, u128),
 }
 
-/// Beyond this, 64 bits could overflow.
+/// From this demand on, sums of 64 bits could overflow.
 const DEMAND_MAX: u128 = 1 << 63;
 
 impl Demand {
-    /// Of tasks that use the processor at most fully.
+    /// Creates the demand of tasks. Returns [`Failure::Overload`] if their utilization exceeds 1.
     pub(crate) fn new(tasks: &[Sporadic]) -> Result<Self, Failure> {
         let mut dues = Vec::with_capacity(tasks.len());
         let (mut below, mut above) = (0_u128, 0_u128);
@@ -264,7 +282,8 @@ impl Demand {
         Ok(Self { tasks: dues, utilization: (below, above) })
     }
 
-    /// How much less is due in an interval of that length, with what blocks it; `None` where it is more, or does not fit.
+    /// Returns by how much the length of the interval exceeds the work that is due in it and the blocking. Returns
+    /// `None` if that is negative, or if a number does not fit.
     pub(crate) fn room(&self, blocking: &[Step], interval: u64) -> Option<u64> {
         let due = self.tasks.iter().enumerate().try_fold(blocking_at(blocking, interval), |sum, (index, task)| {
             sum.checked_add(self.jobs(index, interval).checked_mul(task.cost)?)
@@ -272,7 +291,7 @@ impl Demand {
         interval.checked_sub(due?)
     }
 
-    /// How many jobs of the task are due in an interval of that length.
+    /// Returns the number of jobs of the task that are due in an interval of that length.
     pub(crate) fn jobs(&self, task: usize, interval: u64) -> u64 {
         let task = &self.tasks[task];
         if interval >= task.deadline { task.period.floor(interval - task.deadline) + 1 } else { 0 }
@@ -285,7 +304,7 @@ impl Demand {
         })
     }
 
-    /// The largest deadline below `t`, and whose.
+    /// Returns the largest deadline below `t`, with the index of its task.
     fn deadline_below(&self, t: u64) -> Option<(u64, usize)> {
         let mut largest = None;
         for (index, task) in self.tasks.iter().enumerate() {
@@ -299,9 +318,10 @@ impl Demand {
         largest
     }
 
-    /// Intervals so long or longer need no test. `None` if none does.
+    /// Returns the length from which on intervals need no test, or `None` if no interval needs one.
     ///
-    /// That is at the latest a hyperperiod H beyond the last step of blocking and all D - T: from there on `h(t + H) = h(t) + U H`, at most H more.
+    /// It is at most a hyperperiod H beyond the last step of blocking and all D - T: from there on `h(t + H) = h(t) + U
+    /// H`, which is at most H more.
     fn end(&self, blocking: &[Step], terms: &mut Terms<'_>) -> Result<Option<u64>, Failure> {
         let last = blocking.last().copied().unwrap_or_default();
         let linear = self.linear(last);
@@ -321,12 +341,12 @@ impl Demand {
         }
     }
 
-    /// The least common multiple of the periods, where it is below `limit`.
+    /// Returns the least common multiple of the periods, if it is below `limit`.
     fn hyperperiod(&self, limit: u128) -> Option<u128> {
         self.tasks.iter().try_fold(1_u128, |common, task| {
             let period = u128::from(task.period.get());
             let (mut a, mut b) = (common, period);
-            // BOUND: Euclid's.
+            // BOUND: that of Euclid's algorithm.
             while b > 0 {
                 (a, b) = (b, a % b);
             }
@@ -334,23 +354,23 @@ impl Demand {
         })
     }
 
-    /// At most so many deadlines lie before.
+    /// Returns an upper bound on the number of deadlines before `end`.
     fn jobs_until(&self, end: u128) -> u128 {
         self.tasks.iter().map(|task| end / u128::from(task.period.get()) + 1).sum()
     }
 
-    /// As [`Demand::end`], from utilization and the busy interval alone.
+    /// Like [`Demand::end`], from the utilization and the busy interval alone.
     fn far_end(&self, blocking: &[Step], terms: &mut Terms<'_>) -> Result<Option<u64>, Failure> {
         let last = blocking.last().copied().unwrap_or_default();
         let end = match self.linear(last) {
             Some(end) => Some(end),
-            // A processor in full use, nearly.
+            // The utilization is 1 or almost 1.
             None => self.busy(last.blocking, terms)?.map(u128::from),
         };
         end.map(|end| self.fitting(end.max(u128::from(last.from)), blocking)).transpose()
     }
 
-    /// Demand up to there fits.
+    /// Returns `end`, if the demand up to there fits.
     fn fitting(&self, end: u128, blocking: &[Step]) -> Result<u64, Failure> {
         let most = blocking.iter().map(|step| step.blocking).max().unwrap_or(0);
         let costs: u128 = self.tasks.iter().map(|task| u128::from(task.cost)).sum();
@@ -360,11 +380,12 @@ impl Demand {
         Ok(end as u64)
     }
 
-    /// `max(D - T, (B + sum of (T - D) U) / (1 - U))`, rounded up; `None` for U so close to 1 that 32 bits do not show the difference.
+    /// Returns `max(D - T, (B + sum of (T - D) U) / (1 - U))`, rounded up, or `None` if U is so close to 1 that 32
+    /// fractional bits do not show the difference.
     fn linear(&self, last: Step) -> Option<u128> {
         let free =
             u64::try_from((1_u128 << 64).checked_sub(self.utilization.1)? >> 32).ok().filter(|&free| free > 0)?;
-        // With 32 bits behind the point, each rounded up.
+        // With 32 fractional bits, each term rounded up.
         let (mut sum, mut end) = (i128::from(last.blocking) << 32, 0);
         for task in &self.tasks {
             let share = u128::from(task.cost) * u128::from(task.period.inverse());
@@ -385,7 +406,8 @@ impl Demand {
         Some(u128::from(end).max(quotient + 1))
     }
 
-    /// The longest busy interval, with the blocking of long intervals. `None` if no deadline lies before a period.
+    /// Returns the longest busy interval, with the blocking of long intervals. Returns `None` if there is no blocking
+    /// and no deadline is before its period.
     fn busy(&self, blocking: u64, terms: &mut Terms<'_>) -> Result<Option<u64>, Failure> {
         if blocking == 0 && self.tasks.iter().all(|task| task.deadline >= task.period.get()) {
             return Ok(None);
@@ -399,9 +421,9 @@ impl Demand {
         least(0, (1, u64::MAX), (terms, all.len()), demand).map(Some)
     }
 
-    /// Tests the intervals from `low` to below `high`, where blocking is the same.
+    /// Tests the intervals from `low` up to but excluding `high`, which have the same blocking.
     ///
-    /// BOUND: each step goes to a shorter interval; the terms.
+    /// BOUND: each step continues with a shorter interval; also the limit on terms.
     fn check(&self, low: u64, high: u64, blocking: u64, terms: &mut Terms<'_>) -> Result<(), Failure> {
         let Some((mut t, mut task)) = self.deadline_below(high) else { return Ok(()) };
         while t >= low {
@@ -416,14 +438,14 @@ impl Demand {
                 }
             }
             if demand == blocking {
-                // Nothing is due.
+                // No work is due.
                 return Ok(());
             }
         }
         Ok(())
     }
 
-    /// The definition.
+    /// Tests every deadline, as in the definition.
     #[cfg(debug_assertions)]
     fn slow(&self, end: u64, blocking: &[Step]) -> Result<(), Failure> {
         for t in 1..end {
@@ -436,10 +458,16 @@ impl Demand {
     }
 }
 
-/// Response times from release, in the tasks' order, whether or not they are within the deadlines.
+/// Returns the response times from release under EDF on one processor, in the order of the tasks, whether or not they
+/// are within the deadlines.
+///
+/// The result is exact for fully preemptive tasks, and an upper bound otherwise. Times are in the unit of the input.
+/// The sources are in the [module](self).
 ///
 /// # Errors
-/// [`Failure::Overload`] above full use of the processor; fixed points beyond `horizon` are not looked for.
+/// Returns [`Failure::Overload`] if U > 1, and [`Failure::Diverged`] if a fixed point exceeds `horizon` or takes too
+/// many steps. Returns [`Failure::Unsupported`] for a task that suspends itself or has blocking, and
+/// [`Failure::Overflow`] if a number does not fit.
 pub fn response_bounds(tasks: &[Task], horizon: u64) -> Result<Vec<u64>, Failure> {
     let mut terms = Terms::new();
     let all = arrivals(tasks)?;
@@ -448,18 +476,23 @@ pub fn response_bounds(tasks: &[Task], horizon: u64) -> Result<Vec<u64>, Failure
     (0..tasks.len()).map(|i| response(tasks, &all, i, (end, horizon), (&mut offsets, &mut caps), &mut terms)).collect()
 }
 
-/// Whether each job ends within its deadline, with the response times.
+/// Returns the response times from release under EDF on one processor, if each is within its deadline. See
+/// [`response_bounds`].
 ///
 /// # Errors
-/// The first task that may be late; as [`response_bounds`].
+/// Returns [`Failure::Late`] with the first task that may be late, and the errors of [`response_bounds`].
 pub fn response_times(tasks: &[Task]) -> Result<Vec<u64>, Failure> {
     within(tasks, response_bounds(tasks, u64::MAX)?)
 }
 
-/// Upper bounds on response times from release, by the least slack. Of tasks that can be preempted everywhere.
+/// Returns upper bounds on the response times from release under EDF on one processor, from the least slack. All tasks
+/// must be fully preemptive.
+///
+/// Times are in the unit of the input. The source is Guan, Yi (DATE 2014); see the [module](self).
 ///
 /// # Errors
-/// As [`response_times`].
+/// Returns the errors of [`response_times`], and [`Failure::Unsupported`] for a task that cannot be preempted
+/// everywhere.
 pub fn approximate_response_times(tasks: &[Task]) -> Result<Vec<u64>, Failure> {
     if let Some(task) = tasks.iter().position(|task| task.preemption != Preemption::Full) {
         return Err(Failure::Unsupported { task, what: "cannot be preempted everywhere" });
@@ -468,7 +501,7 @@ pub fn approximate_response_times(tasks: &[Task]) -> Result<Vec<u64>, Failure> {
     let all = arrivals(tasks)?;
     let longest = tasks.iter().map(|task| task.deadline).max().unwrap_or(0);
     let end = busy_period(&all, u64::MAX, &mut terms)?.checked_add(longest).ok_or(Failure::Overflow)?;
-    // The last deadline of each task that is no later than the end; from there on they are looked at backwards.
+    // The last deadline of each task that is no later than the end. The search continues backwards from there.
     let deadline = |k: usize, n: u64| all[k].release(n)?.checked_add(tasks[k].deadline);
     let mut points: BinaryHeap<(u64, usize, u64)> = BinaryHeap::with_capacity(all.len());
     for (k, (task, one)) in tasks.iter().zip(&all).enumerate() {
@@ -480,9 +513,9 @@ pub fn approximate_response_times(tasks: &[Task]) -> Result<Vec<u64>, Failure> {
     order.sort_unstable_by_key(|&index| tasks[index].deadline);
     let mut slack = i128::MAX;
     let mut bounds = vec![0; tasks.len()];
-    // From the longest interval down: the least slack of those that are no shorter than the deadline.
+    // From the longest interval down: the least slack of the intervals that are at least as long as the deadline.
     let mut before = None;
-    // BOUND: the terms.
+    // BOUND: the limit on terms.
     while let Some((at, k, n)) = points.pop() {
         terms.spend(k, all.len())?;
         if let Some(earlier) = n.checked_sub(1) {
@@ -520,15 +553,15 @@ fn arrivals(tasks: &[Task]) -> Result<Vec<Arrivals>, Failure> {
     tasks.iter().enumerate().map(one).collect()
 }
 
-/// The offsets at which some count grows, in order: of each task only the next one is kept, however many there are.
+/// The offsets at which some count increases, in order. Only the next offset of each task is kept.
 #[derive(Default)]
 struct Points {
-    /// Offset, task, and its job, the earliest first.
+    /// Offset, task and job, with the earliest first.
     next: BinaryHeap<Reverse<(u64, usize, u64)>>,
 }
 
 impl Points {
-    /// Those of the jobs of a task with that deadline, before `end`.
+    /// Starts with the offsets before `end`, for the jobs of a task with that deadline.
     fn start(&mut self, tasks: &[Task], all: &[Arrivals], deadline: u64, end: u64) -> Result<(), Failure> {
         self.next.clear();
         for (k, one) in all.iter().enumerate() {
@@ -556,7 +589,9 @@ impl Points {
         Ok(())
     }
 
-    /// The next one. BOUND: the terms.
+    /// Returns the next offset.
+    ///
+    /// BOUND: the limit on terms.
     fn pop(
         &mut self,
         (tasks, all): (&[Task], &[Arrivals]),
@@ -598,7 +633,7 @@ fn response(
             }
         }
         let own = all[i].work(offset + 1).and_then(|own| own.checked_add(blocking)).ok_or(Failure::Overflow)? - rest;
-        // Without a change of blocking, what is sought never falls as the offset grows.
+        // While the blocking does not change, the fixed point never decreases as the offset grows.
         let start = if blocking == blocked { begun.max(own) } else { own.max(1) };
         caps[i] = 0;
         begun = least(i, (start, horizon), (terms, all.len()), |t| {
@@ -614,7 +649,7 @@ fn response(
         blocked = blocking;
         worst = worst.max(begun.saturating_add(rest).saturating_sub(offset));
         if blocking == 0 && end.saturating_add(rest).saturating_sub(offset) <= worst {
-            // No later job can take longer: it is done when the busy interval is.
+            // No later job can take longer, as it is done at the end of the busy interval.
             break;
         }
     }

@@ -1,17 +1,23 @@
 //! First come, first served on one processor: jobs execute in the order of their releases, each to its end.
 //!
 //! ```text
-//!   R = max over A of sum over k of ceil((A + 1 + J_k) / T_k) C_k - A        for A where some ceil grows, A < the longest busy interval
+//!   R = max over A of sum over k of ceil((A + 1 + J_k) / T_k) C_k - A
 //! ```
-//! from release, the same for all tasks; exact. George, Minet (ICDCS 1997); Bedarkar, Vardishvili, Bozhko, Maida, Brandenburg (RTSS 2022).
+//! A ranges over the offsets within the longest busy interval at which some ceil increases. R is measured from the
+//! release and is the same for all tasks. It is exact. The sources are George, Minet (ICDCS 1997) and Bedarkar,
+//! Vardishvili, Bozhko, Maida, Brandenburg (RTSS 2022).
 
 use super::{Arrivals, Task, Terms, busy_period};
 use crate::failure::Failure;
 
-/// Longest time from the release of any task's job to its end.
+/// Returns the longest time from the release of a job of any task to its end, under FIFO on one processor.
+///
+/// The time is in the unit of the input. The sources are in the [module](self).
 ///
 /// # Errors
-/// [`Failure::Overload`] above full use of the processor. Busy intervals beyond `horizon` are not followed.
+/// Returns [`Failure::Overload`] if U > 1, and [`Failure::Diverged`] if a busy interval exceeds `horizon` or takes too
+/// many steps. Returns [`Failure::Unsupported`] for a task that suspends itself or has blocking, and
+/// [`Failure::Overflow`] if a number does not fit.
 pub fn response_bound(tasks: &[Task], horizon: u64) -> Result<u64, Failure> {
     let mut terms = Terms::new();
     let mut all = Vec::with_capacity(tasks.len());
@@ -23,16 +29,16 @@ pub fn response_bound(tasks: &[Task], horizon: u64) -> Result<u64, Failure> {
     }
     let end = busy_period(&all, horizon, &mut terms)?;
     let (mut worst, mut released) = (0, 0_u64);
-    // How many of each task's jobs are among those released.
+    // The number of released jobs of each task.
     let mut counts = vec![0_u64; all.len()];
     let mut at = 0;
-    // BOUND: the terms.
+    // BOUND: the limit on terms.
     while at < end {
         terms.spend(0, all.len())?;
         let mut next = u64::MAX;
         for (one, count) in all.iter().zip(&mut counts) {
             let until = one.count(at.checked_add(1).ok_or(Failure::Overflow)?).ok_or(Failure::Overflow)?;
-            // None of these overflows before the work in the whole busy interval does.
+            // No sum overflows before the work in the whole busy interval does.
             released += (until - *count) * one.cost;
             *count = until;
             next = next.min(one.release(until).ok_or(Failure::Overflow)?);

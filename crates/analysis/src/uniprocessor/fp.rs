@@ -1,32 +1,38 @@
 //! Fixed priorities on one processor.
 //!
-//! Response time of the q-th job of task i in the longest busy interval of its level, q = 0, 1, ..:
+//! The response time of the q-th job of task i in the longest busy interval of its level, q = 0, 1, ...:
 //! ```text
 //!   A_q = max(0, q T_i - J_i)                            its release; that of job 0 is at 0
 //!   F_q = least t:  B_i + (q+1) (C_i + S_i) - e_i + sum over h of ceil((t + J'_h) / T_h) C_h  <=  t
 //!   R_i = J_i + max over q of F_q + e_i - A_q            until job q is done by A_(q+1)
 //! ```
-//! h: the other tasks that are at least as urgent. e: what a job executes without preemption at its end, but for one unit. B: the
-//! given blocking, or what less urgent jobs that have begun execute without preemption, whichever is longer; where i suspends itself, B
-//! counts for each job. J' is J, but R_h - C_h of a task that suspends itself.
+//! h ranges over the other tasks that are at least as urgent. e_i is the time that a job executes after its last
+//! preemption point, minus one unit. B_i is the given blocking, or the longest non-preemptive execution of a less
+//! urgent job that has begun, whichever is longer. If i suspends itself, B_i counts for each job. J'_h is J_h, or R_h -
+//! C_h for a task that suspends itself.
 //!
-//! Lehoczky (RTSS 1990) for deadlines beyond periods; Audsley, Burns, Richardson, Tindell, Wellings (Software Engineering Journal
-//! 8(5), 1993) for jitter and blocking; Bozhko, Brandenburg (ECRTS 2020) for limited preemption; Chen et al. (Real-Time
-//! Systems 55(1), 2019) for why suspensions of others count as jitter R - C.
+//! The sources are Lehoczky (RTSS 1990) for deadlines beyond periods; Audsley, Burns, Richardson, Tindell, Wellings
+//! (Software Engineering Journal 8(5), 1993) for jitter and blocking; Bozhko, Brandenburg (ECRTS 2020) for limited
+//! preemption; and Chen et al. (Real-Time Systems 55(1), 2019) for the jitter R - C of tasks that suspend.
 //!
-//! Exact for synchronous arrivals of tasks without blocking, suspension and limits of preemption; an upper bound else.
+//! The result is exact for synchronous arrivals of fully preemptive tasks without blocking and suspension, and an upper
+//! bound otherwise.
 
 use super::{Arrivals, Preemption, Task, Terms, least, work_of};
 use crate::exact::compare_sum;
 use crate::failure::Failure;
 
-/// Response times from arrival, in the tasks' order, where every job meets its deadline.
+/// Returns the response times from arrival under fixed priorities on one processor, in the order of the tasks, if every
+/// job meets its deadline.
 ///
-/// `tasks`: none is more urgent than the one before it. Tasks of one priority delay each other.
+/// `tasks` must be in order of decreasing priority. Tasks of equal priority delay each other. Times are in the unit of
+/// the input. The sources are in the [module](self).
 ///
 /// # Errors
-/// The first task that may be late. A task that suspends itself may share neither its priority with another nor the processor with
-/// less urgent ones that limit preemption.
+/// Returns [`Failure::Late`] with the first task that may be late. Returns [`Failure::Unsupported`] for a task without
+/// a period, for tasks out of order, and for a task that suspends itself and is non-preemptive, shares its priority
+/// with another, or shares the processor with less urgent tasks that limit preemption. Returns [`Failure::Diverged`] or
+/// [`Failure::Overflow`] if there is no result.
 pub fn response_times(tasks: &[Task]) -> Result<Vec<u64>, Failure> {
     let mut level = Level::new(tasks)?;
     if let Some(quick) = Quick::new(tasks, &level.arrivals) {
@@ -39,9 +45,13 @@ pub fn response_times(tasks: &[Task]) -> Result<Vec<u64>, Failure> {
     Ok(responses)
 }
 
-/// Response times from arrival, in the tasks' order, whether or not they are within the deadlines.
+/// Returns the response times from arrival under fixed priorities on one processor, in the order of the tasks, whether
+/// or not they are within the deadlines.
 ///
-/// `tasks`: as in [`response_times`]. A response time is not looked for beyond `horizon`.
+/// `tasks` must be in the order that [`response_times`] requires. An element is an error if the task has no bound: the
+/// errors are those of [`response_times`], except that [`Failure::Diverged`] replaces [`Failure::Late`] if the response
+/// time exceeds `horizon`, [`Failure::Overload`] stands for a level that is not served in the long run, and
+/// [`Failure::Task`] names a more urgent task that suspends itself and has no bound.
 pub fn response_bounds(tasks: &[Task], horizon: u64) -> Vec<Result<u64, Failure>> {
     let mut level = match Level::new(tasks) {
         Ok(level) => level,
@@ -50,19 +60,19 @@ pub fn response_bounds(tasks: &[Task], horizon: u64) -> Vec<Result<u64, Failure>
     (0..tasks.len()).map(|i| level.response(i, Until::Horizon(horizon))).collect()
 }
 
-/// How far a response time is looked for.
+/// The limit of the search for a response time.
 #[derive(Clone, Copy)]
 enum Until {
     Deadline,
     Horizon(u64),
 }
 
-/// The tasks, and what is known of those that were looked at.
+/// The tasks, with the results for those already analysed.
 struct Level<'a> {
     tasks: &'a [Task],
-    /// With J' where a response time is known.
+    /// The arrivals, with J' for each task whose response time is known.
     arrivals: Vec<Arrivals>,
-    /// The first task that suspends itself for a time that is not known.
+    /// The first task that suspends itself and has no known response time.
     unknown: Option<usize>,
     terms: Terms<'static>,
 }
@@ -77,7 +87,7 @@ impl<'a> Level<'a> {
         Ok(Self { tasks, arrivals: arrivals.collect::<Result<_, _>>()?, unknown: None, terms: Terms::new() })
     }
 
-    /// The response time of task `i`, those of all before it having been asked for.
+    /// Returns the response time of task `i`. Those of all tasks before it must have been computed.
     fn response(&mut self, i: usize, until: Until) -> Result<u64, Failure> {
         if let Some(task) = self.unknown {
             return Err(Failure::Task { task });
@@ -87,7 +97,7 @@ impl<'a> Level<'a> {
         self.settle(i, response)
     }
 
-    /// Takes the response time of task `i` for known.
+    /// Records the response time of task `i`.
     fn settle(&mut self, i: usize, response: Result<u64, Failure>) -> Result<u64, Failure> {
         let task = &self.tasks[i];
         if task.suspension > 0 {
@@ -117,7 +127,7 @@ impl<'a> Level<'a> {
         }
         let others = || self.arrivals[..i].iter().chain(&self.arrivals[i + 1..peers_end]);
         if let Until::Horizon(_) = until {
-            // Its own suspension keeps the busy interval from ending just as execution does.
+            // Its own suspension prolongs the busy interval as execution does.
             let blocked = if task.suspension > 0 { task.blocking } else { 0 };
             let own = task.cost.checked_add(task.suspension).and_then(|own| own.checked_add(blocked));
             let own = (own.ok_or(Failure::Overflow)?, task.period);
@@ -128,7 +138,7 @@ impl<'a> Level<'a> {
         }
         let (blocking, rest) = (task.blocking.max(lower), task.preemption.rest(task.cost));
         let (mut worst, mut start) = (0, 1);
-        // BOUND: the terms.
+        // BOUND: the limit on terms.
         for q in 0_u64.. {
             let jobs = q + 1;
             let blockings = if task.suspension > 0 { jobs } else { 1 };
@@ -153,7 +163,7 @@ impl<'a> Level<'a> {
             })?;
             let done = late(begun.checked_add(rest).ok_or(Failure::Overflow)?)?;
             worst = worst.max(done.saturating_sub(released));
-            // The busy interval ends where all that was released is done.
+            // The busy interval ends when all released work is done.
             let next = self.arrivals_release(i, jobs)?;
             let idle = if rest == 0 {
                 begun
@@ -176,7 +186,7 @@ impl<'a> Level<'a> {
     }
 }
 
-/// Tasks with deadlines within periods, each with a priority of its own, that can be preempted everywhere; times so short that 64 bits do.
+/// Fully preemptive tasks with distinct priorities, deadlines within periods, and times for which 64 bits suffice.
 struct Quick<'a> {
     tasks: &'a [Task],
     rivals: Vec<Rival>,
@@ -184,17 +194,17 @@ struct Quick<'a> {
 
 /// A more urgent task.
 struct Rival {
-    /// `x * inverse / 2^64`, rounded down, is x / T, rounded down, for all x that come up.
+    /// `x * inverse / 2^64`, rounded down, is x / T, rounded down, for all x that occur.
     inverse: u64,
     cost: u64,
-    /// J'.
+    /// The jitter J'.
     jitter: u64,
 }
 
 impl<'a> Quick<'a> {
-    /// `None` where the tasks are not such.
+    /// Returns `None` if the tasks do not satisfy the conditions.
     fn new(tasks: &'a [Task], arrivals: &[Arrivals]) -> Option<Self> {
-        // Saturation shows in the end.
+        // A saturated sum fails the multiplication below.
         let (mut span, mut longest, mut above) = (0_u64, 0, None);
         for task in tasks {
             if task.deadline > task.period || task.preemption != Preemption::Full || above == Some(task.priority) {
@@ -207,14 +217,15 @@ impl<'a> Quick<'a> {
             longest = longest.max(task.period);
             above = Some(task.priority);
         }
-        // No t goes beyond a deadline, nor t + J' beyond twice the span. floor(2^64 / T) + 1 divides x exactly if x T < 2^64.
+        // No t exceeds a deadline, and no t + J' exceeds twice the span. floor(2^64 / T) + 1 divides x exactly if x T <
+        // 2^64.
         span = span.saturating_mul(2);
         span.checked_mul(longest)?;
         let (mut most, mut rivals) = (span, Vec::with_capacity(tasks.len()));
         for one in arrivals {
-            // What comes to a sum in the end, with one more each for rounding.
+            // An upper bound on the sum, with one more job of each task for rounding.
             most = one.period.floor(span).saturating_add(2).checked_mul(one.cost)?.checked_add(most)?;
-            // Of a power of two the inverse is one less than 2^64 / T, of others it is that, rounded down.
+            // For a power of two the inverse is 2^64 / T - 1. For other values it is 2^64 / T, rounded down.
             let inverse = one.period.inverse().checked_add(1)?;
             rivals.push(Rival { inverse, cost: one.cost, jitter: one.jitter });
         }
@@ -223,15 +234,17 @@ impl<'a> Quick<'a> {
 
     fn response_times(mut self, level: &mut Level) -> Result<Vec<u64>, Failure> {
         let mut responses = Vec::with_capacity(self.tasks.len());
-        // Of the task before: its response time from release, and what it had itself besides what it now brings others.
+        // For the previous task: its response time from release, and its own share without the part that it adds to the
+        // interference.
         let (mut before, mut before_own, mut costs) = (0, 0, 0);
         for (i, task) in self.tasks.iter().enumerate() {
             let own = task.cost + task.suspension + task.blocking;
-            // Each of the others is there at least once; t >= 1, and a count is 1 + floor((t + J' - 1) / T).
+            // Each of the others counts at least once: t >= 1, and a count is 1 + floor((t + J' - 1) / T).
             let once = own + costs;
-            // Task i - 1 had t' = own' + I(t'); now t >= own + C' + I(t): later by what is more, if it is.
+            // Task i - 1 has t' = own' + I(t'). Now t >= own + C' + I(t), so t exceeds t' at least by the difference,
+            // if it is positive.
             let mut t = if own >= before_own { once.max(before + own - before_own) } else { once }.max(1);
-            // BOUND: the deadline, and the terms.
+            // BOUND: the deadline, and the limit on terms.
             let work = loop {
                 if t > task.deadline {
                     return Err(Failure::Late { task: i, response: t + task.jitter });
@@ -256,7 +269,7 @@ impl<'a> Quick<'a> {
             }
             responses.push(response);
             self.rivals[i].jitter = level.arrivals[i].jitter;
-            // Less than t where nothing is to be done: t is at least 1.
+            // The work is less than t if there is no work, as t is at least 1.
             (before, before_own, costs) = (work, own - task.cost, costs + task.cost);
         }
         Ok(responses)

@@ -1,56 +1,62 @@
-//! Finite sets of jobs that cannot be preempted, with uncertain releases and costs, under any scheduler that never leaves a processor
-//! idle while a job is ready and starts the most urgent one that is.
+//! Finite sets of non-preemptive jobs with uncertain releases and execution times, under any scheduler that never
+//! leaves a processor idle while a job is ready, and starts the most urgent ready job.
 //!
-//! A state is the set of jobs that were started, and for each processor the interval in which it becomes free. All jobs that can be
-//! started next lead to others:
+//! A state is the set of jobs that have started and, for each processor, the interval in which it becomes free. Every
+//! job that can start next leads to another state, with a start in the interval
 //! ```text
-//!   s = max(r_min, A_1.min)  to  min(max(A_1.max, least r_max of those not started), least r_max of more urgent ones - 1)
+//!   s = max(r_min, A_1.min)
+//!       to  min(max(A_1.max, least r_max of jobs not started), least r_max of more urgent ones - 1)
 //! ```
-//! States of one set with intervals that meet become one. Exact for one processor: Nasri, Brandenburg (RTSS 2017); sufficient for
-//! more: Nasri, Nelissen, Brandenburg (ECRTS 2018).
+//! States of the same set are merged if their intervals overlap. The result is exact for one processor (Nasri,
+//! Brandenburg, RTSS 2017), and sufficient for several (Nasri, Nelissen, Brandenburg, ECRTS 2018).
 
 use crate::failure::{Failure, Limit};
 
-/// Most states at one time.
+/// The most states at one time.
 pub const STATES_MAX: usize = 1_000_000;
 
 /// A job. Times are integers in one unit, from one origin.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Job {
-    /// Its release, at the earliest.
+    /// The earliest release.
     pub release_min: u64,
-    /// And at the latest.
+    /// The latest release.
     pub release_max: u64,
-    /// Its execution time, at least.
+    /// The least execution time.
     pub cost_min: u64,
-    /// And at most.
+    /// The greatest execution time.
     pub cost_max: u64,
-    /// By when it is to be done.
+    /// The absolute deadline.
     pub deadline: u64,
-    /// Greater is more urgent; of two alike the one that is given first is.
+    /// The priority. A greater number is more urgent; of two equal priorities, the job that comes first in the list is
+    /// more urgent.
     pub priority: u64,
 }
 
-/// When a job is done.
+/// The interval in which a job completes, in absolute times.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Completion {
-    /// At the earliest.
+    /// The earliest completion.
     pub best: u64,
-    /// At the latest.
+    /// The latest completion.
     pub worst: u64,
 }
 
-/// When each job is done, in the order given.
+/// Returns the completion times of non-preemptive jobs on `processors` processors, in the order of the jobs.
+///
+/// Times are in the unit of the input. The sources are in the [module](self).
 ///
 /// # Errors
-/// A job that may be late: the first that was found. [`STATES_MAX`] is a limit.
+/// Returns [`Failure::Late`] with a job that may be late, which is the first one found. Returns [`Failure::Diverged`]
+/// if there are more than [`STATES_MAX`] states, [`Failure::Unsupported`] for a job whose earliest time exceeds its
+/// latest, [`Failure::Overload`] for jobs without processors, and [`Failure::Overflow`] if a number does not fit.
 pub fn completions(jobs: &[Job], processors: usize) -> Result<Vec<Completion>, Failure> {
     if processors == 0 && !jobs.is_empty() {
         return Err(Failure::Overload);
     }
     for (task, job) in jobs.iter().enumerate() {
         if job.release_min > job.release_max || job.cost_min > job.cost_max {
-            return Err(Failure::Unsupported { task, what: "its earliest is later than its latest" });
+            return Err(Failure::Unsupported { task, what: "its earliest time is later than its latest" });
         }
     }
     let mut order: Vec<usize> = (0..jobs.len()).collect();
@@ -89,9 +95,9 @@ pub fn completions(jobs: &[Job], processors: usize) -> Result<Vec<Completion>, F
 
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
 struct State {
-    /// One bit a job, in order of urgency.
+    /// One bit for each job, in order of decreasing priority.
     started: Box<[u64]>,
-    /// When the first, second, .. processor becomes free, at the earliest and at the latest.
+    /// The earliest and latest times at which the first, second, ... processor becomes free.
     free: Box<[(u64, u64)]>,
 }
 
@@ -100,7 +106,7 @@ impl State {
         self.started[index / 64] >> (index % 64) & 1 == 1
     }
 
-    /// Every job that can be next, with when it starts at the earliest and latest.
+    /// Calls `each` for every job that can start next, with its earliest and latest start.
     fn start_each(
         &self,
         jobs: &[Job],
@@ -110,11 +116,11 @@ impl State {
         let left = || jobs.iter().enumerate().filter(|&(index, _)| !self.has_started(index));
         let Some(certain) = left().map(|(_, job)| job.release_max).min() else { return Ok(()) };
         let work_conserving = free_max.max(certain);
-        // From when on a more urgent job is certainly ready.
+        // The time from which on a more urgent job is certainly ready.
         let mut urgent = u64::MAX;
         for (index, job) in left() {
             let first = job.release_min.max(free_min);
-            // A job that starts at `urgent` or later is not the most urgent.
+            // A job that starts at `urgent` or later is not the most urgent one.
             if first < urgent {
                 let last = work_conserving.min(urgent - 1);
                 if first <= last {
@@ -126,7 +132,7 @@ impl State {
         Ok(())
     }
 
-    /// After a job started and ended between these.
+    /// Returns the state after a job that starts and ends within these times.
     fn with(&self, index: usize, (first, best): (u64, u64), (last, worst): (u64, u64)) -> Self {
         let mut started = self.started.clone();
         started[index / 64] |= 1 << (index % 64);
@@ -139,7 +145,8 @@ impl State {
         Self { started, free: earliest.into_iter().zip(latest).collect() }
     }
 
-    /// Takes `other` in, if it has the same jobs started and its intervals meet these.
+    /// Merges `other` into this state if both have the same started jobs and their intervals overlap. Returns whether
+    /// it did.
     fn takes_in(&mut self, other: &Self) -> bool {
         let meets = |(&a, &b): (&(u64, u64), &(u64, u64))| a.0 <= b.1 && b.0 <= a.1;
         let same = self.started == other.started && self.free.iter().zip(&other.free).all(meets);

@@ -1,10 +1,13 @@
-//! Tests and response times for one processor, or one of a partitioned system.
+//! Tests and response times for one processor, or for one processor of a partitioned system.
 //!
-//! [`fp`]: fixed priorities. [`edf`]: earliest deadline first. [`fifo`]: first come, first served. [`jobs`]: finite sets of jobs that
-//! cannot be preempted, explored. [`compositional`]: chains of tasks over several processors with fixed priorities.
+//! - [`fp`]: fixed priorities.
+//! - [`edf`]: earliest deadline first.
+//! - [`fifo`]: first come, first served.
+//! - [`jobs`]: finite sets of non-preemptive jobs, by exploration.
+//! - [`compositional`]: chains of tasks over several processors with fixed priorities.
 //!
-//! Time is discrete. A job arrives, is released at most J later, and its deadline counts from its release; arrivals of a task are at
-//! least T apart. So at most `ceil((t + J) / T)` of its jobs are released in an interval of length t.
+//! Time is discrete. A job arrives and is released at most J later. The deadline counts from the release. Arrivals of a
+//! task are at least T apart, so at most `ceil((t + J) / T)` of its jobs are released in an interval of length t.
 
 pub mod compositional;
 pub mod edf;
@@ -17,25 +20,25 @@ use crate::failure::{Failure, Limit};
 use crate::fixed_point::TERMS_MAX;
 use crate::sporadic::Sporadic;
 
-/// A task on one processor. Times are integers in one unit, the same for all tasks.
+/// A task on one processor. Times are integers in one unit, which is the same for all tasks.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Task {
-    /// Worst-case execution time, C.
+    /// The worst-case execution time, C.
     pub cost: u64,
-    /// Least distance of two arrivals, T; above 0.
+    /// The minimum time between two arrivals, T; above 0.
     pub period: u64,
-    /// From release, D.
+    /// The deadline relative to the release, D.
     pub deadline: u64,
-    /// How long after its arrival a job may be released, J.
+    /// The longest time from the arrival of a job to its release, J.
     pub jitter: u64,
-    /// What of less urgent tasks delays a job besides their sections without preemption, B: under PCP or SRP their longest section
-    /// with a ceiling that is high enough. Of [`fp`] only.
+    /// The delay by less urgent tasks, besides their non-preemptive sections, B. Under PCP or SRP this is their longest
+    /// section with a sufficient ceiling. Only [`fp`] supports it.
     pub blocking: u64,
-    /// How long a job suspends itself in all, S. Of [`fp`] only.
+    /// The total time for which a job suspends itself, S. Only [`fp`] supports it.
     pub suspension: u64,
-    /// Greater is more urgent. Of [`fp`] only.
+    /// The priority. A greater number is more urgent. Only [`fp`] uses it.
     pub priority: u32,
-    /// Where the task's jobs can be preempted.
+    /// Where jobs of the task can be preempted.
     pub preemption: Preemption,
 }
 
@@ -53,22 +56,22 @@ pub enum Preemption {
     Full,
     /// Nowhere.
     Never,
-    /// Everywhere but in sections that may be anywhere.
+    /// Everywhere except in sections, which may be at any place.
     Floating {
-        /// The longest of them.
+        /// The length of the longest section.
         longest: u64,
     },
     /// Only between segments.
     Limited {
-        /// The longest of them.
+        /// The length of the longest segment.
         longest: u64,
-        /// The last of them, in every job at least so long.
+        /// The least length of the last segment of a job.
         last: u64,
     },
 }
 
 impl Preemption {
-    /// How long a job that has begun can keep a more urgent one waiting: it began at least one unit of time earlier.
+    /// Returns how long a job that has begun can delay a more urgent one. It began at least one unit of time earlier.
     fn blocks(self, cost: u64) -> u64 {
         match self {
             Self::Full => 0,
@@ -77,7 +80,7 @@ impl Preemption {
         }
     }
 
-    /// How long a job still executes once nothing can preempt it any more, but for the first unit of that.
+    /// Returns how long a job executes after its last preemption point, minus one unit.
     fn rest(self, cost: u64) -> u64 {
         match self {
             Self::Full | Self::Floating { .. } => 0,
@@ -87,27 +90,27 @@ impl Preemption {
     }
 }
 
-/// How much an answer may cost.
+/// A limit on the effort for an answer.
 #[derive(Clone, Copy)]
 pub(crate) struct Effort<'a> {
-    /// At most so many terms.
+    /// The most terms.
     pub(crate) terms: u64,
-    /// Asked every few milliseconds.
+    /// Returns whether to continue. It is called every few milliseconds.
     pub(crate) go_on: &'a dyn Fn() -> bool,
 }
 
 impl Effort<'_> {
-    /// All there is.
+    /// The full effort, without interruption.
     pub(crate) const FULL: Self = Self { terms: TERMS_MAX, go_on: &|| true };
 }
 
-/// What is left of an effort.
+/// The part of an effort that is left.
 struct Terms<'a> {
     left: u64,
     effort: Effort<'a>,
 }
 
-/// How many terms, in bits, are evaluated until `go_on` is asked again: a few milliseconds.
+/// The logarithm of the number of terms between two calls of `go_on`, which is a few milliseconds.
 const ASKED_BITS: u32 = 20;
 
 impl Terms<'_> {
@@ -130,7 +133,7 @@ impl<'a> Terms<'a> {
     }
 }
 
-/// A task's releases and their cost.
+/// The releases of a task, with their cost.
 #[derive(Clone, Copy, Debug)]
 struct Arrivals {
     period: Divisor,
@@ -144,28 +147,28 @@ impl Arrivals {
         Ok(Self { period, cost: task.cost, jitter: task.jitter })
     }
 
-    /// Most jobs released in an interval of length `t`.
+    /// Returns the most jobs released in an interval of length `t`.
     fn count(&self, t: u64) -> Option<u64> {
         if t == 0 { Some(0) } else { t.checked_add(self.jitter).map(|t| self.period.ceil(t)) }
     }
 
-    /// Most work released in an interval of length `t`.
+    /// Returns the most work released in an interval of length `t`.
     fn work(&self, t: u64) -> Option<u64> {
         self.count(t)?.checked_mul(self.cost)
     }
 
-    /// When the job after `n` others is released at the earliest, counted from the first release of the densest arrivals.
+    /// Returns the earliest release of the job after `n` others, relative to the first release of the densest arrivals.
     fn release(&self, n: u64) -> Option<u64> {
         n.checked_mul(self.period.get()).map(|t| t.saturating_sub(self.jitter))
     }
 }
 
-/// Most work of all of them released in an interval of length `t`.
+/// Returns the most work of all tasks released in an interval of length `t`.
 fn work_of<'a>(all: impl IntoIterator<Item = &'a Arrivals>, t: u64) -> Result<u64, Failure> {
     all.into_iter().try_fold(0_u64, |sum, one| sum.checked_add(one.work(t)?)).ok_or(Failure::Overflow)
 }
 
-/// The least `t` at or above `start` with `demand(t) <= t`, `demand` never falling.
+/// Returns the least `t` at or above `start` with `demand(t) <= t`, where `demand` never decreases.
 ///
 /// BOUND: `terms`, of which each step spends `size`; and the horizon.
 fn least(
@@ -188,7 +191,7 @@ fn least(
     }
 }
 
-/// The longest time a processor can be busy without a pause.
+/// Returns the longest time for which a processor can be busy without a pause.
 fn busy_period(all: &[Arrivals], horizon: u64, terms: &mut Terms<'_>) -> Result<u64, Failure> {
     let overload = crate::exact::compare_sum(all.iter().map(|one| (one.cost, one.period.get())), 1).is_gt();
     if overload {
