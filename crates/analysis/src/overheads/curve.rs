@@ -1,27 +1,28 @@
-//! Piecewise linear functions that never fall.
+//! Piecewise linear functions that never decrease.
 
 use super::Fraction;
 use crate::Failure;
 
-/// A cost that grows with something that was measured at some points: straight between two of them, and on beyond the first and last. Never
-/// below 0, never falling: a point below the one before it counts as that high.
+/// A cost that grows with a quantity for which it was measured at some points. It is linear between two points, and
+/// continues so before the first and after the last. It is never negative and never decreases: a point that is lower
+/// than the one before it counts as high as that one.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Curve {
-    /// Where, how much; in order.
+    /// Pairs of quantity and cost, in increasing order.
     points: Vec<(u64, u64)>,
 }
 
 impl Curve {
-    /// Always the same; 0 by default.
+    /// Returns a constant cost.
     #[must_use]
     pub fn constant(cost: u64) -> Self {
         Self { points: vec![(0, cost)] }
     }
 
-    /// Through points, each `(where, cost)`.
+    /// Returns the curve through these points, each a pair of quantity and cost.
     ///
     /// # Errors
-    /// [`Failure::Unsupported`] where a point is not beyond the one before it: its place, as the task.
+    /// Returns [`Failure::Unsupported`] if the quantities do not increase, with the index of the point as the task.
     pub fn through(points: &[(u64, u64)]) -> Result<Self, Failure> {
         let mut rising: Vec<(u64, u64)> = Vec::with_capacity(points.len());
         for &(x, y) in points {
@@ -37,7 +38,7 @@ impl Curve {
         Ok(Self { points: rising })
     }
 
-    /// The cost there.
+    /// Returns the cost for `x`.
     #[must_use]
     pub fn at(&self, x: u64) -> Fraction {
         let (from, to) = match self.points[..] {
@@ -59,7 +60,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn it_never_falls() {
+    fn a_curve_never_decreases() {
         let curve = Curve::through(&[(10, 10), (20, 30), (30, 12), (40, 31)]).unwrap();
         let at: Vec<u64> = [0, 4, 10, 15, 25, 30, 40, 50].iter().map(|x| curve.at(*x).ceil().unwrap()).collect();
         assert_eq!(at, [0, 0, 10, 20, 30, 30, 31, 32]);

@@ -1,27 +1,32 @@
-//! Scheduling overheads under fixed priorities: interrupts are tasks above all others.
+//! Scheduling overheads under fixed priorities, with interrupts as tasks above all others.
 //!
 //! ```text
-//! tick: C = tick, T = Q; one task for each release interrupt, unless a processor of its own serves these: C = release, T = T_i;  J = latency
-//! C' = C + 2 (schedule + context switch) + cache, J' = J + latency + release + ipi
+//!   tick: C = tick, T = Q        each release interrupt: C = release, T = T_i        both: J = latency
+//!   C' = C + 2 (schedule + context switch) + cache,   J' = J + latency + release + ipi
 //! ```
-//! ipi only where a processor of its own serves release interrupts. cache is that of the largest working set among the other tasks.
+//! The tasks of the release interrupts are omitted if a dedicated processor handles them; only then is ipi added. The
+//! cache delay is that of the largest working set among the other tasks.
 
 use super::{Overheads, Task, cache_of_others};
 use crate::Failure;
 
-/// Tasks, and those of the interrupts.
+/// Charged tasks, with those of the interrupts.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct WithInterrupts {
-    /// Above all others: the tick's, then those of releases.
+    /// The interrupts, above all tasks: that of the tick, then those of the releases.
     pub interrupts: Vec<Task>,
-    /// The tasks, charged.
+    /// The charged tasks.
     pub tasks: Vec<Task>,
 }
 
-/// Charges scheduling to `tasks`. `dedicated`: a processor that executes no jobs serves release interrupts.
+/// Charges scheduling overheads to `tasks` under fixed priorities.
+///
+/// If `dedicated` is true, a processor that executes no jobs handles the release interrupts. Times are in the unit of
+/// the input. The source is in the [module](super).
 ///
 /// # Errors
-/// [`Failure::Overload`] for a tick without a quantum; [`Failure::Task`] where a task no longer meets its deadline alone; [`Failure::Overflow`].
+/// Returns [`Failure::Overload`] for a tick with a cost but no quantum, [`Failure::Task`] if a charged task does not
+/// meet its deadline alone, and [`Failure::Overflow`] if a number does not fit.
 pub fn charge(overheads: &Overheads, dedicated: bool, tasks: &[Task]) -> Result<WithInterrupts, Failure> {
     let n = tasks.len() as u64;
     if n == 0 {

@@ -4,12 +4,12 @@ use crate::Failure;
 use num_rational::BigRational;
 use std::ops::{Add, Div, Mul, Sub};
 
-/// A fraction, exactly.
+/// An exact fraction.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub struct Fraction(BigRational);
 
 impl Fraction {
-    /// `n / d`, for a `d` above 0.
+    /// Returns `n / d`. `d` must be above 0.
     pub(crate) fn new(n: u64, d: u64) -> Self {
         Self(BigRational::new(n.into(), d.max(1).into()))
     }
@@ -18,23 +18,23 @@ impl Fraction {
         *self > Self::default()
     }
 
-    /// The least integer that is not below it.
+    /// Returns the least integer that is at least as large.
     ///
     /// # Errors
-    /// [`Failure::Overflow`] where that is below 0, or does not fit.
+    /// Returns [`Failure::Overflow`] if that integer is negative or does not fit.
     pub fn ceil(&self) -> Result<u64, Failure> {
         u64::try_from(self.0.ceil().to_integer()).map_err(|_| Failure::Overflow)
     }
 
-    /// The greatest integer that is not above it.
+    /// Returns the greatest integer that is at most as large.
     ///
     /// # Errors
-    /// As [`Fraction::ceil`].
+    /// Returns [`Failure::Overflow`] if that integer is negative or does not fit.
     pub fn floor(&self) -> Result<u64, Failure> {
         u64::try_from(self.0.floor().to_integer()).map_err(|_| Failure::Overflow)
     }
 
-    /// About the same number, for people to read.
+    /// Returns an approximation for display.
     #[must_use]
     pub fn to_f64(&self) -> f64 {
         const SCALE: u64 = 1 << 53;
@@ -84,7 +84,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn it_rounds_both_ways() {
+    fn ceil_and_floor_round_to_integers() {
         let two_thirds = Fraction::new(2, 3);
         assert_eq!((two_thirds.floor(), two_thirds.ceil()), (Ok(0), Ok(1)));
         assert!((two_thirds.to_f64() - 2.0 / 3.0).abs() < 1e-15);

@@ -1,41 +1,46 @@
-//! Scheduling overheads where a job keeps its priority: what a job's preemption costs is charged to the one that preempts it.
+//! Scheduling overheads for schedulers with fixed job priorities. The cost of a preemption is charged to the job that
+//! preempts.
 //!
 //! ```text
-//! u_tick = tick / Q, u_rel = sum of release / T_i, s = 1 - u_tick - u_rel            interrupts slow all down
-//! c_pre = (tick + latency u_tick + n release + latency u_rel) / s
-//! C' = (C + 2 (schedule + context switch) + cache) / s + 2 c_pre + ipi + release
-//! T' = T - latency, D' = D - latency
+//!   u_tick = tick / Q,   u_rel = sum of release / T_i,   s = 1 - u_tick - u_rel
+//!   c_pre = (tick + latency u_tick + n release + latency u_rel) / s
+//!   C' = (C + 2 (schedule + context switch) + cache) / s + 2 c_pre + ipi + release
+//!   T' = T - latency,   D' = D - latency
 //! ```
-//! Where a processor of its own serves release interrupts, u_rel is 0 and c_pre lacks its terms; only then is release added to C'. Ipi
-//! is added with more than one processor. cache is that of the largest working set among the other tasks.
+//! s is the share of the time that interrupts leave. If a dedicated processor handles the release interrupts, u_rel is
+//! 0 and c_pre lacks its terms; only then is release added to C'. ipi is added if there are several processors. The
+//! cache delay is that of the largest working set among the other tasks.
 
 use super::{Fraction, Overheads, Task, cache_of_others};
 use crate::Failure;
 
-/// Where interrupts are served.
+/// The processors that handle interrupts.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Interrupts {
-    /// Processors.
+    /// The number of processors that execute jobs.
     pub processors: u16,
-    /// One besides serves release interrupts and executes no jobs.
+    /// Whether an additional processor handles the release interrupts and executes no jobs.
     pub dedicated: bool,
 }
 
-/// A task after the charge, before rounding.
+/// A charged task before rounding.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Charged {
-    /// C'.
+    /// The execution time, C'.
     pub cost: Fraction,
-    /// T'.
+    /// The period, T'.
     pub period: Fraction,
-    /// D'.
+    /// The deadline, D'.
     pub deadline: Fraction,
 }
 
-/// Charges scheduling to `tasks`.
+/// Charges scheduling overheads to `tasks` under a scheduler with fixed job priorities, such as EDF.
+///
+/// Times are in the unit of the input. [`quantise`] rounds the result. The source is in the [module](super).
 ///
 /// # Errors
-/// [`Failure::Overload`] where interrupts take all time; [`Failure::Task`] where a task no longer meets its deadline alone.
+/// Returns [`Failure::Overload`] if interrupts leave no time or a tick has a cost but no quantum, [`Failure::Task`] if
+/// a charged task does not meet its deadline alone, and [`Failure::Unsupported`] for a task without a period.
 pub fn charge(overheads: &Overheads, interrupts: Interrupts, tasks: &[Task]) -> Result<Vec<Charged>, Failure> {
     let n = tasks.len() as u64;
     let dedicated = interrupts.dedicated;
@@ -80,10 +85,12 @@ pub fn charge(overheads: &Overheads, interrupts: Interrupts, tasks: &[Task]) -> 
     Ok(charged)
 }
 
-/// In whole units again: costs up, periods and deadlines down. All else is as in `tasks`.
+/// Rounds charged tasks to integers: execution times up, periods and deadlines down. Everything else is taken from
+/// `tasks`.
 ///
 /// # Errors
-/// [`Failure::Task`] where a task no longer meets its deadline alone; [`Failure::Overflow`].
+/// Returns [`Failure::Task`] if a rounded task does not meet its deadline alone, and [`Failure::Overflow`] if a number
+/// does not fit.
 pub fn quantise(charged: &[Charged], tasks: &[Task]) -> Result<Vec<Task>, Failure> {
     let whole = |(charged, task): (&Charged, &Task)| {
         let (cost, period, deadline) = (charged.cost.ceil()?, charged.period.floor()?, charged.deadline.floor()?);

@@ -1,46 +1,51 @@
-//! What locks cost: their operations, the kernel's calls, wake-ups and the caches a wait leaves cold. No interrupts: charge scheduling after it.
+//! Overheads of locks: their operations, system calls, wake-ups, and the caches that a wait leaves cold. Interrupts are
+//! not included: charge scheduling afterwards.
 //!
-//! With `sched' = schedule + context switch`, for each request:
+//! For each request, with `sched' = schedule + context switch`, and in and out for entering and leaving the kernel:
 //! ```text
 //! spinlock:   L += lock + unlock, C += lock + unlock + in + out
-//! semaphore:  L += ipi + sched' + in + out + unlock, and sched' where sections are preemptive
-//!             C += 3 sched' + 2 in + 2 out + lock + unlock + 2 cache;  S += ipi, or C += ipi where suspension counts as execution
+//! semaphore:  L += ipi + sched' + in + out + unlock, and sched' if sections are preemptive
+//!             C += 3 sched' + 2 in + 2 out + lock + unlock + 2 cache
+//!             S += ipi, or C += ipi if suspension counts as execution
 //! DPCP:       L += l, l = 3 sched' + in + out + lock + unlock;  C += in + out + 2 sched' + 2 cache;  S += 2 ipi + l
 //! ```
-//! cache is that of the largest working set of all tasks.
+//! The cache delay is that of the largest working set of all tasks.
 
 use super::{Fraction, Overheads, Task};
 use crate::{Demand, Failure};
 
-/// How a semaphore's protocol works.
+/// The properties of a semaphore's protocol and analysis.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Semaphore {
-    /// Sections can be preempted.
+    /// Whether sections can be preempted.
     pub preemptive: bool,
-    /// The analysis knows suspension; else it counts as execution.
+    /// Whether the analysis is suspension-aware. If not, suspension counts as execution.
     pub suspension_aware: bool,
 }
 
-/// Tasks with semaphores charged.
+/// Tasks with the overheads of semaphores.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct WithSemaphores {
-    /// The tasks.
+    /// The charged tasks.
     pub tasks: Vec<Task>,
-    /// How much longer a section is for tasks of its own processor: where sections are not preemptive.
+    /// How much longer a section is for the tasks of its own processor, if sections are non-preemptive; otherwise 0.
     pub longer_locally: u64,
 }
 
-/// What one request adds.
+/// The charges for one request.
 struct PerRequest {
     length: Fraction,
     cost: Fraction,
     suspended: Fraction,
 }
 
-/// Charges spinlocks.
+/// Charges the overheads of spinlocks, with readers and writers.
+///
+/// Times are in the unit of the input. The source is in the [module](super).
 ///
 /// # Errors
-/// [`Failure::Task`] where a task no longer meets its deadline alone; [`Failure::Overflow`].
+/// Returns [`Failure::Task`] if a charged task does not meet its deadline alone, and [`Failure::Overflow`] if a number
+/// does not fit.
 pub fn spin(overheads: &Overheads, tasks: &[Task]) -> Result<Vec<Task>, Failure> {
     let n = tasks.len() as u64;
     let calls = overheads.syscall_in.at(n) + overheads.syscall_out.at(n);
@@ -50,10 +55,12 @@ pub fn spin(overheads: &Overheads, tasks: &[Task]) -> Result<Vec<Task>, Failure>
     tasks_with(tasks, &write, &read)
 }
 
-/// Charges semaphores that all processors share: MPCP, FMLP, OMLP.
+/// Charges the overheads of semaphores that all processors share: MPCP, FMLP and OMLP.
+///
+/// Times are in the unit of the input. The source is in the [module](super).
 ///
 /// # Errors
-/// As [`spin`]; [`Failure::Unsupported`] for tasks that read.
+/// Returns the errors of [`spin`], and [`Failure::Unsupported`] for tasks with requests for reading.
 pub fn semaphore(overheads: &Overheads, semaphore: Semaphore, tasks: &[Task]) -> Result<WithSemaphores, Failure> {
     nobody_reads(tasks)?;
     let Costs { lock, unlock, calls, sched, cache, ipi } = Costs::new(overheads, tasks);
@@ -77,10 +84,10 @@ pub fn semaphore(overheads: &Overheads, semaphore: Semaphore, tasks: &[Task]) ->
     Ok(WithSemaphores { tasks: tasks_with(tasks, &per, &per)?, longer_locally })
 }
 
-/// Charges the DPCP's sections, executed on another processor.
+/// Charges the overheads of the DPCP, whose sections execute on other processors.
 ///
 /// # Errors
-/// As [`semaphore`].
+/// Returns the errors of [`semaphore`].
 pub fn dpcp(overheads: &Overheads, tasks: &[Task]) -> Result<Vec<Task>, Failure> {
     nobody_reads(tasks)?;
     let Costs { lock, unlock, calls, sched, cache, ipi } = Costs::new(overheads, tasks);
@@ -117,7 +124,7 @@ impl Costs {
 
 fn nobody_reads(tasks: &[Task]) -> Result<(), Failure> {
     match tasks.iter().position(|task| !task.reads.is_empty()) {
-        Some(task) => Err(Failure::Unsupported { task, what: "it reads; only spinlocks know readers" }),
+        Some(task) => Err(Failure::Unsupported { task, what: "it reads; only spinlocks support readers" }),
         None => Ok(()),
     }
 }
@@ -184,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_that_do_not_fit_are_told() {
+    fn numbers_that_do_not_fit_are_errors() {
         let overheads = Overheads { lock: Curve::constant(u64::MAX), ..Overheads::default() };
         let requests = vec![Demand { resource: 0, count: 2, length: 5 }];
         let task = Task { cost: 5, period: 10, deadline: 10, requests, ..Task::default() };

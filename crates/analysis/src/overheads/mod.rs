@@ -1,15 +1,16 @@
-//! Overheads charged to tasks, so that analyses without overheads hold for tasks with them.
+//! Overheads charged to tasks, so that analyses without overheads hold for the charged tasks.
 //!
-//! Each function takes what the platform costs ([`Overheads`]) and tasks, and gives tasks whose parameters bear it. Brandenburg, Scheduling and
-//! locking in multiprocessor real-time operating systems, dissertation, 2011, chapters 3 and 7; in the form SchedCAT computes, in exact fractions.
+//! Each function takes the costs of a platform ([`Overheads`]) and tasks, and returns tasks with adjusted parameters.
+//! The charges are those of Brandenburg, *Scheduling and locking in multiprocessor real-time operating systems*,
+//! dissertation, 2011, chapters 3 and 7, in the form that SchedCAT computes, in exact fractions.
 //!
-//! | file | what | for |
+//! | file | charges | scheduler or protocol |
 //! |---|---|---|
-//! | [`jlfp`] | scheduling, interrupts, preemptions, centred on the preempted job | EDF, FIFO and others whose jobs keep their priority |
-//! | [`fp`] | the same, interrupts as tasks above all others | fixed priorities |
-//! | [`locking`] | lock operations, system calls, wake-ups | spinlocks, semaphores, DPCP |
+//! | [`jlfp`] | scheduling and interrupts, to the job that preempts | EDF, FIFO and others with fixed job priorities |
+//! | [`fp`] | the same, with interrupts as tasks above all others | fixed priorities |
+//! | [`locking`] | lock operations, system calls and wake-ups | spinlocks, semaphores, DPCP |
 //!
-//! Charge locking first: it lengthens sections and execution, and assumes no interrupts; then scheduling.
+//! Charge locking before scheduling: it lengthens sections and execution, and assumes no interrupts.
 
 mod curve;
 pub mod fp;
@@ -21,85 +22,85 @@ use crate::{Demand, Failure};
 pub use curve::Curve;
 pub use fraction::Fraction;
 
-/// What a platform's mechanisms cost, in the tasks' unit of time. Each is a [`Curve`] over the number of tasks.
+/// The costs of a platform's mechanisms, in the tasks' unit of time. Each is a [`Curve`] over the number of tasks.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Overheads {
-    /// Between two ticks, Q; above 0 where a tick costs anything.
+    /// The time between two ticks, Q; above 0 if a tick has a cost.
     pub quantum: u64,
-    /// A tick interrupt.
+    /// The cost of a tick interrupt.
     pub tick: Curve,
-    /// A release interrupt.
+    /// The cost of a release interrupt.
     pub release: Curve,
-    /// From an event to its interrupt.
+    /// The delay from an event to its interrupt.
     pub release_latency: Curve,
-    /// A scheduling decision.
+    /// The cost of a scheduling decision.
     pub schedule: Curve,
-    /// A context switch.
+    /// The cost of a context switch.
     pub context_switch: Curve,
-    /// Until another processor notices.
+    /// The delay until another processor receives an interprocessor interrupt.
     pub ipi_latency: Curve,
-    /// A lock operation.
+    /// The cost of a lock operation.
     pub lock: Curve,
-    /// An unlock operation.
+    /// The cost of an unlock operation.
     pub unlock: Curve,
-    /// A lock operation of a reader.
+    /// The cost of a lock operation of a reader.
     pub read_lock: Curve,
-    /// An unlock operation of a reader.
+    /// The cost of an unlock operation of a reader.
     pub read_unlock: Curve,
-    /// Into the kernel.
+    /// The cost of entering the kernel.
     pub syscall_in: Curve,
-    /// And back.
+    /// The cost of leaving the kernel.
     pub syscall_out: Curve,
-    /// What a preemption or migration makes slower.
+    /// The cache delay after a preemption or migration.
     pub cache: CacheDelay,
-    /// What an empty cache makes slower at first.
+    /// The cache delay of a job that starts with empty caches.
     pub initial_cache: CacheDelay,
 }
 
-/// Delay through caches that lost what was in them, by the size of the working set.
+/// The delay of refilling caches, by the size of the working set.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct CacheDelay {
-    /// For each level of memory that was measured, over the working set. The worst of them counts.
+    /// One curve over the working set for each measured level of memory. The greatest value counts.
     pub levels: Vec<Curve>,
 }
 
 impl CacheDelay {
-    /// The delay with a working set of this size.
+    /// Returns the delay for a working set of this size.
     #[must_use]
     pub fn at(&self, working_set: u64) -> Fraction {
         self.levels.iter().map(|level| level.at(working_set)).max().unwrap_or_default()
     }
 }
 
-/// A task that overheads are charged to.
+/// A task to which overheads are charged. Times are in the unit of [`Overheads`].
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Task {
-    /// C, its sections included.
+    /// The execution time with sections, C.
     pub cost: u64,
-    /// T; above 0.
+    /// The period, T; above 0.
     pub period: u64,
-    /// D.
+    /// The deadline, D.
     pub deadline: u64,
-    /// From arrival to release, J.
+    /// The longest time from arrival to release, J.
     pub jitter: u64,
-    /// Self-suspension besides that of waits.
+    /// The self-suspension, besides that of waits.
     pub suspended: u64,
-    /// In the unit of [`CacheDelay`].
+    /// The size of the working set, in the unit of [`CacheDelay`].
     pub working_set: u64,
-    /// What a job writes, or locks where there are no readers.
+    /// The requests of a job for writing, or for locking if there are no readers.
     pub requests: Vec<Demand>,
-    /// What it reads.
+    /// The requests of a job for reading.
     pub reads: Vec<Demand>,
 }
 
 impl Task {
-    /// Whether it can meet its deadline alone.
+    /// Returns whether the task meets its deadline and period without other tasks.
     fn fits(&self) -> bool {
         self.cost <= self.deadline.min(self.period)
     }
 }
 
-/// All tasks, if each can meet its deadline alone.
+/// Returns all tasks, if each meets its deadline alone.
 fn fitting(tasks: Vec<Task>) -> Result<Vec<Task>, Failure> {
     match tasks.iter().position(|task| !task.fits()) {
         Some(task) => Err(Failure::Task { task }),
@@ -107,9 +108,9 @@ fn fitting(tasks: Vec<Task>) -> Result<Vec<Task>, Failure> {
     }
 }
 
-/// The delay that one of the other tasks has through each task: that of the largest working set among them.
+/// Returns for each task the cache delay that it can cause: that of the largest working set among the other tasks.
 fn cache_of_others(overheads: &Overheads, tasks: &[Task]) -> Vec<Fraction> {
-    // The largest, and the largest but one.
+    // The largest, and the second largest.
     let largest = tasks.iter().enumerate().max_by_key(|(_, task)| task.working_set).map(|(place, _)| place);
     let second = tasks.iter().enumerate().filter(|(place, _)| Some(*place) != largest);
     let second = second.map(|(_, task)| overheads.cache.at(task.working_set)).max();
@@ -118,10 +119,11 @@ fn cache_of_others(overheads: &Overheads, tasks: &[Task]) -> Vec<Fraction> {
     (0..tasks.len()).map(|place| of(place).unwrap_or_default()).collect()
 }
 
-/// Each task begins with an empty cache.
+/// Charges each task with the delay of starting with empty caches, under any scheduler.
 ///
 /// # Errors
-/// [`Failure::Task`] where a task no longer meets its deadline alone; [`Failure::Overflow`].
+/// Returns [`Failure::Task`] if a charged task does not meet its deadline alone, and [`Failure::Overflow`] if a number
+/// does not fit.
 pub fn initial_load(overheads: &Overheads, tasks: &[Task]) -> Result<Vec<Task>, Failure> {
     let charged = tasks.iter().map(|task| {
         let cost = (overheads.initial_cache.at(task.working_set) + Fraction::from(task.cost)).ceil()?;
