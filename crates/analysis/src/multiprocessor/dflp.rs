@@ -1,15 +1,16 @@
-//! The distributed FIFO locking protocol (DFLP), a closed bound.
+//! A closed bound for the distributed FIFO locking protocol (DFLP).
 //!
-//! As the DPCP, but sections on a home execute in the order of their requests, above all jobs. Brandenburg, Improved analysis and evaluation
-//! of real-time semaphore protocols for P-FP scheduling, RTAS 2013, bounds it by a linear program; this is what one of its
-//! constraints says alone, and never below the program.
+//! The protocol is like the DPCP, except that the sections at a home execute in the order of their requests, above all
+//! jobs. The source is Brandenburg, *Improved analysis and evaluation of real-time semaphore protocols for P-FP
+//! scheduling*, RTAS 2013, which bounds it by a linear program. The bound here follows from one constraint of that
+//! program alone, and is never below it.
 //!
 //! ```text
 //! remote = sum over homes p other than i's processor, and other tasks x, of the a(i,p) longest requests of x on p
 //! local  = all requests of other tasks for resources whose home is i's processor
 //! ```
-//! a(i,p) is how many requests of i go to p. Each waits for at most one of each other task: those are issued one after another, and a later one
-//! goes behind.
+//! a(i,p) is the number of requests of i on p. Each waits for at most one request of each other task: a task issues its
+//! requests one after another, and a later one is queued behind.
 
 use super::lanes::{Crowd, Fair, Turns};
 use super::tables::{Arithmetic, Asked, Entry, Fits, Grouping, Saturates, Tables, Tally, Window, longest_of_each};
@@ -17,30 +18,37 @@ use super::{Charge, Delay, Protocol, fitting, once};
 use crate::{Failure, Sharing};
 use std::cmp::Reverse;
 
-/// The bounds on each task's blocking, in the order of the tasks. `homes` has each resource's processor.
+/// Returns bounds on the blocking of one job of each task under DFLP, with partitioned fixed priorities, in the order
+/// of the tasks.
+///
+/// `homes` contains the home processor of each resource. Times are in the unit of the input. The source is in the
+/// [module](self).
 ///
 /// # Errors
-/// [`Failure::Unsupported`] where a resource has no home; [`Failure::Overflow`].
+/// Returns [`Failure::Unsupported`] for a resource without a home or a period of 0, and [`Failure::Overflow`] if a
+/// number does not fit.
 pub fn dflp(sharing: &Sharing, homes: &[u16]) -> Result<Vec<Delay>, Failure> {
     once(&mut Dflp::new(sharing, homes)?, sharing.tasks.len())
 }
 
-/// The same for [`joint`](super::joint).
+/// The bounds of [`dflp`] as a function of response times, for [`joint`](super::joint).
 #[derive(Debug)]
 pub struct Dflp {
     tables: Tables,
     homes: Homes,
-    /// By home, then by agent, the longest first.
+    /// By home, then by agent, the longest request first.
     requests: Vec<Entry>,
-    /// Where each home's begin; one more than there are homes.
+    /// The start of each home's requests, with one more entry than there are homes.
     begins: Vec<u32>,
     crowd: Crowd<Fair>,
     remote: Vec<Tally>,
 }
 
 impl Dflp {
+    /// Creates the bounds. `homes` contains the home processor of each resource.
+    ///
     /// # Errors
-    /// As [`dflp`].
+    /// Returns the errors of [`dflp`].
     pub fn new(sharing: &Sharing, homes: &[u16]) -> Result<Self, Failure> {
         let tasks = &sharing.tasks;
         let tables = Tables::new(tasks, |task| &tasks[task].requests, Grouping::Apart)?;
@@ -122,10 +130,10 @@ impl Protocol for Dflp {
     }
 }
 
-/// Who asks for sections where.
+/// The homes of resources, with the tasks that have requests there.
 #[derive(Debug)]
 struct Homes {
-    /// Where each home's agents, and its requests, begin, and where its agents end.
+    /// For each home, the start of its agents and of its requests, and the end of its agents.
     ranges: Vec<(u32, u32)>,
     /// By home, in the order of the tasks.
     agents: Vec<Agent>,
@@ -133,7 +141,7 @@ struct Homes {
     local: Vec<Option<u32>>,
 }
 
-/// All requests of one task on one home.
+/// All requests of one task at one home.
 #[derive(Clone, Copy, Debug, Default)]
 struct Agent {
     /// The sum of N L.
@@ -144,7 +152,7 @@ struct Agent {
 }
 
 impl Homes {
-    /// Where the tasks of `tables` ask, and each request's home, in the order of the tables.
+    /// Returns the homes with the requests of `tables`, and the home of each request in the order of the tables.
     fn new(sharing: &Sharing, tables: &Tables, homes: &[u16]) -> Result<(Self, Vec<u32>), Failure> {
         let highest = homes.iter().map(|home| usize::from(*home) + 1).max().unwrap_or(0);
         let mut places = vec![u32::MAX; highest];
@@ -153,7 +161,8 @@ impl Homes {
         for (task, sharer) in sharing.tasks.iter().enumerate() {
             for demand in sharer.requests.iter().filter(|demand| demand.count > 0) {
                 let home = homes.get(usize::from(demand.resource));
-                let home = home.ok_or(Failure::Unsupported { task, what: "it asks for a resource without a home" })?;
+                let home =
+                    home.ok_or(Failure::Unsupported { task, what: "it has a request for a resource without a home" })?;
                 let place = &mut places[usize::from(*home)];
                 if *place == u32::MAX {
                     *place = ranges.len() as u32;
@@ -196,7 +205,7 @@ impl Homes {
         &self.agents[first as usize..last as usize]
     }
 
-    /// All requests of others on `task`'s own processor, in `window`.
+    /// Returns all requests of others on the processor of `task`, within `window`.
     fn local<A: Arithmetic>(&self, window: Window, task: usize) -> Tally {
         let mut local = Tally::default();
         if let Some(home) = self.local[task] {
@@ -206,7 +215,7 @@ impl Homes {
     }
 }
 
-/// All requests of `agents` but `task`'s own.
+/// Adds all requests of `agents` except those of `task`.
 #[inline]
 fn all_of<A: Arithmetic>(window: Window, agents: &[Agent], task: usize, tally: &mut Tally) {
     for agent in agents {

@@ -1,15 +1,17 @@
-//! The distributed priority ceiling protocol (DPCP), classic bound.
+//! The classic bound for the distributed priority ceiling protocol (DPCP).
 //!
-//! Partitioned fixed priorities; each resource has a home processor, where all its sections execute, under the priority ceiling protocol and
-//! above all jobs; who waits suspends. Rajkumar, Sha, Lehoczky, Real-time synchronization protocols for multiprocessors, RTSS 1988; in the form
-//! SchedCAT computes, with `ceil((t + R) / T)` jobs. Sections are no part of what their task's processor executes.
+//! Scheduling is by partitioned fixed priorities. Each resource has a home processor, where all its sections execute,
+//! under the priority ceiling protocol and above all jobs. Waiters suspend. The source is Rajkumar, Sha, Lehoczky,
+//! *Real-time synchronization protocols for multiprocessors*, RTSS 1988, in the form that SchedCAT computes, with
+//! `ceil((t + R) / T)` jobs. Sections do not count as execution on the processor of their task.
 //!
 //! ```text
 //! remote = sum over homes p other than i's processor, where i has a(i,p) > 0 requests:
-//!            all requests on p of tasks more urgent than i, and the a(i,p) longest of the others for resources with a ceiling of at least i's
+//!            all requests on p of tasks more urgent than i,
+//!            and the a(i,p) longest of the others for resources with a ceiling of at least i's priority
 //! local  = all requests of other tasks for resources whose home is i's processor
 //! ```
-//! Both within R_i. Of two tasks of equal priority each counts as more urgent than the other.
+//! Both are counted within R_i. Of two tasks of equal priority, each counts as more urgent than the other.
 
 use super::lanes::{self, Ceilings, Crowd};
 use super::tables::{Arithmetic, Asked, Fits, Grouping, Saturates, Tables, Tally, Window};
@@ -19,20 +21,25 @@ use std::cmp::Reverse;
 use std::hint::select_unpredictable;
 use std::ops::Range;
 
-/// The bounds on each task's blocking, in the order of the tasks. `homes` has each resource's processor.
+/// Returns bounds on the blocking of one job of each task under DPCP, with partitioned fixed priorities, in the order
+/// of the tasks.
+///
+/// `homes` contains the home processor of each resource. Times are in the unit of the input. The source is in the
+/// [module](self).
 ///
 /// # Errors
-/// [`Failure::Unsupported`] where a resource has no home; [`Failure::Overflow`].
+/// Returns [`Failure::Unsupported`] for a resource without a home or a period of 0, and [`Failure::Overflow`] if a
+/// number does not fit.
 pub fn dpcp(sharing: &Sharing, homes: &[u16]) -> Result<Vec<Delay>, Failure> {
     once(&mut Dpcp::new(sharing, homes)?, sharing.tasks.len())
 }
 
-/// The same for [`joint`](super::joint).
+/// The bounds of [`dpcp`] as a function of response times, for [`joint`](super::joint).
 #[derive(Debug)]
 pub struct Dpcp {
     tables: Tables,
     homes: Vec<Home>,
-    /// By home, the longest first.
+    /// By home, the longest request first.
     requests: Vec<Request>,
     /// By home, its residents first.
     waiters: Vec<Waiter>,
@@ -46,41 +53,43 @@ pub struct Dpcp {
 struct Home {
     id: u16,
     requests: Range<u32>,
-    /// Tasks that are its residents, or ask there.
+    /// The tasks that are its residents, or have requests there.
     waiters: Range<u32>,
     residents: u32,
-    /// How many requests one job of each task issues, in sum.
+    /// The sum of the requests that one job of each task issues.
     issued: u64,
 }
 
-/// A task's requests for one resource.
+/// The requests of a task for one resource.
 #[derive(Clone, Copy, Debug, Default)]
 struct Request {
     length: u64,
     count: u32,
     task: u32,
     priority: u32,
-    /// The highest priority of its resource's users.
+    /// The highest priority of the users of the resource.
     ceiling: u32,
 }
 
-/// A resident of one home, or who asks there.
+/// A resident of a home, or a task with requests there.
 #[derive(Clone, Copy, Debug)]
 struct Waiter {
     task: u32,
-    /// Requests of at least this priority all delay it.
+    /// All requests of at least this priority delay it.
     priority: u32,
-    /// How many of the others do.
+    /// The number of other requests that delay it.
     issued: u64,
 }
 
 impl Dpcp {
+    /// Creates the bounds. `homes` contains the home processor of each resource.
+    ///
     /// # Errors
-    /// As [`dpcp`].
+    /// Returns the errors of [`dpcp`].
     pub fn new(sharing: &Sharing, homes: &[u16]) -> Result<Self, Failure> {
         let tasks = &sharing.tasks;
         let tables = Tables::new(tasks, |task| &tasks[task].requests, Grouping::Apart)?;
-        // For each resource: the place of its home, and its ceiling.
+        // For each resource, the place of its home and its ceiling.
         let mut resources = vec![(0_u32, 0_u32); tables.resource_count()];
         let mut places = vec![u32::MAX; homes.iter().map(|home| usize::from(*home) + 1).max().unwrap_or(0)];
         let mut all: Vec<Home> = Vec::with_capacity(places.len().min(resources.len()));
@@ -121,7 +130,7 @@ impl Dpcp {
             let residents = tables.cluster_of(home.id);
             waiters.extend(residents.iter().map(|task| Waiter { task: *task, priority: 0, issued: 0 }));
             home.residents = residents.len() as u32;
-            // A task's requests stand together.
+            // The requests of a task are adjacent.
             let its = &mut requests[home.range()];
             for its in its.chunk_by(|a, b| a.task == b.task) {
                 let issued = its.iter().map(|request| u64::from(request.count)).sum();
@@ -183,7 +192,7 @@ impl Home {
 }
 
 impl Waiter {
-    /// By `requests`, the longest first.
+    /// Returns the delay by `requests`, which are sorted with the longest first.
     fn delay<A: Arithmetic>(&self, window: Window, requests: &[Request]) -> Tally {
         let mut tally = Tally::default();
         let mut left = self.issued;
@@ -202,7 +211,7 @@ impl Waiter {
 }
 
 fn longest_first(requests: &mut [Request]) {
-    // Few are put in their places without a branch.
+    // A few requests are sorted without branches.
     const FEW: usize = 16;
     let count = requests.len();
     if count > FEW {
@@ -220,13 +229,13 @@ fn longest_first(requests: &mut [Request]) {
     }
 }
 
-/// The first task that asks for a resource without a home.
+/// Returns the error for the first task with a request for a resource without a home.
 fn homeless(sharing: &Sharing, homes: &[u16]) -> Failure {
     let asks = |task: &Sharer| {
         task.requests.iter().any(|demand| demand.count > 0 && usize::from(demand.resource) >= homes.len())
     };
     let task = sharing.tasks.iter().position(asks).unwrap_or(0);
-    Failure::Unsupported { task, what: "it asks for a resource without a home" }
+    Failure::Unsupported { task, what: "it has a request for a resource without a home" }
 }
 
 impl Protocol for Dpcp {
@@ -254,7 +263,7 @@ mod tests {
     use crate::multiprocessor::random;
 
     #[test]
-    fn many_at_once_are_as_one_by_one() {
+    fn the_vector_bounds_equal_the_scalar_ones() {
         let mut random = fastrand::Rng::with_seed(6);
         for round in 0..400 {
             let mut sharing = random::sharing(&mut random, 4, if round % 2 == 0 { 8 } else { 40 }, 6);

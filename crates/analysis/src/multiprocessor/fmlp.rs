@@ -1,24 +1,28 @@
-//! The flexible multiprocessor locking protocol for long resources: FIFO queues, who waits suspends.
+//! The flexible multiprocessor locking protocol (FMLP) for long resources: FIFO queues, and waiters suspend.
 //!
-//! FMLP long, global scheduling, suspension counted as execution: Block, Leontyev, Brandenburg, Anderson, A flexible real-time locking
-//! protocol for multiprocessors, RTCSA 2007.
-//!
-//! ```text
-//! remote = sum over q of the longest requests of others for q, at most N_{i,q} of each
-//! ```
-//!
-//! FMLP+, partitioned, suspension-aware: holders execute above all jobs in the order of their requests. Brandenburg, Scheduling and
-//! locking in multiprocessor real-time operating systems, dissertation, 2011, chapter 6.
+//! The long FMLP is for global scheduling, with suspension counted as execution. The source is Block, Leontyev,
+//! Brandenburg, Anderson, *A flexible real-time locking protocol for multiprocessors*, RTCSA 2007.
 //!
 //! ```text
-//! d_p = sum over q of i of how many requests on p for q there are, at most N_{i,q} of each task       how often p can directly block i
-//! e_p = sum of N_{i,q} over those q of i that p uses too
-//! remote = sum over p other than i's processor, and tasks x on p, of the min(d_p, e_p) longest requests of x, for any resource
-//! local = sum over other tasks x on i's processor, no more urgent, of the 1 + min(sum of N_{i,q}, sum of d_p) longest requests of x
+//! remote = sum over q of the longest requests of others for q, at most N(i,q) of each
 //! ```
-//! Where sections are not preempted, not even by those requested earlier: remote besides has, of each p, the d_p longest requests.
 //!
-//! The bound does not cover a variant that gives the holder its waiters' priority: there its rank among holders is not that of its request.
+//! The FMLP+ is for partitioned scheduling and suspension-aware analysis. Holders execute above all jobs, in the order
+//! of their requests. The source is Brandenburg, *Scheduling and locking in multiprocessor real-time operating
+//! systems*, dissertation, 2011, chapter 6.
+//!
+//! ```text
+//! d(p) = the number of requests on p for resources that i uses, at most N(i,q) of each task for each q
+//! e(p) = sum of N(i,q) over those q of i that tasks on p use as well
+//! remote = sum over p other than i's processor, and tasks x on p, of the min(d(p), e(p)) longest requests of x
+//! local = sum over other tasks x on i's processor, no more urgent,
+//!         of the 1 + min(sum of N(i,q), sum of d(p)) longest requests of x
+//! ```
+//! d(p) is the number of times that p can directly block i. If sections cannot be preempted by sections that were
+//! requested earlier, remote also contains the d(p) longest requests of each p.
+//!
+//! The bound does not cover a variant in which the holder inherits the priority of its waiters: there, the order of
+//! holders is not that of their requests.
 
 use super::lanes::{self, Counts, Crowd, Fair, LANES, Short, Turns};
 use super::tables::{Arithmetic, Asked, Entry, Fits, Grouping, Saturates, Tables, Tally, Window, longest};
@@ -28,10 +32,15 @@ use fearless_simd::{Level, dispatch};
 use std::cmp::Reverse;
 use std::ops::Range;
 
-/// Under the global FMLP for long resources: in the order of the tasks, a bound that adds to execution. Processors and priorities do not matter.
+/// Returns bounds on the blocking of one job of each task under the long FMLP, with global scheduling, in the order of
+/// the tasks.
+///
+/// The bound adds to the execution time. Clusters and priorities do not matter. Times are in the unit of the input. The
+/// source is in the [module](self).
 ///
 /// # Errors
-/// [`Failure::Overflow`]; [`Failure::Unsupported`] for sets that are none.
+/// Returns [`Failure::Overflow`] if a number does not fit, and [`Failure::Unsupported`] for a period of 0 or a resource
+/// that a task names twice.
 pub fn fmlp_long(sharing: &Sharing) -> Result<Vec<Delay>, Failure> {
     let tasks = &sharing.tasks;
     let tables = Tables::new(tasks, |task| &tasks[task].requests, Grouping::Together)?;
@@ -40,8 +49,9 @@ pub fn fmlp_long(sharing: &Sharing) -> Result<Vec<Delay>, Failure> {
     Ok(delays)
 }
 
-/// What delays each task by the longest requests of others for each of its resources, all together: `most` says of how many users, and of how
-/// many requests it issues, how many there are at most, and how many of each other task, at most twice as many as it issues.
+/// Returns the delay of each task by the longest requests of others for each of its resources. From the number of users
+/// and the number of requests that a task issues, `most` returns the greatest number of delaying requests, and the
+/// greatest number of each other task, which is at most twice the number that the task issues.
 pub(super) fn of_resources(tables: &Tables, most: impl Fn(usize, u64) -> (Option<u64>, u64)) -> Vec<Delay> {
     let mut remote = vec![Tally::default(); tables.rows.len()];
     let mut crowd = Crowd::<Fair>::new(tables.rows.len());
@@ -71,7 +81,7 @@ pub(super) fn of_resources(tables: &Tables, most: impl Fn(usize, u64) -> (Option
     remote.into_iter().map(|remote| Delay::new(remote, Tally::default(), Tally::default())).collect()
 }
 
-/// Whether a section can be preempted by one that was requested earlier.
+/// Whether a section that was requested earlier can preempt a section.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Sections {
     /// It can.
@@ -80,57 +90,62 @@ pub enum Sections {
     NonPreemptive,
 }
 
-/// Under the partitioned FMLP+: the bounds in the order of the tasks.
+/// Returns bounds on the blocking of one job of each task under the FMLP+, with partitioned fixed priorities, in the
+/// order of the tasks.
+///
+/// Times are in the unit of the input. The source is in the [module](self).
 ///
 /// # Errors
-/// [`Failure::Overflow`]; [`Failure::Unsupported`] for sets that are none.
+/// Returns [`Failure::Overflow`] if a number does not fit, and [`Failure::Unsupported`] for a period of 0 or a resource
+/// that a task names twice.
 pub fn fmlp_plus(sharing: &Sharing, sections: Sections) -> Result<Vec<Delay>, Failure> {
     once(&mut FmlpPlus::new(sharing, sections)?, sharing.tasks.len())
 }
 
-/// The same for [`joint`](super::joint).
+/// The bounds of [`fmlp_plus`] as a function of response times, for [`joint`](super::joint).
 #[derive(Debug)]
 pub struct FmlpPlus {
     tables: Tables,
-    /// Each task's requests, in the tables' ranges, the longest first.
+    /// The requests of each task, in the ranges of the tables, the longest first.
     by_length: Vec<Entry>,
-    /// Where sections are not preempted: each cluster's requests, the longest first.
+    /// For non-preemptive sections, the requests of each cluster, the longest first.
     clusters: Vec<Vec<Entry>>,
-    /// For the task at hand, d and e of each cluster.
+    /// For the current task, d and e of each cluster.
     blocked: Vec<(u64, u64)>,
-    /// For each resource how many requests for it the task at hand issues, and the last cluster seen that uses it.
+    /// For each resource, the number of requests that the current task issues for it, and the last cluster seen that
+    /// uses it.
     wanted: Vec<(u64, u32)>,
     sections: Sections,
     level: Level,
     rows: Rows,
 }
 
-/// Most blocks of tasks whose bounds are found together.
+/// The most blocks of tasks whose bounds are computed together.
 const BLOCKS: usize = 16;
 
-/// Of several tasks, in blocks: their places are those in the tables' order.
+/// Rows of several tasks in blocks, in the order of the tables.
 #[derive(Debug, Default)]
 struct Rows {
-    /// Their response times.
+    /// The response times.
     times: Vec<[u32; LANES]>,
-    /// How many requests each issues.
+    /// The number of requests that each issues.
     issued: Vec<i16>,
-    /// For each resource: how many requests for it each issues.
+    /// For each resource, the number of requests that each issues for it.
     wanted: Vec<Counts>,
-    /// For each task of the cluster at hand: how many jobs of it each meets, at most [`lanes::JOBS_MAX`].
+    /// For each task of the current cluster, the number of its jobs that each meets, at most [`lanes::JOBS_MAX`].
     jobs: Vec<Counts>,
-    /// For each resource the last cluster that uses it.
+    /// For each resource, the last cluster that uses it.
     seen: Vec<u32>,
     /// The sum of d.
     direct: Vec<Counts>,
-    /// How many requests delay it, and how long the remote ones, and the local ones, take.
+    /// The number of requests that delay it, and the total lengths of the remote and of the local ones.
     requests: Vec<Counts>,
     remote: Vec<[u32; LANES]>,
     local: Vec<[u32; LANES]>,
 }
 
 impl Rows {
-    /// For `tasks`.
+    /// Prepares the rows of `tasks`.
     fn begin(&mut self, tables: &Tables, tasks: &[u32]) {
         let blocks = tasks.len().div_ceil(LANES);
         fn zero<T: Copy>(rows: &mut Vec<T>, count: usize, zero: T) {
@@ -160,7 +175,7 @@ impl Rows {
 
 /// Adds the `most` longest of a task's `requests`, which are sorted.
 ///
-/// The m longest are the sum over k of (L_k - L_{k+1}) min(m, jobs (N_1 + .. + N_k)).
+/// The m longest are the sum over k of (L_k - L_{k+1}) min(m, jobs (N_1 + ... + N_k)).
 #[inline(always)]
 fn add_longest(
     requests: &[Entry],
@@ -184,8 +199,10 @@ fn add_longest(
 }
 
 impl FmlpPlus {
+    /// Creates the bounds.
+    ///
     /// # Errors
-    /// As [`fmlp_plus`].
+    /// Returns the errors of [`fmlp_plus`].
     pub fn new(sharing: &Sharing, sections: Sections) -> Result<Self, Failure> {
         let tasks = &sharing.tasks;
         let tables = Tables::new(tasks, |task| &tasks[task].requests, Grouping::Apart)?;
@@ -233,7 +250,7 @@ impl FmlpPlus {
         Delay::new(remote, self.local::<A>(task, issued.min(direct) + 1), Tally::default())
     }
 
-    /// Sets d and e of each cluster for `task`; how many requests it issues.
+    /// Sets d and e of each cluster for `task`. Returns the number of requests that it issues.
     fn directly<A: Arithmetic>(&mut self, task: usize) -> u64 {
         let Self { tables, blocked, wanted, .. } = self;
         let window = tables.window(task);
@@ -259,13 +276,13 @@ impl FmlpPlus {
         for asked in tables.asked(task) {
             wanted[asked.resource as usize].0 = 0;
         }
-        // Its own were all counted, where it has a job then.
+        // Its own requests were all counted, if it has a job in the window.
         let (d, _) = &mut blocked[tables.rows[task].cluster as usize];
         *d -= if tables.responses[task] > 0 { issued } else { 0 };
         issued
     }
 
-    /// What delays `task` on its own processor, where it arrives, or resumes, so often.
+    /// Returns the delay of `task` on its own processor, if it arrives or resumes `arrivals` times.
     fn local<A: Arithmetic>(&self, task: usize, arrivals: u64) -> Tally {
         let row = self.tables.rows[task];
         let mut local = Tally::default();
@@ -280,7 +297,8 @@ impl FmlpPlus {
         local
     }
 
-    /// The bounds of the tasks at `places` of the order, many at once: numbers are small, and sections can be preempted.
+    /// Computes the bounds of the tasks at `places` of the order together. Numbers must be small, and sections
+    /// preemptive.
     #[inline(always)]
     fn together(&mut self, places: Range<usize>, delays: &mut [Delay]) {
         let Self { tables, by_length, rows, .. } = self;
@@ -307,7 +325,7 @@ impl FmlpPlus {
                     }
                 }
             }
-            // Of the cluster's own tasks their own requests were counted, and none are remote.
+            // For the tasks of the cluster itself, their own requests were counted, and none are remote.
             for place in within(tables.cluster_range(cluster), &places) {
                 let (block, lane) = (place / LANES, place % LANES);
                 let own = if rows.times[block][lane] > 0 { rows.issued[place] } else { 0 };
@@ -328,7 +346,8 @@ impl FmlpPlus {
             if here.is_empty() {
                 continue;
             }
-            // Those blocks where its tasks are; of each of these, that are no less urgent, how often it arrives or resumes.
+            // The blocks that contain its tasks. For each task at least as urgent, the number of its arrivals and
+            // resumptions.
             let touched = here.start / LANES..here.end.div_ceil(LANES);
             let mut most = [[0; LANES]; BLOCKS];
             let priority = |task: u32| tables.rows[task as usize].priority;
@@ -379,7 +398,7 @@ impl FmlpPlus {
     }
 }
 
-/// Those of `cluster` that are among `places`, from the first of these on.
+/// Returns the part of `cluster` that lies within `places`, relative to the start of `places`.
 fn within(cluster: Range<usize>, places: &Range<usize>) -> Range<usize> {
     let (start, end) = (cluster.start.max(places.start), cluster.end.min(places.end));
     start.saturating_sub(places.start)..end.saturating_sub(places.start)
@@ -416,7 +435,7 @@ mod tests {
     use crate::multiprocessor::random;
 
     #[test]
-    fn many_at_once_are_as_one_by_one() {
+    fn the_vector_bounds_equal_the_scalar_ones() {
         let mut random = fastrand::Rng::with_seed(4);
         for round in 0..400 {
             let tasks = if round % 20 == 0 { 300 } else { 20 };

@@ -1,74 +1,78 @@
-//! Response times and blocking together, under partitioned fixed priorities.
+//! Joint response times and blocking under partitioned fixed priorities.
 //!
 //! ```text
-//! R_i = C_i + I_i + S_i + B_i + sum of ceil((R_i + J_h) / T_h) (C_h + I_h)    over h on i's processor that are no less urgent
+//! R_i = C_i + I_i + S_i + B_i + sum of ceil((R_i + J_h) / T_h) (C_h + I_h)
 //! ```
-//! I what a job executes more (spinning), S how long it suspends, B what less urgent tasks execute before it; J_h = R_h - C_h where h
-//! can suspend, else 0. All three depend on the response times of all tasks. From R = C everything only grows, so the
+//! The sum is over the other tasks h on i's processor that are at least as urgent. I_i is the additional execution of a
+//! job (spinning), S_i the time that it suspends, and B_i the delay by less urgent tasks. J_h = R_h - C_h if h can
+//! suspend, else 0. I, S and B depend on the response times of all tasks. From R = C on all values only grow, so the
 //! rounds end at the least solution, or beyond a deadline.
 //!
-//! The jitter of a task that suspends is R - C: Chen et al., Many suspensions, many problems, Real-Time Systems 55(1), 2019. (The suspension
-//! itself in its place, as in earlier work, is not safe.) For deadlines up to the period.
+//! The source of the jitter R - C of tasks that suspend is Chen et al., *Many suspensions, many problems*, Real-Time
+//! Systems 55(1), 2019. (The suspension time itself as jitter, as in earlier work, is not safe.) Deadlines must not
+//! exceed periods.
 
 use super::Delay;
 use super::tables::TIME_MAX;
 use crate::divisor::Divisor;
 use crate::{Failure, Limit, Sharing};
 
-/// Most rounds over all tasks.
+/// The most rounds over all tasks.
 pub const ROUNDS_MAX: u32 = 10_000;
 
-/// Most steps of all fixed points of one analysis.
+/// The most steps of all fixed points of one analysis.
 pub const STEPS_MAX: u64 = 10_000_000;
 
-/// A protocol's bounds on a set of tasks, as a function of their response times that never falls as these grow.
+/// The bounds of a protocol on the blocking of a task set, as a function of its response times. The function never
+/// decreases as these grow.
 pub trait Protocol {
-    /// From now on these are the response times, in the order of the tasks.
+    /// Sets the response times, in the order of the tasks.
     ///
     /// # Errors
-    /// [`Failure::Overflow`].
+    /// Returns [`Failure::Overflow`] if a number does not fit.
     fn set_responses(&mut self, responses: &[u64]) -> Result<(), Failure>;
 
-    /// The bounds, in the same order.
+    /// Computes the bounds, in the order of the tasks.
     ///
     /// # Errors
-    /// [`Failure::Overflow`], and what the protocol says nothing of.
+    /// Returns [`Failure::Overflow`] if a number does not fit, and other failures if the protocol does not cover the
+    /// tasks.
     fn delays(&mut self, delays: &mut [Delay]) -> Result<(), Failure>;
 
-    /// How a task's response time bears its bound. `None` where it is not bounded.
+    /// Returns how a task's response time includes its bound, or `None` if there is no bound.
     fn charge(&self, delay: &Delay) -> Option<Charge>;
 }
 
-/// How a response time bears a delay.
+/// The parts of a response time that a delay causes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Charge {
-    /// Suspended, S.
+    /// The time suspended, S.
     pub suspended: u64,
-    /// Delayed by less urgent tasks, B.
+    /// The delay by less urgent tasks, B.
     pub blocked: u64,
-    /// Executed besides, I: less urgent tasks bear it too.
+    /// The additional execution, I. It also delays less urgent tasks.
     pub executed: u64,
 }
 
-/// What [`joint`] finds.
+/// The result of [`joint`].
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Responses {
-    /// In the order of the tasks.
+    /// The response times, in the order of the tasks.
     pub responses: Vec<u64>,
-    /// Likewise.
+    /// The delays, in the same order.
     pub delays: Vec<Delay>,
-    /// How many rounds over all tasks it took; the last changed nothing.
+    /// The number of rounds over all tasks. The last one changed nothing.
     pub rounds: u32,
 }
 
-/// A task as response times see it.
+/// The parameters of a task for its response time.
 struct Row {
     period: Divisor,
     cost: u64,
     deadline: u64,
     priority: u32,
     task: u32,
-    // Of this round.
+    // The values of this round follow.
     executed: u64,
     own: u64,
     jitter: u64,
@@ -76,11 +80,16 @@ struct Row {
     response: u64,
 }
 
-/// Response times under `protocol`, which was made of `sharing`; the response times that come with it are not used.
+/// Returns the response times under `protocol` and partitioned fixed priorities, with the delays that they contain.
+///
+/// `protocol` must have been created from `sharing`. The response times in `sharing` are ignored. Times are in the unit
+/// of the input. The sources are in the module of each protocol and, for the jitter of tasks that suspend, Chen et al.
+/// (2019).
 ///
 /// # Errors
-/// [`Failure::Late`] and [`Failure::Diverged`] say which task has no response time up to its deadline; [`Failure::Unsupported`] where a deadline
-/// exceeds its period, [`Failure::Overflow`] where a number does not fit.
+/// Returns [`Failure::Late`] or [`Failure::Diverged`] with a task that has no response time up to its deadline,
+/// [`Failure::Unsupported`] if a period is 0 or a deadline exceeds its period, and [`Failure::Overflow`] if a number
+/// does not fit. Returns the errors of `protocol` as well.
 pub fn joint(sharing: &Sharing, protocol: &mut impl Protocol) -> Result<Responses, Failure> {
     let count = sharing.tasks.len();
     let mut rows = Vec::with_capacity(count);
@@ -109,7 +118,7 @@ pub fn joint(sharing: &Sharing, protocol: &mut impl Protocol) -> Result<Response
             response: task.cost,
         });
     }
-    // Processor by processor, the most urgent first.
+    // Sorted by processor, the most urgent task first.
     rows.sort_by_key(|row| (sharing.tasks[row.task as usize].cluster, std::cmp::Reverse(row.priority)));
     let mut ends: Vec<usize> = Vec::with_capacity(count);
     for (place, row) in rows.iter().enumerate() {
@@ -143,7 +152,7 @@ pub fn joint(sharing: &Sharing, protocol: &mut impl Protocol) -> Result<Response
                 let response = respond(processor, place, &mut steps)?;
                 let row = &mut processor[place];
                 changed |= response != row.response;
-                debug_assert!(response >= row.response, "response times only grow");
+                debug_assert!(response >= row.response, "response times never decrease");
                 row.response = response;
                 if row.suspends {
                     row.jitter = response.saturating_sub(row.cost);
@@ -160,11 +169,11 @@ pub fn joint(sharing: &Sharing, protocol: &mut impl Protocol) -> Result<Response
     Err(Failure::Diverged { task, limit: Limit { name: "rounds", most: u64::from(ROUNDS_MAX) } })
 }
 
-/// The response time of the task at `place` on its processor, for this round's delays.
+/// Returns the response time of the task at `place` on its processor, for the delays of this round.
 fn respond(processor: &[Row], place: usize, steps: &mut u64) -> Result<u64, Failure> {
     let row = &processor[place];
     let task = row.task as usize;
-    // Tasks of its own priority may go before it.
+    // Tasks of its own priority may execute before it.
     let mut equals = place + 1;
     while processor.get(equals).is_some_and(|other| other.priority == row.priority) {
         equals += 1;
@@ -179,7 +188,7 @@ fn respond(processor: &[Row], place: usize, steps: &mut u64) -> Result<u64, Fail
         *steps = steps.checked_sub(1).ok_or(Failure::Diverged { task, limit })?;
         let mut sum = row.own;
         for other in others() {
-            // Both summands are at most a period.
+            // Each summand is at most a period.
             let jobs = other.period.ceil(response + other.jitter);
             sum = sum.saturating_add(jobs.saturating_mul(other.executed));
         }

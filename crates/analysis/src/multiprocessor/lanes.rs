@@ -1,24 +1,26 @@
-//! Small numbers of several tasks at once: loops over blocks become the vector instructions of the machine that executes them, the widest it has.
+//! Computation with small numbers of several tasks at once. Loops over blocks compile to the widest vector instructions
+//! of the machine that executes them.
 
 use super::tables::{Arrivals, Tally};
 use fearless_simd::{Level, dispatch};
 
-/// Numbers in a block.
+/// The number of values in a block.
 pub(crate) const LANES: usize = 8;
 
-/// More jobs than that are counted as so many.
+/// Greater numbers of jobs count as this number.
 pub(crate) const JOBS_MAX: i16 = 256;
 
-/// Times are below it.
+/// Times are below this value.
 pub(crate) const SMALL: u64 = 1 << 31;
 
-/// Most requests one job issues, so that those of [`JOBS_MAX`] jobs fit.
+/// The most requests that one job issues, so that those of [`JOBS_MAX`] jobs fit.
 pub(crate) const ISSUED_MAX: u64 = 127;
 
-/// A task's arrivals, to count its jobs in many intervals.
+/// The arrivals of a task, prepared for counting its jobs in many intervals.
 ///
-/// The period d is multiplied by its reciprocal: with 2^(k-1) < d <= 2^k and s = 31 + k, m = floor((2^s - 1) / d) + 1 is above 2^s / d by less
-/// than 1, or as much, and m a / 2^s above a / d by at most a / 2^s, less than 1 / d, for a below 2^31. And m is below 2^32.
+/// Division by the period d is a multiplication by its reciprocal. With 2^(k-1) < d <= 2^k and s = 31 + k, m =
+/// floor((2^s - 1) / d) + 1 exceeds 2^s / d by at most 1. For a below 2^31, m a / 2^s therefore exceeds a / d by at
+/// most a / 2^s, which is less than 1 / d. m is below 2^32.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Short {
     multiplier: u32,
@@ -35,9 +37,9 @@ impl Short {
         Self { multiplier, shift, carry: arrivals.carry as u32 }
     }
 
-    /// How many jobs each interval of `times` meets, below 2^15; at most [`JOBS_MAX`].
+    /// Computes the number of jobs that each interval of `times` meets, which is below 2^15, limited to [`JOBS_MAX`].
     ///
-    /// Of slices, whatever their length: so the compiler makes vector instructions of the loop.
+    /// It works on slices of any length, so that the compiler can vectorize the loop.
     #[inline(always)]
     pub(crate) fn jobs(self, times: &[[u32; LANES]], into: &mut [Counts]) {
         for (jobs, time) in into.as_flattened_mut().iter_mut().zip(times.as_flattened()) {
@@ -47,28 +49,28 @@ impl Short {
     }
 }
 
-/// Numbers of requests, or jobs.
+/// Numbers of requests or jobs.
 pub(crate) type Counts = [i16; LANES];
 
-/// Adds them up.
+/// Returns the sums.
 #[inline(always)]
 pub(crate) fn sum(a: Counts, b: Counts) -> Counts {
     each(|lane| a[lane].wrapping_add(b[lane]))
 }
 
-/// The lesser of each two.
+/// Returns the minima.
 #[inline(always)]
 pub(crate) fn least(a: Counts, b: Counts) -> Counts {
     each(|lane| a[lane].min(b[lane]))
 }
 
-/// How many requests so many `jobs` make with `count` in each, at most `most`.
+/// Returns the number of requests of these `jobs`, with `count` in each, at most `most`.
 #[inline(always)]
 pub(crate) fn taken(jobs: Counts, count: i16, most: Counts) -> Counts {
     each(|lane| jobs[lane].wrapping_mul(count).min(most[lane]))
 }
 
-/// Adds `length` for each of `taken`, none of which are negative.
+/// Adds `length` for each of `taken`, none of which is negative.
 #[inline(always)]
 pub(crate) fn add_lengths(lengths: &mut [u32; LANES], taken: Counts, length: u32) {
     let mut sums = *lengths;
@@ -78,15 +80,15 @@ pub(crate) fn add_lengths(lengths: &mut [u32; LANES], taken: Counts, length: u32
     *lengths = sums;
 }
 
-/// A task that asks at some place.
+/// A task with a request at some place.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Asker<R> {
-    /// Its response time.
+    /// The response time of the task.
     pub(crate) time: u32,
     pub(crate) rule: R,
 }
 
-/// A task's request there.
+/// The requests of a task that delay others at that place.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Step<R> {
     pub(crate) arrivals: Short,
@@ -96,7 +98,7 @@ pub(crate) struct Step<R> {
 }
 
 impl<S> Step<S> {
-    /// Adds what of it delays in `times`; `jobs` has room for as many.
+    /// Adds the part of it that delays in `times`. `jobs` has room for as many values.
     #[inline(always)]
     fn take<R: Rule<Step = S>>(&self, times: &[[u32; LANES]], jobs: &mut [Counts], blocks: &mut [Block<R>]) {
         self.arrivals.jobs(times, jobs);
@@ -108,19 +110,20 @@ impl<S> Step<S> {
     }
 }
 
-/// How many requests delay each asker of a block.
+/// A rule for the number of requests that delay each asker of a block.
 pub(crate) trait Rule: Clone + Default {
-    /// What it reads of an asker, and of a request.
+    /// The data of an asker, and those of a step.
     type Asker;
     type Step;
 
     fn enter(&mut self, lane: usize, asker: Self::Asker);
 
-    /// Of those that a step is, which are `all` in number, those that delay.
+    /// Returns the number of requests of a step that delay, of the `all` that it has.
     fn take(&mut self, step: &Self::Step, all: Counts) -> Counts;
 }
 
-/// Under [`Fair`] an asker: requests of `key` do not delay it; of each other request at most `each` do, and of each key `total`.
+/// An asker under [`Fair`]. Requests of `key` do not delay it. At most `each` of every other request delay it, and at
+/// most `total` of each key.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Turns {
     pub(crate) key: i16,
@@ -128,15 +131,15 @@ pub(crate) struct Turns {
     pub(crate) total: i16,
 }
 
-/// Under [`Fair`] a request.
+/// A step under [`Fair`].
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Turn {
     pub(crate) key: i16,
-    /// It is the first of its key, and the longest.
+    /// Whether it is the first of its key, and thus the longest.
     pub(crate) leads: bool,
 }
 
-/// So many of each key, whose requests stand together.
+/// A limited number of requests of each key. The requests of a key are adjacent.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Fair {
     keys: Counts,
@@ -170,7 +173,7 @@ impl Rule for Fair {
     }
 }
 
-/// Under [`Ceilings`] an asker, and how many less urgent requests delay it.
+/// An asker under [`Ceilings`], with the number of less urgent requests that delay it.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Waiter {
     task: i16,
@@ -185,7 +188,7 @@ impl Waiter {
     }
 }
 
-/// Under [`Ceilings`] a request.
+/// A step under [`Ceilings`].
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Ceiling {
     task: i16,
@@ -200,7 +203,7 @@ impl Ceiling {
     }
 }
 
-/// All requests no less urgent, and so many of the others under ceilings that are not.
+/// All requests that are at least as urgent, and a limited number of the others under ceilings that are.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Ceilings {
     tasks: Counts,
@@ -231,7 +234,7 @@ impl Rule for Ceilings {
     }
 }
 
-/// All bits set where a number is at most `limit`.
+/// Returns a mask with all bits set for each number that is at most `limit`.
 #[inline(always)]
 fn at_most(numbers: &[i32; LANES], limit: i32) -> Counts {
     let mut all = [0; LANES];
@@ -241,13 +244,13 @@ fn at_most(numbers: &[i32; LANES], limit: i32) -> Counts {
     all
 }
 
-/// In the same order.
+/// Maps priorities to signed numbers in the same order.
 #[inline]
 fn signed(priority: u32) -> i32 {
     (priority ^ 1 << 31) as i32
 }
 
-/// What delays the askers at one place, in blocks.
+/// The delays of the askers at one place, in blocks.
 #[derive(Debug)]
 pub(crate) struct Crowd<R> {
     level: Level,
@@ -264,14 +267,15 @@ struct Block<R> {
 }
 
 impl<R: Rule> Crowd<R> {
-    /// With room for so many askers at one place.
+    /// Creates the blocks with room for `askers` askers at one place.
     pub(crate) fn new(askers: usize) -> Self {
         let blocks = askers.div_ceil(LANES);
         let (times, jobs) = (Vec::with_capacity(blocks), Vec::with_capacity(blocks));
         Self { level: Level::new(), times, jobs, blocks: Vec::with_capacity(blocks) }
     }
 
-    /// The requests of `steps`, in their order, that delay each of `askers`: `add` takes who it is, by its place there.
+    /// Computes the delay of each of `askers` by the requests of `steps`, in their order. `add` receives the place of
+    /// the asker and its delay.
     #[inline]
     pub(crate) fn delays(
         &mut self,
@@ -323,7 +327,7 @@ mod tests {
     use crate::multiprocessor::tables::{Entry, Grouping, Saturates, Tables, longest, longest_of_each};
 
     #[test]
-    fn jobs_are_counted_as_by_division() {
+    fn job_counts_equal_the_divisions() {
         let mut random = fastrand::Rng::with_seed(1);
         let edges = |x: u64| [x.saturating_sub(1), x, x + 1];
         for shift in 0..31 {
@@ -349,7 +353,7 @@ mod tests {
     }
 
     #[test]
-    fn many_askers_at_once_are_as_one_by_one() {
+    fn the_vector_delays_equal_the_scalar_ones() {
         let mut random = fastrand::Rng::with_seed(3);
         let mut crowd = Crowd::<Fair>::new(0);
         for round in 0..400 {

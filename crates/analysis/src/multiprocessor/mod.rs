@@ -1,10 +1,11 @@
 //! Blocking under multiprocessor locking protocols, and response times with it.
 //!
-//! Each bound is of a set of sporadic tasks, [`Sharing`](crate::Sharing), whose sections are not nested, and comes with a file that says where it
-//! is from and what it charges. All count the requests that others can make while a job is pending: in an interval of length t
-//! task k has at most `ceil((t + R_k) / T_k)` jobs, those included that were there before it (Yang, Chen, Huang, Real-Time Systems
-//! 53(2), 2017); of its `N` requests for a resource each takes at most `L`. The longest of them that the protocol lets pass are
-//! the bound. So a bound needs response times, and grows with them: [`joint`] finds both together.
+//! Each bound is for a set of sporadic tasks, [`Sharing`](crate::Sharing), whose sections are not nested. The file of
+//! each protocol names its source and its formula. All bounds count the requests that others can issue while a job is
+//! pending: in an interval of length t, task k has at most `ceil((t + R_k) / T_k)` jobs, including those pending at its
+//! start (Yang, Chen, Huang, Real-Time Systems 53(2), 2017). Each of its `N(k,q)` requests for a resource takes at most
+//! `L(k,q)`. The bound is the sum of the longest requests that the protocol allows to come first. It therefore depends
+//! on response times and grows with them: [`joint`] finds both together.
 //!
 //! | file | protocol | waiting | charged to |
 //! |---|---|---|---|
@@ -17,7 +18,7 @@
 //! | [`msrp`] | MSRP | spins | execution |
 //! | [`mrsp`] | MrsP; spinlocks without inflated execution times | spins | response |
 //!
-//! No overhead is charged.
+//! All times are integers in the unit of the input. Overheads are not included.
 
 pub mod dflp;
 pub mod dpcp;
@@ -39,21 +40,21 @@ use crate::Failure;
 pub use joint::{Charge, Protocol, ROUNDS_MAX, Responses, STEPS_MAX, joint};
 use tables::Tally;
 
-/// What one job of a task may have to wait for, at most.
+/// The greatest delay of one job of a task. Times are in the unit of the input.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Delay {
-    /// At its requests, for sections of others: suspended, or spinning. `None` where there is no bound.
+    /// The waits of its requests for sections of others, suspended or spinning. `None` if there is no bound.
     pub remote: Option<u64>,
-    /// Through sections of tasks no more urgent, on its own processor.
+    /// The delay by sections of tasks that are no more urgent, on its own processor.
     pub local: u64,
-    /// The same where it can be once a job only, when it arrives.
+    /// The delay by such sections that occurs only once per job, at its arrival.
     pub arrival: u64,
-    /// How many requests of others that counts; 0 where a bound is not made of requests.
+    /// The number of requests of others that these delays count; 0 if a bound does not consist of requests.
     pub requests: u64,
 }
 
 impl Delay {
-    /// All together; `None` where there is no bound, or it does not fit.
+    /// Returns the sum of the delays, or `None` if there is no bound or if it does not fit.
     #[must_use]
     pub fn total(&self) -> Option<u64> {
         self.remote?.checked_add(self.local)?.checked_add(self.arrival)
@@ -66,43 +67,43 @@ impl Delay {
         Self { remote: Some(remote.length), local: local.length, arrival: arrival.length, requests: all.requests }
     }
 
-    /// A sum that stopped at the greatest number did not fit.
+    /// Returns whether the sums fit. A saturated sum does not.
     fn fits(&self) -> bool {
         let sum = self.remote.unwrap_or(0).saturating_add(self.local).saturating_add(self.arrival);
         sum != u64::MAX && self.requests != u64::MAX
     }
 }
 
-/// Bounds that stopped at the greatest number become a failure.
+/// Returns an error if a bound is saturated.
 fn fitting(delays: &[Delay]) -> Result<(), Failure> {
     if delays.iter().all(Delay::fits) { Ok(()) } else { Err(Failure::Overflow) }
 }
 
-/// The bounds of a protocol for the response times its tables have.
+/// Returns the bounds of a protocol for the response times in its tables.
 fn once(protocol: &mut impl Protocol, tasks: usize) -> Result<Vec<Delay>, Failure> {
     let mut delays = vec![Delay::default(); tasks];
     protocol.delays(&mut delays)?;
     Ok(delays)
 }
 
-/// Where the processors are, and where resources are bound to one.
+/// The clusters and processors of a platform.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Platform {
-    /// Clusters, from 0.
+    /// The number of clusters, which are numbered from 0.
     pub clusters: u16,
-    /// Processors in each.
+    /// The number of processors in each cluster.
     pub processors: u16,
-    /// The cluster one of whose processors serves interrupts only.
+    /// The cluster in which one processor handles interrupts only, if there is one.
     pub interrupts: Option<u16>,
 }
 
 impl Platform {
-    /// Processors that execute jobs of a cluster.
+    /// Returns the number of processors that execute jobs of a cluster.
     fn parallelism(&self, cluster: u16) -> u64 {
         u64::from(self.processors) - u64::from(self.processors > 0 && self.interrupts == Some(cluster))
     }
 
-    /// Every task has a cluster, and there is a processor.
+    /// Returns an error unless the cluster of every task exists and has a processor.
     fn holds(&self, tasks: &[crate::Sharer]) -> Result<(), Failure> {
         match tasks.iter().position(|task| task.cluster >= self.clusters) {
             Some(task) => Err(Failure::Unsupported { task, what: "its cluster does not exist" }),

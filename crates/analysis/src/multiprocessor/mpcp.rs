@@ -1,81 +1,89 @@
-//! The multiprocessor priority ceiling protocol (MPCP), classic bounds.
+//! Classic bounds for the multiprocessor priority ceiling protocol (MPCP).
 //!
-//! Partitioned fixed priorities; who waits suspends, in queues by priority; a section executes at its ceiling on its own processor.
-//! Lakshmanan, de Niz, Rajkumar, Coordinated task scheduling, allocation and synchronization on multiprocessors, RTSS 2009; in
-//! the form SchedCAT computes.
+//! Scheduling is by partitioned fixed priorities. Waiters suspend, in queues by priority. A section executes at its
+//! ceiling on its task's processor. The source is Lakshmanan, de Niz, Rajkumar, *Coordinated task scheduling,
+//! allocation and synchronization on multiprocessors*, RTSS 2009, in the form that SchedCAT computes.
 //!
 //! ```text
-//! W_{t,q} = L_{t,q} + sum over o on t's processor, o != t, of max { L_{o,r} : ceiling(r) >= ceiling(q) }          a section's response time
-//! X = max { W_{l,q} : l less urgent } + sum over h more urgent of jobs_h(X) N_{h,q} W_{h,q}                         one wait of i for q
-//! remote = sum over q of N_{i,q} X_q
-//! local = (1 + sum over q of N_{i,q}) * sum over less urgent l on i's processor of max over q of L_{l,q}         once, if it spins virtually
+//! g(t,q) = L(t,q) + sum over o on t's processor, o != t, of max { L(o,r) : ceiling(r) >= ceiling(q) }
+//! X(i,q) = max { g(l,q) : l less urgent } + sum over h more urgent of jobs_h(X) N(h,q) g(h,q)
+//! remote = sum over q of N(i,q) X(i,q)
+//! local  = (1 + sum over q of N(i,q)) * sum over less urgent l on i's processor of max over q of L(l,q)
 //! ```
-//! ceiling(r), as a processor sees it, is the highest priority of any task elsewhere that uses r. "More urgent" includes tasks of the own
-//! processor: X is a response time. Where priorities are equal, each of two tasks is taken for more urgent in the other's X, and for less
-//! urgent in its local blocking.
+//! g(t,q) is the response time of a section, and X(i,q) one wait of i for q. With virtual spinning, local counts once,
+//! without the factor. ceiling(r) on a processor is the highest priority of any task elsewhere that uses r. The more
+//! urgent tasks include those of i's own processor, as X is a response time. Of two tasks of equal priority, each
+//! counts as more urgent in the other's X, and as less urgent in its local blocking.
 
 use super::tables::{Arithmetic, Grouping, Saturates, Tables};
 use super::{Charge, Delay, Protocol, STEPS_MAX, fitting, once};
 use crate::{Failure, Limit, Sharing};
 
-/// What a job does while another processor's task holds what it wants.
+/// How a job waits while a task of another processor holds the resource.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Waiting {
-    /// It suspends; less urgent tasks execute, and may delay it by a section each time it resumes.
+    /// The job suspends. Less urgent tasks execute, and may delay it by a section each time it resumes.
     Suspended,
-    /// Less urgent tasks may execute but not begin sections: they delay it once. The wait counts as execution ("virtual spinning").
+    /// Less urgent tasks may execute but not begin sections, so they delay the job once. The wait counts as execution
+    /// ("virtual spinning").
     Virtual,
 }
 
-/// How jobs that were there before the wait began are counted.
+/// How jobs that were pending before the wait began are counted.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum CarryIn {
-    /// One more job of each: `ceil(X / T) + 1`, as published. For response times up to the period.
+    /// As one more job of each task: `ceil(X / T) + 1`, as published. This holds for response times up to the period.
     OneJob,
-    /// Those that fit a response time: `ceil((X + R) / T)`. Never more than the other, where that is safe.
+    /// By the response time: `ceil((X + R) / T)`. This is never more than the other count, if that is safe.
     Response,
 }
 
-/// The bounds on each task's blocking, in the order of the tasks. [`Delay::remote`] is `None` where one wait takes longer than the task's period
-/// and its response time.
+/// Returns bounds on the blocking of one job of each task under MPCP, with partitioned fixed priorities, in the order
+/// of the tasks.
+///
+/// [`Delay::remote`] is `None` if one wait exceeds both the task's period and its response time. Times are in the unit
+/// of the input. The source is in the [module](self).
 ///
 /// # Errors
-/// [`Failure::Overflow`]; [`Failure::Unsupported`] for [`CarryIn::OneJob`] where a response time exceeds its period; [`Failure::Diverged`] after
-/// [`STEPS_MAX`] steps.
+/// Returns [`Failure::Overflow`] if a number does not fit, [`Failure::Unsupported`] for a period of 0 and for
+/// [`CarryIn::OneJob`] if a response time exceeds its period, and [`Failure::Diverged`] after [`STEPS_MAX`] steps.
 pub fn mpcp(sharing: &Sharing, waiting: Waiting, carry_in: CarryIn) -> Result<Vec<Delay>, Failure> {
     once(&mut Mpcp::new(sharing, waiting, carry_in)?, sharing.tasks.len())
 }
 
-/// The same for [`joint`](super::joint).
+/// The bounds of [`mpcp`] as a function of response times, for [`joint`](super::joint).
 #[derive(Debug)]
 pub struct Mpcp {
     waiting: Waiting,
     carry_in: CarryIn,
     tables: Tables,
-    /// By resource, the most urgent task's first.
+    /// By resource, those of the most urgent task first.
     sections: Vec<Section>,
-    /// Where each resource's begin; one more than there are resources.
+    /// The start of each resource's sections, with one more entry than there are resources.
     resources: Vec<u32>,
-    /// For each request in the order of the tables: how many sections of tasks no less urgent there are, and the longest of the others.
+    /// For each request, in the order of the tables, the number of sections of tasks at least as urgent, and the
+    /// longest of the others.
     below: Vec<(u32, u64)>,
     local: Vec<u64>,
 }
 
-/// Sections of one task on one resource.
+/// The sections of one task on one resource.
 #[derive(Clone, Copy, Debug, Default)]
 struct Section {
-    /// N W.
+    /// N g.
     demand: u64,
     response: u64,
     task: u32,
     priority: u32,
-    /// Of its request, in the tables.
+    /// The place of its request in the tables.
     place: u32,
 }
 
 impl Mpcp {
+    /// Creates the bounds.
+    ///
     /// # Errors
-    /// As [`mpcp`].
+    /// Returns the errors of [`mpcp`].
     pub fn new(sharing: &Sharing, waiting: Waiting, carry_in: CarryIn) -> Result<Self, Failure> {
         let tasks = &sharing.tasks;
         let tables = Tables::new(tasks, |task| &tasks[task].requests, Grouping::Apart)?;
@@ -86,7 +94,8 @@ impl Mpcp {
         Ok(Self { waiting, carry_in, tables, sections, resources, below, local })
     }
 
-    /// The longest that `task` waits for the resource of its request at `place`; `None` beyond `limit`.
+    /// Returns the longest time that `task` waits for the resource of its request at `place`, or `None` if it exceeds
+    /// `limit`.
     fn wait(&self, task: usize, place: usize, limit: u64, steps: &mut u64) -> Result<Option<u64>, Failure> {
         let (count, lower) = self.below[place];
         let first = self.resources[self.tables.all_asked()[place].resource as usize] as usize;
@@ -155,7 +164,8 @@ impl Protocol for Mpcp {
     }
 }
 
-/// The highest priority of any user of a resource, plus one, and where; and the highest elsewhere.
+/// For each resource, the highest priority of any user plus one, with the cluster of that user, and the same for users
+/// elsewhere.
 struct Ceilings(Vec<(u64, u32, u64)>);
 
 impl Ceilings {
@@ -178,18 +188,19 @@ impl Ceilings {
         Self(ceilings)
     }
 
-    /// As seen from `cluster`; 0 where nobody else uses it.
+    /// Returns the ceiling on the processor `cluster`, or 0 if no task elsewhere uses the resource.
     fn seen_from(&self, cluster: u32, resource: u32) -> u64 {
         let (best, where_best, elsewhere) = self.0[resource as usize];
         if where_best == cluster { elsewhere } else { best }
     }
 }
 
-/// W of each request, in the order of the tables.
+/// Returns g of each request, in the order of the tables.
 fn section_responses(tables: &Tables, ceilings: &Ceilings) -> Vec<u64> {
     let asked = tables.all_asked();
     let mut responses = vec![0; asked.len()];
-    // Of one processor: each request's ceiling and place, the highest first; the longest section so far of each task, and their sum.
+    // For one processor: the ceiling and place of each request, the highest ceiling first; the longest section so far
+    // of each task, and their sum.
     let mut keys: Vec<u64> = Vec::with_capacity(asked.len());
     let mut of_places = vec![0_u32; asked.len()];
     let mut longest = vec![0_u64; tables.rows.len()];
@@ -197,7 +208,7 @@ fn section_responses(tables: &Tables, ceilings: &Ceilings) -> Vec<u64> {
         keys.clear();
         for &task in tables.cluster(cluster) {
             for place in tables.asked_range(task as usize) {
-                // At most 2^32.
+                // This is at most 2^32.
                 let ceiling = ceilings.seen_from(cluster as u32, asked[place].resource);
                 keys.push(((SEEN_MAX - ceiling) << PLACE_BITS) | place as u64);
                 of_places[place] = task;
@@ -223,14 +234,15 @@ fn section_responses(tables: &Tables, ceilings: &Ceilings) -> Vec<u64> {
     responses
 }
 
-/// For the place of a request in a key.
+/// The number of bits for the place of a request in a key.
 const PLACE_BITS: u32 = 31;
 
 /// The highest ceiling.
 const SEEN_MAX: u64 = 1 << 32;
 
-/// Where each resource's sections begin, all sections by resource, the most urgent task's first, and for each request: how many sections of tasks no
-/// less urgent there are on its resource, its own included, and the longest of the others.
+/// Returns the start of each resource's sections; all sections by resource, those of the most urgent task first; and
+/// for each request the number of sections on its resource of tasks at least as urgent, including its own, and the
+/// longest of the others.
 fn by_urgency(tables: &Tables, responses: &[u64]) -> (Vec<u32>, Vec<Section>, Vec<(u32, u64)>) {
     let resources = tables.resource_count();
     let mut begins = vec![0_u32; resources + 1];

@@ -1,66 +1,69 @@
 //! The multiprocessor resource sharing protocol (MrsP), and spinlocks whose waits are not added to execution times.
 //!
-//! Partitioned fixed priorities; FIFO queues. Under MrsP a job spins at its processor's ceiling of the resource, and a waiter helps a holder
-//! that was preempted. Burns, Wellings, A schedulability compatible multiprocessor resource sharing protocol, ECRTS 2013: [`original`].
+//! Scheduling is by partitioned fixed priorities, and queues are FIFO. Under MrsP a job spins at its processor's
+//! ceiling of the resource, and a waiter helps a holder that was preempted. The source of [`original`] is Burns,
+//! Wellings, *A schedulability compatible multiprocessor resource sharing protocol*, ECRTS 2013.
 //!
 //! ```text
-//! e_q = c_q * processors that use q
-//! R = C' + sum of N_{i,q} e_q + max e_q + sum of ceil(R / T_h) (C'_h + sum of N_{h,q} e_q)    over h on i's processor more urgent
+//! e_q = c_q * number of processors that use q
+//! R = C' + sum of N(i,q) e_q + max e_q + sum over h of ceil(R / T_h) (C'_h + sum of N(h,q) e_q)
 //! ```
-//! C' without sections, c_q the longest section for q; the max is over resources that a less urgent task of the processor uses, with a local ceiling of
-//! at least i's priority.
+//! C' is the execution time without sections, c_q the longest section on q, and h ranges over the more urgent tasks on
+//! i's processor. The maximum is over the resources that a less urgent task of the processor uses, with a local ceiling
+//! of at least i's priority.
 //!
-//! Zhao, Garrido, Burns, Wellings, New schedulability analysis for MrsP, RTCSA 2017, counts each remote request once, as do their two analyses of
-//! spinlocks ([`Access`]). With t = R_i, `jobs_x = ceil((t + R_x) / T_x)`:
+//! Zhao, Garrido, Burns, Wellings, *New schedulability analysis for MrsP*, RTCSA 2017, count each remote request once,
+//! as do their two analyses of spinlocks ([`Access`]). With t = R_i and `jobs_x = ceil((t + R_x) / T_x)`:
 //!
 //! ```text
-//! rem_p(q) = sum over x on p of jobs_x N_{x,q}        hp(i,q) = the same over h on i's processor more urgent than i
-//! direct    = sum over q of c_q * sum over other p of min(rem_p(q) - hp(i,q), N_{i,q})
-//! indirect_h = sum over q of c_q * (n + sum over other p of min(rem_p(q) - hp(h,q), n)), n = jobs_h N_{h,q}
-//! arrival   = max over q as above of c_q * (1 + how many other p have rem_p(q) > hp(i,q) + N_{i,q})
-//! R = C' + sum of N_{i,q} c_q + direct + arrival + sum over h of (ceil(t / T_h) C'_h + indirect_h)
+//! rem_p(q) = sum over x on p of jobs_x N(x,q)        hp(i,q) = the same over h on i's processor more urgent than i
+//! direct    = sum over q of c_q * sum over other p of min(rem_p(q) - hp(i,q), N(i,q))
+//! indirect_h = sum over q of c_q * (n + sum over other p of min(rem_p(q) - hp(h,q), n)), n = jobs_h N(h,q)
+//! arrival   = max over q as above of c_q * (1 + number of other p with rem_p(q) > hp(i,q) + N(i,q))
+//! R = C' + sum of N(i,q) c_q + direct + arrival + sum over h of (ceil(t / T_h) C'_h + indirect_h)
 //! ```
-//! Differences are at least 0. As they are of growing terms, the sum may fall as t grows: all response times are computed anew from those of the round
-//! before, from C on, until a round changes nothing.
+//! Differences are at least 0. As they are differences of growing terms, the sum may decrease as t grows. All response
+//! times are therefore recomputed from those of the previous round, from C on, until a round changes nothing.
 //!
-//! Of two tasks of equal priority each is taken for more urgent, but not in hp, and for less urgent.
+//! Of two tasks of equal priority, each counts as more urgent, except in hp, and also as less urgent.
 //!
-//! Preemptable spinning: direct is of the requests of i and of all h together, and each preemption (there are `sum of ceil(t / T_h)`) cancels
-//! a wait that is begun again: it costs one more of the requests left on each p, those first that cost most; arrival is one section.
+//! With preemptable spinning, direct counts the requests of i and of all h together. Each preemption (there are `sum of
+//! ceil(t / T_h)`) cancels a wait that then starts again: it costs one more of the requests left on each p, the most
+//! expensive ones first. The arrival term is one section.
 
 use super::joint::{ROUNDS_MAX, STEPS_MAX};
 use super::tables::{Entry, Group, Grouping, Saturates, TIME_MAX, Tables, Window};
 use crate::divisor::Divisor;
 use crate::{Failure, Limit, Sharing};
 
-/// Response times, and what they consist of, in the order of the tasks.
+/// Response times and their parts, in the order of the tasks. Times are in the unit of the input.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Answer {
-    /// R.
+    /// The response times, R.
     pub responses: Vec<u64>,
-    /// Own sections and the waits for them; under [`Access::Helped`] the waits only.
+    /// The task's own sections and their waits; under [`Access::Helped`] the waits only.
     pub accesses: Vec<u64>,
-    /// What delays a job once.
+    /// The delay that occurs once per job, at its arrival.
     pub arrivals: Vec<u64>,
 }
 
-/// Who is delayed by a less urgent task that waits or holds.
+/// The tasks that a less urgent task delays while it waits or holds.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Boosted {
-    /// Every task on its processor.
+    /// Every task of its processor.
     AboveAll,
-    /// Those below its resource's ceiling there.
+    /// The tasks up to the ceiling of the resource on its processor.
     Ceiling,
 }
 
-/// How jobs wait for, and hold, resources that several processors use.
+/// How jobs wait for and hold resources that several processors use.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Access {
-    /// At the local ceiling; waiters help: MrsP.
+    /// At the local ceiling, with waiters that help: MrsP.
     Helped,
     /// Without preemption.
     NonPreemptive,
-    /// Waits at its own priority, loses its place when preempted; holds without preemption.
+    /// Jobs wait at their own priority and lose their place when preempted. They hold resources without preemption.
     Preemptable,
 }
 
@@ -73,19 +76,25 @@ impl Access {
     }
 }
 
-/// Response times under MrsP in the original form.
+/// Returns the response times under MrsP and partitioned fixed priorities, by the original analysis.
+///
+/// Times are in the unit of the input. The source is Burns, Wellings (ECRTS 2013); see the [module](self).
 ///
 /// # Errors
-/// [`Failure::Late`], or [`Failure::Diverged`], names the task that has no response time up to its deadline; [`Failure::Unsupported`] one whose
-/// sections are longer than its execution, or whose deadline exceeds its period; [`Failure::Overflow`].
+/// Returns [`Failure::Late`] or [`Failure::Diverged`] with a task that has no response time up to its deadline,
+/// [`Failure::Unsupported`] for a task whose sections are longer than its execution or whose deadline exceeds its
+/// period, and [`Failure::Overflow`] if a number does not fit.
 pub fn original(sharing: &Sharing) -> Result<Answer, Failure> {
     inflated(sharing, Boosted::Ceiling)
 }
 
-/// Response times by the analyses of 2017.
+/// Returns the response times under MrsP or spinlocks and partitioned fixed priorities, by the analyses of 2017.
+///
+/// Times are in the unit of the input. The source is Zhao, Garrido, Burns, Wellings (RTCSA 2017); see the
+/// [module](self).
 ///
 /// # Errors
-/// As [`original`].
+/// Returns the errors of [`original`].
 pub fn zhao(sharing: &Sharing, access: Access) -> Result<Answer, Failure> {
     let set = Set::new(sharing)?;
     let count = set.rows.len();
@@ -114,7 +123,7 @@ pub fn zhao(sharing: &Sharing, access: Access) -> Result<Answer, Failure> {
                 _ => (round.direct(), round.interference(), round.arrival(true)),
             };
             let row = &set.rows[task];
-            // Preemptable waits are counted with the sections.
+            // Preemptable waits already contain the sections.
             let own = if access == Access::Preemptable { 0 } else { row.sections };
             let response = [row.alone, own, wait, interference, arrival].into_iter().fold(0, u64::saturating_add);
             if response > sharing.tasks[task].deadline {
@@ -142,12 +151,12 @@ struct Row {
     period: Divisor,
 }
 
-/// Tasks, and how long a section for each resource takes.
+/// The tasks, and the length of a section on each resource.
 struct Set {
     rows: Vec<Row>,
-    /// c, by the tables' places.
+    /// c, by the places of the tables.
     lengths: Vec<u64>,
-    /// For each resource and each of its groups: the highest priority of a user.
+    /// For each resource and each of its groups, the highest priority of a user.
     ceilings: Vec<Vec<u32>>,
 }
 
@@ -185,7 +194,7 @@ impl Set {
         Ok(Self { rows, lengths, ceilings })
     }
 
-    /// Whether a less urgent task of the same processor can hold `resource` so that `task` has to wait.
+    /// Returns whether a less urgent task of the same processor can hold `resource` so that `task` has to wait.
     fn delays(&self, tables: &Tables, resource: u32, task: usize, boosted: Boosted) -> bool {
         let row = &tables.rows[task];
         let groups = tables.groups(resource);
@@ -204,21 +213,21 @@ struct Round<'a> {
     tables: &'a Tables,
     task: usize,
     t: u64,
-    /// Of each task within t.
+    /// The jobs of each task within t.
     window: Window<'a>,
     boosted: Boosted,
 }
 
-/// What is left of each processor's requests for a resource.
+/// The requests of each processor for a resource that are left.
 #[derive(Default)]
 struct Scratch {
     left: Vec<u64>,
-    /// How much a preemption costs, and how many of them.
+    /// The cost of a preemption, and the number of preemptions with this cost.
     steps: Vec<(u64, u64)>,
 }
 
 impl Round<'_> {
-    /// Other tasks of the same processor that are no less urgent.
+    /// Returns the other tasks of the same processor that are at least as urgent.
     fn more_urgent(&self) -> impl Iterator<Item = usize> + '_ {
         let row = &self.tables.rows[self.task];
         let cluster = self.tables.cluster(row.cluster as usize).iter().map(|other| *other as usize);
@@ -230,18 +239,19 @@ impl Round<'_> {
         self.window.jobs::<Saturates>(entry.task).saturating_mul(u64::from(entry.count))
     }
 
-    /// Requests of a group's tasks within t.
+    /// Returns the number of requests of a group's tasks within t.
     fn requests(&self, group: Group) -> u64 {
         let entries = self.tables.entries(group).iter();
         entries.fold(0, |sum, entry| sum.saturating_add(self.of(*entry)))
     }
 
-    /// hp: requests for a resource of tasks on the same processor more urgent than `task`.
+    /// Returns hp: the number of requests for a resource of more urgent tasks on the processor of `task`.
     fn requests_above(&self, resource: u32, task: usize) -> u64 {
         self.requests_of(resource, task, |priority, own| priority > own)
     }
 
-    /// Requests for a resource of other tasks on the processor of `task` whose priority `is` such.
+    /// Returns the number of requests for a resource of other tasks on the processor of `task` for whose priority `is`
+    /// holds.
     fn requests_of(&self, resource: u32, task: usize, is: impl Fn(u32, u32) -> bool) -> u64 {
         let row = &self.tables.rows[task];
         let mut sum = 0_u64;
@@ -261,7 +271,7 @@ impl Round<'_> {
         self.tables.groups(resource).iter().copied().filter(move |group| group.cluster != cluster)
     }
 
-    /// How many requests of other processors `issued` ones of `task` wait for.
+    /// Returns the number of requests of other processors for which `issued` requests of `task` wait.
     fn remote(&self, resource: u32, task: usize, issued: u64) -> u64 {
         let above = self.requests_above(resource, task);
         let of = |group| self.requests(group).saturating_sub(above).min(issued);
@@ -356,7 +366,8 @@ impl Round<'_> {
     }
 }
 
-/// Response times with all waits added to execution, each for one section of every processor that uses the resource.
+/// Returns the response times with all waits added to execution, each for one section of every processor that uses the
+/// resource.
 pub(crate) fn inflated(sharing: &Sharing, boosted: Boosted) -> Result<Answer, Failure> {
     let tasks = &sharing.tasks;
     let set = Set::new(sharing)?;

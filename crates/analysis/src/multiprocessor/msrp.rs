@@ -1,21 +1,26 @@
 //! The multiprocessor stack resource policy (MSRP).
 //!
-//! Partitioned; resources of one processor under the stack resource policy, the others under non-preemptive FIFO spinlocks. Gai, Lipari, Di
-//! Natale, Minimizing memory utilization of real-time task sets in single and multi-processor systems-on-a-chip, RTSS 2001.
+//! Scheduling is partitioned. Resources of one processor are under the stack resource policy, and the others under
+//! non-preemptive FIFO spinlocks. The source is Gai, Lipari, Di Natale, *Minimizing memory utilization of real-time
+//! task sets in single and multi-processor systems-on-a-chip*, RTSS 2001.
 //!
 //! ```text
-//! classic:  remote = sum over q of N_{i,q} * sum over other processors p of the longest section on p for q
-//! holistic: as a FIFO spinlock: what all requests of a job wait for together
+//! classic:  remote = sum over q of N(i,q) * sum over other processors p of the longest section on p for q
+//! holistic: remote = that of a FIFO spinlock, for all requests of a job together
 //! ```
-//! In both: arrival = the longest of the spans of other tasks on the processor that are no more urgent (one request's wait and own section), and of their
-//! sections for resources of this processor with a ceiling of at least i's priority.
+//! In both, arrival is the longest of the spans of other tasks on the processor that are no more urgent (the wait and
+//! the section of one request), and of their sections on resources of this processor with a ceiling of at least i's
+//! priority.
 //!
-//! [`original`] is the response-time form with one length c_q for all sections of q, e_q = c_q times the processors that use q:
+//! [`original`] is the response-time form, with one length c_q for all sections on q, and e_q = c_q times the number of
+//! processors that use q:
 //!
 //! ```text
-//! R = C' + sum of N_{i,q} e_q + max e_q + sum of ceil(R / T_h) (C'_h + sum of N_{h,q} e_q)    over h on i's processor more urgent
+//! R = C' + sum of N(i,q) e_q + max e_q + sum over h of ceil(R / T_h) (C'_h + sum of N(h,q) e_q)
 //! ```
-//! C' without sections; the max is over resources that a less urgent task there uses, those of one processor with a ceiling of at least i's.
+//! C' is the execution time without sections, and h ranges over the more urgent tasks on i's processor. The maximum is
+//! over the resources that a less urgent task there uses; those of one processor count if their ceiling is at least i's
+//! priority.
 
 use super::mrsp::{Answer, Boosted, inflated};
 use super::spin::{Fifo, at_arrival, ceilings};
@@ -23,27 +28,36 @@ use super::tables::{Grouping, Saturates, Tables, Tally};
 use super::{Delay, fitting, once};
 use crate::{Failure, Sharing};
 
-/// The holistic bounds, in the order of the tasks. [`Delay::arrival`] is once a job, [`Delay::remote`] is executed. `interrupts`: a processor that
-/// executes no jobs.
+/// Returns the holistic bounds on the blocking of one job of each task under MSRP, with partitioned fixed priorities,
+/// in the order of the tasks.
+///
+/// [`Delay::arrival`] occurs once per job, and [`Delay::remote`] is executed. `interrupts` is a processor that executes
+/// no jobs, if there is one. Times are in the unit of the input. The sources are in the [module](self) and in
+/// [`spin`](super::spin).
 ///
 /// # Errors
-/// [`Failure::Overflow`]; [`Failure::Unsupported`] for sets that are none.
+/// Returns [`Failure::Overflow`] if a number does not fit, and [`Failure::Unsupported`] for a period of 0 or a resource
+/// that a task names twice.
 pub fn holistic(sharing: &Sharing, interrupts: Option<u16>) -> Result<Vec<Delay>, Failure> {
     once(&mut protocol(sharing, interrupts)?, sharing.tasks.len())
 }
 
-/// The same for [`joint`](super::joint).
+/// Returns the bounds of [`holistic`] as a function of response times, for [`joint`](super::joint).
 ///
 /// # Errors
-/// As [`holistic`].
+/// Returns the errors of [`holistic`].
 pub fn protocol(sharing: &Sharing, interrupts: Option<u16>) -> Result<Fifo, Failure> {
     Fifo::with_ceilings(sharing, interrupts)
 }
 
-/// The classic bounds, in the order of the tasks: the same whatever the response times. [`Delay::remote`] is executed.
+/// Returns the classic bounds on the blocking of one job of each task under MSRP, with partitioned fixed priorities, in
+/// the order of the tasks.
+///
+/// They do not depend on response times. [`Delay::remote`] is executed. Times are in the unit of the input. The source
+/// is in the [module](self).
 ///
 /// # Errors
-/// As [`holistic`].
+/// Returns the errors of [`holistic`].
 pub fn classic(sharing: &Sharing) -> Result<Vec<Delay>, Failure> {
     let tasks = &sharing.tasks;
     let tables = Tables::new(tasks, |task| &tasks[task].requests, Grouping::Clusters)?;
@@ -74,10 +88,12 @@ pub fn classic(sharing: &Sharing) -> Result<Vec<Delay>, Failure> {
     Ok(delays)
 }
 
-/// Response times in the original form.
+/// Returns the response times under MSRP and partitioned fixed priorities, in the original form.
+///
+/// Times are in the unit of the input. The source is in the [module](self).
 ///
 /// # Errors
-/// As [`mrsp::original`](super::mrsp::original).
+/// Returns the errors of [`mrsp::original`](super::mrsp::original).
 pub fn original(sharing: &Sharing) -> Result<Answer, Failure> {
     inflated(sharing, Boosted::AboveAll)
 }

@@ -1,16 +1,18 @@
-//! The O(m) locking protocol (OMLP), suspension counted as execution.
+//! The O(m) locking protocol (OMLP), with suspension counted as execution.
 //!
-//! Brandenburg, Anderson, Optimality results for multiprocessor real-time locking, RTSS 2010 (global, partitioned), and Real-time resource-sharing
-//! under clustered scheduling: mutex, reader-writer, and k-exclusion locks, EMSOFT 2011 (clustered, by priority donation).
+//! The sources are Brandenburg, Anderson, *Optimality results for multiprocessor real-time locking*, RTSS 2010 (global,
+//! partitioned), and *Real-time resource-sharing under clustered scheduling: mutex, reader-writer, and k-exclusion
+//! locks*, EMSOFT 2011 (clustered, by priority donation).
 //!
 //! ```text
 //! global: remote = sum over q of the longest requests of others for q:
-//!           where at most m + 1 tasks use q: at most N_{i,q} of each; else at most 2 N_{i,q} of each, (2m - 1) N_{i,q} in all
-//! partitioned, clustered: as a FIFO spinlock, the longest span being that of a donor (see spin)
-//! k units of a resource: of the same requests at most (ceil(m / k) - 1) N_{i,q} in all
+//!           at most N(i,q) of each if at most m + 1 tasks use q;
+//!           else at most 2 N(i,q) of each, (2m - 1) N(i,q) in all
+//! partitioned, clustered: as a FIFO spinlock, where the longest span is that of a donor (see spin)
+//! k units of a resource: of the same requests at most (ceil(m / k) - 1) N(i,q) in all
 //! readers and writers: as a phase-fair lock
 //! ```
-//! All of it adds to execution.
+//! All delays add to execution. Times are in the unit of the input.
 
 use super::fmlp::of_resources;
 use super::spin::{self, ReadersWriters, at_arrival, candidates, longest_limited};
@@ -18,10 +20,14 @@ use super::tables::{Grouping, Saturates, Tables, Tally};
 use super::{Delay, Platform, fitting};
 use crate::{Failure, Sharing};
 
-/// Under the global OMLP on so many processors, in the order of the tasks. Clusters and priorities do not matter.
+/// Returns bounds on the blocking of one job of each task under the global OMLP on `processors` processors, in the
+/// order of the tasks.
+///
+/// Clusters and priorities do not matter. The source is in the [module](self).
 ///
 /// # Errors
-/// [`Failure::Overload`] without processors; [`Failure::Overflow`].
+/// Returns [`Failure::Overload`] without processors, [`Failure::Unsupported`] for a period of 0 or a resource that a
+/// task names twice, and [`Failure::Overflow`] if a number does not fit.
 pub fn global(sharing: &Sharing, processors: u16) -> Result<Vec<Delay>, Failure> {
     let tasks = &sharing.tasks;
     if processors == 0 && !tasks.is_empty() {
@@ -36,26 +42,35 @@ pub fn global(sharing: &Sharing, processors: u16) -> Result<Vec<Delay>, Failure>
     Ok(delays)
 }
 
-/// Under the clustered OMLP, in the order of the tasks; with clusters of one processor, the partitioned one.
+/// Returns bounds on the blocking of one job of each task under the clustered OMLP, in the order of the tasks.
+///
+/// With clusters of one processor, this is the partitioned OMLP. The source is in the [module](self).
 ///
 /// # Errors
-/// As [`spin::fifo`].
+/// Returns the errors of [`spin::fifo`].
 pub fn clustered(sharing: &Sharing, platform: Platform) -> Result<Vec<Delay>, Failure> {
     spin::fifo(sharing, platform)
 }
 
-/// Under the clustered reader-writer OMLP, in the order of the tasks.
+/// Returns bounds on the blocking of one job of each task under the clustered reader-writer OMLP, in the order of the
+/// tasks.
+///
+/// The source is in the [module](self).
 ///
 /// # Errors
-/// As [`spin::fifo`].
+/// Returns the errors of [`spin::fifo`].
 pub fn clustered_readers_writers(sharing: &ReadersWriters, platform: Platform) -> Result<Vec<Delay>, Failure> {
     spin::phase_fair(sharing, platform)
 }
 
-/// Under the clustered k-exclusion OMLP, in the order of the tasks. `units` has how many units of each resource there are; one of those it does not name.
+/// Returns bounds on the blocking of one job of each task under the clustered k-exclusion OMLP, in the order of the
+/// tasks.
+///
+/// `units` contains the number of units of each resource. A resource beyond its end has one unit. The source is in the
+/// [module](self).
 ///
 /// # Errors
-/// As [`spin::fifo`]; [`Failure::Unsupported`] where a task asks for a resource of no unit.
+/// Returns the errors of [`spin::fifo`], and [`Failure::Unsupported`] for a request for a resource with no unit.
 pub fn clustered_k_exclusion(sharing: &Sharing, platform: Platform, units: &[u32]) -> Result<Vec<Delay>, Failure> {
     platform.holds(&sharing.tasks)?;
     let tasks = &sharing.tasks;
@@ -73,7 +88,7 @@ pub fn clustered_k_exclusion(sharing: &Sharing, platform: Platform, units: &[u32
         for (demand, asked) in demands.zip(tables.asked(task)) {
             let k = u64::from(units.get(usize::from(demand.resource)).copied().unwrap_or(1));
             if k == 0 {
-                return Err(Failure::Unsupported { task, what: "it asks for a resource of which there is no unit" });
+                return Err(Failure::Unsupported { task, what: "it has a request for a resource with no unit" });
             }
             let before = processors.div_ceil(k).saturating_sub(1);
             let issued = u64::from(asked.count);

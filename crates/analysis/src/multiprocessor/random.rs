@@ -1,9 +1,10 @@
-//! Sets of tasks for tests.
+//! Random task sets for tests.
 
 use crate::{Demand, Sharer, Sharing};
 use fastrand::Rng;
 
-/// Up to `tasks` tasks on up to `clusters` processors, priorities all different, with requests for up to `resources`.
+/// Returns up to `tasks` tasks on up to `clusters` processors, with distinct priorities and requests for up to
+/// `resources` resources.
 pub(crate) fn sharing(random: &mut Rng, clusters: u16, tasks: usize, resources: u16) -> Sharing {
     let count = random.usize(1..=tasks);
     let mut priorities: Vec<u32> = (0..count as u32).collect();

@@ -1,17 +1,21 @@
-//! Spinlocks served in the order of requests, waiting and holding without preemption; and reader-writer spinlocks.
+//! FIFO spinlocks, where jobs wait and hold without preemption, and reader-writer spinlocks.
 //!
-//! Partitioned, clustered or (one cluster) global. All is charged before it happens ("holistic"): what a job spins is added to its execution.
-//! Brandenburg, Scheduling and locking in multiprocessor real-time operating systems, dissertation, 2011, chapters 5 and 6.
+//! Scheduling is partitioned, clustered or (with one cluster) global. The analysis is holistic: it bounds the spinning
+//! of all requests of a job together, and adds it to the execution of the job. The source is Brandenburg, *Scheduling
+//! and locking in multiprocessor real-time operating systems*, dissertation, 2011, chapters 5 and 6.
 //!
 //! ```text
-//! remote = sum over q, and clusters k, of the longest requests of others on k for q: at most N_{i,q} of each task, N_{i,q} c_k in all
+//! remote  = sum over q, and clusters k, of the longest requests of others on k for q:
+//!           at most N(i,q) of each task, N(i,q) c(k) in all
 //! arrival = max over other tasks l on i's cluster, no more urgent, of the longest span of l
 //! ```
-//! c_k is the cluster's processors, less one on i's own cluster: one request of each other processor can be before i's. A span is one request's wait
-//! and its own section. Under partitioned scheduling this is the MSRP for global resources.
+//! c(k) is the number of processors of the cluster, less one for i's own cluster: one request of each other processor
+//! can precede that of i. A span is the wait of one request and its section. Under partitioned scheduling this is the
+//! MSRP for global resources.
 //!
-//! Readers and writers: [`task_fair`] (order of requests; readers that are neighbours read together) and [`phase_fair`] (read and write phases
-//! alternate; Brandenburg, Anderson, Spin-based reader-writer synchronization for multiprocessor real-time systems, Real-Time Systems 46(1), 2010).
+//! Readers and writers are covered by [`task_fair`] (in the order of requests; adjacent readers read together) and
+//! [`phase_fair`] (read and write phases alternate; Brandenburg, Anderson, *Spin-based reader-writer synchronization
+//! for multiprocessor real-time systems*, Real-Time Systems 46(1), 2010).
 
 use super::lanes::{Crowd, Fair, Turns};
 use super::tables::{
@@ -20,49 +24,57 @@ use super::tables::{
 use super::{Charge, Delay, Platform, Protocol, fitting, once};
 use crate::{Demand, Failure, Sharer, Sharing};
 
-/// Under a FIFO spinlock, in the order of the tasks. For global scheduling all tasks are of one cluster, with all processors.
+/// Returns bounds on the blocking of one job of each task under non-preemptive FIFO spinlocks, in the order of the
+/// tasks.
+///
+/// For global scheduling, all tasks must be in one cluster with all processors. Times are in the unit of the input. The
+/// source is in the [module](self).
 ///
 /// # Errors
-/// [`Failure::Unsupported`] where a task's cluster does not exist; [`Failure::Overload`] without processors; [`Failure::Overflow`].
+/// Returns [`Failure::Unsupported`] for a task whose cluster does not exist, a period of 0 or a resource that a task
+/// names twice, [`Failure::Overload`] without processors, and [`Failure::Overflow`] if a number does not fit.
 pub fn fifo(sharing: &Sharing, platform: Platform) -> Result<Vec<Delay>, Failure> {
     once(&mut Fifo::new(sharing, platform)?, sharing.tasks.len())
 }
 
-/// The same for [`joint`](super::joint), under partitioned scheduling.
+/// The bounds of [`fifo`] as a function of response times, for [`joint`](super::joint) under partitioned scheduling.
 #[derive(Debug)]
 pub struct Fifo {
     tables: Tables,
-    /// Of each cluster.
+    /// The number of processors of each cluster.
     processors: Vec<u64>,
-    /// Whether requests of the own cluster count, where it has several processors: they do.
+    /// Whether requests of a task's own cluster count if it has several processors. Only a mutant sets this to false.
     own: bool,
     remote: Vec<Tally>,
     spans: Vec<Tally>,
-    /// Those where each cluster has one processor.
+    /// The spans if each cluster has one processor.
     spans_of_each: Option<Vec<Tally>>,
     crowd: Crowd<Fair>,
-    /// Where resources of one processor are not locked by spinning: what each task can wait for them when it arrives.
+    /// If resources of one processor are not spinlocks, the longest wait of each task for them at its arrival.
     ceilings: Option<Vec<u64>>,
 }
 
 impl Fifo {
+    /// Creates the bounds.
+    ///
     /// # Errors
-    /// As [`fifo`].
+    /// Returns the errors of [`fifo`].
     pub fn new(sharing: &Sharing, platform: Platform) -> Result<Self, Failure> {
         Self::build(sharing, platform, false)
     }
 
-    /// The same with clusters of so many processors each; `own`: with requests of the own cluster.
+    /// Creates the bounds for clusters of the given sizes. `own` is false if requests of a task's own cluster do not
+    /// count.
     pub(crate) fn in_clusters(sharing: &Sharing, size: impl Fn(u16) -> u64, own: bool) -> Result<Self, Failure> {
         let clusters = sharing.tasks.iter().map(|task| task.cluster.saturating_add(1)).max().unwrap_or(0);
-        // Two: with one, spans would be those of partitioned systems.
+        // With one processor per cluster, the spans would be those of partitioned systems, so this passes two.
         let mut fifo = Self::new(sharing, Platform { clusters, processors: 2, interrupts: None })?;
         fifo.processors = fifo.tables.cluster_ids.iter().map(|&cluster| size(cluster)).collect();
         fifo.own = own;
         Ok(fifo)
     }
 
-    /// The same, but resources of one processor are locked under the stack resource policy.
+    /// Creates the bounds with resources of one processor under the stack resource policy.
     pub(crate) fn with_ceilings(sharing: &Sharing, interrupts: Option<u16>) -> Result<Self, Failure> {
         let clusters = sharing.tasks.iter().map(|task| task.cluster.saturating_add(1)).max().unwrap_or(0);
         Self::build(sharing, Platform { clusters, processors: 1, interrupts }, true)
@@ -83,7 +95,7 @@ impl Fifo {
 }
 
 impl Fifo {
-    /// All but what is at arrival.
+    /// Computes all delays except those at the arrival.
     fn remote<A: Arithmetic>(&mut self) {
         self.remote.fill(Tally::default());
         let Some(spans) = &self.spans_of_each else {
@@ -113,7 +125,7 @@ impl Fifo {
             }
         }
         self.spans.copy_from_slice(spans);
-        // Where there is no job of a task, it is not before that of another.
+        // A task without a job in the window does not precede others.
         for task in 0..self.spans.len() {
             if self.tables.responses[task] == 0 {
                 self.spans[task] = self.of::<A>(task).1;
@@ -121,7 +133,7 @@ impl Fifo {
         }
     }
 
-    /// What `task` waits for in all its requests, and its longest span.
+    /// Returns the wait of all requests of `task`, and its longest span.
     fn of<A: Arithmetic>(&self, task: usize) -> (Tally, Tally) {
         let window = self.tables.window(task);
         let (mut remote, mut span) = (Tally::default(), Tally::default());
@@ -140,7 +152,8 @@ impl Fifo {
     }
 }
 
-/// Resources of one processor: the longest section of a less urgent task there under a ceiling that is no less urgent, for each task.
+/// Returns for each task the longest section of a less urgent task on its processor, on a resource of that processor
+/// whose ceiling is at least its priority.
 pub(crate) fn ceilings(tables: &Tables) -> Vec<u64> {
     let mut longest = vec![0; tables.rows.len()];
     for resource in 0..tables.resource_count() as u32 {
@@ -152,7 +165,7 @@ pub(crate) fn ceilings(tables: &Tables) -> Vec<u64> {
             if priority(task) > ceiling {
                 break;
             }
-            // The longest first.
+            // The longest entries come first.
             let lower = entries.iter().find(|entry| entry.task != task && priority(entry.task) <= priority(task));
             let own = &mut longest[task as usize];
             *own = lower.map_or(0, |entry| entry.length).max(*own);
@@ -187,19 +200,20 @@ impl Protocol for Fifo {
     }
 }
 
-/// Processors that execute jobs, of each cluster.
+/// Returns the number of processors of each cluster that execute jobs.
 pub(crate) fn processors(tables: &Tables, platform: Platform) -> Vec<u64> {
     tables.cluster_ids.iter().map(|cluster| platform.parallelism(*cluster)).collect()
 }
 
-/// Requests of a cluster that one request of `task` can find before it.
+/// Returns the number of requests of a cluster that can precede one request of `task`.
 #[inline]
 fn before(tables: &Tables, processors: &[u64], task: usize, group: Group) -> u64 {
     let own = tables.rows[task].cluster == group.cluster;
     processors[group.cluster as usize].saturating_sub(u64::from(own))
 }
 
-/// The longest span of each task, where each cluster has one processor and each task a job: always the same.
+/// Returns the longest span of each task, if each cluster has one processor and each task has a job. It is then
+/// constant.
 fn spans_of_each(tables: &Tables, ceilings: bool) -> Vec<Tally> {
     let mut spans = vec![Tally::default(); tables.rows.len()];
     for resource in 0..tables.resource_count() as u32 {
@@ -221,7 +235,7 @@ fn spans_of_each(tables: &Tables, ceilings: bool) -> Vec<Tally> {
     spans
 }
 
-/// How long `task` waits for a resource in `issued` requests, and in one of them.
+/// Returns how long `task` waits for a resource in `issued` requests, and in one of them.
 #[inline]
 fn waits<A: Arithmetic>(
     tables: &Tables,
@@ -243,12 +257,12 @@ fn waits<A: Arithmetic>(
     (all, once)
 }
 
-/// Adds to each task what it waits for when it arrives: the longest span of another task on its cluster that is no more urgent.
+/// Adds to each task its wait at the arrival: the longest span of another task on its cluster that is no more urgent.
 pub(crate) fn at_arrival(tables: &Tables, spans: &[Tally], delays: &mut [Delay]) {
     for cluster in 0..tables.cluster_count() {
         let tasks = tables.cluster(cluster);
         let priority = |place: usize| tables.rows[tasks[place] as usize].priority;
-        // The longest of those less urgent.
+        // The longest span of the less urgent tasks.
         let mut below = Tally::default();
         let mut end = tasks.len();
         while end > 0 {
@@ -270,12 +284,12 @@ pub(crate) fn at_arrival(tables: &Tables, spans: &[Tally], delays: &mut [Delay])
     }
 }
 
-/// Tasks that read and write.
+/// Tasks with requests for reading and for writing.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct ReadersWriters {
-    /// Their requests are what they write.
+    /// The tasks. Their requests are those for writing.
     pub tasks: Vec<Sharer>,
-    /// What each of them reads.
+    /// The requests of each task for reading.
     pub reads: Vec<Vec<Demand>>,
 }
 
@@ -285,11 +299,11 @@ impl ReadersWriters {
             Ok(())
         } else {
             let task = self.reads.len().min(self.tasks.len());
-            Err(Failure::Unsupported { task, what: "it is not said what it reads" })
+            Err(Failure::Unsupported { task, what: "its requests for reading are missing" })
         }
     }
 
-    /// Each task's resources, with what it writes and reads there.
+    /// Returns the resources of a task, with its writes and reads of each.
     fn accesses(&self, task: usize) -> Vec<Access> {
         let mut accesses: Vec<Access> = self.tasks[task]
             .requests
@@ -315,7 +329,7 @@ impl ReadersWriters {
         accesses
     }
 
-    /// As if nobody could read together.
+    /// Returns the requests as if no task could read together with another.
     fn as_mutexes(&self) -> Result<Vec<Vec<Demand>>, Failure> {
         let demand = |access: &Access| {
             let count = u32::try_from(access.writes + access.reads).map_err(|_| Failure::Overflow)?;
@@ -327,7 +341,7 @@ impl ReadersWriters {
     }
 }
 
-/// What a task does with a resource.
+/// The accesses of a task to a resource.
 #[derive(Clone, Copy, Debug)]
 struct Access {
     resource: u16,
@@ -337,15 +351,19 @@ struct Access {
     read_length: u64,
 }
 
-/// Under a phase-fair reader-writer spinlock, in the order of the tasks.
+/// Returns bounds on the blocking of one job of each task under phase-fair reader-writer spinlocks, in the order of the
+/// tasks.
 ///
 /// ```text
-/// writers: of each cluster the longest writes, at most reads + writes of each task, reads + writes c_k in all
-/// readers: as many phases as writers, and one more for each own write; at most reads + writes (m - 1); the longest reads of other processors
+/// writers: of each cluster the longest writes, at most reads + writes of each task, reads + writes c(k) in all
+/// readers: as many phases as writers, and one more for each own write; at most reads + writes (m - 1);
+///          in these phases, the longest reads of other processors
 /// ```
+/// reads and writes are the numbers of requests of the task. Times are in the unit of the input. The source is in the
+/// [module](self).
 ///
 /// # Errors
-/// As [`fifo`].
+/// Returns the errors of [`fifo`], and [`Failure::Unsupported`] if the requests for reading of a task are missing.
 pub fn phase_fair(sharing: &ReadersWriters, platform: Platform) -> Result<Vec<Delay>, Failure> {
     let (tables, reads) = of_readers_writers(sharing, platform)?;
     let parallel = processors(&tables, platform);
@@ -368,7 +386,7 @@ pub fn phase_fair(sharing: &ReadersWriters, platform: Platform) -> Result<Vec<De
             let cluster = reads.rows[task].cluster;
             let mut left = phases;
             for entry in reads.entries_of(place) {
-                // On a cluster of one processor nobody reads while the task waits.
+                // On a cluster of one processor, no other task reads while the task waits.
                 let other = entry.task as usize;
                 if other == task || (platform.processors == 1 && reads.rows[other].cluster == cluster) {
                     continue;
@@ -400,12 +418,14 @@ pub fn phase_fair(sharing: &ReadersWriters, platform: Platform) -> Result<Vec<De
     })
 }
 
-/// Under a task-fair reader-writer spinlock, in the order of the tasks.
+/// Returns bounds on the blocking of one job of each task under task-fair reader-writer spinlocks, in the order of the
+/// tasks.
 ///
-/// Writers as under [`fifo`], each with a read phase before it; where that is more than if all requests were writes, the latter.
+/// Writers count as under [`fifo`], each with a preceding read phase. If that exceeds the bound with all requests as
+/// writes, the latter holds. Times are in the unit of the input. The source is in the [module](self).
 ///
 /// # Errors
-/// As [`fifo`].
+/// Returns the errors of [`fifo`], and [`Failure::Unsupported`] if the requests for reading of a task are missing.
 pub fn task_fair(sharing: &ReadersWriters, platform: Platform) -> Result<Vec<Delay>, Failure> {
     let (tables, reads) = of_readers_writers(sharing, platform)?;
     let mutexes = sharing.as_mutexes()?;
@@ -465,7 +485,7 @@ pub fn task_fair(sharing: &ReadersWriters, platform: Platform) -> Result<Vec<Del
     })
 }
 
-/// Writes by cluster, and reads together.
+/// Returns the tables of writes by cluster, and of all reads together.
 fn of_readers_writers(sharing: &ReadersWriters, platform: Platform) -> Result<(Tables, Tables), Failure> {
     sharing.is_whole()?;
     platform.holds(&sharing.tasks)?;
@@ -476,7 +496,7 @@ fn of_readers_writers(sharing: &ReadersWriters, platform: Platform) -> Result<(T
     ))
 }
 
-/// Sums up what `wait` says of each task and resource: the wait in all requests, and the longest span of one.
+/// Sums up the results of `wait` for each task and resource: the wait of all requests, and the longest span of one.
 fn readers_writers(
     sharing: &ReadersWriters,
     tables: &Tables,
@@ -499,7 +519,7 @@ fn readers_writers(
     Ok(delays)
 }
 
-/// The longest of what `entries`, at most as many of each as `limits` says, can delay: `total` of them.
+/// Returns the `total` longest requests of the entries, at most as many of each as its limit.
 pub(crate) fn longest_limited(limited: &mut [(Entry, u64)], total: u64) -> Tally {
     limited.sort_unstable_by_key(|(entry, _)| std::cmp::Reverse(entry.length));
     let mut tally = Tally::default();
@@ -512,7 +532,7 @@ pub(crate) fn longest_limited(limited: &mut [(Entry, u64)], total: u64) -> Tally
     tally
 }
 
-/// Which requests can be before `issued` of `task`'s, and how many of each.
+/// Finds the requests that can precede `issued` requests of `task`, with their numbers.
 pub(crate) fn candidates(
     tables: &Tables,
     processors: &[u64],

@@ -1,4 +1,4 @@
-//! What all bounds read: tasks by processor, requests by resource, made once for a set of tasks.
+//! The tables behind all bounds: tasks by processor and requests by resource, created once for a task set.
 
 use super::lanes::{Asker, ISSUED_MAX, JOBS_MAX, SMALL, Short, Step, Turn};
 use crate::divisor::{Divisor, SHORT};
@@ -6,17 +6,18 @@ use crate::{Demand, Failure, Sharer};
 use std::hint::select_unpredictable;
 use std::ops::Range;
 
-/// The longest time, so that three of them add up.
+/// The longest time. Three such times can be added without overflow.
 pub(crate) const TIME_MAX: u64 = u64::MAX / 4;
 
-/// How numbers are added up. Where all are known to be small, without looking; else a sum that does not fit becomes `u64::MAX`, and stays.
+/// Arithmetic on bounds. For numbers known to be small it has no checks; otherwise a sum that does not fit becomes
+/// `u64::MAX`, and stays so.
 pub(crate) trait Arithmetic: Copy {
     /// More requests than there are.
     const UNLIMITED: u64;
     fn add(a: u64, b: u64) -> u64;
     fn mul(a: u64, b: u64) -> u64;
     fn least(a: u64, b: u64) -> u64;
-    /// Jobs in an interval of `t`, wherever it lies: `ceil((t + R) / T)`.
+    /// Returns the number of jobs in an interval of length `t` at any place: `ceil((t + R) / T)`.
     fn jobs(arrivals: Arrivals, t: u64) -> u64;
 }
 
@@ -24,7 +25,7 @@ pub(crate) trait Arithmetic: Copy {
 #[derive(Clone, Copy)]
 pub(crate) struct Fits;
 
-/// Some may not.
+/// Some sums may not fit, and saturate.
 #[derive(Clone, Copy)]
 pub(crate) struct Saturates;
 
@@ -80,7 +81,8 @@ impl Arithmetic for Saturates {
     }
 }
 
-/// The lesser of two below 2^63, without a branch: in these loops either is as likely.
+/// Returns the lesser of two numbers below 2^63 without a branch, as both outcomes are about equally likely in these
+/// loops.
 #[inline]
 pub(crate) fn least(a: u64, b: u64) -> u64 {
     debug_assert!(a.max(b) < 1 << 63);
@@ -88,7 +90,8 @@ pub(crate) fn least(a: u64, b: u64) -> u64 {
     b.wrapping_add((difference & (difference >> 63)) as u64)
 }
 
-/// Sections of others that delay a task: how long in sum, and how many. A number that does not fit is `u64::MAX`, and stays.
+/// Sections of others that delay a task: their total length and their number. A number that does not fit is `u64::MAX`,
+/// and stays so.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Default)]
 pub(crate) struct Tally {
     pub(crate) length: u64,
@@ -109,7 +112,7 @@ impl Tally {
     }
 }
 
-/// How often jobs of a task can come: its period, and what it adds to an interval.
+/// The arrivals of a task: its period, and the time that it adds to an interval.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Arrivals {
     pub(crate) period: Divisor,
@@ -117,30 +120,30 @@ pub(crate) struct Arrivals {
     pub(crate) carry: u64,
 }
 
-/// A task's request for one resource, in one of the tables.
+/// The requests of a task for one resource, in one of the tables.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Entry {
-    /// L.
+    /// The length L.
     pub(crate) length: u64,
     pub(crate) task: u32,
-    /// N; above 0.
+    /// The number N; above 0.
     pub(crate) count: u32,
-    /// Its group's.
+    /// The cluster of its group.
     pub(crate) cluster: u32,
-    /// It is its group's first, and longest.
+    /// Whether it is the first of its group, and thus the longest.
     pub(crate) leads: bool,
 }
 
-/// The requests of one cluster's tasks for one resource.
+/// The requests for one resource of the tasks of one cluster.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Group {
-    /// Which; its place among those that have tasks.
+    /// The place of the cluster among those with tasks.
     pub(crate) cluster: u32,
     first: u32,
     last: u32,
 }
 
-/// An interval, wherever it lies, and who can have jobs in it.
+/// An interval at any place, with the arrivals of the jobs that can execute in it.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Window<'a> {
     arrivals: &'a [Arrivals],
@@ -148,24 +151,24 @@ pub(crate) struct Window<'a> {
 }
 
 impl Window<'_> {
-    /// How many of a task.
+    /// Returns the number of jobs of a task in the interval.
     #[inline]
     pub(crate) fn jobs<A: Arithmetic>(self, task: u32) -> u64 {
         A::jobs(self.arrivals[task as usize], self.t)
     }
 }
 
-/// A task, as the tables know it.
+/// A task in the tables.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Row {
     pub(crate) priority: u32,
-    /// Its place among those that have tasks.
+    /// The place of its cluster among those with tasks.
     pub(crate) cluster: u32,
     first: u32,
     last: u32,
 }
 
-/// What a task asks of a resource: its place among those asked for.
+/// The requests of a task for a resource, which is given by its place among those requested.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Asked {
     pub(crate) length: u64,
@@ -173,14 +176,14 @@ pub(crate) struct Asked {
     pub(crate) count: u32,
 }
 
-/// Which requests for a resource stand together.
+/// Which requests for a resource form a group.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Grouping {
     /// Those of one cluster.
     Clusters,
-    /// All.
+    /// All requests.
     Together,
-    /// None: what each task asks for is enough.
+    /// None: the requests of each task are sufficient.
     Apart,
 }
 
@@ -189,28 +192,29 @@ pub(crate) enum Grouping {
 pub(crate) struct Tables {
     pub(crate) rows: Vec<Row>,
     pub(crate) arrivals: Vec<Arrivals>,
-    /// R.
+    /// The response times R.
     pub(crate) responses: Vec<u64>,
     asked: Vec<Asked>,
     /// By resource, then by cluster, then the longest first.
     entries: Vec<Entry>,
     /// By resource.
     groups: Vec<Group>,
-    /// Where each resource's groups begin; one more than there are resources.
+    /// The start of each resource's groups, with one more entry than there are resources.
     resources: Vec<u32>,
-    /// Tasks by cluster, the most urgent first.
+    /// The tasks by cluster, the most urgent first.
     pub(crate) order: Vec<u32>,
-    /// Where each cluster begins in `order`; one more than there are clusters.
+    /// The start of each cluster in `order`, with one more entry than there are clusters.
     clusters: Vec<u32>,
     /// The caller's number of each cluster.
     pub(crate) cluster_ids: Vec<u16>,
     /// The place of each of the caller's resources.
     resource_places: Vec<u32>,
-    /// The sum of N L, and of N, of all requests.
+    /// The sums of N L and of N over all requests.
     demand: Tally,
-    /// The most that one task's N sum up to.
+    /// The greatest sum of N of one task.
     issued_most: u64,
-    /// No sum over all requests of all jobs that meet the longest response time comes near the greatest number, and divisions are short.
+    /// Whether no sum over all requests of all jobs that meet the longest response time comes near the greatest number,
+    /// and divisions are short.
     fits: bool,
     /// See [`Tables::is_small`].
     is_small: bool,
@@ -221,7 +225,8 @@ pub(crate) struct Tables {
 const NOWHERE: u32 = u32::MAX;
 
 impl Tables {
-    /// Of `tasks` whose requests are what `requests` says, each with the response time it has.
+    /// Creates the tables of `tasks` with the requests that `requests` returns, and with the response times of the
+    /// tasks.
     pub(crate) fn new<'a>(
         tasks: &'a [Sharer],
         requests: impl Fn(usize) -> &'a [Demand],
@@ -243,7 +248,7 @@ impl Tables {
             responses.push(task.response);
         }
 
-        // Requests by task, with the resources' places; how many tasks ask for each.
+        // The requests by task, with the places of the resources, and the number of tasks with requests for each.
         let (mut highest, mut all) = (0, 0);
         for index in 0..tasks.len() {
             let demands = requests(index);
@@ -258,7 +263,7 @@ impl Tables {
         let mut resource_places = vec![NOWHERE; highest];
         let mut asked = Vec::with_capacity(all);
         let (mut demand_of_all, mut issued_most) = (Tally::default(), 0_u64);
-        // For each place: how many ask, and who was the last.
+        // For each place, the number of tasks with requests, and the last of them.
         let mut askers: Vec<(u32, u32)> = Vec::with_capacity(highest.min(all));
         for (index, row) in rows.iter_mut().enumerate() {
             row.first = asked.len() as u32;
@@ -284,7 +289,7 @@ impl Tables {
             issued_most = issued_most.max(demand_of_all.requests - before);
         }
 
-        // Requests by resource: room for each, then filled in the clusters' order.
+        // The requests by resource: reserve room for each, then fill it in the order of the clusters.
         let of_resources = if grouping == Grouping::Apart { &[] } else { order.as_slice() };
         let mut next = 0;
         for (count, _) in &mut askers {
@@ -343,15 +348,16 @@ impl Tables {
         Ok(tables)
     }
 
-    /// Sees whether sums of what all requests take, in an interval as long as any response time, can be added up without looking.
+    /// Determines whether sums over all requests, in an interval as long as any response time, can be added without
+    /// checks.
     fn look(&mut self) {
         let longest = self.responses.iter().copied().fold(0, u64::max);
         let (shortest_period, longest_period) = (self.arrivals.iter().map(|arrivals| arrivals.period.get()))
             .fold((u64::MAX, 1), |(shortest, longest), period| (shortest.min(period), longest.max(period)));
-        // What is divided by a period is below it.
+        // Every dividend is below this value.
         let dividend = 2 * longest + longest_period;
         let jobs = 2 * longest / shortest_period + 2;
-        // A bound counts no request more often than this, nor one for each of its own.
+        // A bound counts no request more often than this, nor one for each request of the task itself.
         const TIMES: u64 = 16;
         let product = |sum: u64| jobs.checked_mul(sum);
         let most = |sum: u64| product(sum).is_some_and(|product| product < i64::MAX as u64 / TIMES);
@@ -369,18 +375,20 @@ impl Tables {
         self.fits
     }
 
-    /// Whether sums of requests in an interval as long as any response time, each counted once, are small: lengths below 2^32; of each
-    /// task at most as many requests as one job issues, below 2^14; times, and what one job issues, as [`lanes`](super::lanes) has them.
+    /// Returns whether sums of requests in an interval as long as any response time, each counted once, are small.
+    /// Lengths must be below 2^32. The sum, over the tasks, of at most as many requests as one job issues must be below
+    /// 2^14. Times and the requests of one job must be within the limits of [`lanes`](super::lanes).
     pub(crate) fn is_small(&self) -> bool {
         self.is_small
     }
 
-    /// Whether all is small, and all jobs of tasks that issue so many `requests` in sum can be counted too.
+    /// Returns whether all numbers are small, and all jobs of tasks that issue `requests` requests in total can be
+    /// counted as well.
     pub(crate) fn counts_all(&self, requests: u64) -> bool {
         self.is_small && self.jobs_most <= JOBS_MAX as u64 && self.jobs_most.saturating_mul(requests) <= i16::MAX as u64
     }
 
-    /// Puts other response times in the place of those the tasks came with.
+    /// Replaces the response times of the tasks.
     pub(crate) fn set_responses(&mut self, responses: &[u64]) -> Result<(), Failure> {
         if responses.len() != self.rows.len() || responses.iter().any(|response| *response > TIME_MAX) {
             return Err(Failure::Overflow);
@@ -393,14 +401,14 @@ impl Tables {
         Ok(())
     }
 
-    /// What `task` asks for, in its own order.
+    /// Returns the requests of `task`, in its own order.
     #[inline]
     pub(crate) fn asked(&self, task: usize) -> &[Asked] {
         let row = &self.rows[task];
         &self.asked[row.first as usize..row.last as usize]
     }
 
-    /// Where in [`Tables::all_asked`] that is.
+    /// Returns the range of these requests in [`Tables::all_asked`].
     #[inline]
     pub(crate) fn asked_range(&self, task: usize) -> Range<usize> {
         self.rows[task].first as usize..self.rows[task].last as usize
@@ -410,7 +418,7 @@ impl Tables {
         &self.asked
     }
 
-    /// Who asks for a resource, by groups.
+    /// Returns the groups of requests for a resource.
     #[inline]
     pub(crate) fn groups(&self, resource: u32) -> &[Group] {
         let resource = resource as usize;
@@ -422,7 +430,7 @@ impl Tables {
         &self.entries[group.first as usize..group.last as usize]
     }
 
-    /// All entries of a resource; in one order only where they are all together.
+    /// Returns all entries of a resource. They are sorted only if they form one group.
     #[inline]
     pub(crate) fn entries_of(&self, resource: u32) -> &[Entry] {
         match self.groups(resource) {
@@ -441,60 +449,60 @@ impl Tables {
         self.cluster_ids.len()
     }
 
-    /// Tasks of a cluster, the most urgent first.
+    /// Returns the tasks of a cluster, the most urgent first.
     #[inline]
     pub(crate) fn cluster(&self, cluster: usize) -> &[u32] {
         &self.order[self.cluster_range(cluster)]
     }
 
-    /// Where they are in `order`.
+    /// Returns the range of these tasks in `order`.
     #[inline]
     pub(crate) fn cluster_range(&self, cluster: usize) -> Range<usize> {
         self.clusters[cluster] as usize..self.clusters[cluster + 1] as usize
     }
 
-    /// The place of the caller's resource, if anybody asks for it.
+    /// Returns the place of the caller's resource, if there are requests for it.
     #[inline]
     pub(crate) fn resource(&self, id: u16) -> Option<u32> {
         self.resource_places.get(usize::from(id)).copied().filter(|place| *place != NOWHERE)
     }
 
-    /// The resources that are asked for, and the caller's number of each.
+    /// Returns the resources with requests, with the caller's number of each.
     pub(crate) fn resource_ids(&self) -> impl Iterator<Item = (u32, u16)> {
         (self.resource_places.iter().zip(0..)).filter(|(place, _)| **place != NOWHERE).map(|(place, id)| (*place, id))
     }
 
-    /// The tasks of the caller's cluster, the most urgent first.
+    /// Returns the tasks of the caller's cluster, the most urgent first.
     pub(crate) fn cluster_of(&self, id: u16) -> &[u32] {
         self.cluster_ids.binary_search(&id).map_or(&[], |cluster| self.cluster(cluster))
     }
 
-    /// While `task` is pending.
+    /// Returns the interval in which a job of `task` is pending.
     #[inline]
     pub(crate) fn window(&self, task: usize) -> Window<'_> {
         Window { arrivals: &self.arrivals, t: self.responses[task] }
     }
 
-    /// `task` as one that asks, where all is small.
+    /// Returns `task` as an asker, if all numbers are small.
     #[inline]
     pub(crate) fn asker<R>(&self, task: u32, rule: R) -> Asker<R> {
         Asker { time: self.responses[task as usize] as u32, rule }
     }
 
-    /// A task's requests as such that delay others, where all is small.
+    /// Returns the requests of a task that delay others, if all numbers are small.
     #[inline]
     pub(crate) fn step<R>(&self, task: u32, length: u64, count: u32, rule: R) -> Step<R> {
         let arrivals = Short::new(self.arrivals[task as usize]);
         Step { arrivals, length: length as u32, count: count as i16, rule }
     }
 
-    /// Those of `entry`, in the order of keys.
+    /// Returns the requests of `entry`, for the order of keys.
     #[inline]
     pub(crate) fn turn(&self, entry: &Entry, key: u32) -> Step<Turn> {
         self.step(entry.task, entry.length, entry.count, Turn { key: key as i16, leads: entry.leads })
     }
 
-    /// All tasks, the most urgent first.
+    /// Returns all tasks, the most urgent first.
     pub(crate) fn by_priority(&self) -> Vec<u32> {
         let mut keys: Vec<u64> = Vec::with_capacity(self.rows.len());
         keys.extend(self.rows.iter().zip(0..).map(|(row, task)| u64::from(!row.priority) << 32 | task));
@@ -503,7 +511,8 @@ impl Tables {
     }
 }
 
-/// The most that requests of `entries`, the longest first, can delay `but` in `window`: at most `total` of them, at most `each` of one entry.
+/// Returns the greatest delay of `but` by requests of `entries`, sorted with the longest first, in `window`: at most
+/// `total` requests, and at most `each` of one entry.
 #[inline]
 pub(crate) fn longest<A: Arithmetic>(entries: &[Entry], but: usize, window: Window, total: u64, each: u64) -> Tally {
     let mut tally = Tally::default();
@@ -522,7 +531,8 @@ pub(crate) fn longest<A: Arithmetic>(entries: &[Entry], but: usize, window: Wind
     tally
 }
 
-/// The `issued` longest requests of each key but one, of `entries` in the order of keys, the first of each of which leads.
+/// Returns the `issued` longest requests of each key except `but`. `entries` are in the order of keys, and the first of
+/// each key leads.
 #[inline]
 pub(crate) fn longest_of_each<A: Arithmetic>(
     entries: &[Entry],
@@ -543,7 +553,8 @@ pub(crate) fn longest_of_each<A: Arithmetic>(
     tally
 }
 
-/// Tasks by cluster, the most urgent first; where each cluster begins; its number; the tasks' rows.
+/// Returns the tasks by cluster, the most urgent first; the start of each cluster; its number; and the rows of the
+/// tasks.
 fn by_cluster(tasks: &[Sharer]) -> (Vec<u32>, Vec<u32>, Vec<u16>, Vec<Row>) {
     let highest = tasks.iter().map(|task| usize::from(task.cluster) + 1).max().unwrap_or(0);
     let mut places = vec![0_u32; highest];
@@ -587,7 +598,7 @@ mod tests {
     use super::*;
     use crate::multiprocessor::random;
 
-    /// The bound by its definition: every single request, the longest first.
+    /// The definition of the bound: every single request, the longest first.
     fn longest_of_all(tables: &Tables, entries: &[Entry], but: usize, t: u64, total: u64, each: u64) -> Tally {
         let mut all = Vec::new();
         for entry in entries.iter().filter(|entry| entry.task as usize != but) {
@@ -601,7 +612,7 @@ mod tests {
     }
 
     #[test]
-    fn the_longest_are_those_of_all_one_by_one() {
+    fn the_longest_requests_equal_those_of_the_definition() {
         let mut random = fastrand::Rng::with_seed(2);
         for _ in 0..2_000 {
             let sharing = random::sharing(&mut random, 3, 9, 3);
@@ -624,7 +635,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_is_refused() {
+    fn invalid_input_is_refused() {
         let task = Sharer { period: 5, ..Sharer::default() };
         let of = |task: Sharer| Tables::new(std::slice::from_ref(&task), |_| &[], Grouping::Clusters).map(|_| ());
         assert_eq!(of(task.clone()), Ok(()));

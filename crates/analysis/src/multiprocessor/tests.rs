@@ -1,4 +1,4 @@
-//! The bounds against their definitions, one request after another, and against what theory promises of them.
+//! Compares the bounds with their definitions, request by request, and with properties that theory guarantees.
 
 use super::{Delay, Platform, Protocol, dflp, dpcp, fmlp, joint, mpcp, mrsp, msrp, omlp, random, spin};
 use crate::{Demand, Failure, Sharer, Sharing};
@@ -6,14 +6,15 @@ use fastrand::Rng;
 
 const SETS: usize = 1_000;
 
-/// Every single request of `task` for `resource`, or for any, that an interval of `t` can meet; how long each is.
+/// Returns the length of every single request of a task for a resource, or for any, that an interval of the given
+/// length can meet.
 type Requests<'a> = &'a dyn Fn(&Sharer, Option<u16>, u64) -> Vec<u64>;
 
 fn jobs(task: &Sharer, t: u64) -> u64 {
     (t + task.response).div_ceil(task.period)
 }
 
-/// The unsafe count: without jobs that were there before.
+/// The unsafe count, without jobs that were pending before.
 fn jobs_without_carry_in(task: &Sharer, t: u64) -> u64 {
     t.div_ceil(task.period)
 }
@@ -53,7 +54,7 @@ fn clusters(set: &Sharing) -> Vec<u16> {
     all
 }
 
-/// Remote and local, and how many.
+/// The remote, local and arrival delays, and the number of requests.
 type Slow = (u64, u64, u64, u64);
 
 fn tally(remote: &[u64], local: &[u64], arrival: (u64, u64)) -> Slow {
@@ -70,7 +71,7 @@ fn fmlp_plus(set: &Sharing, requests: Requests, non_preemptive: bool) -> Vec<Slo
             for demand in &task.requests {
                 let count = demand.count as usize;
                 d += on_p().map(|other| requests(other, Some(demand.resource), t).len().min(count)).sum::<usize>();
-                // The task itself is one of its cluster's.
+                // The task itself is one of its cluster.
                 let used = |task: &Sharer| task.requests.iter().any(|its| its.resource == demand.resource);
                 e += if on_p().any(used) { count } else { 0 };
             }
@@ -81,7 +82,7 @@ fn fmlp_plus(set: &Sharing, requests: Requests, non_preemptive: bool) -> Vec<Slo
                     remote.extend(first(
                         on_p()
                             .flat_map(|other| {
-                                // Of each of a task's resources at most d.
+                                // At most d of each resource of a task.
                                 other
                                     .requests
                                     .iter()
@@ -208,7 +209,7 @@ fn global_omlp(set: &Sharing, requests: Requests, m: usize) -> Vec<Slow> {
     (0..set.tasks.len()).map(of).collect()
 }
 
-/// Every single step of time, and the wait's terms as they are written.
+/// Examines every single time step, with the terms of the wait as in the formula.
 fn mpcp_slow(set: &Sharing, one_job: bool, virtual_spinning: bool) -> Vec<(Option<u64>, u64)> {
     let uses = |task: &Sharer, resource: u16| task.requests.iter().any(|demand| demand.resource == resource);
     let ceiling = |cluster: u16, resource: u16| {
@@ -268,7 +269,7 @@ fn single(clusters: u16) -> Platform {
     Platform { clusters, processors: 1, interrupts: None }
 }
 
-/// How many of the bounds in random sets are not what `requests` says.
+/// Returns the number of bounds in random sets that differ from their definition with this count of jobs.
 fn differences(jobs: fn(&Sharer, u64) -> u64) -> [usize; 7] {
     let mut random = Rng::with_seed(11);
     let requests = requests_by(jobs);
@@ -296,7 +297,7 @@ fn differences(jobs: fn(&Sharer, u64) -> u64) -> [usize; 7] {
 }
 
 #[test]
-fn bounds_are_what_their_definitions_say() {
+fn bounds_equal_their_definitions() {
     assert_eq!(differences(jobs), [0; 7]);
 }
 
@@ -307,7 +308,7 @@ fn a_definition_without_carry_in_jobs_is_caught() {
 }
 
 #[test]
-fn waits_under_mpcp_are_what_their_definition_says() {
+fn waits_under_mpcp_equal_their_definition() {
     let mut random = Rng::with_seed(12);
     let (mut bounded, mut unbounded, mut tighter) = (0, 0, 0);
     for _ in 0..SETS {
@@ -340,7 +341,7 @@ fn waits_under_mpcp_are_what_their_definition_says() {
     assert!(bounded > 500 && unbounded > 100 && tighter > 100, "{bounded} {unbounded} {tighter}");
 }
 
-/// All bounds of a set, one list a protocol.
+/// Returns all bounds of a set, with one list per protocol.
 fn all(set: &Sharing) -> Vec<Result<Vec<Delay>, Failure>> {
     let reads = set
         .tasks
@@ -387,7 +388,7 @@ fn a_longer_response_time_never_lowers_a_bound() {
         for task in &mut later.tasks {
             task.response = random.u64(task.response..=task.period);
         }
-        // The published wait under MPCP ends at the period whatever the response time.
+        // The published wait under MPCP is limited by the period, whatever the response time.
         none_is_less(&all(&set), &all(&later), "a longer response time");
         let mut longer = set.clone();
         let task = random.usize(..longer.tasks.len());
@@ -412,7 +413,8 @@ fn equal_priorities_are_bounded_by_the_worse_order() {
 
 #[test]
 fn numbers_that_do_not_fit_fail_and_do_not_wrap() {
-    // Three sections of 2e9 delay a job before its only request and its release: published programs said 1,705,032,704.
+    // Three sections of 2e9 delay a job before its only request and its release. Published programs return
+    // 1,705,032,704.
     let task = |priority, cluster, length| Sharer {
         cost: length,
         period: 1 << 40,
@@ -438,7 +440,7 @@ fn numbers_that_do_not_fit_fail_and_do_not_wrap() {
                 task.requests.iter_mut().for_each(|demand| demand.length <<= shift);
             }
             for (protocol, (small, large)) in small.iter().zip(all(&set)).enumerate() {
-                // The waits under MPCP depend on the lengths otherwise than by a factor.
+                // The waits under MPCP do not scale linearly with the lengths.
                 if protocol < 2 {
                     continue;
                 }
@@ -446,7 +448,7 @@ fn numbers_that_do_not_fit_fail_and_do_not_wrap() {
                     Ok(large) => {
                         for (small, large) in small.as_ref().unwrap().iter().zip(large) {
                             let scaled = |small: u64, large: u64| {
-                                // Lengths are halved for readers, after they were scaled.
+                                // The lengths of reads are halved after scaling.
                                 assert!(u128::from(large) >= u128::from(small) << shift, "{protocol} {small} {large}");
                             };
                             scaled(small.remote.unwrap(), large.remote.unwrap());
@@ -466,7 +468,7 @@ fn numbers_that_do_not_fit_fail_and_do_not_wrap() {
 }
 
 #[test]
-fn sets_that_are_none_are_refused() {
+fn invalid_sets_are_refused() {
     for bounds in all(&Sharing::default()) {
         assert_eq!(bounds, Ok(Vec::new()));
     }
@@ -514,7 +516,7 @@ fn with_responses(set: &Sharing) -> Vec<Result<Vec<u64>, Failure>> {
     ]
 }
 
-/// A set whose sections are part of its costs.
+/// Returns a set whose sections are part of its costs.
 fn sparse(random: &mut Rng) -> Sharing {
     let mut set = random::sharing(random, 3, 7, 4);
     for task in &mut set.tasks {
@@ -548,7 +550,8 @@ fn less_of_anything_stays_schedulable() {
             if let Ok(before) = before {
                 schedulable += 1;
                 let after = after.unwrap_or_else(|why| panic!("protocol {protocol}: {why}\n{set:?}\n{easier:?}"));
-                // Shorter jobs that suspend as long have more jitter: only acceptance is promised for these.
+                // Shorter jobs that suspend for the same time have more jitter, so for these only acceptance is
+                // guaranteed.
                 if protocol >= 6 {
                     assert!(after.iter().zip(before).all(|(after, before)| after <= before), "protocol {protocol}");
                 }
@@ -602,9 +605,9 @@ fn response_times_solve_their_equations() {
 }
 
 #[test]
-fn what_does_not_end_is_told() {
+fn divergence_is_an_error() {
     let task = |cost, period, priority| Sharer { cost, period, deadline: period, priority, ..Sharer::default() };
-    // One unit short of a full processor, a step a job: 2^60 steps.
+    // The processor is one time unit short of full use, and each job is a step: 2^60 steps.
     let slow = Sharing { tasks: vec![task(1, 2, 2), task(1 << 59, 1 << 60, 1), task(1, 1 << 60, 0)] };
     let fifo = || spin::Fifo::new(&slow, single(1)).unwrap();
     match joint(&slow, &mut fifo()) {
