@@ -1,39 +1,44 @@
-//! BAK, Baker's test.
+//! BAK, Baker's test for global EDF.
 //!
 //! ```text
 //! for all k, with λ = δ_k:  Σ_i min(1, β_i) ≤ m(1 − λ) + λ
 //! β_i = u_i + max(0, u_i (T_i − D_i) + max(0, C_i − λ T_i)) / D_k
 //! ```
-//! The last term is 0 where u_i ≤ λ. Baker, *A comparison of global and partitioned EDF schedulability tests for multiprocessors*, 2005. The outer
-//! maximum matters for deadlines beyond periods only: the busy window may be longer than D_k, and then a negative numerator weighs less. Without it a task
-//! with a far deadline takes away from what others ask (docs/errata.md).
+//! The last term is 0 if u_i ≤ λ. The source is Baker, *A comparison of global and partitioned EDF schedulability
+//! tests for multiprocessors*, 2005. The outer maximum matters only for deadlines beyond periods: the busy window may
+//! be longer than D_k, and then a negative numerator weighs less. Without it, a task with a far deadline would reduce
+//! the demand of others (docs/errata.md).
 
 use super::set::{Deadlines, check};
 use crate::{Failure, Sporadic};
 use num_rational::BigRational;
 
-/// A task's share, scaled.
+/// The share β of a task, scaled.
 struct Share {
     /// u, rounded down.
     utilization: i64,
-    /// u (T − D), within T.
+    /// u (T − D), accurate to T.
     early: i64,
     cost: i64,
     period: i64,
 }
 
-/// Whether no deadline is missed under global EDF. Any deadlines.
+/// Tests whether all deadlines are met under global EDF on `processors` processors, by Baker's test. Deadlines are
+/// arbitrary.
+///
+/// The source is Baker, *A comparison of global and partitioned EDF schedulability tests for multiprocessors*, 2005.
 ///
 /// # Errors
-/// [`Failure::Task`] names the first for which the condition does not hold.
+/// Returns [`Failure::Task`] with the first task for which the condition does not hold, and the errors of invalid sets
+/// (see the [module](super)).
 pub fn bak(tasks: &[Sporadic], processors: u32) -> Result<(), Failure> {
     test::<true>(tasks, processors)
 }
 
-/// The same without u (T − D).
+/// The mutant without u (T − D).
 ///
 /// # Errors
-/// As the test's.
+/// Returns the errors of the test.
 #[cfg(feature = "twins")]
 pub fn twin(tasks: &[Sporadic], processors: u32) -> Result<(), Failure> {
     test::<false>(tasks, processors)
@@ -43,7 +48,7 @@ fn test<const EARLY: bool>(tasks: &[Sporadic], processors: u32) -> Result<(), Fa
     check(tasks, processors, Deadlines::Arbitrary)?;
     let (n, m) = (tasks.len() as u64, u64::from(processors));
     let greatest = tasks.iter().map(|task| task.period.max(task.deadline)).max().unwrap_or(1);
-    // Sums of 4n + m scaled times fit 62 bits; the check left room for no fewer than one.
+    // Sums of 4n + m scaled times fit in 62 bits. The check has ensured that at least one bit is left.
     let bits = greatest.saturating_mul(4 * n + m).leading_zeros().saturating_sub(2).min(32);
     let scaled = |cost: u64, over: u64| ((u128::from(cost) << bits) / u128::from(over)) as i64;
     let quick =
@@ -67,7 +72,8 @@ fn test<const EARLY: bool>(tasks: &[Sporadic], processors: u32) -> Result<(), Fa
             let beyond = share.early.wrapping_add(carried).max(0);
             sum = sum.wrapping_add(share.utilization.wrapping_mul(deadline).wrapping_add(beyond).min(whole));
         }
-        // Times D_k. Each term is off by less than D_k + |T_i − D_i| + T_i, the bound by less than (m − 1) D_k.
+        // Multiplied by D_k. Each term has an error of less than D_k + |T_i − D_i| + T_i, and the bound one of less
+        // than (m − 1) D_k.
         let bound =
             (m as i64).wrapping_mul(whole).wrapping_sub((m as i64 - 1).wrapping_mul(lambda).wrapping_mul(deadline));
         let margin = (3 * n + m) as i64 * greatest as i64;
@@ -86,7 +92,7 @@ fn test<const EARLY: bool>(tasks: &[Sporadic], processors: u32) -> Result<(), Fa
     Ok(())
 }
 
-/// The condition as it is written.
+/// Evaluates the condition as in the formula, with exact fractions.
 #[cold]
 fn exactly<const EARLY: bool>(tasks: &[Sporadic], processors: u32, k: usize) -> bool {
     let whole = |number: u64| BigRational::from_integer(number.into());

@@ -1,30 +1,33 @@
-//! BCL, iterated over slacks.
+//! BCL for global EDF, iterated over slacks.
 //!
 //! ```text
 //! s_k = D_k − C_k − ⌊Σ_{i≠k} min(W_i, D_k − C_k + 1) / m⌋
 //! W_i = ⌊D_k / T_i⌋ C_i + min(C_i, max(0, D_k mod T_i − s_i))
 //! ```
-//! From s = 0, until all are at least 0 in one round, or no s grows.
-//! Bertogna, Cirinei, Lipari, *Schedulability analysis of global scheduling algorithms on multiprocessor platforms*, IEEE TPDS 20(4), 2009.
+//! s_k is the slack of task k, and W_i the work of task i. The iteration starts with s = 0 and ends when all slacks are
+//! at least 0 in one round, or when none grows. The source is Bertogna, Cirinei, Lipari, *Schedulability analysis of
+//! global scheduling algorithms on multiprocessor platforms*, IEEE TPDS 20(4), 2009.
 
 use super::set::{Deadlines, check, laid_out};
 use crate::{Failure, Limit, Sporadic};
 
-/// Rounds over all tasks.
+/// The most rounds over all tasks.
 pub const ROUNDS_MAX: u64 = 1 << 16;
 
-/// Whether no deadline is missed under global EDF. D ≤ T.
+/// Tests whether all deadlines are met under global EDF on `processors` processors, by iterating over slacks (Bertogna,
+/// Cirinei, Lipari, 2009). Deadlines must not exceed periods.
 ///
 /// # Errors
-/// [`Failure::Task`] names the first without slack in the last round; [`Failure::Diverged`] after [`ROUNDS_MAX`].
+/// Returns [`Failure::Task`] with the first task without slack in the last round, [`Failure::Diverged`] after
+/// [`ROUNDS_MAX`] rounds, and the errors of invalid sets (see the [module](super)).
 pub fn bcl_iterative(tasks: &[Sporadic], processors: u32) -> Result<(), Failure> {
     test::<true>(tasks, processors)
 }
 
-/// The same without the job that was released before the window.
+/// The mutant without the job that was released before the window.
 ///
 /// # Errors
-/// As the test's.
+/// Returns the errors of the test.
 #[cfg(feature = "twins")]
 pub fn twin(tasks: &[Sporadic], processors: u32) -> Result<(), Failure> {
     test::<false>(tasks, processors)
@@ -35,7 +38,7 @@ fn test<const CARRY_IN: bool>(tasks: &[Sporadic], processors: u32) -> Result<(),
     let set = laid_out(tasks);
     let mut slack = vec![0_u64; set.len()];
     let mut failed = 0;
-    // BOUND: ROUNDS_MAX; in each but the last some slack grows.
+    // BOUND: ROUNDS_MAX; in each round except the last some slack grows.
     for _ in 0..ROUNDS_MAX {
         let (mut holds, mut grown) = (true, false);
         for (k, own) in set.iter().enumerate() {

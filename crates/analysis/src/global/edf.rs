@@ -1,12 +1,15 @@
-//! Several tests of global EDF together.
+//! A combination of several tests for global EDF.
 
 use super::{bak, bar, gfb, rta};
 use crate::{Failure, Sporadic};
 
-/// Whether [`bak()`], [`gfb()`], [`rta()`] or [`bar()`] accepts, the cheap ones first. On one processor other tests are exact: the processor demand.
+/// Tests whether all deadlines are met under global EDF on `processors` processors: whether [`gfb()`], [`bak()`],
+/// [`rta()`] or [`bar()`] accepts, the fast tests first. On one processor, the processor demand
+/// ([`uniprocessor::edf`](crate::uniprocessor::edf)) is an exact test.
 ///
 /// # Errors
-/// What [`rta()`] said, for constrained deadlines; else what [`bak()`] said, the only one that takes others.
+/// Returns the error of [`rta()`] for constrained deadlines. Otherwise returns that of [`bak()`], which is the only one
+/// of these tests for deadlines beyond periods.
 pub fn edf(tasks: &[Sporadic], processors: u32) -> Result<(), Failure> {
     if gfb(tasks, processors).is_ok() {
         return Ok(());

@@ -1,51 +1,58 @@
-//! FF-DBF, forced-forward demand.
+//! FF-DBF, the forced-forward demand test for global EDF.
 //!
 //! ```text
 //! some speed σ ≥ max δ has, at all t:  Σ_i f_i(t, σ) ≤ (m − (m − 1) σ) t
-//! f_i(t, σ) = q C_i + (C_i where r ≥ D_i, else max(0, C_i − (D_i − r) σ)),   q = ⌊t/T_i⌋, r = t mod T_i
+//! f_i(t, σ) = q C_i + (C_i if r ≥ D_i, else max(0, C_i − (D_i − r) σ)),   q = ⌊t/T_i⌋, r = t mod T_i
 //! ```
-//! Baruah, Bonifaci, Marchetti-Spaccamela, Stiller, *Improved multiprocessor global schedulability analysis*, Real-Time Systems 46, 2010.
+//! The source is Baruah, Bonifaci, Marchetti-Spaccamela, Stiller, *Improved multiprocessor global schedulability
+//! analysis*, Real-Time Systems 46, 2010.
 //!
-//! Tried are max δ itself and all multiples of 1/50 above it, up to min(1, (m − U)/(m − 1) − 1/10), as SchedCAT does. There the test is quick, because
-//! * f_i is at most u_i t + u_i (T_i − D_i), so the condition holds by itself from t = Σ u_i (T_i − D_i) / (m − (m − 1) σ − U) on; with D = T at all t;
-//! * f_i is continuous and its slope falls at t = q T_i + D_i alone, so what is worst is at one of those.
+//! The test tries max δ itself and all multiples of 1/50 above it, up to min(1, (m − U)/(m − 1) − 1/10), as
+//! SchedCAT does. In this range it is fast, for two reasons:
+//! - f_i is at most u_i t + u_i (T_i − D_i), so the condition always holds from t = Σ u_i (T_i − D_i) / (m − (m
+//!   − 1) σ − U) on; with D = T it holds at all t.
+//! - f_i is continuous and its slope decreases only at t = q T_i + D_i, so the worst case is at one of these points.
 
 use super::set::{Deadlines, Task, check, laid_out};
 use crate::exact::compare_sum;
 use crate::{Failure, Limit, Sporadic};
 use std::cmp::Ordering;
 
-/// Points t that are looked at, of all speeds together.
+/// The most points t that are examined, for all speeds together.
 pub const POINTS_MAX: u64 = 1 << 20;
 
-/// Speeds are multiples of one over this.
+/// The speeds are multiples of the inverse of this number.
 const SPEEDS: u64 = 50;
 
-/// One over the least distance of the speed from (m − U)/(m − 1).
+/// The inverse of the least distance of the speed from (m − U)/(m − 1).
 const MARGIN: u64 = 10;
 
-/// Digits behind the point, in bits.
+/// The number of fractional bits.
 const BITS: u32 = 32;
 
-/// Whether no deadline is missed under global EDF. D ≤ T; two processors or more.
+/// Tests whether all deadlines are met under global EDF on two or more processors, by forced-forward demand. Deadlines
+/// must not exceed periods.
+///
+/// The source is Baruah, Bonifaci, Marchetti-Spaccamela, Stiller, 2010.
 ///
 /// # Errors
-/// [`Failure::Task`] names the densest task, where no speed is left to try; [`Failure::Demand`] is the last of the intervals that refuted the speeds;
-/// [`Failure::Diverged`] after [`POINTS_MAX`].
+/// Returns [`Failure::Task`] with the densest task if no speed is left to try, [`Failure::Demand`] with the last
+/// interval that refuted a speed, [`Failure::Unsupported`] for fewer than two processors, [`Failure::Diverged`] after
+/// [`POINTS_MAX`] points, and the errors of invalid sets (see the [module](super)).
 pub fn ff_dbf(tasks: &[Sporadic], processors: u32) -> Result<(), Failure> {
     test::<true>(tasks, processors)
 }
 
-/// The same with f_i(t, σ) = q C_i where r < D_i.
+/// The mutant with f_i(t, σ) = q C_i if r < D_i.
 ///
 /// # Errors
-/// As the test's.
+/// Returns the errors of the test.
 #[cfg(feature = "twins")]
 pub fn twin(tasks: &[Sporadic], processors: u32) -> Result<(), Failure> {
     test::<false>(tasks, processors)
 }
 
-/// σ = over / under.
+/// A speed, σ = over / under.
 #[derive(Clone, Copy)]
 struct Speed {
     over: u64,
@@ -67,10 +74,10 @@ fn test<const FORCED: bool>(tasks: &[Sporadic], processors: u32) -> Result<(), F
     }
     let set = laid_out(tasks);
     let mut left = POINTS_MAX;
-    // The point that refuted the last speed is the first to try of the next.
+    // The point that refuted the last speed is tried first for the next one.
     let mut refuted: Option<(u64, Failure)> = None;
     let least = Speed { over: densest.cost, under: densest.deadline };
-    // ⌊max δ · 50⌋ fits, for max δ is at most 1.
+    // ⌊max δ · 50⌋ fits, as max δ is at most 1.
     let above = (u128::from(densest.cost) * u128::from(SPEEDS) / u128::from(densest.deadline)) as u64 + 1;
     let grid = (above..=SPEEDS).map(|over| Speed { over, under: SPEEDS });
     for speed in std::iter::once(least).chain(grid) {
@@ -90,18 +97,19 @@ fn test<const FORCED: bool>(tasks: &[Sporadic], processors: u32) -> Result<(), F
     Err(refuted.map_or(Failure::Task { task }, |(_, why)| why))
 }
 
-/// σ ≤ 1 and σ ≤ (m − U)/(m − 1) − 1/MARGIN.
+/// Returns whether σ ≤ 1 and σ ≤ (m − U)/(m − 1) − 1/MARGIN.
 fn in_range(tasks: &[Sporadic], processors: u32, speed: Speed) -> bool {
     let (over, under) = (u128::from(speed.over), u128::from(speed.under));
     let times = u128::from(processors) - 1;
     let (n, d) = (times * (over * u128::from(MARGIN) + under), under * u128::from(MARGIN));
-    // MARGIN and m − 1 fit what the check of the set left free, but for the largest times: those are out of range.
+    // The check of the set leaves room for the factors MARGIN and m − 1, except for the greatest times. Those count
+    // as out of range.
     let (Ok(n), Ok(d)) = (u64::try_from(n), u64::try_from(d)) else { return false };
     let all = tasks.iter().map(|task| (task.cost, task.period)).chain([(n, d)]);
     compare_sum(all, u64::from(processors)) != Ordering::Greater
 }
 
-/// A point where the condition does not hold.
+/// Returns a point at which the condition does not hold, with the failure, or `None`.
 fn refutation<const FORCED: bool>(
     set: &[Task],
     processors: u32,
@@ -111,7 +119,7 @@ fn refutation<const FORCED: bool>(
     let last = last_point(set, processors, speed)?;
     for (k, task) in set.iter().enumerate() {
         let mut end = task.deadline;
-        // BOUND: POINTS_MAX over all.
+        // BOUND: `POINTS_MAX` for all speeds together.
         while end <= last {
             if *left == 0 {
                 return Err(Failure::Diverged { task: k, limit: Limit { name: "points", most: POINTS_MAX } });
@@ -127,7 +135,7 @@ fn refutation<const FORCED: bool>(
     Ok(None)
 }
 
-/// At least Σ u_i (T_i − D_i) / (m − (m − 1) σ − U).
+/// Returns at least Σ u_i (T_i − D_i) / (m − (m − 1) σ − U).
 fn last_point(set: &[Task], processors: u32, speed: Speed) -> Result<u64, Failure> {
     let (mut early, mut utilization) = (0_u128, 0_u128);
     for task in set {
@@ -146,7 +154,7 @@ fn last_point(set: &[Task], processors: u32, speed: Speed) -> Result<u64, Failur
     u64::try_from((early << BITS).div_ceil(room)).map_err(|_| Failure::Overflow)
 }
 
-/// The condition at t, all of it times the speed's denominator.
+/// Evaluates the condition at t, multiplied by the denominator of the speed.
 fn demand<const FORCED: bool>(set: &[Task], processors: u32, speed: Speed, end: u64) -> Result<(), Failure> {
     let (over, under) = (u128::from(speed.over), u128::from(speed.under));
     let mut sum = 0_u128;

@@ -1,16 +1,17 @@
-//! Response times under global fixed priorities: Bertogna–Cirinei, Guan.
+//! Response times under global fixed priorities: Bertogna–Cirinei and Guan.
 //!
-//! Tasks are in the order of their priorities, most urgent first. The first m of them wait for nobody.
+//! Tasks are in order of decreasing priority. The first m of them wait for no other task.
 
 use super::set::{Deadlines, Task, Work, check, fixed_point, laid_out};
 use crate::{Failure, Sporadic};
 
-/// What else delays a job of a task.
+/// The blocking of a job, besides the interference of more urgent tasks.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Blocked {
-    /// All blocking, B.
+    /// The total blocking, B.
     pub total: u64,
-    /// Of it, what more urgent tasks' sections are that are interference too: not charged a second time.
+    /// The part of the blocking that consists of sections of more urgent tasks and is therefore interference as well.
+    /// It is not charged twice.
     pub urgent: u64,
 }
 
@@ -23,18 +24,25 @@ pub enum CarryIn {
     Responses,
 }
 
-/// Response times after Bertogna and Cirinei. D ≤ T.
+/// Returns response-time bounds under global fixed priorities, by the analysis of Bertogna and Cirinei. Deadlines must
+/// not exceed periods.
 ///
 /// ```text
 /// R_k = C_k + B_k + ⌊max(0, Σ_{i<k} W_i(R_k) − H_k) / m⌋
-/// W_i(t) = ⌊x/T_i⌋ C_i + min(C_i, x mod T_i),  x = t + R_i − C_i   (D_i for R_i: CarryIn::Deadlines)
+/// W_i(t) = ⌊x/T_i⌋ C_i + min(C_i, x mod T_i),  x = t + R_i − C_i   (D_i for R_i with CarryIn::Deadlines)
 /// ```
-/// *Response-time analysis for globally scheduled symmetric multiprocessor platforms*, RTSS 2007; B and H (of the blocking, what more urgent tasks cause
-/// directly) from Easwaran, Andersson, *Resource sharing in global fixed-priority preemptive multiprocessor scheduling*, RTSS 2009. `blocked` is empty
-/// where nothing blocks.
+/// W_i(t) is the work of task i in a window of length t. H_k is the part of the blocking that more urgent tasks cause
+/// directly. The result is in the order of the tasks, which must be that of decreasing priority. `blocked` may be empty
+/// if there is no blocking.
+///
+/// The sources are Bertogna, Cirinei, *Response-time analysis for globally scheduled symmetric multiprocessor
+/// platforms*, RTSS 2007, and, for B and H, Easwaran, Andersson, *Resource sharing in global fixed-priority preemptive
+/// multiprocessor scheduling*, RTSS 2009.
 ///
 /// # Errors
-/// [`Failure::Late`] names the first task whose response time is beyond its deadline; [`Failure::Unsupported`] where `blocked` is of another length.
+/// Returns [`Failure::Late`] with the first task whose response time exceeds its deadline, [`Failure::Unsupported`] if
+/// `blocked` has another length, [`Failure::Diverged`] after too many steps, and the errors of invalid sets (see the
+/// [module](super)).
 pub fn bertogna_cirinei(
     tasks: &[Sporadic],
     blocked: &[Blocked],
@@ -44,10 +52,10 @@ pub fn bertogna_cirinei(
     published::<true>(tasks, blocked, processors, carry_in)
 }
 
-/// The same without the job that was released before the window.
+/// The mutant without the job that was released before the window.
 ///
 /// # Errors
-/// As the bound's.
+/// Returns the errors of the bound.
 #[cfg(feature = "twins")]
 pub fn twin_bertogna_cirinei(tasks: &[Sporadic], processors: u32) -> Result<Vec<u64>, Failure> {
     published::<false>(tasks, &[], processors, CarryIn::Responses)
@@ -66,7 +74,7 @@ fn published<const CARRY: bool>(
     let set = laid_out(tasks);
     let mut responses: Vec<u64> = Vec::with_capacity(set.len());
     let mut work = Work::default();
-    // More urgent tasks, and R − C of each.
+    // More urgent tasks, with R − C of each.
     let mut urgent: Vec<(Task, u64)> = Vec::with_capacity(set.len());
     for (k, task) in set.iter().enumerate() {
         let Blocked { total, urgent: counted } = blocked.get(k).copied().unwrap_or_default();
@@ -93,32 +101,36 @@ fn published<const CARRY: bool>(
     Ok(responses)
 }
 
-/// Response times after Guan and others. D ≤ T.
+/// Returns response-time bounds under global fixed priorities, by the analysis of Guan and others. Deadlines must not
+/// exceed periods.
 ///
 /// ```text
 /// R_k = C_k + ⌊(Σ_{i<k} N_i + the m − 1 greatest (I_i − N_i)) / m⌋,  both at most R_k − C_k + 1
 /// N_i = ⌊R_k/T_i⌋ C_i + min(C_i, R_k mod T_i)
 /// I_i = ⌊y/T_i⌋ C_i + C_i + min(C_i − 1, max(0, y mod T_i − (T_i − R_i))),  y = max(0, R_k − C_i)
 /// ```
-/// At most m − 1 tasks have work left from before the window. Guan, Stigge, Yi, Yu, *New response time bounds for fixed priority multiprocessor scheduling*,
-/// RTSS 2009.
+/// N_i is the work of task i without work from before the window, and I_i that with it: at most m − 1 tasks have such
+/// work. The result is in the order of the tasks, which must be that of decreasing priority. The source is Guan,
+/// Stigge, Yi, Yu, *New response time bounds for fixed priority multiprocessor scheduling*, RTSS 2009.
 ///
 /// # Errors
-/// [`Failure::Late`] names the first task whose response time is beyond its deadline.
+/// Returns [`Failure::Late`] with the first task whose response time exceeds its deadline, [`Failure::Diverged`] after
+/// too many steps, and the errors of invalid sets (see the [module](super)).
 pub fn guan(tasks: &[Sporadic], processors: u32) -> Result<Vec<u64>, Failure> {
     limited::<true>(tasks, processors)
 }
 
-/// The same without the jobs that were released before the window.
+/// The mutant without the jobs that were released before the window.
 ///
 /// # Errors
-/// As the bound's.
+/// Returns the errors of the bound.
 #[cfg(feature = "twins")]
 pub fn twin_guan(tasks: &[Sporadic], processors: u32) -> Result<Vec<u64>, Failure> {
     limited::<false>(tasks, processors)
 }
 
-/// How much more a task's work is if some is left from before, and both works with the value until which each rises.
+/// The additional work of a task with work from before the window, and its work with and without that. Each is paired
+/// with the value up to which it rises.
 #[derive(Clone, Copy)]
 struct Carried {
     more: u64,
@@ -132,7 +144,7 @@ fn limited<const CARRY: bool>(tasks: &[Sporadic], processors: u32) -> Result<Vec
     let carrying = if CARRY { processors as usize - usize::from(!tasks.is_empty()) } else { 0 };
     let mut responses: Vec<u64> = Vec::with_capacity(set.len());
     let mut work = Work::default();
-    // Those with the greatest difference, greatest first.
+    // The tasks with the greatest differences, greatest first.
     let mut chosen: Vec<Carried> = Vec::with_capacity(carrying.min(set.len()) + 1);
     for (k, own) in set.iter().enumerate() {
         if k < processors as usize {
@@ -161,7 +173,7 @@ fn limited<const CARRY: bool>(tasks: &[Sporadic], processors: u32) -> Result<Vec
                     with: (with, until.max(with)),
                     without: (without, done.max(without)),
                 };
-                // Keep the greatest, add what falls out.
+                // Keep the greatest, and add the one that is displaced.
                 let out = if chosen.len() < carrying {
                     chosen.push(this);
                     None

@@ -1,16 +1,19 @@
 //! Response times under EDF-like schedulers, from a compliant vector.
 //!
-//! A job's priority point is its release and Y_i; the earlier point goes first. Y = D is global EDF; Y = D − (m − 1)/m C is G-FL, global fair lateness.
-//! Points may all be moved by the same without another schedule: with y_i = Y_i − the least Y, and U ≤ m,
+//! The priority point of a job is its release plus Y_i; the earlier point has the higher priority. Y = D is global
+//! EDF, and Y = D − (m − 1)/m C is G-FL, global fair lateness. A shift of all points by the same amount does not
+//! change the schedule. With y_i = Y_i minus the least Y, and U ≤ m:
 //!
 //! ```text
-//! S_i = max(0, C_i (1 − y_i/T_i)),   G(s) = the ⌈U⌉ − 1 greatest of (C_i − S_i + u_i (s − C_i/m))
+//! S_i = max(0, C_i (1 − y_i/T_i)),   G(s) = the sum of the ⌈U⌉ − 1 greatest (C_i − S_i + u_i (s − C_i/m))
 //! the s with  G(s) + Σ S_i = m s;   R_i = y_i + C_i + ⌈s − C_i/m⌉
 //! ```
-//! Erickson, Devi, Baruah, *Improved tardiness bounds for global EDF*, ECRTS 2010; Erickson, Guan, Baruah, *Tardiness bounds for global EDF with deadlines
-//! different from periods*, OPODIS 2010; Erickson, Anderson, *Fair lateness scheduling*, ECRTS 2012.
+//! The sources are Erickson, Devi, Baruah, *Improved tardiness bounds for global EDF*, ECRTS 2010; Erickson, Guan,
+//! Baruah, *Tardiness bounds for global EDF with deadlines different from periods*, OPODIS 2010; and Erickson,
+//! Anderson, *Fair lateness scheduling*, ECRTS 2012.
 //!
-//! G(s) + Σ S_i − m s is convex, piecewise linear, and falls: Newton's iteration from 0 is exact after at most one step a piece.
+//! G(s) + Σ S_i − m s is convex, piecewise linear, and decreasing. Newton's iteration from 0 is therefore exact
+//! after at most one step per piece.
 
 use super::set::{Deadlines, check};
 use crate::exact::compare_sum;
@@ -18,22 +21,27 @@ use crate::{Failure, Sporadic};
 use num_rational::BigRational;
 use std::cmp::Ordering;
 
-/// Response times under the scheduler whose priority points are `points` from release. Any deadlines.
+/// Returns response-time bounds under the global scheduler whose priority points are `points` after the release.
+/// Deadlines are ignored.
+///
+/// Response times are measured from the release, in the unit of the input. The sources are Erickson, Devi, Baruah
+/// (ECRTS 2010), Erickson, Guan, Baruah (OPODIS 2010), and Erickson, Anderson (ECRTS 2012).
 ///
 /// # Errors
-/// [`Failure::Overload`] where U > m; [`Failure::Unsupported`] where `points` is of another length.
+/// Returns [`Failure::Overload`] if U > m, [`Failure::Unsupported`] if `points` has another length, and the errors of
+/// invalid sets (see the [module](super)).
 pub fn compliant_vector(tasks: &[Sporadic], points: &[u64], processors: u32) -> Result<Vec<u64>, Failure> {
     if tasks.len() != points.len() {
         return Err(Failure::Unsupported { task: tasks.len().min(points.len()), what: "there is no priority point" });
     }
-    // Only cost and period count: a deadline is for the caller to compare with.
+    // Only the execution time and the period count. The caller compares deadlines.
     let with_points: Vec<Sporadic> = tasks.iter().map(|task| Sporadic { deadline: task.period, ..*task }).collect();
     check(&with_points, processors, Deadlines::Arbitrary)?;
     let Some(&least) = points.iter().min() else { return Ok(Vec::new()) };
     if compare_sum(tasks.iter().map(|task| (task.cost, task.period)), u64::from(processors)) == Ordering::Greater {
         return Err(Failure::Overload);
     }
-    // On one processor, EDF is exact: every job is done by its priority point where that is its period.
+    // On one processor, EDF is exact: if each priority point is the period, every job is done by it.
     if processors == 1 && tasks.iter().zip(points).all(|(task, &point)| point == task.period) {
         return Ok(points.to_vec());
     }
@@ -56,21 +64,22 @@ fn exactly(tasks: &[Sporadic], points: &[u64], least: u64, processors: u32) -> R
         .collect()
 }
 
-/// Digits behind the point, in bits.
+/// The number of fractional bits.
 const BITS: u32 = 32;
 
-/// What a task adds to G, scaled: at s = 0, and for each unit of s. Neither is more than the true one.
+/// The contribution of a task to G, scaled: at s = 0, and for each unit of s. Neither exceeds the true value.
 #[derive(Clone, Copy)]
 struct Line {
     start: i128,
     slope: i128,
 }
 
-/// The bounds, where an interval that holds s tells them. Scaled integers; what follows (`low`, `value`) errs to one side, by no more than `error`.
+/// Returns the bounds, if an interval that contains s determines them. The computation uses scaled integers. The values
+/// below (`low`, `value`) deviate to one side, by at most `error`.
 fn quickly(tasks: &[Sporadic], points: &[u64], least: u64, processors: u32) -> Option<Vec<u64>> {
     let greatest = tasks.iter().map(|task| task.period).chain(points.iter().copied()).max()?;
     let (n, m) = (tasks.len() as i128, i128::from(processors));
-    // s is at most the sum of all costs twice: its products with slopes fit.
+    // s is at most twice the sum of all execution times, so its products with slopes fit.
     if greatest >> 30 != 0 || n >> 16 != 0 || m >> 16 != 0 {
         return None;
     }
@@ -80,21 +89,21 @@ fn quickly(tasks: &[Sporadic], points: &[u64], least: u64, processors: u32) -> O
     for (task, &point) in tasks.iter().zip(points) {
         let (cost, ahead) = (task.cost, point - least);
         let slope = i128::from((cost << BITS) / task.period);
-        // Too great by less than 1.
+        // Exceeds the true value by less than 1.
         let share = if ahead < task.period { scaled(cost) - product_over(cost, ahead, task.period) } else { 0 };
-        // u C / m, too great by at most C + 1.
+        // u C / m; exceeds the true value by at most C + 1.
         let corner = (slope + 1) * i128::from(cost) / m + 1;
         lines.push(Line { start: scaled(cost) - share - corner, slope });
         fixed += share;
         sum += slope;
     }
-    // U is at least `sum` and less than `sum` + n: ⌈U⌉ − 1, unless U may be a whole number.
+    // U is at least `sum` and less than `sum` + n. This gives ⌈U⌉ − 1, unless U may be an integer.
     let count = (sum + n) >> BITS;
     if sum <= count << BITS {
         return None;
     }
     let mut top: Vec<(i128, i128)> = Vec::with_capacity(count as usize + 1);
-    // No more than G(s) + Σ S − m s; and no less than how fast that falls.
+    // Returns at most G(s) + Σ S − m s, and at least the rate at which that decreases.
     let mut value = |s: i128| {
         top.clear();
         for line in &lines {
@@ -106,11 +115,12 @@ fn quickly(tasks: &[Sporadic], points: &[u64], least: u64, processors: u32) -> O
         let (sum, slope) = top.iter().fold((0, 0), |(sum, slope), line| (sum + line.0, slope + line.1));
         (sum + fixed - n - m * s, (m << BITS) - slope)
     };
-    // n for the shares; of each line the share, the corner, its product's rounding, and its slope's times s.
+    // n for the shares. For each line: the share, the corner, the rounding of its product, and that of its slope times
+    // s.
     let error = |s: i128| n + count * (i128::from(greatest) + 4 + (s >> BITS));
-    // A tangent of a convex function lies below it, and meets zero before it does: all of these are at most s.
+    // A tangent of a convex function is below it and reaches zero first, so all of these values are at most s.
     let (mut low, mut steepness) = (0, m << BITS);
-    // BOUND: one step for each change of order of two lines.
+    // BOUND: one step for each change in the order of two lines.
     for _ in 0..tasks.len() * tasks.len() + 2 {
         let (above, slope) = value(low);
         steepness = slope;
@@ -120,7 +130,7 @@ fn quickly(tasks: &[Sporadic], points: &[u64], least: u64, processors: u32) -> O
         }
         low += step;
     }
-    // From where it is not above zero, all errors counted, s is not beyond.
+    // If the value with all errors is not above zero at some point, s is not beyond that point.
     let gap = (error(low) << BITS) / steepness + 1;
     let high = [2, 32].into_iter().map(|times| low + times * gap).find(|&s| value(s).0 + error(s) <= 0)?;
     // ⌈s − C/m⌉.
@@ -136,24 +146,30 @@ fn quickly(tasks: &[Sporadic], points: &[u64], least: u64, processors: u32) -> O
         .collect()
 }
 
-/// a b / c, scaled, rounded down. All are below 2^30.
+/// Returns a b / c, scaled and rounded down. All three are below 2^30.
 fn product_over(a: u64, b: u64, c: u64) -> i128 {
     ((u128::from(a * b) << BITS) / u128::from(c)) as i128
 }
 
-/// Response times under global EDF. Any deadlines.
+/// Returns response-time bounds under global EDF. Deadlines are arbitrary.
+///
+/// Response times are measured from the release and may exceed deadlines. The sources are those of
+/// [`compliant_vector`].
 ///
 /// # Errors
-/// As [`compliant_vector`].
+/// Returns the errors of [`compliant_vector`].
 pub fn g_edf(tasks: &[Sporadic], processors: u32) -> Result<Vec<u64>, Failure> {
     let points: Vec<u64> = tasks.iter().map(|task| task.deadline).collect();
     compliant_vector(tasks, &points, processors)
 }
 
-/// Response times under G-FL, with priority points rounded up. Any deadlines.
+/// Returns response-time bounds under G-FL, with priority points rounded up. Deadlines are arbitrary.
+///
+/// Response times are measured from the release and may exceed deadlines. The sources are those of
+/// [`compliant_vector`].
 ///
 /// # Errors
-/// As [`compliant_vector`]; [`Failure::Unsupported`] where a priority point lies before the release.
+/// Returns the errors of [`compliant_vector`], and [`Failure::Unsupported`] if a priority point is before the release.
 pub fn g_fl(tasks: &[Sporadic], processors: u32) -> Result<Vec<u64>, Failure> {
     let before = |task| Failure::Unsupported { task, what: "its priority point lies before its release" };
     let points: Result<Vec<u64>, Failure> =
@@ -161,7 +177,7 @@ pub fn g_fl(tasks: &[Sporadic], processors: u32) -> Result<Vec<u64>, Failure> {
     compliant_vector(tasks, &points?, processors)
 }
 
-/// D − ⌊(m − 1)/m C⌋, where that is not before the release.
+/// Returns the priority point of a task under G-FL, D − ⌊(m − 1)/m C⌋, or `None` if it is before the release.
 #[must_use]
 pub fn g_fl_point(task: &Sporadic, processors: u32) -> Option<u64> {
     let m = u128::from(processors.max(1));
@@ -175,7 +191,7 @@ fn whole(number: u64) -> BigRational {
 fn solve(tasks: &[Sporadic], points: &[u64], least: u64, processors: u32) -> BigRational {
     let (zero, one, m) = (whole(0), whole(1), whole(u64::from(processors)));
     let mut fixed = zero.clone();
-    // What each adds to G: at s = 0, and for each unit of s.
+    // The contribution of each task to G: at s = 0, and for each unit of s.
     let lines: Vec<(BigRational, BigRational)> = tasks
         .iter()
         .zip(points)
@@ -193,11 +209,12 @@ fn solve(tasks: &[Sporadic], points: &[u64], least: u64, processors: u32) -> Big
     let mut s = zero;
     let mut order: Vec<usize> = (0..lines.len()).collect();
     let mut values: Vec<BigRational> = Vec::with_capacity(lines.len());
-    // BOUND: each step but the last leaves a piece for good, to one with a greater slope; there is one for each change of order of two lines.
+    // BOUND: each step except the last leaves a piece for one with a greater slope. There is one piece for each change
+    // in the order of two lines.
     loop {
         values.clear();
         values.extend(lines.iter().map(|(start, slope)| start + slope * &s));
-        // Of equals, those that grow faster: the piece to the right.
+        // Among equal values, those that grow faster: the piece to the right.
         order.sort_by(|&a, &b| values[b].cmp(&values[a]).then_with(|| lines[b].1.cmp(&lines[a].1)));
         let (mut start, mut slope) = (fixed.clone(), m.clone());
         for &index in order.iter().take(count) {
@@ -219,7 +236,7 @@ mod tests {
     use fastrand::Rng;
 
     #[test]
-    fn the_quick_way_answers_what_is_written() {
+    fn the_fast_bound_equals_the_exact_one() {
         let mut random = Rng::with_seed(1);
         let (mut quick, mut slow) = (0, 0);
         for round in 0..6_000 {

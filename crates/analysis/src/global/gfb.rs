@@ -1,31 +1,33 @@
-//! GFB, the density test.
+//! GFB, the density test for global EDF.
 //!
 //! ```text
 //! Σ δ_i ≤ m − (m − 1) · max δ_i
 //! ```
-//! Goossens, Funk, Baruah, *Priority-driven scheduling of periodic task systems on multiprocessors*, Real-Time Systems 25, 2003, for implicit
-//! deadlines; with densities, for constrained ones.
+//! The source is Goossens, Funk, Baruah, *Priority-driven scheduling of periodic task systems on multiprocessors*,
+//! Real-Time Systems 25, 2003, for implicit deadlines. With densities the test holds for constrained deadlines.
 
 use super::set::{Deadlines, check};
 use crate::exact::compare_sum;
 use crate::{Failure, Sporadic};
 use std::cmp::Ordering;
 
-/// Digits behind the point, in bits.
+/// The number of fractional bits.
 const BITS: u32 = 32;
 
-/// Whether no deadline is missed under global EDF. D ≤ T.
+/// Tests whether all deadlines are met under global EDF on `processors` processors, by densities (Goossens, Funk,
+/// Baruah, 2003). Deadlines must not exceed periods.
 ///
 /// # Errors
-/// [`Failure::Task`] names the densest task where the condition does not hold.
+/// Returns [`Failure::Task`] with the densest task if the condition does not hold, and the errors of invalid sets (see
+/// the [module](super)).
 pub fn gfb(tasks: &[Sporadic], processors: u32) -> Result<(), Failure> {
     test::<true>(tasks, processors)
 }
 
-/// Σ δ ≤ m alone.
+/// The mutant that tests Σ δ ≤ m alone.
 ///
 /// # Errors
-/// As the test's.
+/// Returns the errors of the test.
 #[cfg(feature = "twins")]
 pub fn twin(tasks: &[Sporadic], processors: u32) -> Result<(), Failure> {
     test::<false>(tasks, processors)
@@ -57,7 +59,7 @@ fn test<const DENSEST: bool>(tasks: &[Sporadic], processors: u32) -> Result<(), 
     if exactly(tasks, processors, others) { Ok(()) } else { Err(Failure::Task { task: densest(tasks) }) }
 }
 
-/// The index of the greatest C/D.
+/// Returns the index of the greatest C/D.
 #[cold]
 fn densest(tasks: &[Sporadic]) -> usize {
     let mut found = 0;
@@ -74,7 +76,7 @@ fn densest(tasks: &[Sporadic]) -> usize {
 fn exactly(tasks: &[Sporadic], processors: u32, others: u64) -> bool {
     let Some(most) = tasks.get(densest(tasks)) else { return true };
     let all = tasks.iter().map(|task| (task.cost, task.deadline));
-    // (m − 1) C fits: the set was checked for such products.
+    // (m − 1) C fits, as the check of the set includes such products.
     let with_densest = all.chain([(others * most.cost, most.deadline)]);
     compare_sum(with_densest, u64::from(processors)) != Ordering::Greater
 }

@@ -1,17 +1,22 @@
-//! Global scheduling: m identical processors, one queue of ready jobs, jobs may move.
+//! Global scheduling: m identical processors and one queue of ready jobs, which may migrate.
 //!
-//! | what | tests |
-//! |---|---|
-//! | no deadline is missed under global EDF | [`gfb()`], [`bak()`], [`bcl()`], [`bcl_iterative()`], [`bar()`], [`rta()`] (with response times), [`ff_dbf()`], [`edf()`] (several of them) |
-//! | response times under global fixed priorities | [`bertogna_cirinei()`], [`guan()`] |
-//! | how late jobs are under global EDF where deadlines may be missed | [`devi_anderson()`], [`devi_anderson_sections()`] |
-//! | the same under EDF-like schedulers, G-FL among them | [`compliant_vector()`], [`g_edf()`], [`g_fl()`] |
-//! | blocking under priority inheritance | [`easwaran_andersson()`] |
+//! - Deadlines under global EDF: [`gfb()`], [`bak()`], [`bcl()`], [`bcl_iterative()`], [`bar()`], [`rta()`] (with
+//!   response times), [`ff_dbf()`], and [`edf()`] (several of them).
+//! - Response times under global fixed priorities: [`bertogna_cirinei()`], [`guan()`].
+//! - Tardiness under global EDF, if deadlines may be missed: [`devi_anderson()`], [`devi_anderson_sections()`].
+//! - Tardiness under EDF-like schedulers, including G-FL: [`compliant_vector()`], [`g_edf()`], [`g_fl()`].
+//! - Blocking under priority inheritance: [`easwaran_andersson()`].
 //!
-//! Tasks are sporadic, preemptive but where stated, and independent; each executes on one processor at a time. Time is discrete: the "+1" of several
-//! tests holds for integers only. All tests are sufficient, none is exact, and none is always better than another.
+//! Tasks are sporadic and independent, and preemptive unless stated otherwise. Each executes on one processor at a
+//! time. Time is discrete: the "+1" of several tests holds for integers only. All times are in the unit of the input.
+//! All tests are sufficient, none is exact, and none dominates all others.
 //!
-//! Letters: m processors, C cost, T period, D deadline, u = C/T, U the sum of all u, δ = C/min(D, T).
+//! Every test returns an error for an invalid set: [`Failure::Unsupported`](crate::Failure::Unsupported) if a period or
+//! deadline is 0 or the test does not support a deadline, [`Failure::Task`](crate::Failure::Task) if a task has C >
+//! min(D, T), [`Failure::Overload`](crate::Failure::Overload) for tasks without processors, and
+//! [`Failure::Overflow`](crate::Failure::Overflow) if a sum could overflow.
+//! Symbols: m is the number of processors, C the execution time, T the period, D the deadline, u = C/T, U the sum of
+//! all u, and δ = C/min(D, T).
 
 mod bak;
 mod bar;
@@ -41,7 +46,7 @@ pub use rta::{ROUNDS_MAX as RTA_ROUNDS_MAX, rta};
 pub use set::STEPS_MAX;
 pub use tardiness::{devi_anderson, devi_anderson_non_preemptive_as_published, devi_anderson_sections};
 
-/// The same tests, each with something left out that it needs.
+/// The same tests as mutants: each omits something that it needs.
 #[cfg(feature = "twins")]
 pub mod twins {
     pub use super::bak::twin as bak_without_early_deadlines;

@@ -1,31 +1,39 @@
 //! Blocking under global fixed priorities with priority inheritance.
 //!
 //! ```text
-//! DB_i  = Σ_q N_{i,q} · the longest section on q of a less urgent task
-//! H_i   = Σ_{h more urgent} W_h(R_i, what h's job uses of i's resources)
-//! I_i   = ⌈Σ_{l less urgent} W_l(R_i, what l's job uses of resources whose ceiling is above i) / m⌉, 0 for the m most urgent
+//! DB_i  = Σ_q N(i,q) · the longest section on q of a less urgent task
+//! H_i   = Σ_{h more urgent} W_h(R_i, x_h),  x_h = the time for which one job of h uses resources that i uses
+//! I_i   = ⌈Σ_{l less urgent} W_l(R_i, x_l) / m⌉, 0 for the m most urgent tasks
+//!         x_l = the time for which one job of l uses resources whose ceiling is above i
 //! W_k(t, x) = n x + min(x, t + D_k − x − n T_k),  n = ⌊(t + D_k − x) / T_k⌋
 //! B_i = DB_i + H_i + I_i
 //! ```
-//! Easwaran, Andersson, *Resource sharing in global fixed-priority preemptive multiprocessor scheduling*, RTSS 2009. H is part of the interference too:
-//! [`bertogna_cirinei`](super::bertogna_cirinei()) takes it out there.
+//! The source is Easwaran, Andersson, *Resource sharing in global fixed-priority preemptive multiprocessor scheduling*,
+//! RTSS 2009. H is part of the interference as well: [`bertogna_cirinei`](super::bertogna_cirinei()) subtracts it
+//! there.
 
 use crate::{Failure, Sharer, Sharing};
 use std::collections::BTreeMap;
 
-/// Blocking of one task.
+/// The blocking of one task. Times are in the unit of the input.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Inherited {
-    /// B.
+    /// The total blocking, B.
     pub total: u64,
-    /// Of it, H: more urgent tasks' sections that this task waits for.
+    /// The part of it that consists of sections of more urgent tasks for which this task waits, H.
     pub urgent: u64,
 }
 
-/// Blocking of each task, for the response-time bounds in `sharing`. Clusters are not looked at; priorities are all different.
+/// Returns bounds on the blocking of one job of each task under global fixed priorities with priority inheritance, in
+/// the order of the tasks.
+///
+/// The response-time bounds are those in `sharing`. Clusters are ignored, and priorities must be distinct. The source
+/// is Easwaran, Andersson, RTSS 2009.
 ///
 /// # Errors
-/// [`Failure::Unsupported`] where two tasks have one priority, a period is 0, or sections last longer than a window; [`Failure::Overflow`].
+/// Returns [`Failure::Unsupported`] if two tasks have the same priority, a period is 0, or the sections of a job last
+/// longer than a window, [`Failure::Overload`] for tasks without processors, and [`Failure::Overflow`] if a number does
+/// not fit.
 pub fn easwaran_andersson(sharing: &Sharing, processors: u32) -> Result<Vec<Inherited>, Failure> {
     let tasks = &sharing.tasks;
     let mut order: Vec<usize> = (0..tasks.len()).collect();
@@ -85,7 +93,7 @@ fn add(sum: &mut u64, more: Option<u64>) -> Result<(), Failure> {
     Ok(())
 }
 
-/// How long one job uses such resources.
+/// Returns the time for which one job uses the resources for which `which` holds.
 fn use_of(task: &Sharer, which: impl Fn(u16) -> bool) -> Result<u64, Failure> {
     let mut sum = 0;
     for demand in task.requests.iter().filter(|demand| which(demand.resource)) {
@@ -94,7 +102,7 @@ fn use_of(task: &Sharer, which: impl Fn(u16) -> bool) -> Result<u64, Failure> {
     Ok(sum)
 }
 
-/// W of `task`, the one at `index`.
+/// Returns W of `task`, which is the one at `index`.
 fn work(task: &Sharer, index: usize, time: u64, each: u64) -> Result<u64, Failure> {
     let window = time.checked_add(task.deadline).ok_or(Failure::Overflow)?;
     let longer =

@@ -5,27 +5,32 @@
 //! W_i(t) = ⌊x/T_i⌋ C_i + min(C_i, x mod T_i),  x = t + D_i − C_i − s_i
 //! W'_i = ⌊D_k/T_i⌋ C_i + min(C_i, max(0, D_k mod T_i − s_i))
 //! ```
-//! s_i = D_i − R_i, from 0. Rounds over all tasks, until each R_k ≤ D_k in one round, or no s changes.
-//! Bertogna, Cirinei, *Response-time analysis for globally scheduled symmetric multiprocessor platforms*, RTSS 2007.
+//! W_i and W'_i bound the work of task i, and s_i = D_i − R_i is its slack, which starts at 0. Rounds over all tasks
+//! continue until each R_k ≤ D_k in one round, or no slack changes. The source is Bertogna, Cirinei, *Response-time
+//! analysis for globally scheduled symmetric multiprocessor platforms*, RTSS 2007.
 
 use super::set::{Deadlines, Task, Work, check, fixed_point, laid_out};
 use crate::{Failure, Limit, Sporadic};
 
-/// Rounds over all tasks.
+/// The most rounds over all tasks.
 pub const ROUNDS_MAX: u64 = 25;
 
-/// Bounds on the response times under global EDF, where none exceeds its deadline. D ≤ T.
+/// Returns response-time bounds under global EDF on `processors` processors, if none exceeds its deadline. Deadlines
+/// must not exceed periods.
+///
+/// The source is Bertogna, Cirinei, RTSS 2007.
 ///
 /// # Errors
-/// [`Failure::Late`] names the first task that is in the last round; [`Failure::Diverged`] after [`ROUNDS_MAX`].
+/// Returns [`Failure::Late`] with the first task that is late in the last round, [`Failure::Diverged`] after
+/// [`ROUNDS_MAX`] rounds, and the errors of invalid sets (see the [module](super)).
 pub fn rta(tasks: &[Sporadic], processors: u32) -> Result<Vec<u64>, Failure> {
     test::<true>(tasks, processors)
 }
 
-/// The same without the job that was released before the window.
+/// The mutant without the job that was released before the window.
 ///
 /// # Errors
-/// As the test's.
+/// Returns the errors of the test.
 #[cfg(feature = "twins")]
 pub fn twin(tasks: &[Sporadic], processors: u32) -> Result<Vec<u64>, Failure> {
     test::<false>(tasks, processors)
@@ -34,12 +39,13 @@ pub fn twin(tasks: &[Sporadic], processors: u32) -> Result<Vec<u64>, Failure> {
 fn test<const CARRY_IN: bool>(tasks: &[Sporadic], processors: u32) -> Result<Vec<u64>, Failure> {
     check(tasks, processors, Deadlines::Constrained)?;
     let set = laid_out(tasks);
-    // R_i, at first D_i: slack 0.
+    // R_i starts at D_i, with a slack of 0.
     let mut responses: Vec<u64> = set.iter().map(|task| task.deadline).collect();
     let mut others: Vec<Other> = Vec::with_capacity(set.len());
     let mut work = Work::default();
     let mut first = Failure::Overload;
-    // When each was looked at last and when its response changed, in looks; and what was found.
+    // For each task, when it was last examined and when its response time changed, counted in examinations, and the
+    // result.
     let mut last: Vec<Last> = vec![Last { looked: 0, changed: 1, found: Ok(()) }; set.len()];
     let mut now = 1;
     // BOUND: ROUNDS_MAX.
@@ -84,7 +90,7 @@ struct Last {
     found: Result<(), Failure>,
 }
 
-/// What the window's growth does not change of another task.
+/// The values of another task that do not depend on the window.
 struct Other {
     task: Task,
     /// D_i − C_i − s_i.
@@ -109,7 +115,7 @@ fn response<const CARRY_IN: bool>(
         let carried = if CARRY_IN { task.cost.min(rest.saturating_sub(slack)) } else { 0 };
         Other { task, ahead: response - task.cost, most: jobs.wrapping_mul(task.cost).wrapping_add(carried) }
     }));
-    // Work that reached its most stays there: it is looked at no more.
+    // Work that has reached its maximum stays there, so it is not examined again.
     let (mut full, mut left) = (0_u64, others.len());
     fixed_point(k, own.cost, own.deadline, processors, work, |response, work| {
         let cap = response.wrapping_sub(own.cost).wrapping_add(1);

@@ -1,11 +1,12 @@
-//! What the tests share: tasks laid out for division, the check of what goes in, the search for a fixed point.
+//! Common parts of the tests: tasks prepared for division, the check of the input, and the search for a fixed point.
 
 use crate::{Failure, Limit, Sporadic};
 
-/// Steps of one fixed point's search. Each passes the end of some task's execution, so this is far.
+/// The most steps in the search for one fixed point. Each step passes the end of some task's execution, so this limit
+/// is generous.
 pub const STEPS_MAX: u64 = 1 << 22;
 
-/// A sum over all tasks and processors of any times stays below two to this.
+/// A sum of any times over all tasks and processors is below two to this power.
 const SUM_BITS: u32 = 60;
 
 /// A task with the reciprocal of its period.
@@ -23,7 +24,7 @@ impl Task {
         Self { cost: task.cost, period: task.period, deadline: task.deadline, reciprocal: u64::MAX / task.period }
     }
 
-    /// `time` over the period: quotient and remainder.
+    /// Divides `time` by the period. Returns the quotient and the remainder.
     ///
     /// The reciprocal is below 2^64 / T by less than 1, so the estimate is at most one too low.
     #[inline(always)]
@@ -42,10 +43,10 @@ pub(super) fn laid_out(tasks: &[Sporadic]) -> Vec<Task> {
     tasks.iter().map(Task::new).collect()
 }
 
-/// What a test takes.
+/// The deadlines that a test supports.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Deadlines {
-    /// Any.
+    /// Arbitrary deadlines.
     Arbitrary,
     /// D ≤ T.
     Constrained,
@@ -53,7 +54,8 @@ pub(super) enum Deadlines {
     Implicit,
 }
 
-/// That tasks are such as the tests take: periods and deadlines above 0, C ≤ min(D, T), and no sum can overflow.
+/// Checks that the tests apply to the tasks: periods and deadlines are above 0, C ≤ min(D, T), and no sum can
+/// overflow.
 #[inline]
 pub(super) fn check(tasks: &[Sporadic], processors: u32, deadlines: Deadlines) -> Result<(), Failure> {
     let (mut greatest, mut odd) = (0, false);
@@ -72,11 +74,12 @@ pub(super) fn check(tasks: &[Sporadic], processors: u32, deadlines: Deadlines) -
     if odd || (processors == 0 && !tasks.is_empty()) {
         return Err(reason(tasks, processors, deadlines));
     }
-    // `greatest` has the bits of all: it is at least the greatest, and below twice it.
+    // `greatest` has the bits of all values, so it is at least the greatest value and less than twice that.
     if greatest.leading_zeros() + count.leading_zeros() < 128 - SUM_BITS { narrowly(tasks, count) } else { Ok(()) }
 }
 
-/// The same, where bits alone do not tell. A thousand tasks with the longest times of a file fit; of more tasks, shorter ones.
+/// Performs the same check if the number of bits does not decide. A thousand tasks with the longest times of a file
+/// fit; more tasks fit with shorter times.
 #[cold]
 fn narrowly(tasks: &[Sporadic], count: u64) -> Result<(), Failure> {
     let greatest = tasks.iter().map(|task| task.period.max(task.deadline)).max().unwrap_or(0);
@@ -106,7 +109,8 @@ fn reason(tasks: &[Sporadic], processors: u32, deadlines: Deadlines) -> Failure 
     task.map_or(Failure::Overload, |task| Failure::Task { task })
 }
 
-/// What others' work in a window is at its length R, and by how much each goes on to rise, one a unit, from there.
+/// The work of others in a window of length R, and how far each term continues to rise from there, by one for each unit
+/// of time.
 #[derive(Default)]
 pub(super) struct Work {
     pub(super) sum: u64,
@@ -119,15 +123,16 @@ impl Work {
         self.rises.clear();
     }
 
-    /// Adds the work of one task that is `value` and rises one a unit, at least until it is `top`.
+    /// Adds the work of one task. It is `value` now and rises by one for each unit of time, at least until it is `top`.
     #[inline(always)]
     pub(super) fn add(&mut self, value: u64, top: u64) {
         self.sum = self.sum.wrapping_add(value);
         self.rises.push(top.wrapping_sub(value));
     }
 
-    /// How far from R no fixed point can be, where the work is `excess` too much for R to be one: for `step` units less than what this answers,
-    /// the excess and what work rises in them is more than m times as much.
+    /// Returns a distance from R within which there is no fixed point, if the work exceeds that of a fixed point by
+    /// `excess`. For each distance below the result, the excess and the rise of the work in it exceed m times the
+    /// distance.
     #[inline(always)]
     fn step(&self, excess: u64, m: u64) -> u64 {
         let mut slope = 0;
@@ -141,10 +146,10 @@ impl Work {
         if slope == 0 {
             return plain;
         }
-        // As far as all that rise do: the excess falls by at most m − slope a unit.
+        // While all these terms rise, the excess falls by at most m − slope for each unit.
         let far = if slope < m { excess.div_ceil(m - slope) } else { u64::MAX };
         let mut step = plain.max(far.min(steady.wrapping_add(1)));
-        // BOUND: a few times; each comes nearer.
+        // BOUND: STEP_TURNS; each round increases the step.
         for _ in 0..STEP_TURNS {
             let risen = self.rises.iter().fold(0_u64, |sum, &rise| sum.wrapping_add(rise.min(step)));
             let next = excess.wrapping_add(risen).div_ceil(m);
@@ -157,15 +162,17 @@ impl Work {
     }
 }
 
-/// How often one step is made longer by what is known already.
+/// How often a step is increased with the known rises.
 const STEP_TURNS: u32 = 6;
 
-/// The least R ≥ `own` with R = own + ⌊work(R) / m⌋.
+/// Returns the least R ≥ `own` with R = own + ⌊work(R) / m⌋.
 ///
-/// `work` never falls. Where the iteration R ← own + ⌊work(R)/m⌋ would creep, the rises show how far no R can be a fixed point; the result is the same.
+/// `work` must never decrease. If the iteration R ← own + ⌊work(R)/m⌋ would take small steps, the rises show a
+/// greater distance without a fixed point. The result is the same.
 ///
 /// # Errors
-/// [`Failure::Late`] where it is beyond `deadline`, [`Failure::Diverged`] after [`STEPS_MAX`].
+/// Returns [`Failure::Late`] if the fixed point is beyond `deadline`, and [`Failure::Diverged`] after [`STEPS_MAX`]
+/// steps.
 #[inline(always)]
 pub(super) fn fixed_point(
     task: usize,
@@ -193,9 +200,9 @@ pub(super) fn fixed_point(
     Err(Failure::Diverged { task, limit: Limit { name: "steps", most: STEPS_MAX } })
 }
 
-/// Keeps the greatest of some numbers, as many as there is room for.
+/// Collects the greatest of a sequence of numbers, as many as there is room for.
 pub(super) struct Greatest<'a> {
-    /// Greatest first; 0 where there was none.
+    /// Greatest first, filled with 0.
     kept: &'a mut [u64],
 }
 
@@ -216,12 +223,12 @@ impl<'a> Greatest<'a> {
         }
     }
 
-    /// The sum of the greatest `count`, or of all that are kept.
+    /// Returns the sum of the greatest `count` numbers, or of all that are kept.
     pub(super) fn first(&self, count: usize) -> u64 {
         self.kept.iter().take(count).fold(0, |sum, &number| sum.wrapping_add(number))
     }
 
-    /// The sum of all kept.
+    /// Returns the sum of all numbers that are kept.
     pub(super) fn sum(&self) -> u64 {
         self.first(usize::MAX)
     }

@@ -1,14 +1,17 @@
-//! Tardiness under global EDF, after Devi and Anderson. D = T, U ≤ m.
+//! Tardiness under global EDF, by Devi and Anderson, for D = T and U ≤ m.
 //!
 //! ```text
-//! x = (the Λ greatest C + the m − Λ greatest b − least C) / (m − the Λ − 1 greatest u),  Λ = ⌈U⌉ − 1, b the longest non-preemptive section of a task
+//! x = (the Λ greatest C + the m − Λ greatest b − the least C) / (m − the Λ − 1 greatest u)
+//! Λ = ⌈U⌉ − 1
 //! ```
-//! rounded up and at least 0. A job of i completes within T_i + C_i + x: its tardiness is at most C_i + x. Jobs that are late delay their successors' starts,
-//! not their releases. Preemptive, x is 0 on one processor.
+//! b is the longest non-preemptive section of a task. x is rounded up and at least 0. A job of i completes within T_i +
+//! C_i + x of its release, so its tardiness is at most C_i + x. Late jobs delay the starts of their successors, not
+//! their releases. For preemptive tasks on one processor, x is 0.
 //!
-//! Devi, Anderson, *Tardiness bounds under global EDF scheduling on a multiprocessor*, Real-Time Systems 38, 2008; corollary 4.11 of Devi's thesis, 2006.
-//! With sections the sum has m − Λ of them: as many processors may have begun less urgent work when a job arrives. SchedCAT has m − Λ − 1, which is
-//! exceeded: see docs/errata.md.
+//! The sources are Devi, Anderson, *Tardiness bounds under global EDF scheduling on a multiprocessor*, Real-Time
+//! Systems 38, 2008, and corollary 4.11 of Devi's thesis, 2006. With sections the sum contains m − Λ of them, as
+//! that many processors may have begun less urgent work when a job arrives. SchedCAT uses m − Λ − 1, which is not
+//! a bound: see docs/errata.md.
 
 use super::set::{Deadlines, Greatest, check};
 use crate::exact::compare_sum;
@@ -16,39 +19,46 @@ use crate::{Failure, Sporadic};
 use num_rational::BigRational;
 use std::cmp::Ordering;
 
-/// Digits behind the point, in bits.
+/// The number of fractional bits.
 const BITS: u32 = 32;
 
-/// So many greatest numbers are kept without an allocation.
+/// The number of greatest values that are kept without allocation.
 const FEW: usize = 7;
 
-/// The tardiness beyond its own cost that any job may have under preemptive global EDF, x.
+/// Returns x: under preemptive global EDF on `processors` processors, the tardiness of a job of task i is at most C_i +
+/// x.
+///
+/// Deadlines must equal periods. x is in the unit of the input. The source is Devi, Anderson, 2008.
 ///
 /// # Errors
-/// [`Failure::Overload`] where U > m.
+/// Returns [`Failure::Overload`] if U > m, and the errors of invalid sets (see the [module](super)).
 pub fn devi_anderson(tasks: &[Sporadic], processors: u32) -> Result<u64, Failure> {
     tardiness(tasks, |_| 0, 0, processors)
 }
 
-/// The same where tasks have non-preemptive sections, `sections` the longest of each; C for those that are not preemptive at all.
+/// Like [`devi_anderson`], for tasks with non-preemptive sections.
+///
+/// `sections` contains the length of the longest section of each task, which is C for a non-preemptive task.
 ///
 /// # Errors
-/// [`Failure::Overload`] where U > m; [`Failure::Unsupported`] where `sections` is of another length, or a section longer than its task.
+/// Returns the errors of [`devi_anderson`], and [`Failure::Unsupported`] if `sections` has another length, or a section
+/// is longer than its task.
 pub fn devi_anderson_sections(tasks: &[Sporadic], sections: &[u64], processors: u32) -> Result<u64, Failure> {
     if let Some(task) = (0..tasks.len().max(sections.len()))
         .find(|&task| tasks.get(task).zip(sections.get(task)).is_none_or(|(task, &section)| section > task.cost))
     {
-        return Err(Failure::Unsupported { task, what: "its section is not one of its own" });
+        return Err(Failure::Unsupported { task, what: "its section is missing or longer than the task" });
     }
     tardiness(tasks, |task| sections[task], processors, processors)
 }
 
-/// x as SchedCAT computes it where no task is preemptive. Not a bound: for comparison alone.
+/// Returns x as SchedCAT computes it for non-preemptive tasks. It is not a bound, and serves for comparison only.
 ///
-/// It has m − Λ − 1 sections; where Λ = 0 it subtracts all u but the least from m, and on one processor it has none.
+/// It contains m − Λ − 1 sections. If Λ = 0, it subtracts all u except the least from m. On one processor, it
+/// contains no section.
 ///
 /// # Errors
-/// [`Failure::Overload`] where U > m.
+/// Returns the errors of [`devi_anderson`].
 pub fn devi_anderson_non_preemptive_as_published(tasks: &[Sporadic], processors: u32) -> Result<u64, Failure> {
     let x = tardiness(tasks, |task| tasks[task].cost, processors.saturating_sub(1), processors)?;
     if x == 0 || compare(tasks, 1) == Ordering::Greater {
@@ -65,7 +75,7 @@ fn whole(number: u64) -> BigRational {
     BigRational::from_integer(number.into())
 }
 
-/// `blocking` less Λ is how many sections count.
+/// The number of sections that count is `blocking` minus Λ.
 #[inline(always)]
 fn tardiness(
     tasks: &[Sporadic],
@@ -114,14 +124,14 @@ fn quickly(
     if (wide | (count + u64::from(processors)) >> 24) != 0 {
         return exactly(tasks, section, blocking, processors);
     }
-    // U is at least `sum`, and less than `sum` + `count`.
+    // U is at least `sum` and less than `sum` + `count`.
     let whole = (sum + count) >> BITS;
     let ceiling =
         if sum > whole << BITS { whole + 1 } else { whole + u64::from(compare(tasks, whole) == Ordering::Greater) };
     if ceiling > u64::from(processors) {
         return Err(Failure::Overload);
     }
-    // No more than m − 1, which is what was kept.
+    // At most m − 1, which is the number of values that were kept.
     let late = ceiling.saturating_sub(1) as usize;
     let demand = (costs.first(late) + blocked(tasks, &section, blocking, late)).saturating_sub(least);
     let reduced = late.saturating_sub(1);
@@ -129,7 +139,7 @@ fn quickly(
     if demand >> (BITS - 1) != 0 {
         return exactly(tasks, section, blocking, processors);
     }
-    // Rounded up: the greatest x that the room's upper bound admits. The lower bound must admit the same.
+    // Rounded up: the least x for the upper bound of the room. It must be sufficient for the lower bound as well.
     let demand = demand << BITS;
     let x = demand.div_ceil(room);
     if x == 0 || u128::from(x) * u128::from(room - reduced as u64) >= u128::from(demand) {
@@ -157,7 +167,7 @@ fn compare(tasks: &[Sporadic], whole: u64) -> Ordering {
     compare_sum(tasks.iter().map(|task| (task.cost, task.period)), whole)
 }
 
-/// The bound as it is written.
+/// Evaluates the bound as in the formula, with exact fractions.
 #[cold]
 fn exactly(tasks: &[Sporadic], section: impl Fn(usize) -> u64, blocking: u32, processors: u32) -> Result<u64, Failure> {
     let mut shares: Vec<BigRational> = tasks.iter().map(|task| whole(task.cost) / whole(task.period)).collect();
@@ -182,7 +192,7 @@ mod tests {
     use fastrand::Rng;
 
     #[test]
-    fn the_quick_way_answers_what_is_written() {
+    fn the_fast_bound_equals_the_exact_one() {
         let mut random = Rng::with_seed(1);
         let (mut bounded, mut overloaded) = (0, 0);
         for round in 0..20_000 {
@@ -205,7 +215,7 @@ mod tests {
 
     #[test]
     fn whole_utilizations_have_an_exact_ceiling() {
-        // U = 2 of thirds, which no binary fraction holds: Λ = 1.
+        // U = 2 as a sum of thirds, which no binary fraction represents: Λ = 1.
         let third = Sporadic { cost: 1, period: 3, deadline: 3 };
         assert_eq!(devi_anderson(&[third; 6], 2), Ok(0));
         assert_eq!(devi_anderson(&[third; 7], 2), Err(Failure::Overload));

@@ -1,4 +1,5 @@
-//! What holds for all tests: each answers what its definition says, refuses what it cannot take, and stands when tasks ask for less.
+//! Properties of all tests: each equals its definition, refuses invalid input, and still accepts a set that becomes
+//! easier.
 
 use super::*;
 use crate::{Failure, Sporadic};
@@ -19,7 +20,7 @@ const TESTS: [(&str, Test); 10] = [
     ("guan", |tasks, m| guan(tasks, m).map(drop)),
 ];
 
-/// Tasks of a utilization around `share` of m, with deadlines of at least half their slack.
+/// Returns tasks with a utilization around `share` of m, with deadlines of at least half their slack.
 fn random_set(random: &mut Rng, m: u32, longest: u64, share: f64, constrained: bool) -> Vec<Sporadic> {
     let mut tasks = Vec::new();
     let mut sum = 0.0;
@@ -35,7 +36,7 @@ fn random_set(random: &mut Rng, m: u32, longest: u64, share: f64, constrained: b
     }
 }
 
-/// The obvious definitions.
+/// The definitions, implemented directly.
 mod slow {
     use super::{Failure, Sporadic};
 
@@ -64,7 +65,7 @@ mod slow {
         })
     }
 
-    /// R ← f(R), one by one.
+    /// Iterates R ← f(R).
     fn iterate(own: u64, deadline: u64, f: impl Fn(u64) -> u64) -> Option<u64> {
         let mut response = own;
         while response <= deadline {
@@ -158,7 +159,7 @@ mod slow {
         Some(found)
     }
 
-    /// All speeds, all integers t up to where SchedCAT stops.
+    /// Examines all speeds, and all integers t up to the end of SchedCAT's search.
     pub(super) fn ff_dbf(tasks: &[Sporadic], m: u64) -> bool {
         let (m, end) = (m as f64, 10 * tasks.iter().map(|task| task.cost).sum::<u64>());
         let utilization: f64 = tasks.iter().map(|task| task.cost as f64 / task.period as f64).sum();
@@ -218,7 +219,7 @@ mod slow {
 }
 
 #[test]
-fn the_quick_ways_answer_what_the_definitions_say() {
+fn the_fast_tests_equal_their_definitions() {
     let mut random = Rng::with_seed(7);
     let mut seen = [[0_u32; 2]; 6];
     for round in 0..6_000 {
@@ -254,14 +255,14 @@ fn the_quick_ways_answer_what_the_definitions_say() {
 
 #[test]
 fn the_newton_iteration_finds_the_zero() {
-    // Where s is found, the responses satisfy the equation: no smaller integer s does.
+    // At the s that was found, the responses satisfy the equation, and at no smaller integer do they.
     let mut random = Rng::with_seed(3);
     for _ in 0..2_000 {
         let m = random.u32(2..=4);
         let tasks = random_set(&mut random, m, 60, 1.0, false);
         let found = g_edf(&tasks, m).unwrap();
         let Some(least) = tasks.iter().map(|task| task.deadline).min() else { continue };
-        // In floats: bisection of the same function.
+        // Bisection of the same function, in floating point.
         let (wide, parts) = (f64::from(m), tasks.iter().map(|it| (it.cost as f64, it.period as f64)));
         let utilization: f64 = parts.clone().map(|(c, t)| c / t).sum();
         let count = (utilization - 1e-9).ceil() as usize;
@@ -288,7 +289,7 @@ fn the_newton_iteration_finds_the_zero() {
 }
 
 #[test]
-fn edges() {
+fn edge_cases() {
     let task = |cost, deadline, period| Sporadic { cost, period, deadline };
     for (name, test) in TESTS {
         assert_eq!(test(&[], 4), Ok(()), "{name}: no task");
@@ -308,9 +309,9 @@ fn edges() {
             let why = test(&[task(1, 9, 5)], 2);
             assert!(matches!(why, Err(Failure::Unsupported { task: 0, .. })), "{name}: {why:?}");
         }
-        assert!(test(&[task(0, 5, 9), task(2, 5, 9), task(0, 1, 1)], 2).is_ok(), "{name}: tasks that ask for nothing");
+        assert!(test(&[task(0, 5, 9), task(2, 5, 9), task(0, 1, 1)], 2).is_ok(), "{name}: tasks without demand");
     }
-    // U exactly m.
+    // U is exactly m.
     let whole = [task(1, 2, 2); 4];
     assert_eq!(bar(&whole, 2), Err(Failure::Overload));
     assert_eq!(gfb(&[task(4, 4, 4), task(1, 4, 4)], 2), Err(Failure::Task { task: 0 }));
@@ -330,12 +331,12 @@ fn a_thousand_of_the_longest_times_fit() {
     let far = Sporadic { cost: longest / 2000, period: longest, deadline: longest };
     for (name, test) in TESTS {
         assert_eq!(test(&vec![far; MANY], cpus), Ok(()), "{name}");
-        // Next to a short one.
+        // Together with a short one.
         let mut tasks = vec![far; 40];
         tasks.push(Sporadic { cost: 1_000, period: 1_000_000, deadline: 1_000_000 });
         assert_ne!(test(&tasks, 4), Err(Failure::Overflow), "{name}");
     }
-    // One more bit, and the answer is that it does not fit.
+    // With one more bit, the times do not fit.
     let tasks = vec![Sporadic { cost: 1, period: 2 * longest, deadline: 2 * longest }; MANY];
     for (name, test) in TESTS {
         assert_eq!(test(&tasks, cpus), Err(Failure::Overflow), "{name}");
@@ -344,8 +345,9 @@ fn a_thousand_of_the_longest_times_fit() {
 
 #[test]
 fn a_unit_of_time_changes_no_verdict() {
-    // Periods of 1 to 1000 ms, given in us, ns and ps. Utilizations and demand scale exactly; the "+ 1" of the tests for whole numbers is a
-    // thousandth of the least period at most, and could tell units apart only where a set holds or fails by so little: none of these does.
+    // Periods of 1 to 1000 ms are given in us, ns and ps. Utilizations and demand scale exactly. The "+ 1" of the tests
+    // for integers is at most a thousandth of the least period. It could distinguish units only for a set that holds or
+    // fails by that margin, and none of these does.
     let mut random = Rng::with_seed(23);
     let mut seen = [[0; 2]; TESTS.len()];
     for _ in 0..300 {
@@ -378,7 +380,7 @@ fn a_unit_of_time_changes_no_verdict() {
 
 #[test]
 fn far_deadlines_do_not_take_from_others() {
-    // Three of 6/10 on two processors miss; a fourth task, whose deadline is far, changes nothing of that.
+    // Three tasks of 6/10 on two processors miss deadlines. A fourth task with a far deadline does not change that.
     let three = Sporadic { cost: 6, period: 10, deadline: 10 };
     let far = Sporadic { cost: 1, period: 100, deadline: 100_000 };
     assert!(bak(&[three; 3], 2).is_err());
@@ -387,8 +389,9 @@ fn far_deadlines_do_not_take_from_others() {
 }
 
 #[test]
-fn who_asks_for_less_stays_accepted() {
-    // The utilization and demand tests are sustainable in costs and in periods of tasks with the same deadline; GFB and FF-DBF in deadlines as well.
+fn easier_sets_stay_accepted() {
+    // The utilization and demand tests are sustainable in execution times and in periods of tasks with the same
+    // deadline; GFB and FF-DBF in deadlines as well.
     let mut random = Rng::with_seed(11);
     let mut held = 0;
     for _ in 0..4_000 {
@@ -410,7 +413,8 @@ fn who_asks_for_less_stays_accepted() {
     assert!(held > 2_000, "{held}");
 }
 
-/// The same set with one task that asks for less: a lower cost, or a longer period with the same deadline.
+/// Returns the same set with one task that demands less: a lower execution time, or a longer period with the same
+/// deadline.
 fn relaxed(random: &mut Rng, tasks: &[Sporadic], costs: bool) -> Vec<Sporadic> {
     let mut relaxed = tasks.to_vec();
     let task = &mut relaxed[random.usize(..tasks.len())];
@@ -424,10 +428,12 @@ fn relaxed(random: &mut Rng, tasks: &[Sporadic], costs: bool) -> Vec<Sporadic> {
 
 #[test]
 fn tests_are_sustainable_in_costs_and_periods() {
-    // Work in a window, demand, density and fixed points of them never grow as a cost falls or a period grows, and a smaller cost of the task itself
-    // leaves at least as much room. So it is promised for uniprocessor response times and processor demand, GFB, BCL in both forms, and the response
-    // times of fixed priorities. Not promised: BAK and BAR, whose windows are chosen by the task's own density or cost; FF-DBF, whose speeds begin at
-    // the greatest density and are a grid; RTA, which gives up after so many rounds; and `edf`, made of these.
+    // Work in a window, demand, density and their fixed points never grow as an execution time falls or a period grows,
+    // and a smaller execution time of the task itself leaves at least as much room. Sustainability is therefore
+    // guaranteed for uniprocessor response times and processor demand, GFB, BCL in both forms, and the response times
+    // of fixed priorities. It is not guaranteed for BAK and BAR, whose windows depend on the task's own density or
+    // execution time; for FF-DBF, whose speeds start at the greatest density and form a grid; for RTA, which has a
+    // limit on rounds; and for `edf`, which combines these.
     type Test = fn(&[Sporadic], u32) -> bool;
     let uniprocessor_fp: Test = |tasks, _| {
         let tasks: Vec<crate::uniprocessor::Task> = tasks.iter().map(|&task| task.into()).collect();
@@ -462,7 +468,7 @@ fn tests_are_sustainable_in_costs_and_periods() {
             assert!(held > 200, "{name}: {held}");
         }
     }
-    // What is not promised does happen, and would be seen.
+    // Sets for which unsustainable tests fail do occur, and would be detected.
     for costs in [true, false] {
         let loses = (0..4_000).any(|_| {
             let m = random.u32(2..=4);
