@@ -1,12 +1,13 @@
-//! DFLP: resources on processors of their own, FIFO queues, agents boosted in the order of their requests.
+//! DFLP: resources on home processors, FIFO queues, and agents that are boosted in the order of their requests.
 //!
-//! Letters: N(i,q) requests of one job of task i for q, n(x,q) = N(x,q) * ceil((R_i + R_x) / T_x) those of all jobs of
-//! x while one of i is pending, a(i,p) requests of one job of i for resources on p, P_i the processor of i. Every
-//! request of x delays a job of i in one way at most. Direct or indirect delay by x on p: at most a(i,p). Delay by
-//! preemption: only on P_i, and by each local task of lower or equal priority at most `1 + sum over p other than P_i of
-//! a(i,p)`.
+//! Symbols: N(i,q) is the number of requests of one job of task i for q, and n(x,q) = N(x,q) * ceil((R_i + R_x) / T_x)
+//! that of all jobs of x while one job of i is pending. a(i,p) is the number of requests of one job of i for resources
+//! on p, and P_i the processor of i. Every request of x delays a job of i in at most one way. Direct or indirect delay
+//! by x on p is limited to a(i,p) requests. Delay by preemption occurs only on P_i, and for each local task of lower or
+//! equal priority it is limited to `1 + sum over p other than P_i of a(i,p)` requests.
 //!
-//! No constraint joins two tasks, or two processors, so that the longest requests, as many as fit, are the optimum.
+//! No constraint involves two tasks, or two processors. The longest requests within these limits are therefore the
+//! optimum.
 //!
 //! # Reference
 //! B. Brandenburg, "Improved analysis and evaluation of real-time semaphore protocols for P-FP scheduling", RTAS 2013:
@@ -16,14 +17,16 @@ use super::view::{View, add_product, product};
 use super::{Blocked, Work, sum};
 use crate::{Failure, Sharing};
 
-/// Bounds on the blocking of one job of each task under the DFLP. `sites` has the processor of each resource, by its
-/// number.
+/// Returns bounds on the blocking of one job of each task under the DFLP, with partitioned fixed priorities, in the
+/// order of the tasks.
 ///
-/// Blocking is remote where the resource is on another processor. The agents of tasks of higher priority on a task's
-/// own processor count as local blocking.
+/// `sites` contains the processor of each resource, by its number. Blocking is remote if the resource is on another
+/// processor. The agents of tasks of higher priority on a task's own processor count as local blocking. The source is
+/// Brandenburg, RTAS 2013.
 ///
 /// # Errors
-/// [`Failure::Unsupported`] where a period is 0 or a resource has no place, [`Failure::Overflow`].
+/// Returns [`Failure::Unsupported`] if a period is 0 or a resource has no processor, and [`Failure::Overflow`] if a
+/// number does not fit.
 pub fn dflp(sharing: &Sharing, sites: &[u16]) -> Result<Vec<Blocked>, Failure> {
     let view = View::new(sharing, sites)?;
     let placed = view.placed(sites)?;
@@ -40,7 +43,7 @@ pub(super) fn bounds(view: &View, placed: &[usize], work: &mut Work) -> Result<V
         view.jobs_of_all(i, &mut jobs)?;
         let here = view.rows[i].cluster;
         let arrivals = asked_where(view, i, placed, &mut asked)?;
-        // What task x may still contribute on each processor.
+        // The number of requests that task x may still contribute on each processor.
         left.clear();
         for _ in 0..view.tasks() {
             left.extend_from_slice(&asked);
@@ -72,8 +75,8 @@ pub(super) fn bounds(view: &View, placed: &[usize], work: &mut Work) -> Result<V
     Ok(all)
 }
 
-/// How often one job of `i` asks each processor; and how often it arrives, at its release and after each wait
-/// elsewhere.
+/// Computes how many requests one job of `i` has on each processor. Returns how often it arrives: at its release, and
+/// after each wait elsewhere.
 pub(super) fn asked_where(view: &View, i: usize, placed: &[usize], asked: &mut [u64]) -> Result<u64, Failure> {
     asked.fill(0);
     let mut arrivals = 1;

@@ -1,26 +1,26 @@
-//! DPCP: resources on processors of their own, where agents execute requests under the priority-ceiling protocol.
+//! DPCP: resources on home processors, where agents execute requests under the priority ceiling protocol.
 //!
-//! Letters: N(i,q) requests of one job of task i for q, L(i,q) the longest, n(x,q) = N(x,q) * ceil((R_i + R_x) / T_x)
-//! those of all jobs of x while one of i is pending, a(i,p) requests of one job of i for resources on p, P_i the
-//! processor of i. A resource conflicts with i if its ceiling is at least the priority of i.
-//! - Tasks of lower priority, on p: direct or indirect delay by a(i,p) requests in all, for resources that
-//!   conflict.
-//! - A task x of higher or equal priority, for q on p: at most the sum over own resources r on p of N(i,r) * N(x,q) *
-//!   ceil((W_r + R_x) / T_x), W_r the longest wait for r, own section included: the least `W = L(i,r) + longest of lower or equal
-//!   priority that conflicts on p + sum over higher x, q on p of N(x,q) * ceil((W + R_x) / T_x) * L(x,q)`; as many as
-//!   there are where W_r exceeds R_i and D_i.
-//! - On P_i, agents preempt: those of local tasks of lower or equal priority `1 + sum over p other than P_i of a(i,p)`
-//!   times a task, all others as often as there are requests.
+//! Symbols: N(i,q) is the number of requests of one job of task i for q, L(i,q) the length of the longest, and n(x,q) =
+//! N(x,q) * ceil((R_i + R_x) / T_x) the number of requests of all jobs of x while one job of i is pending. a(i,p) is
+//! the number of requests of one job of i for resources on p, and P_i the processor of i. A resource conflicts with i
+//! if its ceiling is at least the priority of i.
+//! - Tasks of lower priority, on p: direct or indirect delay by a(i,p) requests in total, for resources that conflict.
+//! - A task x of higher or equal priority, for q on p: at most the sum over the resources r of i on p of N(i,r) *
+//!   N(x,q) * ceil((W_r + R_x) / T_x). W_r is the longest wait for r including the section, the least `W = L(i,r) +
+//!   longest of lower or equal priority that conflicts on p + sum over higher x, q on p of N(x,q) * ceil((W + R_x) /
+//!   T_x) * L(x,q)`. If W_r exceeds R_i and D_i, the limit is n(x,q).
+//! - On P_i, agents preempt: those of each local task of lower or equal priority `1 + sum over p other than P_i of
+//!   a(i,p)` times, all others as often as they have requests.
 //!
-//! A request goes to the pool of its processor or, on P_i, to the pool of its task; the optimum is a greatest weight in
-//! such a network, which taking requests longest first and rerouting what is taken finds ([`super::network`]).
+//! A request is taken from the pool of its processor or, on P_i, from the pool of its task. The optimum is a greatest
+//! weight in such a network. Taking requests longest first, and rerouting those already taken, finds it
+//! ([`super::network`]).
 //!
 //! # Reference
 //! B. Brandenburg, "Improved analysis and evaluation of real-time semaphore protocols for P-FP scheduling", RTAS 2013:
-//! constraints 1 to 3 and 6 to 8. Constraint 7 limits delay by lower priorities, direct and indirect alike: a request
-//! is delayed once by lower priorities under the priority-ceiling protocol. Without that (as in SchedCAT, which limits
-//! the direct part alone) the program counts every lower-priority request there is, and is looser than the classic
-//! bound.
+//! constraints 1 to 3 and 6 to 8. Constraint 7 limits delay by lower priorities, both direct and indirect: under the
+//! priority ceiling protocol, lower priorities delay a request once. Without that limit (SchedCAT limits the direct
+//! part alone), the program counts every request of lower priority, and is looser than the classic bound.
 
 use super::dflp::asked_where;
 use super::network::Network;
@@ -28,14 +28,16 @@ use super::view::{Entry, View, add_product, product};
 use super::{Blocked, Work, sum, wait};
 use crate::{Failure, Sharing};
 
-/// Bounds on the blocking of one job of each task under the DPCP. `sites` has the processor of each resource, by its
-/// number.
+/// Returns bounds on the blocking of one job of each task under the DPCP, with partitioned fixed priorities, in the
+/// order of the tasks.
 ///
-/// Blocking is remote where the resource is on another processor. The agents of tasks of higher priority on a task's
-/// own processor count as local blocking.
+/// `sites` contains the processor of each resource, by its number. Blocking is remote if the resource is on another
+/// processor. The agents of tasks of higher priority on a task's own processor count as local blocking. The source is
+/// Brandenburg, RTAS 2013.
 ///
 /// # Errors
-/// [`Failure::Unsupported`] where a period is 0 or a resource has no place, [`Failure::Overflow`].
+/// Returns [`Failure::Unsupported`] if a period is 0 or a resource has no processor, and [`Failure::Overflow`] if a
+/// number does not fit.
 pub fn dpcp(sharing: &Sharing, sites: &[u16]) -> Result<Vec<Blocked>, Failure> {
     let view = View::new(sharing, sites)?;
     let placed = view.placed(sites)?;
@@ -62,7 +64,7 @@ pub(super) fn bounds(view: &View, placed: &[usize], work: &mut Work) -> Result<V
         for request in view.requests(i) {
             waits.push(longest_wait(view, i, &of_site[placed[request.resource]], &ceilings, request)?);
         }
-        // Pools: lower priorities on each processor; then each local task's arrivals.
+        // The pools: lower priorities on each processor, then the arrivals of each local task.
         network.clear(asked.iter().copied().chain((0..view.tasks()).map(|_| arrivals)));
         let mut blocked = Blocked::default();
         for entry in view.entries.iter().filter(|entry| entry.task != i) {
@@ -85,7 +87,7 @@ pub(super) fn bounds(view: &View, placed: &[usize], work: &mut Work) -> Result<V
     Ok(all)
 }
 
-/// How many requests like `entry`, of a task of higher priority, delay those of one job of `i` on `site`.
+/// Returns how many requests like `entry`, of a task of higher priority, delay those of one job of `i` on `site`.
 fn higher(
     view: &View,
     i: usize,
@@ -103,8 +105,8 @@ fn higher(
     Ok(most)
 }
 
-/// The longest that a request of `i` takes among those `there`, its own section included; none where that exceeds R and
-/// D.
+/// Returns the longest time that a request of `i` takes among those `there`, including its section, or `None` if that
+/// exceeds R and D.
 fn longest_wait(
     view: &View,
     i: usize,
@@ -112,7 +114,7 @@ fn longest_wait(
     ceilings: &[u32],
     request: &Entry,
 ) -> Result<Option<u64>, Failure> {
-    // Longest first.
+    // The longest entries come first.
     let conflicts = |e: &&Entry| !view.is_higher(i, e.task) && ceilings[e.resource] >= view.rows[i].priority;
     let start = sum(request.length, there.iter().find(conflicts).map_or(0, |entry| entry.length))?;
     Ok(wait(start, view.wait_most(i), |waited| {

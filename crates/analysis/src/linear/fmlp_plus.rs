@@ -1,15 +1,16 @@
-//! FMLP+ on processors of their own: FIFO queues, owners boosted in the order of their requests.
+//! Partitioned FMLP+: FIFO queues, and owners that are boosted in the order of their requests.
 //!
-//! Letters: N(i,q) requests of one job of task i for q, n(x,q) = N(x,q) * ceil((R_i + R_x) / T_x) those of all jobs of
-//! x while one of i is pending, P_i the processor of i; d(p) = sum over q of min(N(i,q), sum over x on p of n(x,q))
-//! waits that tasks on p can cause; d(p,x) the same without x.
-//! - A task x on p other than P_i: direct delay on q at most N(i,q), indirect at most d(p,x), both at most d(p).
+//! Symbols: N(i,q) is the number of requests of one job of task i for q, and n(x,q) = N(x,q) * ceil((R_i + R_x) / T_x)
+//! that of all jobs of x while one job of i is pending. P_i is the processor of i. d(p) = sum over q of min(N(i,q), sum
+//! over x on p of n(x,q)) is the number of waits that tasks on p can cause, and d(p,x) the same without x.
+//! - A task x on p other than P_i: direct delay on q at most N(i,q), indirect delay at most d(p,x), both together at
+//!   most d(p).
 //! - A local task of lower or equal priority: at most 1 + sum over q of min(N(i,q), sum over remote x of n(x,q)), once
-//!   an arrival.
+//!   per arrival.
 //! - Local tasks of higher priority: none; they interfere.
 //!
-//! No constraint joins two tasks, and those of one task nest, so that the longest requests, as many as fit, are the
-//! optimum.
+//! No constraint involves two tasks, and those of one task are nested. The longest requests within these limits are
+//! therefore the optimum.
 //!
 //! # Reference
 //! B. Brandenburg, "Improved analysis and evaluation of real-time semaphore protocols for P-FP scheduling", RTAS 2013:
@@ -19,10 +20,13 @@ use super::view::{View, add, add_product, product};
 use super::{Blocked, Work};
 use crate::{Failure, Sharing};
 
-/// Bounds on the blocking of one job of each task under the partitioned FMLP+.
+/// Returns bounds on the blocking of one job of each task under the FMLP+, with partitioned fixed priorities, in the
+/// order of the tasks.
+///
+/// The source is Brandenburg, RTAS 2013.
 ///
 /// # Errors
-/// [`Failure::Unsupported`] where a period is 0, [`Failure::Overflow`].
+/// Returns [`Failure::Unsupported`] if a period is 0, and [`Failure::Overflow`] if a number does not fit.
 pub fn fmlp_plus(sharing: &Sharing) -> Result<Vec<Blocked>, Failure> {
     let view = View::new(sharing, &[])?;
     bounds(&view, &mut Work::of_all(&view))
@@ -69,14 +73,14 @@ pub(super) fn bounds(view: &View, work: &mut Work) -> Result<Vec<Blocked>, Failu
 /// How often one task may still delay.
 #[derive(Clone, Copy, Default, Debug)]
 pub(super) struct Left {
-    /// In all.
+    /// In total.
     pub all: u64,
-    /// Beyond what each resource allows by itself.
+    /// Beyond the direct delay that each resource allows.
     pub indirect: u64,
 }
 
 impl Left {
-    /// Takes at most `issued` requests for a resource that allows `direct` by itself.
+    /// Takes at most `issued` requests for a resource that allows `direct` direct delays. Returns the number taken.
     pub fn take(&mut self, issued: u64, direct: u64) -> u64 {
         let taken = issued.min(direct.saturating_add(self.indirect)).min(self.all);
         self.indirect -= taken.saturating_sub(direct).min(self.indirect);
@@ -85,21 +89,22 @@ impl Left {
     }
 }
 
-/// How often one job may have to wait, and because of whom.
+/// How often one job may have to wait, and because of which tasks.
 #[derive(Default, Debug)]
 pub(super) struct Waits {
-    /// The requests of the tasks on each cluster for each own resource, by cluster, then own request.
+    /// The requests of the tasks on each cluster for each of the job's resources, by cluster, then by the job's
+    /// request.
     issued: Vec<u64>,
     /// d(p).
     by: Vec<u64>,
-    /// Its release and each wait for another cluster.
+    /// The number of arrivals: its release and each wait for another cluster.
     pub arrivals: u64,
-    /// The place of each resource among the own requests.
+    /// The place of each resource among the job's requests.
     place: Vec<usize>,
 }
 
 impl Waits {
-    /// Counts for a job of `i`, with `jobs` of each other task.
+    /// Counts the waits of a job of `i`, with `jobs` of each other task.
     pub fn count(&mut self, view: &View, i: usize, jobs: &[u64]) -> Result<(), Failure> {
         let own = view.requests(i);
         self.place.clear();
@@ -136,12 +141,12 @@ impl Waits {
         Ok(())
     }
 
-    /// d(p).
+    /// Returns d(p).
     pub fn by(&self, cluster: usize) -> u64 {
         self.by[cluster]
     }
 
-    /// d(p,x), p the cluster of x.
+    /// Returns d(p,x), where p is the cluster of x.
     pub fn without(&self, view: &View, i: usize, x: usize, jobs: &[u64]) -> Result<u64, Failure> {
         let own = view.requests(i);
         let there = &self.issued[view.rows[x].cluster * own.len()..][..own.len()];
@@ -162,7 +167,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_a_resource_allows_by_itself_is_not_indirect() {
+    fn direct_delay_does_not_count_as_indirect() {
         let mut left = Left { all: 5, indirect: 1 };
         assert_eq!(left.take(4, 2), 3);
         assert_eq!((left.all, left.indirect), (2, 0));

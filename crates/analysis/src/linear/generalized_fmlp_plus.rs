@@ -1,12 +1,13 @@
-//! Generalized FMLP+: clusters of any size under fixed or dynamic priorities, FIFO queues, restricted segment boosting.
+//! Generalized FMLP+: clusters of any size under fixed priorities or EDF, FIFO queues, and restricted segment boosting.
 //!
-//! Letters as in [`fmlp_plus`](super::fmlp_plus()); a job of i has 1 + 2 * sum over q of N(i,q) segments, and every other
-//! task delays it once a segment.
-//! - A task x on another cluster p: direct delay on q at most N(i,q), indirect at most d(p,x), both at most d(p).
-//! - A task x on the same cluster: direct and indirect delay at most d(P_i); by preemption at most N(x,q) times its
-//!   jobs of lower priority: under fixed priorities all or none, under EDF those with a later deadline, ceil((D_x +
-//!   R_i - D_i + R_x) / T_x).
-//! - On clusters of one processor, a local task of lower or equal priority: once an arrival.
+//! Symbols are those of [`fmlp_plus`](super::fmlp_plus()). A job of i has 1 + 2 * sum over q of N(i,q) segments, and
+//! every other task delays it once per segment.
+//! - A task x on another cluster p: direct delay on q at most N(i,q), indirect delay at most d(p,x), both together at
+//!   most d(p).
+//! - A task x on the same cluster: direct and indirect delay at most d(P_i). Delay by preemption is at most N(x,q)
+//!   times its jobs of lower priority: under fixed priorities all or none; under EDF those with a later deadline,
+//!   ceil((D_x + R_i - D_i + R_x) / T_x).
+//! - On clusters of one processor, a local task of lower or equal priority delays once per arrival.
 //!
 //! # Reference
 //! B. Brandenburg, "The FMLP+: an asymptotically optimal real-time locking protocol for suspension-aware analysis",
@@ -17,19 +18,22 @@ use super::view::{View, add_product, product};
 use super::{Blocked, sum};
 use crate::{Failure, Sharing};
 
-/// How tasks of a cluster are scheduled.
+/// The scheduling policy within a cluster.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Policy {
-    /// By their priorities.
+    /// Fixed priorities.
     Fixed,
-    /// By their jobs' deadlines.
+    /// Earliest deadline first.
     Edf,
 }
 
-/// Bounds on the blocking of one job of each task under the generalized FMLP+, on clusters of `processors` each.
+/// Returns bounds on the blocking of one job of each task under the generalized FMLP+, on clusters of `processors`
+/// processors each, in the order of the tasks.
+///
+/// The source is Brandenburg, ECRTS 2014.
 ///
 /// # Errors
-/// [`Failure::Unsupported`] where a period is 0, [`Failure::Overflow`].
+/// Returns [`Failure::Unsupported`] if a period is 0, and [`Failure::Overflow`] if a number does not fit.
 pub fn generalized_fmlp_plus(sharing: &Sharing, processors: u16, policy: Policy) -> Result<Vec<Blocked>, Failure> {
     let view = View::new(sharing, &[])?;
     let mut jobs = Vec::new();
@@ -73,7 +77,7 @@ pub fn generalized_fmlp_plus(sharing: &Sharing, processors: u16, policy: Policy)
     Ok(all)
 }
 
-/// Most jobs of `x` of lower priority than a job of `i` while that is pending.
+/// Returns the most jobs of `x` with a lower priority than a job of `i` while that is pending.
 fn later_jobs(view: &View, i: usize, x: usize, policy: Policy, jobs: u64) -> Result<u64, Failure> {
     let (row, other) = (&view.rows[i], &view.rows[x]);
     match policy {

@@ -1,19 +1,23 @@
-//! Bounds as strong as linear programs give them.
+//! Blocking bounds as strong as those of linear programs.
 //!
-//! A program's variables say how often a request of another task delays one job of the task under analysis, in which
-//! way; its constraints are what the protocol rules out; its optimum is a bound. Requests of one task for one resource
-//! are alike, so that one variable stands for all of them.
+//! The variables of a program count how often a request of another task delays one job of the task under analysis, and
+//! in which way. Its constraints express what the protocol excludes, and its optimum is a bound. Requests of one task
+//! for one resource are alike, so one variable stands for all of them.
 //!
-//! The programs of the partitioned protocols are packings: their constraints nest, or form a network of two layers. For
-//! these, taking the longest requests first is the optimum, in whole numbers, without a solver: no float takes part.
-//! The programs of global scheduling and of nested sections are not of that kind: a solver proposes the values of their
-//! dual, and arithmetic in whole numbers makes a bound of these that holds whatever the solver did.
+//! The programs of the partitioned protocols are packings: their constraints are nested, or form a network of two
+//! layers. For these, taking the longest requests first yields the optimum in integers, without a solver or
+//! floating-point numbers. The programs of global scheduling and of nested sections are not of that kind. For them, a
+//! solver proposes the values of the dual program, and integer arithmetic derives a bound from these values that holds
+//! whatever they are.
 //!
-//! The bounds of MPCP, DPCP, DFLP and FMLP+ are never above the classic ones of the same protocol. Bounds on spinning
-//! are of all spinning in the response time of a job, so they compare with classic ones only as response times; and there
-//! neither is always less. The program counts each remote request once however many local jobs wait for it; but it counts
-//! all that fall into the response time of the task, where the classic bound knows that one local job can spin only for
-//! those of its own, shorter response time. Both bound the same schedules, so [`responses`] gives the lesser for each task.
+//! The bounds of MPCP, DPCP, DFLP and FMLP+ never exceed the classic ones of the same protocol. Bounds on spinning
+//! include all spinning within the response time of a job, so they can be compared with classic bounds only as response
+//! times, and neither is always less. The program counts each remote request once, however many local jobs wait for it,
+//! but counts all requests that fall into the response time of the task. The classic bound uses the fact that one local
+//! job spins only for the requests within its own, shorter response time. Both bound the same schedules, so
+//! [`responses`] returns the lesser for each task.
+//!
+//! All times are integers in the unit of the input. Overheads are not included.
 
 mod dflp;
 mod dpcp;
@@ -54,66 +58,66 @@ use view::{Entry, View};
 /// A bound on the blocking of one job.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Blocked {
-    /// While it waits for others on other processors: it is suspended.
+    /// The time that the job is suspended and waits for requests on other processors.
     pub remote: u64,
-    /// While others of lower or equal priority, or agents, execute on its processor.
+    /// The time that requests of tasks of lower or equal priority, or agents, execute on the job's processor.
     pub local: u64,
 }
 
 impl Blocked {
-    /// Both.
+    /// Returns the sum of both.
     ///
     /// # Errors
-    /// [`Failure::Overflow`].
+    /// Returns [`Failure::Overflow`] if the sum does not fit.
     pub fn total(&self) -> Result<u64, Failure> {
         sum(self.remote, self.local)
     }
 }
 
-/// Requests of one task for one resource that a program's optimum counts.
+/// The requests of one task for one resource that the optimum of a program counts.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Counted {
-    /// Whose.
+    /// The task.
     pub task: usize,
-    /// For which resource, by its own number.
+    /// The resource, by its own number.
     pub resource: u16,
-    /// How many.
+    /// The number of requests.
     pub count: u64,
-    /// How long each.
+    /// The length of each section.
     pub length: u64,
-    /// Waited for, rather than executed before the job on its own processor.
+    /// Whether the job waits for them. If not, they execute before the job on its own processor.
     pub remote: bool,
 }
 
-/// For which tasks programs are solved, how much work is left for them, and what their optima count.
+/// The tasks whose programs are solved, the work that is left for them, and the requests that their optima count.
 #[derive(Debug)]
 struct Work {
-    /// Tasks to solve for.
+    /// The tasks.
     tasks: Range<usize>,
-    /// Requests that can still be looked at, and how many there were.
+    /// The number of requests that may still be examined, and the initial number.
     left: u64,
     most: u64,
-    /// `None` where nobody asks.
+    /// `None` if the caller does not need them.
     counted: Option<Vec<Counted>>,
 }
 
 impl Work {
-    /// For all tasks, without limit.
+    /// Work for all tasks, without limit.
     fn of_all(view: &View) -> Self {
         Self::limited(view, u64::MAX)
     }
 
-    /// For all tasks.
+    /// Work for all tasks, with a limit.
     fn limited(view: &View, most: u64) -> Self {
         Self { tasks: 0..view.tasks(), left: most, most, counted: None }
     }
 
-    /// For one task, with what its optimum counts.
+    /// Work for one task, with the requests that its optimum counts.
     fn of_one(task: usize) -> Self {
         Self { tasks: task..task + 1, left: u64::MAX, most: u64::MAX, counted: Some(Vec::new()) }
     }
 
-    /// Takes so many requests off what is left.
+    /// Subtracts `requests` from the work that is left.
     fn spend(&mut self, task: usize, requests: usize) -> Result<(), Failure> {
         let limit = Limit { name: "requests looked at by linear programs", most: self.most };
         let left = self.left.checked_sub(requests as u64).ok_or(Failure::Diverged { task, limit })?;
@@ -121,7 +125,7 @@ impl Work {
         Ok(())
     }
 
-    /// The optimum counts so many requests.
+    /// Records that the optimum counts `count` of these requests.
     fn count(&mut self, view: &View, entry: &Entry, count: u64, remote: bool) {
         if let Some(counted) = &mut self.counted
             && count > 0
@@ -132,11 +136,11 @@ impl Work {
     }
 }
 
-/// Most steps to bound one wait. With more, the wait is bounded by the response time alone, which is safe.
+/// The most steps to bound one wait. A wait that needs more is bounded by the response time alone, which is safe.
 pub const WAIT_STEPS_MAX: u32 = 10_000;
 
-/// The least `w` with `f(w) = w`, for an `f` that never falls and a `start` not above `w`; none where that is beyond
-/// `limit`.
+/// Returns the least `w` with `f(w) = w`, for a function `f` that never decreases and a `start` that does not exceed
+/// `w`. Returns `None` if it is beyond `limit`.
 ///
 /// BOUND: [`WAIT_STEPS_MAX`].
 fn wait(start: u64, limit: u64, mut f: impl FnMut(u64) -> Result<u64, Failure>) -> Option<u64> {
@@ -145,7 +149,7 @@ fn wait(start: u64, limit: u64, mut f: impl FnMut(u64) -> Result<u64, Failure>) 
         if waited > limit {
             return None;
         }
-        // A wait that does not fit 64 bits is beyond any limit.
+        // A wait that does not fit in 64 bits is beyond any limit.
         let next = f(waited).ok()?;
         if next == waited {
             return Some(waited);
@@ -155,7 +159,7 @@ fn wait(start: u64, limit: u64, mut f: impl FnMut(u64) -> Result<u64, Failure>) 
     None
 }
 
-/// `a + b`.
+/// Returns `a + b`.
 fn sum(a: u64, b: u64) -> Result<u64, Failure> {
     a.checked_add(b).ok_or(Failure::Overflow)
 }

@@ -1,22 +1,23 @@
-//! MPCP: owners boosted to the ceiling of their resource, queues by priority.
+//! MPCP: owners boosted to the ceiling of their resource, and queues by priority.
 //!
-//! Letters: N(i,q) requests of one job of task i for q, n(x,q) = N(x,q) * ceil((R_i + R_x) / T_x) those of all jobs of
-//! x while one of i is pending, P_i the processor of i, g(x,q) a bound on the time x holds q: its section and, of each
-//! other task on its processor, the longest section whose ceiling there is at least that of q (a ceiling on p is the
-//! priority of the most urgent user elsewhere). W_q, the longest wait of i for q, is the least `W = longest g of
-//! lower + sum of g of equal + sum over x of higher priority of N(x,q) * ceil((W + R_x) / T_x) * g(x,q)`.
-//! - Direct delay, on q: by tasks of lower priority N(i,q) in all, by each of equal priority N(i,q); by a task x of higher priority N(i,q) *
-//!   N(x,q) * ceil((W_q + R_x) / T_x), where W_q is at most R_i or D_i.
-//! - Indirect delay: a request of x for q preempts owners on its processor that delay i directly: at most as often as
-//!   requests of other tasks there, for other resources of no higher ceiling, delay directly; and all requests of x at
-//!   most as often as requests there do of which one of x has the ceiling.
-//! - Delay by tasks elsewhere in all at most the sum over q of N(i,q) * W_q.
+//! Symbols: N(i,q) is the number of requests of one job of task i for q, and n(x,q) = N(x,q) * ceil((R_i + R_x) / T_x)
+//! that of all jobs of x while one job of i is pending. P_i is the processor of i. g(x,q) is a bound on the time that x
+//! holds q: its section and, of each other task on its processor, the longest section whose ceiling there is at least
+//! that of q (the ceiling on p is the priority of the most urgent user elsewhere). X(i,q), the longest wait of i for q,
+//! is the least `X = longest g of lower + sum of g of equal + sum over x of higher priority of N(x,q) * ceil((X + R_x)
+//! / T_x) * g(x,q)`.
+//! - Direct delay on q: by tasks of lower priority N(i,q) in total; by each task of equal priority N(i,q); by a task x
+//!   of higher priority N(i,q) * N(x,q) * ceil((X(i,q) + R_x) / T_x), if X(i,q) is at most R_i or D_i.
+//! - Indirect delay: a request of x for q preempts owners on its processor that delay i directly. It does so at most as
+//!   often as requests of other tasks there, for other resources of no higher ceiling, delay directly. All requests of
+//!   x together do so at most as often as requests there delay directly whose ceiling is at most the highest of x.
+//! - Delay by tasks elsewhere is in total at most the sum over q of N(i,q) * X(i,q).
 //! - A local task of lower or equal priority: at most 1 + sum over q of min(N(i,q), sum over remote x of n(x,q)), once
-//!   an arrival.
+//!   per arrival.
 //! - Local tasks of higher priority: none; they interfere.
 //!
-//! A request elsewhere goes to the pool of its resource (direct) or of its task (indirect); the optimum is a greatest
-//! weight in such a network, which taking requests longest first and rerouting what is taken finds
+//! A request elsewhere is taken from the pool of its resource (direct) or of its task (indirect). The optimum is a
+//! greatest weight in such a network. Taking requests longest first, and rerouting those already taken, finds it
 //! ([`super::network`]).
 //!
 //! # Reference
@@ -29,26 +30,30 @@ use super::view::{Entry, View, add, add_product, product};
 use super::{Blocked, Work, wait};
 use crate::{Failure, Sharing};
 
-/// Bounds on the blocking of one job of each task under the MPCP.
+/// Returns bounds on the blocking of one job of each task under the MPCP, with partitioned fixed priorities, in the
+/// order of the tasks.
+///
+/// The source is Brandenburg, RTAS 2013.
 ///
 /// # Errors
-/// [`Failure::Unsupported`] where a period is 0, [`Failure::Overflow`].
+/// Returns [`Failure::Unsupported`] if a period is 0, and [`Failure::Overflow`] if a number does not fit.
 pub fn mpcp(sharing: &Sharing) -> Result<Vec<Blocked>, Failure> {
     let view = View::new(sharing, &[])?;
     let owners = Owners::new(&view)?;
     bounds(&view, &owners, &mut Work::of_all(&view))
 }
 
-/// How long sections last, and at what priority: the same for every task under analysis, whatever the response times.
+/// How long sections last, and at which priority. This depends neither on the task under analysis nor on response
+/// times.
 #[derive(Debug)]
 pub(super) struct Owners {
     /// g, by entry of the view.
     held: Vec<u64>,
-    /// The ceiling of the entry's resource on the entry's processor, plus 1; 0 where nobody elsewhere uses it.
+    /// The ceiling of the entry's resource on the entry's processor, plus 1; 0 if no task elsewhere uses it.
     ceiling: Vec<u64>,
-    /// Entries of each resource.
+    /// The entries of each resource.
     of_resource: Vec<Vec<usize>>,
-    /// The tasks on each cluster that ask for anything, and the highest ceiling at which one preempts.
+    /// The tasks on each cluster that have requests, with the highest ceiling at which each preempts.
     preempting: Vec<Vec<(usize, u64)>>,
 }
 
@@ -58,7 +63,7 @@ struct Delaying {
     task: usize,
     resource: usize,
     ceiling: u64,
-    /// How often.
+    /// How often it delays.
     times: u64,
 }
 
@@ -84,7 +89,7 @@ impl Owners {
             let mut time = entry.length;
             for &o in &of_cluster[view.rows[entry.task].cluster] {
                 let other = &view.entries[o];
-                // Longest first: the first of a task counts.
+                // Entries are sorted longest first, so the first one of a task counts.
                 if other.task != entry.task && ceiling[o] >= ceiling[e] && longest[other.task] == 0 {
                     longest[other.task] = other.length;
                     add(&mut time, other.length)?;
@@ -105,7 +110,7 @@ impl Owners {
         Ok(Self { held, ceiling, of_resource, preempting })
     }
 
-    /// W_q: the longest wait of `i` for `resource`; none where that exceeds R and D.
+    /// Returns X, the longest wait of `i` for `resource`, or `None` if that exceeds R and D.
     fn longest_wait(&self, view: &View, i: usize, resource: usize) -> Result<Option<u64>, Failure> {
         let (mut lower, mut equal) = (0, 0);
         for &e in &self.of_resource[resource] {
@@ -148,18 +153,18 @@ pub(super) fn bounds(view: &View, owners: &Owners, work: &mut Work) -> Result<Ve
         waits.count(view, i, &jobs)?;
         let mut blocked = Blocked { remote: 0, local: locally(view, i, &jobs, waits.arrivals, work)? };
 
-        // W by resource, and what they allow in all.
+        // X by resource, and the total that these waits allow.
         longest.clear();
         longest.resize(view.resources, None);
         let mut most = Some(0);
         for request in view.requests(i) {
             let wait = owners.longest_wait(view, i, request.resource)?;
             longest[request.resource] = wait;
-            // As much as does not fit is no limit.
+            // A total that does not fit is no limit.
             most = most.zip(wait).and_then(|(most, wait)| wait.checked_mul(request.count)?.checked_add(most));
         }
 
-        // Most direct delays by each entry.
+        // The most direct delays by each entry.
         direct.clear();
         delaying.iter_mut().for_each(Vec::clear);
         for (e, entry) in view.entries.iter().enumerate() {
@@ -181,7 +186,7 @@ pub(super) fn bounds(view: &View, owners: &Owners, work: &mut Work) -> Result<Ve
             }
         }
 
-        // Pools: lower priorities on each resource; each task indirectly.
+        // The pools: lower priorities on each resource, then each task for indirect delay.
         let met = |(preempting, delaying): (&Vec<_>, &Vec<_>)| preempting.len() * delaying.len();
         work.spend(i, owners.preempting.iter().zip(&delaying).map(met).sum())?;
         let mut indirect = indirect_of_tasks(view, owners, i, &delaying)?;
@@ -201,7 +206,7 @@ pub(super) fn bounds(view: &View, owners: &Owners, work: &mut Work) -> Result<Ve
             }
             let issued = product(entry.count, jobs[x])?;
             let taken = if !view.is_lower(i, x) {
-                // Direct delay by these is limited by itself.
+                // Direct delay by these tasks has a limit of its own.
                 let taken = issued.min(direct[e].saturating_add(preempts.min(indirect[x])));
                 indirect[x] -= taken.saturating_sub(direct[e]);
                 taken
@@ -217,7 +222,7 @@ pub(super) fn bounds(view: &View, owners: &Owners, work: &mut Work) -> Result<Ve
     Ok(all)
 }
 
-/// Delay by local tasks of lower or equal priority: the longest requests of each, one an arrival.
+/// Returns the delay by local tasks of lower or equal priority: the longest requests of each, one per arrival.
 fn locally(view: &View, i: usize, jobs: &[u64], arrivals: u64, work: &mut Work) -> Result<u64, Failure> {
     let mut left = vec![arrivals; view.tasks()];
     let mut delay = 0;
@@ -233,7 +238,7 @@ fn locally(view: &View, i: usize, jobs: &[u64], arrivals: u64, work: &mut Work) 
     Ok(delay)
 }
 
-/// How often requests like `entry`, under this ceiling, can preempt owners on its processor that delay directly.
+/// Returns how often requests like `entry`, with this ceiling, can preempt owners on its processor that delay directly.
 fn preemptions(entry: &Entry, ceiling: u64, delaying: &[Delaying]) -> Result<u64, Failure> {
     let mut times = 0;
     for other in delaying {
@@ -243,7 +248,7 @@ fn preemptions(entry: &Entry, ceiling: u64, delaying: &[Delaying]) -> Result<u64
     Ok(times)
 }
 
-/// How often all requests of each task can.
+/// Returns how often all requests of each task can preempt such owners.
 fn indirect_of_tasks(view: &View, owners: &Owners, i: usize, delaying: &[Vec<Delaying>]) -> Result<Vec<u64>, Failure> {
     let mut times = vec![0; view.tasks()];
     for (preempting, delaying) in owners.preempting.iter().zip(delaying) {

@@ -1,28 +1,28 @@
-//! Greatest weight of items that take from pools of limited size.
+//! The greatest weight of items that take from pools of limited size.
 //!
-//! An item is taken at most so often, and each time takes from one of two pools, at most so often from either. The
-//! amounts that can be taken at once are those a flow carries from items to pools, a polymatroid: taking items in order
-//! of falling weight, each as often as possible, rerouting what was taken before but never putting it back, gives the
-//! greatest weight (Edmonds 1970; flows: Megiddo 1974). It is the optimum of the linear program, and whole numbers
-//! reach it.
+//! An item is taken at most a given number of times. Each time it takes from one of two pools, with a limit for each.
+//! The amounts that can be taken together are those of a flow from items to pools, which is a polymatroid. Taking items
+//! in order of decreasing weight, each as often as possible, and rerouting earlier ones without returning them,
+//! therefore yields the greatest weight (Edmonds 1970; flows: Megiddo 1974). It is the optimum of the linear program,
+//! and integers attain it.
 
-/// Pools, and what is taken from them.
+/// Pools, with the amounts taken from them.
 #[derive(Default, Debug)]
 pub(super) struct Network {
-    /// What is left of each pool.
+    /// The amount left in each pool.
     left: Vec<u64>,
     items: Vec<Item>,
-    /// Items of each pool.
+    /// The items of each pool.
     of: Vec<Vec<usize>>,
-    /// How the search came to a pool.
+    /// How the search reached a pool.
     came: Vec<Came>,
     search: u32,
     queue: Vec<usize>,
-    /// Nothing can be moved out of these, and nothing put into them, now or later.
+    /// Pools out of which nothing can be moved, and into which nothing can be put, now or later.
     full: Vec<bool>,
 }
 
-/// What one item takes.
+/// The amounts that one item takes.
 #[derive(Debug)]
 struct Item {
     pools: [usize; 2],
@@ -33,19 +33,19 @@ struct Item {
 /// A step of a search.
 #[derive(Clone, Copy, Default, Debug)]
 struct Came {
-    /// In which search; searches count from 1.
+    /// The number of the search; searches count from 1.
     search: u32,
     /// The item that moves to the pool.
     item: usize,
-    /// From which pool.
+    /// The pool that it leaves.
     from: usize,
 }
 
-/// An item without a place in the search, which starts there.
+/// Marks the item at which the search starts.
 const START: usize = usize::MAX;
 
 impl Network {
-    /// Forgets all items, and has pools of these sizes.
+    /// Removes all items, and creates pools of these sizes.
     pub fn clear(&mut self, pools: impl Iterator<Item = u64>) {
         self.left.clear();
         self.left.extend(pools);
@@ -59,8 +59,8 @@ impl Network {
         self.of.resize_with(self.left.len(), Vec::new);
     }
 
-    /// Takes an item as often as possible, at most `wanted` times: from `first` at most `first_most`, from `second` at
-    /// most `second_most` times. Says how often. Weights never grow from one call to the next.
+    /// Takes an item as often as possible, at most `wanted` times: from `first` at most `first_most` times, from
+    /// `second` at most `second_most` times. Returns how often. Weights must not increase from one call to the next.
     pub fn take(&mut self, wanted: u64, first: usize, first_most: u64, second: usize, second_most: u64) -> u64 {
         let item = self.items.len();
         self.items.push(Item { pools: [first, second], most: [first_most, second_most], taken: [0, 0] });
@@ -72,8 +72,8 @@ impl Network {
             self.left[one.pools[side]] -= amount;
             missing -= amount;
         }
-        // BOUND: each search but the last moves items on a shortest way; there are at most items * pools such (Edmonds
-        // and Karp 1972).
+        // BOUND: each search except the last moves items along a shortest path, of which there are at most items *
+        // pools (Edmonds and Karp 1972).
         while missing > 0 {
             let moved = self.find(item, missing);
             if moved == 0 {
@@ -89,9 +89,9 @@ impl Network {
         wanted - missing
     }
 
-    /// Finds a way from an item to a pool that has something left, and moves as much as fits along it.
+    /// Finds a path from an item to a pool with an amount left, and moves as much as possible along it.
     fn find(&mut self, item: usize, missing: u64) -> u64 {
-        // BOUND: as searches, at most items * pools; the count cannot wrap within what fits memory.
+        // BOUND: the searches number at most items * pools, so the counter cannot wrap for networks that fit in memory.
         self.search = self.search.wrapping_add(1);
         let search = self.search;
         self.queue.clear();
@@ -118,14 +118,14 @@ impl Network {
                 }
             }
         }
-        // No way leads out of all these: none ever will, for nothing new is put into them.
+        // No path leads out of these pools, and none ever will, as nothing new is put into them.
         for &pool in &self.queue {
             self.full[pool] = true;
         }
         0
     }
 
-    /// Moves along the way that ends at `end`.
+    /// Moves along the path that ends at `end`.
     fn follow(&mut self, end: usize, missing: u64) -> u64 {
         let mut amount = missing.min(self.left[end]);
         let mut pool = end;
@@ -155,12 +155,12 @@ impl Network {
 }
 
 impl Item {
-    /// How often more it may take from a side's pool.
+    /// Returns how many more times it may take from the pool of a side.
     fn room(&self, side: usize) -> u64 {
         self.most[side] - self.taken[side]
     }
 
-    /// The side of a pool, and the other.
+    /// Returns the side of a pool, and the other side.
     fn sides(&self, pool: usize) -> (usize, usize) {
         if self.pools[0] == pool { (0, 1) } else { (1, 0) }
     }

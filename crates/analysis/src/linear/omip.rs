@@ -1,13 +1,14 @@
-//! OMIP: clusters, global FIFO queues over queues of each cluster, migratory priority inheritance, suspensions charged
-//! as execution.
+//! OMIP: clusters, global FIFO queues over queues of each cluster, migratory priority inheritance, and suspensions
+//! counted as execution.
 //!
-//! Letters: m processors, c of them a cluster, N(i,q) requests of one job of i for q, u(q) tasks on the cluster of i
-//! that use q. Per resource q, requests that delay a job of i:
-//! - in all at most N(i,q) * (2 m - 1);
-//! - of each other cluster at most N(i,q) * u(q) where u(q) <= 2 c, else N(i,q) * (c + m);
-//! - of each other task of the same cluster at most N(i,q) where u(q) <= 2 c, else 2 N(i,q).
+//! Symbols: m is the number of processors, c that of a cluster, N(i,q) the number of requests of one job of i for q,
+//! and u(q) the number of tasks on the cluster of i that use q. The requests for each resource q that delay a job of i
+//! are limited:
+//! - in total to N(i,q) * (2 m - 1);
+//! - of each other cluster to N(i,q) * u(q) if u(q) <= 2 c, else to N(i,q) * (c + m);
+//! - of each other task of the same cluster to N(i,q) if u(q) <= 2 c, else to 2 N(i,q).
 //!
-//! The constraints nest, so that the longest requests, as many as fit, are the optimum.
+//! The constraints are nested. The longest requests within these limits are therefore the optimum.
 //!
 //! # Reference
 //! B. Brandenburg, "A fully preemptive multiprocessor semaphore protocol for latency-sensitive real-time applications",
@@ -17,11 +18,13 @@ use super::sum;
 use super::view::{View, add_product, product};
 use crate::{Failure, Sharing};
 
-/// Bounds on the suspension-oblivious blocking of one job of each task under the OMIP, on `processors` in clusters of
-/// `cluster_size`.
+/// Returns bounds on the suspension-oblivious blocking of one job of each task under the OMIP, on `processors`
+/// processors in clusters of `cluster_size`, in the order of the tasks.
+///
+/// The source is Brandenburg, ECRTS 2013.
 ///
 /// # Errors
-/// [`Failure::Unsupported`] where a period is 0, [`Failure::Overflow`].
+/// Returns [`Failure::Unsupported`] if a period is 0, and [`Failure::Overflow`] if a number does not fit.
 pub fn omip(sharing: &Sharing, processors: u16, cluster_size: u16) -> Result<Vec<u64>, Failure> {
     let view = View::new(sharing, &[])?;
     let (m, c) = (u64::from(processors), u64::from(cluster_size));

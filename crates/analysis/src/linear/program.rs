@@ -1,20 +1,21 @@
-//! Linear programs, and bounds on their optima that no float decides.
+//! Linear programs, and bounds on their optima that do not depend on floating-point numbers.
 //!
-//! A program is: the most of c x, where A x <= b, 0 <= x <= u, all numbers whole, c, b and u not negative. For any y >=
-//! 0, and any x that is feasible, `c x <= y b + sum over j of u_j * max(0, c_j - (y A)_j)`: weak duality, with the
-//! bounds of the variables as constraints of their own. So every y gives a bound that holds; the dual's optimum gives
-//! the best. A solver, in floats, proposes y; it is rounded to a fraction, and the right side worked out in whole
-//! numbers. However wrong the solver is, the bound is safe; only how tight it is depends on the solver.
+//! A program maximizes c x subject to A x <= b and 0 <= x <= u. All numbers are integers, and c, b and u are not
+//! negative. For any y >= 0 and any feasible x, `c x <= y b + sum over j of u_j * max(0, c_j - (y A)_j)`: this is weak
+//! duality, with the bounds of the variables as constraints of their own. Every y therefore gives a valid bound, and
+//! the optimum of the dual gives the best one. A solver proposes y in floating point. The proposal is rounded to a
+//! fraction, and the right side is computed in integers. Whatever the solver returns, the bound is safe; only its
+//! tightness depends on the solver.
 
 use crate::Failure;
 use microlp::{ComparisonOp, OptimizationDirection, Problem, SolveOutcome};
 use std::time::Duration;
 
-/// The denominator of dual values: a multiple of all numbers to 12, so that what programs for few processors need is
-/// exact.
+/// The denominator of dual values. It is a multiple of all numbers up to 12, so that the values in programs for few
+/// processors are exact.
 const DENOMINATOR: i128 = 27_720 << 15;
 
-/// How long the solver may take for one program. What it has not found by then only costs tightness.
+/// The most time that the solver may take for one program. A shorter search costs only tightness.
 pub(super) const SOLVER_TIME_MAX: Duration = Duration::from_secs(10);
 
 /// A linear program.
@@ -26,7 +27,7 @@ pub(super) struct Program {
     rows: Vec<(Vec<(usize, i64)>, u64)>,
 }
 
-/// A bound: a fraction.
+/// A bound, as a fraction.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Bound {
     pub numerator: i128,
@@ -34,15 +35,15 @@ pub(super) struct Bound {
 }
 
 impl Program {
-    /// A variable with its weight and upper bound.
+    /// Adds a variable with its weight and upper bound. Returns its number.
     pub fn variable(&mut self, weight: u64, most: u64) -> usize {
         self.variables.push((weight, most));
         self.variables.len() - 1
     }
 
-    /// A constraint: the sum of the terms is at most `most`. Each variable comes once.
+    /// Adds a constraint: the sum of the terms is at most `most`. Each variable must occur at most once.
     pub fn at_most(&mut self, terms: Vec<(usize, i64)>, most: u64) {
-        // What limits variables one by one needs no row.
+        // A limit on single variables needs no row.
         if most == 0 && terms.iter().all(|&(_, factor)| factor >= 0) {
             terms.iter().filter(|term| term.1 > 0).for_each(|&(variable, _)| self.variables[variable].1 = 0);
         } else if let [(variable, 1)] = terms[..] {
@@ -52,17 +53,17 @@ impl Program {
         }
     }
 
-    /// A bound on the optimum, near to it.
+    /// Returns a bound near the optimum.
     ///
     /// # Errors
-    /// [`Failure::Overflow`].
+    /// Returns [`Failure::Overflow`] if a number does not fit.
     pub fn bound(&self) -> Result<Bound, Failure> {
         let proposed = self.propose().unwrap_or_else(|| vec![0.0; self.rows.len()]);
         let dual: Vec<i128> = proposed.iter().map(|&y| round(y)).collect();
         self.bound_by(&dual).or_else(|_| self.bound_by(&vec![0; self.rows.len()]))
     }
 
-    /// The bound that dual values give, in parts of [`DENOMINATOR`].
+    /// Returns the bound for dual values, which are in units of 1/[`DENOMINATOR`].
     fn bound_by(&self, dual: &[i128]) -> Result<Bound, Failure> {
         let mut reduced = Vec::with_capacity(self.variables.len());
         for &(weight, _) in &self.variables {
@@ -86,11 +87,11 @@ impl Program {
         Ok(Bound { numerator, denominator: DENOMINATOR })
     }
 
-    /// Near-optimal dual values, one a row; none where the solver gives up.
+    /// Returns near-optimal dual values, one for each row, or `None` if the solver gives up.
     fn propose(&self) -> Option<Vec<f64>> {
         let mut problem = Problem::new(OptimizationDirection::Minimize);
         problem.set_time_limit(SOLVER_TIME_MAX);
-        // Rows are scaled, for the solver's sake; the values of y are not.
+        // Rows are scaled for the solver. The values of y are not.
         let mut columns: Vec<Vec<(usize, f64)>> = vec![Vec::new(); self.variables.len()];
         for (row, (terms, _)) in self.rows.iter().enumerate() {
             for &(variable, factor) in terms {
@@ -105,7 +106,7 @@ impl Program {
         let unit = prices.iter().fold(1.0, |most: f64, &price| most.max(price));
         let values: Vec<_> = prices.iter().map(|price| problem.add_var(price / unit, (0.0, f64::INFINITY))).collect();
         for (variable, (column, scale)) in columns.into_iter().zip(scales).enumerate() {
-            // A variable that is 0 asks nothing of the dual.
+            // A variable that is 0 does not constrain the dual.
             if self.variables[variable].1 == 0 {
                 continue;
             }
@@ -123,7 +124,8 @@ impl Program {
     }
 }
 
-/// In parts of [`DENOMINATOR`], not negative; 0 where it is no number. What is too much is cut, which is safe.
+/// Rounds a value to units of 1/[`DENOMINATOR`]. A negative value or NaN becomes 0. Great values are capped, which is
+/// safe.
 fn round(value: f64) -> i128 {
     const MOST: f64 = (1_u64 << 40) as f64;
     if value > 0.0 { (value.min(MOST) * DENOMINATOR as f64).round() as i128 } else { 0 }
@@ -145,7 +147,7 @@ mod tests {
         program
     }
 
-    /// The best whole point, by trying all.
+    /// Returns the value of the best integer point, by exhaustive search.
     fn best(program: &Program) -> u64 {
         let mut best = 0;
         let mut point = vec![0; program.variables.len()];
@@ -170,7 +172,7 @@ mod tests {
             let best = i128::from(best(&program)) * DENOMINATOR;
             let near = program.bound().unwrap();
             assert!(near.numerator >= best);
-            // However wrong the solver is: values off a little, or anything.
+            // The solver may be wrong: slightly perturbed values, and arbitrary ones.
             for _ in 0..5 {
                 let proposed = program.propose().unwrap();
                 let off: Vec<i128> = proposed.iter().map(|&y| round(y + (rng.f64() - 0.5) * 0.1)).collect();
@@ -183,7 +185,7 @@ mod tests {
 
     #[test]
     fn negative_dual_values_would_give_less() {
-        // The twin: weak duality needs y >= 0.
+        // The mutant: weak duality requires y >= 0.
         let mut program = Program::default();
         let (x, y) = (program.variable(1, 1), program.variable(1, 1));
         program.at_most(vec![(x, 1), (y, 1)], 1);
@@ -197,7 +199,7 @@ mod tests {
 
     #[test]
     fn an_integral_program_is_solved_exactly() {
-        // Intervals: whole points are optimal, so the bound is the best of them.
+        // Intervals: integer points are optimal, so the bound equals the best of them.
         let mut rng = fastrand::Rng::with_seed(2);
         for _ in 0..1_000 {
             let mut program = Program::default();

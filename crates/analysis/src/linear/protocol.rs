@@ -1,4 +1,5 @@
-//! The programs as bounds of [`multiprocessor`](crate::multiprocessor), for whoever finds response times with those.
+//! The programs as bounds of [`multiprocessor`](crate::multiprocessor), for iterations that find response times with
+//! these.
 
 use super::mpcp::Owners;
 use super::spin::{Arrivals, Order};
@@ -13,11 +14,11 @@ use lockwright_model::Protocol as Name;
 pub(crate) struct Program {
     view: View,
     which: Which,
-    /// Requests that can still be looked at.
+    /// The number of requests that may still be examined.
     left: u64,
 }
 
-/// Which programs, and what they need of all tasks.
+/// The kind of program, with its data for all tasks.
 #[derive(Debug)]
 enum Which {
     Mpcp(Owners),
@@ -40,8 +41,9 @@ impl Which {
 }
 
 impl Program {
-    /// `None` where the protocol has no program. `homes` has the processor of each resource, by its number, and
-    /// `jitters` the release jitter of each task. Deadlines play no part. At most `work` requests are looked at.
+    /// Creates the programs, or returns `None` if the protocol has none. `homes` contains the processor of each
+    /// resource, by its number, and `jitters` the release jitter of each task. Deadlines are ignored. At most `work`
+    /// requests are examined.
     pub(crate) fn new(
         sharing: &Sharing,
         protocol: Name,
@@ -52,7 +54,7 @@ impl Program {
         let is_placed = matches!(protocol, Name::Dpcp | Name::Dflp);
         let mut view = View::new(sharing, if is_placed { homes } else { &[] })?;
         for (row, &jitter) in view.rows.iter_mut().zip(jitters) {
-            // Waits are sought up to the period, whatever the response times are: so no bound falls as these grow.
+            // Waits are bounded up to the period, whatever the response times are, so no bound decreases as these grow.
             (row.jitter, row.deadline) = (jitter, row.period);
         }
         let which = match protocol {
@@ -68,8 +70,8 @@ impl Program {
         Ok(Some(Self { view, which, left: work }))
     }
 
-    /// What the optimum of the program of `task` counts, with the response times there are; `None` where the bound is
-    /// not that sum.
+    /// Returns the requests that the optimum of the program of `task` counts, for the current response times. Returns
+    /// `None` if the bound is not their sum.
     pub(crate) fn counted(&self, task: usize) -> Result<Option<(Blocked, Vec<Counted>)>, Failure> {
         let mut work = Work::of_one(task);
         let blocked = self.which.bounds(&self.view, &mut work)?;
@@ -101,7 +103,7 @@ impl Protocol for Program {
         Ok(())
     }
 
-    /// Whoever spins executes, but what more urgent tasks spin is in the bound of the less urgent one.
+    /// Spinning is execution, but the bound of a less urgent task already contains the spinning of more urgent tasks.
     fn charge(&self, delay: &Delay) -> Option<Charge> {
         Some(Charge { suspended: delay.remote?, blocked: delay.local, executed: 0 })
     }

@@ -1,18 +1,20 @@
-//! Response times and blocking under partitioned fixed priorities, together: either needs the other.
+//! Joint response times and blocking under partitioned fixed priorities, by linear programs.
 //!
-//! From R = C, bounds on blocking and response times are computed in turn until nothing changes; responses only grow.
-//! Locks that suspend: `R = C + B + sum over local h of higher priority of ceil((R + J_h) / T_h) * C_h`, B all
-//! blocking, J_h = R_h - C_h where h can suspend, else 0; tasks of equal priority interfere. Spin locks: the same, J = 0.
+//! Starting with R = C, bounds on blocking and response times are computed alternately until nothing changes. Responses
+//! only grow. For semaphores, `R = C + B + sum over local h of higher priority of ceil((R + J_h) / T_h) * C_h`, where B
+//! is all blocking, and J_h = R_h - C_h if h can suspend, else 0. Tasks of equal priority interfere. For spinlocks the
+//! equation is the same, with J = 0.
 //!
-//! Under DPCP and DFLP this takes C whole for what a task executes on its processor, as the published analyses do, whose
-//! C is without sections. Where C holds the sections, those that execute at homes elsewhere count twice for tasks of
-//! lower priority: as interference here, and where they ask there. So these response times can exceed those of
-//! [`analyse`](crate::analyse), which knows where each section executes; [`tighten`](crate::tighten()) knows too.
+//! Under DPCP and DFLP, the whole C counts as execution on the task's processor. In the published analyses, C does not
+//! include sections. If it does, sections that execute at homes elsewhere count twice for tasks of lower priority: as
+//! interference here, and at the home if these tasks have requests there. These response times can therefore exceed
+//! those of [`analyse`](crate::analyse) and [`tighten`](crate::tighten()), which distinguish where each section
+//! executes.
 //!
 //! # Reference
 //! B. Brandenburg, "Improved analysis and evaluation of real-time semaphore protocols for P-FP scheduling", RTAS 2013;
-//! A. Wieder, B. Brandenburg, RTSS 2013. Jitter R - C of tasks that suspend: J.-J. Chen et al., "Many suspensions, many
-//! problems", Real-Time Systems 55(1), 2019.
+//! A. Wieder, B. Brandenburg, RTSS 2013. The jitter R - C of tasks that suspend: J.-J. Chen et al., "Many suspensions,
+//! many problems", Real-Time Systems 55(1), 2019.
 
 use super::mpcp::Owners;
 use super::spin::{Arrivals, Order};
@@ -24,52 +26,55 @@ use crate::{Failure, Limit, Sharing};
 /// A locking protocol under partitioned fixed priorities.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Protocol<'a> {
-    /// See [`mpcp`](super::mpcp()).
+    /// MPCP; see [`mpcp`](super::mpcp()).
     Mpcp,
-    /// See [`dpcp`](super::dpcp()); the processor of each resource, by its number.
+    /// DPCP, with the processor of each resource, by its number; see [`dpcp`](super::dpcp()).
     Dpcp(&'a [u16]),
-    /// See [`dflp`](super::dflp()); the processor of each resource, by its number.
+    /// DFLP, with the processor of each resource, by its number; see [`dflp`](super::dflp()).
     Dflp(&'a [u16]),
-    /// See [`fmlp_plus`](super::fmlp_plus()).
+    /// FMLP+; see [`fmlp_plus`](super::fmlp_plus()).
     FmlpPlus,
-    /// See [`spin_fifo`](super::spin_fifo()).
+    /// Non-preemptive FIFO spinlocks; see [`spin_fifo`](super::spin_fifo()).
     SpinFifo,
-    /// See [`spin_fifo_preemptable`](super::spin_fifo_preemptable).
+    /// Preemptable FIFO spinlocks; see [`spin_fifo_preemptable`](super::spin_fifo_preemptable).
     SpinFifoPreemptable,
-    /// See [`spin_unordered`](super::spin_unordered).
+    /// Non-preemptive unordered spinlocks; see [`spin_unordered`](super::spin_unordered).
     SpinUnordered,
-    /// See [`spin_unordered_preemptable`](super::spin_unordered_preemptable).
+    /// Preemptable unordered spinlocks; see [`spin_unordered_preemptable`](super::spin_unordered_preemptable).
     SpinUnorderedPreemptable,
 }
 
-/// Response times that fit the blocking they allow.
+/// Response times that are consistent with the blocking within them.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Responses {
     /// R of each task.
     pub responses: Vec<u64>,
-    /// How often blocking and response times were computed, the time that changed nothing included.
+    /// The number of rounds of blocking and response times, including the last one, which changed nothing.
     pub rounds: u32,
 }
 
-/// Most rounds of [`responses`].
+/// The most rounds of [`responses`].
 pub const ROUNDS_MAX: u32 = 10_000;
 
-/// Most steps to the response time of one task in one round of [`responses`].
+/// The most steps to the response time of one task in one round of [`responses`].
 pub const RESPONSE_STEPS_MAX: u32 = 1_000_000;
 
-/// Response times of the tasks of `sharing` under a protocol, none above the classic bound of that in
-/// [`multiprocessor`](crate::multiprocessor); `response` of the tasks is not read. Clusters are
-/// processors.
+/// Returns the response times of the tasks under a protocol and partitioned fixed priorities. None exceeds that of the
+/// protocol's classic bound in [`multiprocessor`](crate::multiprocessor).
+///
+/// The `response` of the tasks is ignored. Clusters are processors. Times are in the unit of the input. The sources are
+/// Brandenburg, RTAS 2013, and Wieder, Brandenburg, RTSS 2013.
 ///
 /// # Errors
-/// [`Failure::Late`] where a task may miss its deadline, [`Failure::Diverged`], [`Failure::Unsupported`] where a period
-/// is 0, a deadline beyond the period or a resource has no place, [`Failure::Overflow`].
+/// Returns [`Failure::Late`] with a task that may miss its deadline, [`Failure::Unsupported`] if a period is 0, a
+/// deadline exceeds its period or a resource has no processor, [`Failure::Diverged`] after [`ROUNDS_MAX`] rounds or
+/// [`RESPONSE_STEPS_MAX`] steps, and [`Failure::Overflow`] if a number does not fit.
 pub fn responses(sharing: &Sharing, protocol: Protocol<'_>) -> Result<Responses, Failure> {
     let program = responses_of_program(sharing, protocol);
     if protocol != Protocol::SpinFifo {
         return program;
     }
-    // Classic: MSRP's.
+    // The classic bound is that of MSRP.
     let classic = msrp::protocol(sharing, None).and_then(|mut protocol| joint(sharing, &mut protocol));
     match (program, classic) {
         (Ok(mut program), Ok(classic)) => {
@@ -83,10 +88,11 @@ pub fn responses(sharing: &Sharing, protocol: Protocol<'_>) -> Result<Responses,
     }
 }
 
-/// The same, of the program alone: under [`Protocol::SpinFifo`] now and then above the classic ones.
+/// Like [`responses`], from the program alone. Under [`Protocol::SpinFifo`], a response time may exceed the classic
+/// one.
 ///
 /// # Errors
-/// As [`responses`].
+/// Returns the errors of [`responses`].
 pub fn responses_of_program(sharing: &Sharing, protocol: Protocol<'_>) -> Result<Responses, Failure> {
     if let Some(task) = sharing.tasks.iter().position(|task| task.deadline > task.period) {
         return Err(Failure::Unsupported { task, what: "its deadline is beyond its period" });
@@ -141,7 +147,8 @@ pub fn responses_of_program(sharing: &Sharing, protocol: Protocol<'_>) -> Result
     })
 }
 
-/// The response time of `task`, with those of others as they are now. Tasks of equal priority interfere with each other.
+/// Returns the response time of `task` for the current response times of the others. Tasks of equal priority interfere
+/// with each other.
 fn response(view: &View, task: usize, blocked: &[Blocked]) -> Result<u64, Failure> {
     let own = sum(view.rows[task].cost, blocked[task].total()?)?;
     let higher: Vec<(u64, u64, u64)> = (0..view.tasks())

@@ -1,26 +1,28 @@
-//! Spin locks under partitioned fixed priorities: delay of a job by spinning, its own and that of local jobs which
+//! Spinlocks under partitioned fixed priorities: the delay of a job by its own spinning, by that of local jobs that
 //! precede it, and by sections at its arrival.
 //!
 //! The response time is then R = C_i + B_i + sum over local h of higher priority of ceil(R / T_h) * C_h, with C without
-//! any spinning: a remote request counts once, however many local jobs wait for it in turn.
+//! spinning. A remote request counts once, however many local jobs wait for it in turn.
 //!
-//! Letters: N(i,q) requests of one job of task i for q, n(x,q) = N(x,q) * ceil((R_i + R_x) / T_x) those of all jobs of
-//! x while one of i is pending, own(q) = N(i,q) + sum over local h of higher priority of N(h,q) * ceil(R_i / T_h)
-//! requests from this processor. A remote request delays once, by spinning or at the arrival.
-//! - At the arrival: because of one resource only, one that a local task of lower priority uses and, if no remote task
-//!   does, whose ceiling is at least the priority of i; one request of the local ones.
-//! - A resource that i itself does not use: spinning for x on it at most the sum over local h that use it of N(x,q) *
-//!   ceil(R_i / T_h) * ceil((R_h + R_x) / T_x).
-//! - [`spin_fifo`]: on each remote processor, spinning at most own(q); at the arrival one more.
-//! - [`spin_fifo_preemptable`]: spinning at most own(q) + s(q), where the s(q), requests issued anew after preemptions,
-//!   are at most the sum over local h of higher priority of ceil(R_i / T_h) in all; nothing remote at the arrival.
-//! - [`spin_unordered`]: each remote x at most own(q) * N(x,q) * ceil((W_q + R_x) / T_x) spinning, and once that at the
-//!   arrival unless spinning is preemptable. W_q, the longest wait, is the least `W = 1 + sum over remote x of N(x,q) *
-//!   ceil((W + R_x) / T_x) * L(x,q)`; preemptable, over all resources this priority and above uses and with
-//!   interference; R where it exceeds T.
+//! Symbols: N(i,q) is the number of requests of one job of task i for q, and n(x,q) = N(x,q) * ceil((R_i + R_x) / T_x)
+//! that of all jobs of x while one job of i is pending. The number of requests from this processor is own(q) = N(i,q) +
+//! sum over local h of higher priority of N(h,q) * ceil(R_i / T_h). A remote request delays once, by spinning or at the
+//! arrival.
+//! - At the arrival, only one resource causes delay. A local task of lower priority uses it, and if no remote task
+//!   does, its ceiling is at least the priority of i. One local request counts.
+//! - On a resource that i itself does not use, spinning for x is limited to the sum over local h that use it of
+//!   N(x,q) * ceil(R_i / T_h) * ceil((R_h + R_x) / T_x) requests.
+//! - [`spin_fifo`]: on each remote processor spinning for at most own(q) requests, and one more at the arrival.
+//! - [`spin_fifo_preemptable`]: spinning for at most own(q) + s(q) requests, where the s(q) count requests issued again
+//!   after preemptions, at most the sum over local h of higher priority of ceil(R_i / T_h) in total. Nothing remote
+//!   delays at the arrival.
+//! - [`spin_unordered`]: spinning for each remote x for at most own(q) * N(x,q) * ceil((X(q) + R_x) / T_x) requests,
+//!   and once that at the arrival unless spinning is preemptable. X(q), the longest wait, is the least `X = 1 + sum
+//!   over remote x of N(x,q) * ceil((X + R_x) / T_x) * L(x,q)`. For preemptable spinning, the sum is over all resources
+//!   that this processor requests at this priority or above, and includes interference. R replaces X if it exceeds T.
 //!
-//! The resource of the arrival is one of few; s(q) is spent where it adds most, which falls with every one spent. With
-//! these, constraints nest, and the longest requests, as many as fit, are the optimum, in whole numbers.
+//! The resource of the arrival is one of few, and s(q) is used where it adds most, which falls with each use. For fixed
+//! choices the constraints are nested. The longest requests within these limits are therefore the optimum, in integers.
 //!
 //! # Reference
 //! A. Wieder, B. Brandenburg, "On spin locks in AUTOSAR: blocking analysis of FIFO, unordered, and priority-ordered
@@ -30,39 +32,43 @@ use super::view::{Entry, View, add, add_product, product};
 use super::{Blocked, Work, sum, wait};
 use crate::{Failure, Sharing};
 
-/// Bounds on the delay of one job of each task by spinning in FIFO order without preemption, under MSRP.
+/// Returns bounds on the delay of one job of each task by non-preemptive FIFO spinlocks (MSRP), with partitioned fixed
+/// priorities, in the order of the tasks.
+///
+/// The bound contains the spinning of local jobs of higher priority. Times are in the unit of the input. The source is
+/// Wieder, Brandenburg, RTSS 2013.
 ///
 /// # Errors
-/// [`Failure::Unsupported`] where a period is 0, [`Failure::Overflow`].
+/// Returns [`Failure::Unsupported`] if a period is 0, and [`Failure::Overflow`] if a number does not fit.
 pub fn spin_fifo(sharing: &Sharing) -> Result<Vec<u64>, Failure> {
     totals(sharing, Order::Fifo)
 }
 
-/// The same where a job that spins can be preempted, and then issues its request anew.
+/// Like [`spin_fifo`], for preemptable spinning: a job that is preempted while it spins issues its request again.
 ///
 /// # Errors
-/// [`Failure::Unsupported`] where a period is 0, [`Failure::Overflow`].
+/// Returns [`Failure::Unsupported`] if a period is 0, and [`Failure::Overflow`] if a number does not fit.
 pub fn spin_fifo_preemptable(sharing: &Sharing) -> Result<Vec<u64>, Failure> {
     totals(sharing, Order::FifoPreemptable)
 }
 
-/// The same in no order, without preemption.
+/// Like [`spin_fifo`], for locks that are granted in no particular order.
 ///
 /// # Errors
-/// [`Failure::Unsupported`] where a period is 0, [`Failure::Overflow`].
+/// Returns [`Failure::Unsupported`] if a period is 0, and [`Failure::Overflow`] if a number does not fit.
 pub fn spin_unordered(sharing: &Sharing) -> Result<Vec<u64>, Failure> {
     totals(sharing, Order::Unordered)
 }
 
-/// The same in no order where a job that spins can be preempted.
+/// Like [`spin_unordered`], for preemptable spinning.
 ///
 /// # Errors
-/// [`Failure::Unsupported`] where a period is 0, [`Failure::Overflow`].
+/// Returns [`Failure::Unsupported`] if a period is 0, and [`Failure::Overflow`] if a number does not fit.
 pub fn spin_unordered_preemptable(sharing: &Sharing) -> Result<Vec<u64>, Failure> {
     totals(sharing, Order::UnorderedPreemptable)
 }
 
-/// Who gets the lock next, and whether who spins can be preempted.
+/// The order in which a lock is granted, and whether spinning is preemptable.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Order {
     Fifo,
@@ -71,14 +77,15 @@ pub(super) enum Order {
     UnorderedPreemptable,
 }
 
-/// Which requests of less urgent tasks of its processor can delay a job when it arrives.
+/// The requests of less urgent tasks of its processor that can delay a job at its arrival.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Arrivals {
-    /// Those for resources of several processors; for the others, where the ceiling is at least its priority: MSRP.
+    /// Those for resources of several processors; for other resources, those with a ceiling of at least its priority
+    /// (MSRP).
     Shared,
-    /// All: whoever spins or holds is not preempted.
+    /// All, as jobs that spin or hold are not preempted.
     All,
-    /// Those for resources that a task of its processor uses whose priority is at least its own: MrsP.
+    /// Those for resources that a task of its processor with at least its priority uses (MrsP).
     Ceilings,
 }
 
@@ -88,7 +95,8 @@ fn totals(sharing: &Sharing, order: Order) -> Result<Vec<u64>, Failure> {
     bounds.iter().map(Blocked::total).collect()
 }
 
-/// Local is the section of a less urgent task at the arrival, remote all that is spun for.
+/// Returns the bounds. The local part is the section of a less urgent task at the arrival, and the remote part all
+/// spinning.
 pub(super) fn bounds(view: &View, order: Order, arrivals: Arrivals, work: &mut Work) -> Result<Vec<Blocked>, Failure> {
     let local_only = view.local_only();
     let ceilings = view.ceilings();
@@ -116,35 +124,35 @@ pub(super) fn bounds(view: &View, order: Order, arrivals: Arrivals, work: &mut W
     Ok(all)
 }
 
-/// What delays a job of the task under analysis.
+/// The delays of a job of the task under analysis.
 #[derive(Default, Debug)]
 struct Job {
     jobs: Vec<u64>,
     /// own(q).
     own: Vec<u64>,
-    /// Does the task itself use the resource?
+    /// Whether the task itself uses the resource.
     uses: Vec<bool>,
-    /// Delay at the arrival because of each resource; none where it can cause none.
+    /// The delay at the arrival because of each resource; `None` if it can cause none.
     arrival: Vec<Option<u64>>,
     /// The local request of that delay.
     blockers: Vec<Option<Entry>>,
     /// The highest priority of a local user of each resource.
     local_ceilings: Vec<Option<u32>>,
-    /// How many requests like an entry are spun for, and how many delay if one of them may do so at the arrival. In
-    /// the order of the entries; for [`Work::counted`] alone.
+    /// For each entry, how many of its requests cause spinning, and how many delay if one of them may do so at the
+    /// arrival. In the order of the entries, and only for [`Work::counted`].
     taken: Vec<(Entry, u64, u64)>,
-    /// What each remote processor and resource may still add, by processor, then resource.
+    /// The requests that each remote processor and resource may still add, by processor, then by resource.
     pools: Vec<Pool>,
 }
 
-/// Requests for one resource on one remote processor.
+/// The requests for one resource on one remote processor.
 #[derive(Clone, Copy, Default, Debug)]
 struct Pool {
-    /// How many can still be spun for.
+    /// The number of requests that can still cause spinning.
     spin: u64,
-    /// How many can still delay if one may do so at the arrival, too.
+    /// The number that can still delay if one may do so at the arrival as well.
     with_arrival: u64,
-    /// Is the one at the arrival still free?
+    /// Whether the one at the arrival is still available.
     free: bool,
 }
 
@@ -205,7 +213,8 @@ impl Job {
         Ok(())
     }
 
-    /// How often requests like `entry`, which a remote task issues `issued` times, can be spun for, whatever the order.
+    /// Returns how many of the requests like `entry`, of which a remote task issues `issued`, can cause spinning,
+    /// whatever the order.
     fn spun_for(&self, view: &View, i: usize, entry: &Entry, issued: u64) -> Result<u64, Failure> {
         if self.uses[entry.resource] {
             return Ok(issued);
@@ -221,7 +230,7 @@ impl Job {
         Ok(issued.min(product(overlaps, entry.count)?))
     }
 
-    /// Spinning; and the arrival of each resource with its remote part.
+    /// Computes the spinning, and adds the remote part to the arrival delay of each resource. Returns the spinning.
     fn fifo(&mut self, view: &View, i: usize, work: &Work) -> Result<u64, Failure> {
         self.pools.clear();
         for _ in 0..view.clusters {
@@ -250,7 +259,8 @@ impl Job {
             }
             add_product(&mut spinning, spun, entry.length)?;
             if let Some(arrival) = &mut self.arrival[q] {
-                // Over all entries, the longer pool never takes less than the shorter; on one it may.
+                // Summed over all entries, the longer pool never takes less than the shorter one. For a single entry it
+                // may.
                 *arrival = if with_arrival >= spun {
                     sum(*arrival, product(with_arrival - spun, entry.length)?)?
                 } else {
@@ -261,7 +271,7 @@ impl Job {
         Ok(spinning)
     }
 
-    /// Counts what delays under [`Order::Fifo`], at the arrival because of the resource `first`.
+    /// Records the requests that delay under [`Order::Fifo`], if the resource `first` delays at the arrival.
     fn count(&self, view: &View, first: Option<usize>, work: &mut Work) {
         for (entry, spun, with_arrival) in &self.taken {
             work.count(view, entry, if first == Some(entry.resource) { *with_arrival } else { *spun }, true);
@@ -273,9 +283,9 @@ impl Job {
 
     fn fifo_preemptable(&mut self, view: &View, i: usize) -> Result<u64, Failure> {
         let mut spinning = 0;
-        // By processor and resource, how many requests there are so far, the longest first.
+        // By processor and resource, the number of requests so far, the longest first.
         let mut seen = vec![0_u64; view.clusters * view.resources];
-        // By resource: from how many requests issued anew on, how much more or less one more adds.
+        // By resource, the numbers of reissued requests from which on one more adds more, or less, and by how much.
         let mut steps: Vec<Vec<(u64, u64, u64)>> = vec![Vec::new(); view.resources];
         let mut anew = 0;
         for h in (0..view.tasks()).filter(|&h| h != i && view.is_local(i, h) && !view.is_higher(h, i)) {
@@ -301,7 +311,8 @@ impl Job {
             }
             *seen = until;
         }
-        // What each request issued anew adds falls with their number, so that the stretches that add most come first.
+        // The amount that each reissued request adds falls with their number, so the stretches that add most come
+        // first.
         let mut stretches: Vec<(u64, u64)> = Vec::new();
         for steps in &mut steps {
             steps.sort_unstable();
@@ -312,7 +323,8 @@ impl Job {
                     stretches.push((adds, at - from));
                 }
                 from = at;
-                // More comes at 0 alone or where as much ends on the same processor: the sum never wraps.
+                // An increase occurs only at 0, or where an equal stretch ends on the same processor, so the sum never
+                // wraps.
                 adds = sum(adds, more)?.checked_sub(less).ok_or(Failure::Overflow)?;
             }
         }
@@ -348,7 +360,7 @@ impl Job {
         Ok(spinning)
     }
 
-    /// W_q; none where it exceeds T.
+    /// Returns X(q), or `None` if it exceeds T.
     fn longest_wait(&self, view: &View, i: usize, q: usize, preemptable: bool) -> Result<Option<u64>, Failure> {
         let row = &view.rows[i];
         let delays = |entry: &&Entry| {

@@ -1,24 +1,24 @@
-//! Nested spin locks in FIFO order without preemption, under partitioned fixed priorities: delay of a job as in
-//! [`spin_fifo`](super::spin_fifo()), inner sections included.
+//! Nested non-preemptive FIFO spinlocks under partitioned fixed priorities: the delay of a job as in
+//! [`spin_fifo`](super::spin_fifo()), with inner sections.
 //!
-//! Letters: a section c of task x is inside `outer(c)`, or outermost; inner resources have greater numbers. In the time
-//! of one job of i a remote task has ceil((R_i + R_x) / T_x) jobs, a local one of higher priority ceil(R_i / T_x), of
-//! lower priority one. Variables, of each section: how many of its instances delay directly (d) and by being inside one
-//! that delays (n). The program is: the most of the lengths times d + n, over remote tasks and local ones of lower
-//! priority, where
-//! - d + n is at most the jobs; n at most d + n of the outer section, 0 of an outermost one;
-//! - of local tasks of lower priority one section in all delays directly, none for a local resource whose ceiling is
-//!   below i;
+//! Symbols: a section c of task x is inside `outer(c)`, or outermost. Inner resources have greater numbers. Within one
+//! job of i, a remote task has ceil((R_i + R_x) / T_x) jobs, a local one of higher priority ceil(R_i / T_x), and one of
+//! lower priority one. The variables of each section are d, the number of its instances that delay directly, and n, the
+//! number that delay by being inside one that delays. The program maximizes the sum of the lengths times d + n, over
+//! remote tasks and local ones of lower priority, where
+//! - d + n is at most the number of jobs, and n at most d + n of the outer section, 0 for an outermost one;
+//! - of the local tasks of lower priority, one section in total delays directly, and none on a local resource whose
+//!   ceiling is below i;
 //! - on each remote processor p, for each resource q and set S of resources that serialize (one resource, or all that
-//!   are held around some section): direct delay by sections for q inside all of S at most as often as something waits
-//!   for q outside all of S: local sections directly, sections not on p as inner ones that can have been reached
-//!   without S.
+//!   are held around some section): direct delay by sections on q inside all of S occurs at most as often as requests
+//!   wait for q outside all of S. These are the direct delays of local sections, and the inner delays of sections not
+//!   on p that can have been reached without S.
 //!
-//! The relaxation: variables need not be whole.
+//! The relaxation does not require integer variables.
 //!
 //! # Reference
-//! A. Wieder, B. Brandenburg, as SchedCAT has it (`lp_nested_fifo_spinlock_bounds`); the writing-up it refers to is not
-//! published.
+//! A. Wieder, B. Brandenburg, in the form of SchedCAT (`lp_nested_fifo_spinlock_bounds`). The description to which
+//! SchedCAT refers is not published.
 
 use super::program::Program;
 use super::view::View;
@@ -27,21 +27,21 @@ use crate::{Failure, Sharing};
 /// A critical section of a task.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Section {
-    /// For which resource.
+    /// The resource.
     pub resource: u16,
-    /// How long at most, inner sections not included.
+    /// The greatest length, without inner sections.
     pub length: u64,
-    /// The section it is directly inside, by its place among the sections of the task.
+    /// The section that directly contains it, as an index into the sections of the task.
     pub outer: Option<usize>,
 }
 
-/// Most resources of [`spin_fifo_nested`].
+/// The most resources of [`spin_fifo_nested`].
 pub const NESTED_RESOURCES_MAX: usize = 128;
 
 /// A set of resources.
 type Set = u128;
 
-/// One section, laid out.
+/// One section, prepared for the program.
 struct Part {
     task: usize,
     resource: usize,
@@ -49,18 +49,22 @@ struct Part {
     outer: Option<usize>,
     /// All resources held around it.
     around: Set,
-    /// Instances.
+    /// The number of instances.
     jobs: u64,
-    /// Resources passed on every way to it; see [`reached`].
+    /// The resources passed on every path to it; see [`reached`].
     passed: Set,
 }
 
-/// Bounds on the delay of one job of each task; `sections` are those of one job of each, `requests` of the tasks are
-/// not read.
+/// Returns bounds on the delay of one job of each task by nested non-preemptive FIFO spinlocks, with partitioned fixed
+/// priorities, in the order of the tasks.
+///
+/// `sections` contains the sections of one job of each task. The `requests` of the tasks are ignored. Times are in the
+/// unit of the input. The source is Wieder, Brandenburg, in the form of SchedCAT.
 ///
 /// # Errors
-/// [`Failure::Unsupported`] where a period is 0, a section is inside one that does not come before it or whose resource
-/// has not a smaller number, or there are too many resources; [`Failure::Overflow`].
+/// Returns [`Failure::Unsupported`] if a period is 0, if a section is inside one that does not precede it or whose
+/// resource has no smaller number, or if there are more than [`NESTED_RESOURCES_MAX`] resources or more lists of
+/// sections than tasks. Returns [`Failure::Overflow`] if a number does not fit.
 pub fn spin_fifo_nested(sharing: &Sharing, sections: &[Vec<Section>]) -> Result<Vec<u64>, Failure> {
     let view = View::new(sharing, &[])?;
     let mut numbers: Vec<u16> = sections.iter().flatten().map(|section| section.resource).collect();
@@ -135,7 +139,7 @@ fn delay(view: &View, i: usize, parts: &mut [Part], resources: usize) -> Result<
     sets.dedup();
     for cluster in (0..view.clusters).filter(|&cluster| cluster != view.rows[i].cluster) {
         for q in 0..resources {
-            // Sets of smaller numbers only.
+            // Only sets of smaller numbers.
             for &set in sets.iter().filter(|&&set| set < 1 << q) {
                 let mut terms = Vec::new();
                 for (c, part) in parts.iter().enumerate().filter(|(_, part)| part.resource == q) {
@@ -158,10 +162,10 @@ fn delay(view: &View, i: usize, parts: &mut [Part], resources: usize) -> Result<
     u64::try_from(bound.numerator / bound.denominator).map_err(|_| Failure::Overflow)
 }
 
-/// For each remote inner section, resources that are held somewhere on every way from a job of `i` to it; what is not
-/// known is left out.
+/// Finds, for each remote inner section, the resources that are held somewhere on every path from a job of `i` to it.
+/// Unknown resources are omitted.
 fn reached(view: &View, i: usize, parts: &mut [Part], resources: usize) {
-    // By resource: held on every way to a request for it.
+    // By resource, the resources held on every path to a request for it.
     let mut ways: Vec<Set> = Vec::with_capacity(resources);
     for q in 0..resources {
         let mut way = (1 << q) - 1;
@@ -175,7 +179,7 @@ fn reached(view: &View, i: usize, parts: &mut [Part], resources: usize) {
             } else if parts[c].outer.is_some() {
                 let mut passed = Set::MAX;
                 let mut outer = parts[c].outer;
-                // BOUND: outer sections come before inner ones.
+                // BOUND: outer sections precede inner ones.
                 while let Some(o) = outer {
                     passed &= ways[parts[o].resource];
                     outer = parts[o].outer;

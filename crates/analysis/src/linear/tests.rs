@@ -1,4 +1,4 @@
-//! The packings against the programs they solve, written out constraint by constraint as published, and against the
+//! Compares the packings with the programs that they solve, written constraint by constraint as published, and with the
 //! classic bounds.
 
 use super::program::Program;
@@ -6,7 +6,8 @@ use super::*;
 use crate::{Demand, Sharer, Sharing};
 use std::cell::RefCell;
 
-/// Random tasks: few, so that every kind of constraint binds now and then. Responses between cost and deadline.
+/// Returns a few random tasks, so that every kind of constraint is sometimes binding. Responses are between execution
+/// time and deadline.
 fn random(rng: &mut fastrand::Rng) -> (Sharing, Vec<u16>) {
     let (clusters, resources) = (rng.u16(1..4), rng.u16(1..4));
     let mut priorities: Vec<u32> = (0..rng.u32(2..9)).collect();
@@ -28,7 +29,8 @@ fn random(rng: &mut fastrand::Rng) -> (Sharing, Vec<u16>) {
     (Sharing { tasks }, (0..resources).map(|_| rng.u16(0..clusters)).collect())
 }
 
-/// One request of another task: x, q, L, n(x,q), and its variables for direct delay, indirect delay and preemption.
+/// The requests of another task for one resource: x, q, L, n(x,q), and its variables for direct delay, indirect delay
+/// and preemption.
 #[derive(Clone, Copy)]
 struct Kind {
     x: usize,
@@ -41,7 +43,7 @@ struct Kind {
     p: usize,
 }
 
-/// The program for task `i`, and what is needed to write constraints.
+/// The program for task `i`, with the data for writing constraints.
 struct Written<'a> {
     tasks: &'a [Sharer],
     i: usize,
@@ -67,7 +69,7 @@ impl<'a> Written<'a> {
         Self { tasks, i, program: RefCell::new(program), kinds }
     }
 
-    /// The sum over all kinds that `which` says, of the variables that it says, is at most `most`.
+    /// Limits the sum over all kinds of the variables that `which` returns to `most`.
     fn limit(&self, most: u64, which: impl Fn(&Kind) -> Vec<usize>) {
         let terms = self.kinds.iter().flat_map(which).map(|variable| (variable, 1)).collect();
         self.program.borrow_mut().at_most(terms, most);
@@ -85,7 +87,7 @@ impl<'a> Written<'a> {
         self.tasks[x].priority > self.tasks[self.i].priority
     }
 
-    /// The optimum, as whole as times are.
+    /// Returns the optimum as an integer, as times are integers.
     fn optimum(&self) -> u64 {
         let bound = self.program.borrow().bound().unwrap();
         u64::try_from(bound.numerator / bound.denominator).unwrap()
@@ -96,7 +98,7 @@ impl<'a> Written<'a> {
         there.map(|r| u64::from(r.count)).sum()
     }
 
-    /// Constraints 2 and 3.
+    /// Adds constraints 2 and 3.
     fn agents(&self, sites: &[u16]) {
         let here = self.tasks[self.i].cluster;
         let others: u64 = self.tasks[self.i].requests.iter().map(|r| u64::from(r.count)).sum();
@@ -109,14 +111,14 @@ impl<'a> Written<'a> {
         }
     }
 
-    /// How often tasks that `which` says make one job wait.
+    /// Returns how often the tasks for which `which` holds make one job wait.
     fn waits(&self, which: impl Fn(usize) -> bool) -> u64 {
         let requests = self.tasks[self.i].requests.iter();
         let issued = |q| self.kinds.iter().filter(|k| k.q == q && which(k.x)).map(|k| k.issued).sum();
         requests.map(|r| u64::from(r.count).min(issued(r.resource))).sum()
     }
 
-    /// Constraints 9 to 11.
+    /// Adds constraints 9 to 11.
     fn shared_memory(&self) {
         let arrivals = 1 + self.waits(|x| !self.local(x));
         for x in (0..self.tasks.len()).filter(|&x| x != self.i) {
@@ -155,7 +157,7 @@ fn totals(bounds: Result<Vec<Blocked>, Failure>) -> Vec<u64> {
 const ROUNDS: u32 = 150;
 
 #[test]
-fn dflp_is_its_program() {
+fn dflp_equals_its_program() {
     compare(
         ROUNDS,
         "dflp",
@@ -182,7 +184,7 @@ fn dflp_is_its_program() {
 }
 
 #[test]
-fn dpcp_is_its_program() {
+fn dpcp_equals_its_program() {
     compare(
         ROUNDS,
         "dpcp",
@@ -251,7 +253,7 @@ fn dpcp_is_its_program() {
 }
 
 #[test]
-fn fmlp_plus_is_its_program() {
+fn fmlp_plus_equals_its_program() {
     compare(
         ROUNDS,
         "fmlp+",
@@ -264,7 +266,7 @@ fn fmlp_plus_is_its_program() {
     );
 }
 
-/// Constraints 12 to 14.
+/// Adds constraints 12 to 14.
 fn fifo_of_clusters(w: &Written<'_>) {
     for x in (0..w.tasks.len()).filter(|&x| x != w.i) {
         for q in 0..4 {
@@ -281,7 +283,7 @@ fn fifo_of_clusters(w: &Written<'_>) {
 }
 
 #[test]
-fn generalized_fmlp_plus_is_its_program() {
+fn generalized_fmlp_plus_equals_its_program() {
     for (processors, policy) in [(1, Policy::Fixed), (2, Policy::Fixed), (1, Policy::Edf), (2, Policy::Edf)] {
         compare(
             ROUNDS / 2,
@@ -316,7 +318,7 @@ fn generalized_fmlp_plus_is_its_program() {
 }
 
 #[test]
-fn mpcp_is_its_program() {
+fn mpcp_equals_its_program() {
     compare(
         ROUNDS,
         "mpcp",
@@ -354,7 +356,7 @@ fn mpcp_is_its_program() {
                 }
                 (time <= me.deadline).then_some(time)
             };
-            // 15, 16 and 19; and the most direct delays by each kind.
+            // 15, 16 and 19, with the most direct delays by each kind.
             let mut direct = Vec::new();
             for kind in &w.kinds {
                 let own = w.own(kind.q);
@@ -375,7 +377,7 @@ fn mpcp_is_its_program() {
             let kinds = w.kinds.clone();
             for (kind, &most) in kinds.iter().zip(&direct) {
                 w.program.borrow_mut().at_most(vec![(kind.d, 1)], most);
-                // 18.
+                // Constraint 18.
                 let mut times = 0;
                 for (other, &direct) in kinds.iter().zip(&direct) {
                     let beside = other.x != kind.x && tasks[other.x].cluster == tasks[kind.x].cluster;
@@ -385,7 +387,7 @@ fn mpcp_is_its_program() {
                 }
                 w.program.borrow_mut().at_most(vec![(kind.i, 1)], times);
             }
-            // 17.
+            // Constraint 17.
             for x in (0..tasks.len()).filter(|&x| x != w.i && !w.local(x)) {
                 let mut times = 0;
                 for (other, &direct) in kinds.iter().zip(&direct) {
@@ -396,7 +398,7 @@ fn mpcp_is_its_program() {
                 }
                 w.limit(times, |k| if k.x == x { vec![k.i] } else { vec![] });
             }
-            // 20.
+            // Constraint 20.
             let most = me.requests.iter().map(|r| Some(wait(r.resource)? * u64::from(r.count))).sum::<Option<u64>>();
             if let Some(most) = most {
                 let remote = kinds.iter().filter(|k| tasks[k.x].cluster != me.cluster);
@@ -408,7 +410,7 @@ fn mpcp_is_its_program() {
     );
 }
 
-/// The greatest optimum over the resources that may delay at the arrival, of spinning (d) and the arrival (i).
+/// Returns the greatest optimum of spinning (d) and the arrival (i), over the resources that may delay at the arrival.
 fn spinning(w: &Written<'_>, preemptable: bool, order: impl Fn(&Written<'_>, Option<u16>)) -> u64 {
     let (tasks, me) = (w.tasks, &w.tasks[w.i]);
     let uses = |x: usize, q: u16| tasks[x].requests.iter().any(|r| r.resource == q);
@@ -457,7 +459,7 @@ fn spun_for(w: &Written<'_>, q: u16) -> u64 {
 }
 
 #[test]
-fn spinning_is_its_program() {
+fn spinning_equals_its_program() {
     compare(
         ROUNDS,
         "spin",
@@ -477,7 +479,7 @@ fn spinning_is_its_program() {
 }
 
 #[test]
-fn preemptable_spinning_is_its_program() {
+fn preemptable_spinning_equals_its_program() {
     compare(
         ROUNDS,
         "preemptable spin",
@@ -504,7 +506,7 @@ fn preemptable_spinning_is_its_program() {
 }
 
 #[test]
-fn unordered_spinning_is_its_program() {
+fn unordered_spinning_equals_its_program() {
     compare(
         ROUNDS,
         "unordered spin",
@@ -536,8 +538,8 @@ fn unordered_spinning_is_its_program() {
 }
 
 #[test]
-fn a_program_without_a_constraint_is_told_from_the_packing() {
-    // The twin of the comparisons: leave constraint 14 out, and the program is another.
+fn a_program_without_a_constraint_differs_from_the_packing() {
+    // The mutant of the comparisons: without constraint 14, the program is another one.
     let mut rng = fastrand::Rng::with_seed(6);
     let mut differs = 0;
     for _ in 0..ROUNDS {
@@ -553,7 +555,7 @@ fn a_program_without_a_constraint_is_told_from_the_packing() {
     assert!(differs > 0);
 }
 
-/// How often `take` is needed: longest first, at most `total` in all.
+/// Returns the length of the longest requests, at most `total` in all.
 fn longest(mut requests: Vec<(u64, u64)>, mut total: u64) -> u64 {
     requests.sort_unstable_by(|a, b| b.cmp(a));
     let mut time = 0;
@@ -577,8 +579,8 @@ fn none_is_looser_than_the_classic_bound() {
             let (tasks, me) = (w.tasks, &w.tasks[i]);
             let at = |q: u16| sites[usize::from(q)];
 
-            // DPCP: all of higher priority and the a(i,p) longest of lower on every other processor asked; all on its
-            // own.
+            // DPCP: all requests of higher priority and the a(i,p) longest of lower priority on every other processor
+            // with requests; all requests on its own.
             let mut classic = Blocked::default();
             for site in (0..4).filter(|&site| site != me.cluster && w.asked(site, &sites) > 0) {
                 let there = || w.kinds.iter().filter(|k| at(k.q) == site);
@@ -594,7 +596,8 @@ fn none_is_looser_than_the_classic_bound() {
             assert!(d[i].remote <= classic.remote && d[i].local <= classic.local, "dpcp {i} {sharing:?}");
             (tighter, all) = (tighter + u32::from(d[i] != classic), all + 1);
 
-            // FMLP+: the d(p) longest of every remote task, one an arrival of every local one of lower priority.
+            // FMLP+: the d(p) longest requests of every remote task, and one per arrival of every local task of lower
+            // priority.
             let mut classic = Blocked::default();
             for x in (0..tasks.len()).filter(|&x| x != i && !(w.local(x) && w.higher(x))) {
                 let its = w.kinds.iter().filter(|k| k.x == x).map(|k| (k.length, k.issued)).collect();
@@ -626,7 +629,7 @@ fn task(cost: u64, period: u64, priority: u32, cluster: u16, count: u32, length:
 
 #[test]
 fn a_wait_that_starts_at_one_unit_goes_on() {
-    // A fixed point that starts at 1 stops there if the section of lower priority is 1: the source then answers 1.
+    // An iteration that starts at 1 stops there if the section of lower priority is 1. The source then returns 1.
     let with = |lower| {
         let mut tasks: Vec<Sharer> =
             (1..4).map(|cluster| task(3, 15, 10 - u32::from(cluster), cluster, 1, 3)).collect();
@@ -641,7 +644,7 @@ fn a_wait_that_starts_at_one_unit_goes_on() {
 
 #[test]
 fn a_wait_is_not_cut_short_by_the_response_time() {
-    // A section of 50 and two of 30, of higher priority, can come before the request, whatever response time was
+    // A section of 50 and two sections of 30, of higher priority, can precede the request, whatever response time was
     // assumed.
     let mut tasks = vec![task(60, 1000, 9, 1, 2, 30), task(10, 500, 5, 0, 1, 1), task(50, 1000, 1, 2, 1, 50)];
     tasks[0].response = 60;
@@ -653,7 +656,7 @@ fn a_wait_is_not_cut_short_by_the_response_time() {
 fn with_more_users_than_the_queue_holds_a_local_task_precedes_twice() {
     let local = |users| Sharing { tasks: (0..users).map(|priority| task(1, 100, priority, 0, 1, 7)).collect() };
     assert_eq!(omip(&local(2), 2, 1).unwrap()[0], 7);
-    // Three requests in all, of two processors.
+    // Three requests in total, of two processors.
     assert_eq!(omip(&local(3), 2, 1).unwrap()[0], 3 * 7);
 }
 
@@ -666,7 +669,7 @@ fn tasks_of_equal_priority_interfere() {
 
 #[test]
 fn a_loop_that_delays_at_the_start_can_be_repeated() {
-    // Others commit up to four times while it runs.
+    // Other tasks commit up to four times while the loop executes.
     let at = |cluster, deadline, requests| Sharer {
         cost: 3,
         period: deadline,
@@ -693,7 +696,7 @@ fn a_local_section_of_a_later_deadline_delays_its_other_user() {
 }
 
 #[test]
-fn bad_input_is_told() {
+fn invalid_input_is_an_error() {
     let empty = Sharing::default();
     assert_eq!(mpcp(&empty), Ok(vec![]));
     assert_eq!(dpcp(&empty, &[]), Ok(vec![]));
@@ -726,7 +729,7 @@ fn bad_input_is_told() {
 }
 
 #[test]
-fn responses_are_kept_by_shorter_costs() {
+fn shorter_execution_times_stay_accepted() {
     let mut rng = fastrand::Rng::with_seed(8);
     let mut met = 0;
     for _ in 0..300 {
@@ -794,7 +797,7 @@ fn spinning_is_no_looser_as_response_times() {
         }
         let classic = joint(&sharing, &mut msrp::protocol(&sharing, None).unwrap());
         let program = responses(&sharing, Protocol::SpinFifo);
-        // The program alone is above the classic bound now and then.
+        // The program alone sometimes exceeds the classic bound.
         let alone = responses_of_program(&sharing, Protocol::SpinFifo);
         if let (Ok(alone), Ok(classic)) = (&alone, &classic) {
             looser += u32::from(alone.responses.iter().zip(&classic.responses).any(|(alone, classic)| alone > classic));

@@ -1,4 +1,4 @@
-//! Tasks and their requests, laid out for many passes: dense numbers, the longest sections first.
+//! Tasks and their requests, prepared for many passes: with dense numbers, and the longest sections first.
 
 use crate::{Failure, Sharing};
 
@@ -9,17 +9,17 @@ pub(super) struct Row {
     pub period: u64,
     pub deadline: u64,
     pub response: u64,
-    /// J: how long after its arrival a job may be released.
+    /// The longest time from the arrival of a job to its release, J.
     pub jitter: u64,
-    /// Greater is more urgent.
+    /// The priority. A greater number is more urgent.
     pub priority: u32,
     pub cluster: usize,
-    /// Where its own requests are in [`View::own`].
+    /// The range of its own requests in [`View::own`].
     first: usize,
     last: usize,
 }
 
-/// What one job of a task asks of one resource.
+/// The requests of one job of a task for one resource.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Entry {
     pub task: usize,
@@ -32,21 +32,21 @@ pub(super) struct Entry {
 #[derive(Clone, Debug)]
 pub(super) struct View {
     pub rows: Vec<Row>,
-    /// Longest section first.
+    /// The longest section first.
     pub entries: Vec<Entry>,
     /// By task.
     own: Vec<Entry>,
-    /// Resources are numbered from 0 to here.
+    /// The number of resources, which are numbered from 0.
     pub resources: usize,
-    /// Clusters are numbered from 0 to here.
+    /// The number of clusters, which are numbered from 0.
     pub clusters: usize,
-    /// The numbers resources had.
+    /// The caller's numbers of the resources.
     resource_ids: Vec<u16>,
-    /// The numbers clusters had.
+    /// The caller's numbers of the clusters.
     cluster_ids: Vec<u16>,
 }
 
-/// `numbers`, each once, in order.
+/// Returns the distinct `numbers` in increasing order.
 fn dense(numbers: impl Iterator<Item = u16>) -> Vec<u16> {
     let mut all: Vec<u16> = numbers.collect();
     all.sort_unstable();
@@ -55,10 +55,10 @@ fn dense(numbers: impl Iterator<Item = u16>) -> Vec<u16> {
 }
 
 impl View {
-    /// The tasks and clusters of `sharing`, and the clusters `sites`.
+    /// Creates the view of the tasks and clusters of `sharing`, and of the clusters `sites`.
     ///
     /// # Errors
-    /// Where a period is 0.
+    /// Returns [`Failure::Unsupported`] if a period is 0.
     pub fn new(sharing: &Sharing, sites: &[u16]) -> Result<Self, Failure> {
         let tasks = &sharing.tasks;
         if let Some(task) = tasks.iter().position(|task| task.period == 0) {
@@ -102,23 +102,23 @@ impl View {
         })
     }
 
-    /// What one job of `task` asks for.
+    /// Returns the requests of one job of `task`.
     pub fn requests(&self, task: usize) -> &[Entry] {
         &self.own[self.rows[task].first..self.rows[task].last]
     }
 
-    /// How many tasks there are.
+    /// Returns the number of tasks.
     pub fn tasks(&self) -> usize {
         self.rows.len()
     }
 
-    /// Most jobs of `task` that execute in an interval: ceil((t + R) / T).
+    /// Returns the most jobs of `task` that execute in an interval: ceil((t + R) / T).
     pub fn jobs(&self, task: usize, interval: u64) -> Result<u64, Failure> {
         let row = &self.rows[task];
         Ok(interval.checked_add(row.response).ok_or(Failure::Overflow)?.div_ceil(row.period))
     }
 
-    /// [`jobs`](Self::jobs) of every task while one job of task `i` is pending.
+    /// Computes [`jobs`](Self::jobs) of every task while one job of task `i` is pending.
     pub fn jobs_of_all(&self, i: usize, into: &mut Vec<u64>) -> Result<(), Failure> {
         into.clear();
         let interval = self.rows[i].response;
@@ -128,41 +128,41 @@ impl View {
         Ok(())
     }
 
-    /// Most jobs of `task` that execute within a level-i busy interval that starts with none pending:
+    /// Returns the most jobs of `task` that execute within a level-i busy interval that starts with none pending:
     /// ceil((t + J) / T).
     pub fn jobs_fresh(&self, task: usize, interval: u64) -> u64 {
         let row = &self.rows[task];
         interval.saturating_add(row.jitter).div_ceil(row.period)
     }
 
-    /// The number that a resource had.
+    /// Returns the caller's number of a resource.
     pub fn resource_id(&self, resource: usize) -> u16 {
         self.resource_ids[resource]
     }
 
-    /// Up to where bounds on single waits of `i` are sought: what is beyond R limits nothing, but with R not final it
-    /// must not fall as R grows.
+    /// Returns the limit up to which bounds on single waits of `i` are searched. A wait beyond R limits nothing, but
+    /// while R is not final the limit must not fall as R grows.
     pub fn wait_most(&self, i: usize) -> u64 {
         self.rows[i].response.max(self.rows[i].deadline)
     }
 
-    /// Are they on one cluster?
+    /// Returns whether both tasks are on one cluster.
     pub fn is_local(&self, i: usize, x: usize) -> bool {
         self.rows[i].cluster == self.rows[x].cluster
     }
 
-    /// Is `x` less urgent than `i`? Requests of equal urgency are served as they come: each such task can be before one of `i`, where of the less
-    /// urgent one is.
+    /// Returns whether `x` is less urgent than `i`. Requests of equal priority are served in their order: each such
+    /// task can precede one request of `i`, whereas of all less urgent tasks only one can.
     pub fn is_lower(&self, i: usize, x: usize) -> bool {
         self.rows[x].priority < self.rows[i].priority
     }
 
-    /// Is `x` more urgent than `i`?
+    /// Returns whether `x` is more urgent than `i`.
     pub fn is_higher(&self, i: usize, x: usize) -> bool {
         self.rows[x].priority > self.rows[i].priority
     }
 
-    /// Of each resource, its number of requests by one job of `i`.
+    /// Computes the number of requests of one job of `i` for each resource.
     pub fn own_counts(&self, i: usize, into: &mut Vec<u64>) -> Result<(), Failure> {
         into.clear();
         into.resize(self.resources, 0);
@@ -172,7 +172,7 @@ impl View {
         Ok(())
     }
 
-    /// Of each resource, the priority of its most urgent user.
+    /// Returns the priority of the most urgent user of each resource.
     pub fn ceilings(&self) -> Vec<u32> {
         let mut ceilings = vec![0; self.resources];
         for entry in &self.entries {
@@ -181,7 +181,7 @@ impl View {
         ceilings
     }
 
-    /// Of each resource, whether tasks of one cluster alone use it.
+    /// Returns for each resource whether only tasks of one cluster use it.
     pub fn local_only(&self) -> Vec<bool> {
         let mut user = vec![None; self.resources];
         let mut local = vec![true; self.resources];
@@ -192,34 +192,34 @@ impl View {
         local
     }
 
-    /// Of each resource, the cluster that `sites`, by the resources' own numbers, places it on.
+    /// Returns the cluster on which `sites`, by the caller's numbers, places each resource.
     ///
     /// # Errors
-    /// Where one is nowhere.
+    /// Returns [`Failure::Unsupported`] if a resource has no processor.
     pub fn placed(&self, sites: &[u16]) -> Result<Vec<usize>, Failure> {
         let place = |(resource, &id): (usize, &u16)| match sites.get(usize::from(id)) {
             Some(site) => Ok(self.cluster_ids.partition_point(|cluster| cluster < site)),
             None => {
                 let task = self.own.iter().find(|entry| entry.resource == resource).map_or(0, |entry| entry.task);
-                Err(Failure::Unsupported { task, what: "it asks for a resource that has no place" })
+                Err(Failure::Unsupported { task, what: "it has a request for a resource without a processor" })
             }
         };
         self.resource_ids.iter().enumerate().map(place).collect()
     }
 }
 
-/// `sum += more`.
+/// Performs `sum += more`.
 pub(super) fn add(sum: &mut u64, more: u64) -> Result<(), Failure> {
     *sum = sum.checked_add(more).ok_or(Failure::Overflow)?;
     Ok(())
 }
 
-/// `sum += a * b`.
+/// Performs `sum += a * b`.
 pub(super) fn add_product(sum: &mut u64, a: u64, b: u64) -> Result<(), Failure> {
     add(sum, product(a, b)?)
 }
 
-/// `a * b`.
+/// Returns `a * b`.
 pub(super) fn product(a: u64, b: u64) -> Result<u64, Failure> {
     a.checked_mul(b).ok_or(Failure::Overflow)
 }

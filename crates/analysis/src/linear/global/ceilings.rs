@@ -1,4 +1,4 @@
-//! What parallel priority ceilings add.
+//! Constraints of parallel priority ceilings.
 
 use super::super::sum;
 use super::super::view::{add_product, product};
@@ -7,7 +7,7 @@ use super::waits::most_urgent;
 use crate::Failure;
 
 impl Model<'_> {
-    /// 27 to 29: a request is stalled by sections of at most m tasks of lower priority.
+    /// 27 to 29: sections of at most m tasks of lower priority stall a request.
     pub(super) fn stalling_by_ceilings(&mut self) -> Result<(), Failure> {
         let lower = self.i + 1..self.view.tasks();
         let deadline = self.view.rows[self.i].deadline;
@@ -48,11 +48,12 @@ impl Model<'_> {
         Ok(())
     }
 
-    /// 31, under a reasonable order of priorities: all but m tasks of lower priority delay within a shorter interval.
+    /// 31, for reasonable priorities: all except m tasks of lower priority delay within a shorter interval.
     pub(super) fn reasonable(&mut self) -> Result<(), Failure> {
         let ceilings = most_urgent(self.view);
         let response = self.view.rows[self.i].response;
-        // (beta, rank) of each task of lower priority; and its sections under a ceiling above i.
+        // (beta, rank) of each task of lower priority; and the least total of the sections of such a task under a
+        // ceiling above i.
         let mut betas = Vec::new();
         let mut shortest = None;
         for x in self.i + 1..self.view.tasks() {

@@ -1,23 +1,25 @@
-//! Global fixed-priority scheduling with locks that suspend: how much longer than its execution a job is pending.
+//! Global fixed-priority scheduling with semaphores: bounds on how much longer than its execution a job is pending.
 //!
-//! Letters: m processors; ranks by priority, 0 the most urgent; N(i,q) requests of one job of task i for q, n(x,q) =
-//! N(x,q) * ceil((R_i + R_x) / T_x) those of all jobs of x while one of i is pending, L(x,q) the longest section;
-//! W_x(t) most work of x in an interval of length t: with s = t + R_x - C_x, floor(s / T_x) * C_x + min(C_x, s mod
-//! T_x). Variables, of each other task x: d requests that delay directly; of x of lower priority e requests that delay
-//! indirectly and p by preemption; I regular interference of x of higher priority; co-boosting c and stalling s
-//! interference of x of lower priority. With B_x = sum of L d and O_x = I, or c + s + sum of L (e + p), the program is:
-//! the most of `sum of B_x + (sum of O_x) / m`, where
+//! Symbols: m is the number of processors. Ranks follow priorities, with 0 for the most urgent task. N(i,q) is the
+//! number of requests of one job of task i for q, L(x,q) the longest section, and n(x,q) = N(x,q) * ceil((R_i + R_x) /
+//! T_x) the number of requests of all jobs of x while one job of i is pending. W_x(t) is the most work of x in an
+//! interval of length t: with s = t + R_x - C_x, it is floor(s / T_x) * C_x + min(C_x, s mod T_x).
+//!
+//! The variables for each other task x are d, the requests that delay directly; for x of lower priority e and p, the
+//! requests that delay indirectly and by preemption; for x of higher priority I, the regular interference; and for x of
+//! lower priority c and s, the co-boosting and the stalling interference. With B_x = sum of L d, and O_x = I or c + s +
+//! sum of L (e + p), the program maximizes `sum of B_x + (sum of O_x) / m`, where
 //! 1. B_x + O_x <= W_x(R_i);
-//! 2. m O_x <= sum over y of O_y: all processors are busy elsewhere;
+//! 2. m O_x <= sum over y of O_y, as all processors are busy elsewhere;
 //! 3. d + e + p <= n(x,q);
-//! 4. s = 0 where i asks for nothing;
+//! 4. s = 0 if i has no requests;
 //! 5. d = 0 on resources that i does not use;
 //!
-//! and what the queue and the progress mechanism of the protocol add.
+//! and the constraints of the queue and of the progress mechanism of the protocol hold.
 //!
 //! # Reference
 //! M. Yang, A. Wieder, B. Brandenburg, "Global real-time semaphore protocols: a survey, unified analysis, and
-//! comparison", RTSS 2015; numbers of constraints are those of the paper.
+//! comparison", RTSS 2015. The numbers of constraints are those of the paper.
 
 mod ceilings;
 mod progress;
@@ -33,33 +35,33 @@ use waits::Holds;
 /// A locking protocol under global fixed-priority scheduling.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Global {
-    /// Priority inheritance, queues by priority.
+    /// Priority inheritance, with queues by priority.
     Pip,
-    /// Parallel priority ceilings. `reasonable`: from rank m on, greater rank never has the shorter deadline.
+    /// Parallel priority ceilings, with priority inheritance and queues by priority.
     Ppcp {
-        /// See there.
+        /// Whether priorities are reasonable: from rank m on, a task of greater rank never has a shorter deadline.
         reasonable: bool,
     },
-    /// Priority inheritance, FIFO queues.
+    /// Priority inheritance, with FIFO queues.
     Fmlp,
-    /// Restricted segment boosting, FIFO queues.
+    /// Restricted segment boosting, with FIFO queues.
     FmlpPlus,
-    /// Restricted segment boosting, queues by priority.
+    /// Restricted segment boosting, with queues by priority.
     Prsb,
-    /// No progress mechanism, FIFO queues.
+    /// No progress mechanism, with FIFO queues.
     PlainFifo,
-    /// No progress mechanism, queues by priority.
+    /// No progress mechanism, with queues by priority.
     PlainPriority,
 }
 
-/// In which order requests are granted.
+/// The order in which requests are granted.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Queue {
     Fifo,
     Priority,
 }
 
-/// What keeps an owner going.
+/// The mechanism that ensures the progress of an owner.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Progress {
     Inheritance,
@@ -84,19 +86,22 @@ impl Global {
     }
 }
 
-/// Bounds on R - C of each task, interference and blocking, on `processors`, if `response` of the tasks bounds how long
-/// their jobs are pending. Those are response times where no bound exceeds R - C. Tasks of equal priority rank in the
-/// order given.
+/// Returns bounds on R - C of each task, that is, on its interference and blocking, under global fixed priorities on
+/// `processors` processors.
+///
+/// The `response` of each task must bound how long its jobs are pending. These are response times if no result exceeds
+/// R - C. Tasks of equal priority are ranked in the given order. Times are in the unit of the input. The source is
+/// Yang, Wieder, Brandenburg, RTSS 2015.
 ///
 /// # Errors
-/// [`Failure::Unsupported`] where a period is 0, [`Failure::Overflow`].
+/// Returns [`Failure::Unsupported`] if a period is 0, and [`Failure::Overflow`] if a number does not fit.
 pub fn global(sharing: &Sharing, processors: u16, protocol: Global) -> Result<Vec<u64>, Failure> {
     let ranks = {
         let mut ranks: Vec<usize> = (0..sharing.tasks.len()).collect();
         ranks.sort_by_key(|&task| (std::cmp::Reverse(sharing.tasks[task].priority), task));
         ranks
     };
-    // Tasks by rank: who is before another is more urgent.
+    // Tasks by rank: each task is more urgent than the next.
     let view = View::new(&Sharing { tasks: ranks.iter().map(|&task| sharing.tasks[task].clone()).collect() }, &[])?;
     let mut delays = vec![0; ranks.len()];
     for (i, &task) in ranks.iter().enumerate() {
@@ -105,14 +110,14 @@ pub fn global(sharing: &Sharing, processors: u16, protocol: Global) -> Result<Ve
     Ok(delays)
 }
 
-/// W_x(t).
+/// Returns W_x(t).
 fn workload(view: &View, x: usize, interval: u64) -> Result<u64, Failure> {
     let row = &view.rows[x];
     let span = sum(interval, row.response)?.saturating_sub(row.cost);
     sum(product(span / row.period, row.cost)?, row.cost.min(span % row.period))
 }
 
-/// The variables of one request of another task.
+/// The variables for the requests of another task for one resource.
 #[derive(Clone, Copy, Debug)]
 struct Variables {
     task: usize,
@@ -122,9 +127,9 @@ struct Variables {
     count: u64,
     /// n(x,q).
     issued: u64,
-    /// d; none where the resource is not used by the task under analysis.
+    /// d; `None` if the task under analysis does not use the resource.
     direct: Option<usize>,
-    /// e and p; none of tasks of higher priority.
+    /// e and p; `None` for tasks of higher priority.
     other: Option<(usize, usize)>,
 }
 
@@ -200,7 +205,7 @@ impl<'a> Model<'a> {
             let uses = self.own[entry.resource] > 0;
             let weight = product(m, entry.length)?;
             let direct = uses.then(|| self.program.variable(weight, issued));
-            // Only segment boosting tells e and p apart; else e stands for both.
+            // Only segment boosting distinguishes e and p. Otherwise e stands for both.
             let apart = if self.protocol.progress() == Progress::SegmentBoosting { issued } else { 0 };
             let other = (entry.task > i)
                 .then(|| (self.program.variable(entry.length, issued), self.program.variable(entry.length, apart)));
@@ -220,7 +225,7 @@ impl<'a> Model<'a> {
             total = sum(total, work)?;
             let other = self.other_work(x, 1)?;
             busy.extend(other.iter().map(|&(variable, factor)| (variable, -factor)));
-            // 1.
+            // Constraint 1.
             let mut terms = other;
             for entry in self.entries.iter().filter(|entry| entry.task == x) {
                 terms.extend(entry.direct.map(|direct| (direct, signed(entry.length))).into_iter().collect::<Vec<_>>());
@@ -236,21 +241,21 @@ impl<'a> Model<'a> {
             terms.push((all, -1));
             self.program.at_most(terms, 0);
         }
-        // 3.
+        // Constraint 3.
         for entry in &self.entries {
             let Some((indirect, preempting)) = entry.other else { continue };
             let mut terms = vec![(indirect, 1), (preempting, 1)];
             terms.extend(entry.direct.map(|direct| (direct, 1)));
             self.program.at_most(terms, entry.issued);
         }
-        // 4.
+        // Constraint 4.
         if self.view.requests(i).is_empty() {
             self.no_stalling(i + 1);
         }
         Ok(())
     }
 
-    /// O_x, times `factor`.
+    /// Returns O_x, multiplied by `factor`.
     fn other_work(&self, x: usize, factor: u64) -> Result<Vec<(usize, i64)>, Failure> {
         let mut terms: Vec<(usize, i64)> =
             self.interference[x].iter().map(|&variable| (variable, signed(factor))).collect();
@@ -263,34 +268,34 @@ impl<'a> Model<'a> {
         Ok(terms)
     }
 
-    /// No variable of these is above 0.
+    /// Sets all these variables to 0.
     fn none(&mut self, variables: Vec<usize>) {
         self.program.at_most(variables.into_iter().map(|variable| (variable, 1)).collect(), 0);
     }
 
-    /// No stalling interference by tasks of rank `from` and beyond.
+    /// Excludes stalling interference by tasks of rank `from` and beyond.
     fn no_stalling(&mut self, from: usize) {
         let first = from.max(self.i + 1);
         self.none((first..self.view.tasks()).map(|x| self.stalling(x)).collect());
     }
 
-    /// c of a task of lower priority.
+    /// Returns c of a task of lower priority.
     fn co_boosting(&self, x: usize) -> usize {
         self.interference[x][0]
     }
 
-    /// s of a task of lower priority.
+    /// Returns s of a task of lower priority.
     fn stalling(&self, x: usize) -> usize {
         self.interference[x][1]
     }
 
-    /// Requests of each task while the job is pending, but those of the job itself and of `x`: for own resource q.
+    /// Returns the requests for q while the job is pending, except those of the job itself and of `x`.
     fn issued_by_others(&self, q: usize, x: Option<usize>) -> Result<u64, Failure> {
         let others = self.entries.iter().filter(|entry| entry.resource == q && Some(entry.task) != x);
         others.into_iter().try_fold(0, |all, entry| sum(all, entry.issued))
     }
 
-    /// How long one own request for each resource may wait; none where that is not known.
+    /// Returns how long one request for each resource may wait, or `None` if that is not known.
     fn longest_waits(&self) -> Result<Vec<Option<u64>>, Failure> {
         let holds = Holds::new(self.view, self.i, self.m, self.protocol.progress())?;
         (0..self.view.resources).map(|q| if self.own[q] == 0 { Ok(None) } else { holds.longest_wait(q) }).collect()
@@ -300,17 +305,17 @@ impl<'a> Model<'a> {
         let bound = self.program.bound()?;
         let m = i128::from(self.m.max(1));
         let denominator = bound.denominator.checked_mul(m).ok_or(Failure::Overflow)?;
-        // Times are whole: what a fraction bounds, the whole number below it bounds.
+        // Times are integers, so the integer below a fraction is a bound as well.
         u64::try_from(bound.numerator / denominator).map_err(|_| Failure::Overflow)
     }
 }
 
-/// As a factor of a constraint; what does not fit makes the bound overflow.
+/// Converts a value to a factor of a constraint. A value that does not fit makes the bound overflow.
 fn signed(value: u64) -> i64 {
     i64::try_from(value).unwrap_or(i64::MAX)
 }
 
-/// Sum over the requests of tasks of higher priority of N * L * jobs.
+/// Returns the sum over the requests of tasks of higher priority of N * L * jobs.
 fn sections_of_higher(model: &Model<'_>) -> Result<u64, Failure> {
     let mut all = 0;
     for entry in model.entries.iter().filter(|entry| entry.task < model.i) {

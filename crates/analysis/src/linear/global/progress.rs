@@ -1,4 +1,4 @@
-//! What a progress mechanism adds.
+//! Constraints of the progress mechanisms.
 
 use super::super::sum;
 use super::super::view::{add_product, product};
@@ -10,22 +10,23 @@ impl Model<'_> {
         self.i + 1..self.view.tasks()
     }
 
-    /// Priority inheritance.
+    /// Adds the constraints of priority inheritance.
     pub(super) fn inheritance(&mut self) {
-        // 6: no co-boosting.
+        // 6: there is no co-boosting.
         self.none(self.lower().map(|x| self.co_boosting(x)).collect());
-        // 7: the m most urgent tasks are kept from executing by direct delay alone.
+        // 7: only direct delay prevents the m most urgent tasks from executing.
         if (self.i as u64) < self.m {
             let others = self.entries.iter().filter_map(|entry| entry.other).flat_map(|(e, p)| [e, p]);
             self.none(self.interference.iter().flatten().copied().chain(others).collect());
         }
-        // 11. Ceilings may stall instead.
+        // 11: no stalling. Ceilings may stall instead.
         if !matches!(self.protocol, super::Global::Ppcp { .. }) {
             self.no_stalling(0);
         }
     }
 
-    /// 12, of PIP and PPCP: indirect delay and preemption for q by all as often as higher priorities ask for q.
+    /// 12, for PIP and PPCP: indirect delay and preemption for q by all tasks are limited by the requests of higher
+    /// priorities for q.
     pub(super) fn inherited_per_resource(&mut self) -> Result<(), Failure> {
         for q in 0..self.view.resources {
             let times = self.asked_by_higher(q)?;
@@ -36,7 +37,7 @@ impl Model<'_> {
         Ok(())
     }
 
-    /// 13, of FMLP: the same of each task by itself.
+    /// 13, for FMLP: the same for each task alone.
     pub(super) fn inherited_per_request(&mut self) -> Result<(), Failure> {
         for entry in &self.entries {
             let Some((indirect, preempting)) = entry.other else { continue };
@@ -51,26 +52,26 @@ impl Model<'_> {
         higher.into_iter().try_fold(0, |times, entry| sum(times, entry.issued))
     }
 
-    /// No progress mechanism.
+    /// Adds the constraints of protocols without a progress mechanism.
     pub(super) fn no_progress(&mut self) {
-        // 14: nobody is boosted.
+        // 14: no task is boosted.
         let boosted = self.entries.iter().filter_map(|entry| entry.other).flat_map(|(e, p)| [e, p]);
         self.none(self.lower().map(|x| self.co_boosting(x)).chain(boosted).collect());
         self.no_stalling_below_users();
     }
 
-    /// 15 and 20: who has no user of an own resource below it does not stall one.
+    /// 15 and 20: a task does not stall the job unless a task of lower priority than it uses a resource of the job.
     fn no_stalling_below_users(&mut self) {
         let uses = |x: &usize| self.view.requests(*x).iter().any(|request| self.own[request.resource] > 0);
         let lowest = self.lower().rev().find(uses).unwrap_or(self.i);
         self.no_stalling(lowest);
     }
 
-    /// Restricted segment boosting.
+    /// Adds the constraints of restricted segment boosting.
     pub(super) fn segment_boosting(&mut self) -> Result<(), Failure> {
         let most = sections_of_higher(self)?;
         let others = self.m.saturating_sub(1);
-        // Sections of lower priority that delay indirectly or preempt, not those of x.
+        // Sections of lower priority that delay indirectly or preempt, except those of x.
         let sections =
             |model: &Self, but: Option<usize>, from: usize, factor: u64| -> Result<Vec<(usize, i64)>, Failure> {
                 let mut terms = Vec::new();
@@ -91,36 +92,36 @@ impl Model<'_> {
             }
             Ok(terms)
         };
-        // 16: co-boosting and stalling by x take place while a section of higher priority, or one of another task's
-        // boosted, executes.
+        // 16: co-boosting and stalling by x occur only while a section of higher priority, or a boosted section of
+        // another task, executes.
         for x in self.lower() {
             let mut terms = vec![(self.co_boosting(x), 1), (self.stalling(x), 1)];
             terms.extend(directly(self, 1)?);
             terms.extend(sections(self, Some(x), 0, 1)?);
             self.program.at_most(terms, most);
         }
-        // 17: by m - 1 at a time.
+        // 17: on at most m - 1 processors at a time.
         let mut terms: Vec<_> = self.lower().flat_map(|x| [(self.co_boosting(x), 1), (self.stalling(x), 1)]).collect();
         terms.extend(directly(self, others)?);
         terms.extend(sections(self, None, 0, others)?);
         self.program.at_most(terms, product(most, others)?);
-        // 18: co-boosting by x only while a section of a task below it is boosted.
+        // 18: co-boosting by x occurs only while a section of a task of lower priority than x is boosted.
         for x in self.lower() {
             let mut terms = vec![(self.co_boosting(x), 1)];
             terms.extend(sections(self, None, x + 1, 1)?);
             self.program.at_most(terms, 0);
         }
-        // 19: by m - 1 at a time.
+        // 19: on at most m - 1 processors at a time.
         let mut terms: Vec<_> = self.lower().map(|x| (self.co_boosting(x), 1)).collect();
         terms.extend(sections(self, None, 0, others)?);
         self.program.at_most(terms, 0);
         self.no_stalling_below_users();
-        // 21: the m most urgent do not preempt each other.
+        // 21: the m most urgent tasks do not preempt each other.
         if (self.i as u64) < others {
             let urgent = self.entries.iter().filter(|entry| (entry.task as u64) < self.m);
             self.none(urgent.filter_map(|entry| Some(entry.other?.1)).collect());
         }
-        // 22: indirect delay by x as often as others than x ask for own resources.
+        // 22: indirect delay by x is limited by the requests of tasks other than x for the job's resources.
         for x in self.lower() {
             let mut times = 0;
             for request in self.view.requests(self.i) {
@@ -131,7 +132,7 @@ impl Model<'_> {
         Ok(())
     }
 
-    /// FMLP+: every other task delays once a segment.
+    /// Adds the constraints of FMLP+: every other task delays once per segment.
     pub(super) fn segments(&mut self) -> Result<(), Failure> {
         let mut segments = 1;
         for request in self.view.requests(self.i) {
@@ -144,11 +145,11 @@ impl Model<'_> {
             let direct: Vec<_> = its().filter_map(|entry| Some((entry.direct?, 1))).collect();
             let indirect: Vec<_> = its().filter_map(|entry| Some((entry.other?.0, 1))).collect();
             let preempting: Vec<_> = its().filter_map(|entry| Some((entry.other?.1, 1))).collect();
-            // 23 and 24.
+            // Constraints 23 and 24.
             let both = [direct, indirect].concat();
             self.program.at_most([both.clone(), preempting].concat(), segments);
             self.program.at_most(both, waits);
-            // 25.
+            // Constraint 25.
             if x > self.i {
                 let times = self.waits_without(Some(x))?;
                 self.indirect_at_most(x, times);
@@ -157,7 +158,7 @@ impl Model<'_> {
         Ok(())
     }
 
-    /// How often the job may have to wait because of others than `x`.
+    /// Returns how often the job may have to wait because of tasks other than `x`.
     fn waits_without(&self, x: Option<usize>) -> Result<u64, Failure> {
         let mut waits = 0;
         for request in self.view.requests(self.i) {

@@ -1,4 +1,4 @@
-//! What the order of a queue adds.
+//! Constraints of the queue order.
 
 use super::super::sum;
 use super::super::view::product;
@@ -15,7 +15,7 @@ impl Model<'_> {
         }
     }
 
-    /// Queues by priority.
+    /// Adds the constraints of queues by priority.
     pub(super) fn priority(&mut self) -> Result<(), Failure> {
         // 9: lower priorities delay each request once.
         for (q, &own) in self.own.iter().enumerate() {
@@ -23,7 +23,7 @@ impl Model<'_> {
             let terms = lower.filter_map(|entry| Some((entry.direct?, 1))).collect();
             self.program.at_most(terms, own);
         }
-        // 10: higher priorities as often as they ask while one request waits.
+        // 10: higher priorities delay as often as they have requests while one request waits.
         let waits = self.longest_waits()?;
         for entry in self.entries.iter().filter(|entry| entry.task < self.i) {
             let (Some(direct), Some(wait)) = (entry.direct, waits[entry.resource]) else { continue };
@@ -33,7 +33,7 @@ impl Model<'_> {
         Ok(())
     }
 
-    /// 26, of PRSB: indirect delay by x as often as others delay directly.
+    /// 26, for PRSB: indirect delay by x is limited by the number of direct delays by others.
     pub(super) fn indirect_per_wait(&mut self) -> Result<(), Failure> {
         let waits = self.longest_waits()?;
         let mut times = 0;
@@ -52,7 +52,7 @@ impl Model<'_> {
         Ok(())
     }
 
-    /// Indirect delay by requests of `x` at most `times`.
+    /// Limits indirect delay by requests of `x` to `times`.
     pub(super) fn indirect_at_most(&mut self, x: usize, times: u64) {
         let its = self.entries.iter().filter(|entry| entry.task == x);
         let terms = its.filter_map(|entry| Some((entry.other?.0, 1))).collect();

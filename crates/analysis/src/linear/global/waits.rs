@@ -1,15 +1,15 @@
-//! How long a resource is held, and how long one request waits where requests queue by priority.
+//! How long a resource is held, and how long one request waits in a queue by priority.
 
 use super::super::view::{View, add, add_product, product};
 use super::super::{sum, wait};
 use super::{Progress, workload};
 use crate::Failure;
 
-/// How long each request of other tasks holds its resource, while a job of task `i` is pending.
+/// How long each request of other tasks holds its resource while a job of task `i` is pending.
 pub(super) struct Holds<'a> {
     view: &'a View,
     i: usize,
-    /// Task, resource, requests of one job, holding time; none where that exceeds the task's deadline.
+    /// Task, resource, requests of one job, and holding time; `None` if that exceeds the task's deadline.
     holds: Vec<(usize, usize, u64, Option<u64>)>,
 }
 
@@ -23,7 +23,7 @@ impl<'a> Holds<'a> {
             let first = (x as u64) < m;
             let limit = view.rows[x].deadline;
             let held = match progress {
-                // The m most urgent are always scheduled.
+                // The m most urgent tasks are always scheduled.
                 Progress::Inheritance | Progress::None if first => Some(length),
                 Progress::Inheritance => {
                     wait(length, limit, |held| sum(length, inherited(view, &ceilings, i, x, held)?.div_ceil(m.max(1))))
@@ -42,7 +42,7 @@ impl<'a> Holds<'a> {
         Ok(Self { view, i, holds })
     }
 
-    /// The longest wait of a request of `i` for `q`, one unit more; none where that exceeds its deadline.
+    /// Returns the longest wait of a request of `i` for `q`, plus one unit, or `None` if that exceeds its deadline.
     pub fn longest_wait(&self, q: usize) -> Result<Option<u64>, Failure> {
         let users = || self.holds.iter().filter(|hold| hold.1 == q);
         let mut start = 1;
@@ -65,8 +65,8 @@ impl<'a> Holds<'a> {
     }
 }
 
-/// Work that may keep an owner `x` from executing under priority inheritance while `i` waits: of tasks more urgent than
-/// both, and sections whose ceiling is.
+/// Returns the work that may prevent an owner `x` from executing under priority inheritance while `i` waits: that of
+/// tasks more urgent than both, and of sections with such a ceiling.
 fn inherited(view: &View, ceilings: &[usize], i: usize, x: usize, interval: u64) -> Result<u64, Failure> {
     let (higher, lower) = (i.min(x), i.max(x));
     let mut work = 0;
@@ -81,7 +81,8 @@ fn inherited(view: &View, ceilings: &[usize], i: usize, x: usize, interval: u64)
     Ok(work)
 }
 
-/// Holding time under restricted segment boosting: every other task's longest section for another resource once.
+/// Returns the holding time under restricted segment boosting: every other task's longest section on another resource
+/// counts once.
 fn boosted(view: &View, i: usize, x: usize, resource: usize, length: u64) -> Result<u64, Failure> {
     let mut held = length;
     for a in (0..view.tasks()).filter(|&a| a != i && a != x) {
@@ -91,7 +92,7 @@ fn boosted(view: &View, i: usize, x: usize, resource: usize, length: u64) -> Res
     Ok(held)
 }
 
-/// The rank of the most urgent user of each resource.
+/// Returns the rank of the most urgent user of each resource.
 pub(super) fn most_urgent(view: &View) -> Vec<usize> {
     let mut ranks = vec![usize::MAX; view.resources];
     for entry in &view.entries {

@@ -1,9 +1,9 @@
-//! Lock-free objects under partitioned EDF, commit loops not preemptable.
+//! Lock-free objects under partitioned EDF, with non-preemptive commit loops.
 //!
-//! A loop of local task i on q takes L(i,q), and that again for each remote commit on q meanwhile. Its longest time is
-//! the least `W = L(i,q) * (1 + k(W))`, k(t) = sum over remote x of N(x,q) * ceil((t + D_x) / T_x). Repetitions: on q
-//! at most k(t) in all; of i at most N(i,q) * jobs(i) * k(W) where W is at most D_i. At the start: one loop of one
-//! local task, with its repetitions.
+//! A loop of local task i on q takes L(i,q), and the same again for each remote commit on q meanwhile. Its longest time
+//! is the least `W = L(i,q) * (1 + k(W))`, where k(t) = sum over remote x of N(x,q) * ceil((t + D_x) / T_x). The
+//! repetitions on q are at most k(t) in total, and those of i at most N(i,q) * jobs(i) * k(W), if W is at most D_i. At
+//! the start, one loop of one local task counts with its repetitions.
 
 use super::super::sum;
 use super::super::view::{add, add_product, product};
@@ -11,13 +11,13 @@ use super::super::wait;
 use super::{Mode, Processor};
 use crate::Failure;
 
-/// A local task's loops on one object.
+/// The loops of a local task on one object.
 struct Loops {
     task: usize,
     length: u64,
-    /// Most repetitions of those that are due.
+    /// The most repetitions of those that are due.
     repeated: u64,
-    /// Most of one loop.
+    /// The most repetitions of one loop.
     once: u64,
 }
 
@@ -52,7 +52,7 @@ impl Processor<'_> {
         sum(delay, start)
     }
 
-    /// k(t).
+    /// Returns k(t).
     fn commits(&self, q: usize, t: u64) -> Result<u64, Failure> {
         let mut commits = 0;
         for &x in &self.remote {
@@ -64,7 +64,7 @@ impl Processor<'_> {
     }
 }
 
-/// The time that `commits` remote commits cost at most, if one loop of `start` is there besides.
+/// Returns the greatest time that `commits` remote commits cost, with one additional loop of `start` if that is given.
 fn repetitions(loops: &[Loops], commits: u64, start: Option<usize>) -> Result<u64, Failure> {
     let mut left = commits;
     let mut time = 0;

@@ -1,14 +1,16 @@
 //! Partitioned EDF: processor demand with blocking that counts a remote request once, however many local jobs it
 //! delays.
 //!
-//! On each processor, `dbf(t) + B(t) <= t` for every t from the shortest deadline to the end L of the longest busy
-//! interval: the least `L = sum of ceil(L / T) * C + B'(L)`. B(t) is the most that jobs with arrival and deadline in an
-//! interval of length t are delayed: by others their requests wait for, and once at the start by a local job of later
-//! deadline; B' the same for all jobs that arrive, without the start. Deadlines bound response times.
+//! The test is `dbf(t) + B(t) <= t` on each processor, for every t from the shortest deadline to the end L of the
+//! longest busy interval, which is the least `L = sum of ceil(L / T) * C + B'(L)`. dbf(t) is the execution of the jobs
+//! with arrival and deadline in an interval of length t. B(t) is the most that these jobs are delayed: by requests of
+//! others for which their requests wait, and once at the start of the interval by a local job with a later deadline. B'
+//! is the same for all jobs that arrive, without the start. Deadlines bound response times.
 //!
-//! Points are tested from the end: from t to `dbf(t) + B*(t)` where that is less, B* being B with any local job at the
-//! start, which never falls as t grows; else to the next point where B or dbf may change. (Going to `dbf(t) + B(t)`, as
-//! QPA, may miss points: B falls where a deadline is passed.)
+//! Points are tested from the end. From t the test continues at `dbf(t) + B*(t)` if that is less, where B* is B with
+//! any local job at the start, which never decreases as t grows. Otherwise it continues at the next point where B or
+//! dbf may change. (Continuing at `dbf(t) + B(t)`, as QPA does, may miss points, because B decreases where a deadline
+//! is passed.)
 //!
 //! # Reference
 //! A. Biondi, B. Brandenburg, "Lightweight real-time synchronization under P-EDF on symmetric and asymmetric
@@ -21,25 +23,28 @@ use super::sum;
 use super::view::{View, add_product, product};
 use crate::{Failure, Limit, Sharing};
 
-/// How jobs share under partitioned EDF.
+/// How jobs share resources under partitioned EDF.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Edf {
-    /// MSRP: spinning in FIFO order without preemption.
+    /// MSRP: non-preemptive spinning in FIFO order.
     Msrp,
-    /// Spinning in FIFO order, preemptable; whoever is preempted issues its request anew.
+    /// Preemptable spinning in FIFO order. A preempted job issues its request again.
     SpinFifoPreemptable,
-    /// Lock-free objects whose commit loops are not preemptable.
+    /// Lock-free objects with non-preemptive commit loops.
     LockFree,
 }
 
-/// Most points one processor's demand is tested at.
+/// The most points at which the demand of one processor is tested.
 pub const POINTS_MAX: u64 = 1_000_000;
 
-/// Does every job meet its deadline? Clusters are processors; priorities are not read, nor `response`.
+/// Tests whether every job meets its deadline under partitioned EDF.
+///
+/// Clusters are processors. Priorities and the `response` of tasks are ignored. The source is Biondi, Brandenburg,
+/// ECRTS 2016.
 ///
 /// # Errors
-/// [`Failure::Demand`] where it may not, [`Failure::Diverged`], [`Failure::Unsupported`] where a period is 0,
-/// [`Failure::Overflow`].
+/// Returns [`Failure::Demand`] if a deadline may be missed, [`Failure::Diverged`] after [`POINTS_MAX`] points of one
+/// processor, [`Failure::Unsupported`] if a period is 0, and [`Failure::Overflow`] if a number does not fit.
 pub fn p_edf(sharing: &Sharing, edf: Edf) -> Result<(), Failure> {
     let view = View::new(sharing, &[])?;
     for cluster in 0..view.clusters {
@@ -48,14 +53,14 @@ pub fn p_edf(sharing: &Sharing, edf: Edf) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Whose jobs, and which delays.
+/// The jobs that count, and the delay at the start.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Mode {
-    /// With arrival and deadline within the interval; at the start a job of a later deadline.
+    /// Jobs with arrival and deadline within the interval; at the start a job with a later deadline.
     Due,
-    /// The same; at the start any local job.
+    /// Jobs with arrival and deadline within the interval; at the start any local job.
     DueAny,
-    /// That arrive within the interval; none at the start.
+    /// Jobs that arrive within the interval; none at the start.
     Arriving,
 }
 
@@ -63,7 +68,7 @@ enum Mode {
 struct Processor<'a> {
     view: &'a View,
     edf: Edf,
-    /// Tasks here.
+    /// The tasks of this processor.
     local: Vec<usize>,
     remote: Vec<usize>,
     local_only: Vec<bool>,
@@ -79,7 +84,7 @@ impl<'a> Processor<'a> {
         let Some(shortest) = self.local.iter().map(|&i| self.view.rows[i].deadline).min() else { return Ok(()) };
         let mut points = 0;
         let mut busy = 1;
-        // BOUND: each round tests a point at least, or lengthens the busy interval; POINTS_MAX in all.
+        // BOUND: each round tests at least one point, or lengthens the busy interval; POINTS_MAX in total.
         loop {
             let mut longer = self.blocking(busy, Mode::Arriving)?;
             for &i in &self.local {
@@ -103,7 +108,7 @@ impl<'a> Processor<'a> {
         Ok(())
     }
 
-    /// Tests the points from `first` to before `end`.
+    /// Tests the points from `first` up to but excluding `end`.
     fn test_between(&self, first: u64, end: u64, points: &mut u64) -> Result<(), Failure> {
         let mut next = self.point_before(end)?;
         while let Some(t) = next.filter(|&t| t >= first) {
@@ -119,7 +124,7 @@ impl<'a> Processor<'a> {
         Ok(())
     }
 
-    /// dbf(t).
+    /// Returns dbf(t).
     fn due(&self, t: u64) -> Result<u64, Failure> {
         let mut due = 0;
         for &i in &self.local {
@@ -128,7 +133,7 @@ impl<'a> Processor<'a> {
         Ok(due)
     }
 
-    /// Jobs of a local task with arrival and deadline within t.
+    /// Returns the number of jobs of a local task with arrival and deadline within t.
     fn jobs_due(&self, i: usize, t: u64) -> Result<u64, Failure> {
         let row = &self.view.rows[i];
         Ok(sum(t, row.period)?.saturating_sub(row.deadline) / row.period)
@@ -141,13 +146,13 @@ impl<'a> Processor<'a> {
         }
     }
 
-    /// Jobs of any task that execute within an interval of length t: ceil((t + D) / T).
+    /// Returns the number of jobs of any task that execute within an interval of length t: ceil((t + D) / T).
     fn jobs_within(&self, x: usize, t: u64) -> Result<u64, Failure> {
         let row = &self.view.rows[x];
         Ok(sum(t, row.deadline)?.div_ceil(row.period))
     }
 
-    /// May a local task delay at the start?
+    /// Returns whether a local task may delay at the start.
     fn delays_at_start(&self, i: usize, t: u64, mode: Mode) -> bool {
         match mode {
             Mode::Due => self.view.rows[i].deadline > t,
@@ -164,10 +169,11 @@ impl<'a> Processor<'a> {
         }
     }
 
-    /// The last point before `end` from which on dbf or B differ: a deadline, an arrival, a remote job more.
+    /// Returns the last point before `end` at which dbf or B may change: a deadline, an arrival, or one more remote
+    /// job.
     fn point_before(&self, end: u64) -> Result<Option<u64>, Failure> {
         let mut last = None;
-        // The greatest `first + k * period` before `end`.
+        // Considers the greatest `first + k * period` before `end`.
         let mut see = |first: u64, period: u64| {
             if first < end {
                 last = last.max(Some(first + (end - 1 - first) / period * period));
@@ -180,14 +186,14 @@ impl<'a> Processor<'a> {
         }
         for &x in &self.remote {
             let row = &self.view.rows[x];
-            // ceil((t + D) / T) grows where t + D = k T + 1.
+            // ceil((t + D) / T) increases where t + D = k T + 1.
             let behind = row.deadline % row.period;
             see(sum(row.period - behind, 1)? % row.period, row.period);
         }
         Ok(last)
     }
 
-    /// N(i,q), of local tasks, by resource; times jobs.
+    /// Returns N(i,q) of local tasks times their jobs, summed by resource.
     fn own(&self, t: u64, mode: Mode) -> Result<Vec<u64>, Failure> {
         let mut own = vec![0; self.view.resources];
         for &i in &self.local {
@@ -199,7 +205,7 @@ impl<'a> Processor<'a> {
         Ok(own)
     }
 
-    /// Requests of a remote task within an interval of length t.
+    /// Returns the number of requests of a remote task within an interval of length t.
     fn issued(&self, x: usize, count: u64, t: u64) -> Result<u64, Failure> {
         product(count, self.jobs_within(x, t)?)
     }

@@ -1,12 +1,13 @@
 //! Spinning under partitioned EDF.
 //!
-//! Letters: own(q) requests of the local jobs for q, n(x,q) those of remote task x within t. A remote request delays
-//! once. At the start: because of one resource only.
-//! - MSRP: on each remote processor spinning at most own(q), at the start one more; spinning for x at most ceil((t +
-//!   D_x) / T_x) times the sum over local i of N(i,q) * ceil((D_x + D_i) / T_i).
-//! - Preemptable: spinning at most own(q) + sum over i of c(i,q), requests issued anew after preemptions: of task i at
-//!   most jobs(i) * sum over local h with D_h < D_i of ceil((D_i - D_h) / T_h), of all tasks with deadlines up to D_i
-//!   at most the sum over local h with D_h < D_i of ceil(t / T_h). At the start the local section alone.
+//! Symbols: own(q) is the number of requests of the local jobs for q, and n(x,q) that of remote task x within t. A
+//! remote request delays once. At the start, only one resource causes delay.
+//! - MSRP: on each remote processor spinning for at most own(q) requests, and one more at the start. Spinning for x is
+//!   limited to ceil((t + D_x) / T_x) times the sum over local i of N(i,q) * ceil((D_x + D_i) / T_i) requests.
+//! - Preemptable spinning: spinning for at most own(q) + sum over i of c(i,q) requests, where c(i,q) counts requests
+//!   issued again after preemptions. For task i these are at most jobs(i) * sum over local h with D_h < D_i of
+//!   ceil((D_i - D_h) / T_h). For all tasks with deadlines up to D_i they are at most the sum over local h with D_h <
+//!   D_i of ceil(t / T_h). At the start, only the local section counts.
 
 use super::super::sum;
 use super::super::view::{Entry, add, add_product, product};
@@ -14,13 +15,13 @@ use super::{Mode, Processor};
 use crate::Failure;
 
 impl Processor<'_> {
-    /// The longest local section for each resource that can delay at the start; none where there is none.
+    /// Returns the longest local section on each resource that can delay at the start, or `None` if there is none.
     fn at_start(&self, t: u64, mode: Mode) -> Vec<Option<u64>> {
         let mut start = vec![None; self.view.resources];
         for &i in self.local.iter().filter(|&&i| self.delays_at_start(i, t, mode)) {
             for request in self.view.requests(i) {
                 let q = request.resource;
-                // A local resource delays where it has a user that is due.
+                // A local resource delays if one of its users is due.
                 let users = || self.local.iter().filter(|&&h| self.view.requests(h).iter().any(|r| r.resource == q));
                 let conflicts = users().any(|&h| mode == Mode::DueAny || self.view.rows[h].deadline <= t);
                 if !self.local_only[q] || conflicts {
@@ -62,7 +63,7 @@ impl Processor<'_> {
                 let both = issued.min(most.saturating_add(free[pool].into())).min(room);
                 with_start[pool] += both;
                 free[pool] &= both <= most;
-                // Over all entries so far, the longer pool never holds less.
+                // Summed over all entries so far, the longer pool never has less.
                 let (more, less) = (both.saturating_sub(spun), spun.saturating_sub(both));
                 *start = sum(*start, product(more, entry.length)?)?
                     .checked_sub(product(less, entry.length)?)
@@ -75,7 +76,7 @@ impl Processor<'_> {
     pub(super) fn fifo_preemptable(&self, t: u64, mode: Mode) -> Result<u64, Failure> {
         let own = self.own(t, mode)?;
         let mut seen = vec![0_u64; self.view.clusters * self.view.resources];
-        // By resource: from how many requests issued anew on one more adds more, or less.
+        // By resource, the numbers of reissued requests from which on one more adds more, or less.
         let mut steps: Vec<Vec<(u64, u64, u64)>> = vec![Vec::new(); self.view.resources];
         let mut spinning = 0;
         for entry in self.remote_entries() {
@@ -101,7 +102,8 @@ impl Processor<'_> {
                 adds = sum(adds, more)?.checked_sub(less).ok_or(Failure::Overflow)?;
             }
         }
-        // What one more adds falls with their number: those that add most first, each as often as the tasks allow.
+        // The amount that one more request adds falls with their number. Those that add most come first, each as often
+        // as the tasks allow.
         stretches.sort_unstable_by(|a, b| b.cmp(a));
         let mut anew = self.anew(t, mode)?;
         for (adds, times, q) in stretches {
@@ -110,7 +112,8 @@ impl Processor<'_> {
         sum(spinning, self.at_start(t, mode).into_iter().flatten().max().unwrap_or(0))
     }
 
-    /// The requests tasks may issue anew: from resources to their users to deadlines, shortest first.
+    /// Returns the requests that tasks may issue again, as a flow from resources to their users to deadlines, shortest
+    /// first.
     fn anew(&self, t: u64, mode: Mode) -> Result<Flow, Failure> {
         let mut deadlines: Vec<u64> = self.local.iter().map(|&i| self.view.rows[i].deadline).collect();
         deadlines.sort_unstable();
@@ -143,10 +146,10 @@ impl Processor<'_> {
     }
 }
 
-/// A network; the last node is where everything goes.
+/// A flow network. The last node is the sink.
 struct Flow {
     nodes: usize,
-    /// What still fits from one node to another, by both.
+    /// The capacity that is left from one node to another, by both.
     room: Vec<u64>,
 }
 
@@ -159,11 +162,11 @@ impl Flow {
         self.room[from * self.nodes + to] = most;
     }
 
-    /// Sends at most `wanted` from a node to the last, rerouting what was sent before; says how much.
+    /// Sends at most `wanted` from a node to the last, rerouting earlier flow. Returns the amount.
     fn push(&mut self, from: usize, wanted: u64) -> u64 {
         let (nodes, end) = (self.nodes, self.nodes - 1);
         let mut missing = wanted;
-        // BOUND: ways are shortest ones; there are at most nodes * edges (Edmonds and Karp 1972).
+        // BOUND: paths are shortest ones, and there are at most nodes * edges (Edmonds and Karp 1972).
         while missing > 0 {
             let mut came = vec![usize::MAX; nodes];
             came[from] = from;
