@@ -1,7 +1,8 @@
-//! Sets a second of the multiprocessor blocking bounds: 40 tasks on 8 processors; and with response times, 80 tasks on 16.
+//! Sets per second of the multiprocessor blocking bounds, for 40 tasks on 8 processors, and with response times for 80
+//! tasks on 16.
 //!
-//! Random sets: as many resources as processors, each task asks for each with probability 1/4, one to five times, 1 to 100 us at a time;
-//! periods of 10 to 1,000 ms.
+//! The sets are random. There are as many resources as processors. Each task uses each resource with probability 1/4,
+//! with one to five requests of 1 to 100 us. Periods are 10 to 1,000 ms.
 
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use fastrand::Rng;
@@ -11,7 +12,7 @@ use std::hint::black_box;
 
 const SETS: usize = 64;
 
-/// A set at a utilisation of `load` percent of each processor.
+/// Returns a set with a utilization of `load` percent of each processor.
 fn set(random: &mut Rng, processors: u16, tasks: usize, load: u64) -> Sharing {
     let each = tasks as u64 / u64::from(processors);
     let mut all: Vec<Sharer> = (0..tasks)
@@ -28,7 +29,7 @@ fn set(random: &mut Rng, processors: u16, tasks: usize, load: u64) -> Sharing {
             Sharer { cost, period, deadline: period, response: period / 2, priority: 0, cluster, requests }
         })
         .collect();
-    // The shorter the period, the more urgent.
+    // A shorter period is more urgent.
     let mut order: Vec<usize> = (0..tasks).collect();
     order.sort_by_key(|task| all[*task].period);
     for (rank, task) in order.into_iter().enumerate() {
@@ -75,7 +76,7 @@ fn with_responses<P: Protocol>(
 ) {
     let mut random = Rng::with_seed(1);
     let of = |set: &Sharing| protocol(set).and_then(|mut protocol| joint(set, &mut protocol));
-    // Sets that have response times: the others end early.
+    // Only sets that have response times count, as the others end early.
     let sets: Vec<Sharing> =
         (0..20_000).map(|_| set(&mut random, 16, 80, 40)).filter(|set| of(set).is_ok()).take(SETS).collect();
     if sets.is_empty() {

@@ -1,4 +1,4 @@
-//! Global tests: sets a second. `cargo bench -p lockwright-analysis --bench global`
+//! Sets per second of the global tests: `cargo bench -p lockwright-analysis --bench global`.
 
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use fastrand::Rng;
@@ -9,8 +9,8 @@ use std::hint::black_box;
 const SETS: usize = 500;
 const PROCESSORS: u32 = 4;
 
-/// Sets of a total utilization below `share` of m: utilizations uniform in `least` to 0.4, periods of 10 to 100 ms in µs, D = T or three quarters of it
-/// and more.
+/// Returns sets with a total utilization below `share` of m. Utilizations are uniform from `least` to 0.4, periods are
+/// 10 to 100 ms in µs, and deadlines are the period, or at least three quarters of it.
 fn sets(implicit: bool, share: f64, least: f64) -> Vec<Vec<Sporadic>> {
     let mut random = Rng::with_seed(2024);
     (0..SETS)
@@ -60,7 +60,7 @@ fn benches(criterion: &mut Criterion) {
     let kinds = [
         ("implicit, U ≤ 60 %", true, 0.6, 0.1),
         ("constrained, U ≤ 60 %", false, 0.6, 0.1),
-        // Most are accepted: no test stops early.
+        // Most are accepted, so that no test stops early.
         ("implicit, U ≤ 35 %", true, 0.35, 0.01),
     ];
     for (kind, implicit, share, least) in kinds {

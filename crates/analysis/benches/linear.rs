@@ -1,5 +1,5 @@
-//! Sets a second of the bounds of linear programs: 40 tasks on 8 processors, 12 resources, of which a task uses a
-//! quarter, up to five times a job each.
+//! Sets per second of the bounds of linear programs: 40 tasks on 8 processors with 12 resources. Each task uses a
+//! quarter of them, with up to five requests per job.
 
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use lockwright_analysis::linear::{self, Edf, Global, Protocol};
@@ -11,7 +11,7 @@ const PROCESSORS: u16 = 8;
 const TASKS: u32 = 40;
 const RESOURCES: u16 = 12;
 
-/// Times in microseconds; utilisation of about a half, response times of a half of the periods.
+/// Returns a set with times in microseconds, a utilization of about one half, and response times of half the periods.
 fn set(seed: u64) -> Sharing {
     let mut rng = fastrand::Rng::with_seed(seed);
     let mut periods: Vec<u64> = (0..TASKS).map(|_| rng.u64(10_000..=100_000)).collect();

@@ -1,4 +1,5 @@
-//! Sets a second on one processor: 14 tasks, periods of 10 to 100 ms or 1 to 1000 ms in nanoseconds, log-uniform, utilizations by `UUniFast`.
+//! Sets per second on one processor: 14 tasks with log-uniform periods of 10 to 100 ms or 1 to 1000 ms in nanoseconds,
+//! and utilizations by `UUniFast`.
 
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
 use lockwright_analysis::Sporadic;
@@ -8,7 +9,7 @@ use std::hint::black_box;
 const SETS: usize = 1_000;
 const TASKS: usize = 14;
 
-/// Sets with deadlines from `tightness` of a period on, by growing deadlines.
+/// Returns sets with deadlines from `tightness` of a period on, sorted by increasing deadline.
 fn sets(utilization: f64, periods_ms: (f64, f64), tightness: f64) -> Vec<Vec<Sporadic>> {
     let mut random = fastrand::Rng::with_seed(14);
     let mut set = || {

@@ -9,7 +9,7 @@ use lockwright_model::{
 use serde::Deserialize;
 
 fn pathfinder() -> System {
-    parse_system(include_str!("../../../../examples/pathfinder.toml")).expect("an example is valid")
+    parse_system(include_str!("../../../../examples/pathfinder.toml")).expect("the example is valid")
 }
 
 fn responses(analysis: &Analysis) -> Vec<Option<Duration>> {
@@ -17,7 +17,7 @@ fn responses(analysis: &Analysis) -> Vec<Option<Duration>> {
 }
 
 fn task(system: &System, name: &str) -> TaskId {
-    system.task_ids().find(|&id| system.task(id).name == name).expect("a task of the system")
+    system.task_ids().find(|&id| system.task(id).name == name).expect("the system has this task")
 }
 
 #[test]
@@ -34,12 +34,12 @@ fn mars_pathfinder_meets_every_deadline_under_pip_and_icpp() {
 }
 
 #[test]
-fn without_a_protocol_mars_pathfinder_has_no_bound_and_the_reason_names_who() {
+fn without_a_protocol_mars_pathfinder_has_inversions() {
     let system = pathfinder();
     let analysis = analyse(&system, Protocol::None);
     assert!(!analysis.schedulable());
     assert_eq!(analysis.worst_slack(&system), None);
-    // The most urgent task shares nothing.
+    // The most urgent task shares no resource.
     assert_eq!(responses(&analysis), [vec![Some(Duration::from_ms(10))], vec![None; 6]].concat());
     let bus = analysis.task(task(&system, "distribution_donnees"));
     let Some(Unbounded::Inversion { holder, between, .. }) = &bus.unbounded else { panic!("{bus:?}") };
@@ -75,17 +75,17 @@ fn every_explanation_sums_to_its_bound() {
             assert_eq!(of(&[Cause::Local]), blocking.local);
             assert_eq!(of(&[Cause::Boosted]), blocking.boosted);
             let waits = of(&[Cause::Waiting, Cause::Holder, Cause::Urgent]);
-            // Where waiting counts as execution, that of more urgent tasks is among their interference.
+            // If waiting counts as execution, the waits of more urgent tasks are part of their interference.
             let oblivious = matches!(protocol, Protocol::MpcpVs | Protocol::Omlp);
             assert!(waits == blocking.remote || oblivious && waits < blocking.remote, "{protocol}");
         }
     }
-    // All but `none` on one processor; all for several on two.
+    // All protocols except `none` on one processor; all multiprocessor protocols on two.
     assert_eq!(bounded, 14 + 10);
 }
 
 fn grown(system: &System, protocol: Protocol) -> Sensitivity {
-    sensitivity(system, &Overheads::default(), protocol, |_, _| true).expect("it was not stopped")
+    sensitivity(system, &Overheads::default(), protocol, |_, _| true).expect("it is not interrupted")
 }
 
 #[test]
@@ -93,15 +93,16 @@ fn sensitivity_finds_the_last_factor_that_holds() {
     let system = pathfinder();
     let found = grown(&system, Protocol::Icpp);
     let Growth::Permille(all) = found.all else { panic!("{found:?}") };
-    // tache_camera is the first to break: 93 ms grow to at most 100 ms.
+    // tache_camera is the first to miss its deadline: 93 ms grow to at most 100 ms.
     assert_eq!(all, 1075);
     let (_, Growth::Permille(buffer)) = found.resources[0] else { panic!("{found:?}") };
-    // Again tache_camera: 10 own, 20 + 10 of others, 23 f of blocking, 20 f + 10 f of the users above it.
+    // Again tache_camera: 10 of its own, 20 + 10 of others, 23 f of blocking, and 20 f + 10 f of the users above it.
     assert_eq!(buffer, 1132, "40 + 53 f <= 100");
-    // The 20 ms of tache_mesures are one section: tache_camera has room for 23 + 7 ms of it.
+    // The 20 ms of tache_mesures are one section, and tache_camera has room for 23 + 7 ms of it.
     assert_eq!(found.tasks[5].1, Growth::Permille(1500));
     let tolerated: Vec<u64> = found.tolerated.iter().map(|(_, most)| most.unwrap().as_ns() / 1_000_000).collect();
-    // distribution_donnees has room for 7 ms within its 50, whoever is blocked before it; tache_camera is met by two jobs of the first two.
+    // distribution_donnees has room for 7 ms within its 50, whichever task before it is blocked. Two jobs of the first
+    // two tasks delay tache_camera.
     assert_eq!(tolerated[..5], [3, 3, 7, 7, 7]);
     assert_eq!(grown(&system, Protocol::None).all, Growth::Broken);
     assert!(grown(&system, Protocol::None).tolerated.iter().all(|(_, most)| most.is_none()));
@@ -109,7 +110,7 @@ fn sensitivity_finds_the_last_factor_that_holds() {
 
 #[test]
 fn one_nanosecond_more_than_is_tolerated_breaks_a_deadline() {
-    // a: b has 2, and 3 + x for each of two jobs within its 20 ms. b: 2 + x, and twice 3.
+    // a: b has 2, and 3 + x for each of two jobs within its 20 ms. b: 2 + x, and 3 twice.
     let source = r#"
         [[task]]
         name = "a"
@@ -126,7 +127,7 @@ fn one_nanosecond_more_than_is_tolerated_breaks_a_deadline() {
 }
 
 #[test]
-fn sensitivity_stops_when_told() {
+fn sensitivity_can_be_interrupted() {
     let mut asked = 0;
     let stopped = sensitivity(&pathfinder(), &Overheads::default(), Protocol::Icpp, |done, whole| {
         assert!(done < whole);
@@ -153,12 +154,12 @@ fn an_overloaded_processor_has_no_bound_for_the_least_urgent() {
     assert_eq!(analysis.tasks[0].response, Some(Duration::from_ms(6)));
     assert_eq!((analysis.tasks[1].response, analysis.tasks[1].schedulable), (None, false));
     assert_eq!(analysis.tasks[1].unbounded, Some(Unbounded::BeyondPeriod));
-    // They must shrink to 20 / 21.
+    // The execution times must shrink to 20 / 21.
     assert_eq!(grown(&system, Protocol::Icpp).all, Growth::Permille(952));
 }
 
 #[test]
-fn what_is_shared_across_cpus_points_to_mpcp() {
+fn shared_resources_point_to_mpcp() {
     let source = r#"
         [platform]
         cpus = 2
@@ -184,7 +185,7 @@ fn what_is_shared_across_cpus_points_to_mpcp() {
             assert!(bound.unbounded.unwrap().describe(&system).contains("`mpcp`"));
         }
     }
-    // Each waits for one section of the other: R = 2 + 1, where the other is less urgent; and one job of a before b.
+    // Each waits for one section of the other: R = 2 + 1 if the other is less urgent, and one job of a precedes b.
     let analysis = analyse(&system, Protocol::Mpcp);
     assert_eq!(responses(&analysis), [Some(Duration::from_ms(3)), Some(Duration::from_ms(3))]);
 }
@@ -219,7 +220,8 @@ struct Expected {
     response_times: Option<Vec<u64>>,
 }
 
-/// End to end against SchedCAT's MPCP: ours counts fewer carried-in jobs, and local resources as such, so it is never looser.
+/// An end-to-end comparison with SchedCAT's MPCP. Our bound counts fewer carried-in jobs, and treats local resources as
+/// such, so it is never looser.
 #[test]
 fn mpcp_is_never_looser_than_published() {
     let vectors: Vec<Vector> = serde_json::from_str(include_str!("../../vectors/mpcp_response.json")).unwrap();
@@ -263,7 +265,7 @@ fn mpcp_is_never_looser_than_published() {
     assert!(equal + tighter > 20);
 }
 
-/// A thousand tasks, each with sections on so many resources.
+/// Returns a thousand tasks, each with sections on this number of resources.
 fn crowd(resources: usize) -> System {
     let list = (0..resources).map(|index| Resource { name: format!("r{index}"), ..Resource::default() }).collect();
     let second = Duration::from_ms(1_000);
@@ -282,15 +284,16 @@ fn crowd(resources: usize) -> System {
         wcet: Duration::from_ns(resources as u64),
         body: body.clone(),
     };
-    System::new("crowd".into(), 1, None, list, (0..1_024).map(task).collect()).expect("a valid system")
+    System::new("crowd".into(), 1, None, list, (0..1_024).map(task).collect()).expect("the system is valid")
 }
 
-/// Each job against each section of less urgent tasks: 97 million steps with 185 resources, 101 with 192.
+/// The analysis pairs each job with each section of less urgent tasks: 97 million steps with 185 resources, 101 million
+/// with 192.
 #[test]
 fn interruptible_sections_are_within_the_steps_of_an_analysis() {
     let bounded = analyse(&crowd(185), Protocol::Ics);
     let least = bounded.tasks.first().unwrap();
-    // Each of the others executes once, and makes a section of each resource, or of each task below, begin again.
+    // Each of the others executes once, and restarts a section of each resource, or of each task below.
     let again: u64 = (1..1_024).map(|below| below.min(185)).sum();
     assert_eq!(least.response, Some(Duration::from_ns(1_024 * 185 + again)));
     let refused = analyse(&crowd(192), Protocol::Ics);

@@ -1,4 +1,4 @@
-//! Bounds by the library's interface. One program, so that it is linked once.
+//! Bounds through the public interface of the library. All tests are one program, which is linked once.
 
 mod known;
 mod scheduled;

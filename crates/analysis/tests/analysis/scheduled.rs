@@ -1,14 +1,14 @@
-//! Systems under other schedulers: what was accepted once, though a schedule misses a deadline.
+//! Systems under other schedulers, among them some that were once accepted although a schedule misses a deadline.
 
 use lockwright_analysis::{Failure, Growth, Untested, explain_demand, scheduled, sensitivity};
 use lockwright_model::format::{parse_overheads, parse_system};
 use lockwright_model::{Duration, Overheads, Protocol, Step, System};
 
 fn system(text: &str) -> System {
-    parse_system(text).expect("a task set")
+    parse_system(text).expect("the task set is valid")
 }
 
-/// A section of 10 ms takes 11.1 ms under ticks, and who waits for it 1 ms besides.
+/// A section of 10 ms takes 11.1 ms with ticks, and a task that waits for it executes for 1 ms.
 #[test]
 fn sections_hold_their_interrupts_under_edf() {
     let text = |deadline: &str| {
@@ -33,7 +33,7 @@ fn jitter_with_resources_is_refused_under_edf() {
     assert!(matches!(scheduled(&system(late), &Overheads::default()), Err(Untested::Jitter(_))));
 }
 
-/// One processor takes the releases of all 40 tasks, a millisecond each.
+/// One processor handles the releases of all 40 tasks, which take a millisecond each.
 #[test]
 fn releases_queue_at_the_processor_that_takes_them() {
     let tasks: String = (0..40)
@@ -46,7 +46,7 @@ fn releases_queue_at_the_processor_that_takes_them() {
 }
 
 #[test]
-fn what_does_not_fit_is_a_verdict() {
+fn overheads_that_leave_no_time_are_a_verdict() {
     let one =
         system("[platform]\nscheduler = \"p-edf\"\n[[task]]\nname = \"a\"\nperiod = \"1 ms\"\nwcet = \"900 us\"\n");
     let heavy = parse_overheads("schedule = \"100 us\"").unwrap();
@@ -55,7 +55,8 @@ fn what_does_not_fit_is_a_verdict() {
     assert_eq!(found.tests[0].name, "overheads");
 }
 
-/// Under `p-edf`: tasks of (period, deadline, runs before, in and behind a section on one of two resources, CPU), with execution times in thousandths.
+/// Returns a `p-edf` system of tasks given as period, deadline, runs before, in and after a section on one of two
+/// resources, and CPU, with execution times in thousandths.
 fn edf_text(tasks: &[[u64; 6]], permille: impl Fn(usize, bool) -> u64, extra: impl Fn(usize) -> u64) -> String {
     let mut text = "[platform]\ncpus = 2\nscheduler = \"p-edf\"\n[[resource]]\nname = \"r\"\n".to_owned();
     for (index, &[period, deadline, before, inside, cpu, behind]) in tasks.iter().enumerate() {
@@ -83,7 +84,7 @@ fn holds(text: &str) -> bool {
         .is_ok_and(|system| scheduled(&system, &Overheads::default()).is_ok_and(|found| found.schedulable))
 }
 
-/// The factors are those that trying each amount finds.
+/// The factors equal those found by trying each amount.
 #[test]
 fn sensitivity_under_edf_is_the_largest_that_holds() {
     let mut random = fastrand::Rng::with_seed(4);
@@ -105,7 +106,7 @@ fn sensitivity_under_edf_is_the_largest_that_holds() {
         let mut check = |growth: Growth, form: &dyn Fn(u64) -> String| {
             if let Growth::Permille(most) = growth {
                 assert!(holds(&form(most)) && !holds(&form(most + 1)), "{most}: {}", form(most));
-                // Amounts in between tell the same.
+                // Amounts in between give the same result.
                 assert!(!holds(&form(most + random.u64(1..5000))), "{most}");
                 assert!(holds(&form(random.u64(1..=most))), "{most}");
                 permille_seen += 1;
@@ -131,7 +132,7 @@ fn sensitivity_under_edf_is_the_largest_that_holds() {
     assert!(permille_seen > 200 && tolerant > 100, "{permille_seen} {tolerant} {broken}");
 }
 
-/// Ten tasks that use all but a twenty-thousandth of a processor.
+/// Returns ten tasks that use all of a processor except a twenty-thousandth.
 fn nearly_full() -> System {
     let mut random = fastrand::Rng::with_seed(1);
     let shares: Vec<f64> = (0..10).map(|_| random.f64() + 0.1).collect();
@@ -166,14 +167,14 @@ fn sensitivity_near_full_use_ends_and_is_safe() {
         };
         let most = most.unwrap().as_ns();
         assert!(most > 0 && longer(most), "{id:?}");
-        // Within a hundredth of what full effort finds.
+        // Within one percent of the result with full effort.
         assert!(!longer(most + most / 100 + 2), "{id:?} {most}");
     }
 }
 
 #[test]
-fn sensitivity_is_given_up_within_one_of_its_tests() {
-    // It is asked while one form is tested: far more often than there are forms.
+fn sensitivity_can_be_interrupted_within_a_test() {
+    // The callback is called while one form is tested, far more often than there are forms.
     let system = nearly_full();
     let asked = std::cell::Cell::new(0);
     let whole = sensitivity(&system, &Overheads::default(), Protocol::Icpp, |_, _| {
@@ -185,14 +186,14 @@ fn sensitivity_is_given_up_within_one_of_its_tests() {
         let left = std::cell::Cell::new(stop);
         let found = sensitivity(&system, &Overheads::default(), Protocol::Icpp, |_, _| {
             left.set(left.get() - 1);
-            assert!(left.get() >= 0, "asked on after a no");
+            assert!(left.get() >= 0, "the callback is called again after it returned false");
             left.get() > 0
         });
         assert!(found.is_none(), "{stop}");
     }
 }
 
-/// What blocks is what the definition says, and terms sum to the demand that was found too great.
+/// The blocking section is that of the definition, and the terms sum to the demand that was found too great.
 #[test]
 fn the_terms_of_a_demand_sum_to_it() {
     let mut random = fastrand::Rng::with_seed(9);
@@ -224,8 +225,8 @@ fn the_terms_of_a_demand_sum_to_it() {
                 (None, None) => assert!(sum <= demanded.interval.as_ns(), "{tasks:?}"),
                 (other, point) => assert!(point.is_none() && other.is_some(), "{other:?}"),
             }
-            // All tasks share the one resource: those of this CPU with later deadlines block, if one of this CPU with none longer uses it, or
-            // one of the other does.
+            // All tasks share one resource. Tasks of this CPU with later deadlines block if a task of this CPU with a
+            // deadline that is no longer uses it, or if a task of the other CPU does.
             let users = |cpu: u64| tasks.iter().filter(move |other| other[4] == cpu && other[3] > 0);
             let spin = users(1 - own[4]).map(|other| other[3]).max();
             let reaches = spin.is_some() || users(own[4]).any(|other| other[1] <= own[1]);
@@ -240,7 +241,7 @@ fn the_terms_of_a_demand_sum_to_it() {
     assert!(failed > 100 && blocked > 300, "{failed} {blocked}");
 }
 
-/// A preemption costs what the largest working set of the others does.
+/// A preemption costs the refill of the largest working set of the others.
 #[test]
 fn working_sets_lengthen_jobs_under_edf() {
     let with = |kib: &str, a: u64, b: u64| {
@@ -252,7 +253,8 @@ fn working_sets_lengthen_jobs_under_edf() {
     let text = |kib| with(kib, 4_000, 8_000);
     let curve = "cache_refill = \"1 us\"\ncache_delay = [[64, \"10 us\"], [128, \"30 us\"]]";
     let overheads = parse_overheads(curve).unwrap();
-    // What a preempts is b's. Level before the first point; who does not say has the largest, as a does not.
+    // a preempts b, so the working set of b counts. The cost is constant before the first point. A task without a given
+    // working set, such as a, counts with the largest one.
     for (kib, more) in [("working_set_kib = 96", 21), ("working_set_kib = 1", 11), ("", 31)] {
         let charged = scheduled(&system(&text(kib)), &overheads).unwrap();
         let lengthened = scheduled(&system(&with("", 4_000 + more, 8_031)), &Overheads::default()).unwrap();
@@ -263,10 +265,11 @@ fn working_sets_lengthen_jobs_under_edf() {
     assert!(matches!(beyond, Err(Untested::Overheads(Failure::Unsupported { task: 1, .. }))), "{beyond:?}");
     let one =
         scheduled(&system(&text("working_set_kib = 65")), &parse_overheads("cache_delay = [[64, \"1 us\"]]").unwrap());
-    assert!(matches!(one, Err(Untested::Overheads(_))), "one point says nothing beyond it");
+    assert!(matches!(one, Err(Untested::Overheads(_))), "a single point covers no larger working set");
 }
 
-/// Where there are more points than terms to look at them, the reason is told; the verdict does not rest on response times.
+/// If there are more points than terms to examine them, a reason is given. The verdict does not depend on response
+/// times.
 #[test]
 fn a_response_time_with_too_many_points_has_a_reason() {
     let system = system(
@@ -277,7 +280,7 @@ fn a_response_time_with_too_many_points_has_a_reason() {
     assert!(found.schedulable);
     assert_eq!(found.responses, [None, None]);
     for task in system.task_ids() {
-        let why = found.describe_unbounded(task).expect("a reason");
+        let why = found.describe_unbounded(task).expect("there is a reason");
         assert!(why.contains("100000000 terms"), "{why}");
     }
 }

@@ -1,4 +1,4 @@
-//! Bounds for one processor against simulated schedules, against each other, and against published figures.
+//! Compares bounds for one processor with simulated schedules, with each other, and with published values.
 
 use fastrand::Rng;
 use lockwright_analysis::uniprocessor::compositional::{self, Activation, Events, Link};
@@ -12,7 +12,7 @@ fn sporadic(cost: u64, period: u64, deadline: u64) -> Sporadic {
     Sporadic { cost, period, deadline }
 }
 
-/// By falling priority.
+/// Builds tasks in order of decreasing priority.
 fn tasks(rows: &[(u64, u64, u64)]) -> Vec<Task> {
     let task = |(index, &(cost, period, deadline)): (usize, &(u64, u64, u64))| Task {
         priority: 1_000 - index as u32,
@@ -28,8 +28,9 @@ enum Policy {
     Fifo,
 }
 
-/// Longest times from release of each task's jobs in one schedule: arrivals from `offsets` on, each released later by a random part of its jitter, and
-/// of its suspension in the middle of its execution. Only full preemption, or none.
+/// Returns the longest time from release to finish of each task's jobs in one schedule. Tasks arrive from `offsets` on.
+/// Each job is released later by a random part of its jitter, and suspends for a random part of its suspension in the
+/// middle of its execution. Only full preemption, or none, is supported.
 fn simulate(tasks: &[Task], offsets: &[u64], policy: Policy, until: u64, random: &mut Rng) -> Vec<u64> {
     struct Running {
         task: usize,
@@ -56,7 +57,7 @@ fn simulate(tasks: &[Task], offsets: &[u64], policy: Policy, until: u64, random:
             let suspends = random.u64(0..=tasks[task].suspension);
             jobs.push(Running { task, released, left: tasks[task].cost, suspends, asleep_until: 0 });
         }
-        // A job waits for the one before it of the same task.
+        // A job waits for the previous job of the same task.
         let first = |index: usize| !jobs[..index].iter().any(|other| other.task == jobs[index].task);
         let ready = (0..jobs.len()).filter(|&index| first(index) && jobs[index].asleep_until <= now);
         let urgency = |job: &Running| match policy {
@@ -229,7 +230,7 @@ fn demand_and_response_times_agree_under_edf() {
 }
 
 #[test]
-fn no_simulated_schedule_without_preemption_is_late_where_demand_says_so() {
+fn accepted_non_preemptive_sets_are_never_late_in_simulation() {
     let mut random = Rng::with_seed(5);
     let mut accepted = 0;
     for _ in 0..600 {
@@ -243,7 +244,7 @@ fn no_simulated_schedule_without_preemption_is_late_where_demand_says_so() {
             let offsets: Vec<u64> = tasks.iter().map(|task| random.u64(0..=task.period)).collect();
             let seen = simulate(&tasks, &offsets, Policy::Edf, 600, &mut random);
             assert!(seen.iter().zip(&tasks).all(|(seen, task)| *seen <= task.deadline), "{plain:?}");
-            // The response-time test of the same schedules says the same.
+            // The response-time test agrees for the same schedules.
             assert!(edf::response_times(&tasks).is_ok(), "{plain:?}");
         }
     }
@@ -251,7 +252,7 @@ fn no_simulated_schedule_without_preemption_is_late_where_demand_says_so() {
 }
 
 #[test]
-fn less_to_do_and_more_time_stay_accepted() {
+fn easier_tasks_stay_accepted() {
     let mut random = Rng::with_seed(6);
     for _ in 0..1_000 {
         let shape = random_shape(&mut random);
@@ -272,7 +273,7 @@ fn less_to_do_and_more_time_stay_accepted() {
 
 #[test]
 fn published_response_times_under_edf() {
-    // In SchedCAT's tests of Guan and Yi's algorithms, by growing deadlines.
+    // From SchedCAT's tests of Guan and Yi's algorithms, by increasing deadlines.
     type Rows = &'static [(u64, u64, u64)];
     let sets: [(Rows, &[u64], &[u64]); 6] = [
         (&[(2, 4, 4), (3, 12, 12)], &[2, 7], &[2, 9]),
@@ -296,7 +297,8 @@ fn a_job_delays_the_next_of_its_own_task() {
     // Lehoczky's example: the second job of the second task is the late one.
     let late = tasks(&[(52, 100, 110), (52, 140, 154)]);
     assert_eq!(fp::response_times(&late), Err(Failure::Late { task: 1, response: 156 }));
-    // With jitter even where the deadline is within the period: 6 of 10, the second release 1 after the first.
+    // With jitter this occurs even if the deadline is within the period: C = 6 of T = 10, and the second release is 1
+    // after the first.
     let mut jitter = tasks(&[(6, 10, 10)]);
     jitter[0].jitter = 9;
     assert_eq!(fp::response_times(&jitter), Err(Failure::Late { task: 0, response: 20 }));
@@ -305,12 +307,12 @@ fn a_job_delays_the_next_of_its_own_task() {
 }
 
 #[test]
-fn what_is_wrong_is_told() {
+fn invalid_input_is_an_error() {
     assert_eq!(fp::response_times(&[]), Ok(vec![]));
     assert_eq!(edf::response_times(&[]), Ok(vec![]));
     assert_eq!(edf::schedulable(&[], &[]), Ok(()));
     assert_eq!(fifo::response_bound(&[], NO_LIMIT), Ok(0));
-    // Full use, exactly; and a little above, which a float would not show.
+    // Exactly full use, and slightly more, which floating point would not distinguish.
     let full = [sporadic(1, 3, 3), sporadic(2, 6, 6), sporadic(1, 3, 3)];
     assert_eq!(edf::schedulable(&full, &[]), Ok(()));
     let full_and_tight = [sporadic(1, 3, 3), sporadic(2, 6, 5), sporadic(1, 3, 2)];
@@ -320,14 +322,14 @@ fn what_is_wrong_is_told() {
     assert_eq!(edf::schedulable(&above, &[]), Err(Failure::Overload));
     assert_eq!(edf::schedulable(&[sporadic(3, 10, 2)], &[]), Err(Failure::Demand { interval: 2, demand: 3 }));
     assert_eq!(fp::response_times(&tasks(&[(0, 1, 1), (1, 2, 2)])), Ok(vec![1, 1]));
-    // Zero periods, great numbers.
+    // Periods of 0, and great numbers.
     assert!(matches!(fp::response_times(&tasks(&[(1, 0, 1)])), Err(Failure::Unsupported { task: 0, .. })));
     assert!(matches!(edf::schedulable(&[sporadic(0, 0, 1)], &[]), Err(Failure::Unsupported { task: 0, .. })));
     let max = u64::MAX;
     for cost in [1, max / 2, max - 1, max] {
         let huge = [(cost, max, max), (cost, max, max), (cost, max - 1, max)];
         let plain: Vec<Sporadic> = huge.iter().map(|&(c, t, d)| sporadic(c, t, d)).collect();
-        // None of them panics.
+        // None of these calls panics.
         let _ = fp::response_times(&tasks(&huge));
         let _ = fp::response_bounds(&tasks(&huge), max);
         let _ = edf::response_times(&tasks(&huge));
@@ -340,7 +342,7 @@ fn what_is_wrong_is_told() {
     let endless = tasks(&[(1, 2, 2), (499_000_000, 1_000_000_007, max), (1, 1_000_000_007, max), (1, 1_999, max)]);
     let why = fp::response_bounds(&endless, 1_000)[3];
     assert!(matches!(why, Err(Failure::Diverged { task: 3, limit: Limit { most: 1_000, .. } })), "{why:?}");
-    // A lower task is not told from one whose suspension is of unknown length.
+    // A less urgent task has no bound if a more urgent one suspends itself without a known response time.
     let mut suspends = tasks(&[(3, 4, 4), (2, 4, 4), (1, 100, 100)]);
     suspends[1].suspension = 1;
     let why = fp::response_bounds(&suspends, 1_000);
@@ -350,13 +352,13 @@ fn what_is_wrong_is_told() {
 }
 
 #[test]
-fn terms_end() {
-    // Full use: the busy interval is nearly the product of the periods, with a deadline before it.
+fn the_limit_on_terms_ends_a_test() {
+    // Full use: the busy interval is almost the product of the periods, with a deadline before it.
     let prime = [1_000_000_007_u64, 998_244_353, 1_000_000_009];
     let rows = prime.map(|period| sporadic(period / 3, period, period));
     let left = sporadic(1, 3, 3);
     let set = [rows[0], rows[1], left, sporadic(1, 1 << 40, 1 << 39)];
-    // Whatever it says, it says it.
+    // The test returns, whatever the result.
     let _ = edf::schedulable(&set, &[]);
     let _ = edf::response_bounds(&set.map(Task::from), NO_LIMIT);
 }
@@ -372,7 +374,8 @@ fn blocking_under_srp_counts_between_deadlines_only() {
         ..Sharer::default()
     };
     let step = |from, blocking| edf::Step { from, blocking };
-    // Resource 0 is local: 7 of the longest deadline blocks from the first user's deadline on.
+    // Resource 0 is local: the section of 7 of the task with the longest deadline blocks from the first user's deadline
+    // on.
     let mut sharing = Sharing { tasks: vec![share(10, 0, 1, 0), share(20, 1, 1, 0), share(50, 0, 7, 0)] };
     let (costs, steps) = edf::msrp(&sharing, 0).unwrap();
     assert_eq!(costs[2].cost, 2);
@@ -388,7 +391,7 @@ fn blocking_under_srp_counts_between_deadlines_only() {
     assert_eq!(why, Err(Failure::Demand { interval: 5, demand: 6 }));
 }
 
-/// Every release and every cost, by trial.
+/// Finds the completions by trying every release and every execution time.
 fn completions_by_trial(all: &[Job]) -> Option<Vec<Completion>> {
     let mut found = vec![Completion { best: u64::MAX, worst: 0 }; all.len()];
     let mut choice: Vec<(u64, u64)> = all.iter().map(|job| (job.release_min, job.cost_min)).collect();
@@ -409,7 +412,7 @@ fn completions_by_trial(all: &[Job]) -> Option<Vec<Completion>> {
                 }
             }
         }
-        // The next choice, as a number is counted up.
+        // The next choice, like incrementing a number.
         let mut at = 0;
         loop {
             let Some(job) = all.get(at) else { return Some(found) };
@@ -429,7 +432,7 @@ fn completions_by_trial(all: &[Job]) -> Option<Vec<Completion>> {
 }
 
 #[test]
-fn exploration_finds_what_trial_finds() {
+fn exploration_equals_exhaustive_trial() {
     let mut random = Rng::with_seed(8);
     let mut accepted = 0;
     for _ in 0..1_500 {
@@ -449,7 +452,7 @@ fn exploration_finds_what_trial_finds() {
         let (explored, tried) = (jobs::completions(&all, 1), completions_by_trial(&all));
         assert_eq!(explored.as_ref().ok(), tried.as_ref(), "{all:?} {explored:?}");
         accepted += usize::from(tried.is_some());
-        // More processors are no slower than one for the bound of what is first.
+        // The exploration ends for several processors as well.
         let _ = jobs::completions(&all, 2);
     }
     assert!((200..1_400).contains(&accepted), "{accepted}");
@@ -460,7 +463,7 @@ fn exploration_finds_what_trial_finds() {
 }
 
 #[test]
-fn chains_that_cannot_be_are_refused() {
+fn invalid_chains_are_refused() {
     let link = |cost, activation| Link { cost, cost_min: cost, processor: 0, priority: 1, activation };
     let source = Activation::Source(Events { period: 10, jitter: 0, distance: 0 });
     assert_eq!(compositional::response_times(&[]), Ok(vec![]));
