@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use tempfile::TempDir;
 
-/// Two tasks that share a lock. Deadlines are so long that they hold on real threads too, however busy the machine.
+/// Two tasks that share a lock. Their deadlines are long enough for real threads on a busy machine.
 pub const HOLDS: &str = r#"
 name = "holds"
 
@@ -28,7 +28,7 @@ wcet = "200 us"
 requests = [{ resource = "bus", length = "50 us" }]
 "#;
 
-/// The twin: together they need more than there is.
+/// Two tasks that overload the CPU.
 pub const LATE: &str = r#"
 name = "late"
 
