@@ -8,6 +8,7 @@ pub mod args;
 pub mod beside;
 mod charges;
 pub mod check;
+mod completions;
 pub mod console;
 pub mod diagnose;
 pub mod doctor;
@@ -72,6 +73,8 @@ pub fn main() -> ExitCode {
         Verb::Import(arguments) => import::import(arguments, &console),
         Verb::Measure(arguments) => measure::measure(arguments, &console),
         Verb::Study(arguments) => study::study(arguments, &console),
+        Verb::Completions(arguments) => completions::completions(arguments, &console),
+        Verb::Man(arguments) => completions::man(arguments, &console),
     };
     exit.unwrap_or_else(|exit| gave_up(exit, &console)).into()
 }

@@ -11,6 +11,7 @@ pub use tasks::{BoundChoice, Check, Execution, OffsetsChoice, ProtocolChoice, Ru
 
 use crate::console::Color;
 use clap::{Args, Parser, Subcommand, ValueEnum, ValueHint};
+use clap_complete::Shell;
 use std::path::PathBuf;
 
 /// Real-time locking that you can analyse, simulate and run.
@@ -68,6 +69,12 @@ pub enum Verb {
     /// Repeat a published simulation
     #[command(subcommand, after_help = STATUSES_UNJUDGED)]
     Study(Study),
+    /// Print a completion script for a shell
+    #[command(after_help = COMPLETIONS_HELP)]
+    Completions(Completions),
+    /// Write the manual pages into a directory
+    #[command(hide = true)]
+    Man(Man),
 }
 
 /// Exit statuses of all commands.
@@ -168,6 +175,16 @@ Exit status:
   2    the arguments or the file are invalid, or the file has a part that a task set cannot express
   3    the output cannot be written";
 
+const COMPLETIONS_HELP: &str = "Examples:
+  lockwright completions bash > ~/.local/share/bash-completion/completions/lockwright
+  lockwright completions zsh > ~/.zfunc/_lockwright
+  lockwright completions fish > ~/.config/fish/completions/lockwright.fish
+
+Exit status:
+  0    success
+  2    the arguments are invalid
+  3    the output cannot be written";
+
 /// `doctor`.
 #[derive(Args, Debug)]
 pub struct Doctor {
@@ -192,6 +209,22 @@ pub struct Import {
 pub enum Tool {
     /// JSON of rt-app: periodic threads with run, lock and unlock
     RtApp,
+}
+
+/// `completions`.
+#[derive(Args, Debug)]
+pub struct Completions {
+    /// Shell that reads the script
+    #[arg(value_name = "SHELL")]
+    pub shell: Shell,
+}
+
+/// `man`.
+#[derive(Args, Debug)]
+pub struct Man {
+    /// Directory for the pages; it is created if it does not exist
+    #[arg(value_name = "DIR", value_hint = ValueHint::DirPath)]
+    pub folder: PathBuf,
 }
 
 #[cfg(test)]
