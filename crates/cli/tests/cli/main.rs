@@ -1,6 +1,7 @@
 //! The binary as a user meets it: small files in, streams and exit statuses out.
 
 mod check;
+mod compat;
 mod input;
 mod machine;
 mod measure;

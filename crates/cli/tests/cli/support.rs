@@ -171,3 +171,6 @@ pub fn on(text: &str, verb: &str, arguments: &[&str]) -> Ended {
 pub fn json(ended: &Ended) -> serde_json::Value {
     serde_json::from_str(&ended.out).unwrap_or_else(|error| panic!("not one JSON object ({error}): {}", ended.out))
 }
+
+/// An empty list, to compare lists of faults with.
+pub const NO_FAULTS: [&str; 0] = [];
