@@ -2,6 +2,7 @@
 
 mod check;
 mod compat;
+mod docs;
 mod input;
 mod machine;
 mod measure;
