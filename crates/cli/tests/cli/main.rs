@@ -2,6 +2,7 @@
 
 mod check;
 mod compat;
+mod completions;
 mod docs;
 mod input;
 mod machine;
