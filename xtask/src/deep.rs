@@ -17,7 +17,7 @@ const CHECKS: [Check; 11] = [
     ("shuttle", "samples of the interleavings of four to six threads on the same", || model("shuttle")),
     (
         "installed",
-        "the libraries are installed under target/, and programs are built and preloaded with them",
+        "everything is installed under target/, and programs are built and preloaded with it",
         installed::run,
     ),
     ("packages", "every published crate is packaged and built from its package", packages::crates),

@@ -1,21 +1,34 @@
-//! Installing what others are linked with, or load: the C library with its headers, and the library to be preloaded.
+//! Installation of the command line with its manual pages and completions, of the C library with its headers, and of
+//! the library for `LD_PRELOAD`.
 
 use crate::tool;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
 const HEADERS: [&str; 2] = ["lockwright.h", "lockwright.hpp"];
-/// What the static library needs of the system. `rustc --print native-static-libs` says it.
+/// System libraries that the static library needs: the output of `rustc --print native-static-libs`.
 pub const SYSTEM: &str = "-lutil -lrt -lpthread -lm -ldl";
 
-/// The library to be preloaded. Nothing is linked with it, so it has no version in its name: what preloads it goes on with the next one.
+/// The library for `LD_PRELOAD`. Programs are not linked with it, so its name has no version: scripts that name it keep
+/// working with the next one.
 pub const PRELOADED: &str = "liblockwright_pthread.so";
 
-/// Where it goes.
+/// Completion scripts below the prefix, each in the directory where its shell looks for it.
+pub const COMPLETIONS: [(&str, &str); 3] = [
+    ("bash", "share/bash-completion/completions/lockwright"),
+    ("zsh", "share/zsh/site-functions/_lockwright"),
+    ("fish", "share/fish/vendor_completions.d/lockwright.fish"),
+];
+
+/// The directory of the manual pages, below the prefix.
+pub const MAN: &str = "share/man/man1";
+
+/// Target directories.
 pub struct Places {
     pub prefix: PathBuf,
     pub libdir: PathBuf,
-    /// Before all of them, where they are packed and not used.
+    /// Staging directory: all files are written below it, and none of them contains its path.
     pub destdir: Option<PathBuf>,
 }
 
@@ -28,7 +41,7 @@ impl Places {
                 Some((name, value)) => (name, Some(value.to_owned())),
                 None => (argument.as_str(), arguments.next().cloned()),
             };
-            let value = PathBuf::from(value.ok_or(format!("{name} needs a folder"))?);
+            let value = PathBuf::from(value.ok_or(format!("{name} needs a directory"))?);
             let place = match name {
                 "--prefix" => &mut prefix,
                 "--libdir" => &mut libdir,
@@ -40,12 +53,12 @@ impl Places {
             }
             *place = Some(value);
         }
-        let prefix = prefix.ok_or("say where: --prefix DIR (/usr/local, say)")?;
+        let prefix = prefix.ok_or("give --prefix DIR, for example --prefix /usr/local")?;
         let libdir = libdir.unwrap_or_else(|| prefix.join("lib"));
         Ok(Self { prefix, libdir, destdir })
     }
 
-    /// Where `path` is now.
+    /// `path` below the staging directory.
     fn staged(&self, path: &Path) -> PathBuf {
         match &self.destdir {
             Some(destdir) => destdir.join(path.strip_prefix("/").unwrap_or(path)),
@@ -58,7 +71,7 @@ pub fn install(arguments: &[String]) -> Result<(), String> {
     put(&Places::parse(arguments)?)
 }
 
-/// Builds everything and puts it where it belongs.
+/// Builds everything and copies it to its place.
 pub fn put(places: &Places) -> Result<(), String> {
     let built = build()?;
     let version = env!("CARGO_PKG_VERSION");
@@ -70,7 +83,7 @@ pub fn put(places: &Places) -> Result<(), String> {
     let lib = places.staged(&places.libdir);
     let pkgconfig = lib.join("pkgconfig");
     for folder in [&include, &pkgconfig] {
-        std::fs::create_dir_all(folder).map_err(|error| format!("cannot make {}: {error}", folder.display()))?;
+        std::fs::create_dir_all(folder).map_err(|error| format!("cannot create {}: {error}", folder.display()))?;
     }
     for header in HEADERS {
         copy(&tool::root().join("bindings/c/include").join(header), &include.join(header))?;
@@ -80,7 +93,34 @@ pub fn put(places: &Places) -> Result<(), String> {
     link(&full, &lib.join(&soname))?;
     link(&soname, &lib.join("liblockwright.so"))?;
     copy(&built.join(PRELOADED), &lib.join(PRELOADED))?;
-    write(&pkgconfig.join("lockwright.pc"), &pkg_config(places, version))
+    write(&pkgconfig.join("lockwright.pc"), &pkg_config(places, version))?;
+    command_line(&built.join("lockwright"), &places.staged(&places.prefix))
+}
+
+/// The binary, its manual pages and its completion scripts.
+fn command_line(built: &Path, prefix: &Path) -> Result<(), String> {
+    let binary = prefix.join("bin/lockwright");
+    make_parent(&binary)?;
+    copy(built, &binary)?;
+    let man = prefix.join(MAN);
+    tool::run(Command::new(&binary).arg("man").arg(&man))?;
+    eprintln!("xtask: {}/lockwright*.1", man.display());
+    for (shell, place) in COMPLETIONS {
+        let output = Command::new(&binary).args(["completions", shell]).output();
+        let output = output.map_err(|error| format!("{} does not start: {error}", binary.display()))?;
+        if !output.status.success() {
+            return Err(format!("{} prints no completions for {shell}", binary.display()));
+        }
+        let script = prefix.join(place);
+        make_parent(&script)?;
+        write(&script, &String::from_utf8_lossy(&output.stdout))?;
+    }
+    Ok(())
+}
+
+fn make_parent(path: &Path) -> Result<(), String> {
+    let folder = path.parent().unwrap_or(path);
+    std::fs::create_dir_all(folder).map_err(|error| format!("cannot create {}: {error}", folder.display()))
 }
 
 fn pkg_config(places: &Places, version: &str) -> String {
@@ -95,17 +135,18 @@ fn pkg_config(places: &Places, version: &str) -> String {
         .fold(template.to_owned(), |text, (name, value)| text.replace(name, value))
 }
 
-/// Builds the libraries as they are installed, and says in which folder they are.
+/// Builds the libraries and the binary as they are installed, and returns their directory.
 fn build() -> Result<PathBuf, String> {
-    tool::cargo(&["build", "--release", "--package", "lockwright-c", "--package", "lockwright-pthread", "--lib"])?;
-    // This chore was built into a folder beside that.
-    let me = std::env::current_exe().map_err(|error| format!("cannot find my own place: {error}"))?;
-    let folder = me.parent().and_then(Path::parent).ok_or("cannot find the folder that cargo builds into")?;
+    let packages = ["--package", "lockwright-c", "--package", "lockwright-pthread", "--package", "lockwright-cli"];
+    tool::cargo(&[&["build", "--release"], &packages[..], &["--lib", "--bin", "lockwright"]].concat())?;
+    // Cargo has built this chore into a directory beside that one.
+    let me = std::env::current_exe().map_err(|error| format!("cannot find this program: {error}"))?;
+    let folder = me.parent().and_then(Path::parent).ok_or("cannot find the target directory of cargo")?;
     Ok(folder.join("release"))
 }
 
 fn copy(from: &Path, to: &Path) -> Result<(), String> {
-    // A program that executes with the one before keeps it.
+    // A process that uses the previous file keeps it.
     let _ = std::fs::remove_file(to);
     std::fs::copy(from, to).map_err(|error| format!("cannot copy {} to {}: {error}", from.display(), to.display()))?;
     eprintln!("xtask: {}", to.display());

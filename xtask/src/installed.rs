@@ -1,6 +1,7 @@
-//! What was installed, used as others use it: examples linked with the C library, and programs that preload the other one.
+//! What was installed, used as others use it: examples linked with the C library, and programs that preload the other
+//! one.
 
-use crate::install::{self, PRELOADED, Places, SYSTEM};
+use crate::install::{self, COMPLETIONS, MAN, PRELOADED, Places, SYSTEM};
 use crate::tool;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
@@ -8,13 +9,15 @@ use std::process::{Command, Output};
 /// What a program says that needs real-time priorities and has no right to them.
 const NO_RIGHT: i32 = 77;
 
-/// Installs into a folder under target/. Builds and runs the examples with nothing but that, by both libraries, and programs that know nothing of it.
+/// Installs into a folder under target/. Builds and runs the examples with nothing but that, by both libraries, and
+/// programs that know nothing of it.
 pub fn run() -> Result<(), String> {
     let Some(compilers) = compilers()? else { return Ok(()) };
     let prefix = tool::root().join("target/installed");
     let _ = std::fs::remove_dir_all(&prefix);
     let places = Places { libdir: prefix.join("lib"), prefix, destdir: None };
     install::put(&places)?;
+    command_line(&places.prefix)?;
     let folder = tool::root().join("bindings/c/examples");
     let mut files: Vec<PathBuf> = std::fs::read_dir(&folder)
         .and_then(|entries| entries.map(|entry| entry.map(|entry| entry.path())).collect())
@@ -26,6 +29,21 @@ pub fn run() -> Result<(), String> {
         }
     }
     preloaded(&places, &compilers)
+}
+
+/// The binary works, and each of its commands has a manual page. Each completion script knows the commands.
+fn command_line(prefix: &Path) -> Result<(), String> {
+    let pathfinder = tool::root().join("examples/pathfinder.toml");
+    tool::run(Command::new(prefix.join("bin/lockwright")).arg("check").arg(pathfinder))?;
+    for page in ["lockwright", "lockwright-check", "lockwright-measure-locks"] {
+        mentions(&prefix.join(MAN).join(format!("{page}.1")), "lockwright")?;
+    }
+    COMPLETIONS.iter().try_for_each(|(_, script)| mentions(&prefix.join(script), "simulate"))
+}
+
+fn mentions(path: &Path, word: &str) -> Result<(), String> {
+    let text = std::fs::read_to_string(path).map_err(|error| format!("cannot read {}: {error}", path.display()))?;
+    if text.contains(word) { Ok(()) } else { Err(format!("{} does not mention {word}", path.display())) }
 }
 
 /// For C and for C++; none where there are none, with a word. LOCKWRIGHT_REQUIRE_CC=1 makes that a failure.
@@ -82,7 +100,8 @@ fn example(file: &Path, places: &Places, [cc, cxx]: &[String; 2], is_static: boo
     }
 }
 
-/// A program needs real-time priorities and has no right to them: a word, or a failure where LOCKWRIGHT_REQUIRE_RT is set.
+/// A program needs real-time priorities and has no right to them: a word, or a failure where LOCKWRIGHT_REQUIRE_RT is
+/// set.
 fn without_right(program: &str) -> Result<(), String> {
     let why = format!("{program}: no right to real-time priorities");
     if std::env::var_os("LOCKWRIGHT_REQUIRE_RT").is_some() {

@@ -27,7 +27,7 @@ const CHORES: [Chore; 5] = [
     ("header", "write bindings/c/include/lockwright.h from the sources of bindings/c", Plain(header)),
     (
         "install",
-        "--prefix DIR [--libdir DIR] [--destdir DIR]: install the libraries and the headers",
+        "--prefix DIR [--libdir DIR] [--destdir DIR]: install the command line, the libraries and the headers",
         With(install::install),
     ),
 ];

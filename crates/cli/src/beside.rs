@@ -1,33 +1,34 @@
-//! What interruptible sections win, and lose, beside the best lock: by task, with the sections that it waits for there.
+//! Comparison of interruptible sections with the best lock: for each task, the bounds under both.
 
 use crate::report::{Report, Row};
 use crate::units;
 use lockwright_analysis::{Analysis, Cause, explain};
 use lockwright_model::{Duration, Protocol, ResourceId, System, TaskId};
 
-/// One protocol beside another.
+/// A comparison of two protocols.
 pub struct Beside {
-    /// The other: the best of those that are locks.
+    /// The other protocol: the best of those that are locks.
     pub lock: String,
-    /// Tasks with a lower bound on the response than there, or the only one.
+    /// Tasks whose response bound is lower under this protocol, or that have a bound only under this one.
     pub better: Vec<Changed>,
-    /// Tasks with a higher one, or none.
+    /// Tasks whose response bound is higher under this protocol, or that have none under this one.
     pub worse: Vec<Changed>,
 }
 
-/// A task's bound, here and there.
+/// A task's bounds under both protocols.
 pub struct Changed {
-    /// Whose.
+    /// The task.
     pub task: TaskId,
-    /// Here.
+    /// Its bound under this protocol.
     pub response: Option<Duration>,
-    /// There.
+    /// Its bound under the lock.
     pub under_lock: Option<Duration>,
-    /// Whose sections it waits for there, on what.
+    /// The critical sections that can delay it under the lock: task and resource.
     pub sections: Vec<(TaskId, ResourceId)>,
 }
 
-/// Of a report under `ics` or `ics_lock`, beside the first of those under locks, the best first. `None` where there is none, or no bound under this one.
+/// Compares a report under `ics` or `ics_lock` with the first report of `all` that is about a lock. `None` if there is
+/// no such report, or no bound under `protocol`.
 #[must_use]
 pub fn beside(system: &System, all: &[(&Report, &Analysis)], report: &Report, protocol: Protocol) -> Option<Beside> {
     let bounded = |report: &Report| report.rows.iter().any(|row| row.bound.response.is_some());
@@ -55,14 +56,14 @@ pub fn beside(system: &System, all: &[(&Report, &Analysis)], report: &Report, pr
     Some(Beside { lock: lock.protocol.clone(), better, worse })
 }
 
-/// Sections of less urgent tasks that can delay one.
+/// Critical sections of less urgent tasks that can delay a task.
 fn waited_for(system: &System, analysis: &Analysis, task: TaskId) -> Vec<(TaskId, ResourceId)> {
     let terms = explain(system, analysis, task);
     let local = terms.iter().filter(|term| matches!(term.cause, Cause::Local | Cause::Boosted));
     local.filter_map(|term| Some((term.by.filter(|&by| by.index() < system.tasks().len())?, term.resource?))).collect()
 }
 
-/// Tasks shown of those that are better or worse off.
+/// Greatest number of tasks in a list.
 const SHOWN: usize = 4;
 
 fn list(parts: &[String]) -> String {
@@ -72,7 +73,7 @@ fn list(parts: &[String]) -> String {
     }
 }
 
-/// One line for a person.
+/// The comparison as one line of text.
 #[must_use]
 pub fn sentence(system: &System, protocol: &str, beside: &Beside) -> String {
     let name = |task: TaskId| &system.task(task).name;

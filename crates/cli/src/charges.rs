@@ -1,4 +1,4 @@
-//! What `--overheads` names: read once, charged to the system under each protocol.
+//! The overheads that `--overheads` names: read once, charged to the system under each protocol.
 
 use crate::console::{Console, tame};
 use crate::exit::Exit;
@@ -11,29 +11,29 @@ use std::path::Path;
 /// Overheads that are charged.
 pub struct Charges {
     overheads: Overheads,
-    /// As messages call them, such as "the overheads of costs.toml".
+    /// Their name in messages, such as "the overheads of costs.toml".
     pub name: String,
 }
 
 impl Charges {
-    /// Those of a file.
+    /// The overheads in a file.
     ///
     /// # Errors
-    /// Says what is wrong with the file.
+    /// The file is invalid; the console has the message.
     pub fn read(path: &Path, console: &Console) -> Result<Self, Exit> {
         let overheads = input::read_overheads(path, console)?;
         Ok(Self { overheads, name: format!("the overheads of {}", tame(&path.display().to_string())) })
     }
 
-    /// As [`Charges::read`], where an option names a file.
+    /// As [`Charges::read`], if the option names a file.
     ///
     /// # Errors
-    /// As there.
+    /// As [`Charges::read`].
     pub fn of(option: Option<&Path>, console: &Console) -> Result<Option<Self>, Exit> {
         option.map(|path| Self::read(path, console)).transpose()
     }
 
-    /// Overheads from elsewhere, and what messages call them.
+    /// Overheads from elsewhere, and their name in messages.
     #[must_use]
     pub fn new(overheads: Overheads, name: String) -> Self {
         Self { overheads, name }
@@ -42,13 +42,13 @@ impl Charges {
     /// The system with these overheads.
     ///
     /// # Errors
-    /// Says why they cannot be charged.
+    /// They cannot be charged; the console has the message.
     pub fn charge(&self, system: &System, protocol: Protocol, console: &Console) -> Result<System, Exit> {
         charged(system, &self.overheads, protocol, console)
     }
 }
 
-/// The bounds of a system: of that with overheads, where there is one.
+/// The bounds of a system, or of `charged`, the system with overheads, if it is given.
 #[must_use]
 pub fn bounds(system: &System, charged: Option<System>, protocol: Protocol) -> Report {
     match charged {
@@ -63,7 +63,7 @@ pub fn bounds(system: &System, charged: Option<System>, protocol: Protocol) -> R
 /// The system with overheads.
 ///
 /// # Errors
-/// Says why they cannot be charged.
+/// They cannot be charged; the console has the message.
 pub fn charged(system: &System, overheads: &Overheads, protocol: Protocol, console: &Console) -> Result<System, Exit> {
     charge(system, overheads, protocol).map_err(|why| {
         console.error(format!("the overheads cannot be charged: {}", why.message), &why.help);
@@ -71,7 +71,7 @@ pub fn charged(system: &System, overheads: &Overheads, protocol: Protocol, conso
     })
 }
 
-/// Below the tables: what is charged, where something is.
+/// A line below the tables that names the charged overheads, if there are any.
 #[must_use]
 pub fn note(path: Option<&Path>) -> String {
     let Some(path) = path else { return String::new() };

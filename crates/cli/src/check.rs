@@ -21,7 +21,7 @@ use lockwright_analysis::{
 use lockwright_model::format::{Placing, nearest};
 use lockwright_model::{Duration, Overheads, Protocol, Scheduler, System, TaskId};
 
-/// Everything asked about one protocol.
+/// All results for one protocol.
 struct Answer {
     report: Report,
     analysis: Analysis,
@@ -29,14 +29,14 @@ struct Answer {
     sensitivity: Option<Sensitivity>,
 }
 
-/// Does `check`.
+/// Executes `check`.
 ///
 /// # Errors
-/// What was wrong has been said on the console.
+/// The console has the message.
 pub fn check(arguments: &Check, console: &Console) -> Result<Exit, Exit> {
     let input = placed(arguments, console)?;
     let system = &input.system;
-    let overheads = match &arguments.overheads {
+    let overheads = match &arguments.subject.overheads {
         Some(path) => input::read_overheads(path, console)?,
         None => Overheads::default(),
     };
@@ -50,14 +50,14 @@ pub fn check(arguments: &Check, console: &Console) -> Result<Exit, Exit> {
     let charged: Vec<(Protocol, System)> =
         arguments.subject.protocol.protocols(system).into_iter().map(charged).collect::<Result<_, Exit>>()?;
     if arguments.bound == BoundChoice::Lp && arguments.sensitivity {
-        console.error("--sensitivity is of the classic bounds alone", "leave --bound lp out");
+        console.error("--sensitivity supports the classic bounds only", "remove --bound lp");
         return Err(Exit::BadInput);
     }
     let task = arguments.explain.as_deref().map(|name| find_task(system, name, console)).transpose()?;
     let answer = |(protocol, charged): (Protocol, &System)| {
         let analysis = bounds(arguments.bound, charged, protocol, console);
         Answer {
-            report: match arguments.overheads {
+            report: match arguments.subject.overheads {
                 Some(_) => Report::of_charged(system, charged.clone(), &analysis),
                 None => Report::of_bounds(system, &analysis),
             },
@@ -69,7 +69,7 @@ pub fn check(arguments: &Check, console: &Console) -> Result<Exit, Exit> {
     let mut answers: Vec<Answer> = charged.iter().map(|(protocol, charged)| answer((*protocol, charged))).collect();
     answers.sort_by_key(|answer| Rank::of(system, &answer.report));
     if arguments.subject.json {
-        let charged = arguments.overheads.as_deref().map(json::Charged::given);
+        let charged = arguments.subject.overheads.as_deref().map(json::Charged::given);
         console.print(&json::to_text(&Output { overheads: charged, ..as_json(&input, &answers) }))?;
     } else {
         let text = if arguments.subject.protocol == ProtocolChoice::All {
@@ -77,73 +77,77 @@ pub fn check(arguments: &Check, console: &Console) -> Result<Exit, Exit> {
         } else {
             answers.iter().map(|answer| one(&input, answer, console)).collect()
         };
-        console.print_text(&(text + &charges::note(arguments.overheads.as_deref())))?;
+        console.print_text(&(text + &charges::note(arguments.subject.overheads.as_deref())))?;
     }
     if interrupt::requested() {
-        console.note("interrupted: the sensitivity is not complete");
+        console.note("interrupted: the sensitivity is incomplete");
         return Ok(Exit::Interrupted);
     }
     Ok(Exit::from_holds(answers.iter().all(|answer| answer.report.holds())))
 }
 
-/// The bounds that were asked for.
+/// The bounds of the chosen method.
 fn bounds(choice: BoundChoice, system: &System, protocol: Protocol, console: &Console) -> Analysis {
     let (analysis, uncovered) = match choice {
         BoundChoice::Classic => (analyse(system, protocol), None),
         BoundChoice::Lp | BoundChoice::Best => best(system, protocol),
     };
-    // Under `best` nobody asked for programs in particular: those that were given up are named alone.
+    // Without `--bound lp`, only linear programs that were too large are worth a note.
     if let Some(why) = uncovered.filter(|why| choice == BoundChoice::Lp || *why == Uncovered::Work) {
         let why = tame(&why.describe(system));
-        console.note(format!("under {protocol} the bounds are the classic ones; linear programs give none: {why}"));
+        console.note(format!("under {protocol} linear programs give no bounds, so the classic bounds apply: {why}"));
     }
     analysis
 }
 
-/// Under the scheduler, and on the CPUs, that were asked for.
+/// The system under the chosen scheduler and partition.
 fn placed(arguments: &Check, console: &Console) -> Result<Input, Exit> {
-    // The CPUs of the file matter where neither the tasks are placed anew nor the scheduler is global.
-    let is_global = arguments.scheduler.is_some_and(|choice| choice.scheduler().is_global());
+    // The CPUs in the file matter unless the tasks are partitioned or the scheduler is global.
+    let is_global = arguments.scheduler.is_some_and(Scheduler::is_global);
     let placing = if arguments.partition.is_some() || is_global { Placing::Caller } else { Placing::File };
     let source = Source::read(&arguments.subject.file, console)?;
     let (Input { mut system, name }, placed) = source.placed(placing, console)?;
     let (from, has_clusters) = (system.scheduler(), system.has_clusters());
-    if let Some(choice) = arguments.scheduler {
-        system = system.under(choice.scheduler());
+    if let Some(scheduler) = arguments.scheduler {
+        system = system.under(scheduler);
     }
     let scheduler = system.scheduler();
     match arguments.partition {
         Some(_) if scheduler == Scheduler::CFp => {
-            console.error("under `c-fp` the file says which clusters tasks have", "leave --partition out");
+            console.error("under `c-fp` the file assigns tasks to clusters", "remove --partition");
             return Err(Exit::BadInput);
         }
         Some(_) if scheduler.is_global() => {
-            console.error(format!("under `{scheduler}` tasks have no CPU"), "leave --partition out");
+            console.error(format!("under `{scheduler}` tasks are not assigned to CPUs"), "remove --partition");
             return Err(Exit::BadInput);
         }
-        Some(choice) => {
-            system = partitioned(&system, choice.fit()).map_err(|why| {
+        Some(fit) => {
+            system = partitioned(&system, fit).map_err(|why| {
                 let task = match why {
                     Failure::Task { task } => format!("`{}`", tame(&system.task(TaskId::new(task)).name)),
                     _ => "a task".into(),
                 };
+                let cpus = match system.cpus() {
+                    1 => "the CPU".to_owned(),
+                    cpus => format!("any of the {cpus} CPUs"),
+                };
                 console.error(
-                    format!("{task} fits on no CPU: {} are not enough so", system.cpus()),
-                    "try another fit, or more CPUs",
+                    format!("{task} does not fit on {cpus} with this heuristic"),
+                    "try another heuristic, or more CPUs",
                 );
                 Exit::BadInput
             })?;
         }
         None if has_clusters && !scheduler.is_global() && scheduler != Scheduler::CFp => {
             console.error(
-                format!("under `{scheduler}` each task has one CPU; the file gives clusters"),
+                format!("under `{scheduler}` each task needs one CPU, and the file assigns tasks to clusters"),
                 "add --partition worst-fit",
             );
             return Err(Exit::BadInput);
         }
         None if from.is_global() && !scheduler.is_global() && system.cpus() > 1 && placed < system.tasks().len() => {
             console.error(
-                format!("under `{scheduler}` tasks need CPUs, which the file does not give"),
+                format!("under `{scheduler}` each task needs a CPU, which the file does not give"),
                 "add --partition worst-fit",
             );
             return Err(Exit::BadInput);
@@ -151,7 +155,7 @@ fn placed(arguments: &Check, console: &Console) -> Result<Input, Exit> {
         None => {}
     }
     let why = match arguments.partition {
-        Some(_) => Some("--partition places the tasks anew".to_owned()),
+        Some(_) => Some("--partition assigns the tasks to CPUs".to_owned()),
         None => scheduler.is_global().then(|| format!("under `{scheduler}` jobs execute on any CPU")),
     };
     if let Some(why) = why.filter(|_| placed > 0) {
@@ -163,12 +167,12 @@ fn placed(arguments: &Check, console: &Console) -> Result<Input, Exit> {
     Ok(Input { system, name })
 }
 
-/// Of a system under another scheduler than partitioned fixed priorities.
+/// Sensitivity under a scheduler other than partitioned fixed priorities; `None` if interrupted.
 pub(crate) fn grown_for(system: &System, overheads: &Overheads, console: &Console) -> Option<Sensitivity> {
     grow(system, overheads, system.protocol_or_default(), console)
 }
 
-/// `None` where it was interrupted.
+/// Sensitivity under one protocol; `None` if interrupted.
 fn grow(system: &System, overheads: &Overheads, protocol: Protocol, console: &Console) -> Option<Sensitivity> {
     let progress = Progress::new(console, &format!("sensitivity under {protocol}"));
     sensitivity(system, overheads, protocol, |done, whole| {
@@ -217,7 +221,7 @@ fn one(input: &Input, answer: &Answer, console: &Console) -> String {
     text
 }
 
-/// What was asked for beside the table.
+/// The explanation and the sensitivity, if asked for.
 fn extras(system: &System, answer: &Answer, layout: Layout) -> String {
     let mut text = String::new();
     if let Some((task, terms)) = &answer.explain {
@@ -233,19 +237,19 @@ fn extras(system: &System, answer: &Answer, layout: Layout) -> String {
     text
 }
 
-/// Above the factors: of which bounds they are.
+/// Title of the factors.
 const SENSITIVITY_OF_BOUNDS: &str = "Sensitivity of the classic bounds:\n";
 
-/// The same where the table has tighter ones.
-const SENSITIVITY_BELOW_BEST: &str = "Sensitivity of the classic bounds alone (`--bound classic` shows them): deadlines \
-    may be proved by tighter ones beyond these factors.\n";
+/// Title of the factors if the table has tighter bounds.
+const SENSITIVITY_BELOW_BEST: &str = "Sensitivity of the classic bounds (`--bound classic` prints them); the tighter \
+    bounds above may prove deadlines beyond these factors:\n";
 
-/// Below the comparison: what makes its order.
+/// The order of the comparison, for a line below it.
 const ORDER: &str = "Sorted best first: protocols under which all deadlines are proved, then those under which all \
     tasks have bounds, each by worst slack; then those that leave tasks without a bound; protocols that do not apply to \
     this system come last. Ties follow the order in `--help`.\n";
 
-/// A row a protocol, the best first.
+/// The comparison: one row for each protocol, best first.
 fn compare(input: &Input, answers: &[Answer], layout: Layout) -> String {
     let system = &input.system;
     let bounds = answers.iter().map(|answer| (answer.analysis.protocol, answer.report.clone())).collect();
@@ -283,13 +287,13 @@ fn compare(input: &Input, answers: &[Answer], layout: Layout) -> String {
     text
 }
 
-/// An answer beside the best under a lock, where interruptible sections are one.
+/// The comparison of interruptible sections with the best lock, if `answer` is about interruptible sections.
 fn of_all(system: &System, answers: &[Answer], answer: &Answer) -> Option<Beside> {
     let all: Vec<_> = answers.iter().map(|answer| (&answer.report, &answer.analysis)).collect();
     beside::beside(system, &all, &answer.report, answer.analysis.protocol)
 }
 
-/// For each protocol without bounds, the first task that has none, and why: the others often follow from it.
+/// For each protocol without bounds, the first task that has none, and the reason: the others often follow from it.
 fn first_reasons(system: &System, answers: &[&Answer]) -> String {
     let mut text = String::new();
     for report in answers.iter().map(|answer| &answer.report) {
@@ -301,7 +305,7 @@ fn first_reasons(system: &System, answers: &[&Answer]) -> String {
     if text.is_empty() { text } else { format!("\nWithout a bound, among others:\n{}", tame(&text)) }
 }
 
-/// Names shown of those who lose.
+/// Greatest number of names in the column of tasks that are not proved.
 const LOSERS_SHOWN: usize = 4;
 
 fn losers(system: &System, report: &Report) -> String {
@@ -325,7 +329,7 @@ fn explained(system: &System, report: &Report, task: TaskId, terms: &[Term], lay
     tame(&title) + "\n" + &terms_table(system, terms, bound.and(sum).map(|sum| ("R", sum)), layout)
 }
 
-/// A row a term; with the name of the sum, and the sum, where there is one.
+/// One row for each term, and a last row for the named sum, if there is one.
 pub(crate) fn terms_table(system: &System, terms: &[Term], sum: Option<(&str, Duration)>, layout: Layout) -> String {
     let by = |term: &Term| term.by.map_or_else(String::new, |by| system.task(by).name.clone());
     let resource = |term: &Term| term.resource.map_or_else(String::new, |id| system.resource(id).name.clone());

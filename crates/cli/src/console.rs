@@ -1,7 +1,7 @@
 //! The two streams: data on standard output, everything else on standard error.
 //!
-//! A reader that goes away (`| head`) is no error: what is left is dropped in silence and the exit status stays that of
-//! the verb.
+//! A closed pipe (`| head`) is not an error: the rest of the output is dropped, and the exit status stays that of the
+//! verb.
 
 use crate::exit::Exit;
 use crate::fault::{self, Fault};
@@ -9,13 +9,13 @@ use crate::layout::Layout;
 use std::fmt::Display;
 use std::io::{self, IsTerminal, Write};
 
-/// When to colour.
+/// When to use colours.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, clap::ValueEnum)]
 pub enum Color {
     /// On a terminal, unless NO_COLOR is set
     #[default]
     Auto,
-    /// Also into files and pipes
+    /// Also in files and pipes
     Always,
     /// Never
     Never,
@@ -32,18 +32,18 @@ impl Color {
     }
 }
 
-/// Where to write, and how.
+/// Standard output and standard error, and their form.
 #[derive(Clone, Copy, Debug)]
 pub struct Console {
-    /// Whether standard output takes colours.
+    /// Whether standard output has colours.
     pub color_out: bool,
-    /// Whether standard error takes colours.
+    /// Whether standard error has colours.
     pub color_err: bool,
-    /// Whether a person watches standard error.
+    /// Whether standard error is a terminal.
     pub watched: bool,
-    /// How wide standard output may be.
+    /// Layout of standard output.
     pub layout: Layout,
-    /// How wide standard error may be.
+    /// Layout of standard error.
     layout_err: Layout,
 }
 
@@ -64,7 +64,8 @@ impl Console {
     /// Writes data to standard output.
     ///
     /// # Errors
-    /// Where the stream refuses, such as on a full disk: said on the console. A closed pipe is no error.
+    /// The stream cannot be written, for example on a full disk; standard error has the message. A closed pipe is not
+    /// an error.
     pub fn print(&self, data: &str) -> Result<(), Exit> {
         let mut out = io::stdout().lock();
         match out.write_all(data.as_bytes()).and_then(|()| out.flush()) {
@@ -79,25 +80,25 @@ impl Console {
         }
     }
 
-    /// As [`Console::print`], text for a person: lines that are too wide for the screen are wrapped.
+    /// As [`Console::print`]; wraps lines that are too wide for the screen.
     ///
     /// # Errors
-    /// As there.
+    /// As [`Console::print`].
     pub fn print_text(&self, text: &str) -> Result<(), Exit> {
         self.print(&self.layout.prose(text))
     }
 
-    /// Says something beside the data: a note on standard error.
+    /// Prints a note on standard error.
     pub fn note(&self, note: impl Display) {
         self.say(Tone::Note, note);
     }
 
-    /// As [`Console::note`], of something the reader should not miss.
+    /// Prints a warning on standard error.
     pub fn warn(&self, warning: impl Display) {
         self.say(Tone::Warning, warning);
     }
 
-    /// Says why the verb gives up, and what to do about it.
+    /// Prints why the verb fails and what to do about it, and keeps both for `--json`.
     pub fn error(&self, message: impl Display, help: &str) {
         let message = message.to_string();
         self.say(Tone::Error, &message);
@@ -110,14 +111,14 @@ impl Console {
 
     /// Writes to standard error as it is.
     pub fn say_raw(&self, text: &str) {
-        // Nobody is left to be told that standard error is gone.
+        // If standard error is closed, there is nowhere to report that.
         let _ = io::stderr().lock().write_all(text.as_bytes());
     }
 
     fn say(&self, tone: Tone, text: impl Display) {
         let (word, text) = (tone.word(), tame(&text.to_string()));
         let line = format!("{word}: {text}\n");
-        // A pipe gets one line for each message, which is easier to search.
+        // Each message is one line in a pipe, which is easier to search.
         let line = if self.watched { self.layout_err.hanging(line.trim_end(), word.len() + 2) } else { line };
         match line.strip_prefix(word) {
             Some(rest) if self.color_err => self.say_raw(&format!("\x1b[1;{}m{word}\x1b[0m{rest}", tone.color())),

@@ -1,21 +1,21 @@
-//! Faults of a file, shown at their place: file name, line, column, a caret, what would be right.
+//! Faults in a file, with the line, a caret and a suggestion.
 
 use crate::console::tame;
 use annotate_snippets::{AnnotationKind, Group, Level, Renderer, Snippet};
 use lockwright_model::format::Diagnostic;
 use std::ops::Range;
 
-/// How much of one line is shown beside its fault; longer lines are cut around it.
+/// Longest part of a line that is shown; longer lines are cut around the fault.
 const WIDTH: usize = 140;
-/// Bytes of a file that are handed to the renderer on either side of a fault; the lines in between decide.
+/// Greatest number of bytes on either side of a fault that the renderer gets.
 const CONTEXT_BYTES_MAX: usize = 4096;
 
-/// What a diagnostic is to the reader.
+/// The severity of a diagnostic.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Severity {
     /// The file is refused.
     Error,
-    /// The file is read, but not all of it means something.
+    /// The file is read, and a part of it is ignored.
     Note,
 }
 
@@ -32,7 +32,7 @@ pub fn render(diagnostic: &Diagnostic, severity: Severity, name: &str, source: &
     let help = diagnostic.help.as_deref().map(tame);
     let label = tame(&diagnostic.label);
     let Some(span) = diagnostic.span.clone() else {
-        // No place in the file: the whole file is meant.
+        // The fault concerns the whole file.
         let mut group = Group::with_title(title).element(annotate_snippets::Origin::path(name));
         if let Some(help) = &help {
             group = group.element(Level::HELP.message(help.as_str()));
@@ -55,7 +55,7 @@ fn finish(mut text: String) -> String {
     text
 }
 
-/// The lines of a fault, and no more: a file may be many megabytes, and one line too.
+/// The lines of a fault only: a file, and even a line, may have many megabytes.
 struct Excerpt<'a> {
     text: &'a str,
     span: Range<usize>,
@@ -69,7 +69,7 @@ impl<'a> Excerpt<'a> {
         let line_begin = source[..start].rfind('\n').map_or(0, |newline| newline + 1);
         let line_end = source[end..].find('\n').map_or(source.len(), |newline| end + newline);
         let line_start = source[..line_begin].bytes().filter(|&byte| byte == b'\n').count() + 1;
-        // A line that is absurdly long is cut; its column is then that of the cut.
+        // A very long line is cut, and its column is then that of the cut.
         let begin = if start - line_begin > CONTEXT_BYTES_MAX { start } else { line_begin };
         let line_end = floor(source, line_end.min(end + CONTEXT_BYTES_MAX));
         Self { text: &source[begin..line_end], span: start - begin..end - begin, line_start }
@@ -100,7 +100,7 @@ mod tests {
     }
 
     #[test]
-    fn a_fault_is_shown_with_line_column_caret_and_help() {
+    fn faults_have_line_column_caret_and_help() {
         let source = "a = 1\nb = \"buss\"\nc = 2\n";
         let at = source.find("\"buss\"").expect("is there");
         let text = render(&diagnostic(Some(at..at + 6)), Severity::Error, "sys.toml", source, false);
@@ -117,16 +117,15 @@ mod tests {
     }
 
     #[test]
-    fn a_fault_without_place_names_the_file() {
+    fn faults_without_place_name_the_file() {
         let text = render(&diagnostic(None), Severity::Note, "sys.toml", "", false);
         for part in ["note: task", "--> sys.toml", "help: did you mean"] {
             assert!(text.contains(part), "{part} is missing in\n{text}");
         }
     }
 
-    /// A small generator is enough here: the point is that no span in no text breaks the renderer.
     #[test]
-    fn no_span_in_no_text_panics() {
+    fn no_span_panics() {
         let alphabet = ["a", "\n", "\r\n", "\t", "µ", "…", "\u{200d}", "漢", "\0", "\x1b[31m", "   ", "=", "\u{feff}"];
         let mut state = 1_u64;
         let mut next = |n: usize| {
@@ -145,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn a_huge_line_is_cut() {
+    fn huge_lines_are_cut() {
         let source = "x".repeat(1 << 22);
         let text = render(&diagnostic(Some(2_000_000..2_000_003)), Severity::Error, "f", &source, false);
         assert!(text.len() < 10_000, "{}", text.len());

@@ -1,15 +1,15 @@
-//! `lockwright doctor`: what this machine lacks for real time.
+//! `lockwright doctor`: the requirements of real-time threads on this machine.
 
 use crate::args::Doctor;
 use crate::console::Console;
 use crate::exit::Exit;
-use crate::json::{self, DoctorFinding, DoctorOutput, DoctorState, DoctorVerb};
+use crate::json::{self, DoctorFinding, DoctorOutput, DoctorState};
 use lockwright_engine::doctor::{Finding, State, examine};
 
-/// Does `doctor`.
+/// Executes `doctor`.
 ///
 /// # Errors
-/// What was wrong has been said on the console.
+/// The console has the message.
 pub fn doctor(arguments: &Doctor, console: &Console) -> Result<Exit, Exit> {
     let findings = examine();
     if arguments.json {
@@ -23,7 +23,7 @@ pub fn doctor(arguments: &Doctor, console: &Console) -> Result<Exit, Exit> {
             found: finding.found.clone(),
             fix: Some(finding.fix.clone()).filter(|fix| !fix.is_empty()),
         });
-        console.print(&json::to_text(&DoctorOutput { verb: DoctorVerb::Doctor, findings: findings.collect() }))?;
+        console.print(&json::to_text(&DoctorOutput { verb: DoctorOutput::VERB, findings: findings.collect() }))?;
     } else {
         let width = findings.iter().map(|finding| finding.name.chars().count()).max().unwrap_or(0);
         let text: String = findings.iter().map(|finding| line(finding, width, console)).collect();
@@ -33,7 +33,7 @@ pub fn doctor(arguments: &Doctor, console: &Console) -> Result<Exit, Exit> {
     Ok(if can_run { Exit::Holds } else { Exit::Machine })
 }
 
-/// The state, the name and what was found; what is wrapped stands below what was found.
+/// The state, the name and the finding; wrapped text is aligned with the finding.
 fn line(finding: &Finding, width: usize, console: &Console) -> String {
     const WORD: usize = 7;
     let code = match finding.state {
@@ -43,7 +43,7 @@ fn line(finding: &Finding, width: usize, console: &Console) -> String {
     };
     let word = finding.state.name();
     let fix = if finding.fix.is_empty() { String::new() } else { format!("; fix: {}", finding.fix) };
-    // One line each, whatever a file of the kernel said.
+    // One line, even if a file of the kernel has several.
     let line = format!("{word:<WORD$}  {:<width$}  {}{fix}", finding.name, finding.found).replace('\n', " ");
     let text = console.layout.hanging(&line, WORD + width + 4);
     match text.strip_prefix(word) {

@@ -1,4 +1,4 @@
-//! Files that results go to, beside what is printed.
+//! Files with results.
 
 use crate::console::Console;
 use crate::exit::Exit;
@@ -9,8 +9,8 @@ use std::fs::{File, OpenOptions};
 use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
 
-/// A file that an option names, opened before the long work begins so that a bad path is found out first. What stands in it stays until
-/// there are results.
+/// A file that an option names. It is opened before the long work begins, so that a bad path is reported first. Its
+/// content stays until there are results.
 pub struct ResultFile {
     path: PathBuf,
     file: File,
@@ -20,12 +20,12 @@ impl ResultFile {
     /// Opens the file for `option`, such as `--csv`.
     ///
     /// # Errors
-    /// Says why it cannot be opened.
+    /// The file cannot be opened; the console has the message.
     pub fn open(path: &Path, option: &str, console: &Console) -> Result<Self, Exit> {
         if path == Path::new("-") {
             console.error(
-                format!("{option} wants a file"),
-                "`--json` prints the results to standard output; `./-` is a file of that name",
+                format!("{option} needs a file"),
+                "`--json` prints the results to standard output; `./-` is a file named `-`",
             );
             return Err(Exit::BadInput);
         }
@@ -34,29 +34,29 @@ impl ResultFile {
             Err(error) => {
                 console.error(
                     format!("cannot create {}: {error}", path.display()),
-                    &format!("give {option} a file in a folder that exists and can be written to"),
+                    &format!("give {option} a file in an existing directory with write permission"),
                 );
                 Err(Exit::BadInput)
             }
         }
     }
 
-    /// Where it is.
+    /// Its path.
     #[must_use]
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Whether nothing stands in it.
+    /// Whether it is empty.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.file.metadata().is_ok_and(|metadata| metadata.len() == 0)
     }
 
-    /// Puts what `fill` writes in the place of what stood there.
+    /// Replaces the content by that which `fill` writes.
     ///
     /// # Errors
-    /// Says why it cannot be written, such as a full disk.
+    /// The file cannot be written, for example on a full disk; the console has the message.
     pub fn write(
         &self,
         fill: impl FnOnce(&mut BufWriter<&File>) -> Result<(), Box<dyn Error>>,
@@ -75,28 +75,28 @@ impl ResultFile {
     }
 }
 
-/// A folder that an option names, created before the long work begins.
+/// A directory that an option names, created before the long work begins.
 pub struct ResultFolder(PathBuf);
 
 impl ResultFolder {
-    /// Creates the folder for `option`, such as `--svg`, and those above it.
+    /// Creates the directory for `option`, such as `--svg`, and its parents.
     ///
     /// # Errors
-    /// Says why it cannot be created.
+    /// The directory cannot be created; the console has the message.
     pub fn create(path: &Path, option: &str, console: &Console) -> Result<Self, Exit> {
         match std::fs::create_dir_all(path) {
             Ok(()) => Ok(Self(path.to_owned())),
             Err(error) => {
                 console.error(
-                    format!("cannot create the folder {}: {error}", path.display()),
-                    &format!("give {option} a folder that can be written to"),
+                    format!("cannot create the directory {}: {error}", path.display()),
+                    &format!("give {option} a directory with write permission"),
                 );
                 Err(Exit::BadInput)
             }
         }
     }
 
-    /// Where it is.
+    /// Its path.
     #[must_use]
     pub fn path(&self) -> &Path {
         &self.0
@@ -105,7 +105,7 @@ impl ResultFolder {
     /// Writes a file of this name into it.
     ///
     /// # Errors
-    /// Says why `content` is none, or why it cannot be written.
+    /// `content` is an error, or the file cannot be written; the console has the message.
     pub fn write<E: Into<Box<dyn Error>>>(
         &self,
         name: &str,
@@ -118,17 +118,17 @@ impl ResultFolder {
     }
 }
 
-/// A line for the names of the fields, then one for each result. What does not exist is empty.
+/// CSV: one line with the names of the fields, then one line for each result. Absent values are empty.
 ///
 /// # Errors
-/// When a result is no row of plain values.
+/// A result is not a row of plain values.
 pub fn csv_text<T: Serialize + Default>(results: &[T]) -> Result<String, Box<dyn Error>> {
     let mut writer = csv::Writer::from_writer(Vec::new());
     for result in results {
         writer.serialize(result)?;
     }
     if results.is_empty() {
-        // The names come with a row, so one is written, and taken out again.
+        // The writer prints the names only together with a row: write one and cut it off.
         writer.serialize(T::default())?;
     }
     let mut text = String::from_utf8(writer.into_inner()?)?;
@@ -139,6 +139,6 @@ pub fn csv_text<T: Serialize + Default>(results: &[T]) -> Result<String, Box<dyn
 }
 
 fn cannot_write(path: &Path, error: impl Display, console: &Console) -> Exit {
-    console.error(format!("cannot write {}: {error}", path.display()), "make room, or write it elsewhere");
+    console.error(format!("cannot write {}: {error}", path.display()), "free space, or choose another path");
     Exit::Machine
 }

@@ -1,6 +1,7 @@
-//! Why a verb gave up, kept for `--json`.
+//! The faults of this process, kept for `--json`.
 //!
-//! People read it on standard error as it happens. A program reads one JSON object on standard output, whatever happens: the result, or this.
+//! They are printed on standard error as they occur. With `--json`, standard output gets exactly one object: the
+//! result, or these faults.
 
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -11,28 +12,28 @@ use std::sync::{Mutex, PoisonError};
 /// One fault.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, JsonSchema)]
 pub struct Fault {
-    /// What is wrong.
+    /// The message.
     pub message: String,
-    /// What to do about it; null where that is not known.
+    /// How to fix it; null if that is not known.
     pub help: Option<String>,
-    /// Where; null where it is not a place in a file.
+    /// The place in a file; null if the fault has none.
     pub place: Option<Place>,
 }
 
 /// A place in a file.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, JsonSchema)]
 pub struct Place {
-    /// The file as it was given; "standard input" for `-`.
+    /// The file, as it was given; "standard input" for `-`.
     pub file: String,
-    /// From 1; null where the whole file is meant.
+    /// Line, from 1; null if the fault concerns the whole file.
     pub line: Option<usize>,
-    /// In characters, from 1.
+    /// Column in characters, from 1.
     pub column: Option<usize>,
 }
 
-/// Those of this process, in order.
+/// The faults of this process, in order.
 static FAULTS: Mutex<Vec<Fault>> = Mutex::new(Vec::new());
-/// Whether data went to standard output: there is one JSON object, not two.
+/// Whether data went to standard output: only one JSON object is printed.
 // ORDERING: a flag alone, it publishes nothing: relaxed.
 static PRINTED: AtomicBool = AtomicBool::new(false);
 
@@ -41,7 +42,7 @@ pub fn keep(fault: Fault) {
     FAULTS.lock().unwrap_or_else(PoisonError::into_inner).push(fault);
 }
 
-/// What was kept.
+/// The faults so far.
 #[must_use]
 pub fn kept() -> Vec<Fault> {
     FAULTS.lock().unwrap_or_else(PoisonError::into_inner).clone()
@@ -58,14 +59,14 @@ pub fn is_printed() -> bool {
     PRINTED.load(Ordering::Relaxed)
 }
 
-/// Whether these arguments ask for JSON: also where they are wrong otherwise.
+/// Whether these arguments include `--json`, even if they are invalid otherwise.
 #[must_use]
 pub fn wants_json(arguments: impl Iterator<Item = OsString>) -> bool {
     arguments.take_while(|argument| argument != "--").any(|argument| argument == "--json")
 }
 
 impl Fault {
-    /// What is wrong with the arguments.
+    /// The fault in the arguments.
     #[must_use]
     pub fn of_arguments(error: &clap::Error) -> Self {
         let text = error.render().to_string();

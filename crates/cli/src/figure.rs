@@ -7,45 +7,46 @@ use std::error::Error;
 /// In pixels; a viewer scales them.
 const SIZE: (u32, u32) = (640, 420);
 
-/// A line of the legend is as high as so many lines of names, for each name: they share one height.
+/// Height of a line of the legend in lines of names, for each name: both share one height.
 const LEGEND_SHARE: f64 = 0.11;
 
-/// Colours that the colour-blind tell apart (Okabe and Ito).
+/// Colours that colour-blind readers can tell apart (Okabe and Ito).
 pub const BLUE: RGBColor = RGBColor(0, 114, 178);
 /// See [`BLUE`].
 pub const ORANGE: RGBColor = RGBColor(213, 94, 0);
 /// See [`BLUE`].
 pub const GREEN: RGBColor = RGBColor(0, 128, 96);
 
-/// Some points over a logarithmic axis. It names a family of fonts and measures none: the text is the same on every machine.
+/// Points over a logarithmic axis. The SVG names a family of fonts and uses no font metrics, so it is the same on every
+/// machine.
 pub struct Figure {
-    /// What stands above it.
+    /// Title.
     pub title: String,
-    /// What is on the horizontal axis.
+    /// Label of the horizontal axis.
     pub x: &'static str,
-    /// The other axis.
+    /// The vertical axis.
     pub y: Vertical,
-    /// What is drawn, in the order of the legend.
+    /// The series, in the order of the legend.
     pub series: Vec<Series>,
 }
 
 /// The vertical axis.
 pub enum Vertical {
-    /// Numbers, from nothing to this.
+    /// Numbers from 0 to this.
     UpTo(f64),
-    /// A line for each of these names, the first at the top: a point at `i` belongs to the `i`-th.
+    /// One line for each name, the first at the top: a point at `i` belongs to the `i`-th.
     Names(Vec<String>),
 }
 
 /// Points that belong together.
 pub struct Series {
-    /// In the legend.
+    /// Name in the legend.
     pub name: String,
-    /// The shape of a point: colours alone tell nothing in print.
+    /// The shape of a point: colours alone are lost in print.
     pub mark: Mark,
-    /// Of points and line.
+    /// Colour of the points and the line.
     pub color: RGBColor,
-    /// Horizontal and vertical places. Where names are on the vertical axis no line connects them.
+    /// Horizontal and vertical positions. With names on the vertical axis, no line connects the points.
     pub points: Vec<(f64, f64)>,
 }
 
@@ -58,17 +59,17 @@ pub enum Mark {
     Triangle,
     /// A cross.
     Cross,
-    /// A bar from the axis up to the point, from so far beside it to so far.
+    /// A bar from the axis up to the point.
     Bar {
-        /// Less than nothing: to the left.
+        /// Left edge, relative to the point; negative is to the left.
         from: f64,
-        /// See there.
+        /// Right edge, relative to the point.
         to: f64,
     },
 }
 
 impl Mark {
-    /// How far beside the point it reaches; what has a size in pixels does not count.
+    /// Edges relative to the point; marks with a size in pixels have none.
     fn ends(self) -> [f64; 2] {
         match self {
             Self::Bar { from, to } => [from, to],
@@ -81,7 +82,7 @@ impl Figure {
     /// As SVG.
     ///
     /// # Errors
-    /// What the drawing library says.
+    /// The drawing library fails.
     pub fn to_svg(&self) -> Result<String, Box<dyn Error>> {
         let mut svg = String::new();
         let area = SVGBackend::with_string(&mut svg, SIZE).into_drawing_area();
@@ -98,11 +99,11 @@ impl Figure {
             .series
             .iter()
             .flat_map(|series| series.points.iter().flat_map(|&(x, _)| series.mark.ends().map(|end| x + end)));
-        // A logarithmic axis needs two ends, and the outermost marks some room.
+        // A logarithmic axis needs two ends, and the outermost marks need some room.
         let (least, most) = places.fold((f64::MAX, 0.0), |(least, most): (f64, f64), x| (least.min(x), most.max(x)));
         let (from, to, lines, room) = match &self.y {
             Vertical::UpTo(end) => (0.0, *end, 11, 48),
-            // Below the last there is room for the legend.
+            // The legend is below the last name.
             Vertical::Names(names) => {
                 let legend = (self.series.len() as f64).max(LEGEND_SHARE * (names.len() * self.series.len()) as f64);
                 let legend = legend.ceil() as usize;
@@ -110,7 +111,7 @@ impl Figure {
                 (-0.5 - legend as f64, names.len() as f64 - 0.5, names.len() + legend, (longest * 8).max(120))
             }
         };
-        // Bars stand low where they are far to the right.
+        // Bars far to the right are low.
         let has_bars = self.series.iter().any(|series| matches!(series.mark, Mark::Bar { .. }));
         let legend = if has_bars { SeriesLabelPosition::UpperRight } else { SeriesLabelPosition::LowerRight };
         area.fill(&WHITE)?;
@@ -170,7 +171,7 @@ impl Vertical {
         }
     }
 
-    /// Where on the axis, which rises, a point is drawn.
+    /// Position of a point on the axis, which rises.
     fn place(&self, y: f64) -> f64 {
         match self {
             Self::UpTo(_) => y,
@@ -179,7 +180,7 @@ impl Vertical {
     }
 }
 
-/// A label of an axis, without the dust of floats.
+/// A label of an axis, without rounding errors.
 fn shown(value: f64) -> String {
     ((value * 1e9).round() / 1e9).to_string()
 }

@@ -7,10 +7,10 @@ use crate::exit::Exit;
 use crate::input::Source;
 use lockwright_model::format::{import_rt_app, write_system};
 
-/// Does `import`.
+/// Executes `import`.
 ///
 /// # Errors
-/// What was wrong has been said on the console.
+/// The console has the message.
 pub fn import(arguments: &Import, console: &Console) -> Result<Exit, Exit> {
     let source = Source::read(&arguments.file, console)?;
     let text = source.text(console)?;

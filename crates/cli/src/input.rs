@@ -11,20 +11,20 @@ use std::fs::File;
 use std::io::{self, Read};
 use std::path::Path;
 
-/// A file as it was read.
+/// The content of a file.
 pub struct Source {
-    /// As messages call it.
+    /// Its name in messages.
     pub name: String,
-    /// What a system without a name of its own is called.
+    /// Name of a system that has no name of its own.
     pub stem: String,
     bytes: Vec<u8>,
 }
 
-/// A system and what to call it.
+/// A system and its name.
 pub struct Input {
     /// The system.
     pub system: System,
-    /// Its name, or the name of its file; safe to print.
+    /// The name of the system, or of its file, without control characters.
     pub name: String,
 }
 
@@ -32,7 +32,7 @@ impl Source {
     /// Reads a whole file; `-` is standard input.
     ///
     /// # Errors
-    /// Says what is wrong, and with which file, on the console.
+    /// The file cannot be read; the console has the message.
     pub fn read(path: &Path, console: &Console) -> Result<Self, Exit> {
         let is_stdin = path.as_os_str() == "-";
         let name = if is_stdin { "standard input".into() } else { path.display().to_string() };
@@ -68,10 +68,10 @@ impl Source {
         }
     }
 
-    /// The text; what is not UTF-8 is refused.
+    /// The text.
     ///
     /// # Errors
-    /// Says where the first byte at fault is.
+    /// The text is not UTF-8; the console has the line.
     pub fn text(&self, console: &Console) -> Result<&str, Exit> {
         std::str::from_utf8(&self.bytes).map_err(|error| {
             let line = self.bytes[..error.valid_up_to()].iter().filter(|&&byte| byte == b'\n').count() + 1;
@@ -83,12 +83,12 @@ impl Source {
     /// The system that a task-set file describes.
     ///
     /// # Errors
-    /// Shows what is wrong with it.
+    /// The file is invalid; the console has the faults.
     pub fn system(&self, console: &Console) -> Result<Input, Exit> {
         self.placed(Placing::File, console).map(|(input, _)| input)
     }
 
-    /// As [`Source::system`], and how many tasks the file places on CPUs.
+    /// As [`Source::system`], with the number of tasks that the file assigns to CPUs.
     ///
     /// # Errors
     /// As [`Source::system`].
@@ -103,14 +103,14 @@ impl Source {
     }
 }
 
-/// At most a byte more than what is read of a file at all, so that the reader can say that it is too long.
+/// Reads one byte more than a file may have, so that the parser can refuse files that are too long.
 fn read_all(from: impl Read) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     from.take(MAX_SOURCE_BYTES as u64 + 1).read_to_end(&mut bytes)?;
     Ok(bytes)
 }
 
-/// The system's words without its number.
+/// The message of the operating system without its number.
 fn reason(error: &io::Error) -> String {
     let text = error.to_string();
     text.split(" (os error").next().unwrap_or_default().to_owned()
@@ -119,34 +119,34 @@ fn reason(error: &io::Error) -> String {
 fn help(error: &io::Error, path: &Path) -> &'static str {
     match error.kind() {
         io::ErrorKind::NotFound if path.is_relative() => {
-            "give the path of a file, from this folder, or - for standard input"
+            "give the path of a file, relative to the current directory, or - for standard input"
         }
-        io::ErrorKind::IsADirectory => "give the path of a file in it",
-        io::ErrorKind::PermissionDenied => "let this user read it",
+        io::ErrorKind::IsADirectory => "give the path of a file in this directory",
+        io::ErrorKind::PermissionDenied => "give this user read permission",
         _ => "give the path of a file, or - for standard input",
     }
 }
 
-/// As [`read_system`], for verbs that execute the tasks, and know some schedulers.
+/// As [`read_system`], for verbs that execute the tasks and support only these schedulers.
 ///
 /// # Errors
-/// As [`read_system`], and where the file asks for another scheduler, or has more tasks than are executed.
+/// As [`read_system`], and if the file has another scheduler or too many tasks.
 pub fn read_scheduled(path: &Path, known: &[Scheduler], console: &Console) -> Result<Input, Exit> {
     let input = read_system(path, console)?;
     let scheduler = input.system.scheduler();
     if !known.contains(&scheduler) {
-        let others = if scheduler == Scheduler::PEdf { "`check` and `simulate` know" } else { "`check` knows" };
+        let others = if scheduler == Scheduler::PEdf { "`check` and `simulate` support" } else { "`check` supports" };
         console.error(
-            format!("{}: it is for `{scheduler}`, which only {others}", input.name),
-            "use `lockwright check`, or say scheduler = \"p-fp\" and give each task a cpu",
+            format!("{}: its scheduler is `{scheduler}`, which only {others}", input.name),
+            "use `lockwright check`, or set scheduler = \"p-fp\" and give each task a cpu",
         );
         return Err(Exit::BadInput);
     }
     let tasks = input.system.tasks().len();
     if tasks > MAX_EXECUTED_TASKS {
         console.error(
-            format!("{}: it has {tasks} tasks; at most {MAX_EXECUTED_TASKS} are simulated or executed", input.name),
-            "use `lockwright check`, or leave tasks out",
+            format!("{} has {tasks} tasks; at most {MAX_EXECUTED_TASKS} can be simulated or executed", input.name),
+            "use `lockwright check`, or remove tasks",
         );
         return Err(Exit::BadInput);
     }
@@ -156,7 +156,7 @@ pub fn read_scheduled(path: &Path, known: &[Scheduler], console: &Console) -> Re
 /// Reads the overheads file at `path`.
 ///
 /// # Errors
-/// Says what is wrong with it on the console.
+/// The file is invalid; the console has the faults.
 pub fn read_overheads(path: &Path, console: &Console) -> Result<Overheads, Exit> {
     let source = Source::read(path, console)?;
     format::parse_overheads(source.text(console)?).map_err(|faults| {
@@ -168,15 +168,15 @@ pub fn read_overheads(path: &Path, console: &Console) -> Result<Overheads, Exit>
 /// Reads the task-set file at `path`.
 ///
 /// # Errors
-/// Says what is wrong with it on the console.
+/// The file is invalid; the console has the faults.
 pub fn read_system(path: &Path, console: &Console) -> Result<Input, Exit> {
     Source::read(path, console)?.system(console)
 }
 
-/// The protocols asked for under which the system can execute: some have no nested requests.
+/// The chosen protocols that support this system.
 ///
 /// # Errors
-/// One was asked for, and cannot; it has been said on the console.
+/// None of them does; the console has the message.
 pub fn executable(subject: &Subject, system: &System, console: &Console) -> Result<Vec<Protocol>, Exit> {
     let asked = subject.protocol.protocols(system);
     if let Some((&protocol, id)) =
@@ -184,7 +184,7 @@ pub fn executable(subject: &Subject, system: &System, console: &Console) -> Resu
         && asked.iter().all(|&protocol| system.refused_in_clusters(protocol).is_some())
     {
         let name = tame(&system.resource(id).name);
-        let why = format!("`{name}` is used in a cluster of several CPUs, which `{protocol}` does not know");
+        let why = format!("`{name}` is used in a cluster of several CPUs, which `{protocol}` does not support");
         console.error(why, "use omlp, or give each task one CPU");
         return Err(Exit::BadInput);
     }
@@ -193,7 +193,7 @@ pub fn executable(subject: &Subject, system: &System, console: &Console) -> Resu
     let all = protocols.len();
     protocols.retain(|&protocol| system.refused_in_clusters(protocol).is_none());
     if protocols.len() < all {
-        console.note("left out, for they know no clusters of several CPUs: all protocols but omlp");
+        console.note("all protocols except omlp are left out: they do not support clusters of several CPUs");
     }
     let mut refused = Vec::new();
     protocols.retain(|&protocol| {
@@ -206,10 +206,10 @@ pub fn executable(subject: &Subject, system: &System, console: &Console) -> Resu
     let nests =
         format!("`{}` requests `{}` while it holds `{}`", tame(&system.task(task).name), name(inner), name(outer));
     if protocols.is_empty() {
-        console.error(format!("{nests}, and `{protocol}` has no nested requests"), HELP);
+        console.error(format!("{nests}, and `{protocol}` does not support nested requests"), HELP);
         return Err(Exit::BadInput);
     }
     let names: Vec<&str> = refused.iter().map(|(protocol, _)| protocol.name()).collect();
-    console.note(format!("left out, for they have no nested requests: {}; {nests}", names.join(", ")));
+    console.note(format!("left out because they do not support nested requests: {}; {nests}", names.join(", ")));
     Ok(protocols)
 }

@@ -1,4 +1,4 @@
-//! Ctrl-C and its kin: asked for once, a verb stops and prints what it has; twice, the process ends.
+//! Signals: after the first SIGINT, SIGTERM or SIGHUP a verb stops and prints its results; the second ends the process.
 
 use crate::console::Console;
 use crate::exit::Exit;
@@ -11,10 +11,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 /// ORDERING: a flag alone, it publishes nothing: relaxed.
 static REQUESTED: AtomicBool = AtomicBool::new(false);
 
-/// From now on, SIGINT, SIGTERM and SIGHUP are requests. Those that are ignored stay so: `nohup` has SIGHUP ignored, and a script
-/// SIGINT where it starts a command in the background. `then` is called once, at the first request, from a thread of its own.
+/// Handles SIGINT, SIGTERM and SIGHUP from now on. Ignored signals stay ignored: `nohup` ignores SIGHUP, and a script
+/// that starts a command in the background ignores SIGINT. `then` is called once, at the first signal, by a thread of
+/// its own.
 pub fn listen(then: impl FnOnce() + Send + 'static, console: &Console) {
-    let failed = |error| console.warn(format!("a signal may end this without output: {error}"));
+    let failed = |error| console.warn(format!("a signal may end this command without output: {error}"));
     let mut signals = match Signals::new([0; 0]) {
         Ok(signals) => signals,
         Err(error) => return failed(error),
@@ -37,22 +38,22 @@ pub fn listen(then: impl FnOnce() + Send + 'static, console: &Console) {
     }
 }
 
-/// What is done in the handler itself needs no thread to get a turn. The end of the process comes first: the signal that makes the request
-/// does not find one.
+/// The handler itself sets the flag, so that no other thread needs to be scheduled. The shutdown is registered first:
+/// at the first signal, it finds the flag unset.
 fn handle(signal: i32, signals: &Signals) -> io::Result<()> {
     flag::register_conditional_shutdown(signal, Exit::Interrupted as i32, &REQUESTED)?;
     flag::register(signal, &REQUESTED)?;
     signals.add_signal(signal)
 }
 
-/// The signals this process ignores, signal 1 in the lowest bit; where the kernel does not say, none.
+/// The ignored signals of this process, signal 1 in the lowest bit; 0 if they are not known.
 fn ignored() -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
     mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).unwrap_or(0)
 }
 
-/// Whether the verb should come to its end.
+/// Whether the verb should stop.
 #[must_use]
 pub fn requested() -> bool {
     REQUESTED.load(Ordering::Relaxed)

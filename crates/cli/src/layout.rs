@@ -1,4 +1,4 @@
-//! How output fits a screen: tables whose columns give way, and text that is wrapped.
+//! Tables and wrapped text that fit the width of the screen.
 
 use crate::console::tame;
 use comfy_table::{CellAlignment, ColumnConstraint, ContentArrangement, LineStyle, Table, TableStyle, Width};
@@ -6,29 +6,29 @@ use std::os::fd::AsFd;
 use terminal_size::terminal_size_of;
 use textwrap::{Options, WordSplitter, wrap};
 
-/// The width of what is no terminal.
+/// Width of the output if it is not a terminal.
 const PIPE_WIDTH: usize = 100;
-/// A narrower terminal breaks lines by itself.
+/// Least width; a narrower terminal breaks lines by itself.
 const WIDTH_MIN: usize = 60;
-/// A column of text is not made narrower than this while other columns can give way.
+/// Least width of a column of text while other columns can be left out.
 const PROSE_MIN: usize = 24;
-/// Behind the cells of a column that is not the last. The table adds one more blank between two columns.
+/// Blanks after a cell, except in the last column. The table adds one more blank between two columns.
 const GAP: usize = 2;
 
 /// No lines except one under the header.
 const STYLE: TableStyle = TableStyle::new().header_separator(LineStyle::none().fill('─').junction('─'));
 
-/// How wide output may be.
+/// The width of the output.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Layout {
     width: usize,
-    /// Nothing gives way and nothing is wrapped.
+    /// Show all columns and do not wrap lines.
     is_free: bool,
 }
 
 impl Layout {
-    /// That of a stream: the terminal's width; where it is none, that of the variable `COLUMNS`, or 100.
-    /// With `is_free` no column of a table gives way, and no line is wrapped.
+    /// The layout of a stream: the width of the terminal, or else of the variable `COLUMNS`, or else 100. With
+    /// `is_free`, all columns are shown and no line is wrapped.
     #[must_use]
     pub fn of(stream: impl AsFd, is_free: bool) -> Self {
         let of_terminal = terminal_size_of(stream).map(|(width, _)| usize::from(width.0));
@@ -36,14 +36,13 @@ impl Layout {
         Self::new(of_terminal.or_else(of_variable).unwrap_or(PIPE_WIDTH), is_free)
     }
 
-    /// Of a certain width in characters, at least 60.
+    /// The layout for a width in characters, at least 60.
     #[must_use]
     pub fn new(width: usize, is_free: bool) -> Self {
         Self { width: width.max(WIDTH_MIN), is_free }
     }
 
-    /// Each line of the text wrapped between words. What is broken off stands two characters further to the right
-    /// than the line began.
+    /// Wraps each line between words. Continuation lines are indented by two more characters than their line.
     #[must_use]
     pub fn prose(self, text: &str) -> String {
         let mut wrapped = String::with_capacity(text.len());
@@ -55,7 +54,7 @@ impl Layout {
         wrapped
     }
 
-    /// As [`Layout::prose`], one line; what is broken off stands `indent` characters to the right.
+    /// As [`Layout::prose`], for one line; continuation lines are indented by `indent` characters.
     #[must_use]
     pub fn hanging(self, line: &str, indent: usize) -> String {
         let mut wrapped = String::new();
@@ -76,8 +75,8 @@ impl Layout {
         }
     }
 
-    /// Columns side by side, each line without trailing blanks. Where they do not fit, columns give way in the order
-    /// of [`Column::gives_way`], and then those of text are wrapped. A line below the table names columns that are
+    /// Draws a table without trailing blanks. If it is too wide, columns are left out in the order of
+    /// [`Column::gives_way`], and then columns of text are wrapped. A line below the table names the columns that are
     /// left out.
     #[must_use]
     pub fn draw(self, columns: &[Column]) -> String {
@@ -125,7 +124,7 @@ impl Layout {
     }
 }
 
-/// A cell is one line, whatever a name holds.
+/// A cell as one line without control characters.
 fn one_line(cell: &str) -> String {
     tame(&cell.replace('\n', " "))
 }
@@ -134,7 +133,7 @@ fn total(columns: &[&Column], of: impl Fn(&Column) -> usize) -> usize {
     columns.iter().map(|column| of(column)).sum::<usize>() + (GAP + 1) * columns.len().saturating_sub(1)
 }
 
-/// Which way a column's cells lean.
+/// Alignment of the cells of a column.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Lean {
     /// Words.
@@ -146,15 +145,15 @@ pub enum Lean {
 /// One column, ready to print.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Column {
-    /// Above the line.
+    /// Title in the first row.
     pub title: String,
-    /// Words left, numbers right.
+    /// Alignment.
     pub lean: Lean,
     /// One for each row.
     pub cells: Vec<String>,
-    /// Its cells may be broken into several lines.
+    /// Whether its cells may be wrapped.
     wraps: bool,
-    /// It may be left out; the greatest goes first.
+    /// The order in which it is left out, greatest first; `None` keeps it.
     rank: Option<u8>,
 }
 
@@ -170,13 +169,13 @@ impl Column {
         Self { lean: Lean::Right, ..Self::words(title, cells) }
     }
 
-    /// A column of text, which is wrapped where the table is too wide.
+    /// A column of text, which is wrapped if the table is too wide.
     pub fn prose(title: &str, cells: impl IntoIterator<Item = String>) -> Self {
         Self { wraps: true, ..Self::words(title, cells) }
     }
 
-    /// It is left out where the table is too wide: before those of a lower rank, and before those further left of
-    /// the same rank.
+    /// Leaves the column out if the table is too wide: before columns of lower rank, and before columns of the same
+    /// rank further left.
     #[must_use]
     pub fn gives_way(self, rank: u8) -> Self {
         Self { rank: Some(rank), ..self }
@@ -187,18 +186,18 @@ impl Column {
         cells.max().unwrap_or(0).max(textwrap::core::display_width(&self.title))
     }
 
-    /// As narrow as it may become while others give way.
+    /// Least width while other columns can be left out.
     fn least_width(&self) -> usize {
         if self.wraps { self.width().min(PROSE_MIN) } else { self.width() }
     }
 }
 
-/// Stands for a blank between a number and its unit while a line is wrapped.
+/// Replaces the blank between a number and its unit while a line is wrapped.
 const JOINT: char = '\u{a0}';
-/// What stands behind a number.
+/// Units that follow numbers.
 const UNITS: [&str; 7] = ["%", "ns", "us", "ms", "s", "min", "h"];
 
-/// The line with numbers joined to their units, which stay on one line.
+/// Joins numbers to their units, so that both stay on one line.
 fn joined(line: &str) -> String {
     let mut joined = String::with_capacity(line.len());
     for (index, word) in line.split(' ').enumerate() {
@@ -225,7 +224,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_lean_right_and_lines_have_no_tail() {
+    fn numbers_are_aligned_right() {
         let text = Layout::new(100, false).draw(&[
             Column::words("task", strings(["a", "longer"])),
             Column::numbers("C", strings(["10", "7"])),
@@ -247,7 +246,7 @@ mod tests {
     }
 
     #[test]
-    fn columns_give_way_in_their_order() {
+    fn columns_are_left_out_in_order() {
         let number = |title: &str| Column::numbers(title, strings(["1234567890123456789"]));
         let columns = [
             number("stays"),
@@ -268,7 +267,7 @@ mod tests {
     }
 
     #[test]
-    fn text_is_wrapped_where_nothing_else_gives_way() {
+    fn text_columns_are_wrapped() {
         let long = "one word after the other until the line is much too long for any screen of eighty characters";
         let text = Layout::new(80, false).draw(&[
             Column::words("task", strings(["a"])),
@@ -281,7 +280,7 @@ mod tests {
     }
 
     #[test]
-    fn wrapped_text_keeps_its_words_and_indentation() {
+    fn wrapped_text_keeps_words_and_indentation() {
         let text = format!("  a: {}\nshort\n", "word ".repeat(40));
         let wrapped = Layout::new(80, false).prose(&text);
         assert!(widest(&wrapped) <= 80, "{wrapped}");

@@ -1,6 +1,6 @@
 //! The binary `lockwright`: glue between a task-set file, the analysis, the simulator and the runtime.
 //!
-//! One file a verb. What a verb finds out is a [`report::Report`]; [`table`] and [`json`] are the two ways to print it.
+//! Each verb has one file. Its result is a [`report::Report`], which [`table`] and [`json`] print.
 //! Data goes to standard output, everything else to standard error.
 #![forbid(unsafe_code)]
 
@@ -8,6 +8,7 @@ pub mod args;
 pub mod beside;
 mod charges;
 pub mod check;
+mod completions;
 pub mod console;
 pub mod diagnose;
 pub mod doctor;
@@ -41,7 +42,7 @@ use console::Console;
 use exit::Exit;
 use std::process::ExitCode;
 
-/// Does what the arguments of this process say.
+/// Executes the command line of this process.
 #[must_use]
 pub fn main() -> ExitCode {
     std::panic::set_hook(Box::new(|panic| {
@@ -53,7 +54,7 @@ pub fn main() -> ExitCode {
     let cli = match Cli::try_parse() {
         Ok(cli) => cli,
         Err(error) => {
-            // Help and version go to standard output, complaints to standard error; whether anyone reads them is not ours to judge.
+            // Help and version go to standard output, errors to standard error. A closed stream is not an error.
             let _ = error.print();
             if !error.use_stderr() {
                 return Exit::Holds.into();
@@ -72,18 +73,20 @@ pub fn main() -> ExitCode {
         Verb::Import(arguments) => import::import(arguments, &console),
         Verb::Measure(arguments) => measure::measure(arguments, &console),
         Verb::Study(arguments) => study::study(arguments, &console),
+        Verb::Completions(arguments) => completions::completions(arguments, &console),
+        Verb::Man(arguments) => completions::man(arguments, &console),
     };
     exit.unwrap_or_else(|exit| gave_up(exit, &console)).into()
 }
 
-/// With `--json`, why: as one object on standard output, which has none yet.
+/// With `--json`, prints the faults as one object, unless standard output already has one.
 fn gave_up(exit: Exit, console: &Console) -> Exit {
     let mut faults = fault::kept().into_iter();
     if fault::wants_json(std::env::args_os())
         && !fault::is_printed()
         && let Some(error) = faults.next()
     {
-        // Where standard output refuses, that has been said, or is said now; the status stays.
+        // If standard output cannot be written, a message says so, and the status stays.
         let _ = console.print(&json::to_text(&json::ErrorOutput { error, more: faults.collect() }));
     }
     exit

@@ -1,16 +1,16 @@
-//! A bar on standard error while a person watches it; otherwise nothing.
+//! A progress bar on standard error, if that is a terminal.
 
 use crate::console::Console;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
-/// Progress of something of known size.
+/// Progress of work of known size.
 pub struct Progress(ProgressBar);
 
-/// Parts of the whole that are told apart.
+/// Resolution of the bar.
 const STEPS: u64 = 1000;
 
 impl Progress {
-    /// Starts at nothing.
+    /// A bar at 0.
     #[must_use]
     pub fn new(console: &Console, what: &str) -> Self {
         let target = if console.watched { ProgressDrawTarget::stderr() } else { ProgressDrawTarget::hidden() };
@@ -19,7 +19,7 @@ impl Progress {
         Self(bar.with_style(style.unwrap_or_else(|_| ProgressStyle::default_bar())))
     }
 
-    /// So much of the whole is done.
+    /// Moves the bar to `done` of `whole`.
     pub fn set(&self, done: u64, whole: u64) {
         let steps = u128::from(done.min(whole)) * u128::from(STEPS) / u128::from(whole.max(1));
         self.0.set_position(u64::try_from(steps).unwrap_or(STEPS));

@@ -1,11 +1,11 @@
-//! What a verb found out about a system under one protocol: bounds, observations, verdicts. The table and the JSON
-//! are two views of it.
+//! The result of a verb for a system under one protocol: bounds, observations and verdicts. The table and the JSON are
+//! two views of it.
 
 use lockwright_analysis::{Analysis, Blocker, Blocking, Proof, TaskBound, Unbounded};
 use lockwright_model::{Duration, Observation, Protocol, System, TaskId};
 use std::cmp::Reverse;
 
-/// The order of the rows: by CPU, then the more urgent first, then as the file has them.
+/// The order of the rows: by CPU, then by decreasing priority, then as in the file.
 #[must_use]
 pub fn table_order(system: &System) -> Vec<TaskId> {
     let mut order: Vec<TaskId> = system.task_ids().collect();
@@ -16,18 +16,18 @@ pub fn table_order(system: &System) -> Vec<TaskId> {
     order
 }
 
-/// What the analysis promises of one task.
+/// The bounds of one task.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Bound {
-    /// `None` where it has no bound.
+    /// Blocking; `None` without a bound.
     pub blocking: Option<Blocking>,
-    /// Under EDF, the section that can keep it waiting longest.
+    /// Under EDF, the critical section that can delay it the longest.
     pub blocker: Option<Blocker>,
-    /// Longest response; `None` where it has no bound.
+    /// Longest response; `None` without a bound.
     pub response: Option<Duration>,
     /// Whether the response is proved to be within the deadline.
     pub proved: bool,
-    /// What proves the response; `None` where there is none, or it is not of partitioned fixed priorities.
+    /// The method that proves the response; `None` without a bound, and under EDF and global schedulers.
     pub proof: Option<Proof>,
     /// Whether the deadline is neither proved to hold nor shown to be missed, because the tests are not exact.
     pub open: bool,
@@ -39,16 +39,16 @@ pub struct Bound {
     pub uncovered: bool,
 }
 
-/// What was seen of one task.
+/// The observations of one task.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Seen {
-    /// As the simulator and the runtime give it.
+    /// The observations of the simulator or the runtime.
     pub observation: Observation,
-    /// The response that 99.9 % of the jobs did not exceed; real runs only.
+    /// The response time that 99.9 % of the jobs did not exceed; `run` and `verify` only.
     pub p999: Option<Duration>,
 }
 
-/// What a verdict on something that was seen asks for. Each asks for all that those before it ask for.
+/// The requirements of a verdict on observations. Each value includes the requirements of those before it.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Default)]
 pub enum Standard {
     /// No deadline was missed.
@@ -63,17 +63,17 @@ pub enum Standard {
 /// One task.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Row {
-    /// Whose row it is.
+    /// The task.
     pub task: TaskId,
-    /// The promise.
+    /// Its bounds.
     pub bound: Bound,
-    /// The observation; `None` for `check`.
+    /// Its observations; `None` for `check`.
     pub seen: Option<Seen>,
-    /// What the verdict asks for, where something was seen.
+    /// The requirements of the verdict on the observations.
     pub standard: Standard,
 }
 
-/// One word on a task.
+/// The verdict on a task.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Verdict {
     /// Its deadlines hold: proved, or observed.
@@ -82,11 +82,11 @@ pub enum Verdict {
     Late,
     /// `check` found no bound.
     NoBound,
-    /// No deadline was missed, but a response was longer than its bound.
+    /// A response was longer than its bound, although no deadline was missed.
     AboveBound,
-    /// The deadline is not proved: by a test that is not exact, or although nothing was seen to be wrong.
+    /// The deadline is not proved, and no miss was shown or observed.
     NotProved,
-    /// No job finished and none was due.
+    /// No job finished, and none was due.
     NotSeen,
 }
 
@@ -106,8 +106,7 @@ impl Verdict {
 }
 
 impl Row {
-    /// Whether the deadlines of the task hold, as far as the verb can tell: proved by `check`, and otherwise as the
-    /// standard asks for.
+    /// Whether the deadlines of the task hold: proved, for `check`, and otherwise observed as the standard requires.
     #[must_use]
     pub fn holds(&self) -> bool {
         let Some(seen) = self.seen else { return self.bound.proved };
@@ -116,7 +115,7 @@ impl Row {
             && (self.standard < Standard::Proved || self.bound.proved)
     }
 
-    /// Whether a response was longer than promised. `None` where nothing was promised or nothing was seen.
+    /// Whether a response was longer than its bound. `None` without a bound or an observation.
     #[must_use]
     pub fn above_bound(&self) -> Option<bool> {
         Some(self.seen?.observation.response? > self.bound.response?)
@@ -128,7 +127,7 @@ impl Row {
         self.left_by(self.bound.response?, system)
     }
 
-    /// Deadline minus the longest response that was seen, in nanoseconds.
+    /// Deadline minus the longest observed response, in nanoseconds.
     #[must_use]
     pub fn slack_seen(&self, system: &System) -> Option<i64> {
         self.left_by(self.seen?.observation.response?, system)
@@ -139,7 +138,7 @@ impl Row {
         deadline.checked_sub(i64::try_from(response.as_ns()).ok()?)
     }
 
-    /// One word.
+    /// The verdict.
     #[must_use]
     pub fn verdict(&self) -> Verdict {
         match self.seen {
@@ -161,23 +160,23 @@ impl Row {
 pub struct Report {
     /// The protocol of resources that name none.
     pub protocol: String,
-    /// Other protocols that have the same rules on this system, and so the same rows.
+    /// Other protocols with the same rules on this system, and so with the same rows.
     pub same: Vec<String>,
     /// In [`table_order`].
     pub rows: Vec<Row>,
-    /// The system with overheads charged, which the promises are about: its first tasks are those of the file. `None` where no
-    /// overheads are charged, or not as a system.
+    /// The system with overheads, which the bounds are about: its first tasks are those of the file. `None` if no
+    /// overheads are charged to tasks.
     pub charged: Option<System>,
 }
 
 impl Report {
-    /// The promises alone.
+    /// The bounds alone.
     #[must_use]
     pub fn of_bounds(system: &System, analysis: &Analysis) -> Self {
         Self::of(system, system, analysis)
     }
 
-    /// The promises of a system with overheads charged to it, for the tasks of the file: what stands behind these are interrupts.
+    /// The bounds of a system with overheads, for the tasks of the file; the interrupts that follow them have no rows.
     #[must_use]
     pub fn of_charged(system: &System, charged: System, analysis: &Analysis) -> Self {
         let report = Self::of(system, &charged, analysis);
@@ -195,7 +194,7 @@ impl Report {
         Self { protocol: analysis.protocol.to_string(), same: Vec::new(), rows, charged: None }
     }
 
-    /// As it is judged: see [`Standard`].
+    /// Sets the requirements of the verdict.
     #[must_use]
     pub fn judged_by(mut self, standard: Standard) -> Self {
         for row in &mut self.rows {
@@ -210,7 +209,7 @@ impl Report {
         self.charged.as_ref().unwrap_or(system)
     }
 
-    /// The promises with what was seen beside them, by task id.
+    /// Adds the observations, which are indexed by task id.
     #[must_use]
     pub fn with_seen(mut self, seen: &[Seen]) -> Self {
         for row in &mut self.rows {
@@ -225,7 +224,7 @@ impl Report {
         self.rows.iter().all(Row::holds)
     }
 
-    /// What to say where a verdict rests on nothing: tasks of which no job finished and none was due.
+    /// A warning about tasks of which no job finished and none was due, if there are any.
     #[must_use]
     pub fn unseen_text(&self, system: &System) -> Option<String> {
         let unseen = self.rows.iter().filter(|row| row.verdict() == Verdict::NotSeen);
@@ -233,10 +232,10 @@ impl Report {
         let job = if names.len() == 1 { "no job of it" } else { "no job of them" };
         let (names, protocol) = (names.join(", "), &self.protocol);
         (!names.is_empty())
-            .then(|| format!("under {protocol} nothing was seen of {names}: {job} finished; make it longer with --for"))
+            .then(|| format!("under {protocol} nothing was seen of {names}: {job} finished; use a longer --for"))
     }
 
-    /// The least slack and whose it is; `None` where a task has no bound.
+    /// The least slack and its task; `None` if a task has no bound.
     #[must_use]
     pub fn worst_slack(&self, system: &System) -> Option<(i64, TaskId)> {
         let slacks: Option<Vec<_>> = self.rows.iter().map(|row| Some((row.slack(system)?, row.task))).collect();
@@ -244,21 +243,21 @@ impl Report {
     }
 }
 
-/// How protocols compare on one system: less is better.
+/// The rank of a protocol on one system: less is better.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum Rank {
-    /// All deadlines are proved to hold; the more slack, the better.
+    /// All deadlines are proved to hold; more slack is better.
     Holds(Reverse<i64>),
-    /// All tasks have bounds, of which some are beyond their deadlines; the less, the better.
+    /// All tasks have bounds, and some exceed their deadlines; a smaller excess is better.
     Late(Reverse<i64>),
-    /// A response grows beyond its period; the fewer deadlines that are not proved, the better.
+    /// A response grows beyond its period; fewer unproved deadlines are better.
     Beyond(usize),
-    /// The protocol has no bounds for such a system; likewise.
+    /// The protocol has no bounds for such a system; fewer unproved deadlines are better.
     Uncovered(usize),
 }
 
 impl Rank {
-    /// The rank of what was promised.
+    /// The rank of the bounds.
     #[must_use]
     pub fn of(system: &System, report: &Report) -> Self {
         let lost = report.rows.iter().filter(|row| !row.bound.proved).count();
@@ -271,12 +270,12 @@ impl Rank {
     }
 }
 
-/// What to say after an interruption, with the protocols it kept from being looked at.
+/// The warning after an interruption, with the protocols that were not reached.
 #[must_use]
 pub fn interrupt_text(missing: &[Protocol]) -> String {
     let names: Vec<String> = missing.iter().map(ToString::to_string).collect();
     let missing = if names.is_empty() { String::new() } else { format!("; not reached: {}", names.join(", ")) };
-    format!("interrupted: this is what was seen until then{missing}")
+    format!("interrupted: the results are incomplete{missing}")
 }
 
 fn bound_of(system: &System, bound: &TaskBound) -> Bound {
@@ -312,7 +311,7 @@ mod tests {
     }
 
     #[test]
-    fn each_standard_asks_for_more() {
+    fn each_standard_requires_more() {
         use Standard::{InTime, Proved, WithinBound};
         let holds = [(row(Some(5), true, Some((3, 0, 5))), Verdict::Ok, [true; 3])];
         let above = [(row(Some(5), true, Some((3, 0, 6))), Verdict::AboveBound, [true, false, false])];

@@ -21,37 +21,37 @@ use lockwright_sim::default_horizon;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// Shortest run unless `--for` says otherwise.
+/// Shortest run without `--for`.
 const SHORTEST: Duration = Duration::from_ms(1_000);
-/// Longest run unless `--for` says otherwise.
+/// Longest run without `--for`.
 const LONGEST: Duration = Duration::from_ms(10_000);
-/// Who had a CPU is told of so many at most, and of the others together.
+/// Greatest number of occupants of a CPU that are listed; the others are summed up.
 const TAKERS_SHOWN: usize = 4;
-/// Between two looks at the progress of a run.
+/// Time between two updates of the progress bar.
 const GLANCE: std::time::Duration = std::time::Duration::from_millis(100);
 
 /// One protocol's run.
 pub(crate) struct Ran {
     pub(crate) report: Report,
     pub(crate) outcome: Outcome,
-    /// What happened during the worst job of each task that was above its bound, or late.
+    /// The worst job of each task that was above its bound or late.
     pub(crate) worst: Vec<Worst>,
 }
 
 /// A job that took longer than its bound, or missed its deadline.
 pub(crate) struct Worst {
     pub(crate) task: TaskId,
-    /// Where it took longer.
+    /// The bound, if it was exceeded.
     above: Option<Duration>,
     job: Job,
     timeline: Timeline,
-    /// Who had the CPU while no task executed, where the kernel told.
+    /// What occupied the CPU while no task executed, if the kernel tells.
     takers: Option<Vec<(Taker, Duration)>>,
-    /// Of what the task itself executed: by earlier jobs of it, which were late.
+    /// The part of the task's own execution that belongs to earlier jobs, which were late.
     earlier: Duration,
 }
 
-/// What a signal stops: one control serves one run, or one measurement.
+/// The run or the measurement that a signal stops: one control for each.
 pub(crate) struct Stopper(Arc<Mutex<Control>>);
 
 impl Stopper {
@@ -63,7 +63,7 @@ impl Stopper {
         Self(current)
     }
 
-    /// The control of what goes on from now; `None` where nothing should, because a signal came before.
+    /// A control for the next run; `None` after a signal.
     pub(crate) fn control(&self) -> Option<Control> {
         let control = Control::new();
         *self.0.lock().unwrap_or_else(PoisonError::into_inner) = control.clone();
@@ -71,7 +71,7 @@ impl Stopper {
     }
 }
 
-/// How long to run, and why so long.
+/// The length of a run, and the reason for it.
 #[derive(Clone, Copy)]
 pub(crate) struct Length {
     pub(crate) duration: Duration,
@@ -80,7 +80,7 @@ pub(crate) struct Length {
 }
 
 impl Length {
-    /// As `--for` says, or by default.
+    /// The value of `--for`, or the default.
     pub(crate) fn of(option: Option<Duration>, system: &System) -> Self {
         match option {
             Some(duration) => Self { duration, reason: "" },
@@ -91,15 +91,15 @@ impl Length {
     }
 }
 
-/// Does `run`.
+/// Executes `run`.
 ///
 /// # Errors
-/// What was wrong has been said on the console.
+/// The console has the message.
 pub fn run(arguments: &Run, console: &Console) -> Result<Exit, Exit> {
-    let input = input::read_scheduled(&arguments.subject.file, &[Scheduler::PFp, Scheduler::CFp], console)?;
+    let input = input::read_scheduled(&arguments.execution.subject.file, &[Scheduler::PFp, Scheduler::CFp], console)?;
     let system = &input.system;
-    let protocols = input::executable(&arguments.subject, system, console)?;
-    let charges = Charges::of(arguments.overheads.as_deref(), console)?;
+    let protocols = input::executable(&arguments.execution.subject, system, console)?;
+    let charges = Charges::of(arguments.execution.subject.overheads.as_deref(), console)?;
     let is_strict = arguments.strict || charges.is_some();
     let standard = if is_strict { Standard::WithinBound } else { Standard::InTime };
     let bounds = |&protocol: &Protocol| {
@@ -107,12 +107,12 @@ pub fn run(arguments: &Run, console: &Console) -> Result<Exit, Exit> {
         Ok((protocol, charges::bounds(system, charged, protocol).judged_by(standard)))
     };
     let groups = grouped(system, protocols.iter().map(bounds).collect::<Result<_, Exit>>()?);
-    let length = Length::of(arguments.duration, system);
+    let length = Length::of(arguments.execution.duration, system);
     let stopper = Stopper::listen(console);
     let mut runs: Vec<Ran> = Vec::new();
     // Before anything is executed, so that a bad path costs no run.
     let trace = |&(protocol, _): &(Protocol, Report)| {
-        TraceFile::create(arguments.trace.as_deref(), protocol, groups.len(), console)
+        TraceFile::create(arguments.execution.trace.as_deref(), protocol, groups.len(), console)
     };
     let traces = groups.iter().map(trace).collect::<Result<Vec<_>, Exit>>()?;
     for ((protocol, bounds), trace) in groups.iter().zip(traces) {
@@ -121,15 +121,15 @@ pub fn run(arguments: &Run, console: &Console) -> Result<Exit, Exit> {
         runs.push(Ran::new(system, bounds.clone(), outcome));
     }
     warn(&runs, system, console);
-    if arguments.subject.json {
-        let charged = arguments.overheads.as_deref().map(json::Charged::given);
+    if arguments.execution.subject.json {
+        let charged = arguments.execution.subject.overheads.as_deref().map(json::Charged::given);
         let output = Output { overheads: charged, ..as_json(json::Verb::Run, &input, length, &runs) };
         console.print(&json::to_text(&output))?;
     } else {
         let charging = charges.as_ref().map(|charges| charges.name.as_str());
         let texts: Vec<String> = runs.iter().map(|ran| ran.text(&input, length, charging, console)).collect();
         let compared = compared(&input, &runs, console);
-        let note = charges::note(arguments.overheads.as_deref());
+        let note = charges::note(arguments.execution.subject.overheads.as_deref());
         console.print_text(&(compared + &texts.join("\n") + &note))?;
     }
     if interrupt::requested() {
@@ -140,7 +140,7 @@ pub fn run(arguments: &Run, console: &Console) -> Result<Exit, Exit> {
     Ok(Exit::from_holds(runs.iter().all(Ran::holds)))
 }
 
-/// A row a protocol, where there are several.
+/// One row for each protocol, if there are several.
 pub(crate) fn compared(input: &Input, runs: &[Ran], console: &Console) -> String {
     if runs.len() < 2 {
         return String::new();
@@ -151,7 +151,7 @@ pub(crate) fn compared(input: &Input, runs: &[Ran], console: &Console) -> String
     format!("{}\n{table}{legend}\n", table::system_line(&input.name, &input.system))
 }
 
-/// What makes the numbers less telling than they seem, each once for all protocols.
+/// Prints the limits of the observations, each once for all protocols.
 pub(crate) fn warn(runs: &[Ran], system: &System, console: &Console) {
     let mut warnings = Once::default();
     for ran in runs {
@@ -173,10 +173,10 @@ fn default_duration(system: &System) -> Duration {
     default_horizon(system).duration.clamp(SHORTEST, LONGEST)
 }
 
-/// Runs, with a bar for those who watch, and writes the trace where there is one.
+/// Executes the tasks with a progress bar, and writes the trace if one is wanted.
 ///
 /// # Errors
-/// Says why there is no outcome, or why the trace cannot be written.
+/// There is no outcome, or the trace cannot be written; the console has the message.
 pub(crate) fn execute(
     input: &Input,
     protocol: Protocol,
@@ -217,10 +217,10 @@ fn watch(system: &System, config: &RunConfig, control: &Control, console: &Conso
     result.map_err(|error| refuse(system, &error, console))
 }
 
-/// Says why there is no outcome, in the names of the file, and what to do.
+/// Prints why there is no outcome, with the names in the file, and what to do.
 fn refuse(system: &System, error: &RunError, console: &Console) -> Exit {
     let task = |id: TaskId| format!("`{}`", system.task(id).name);
-    let doctor = "`lockwright doctor` says what this machine lacks for real time, and how to mend it";
+    let doctor = "`lockwright doctor` prints what this machine lacks for real time, and how to fix it";
     let (message, help, exit) = match error {
         RunError::Machine(MachineError::NoPermission(_)) => (error.to_string(), doctor, Exit::Machine),
         RunError::TooLong => (error.to_string(), "give a shorter --for", Exit::BadInput),
@@ -244,7 +244,7 @@ fn refuse(system: &System, error: &RunError, console: &Console) -> Exit {
 }
 
 impl Ran {
-    /// What was seen, beside the bounds.
+    /// The observations with the bounds.
     pub(crate) fn new(system: &System, bounds: Report, outcome: Outcome) -> Self {
         let seen: Vec<Seen> =
             outcome.tasks.iter().map(|task| Seen { observation: task.observation, p999: p999(task) }).collect();
@@ -258,7 +258,7 @@ impl Ran {
         self.report.holds() && self.outcome.ended != Ended::Watchdog
     }
 
-    /// How long it was observed, of what was asked for.
+    /// The observed part of the requested length.
     pub(crate) fn observed(&self, asked: Duration) -> Duration {
         if self.outcome.ended == Ended::Interrupted { self.outcome.elapsed.min(asked) } else { asked }
     }
@@ -272,7 +272,7 @@ impl Ran {
         }
         if outcome.dropped > 0 {
             warnings.push(format!(
-                "{} found the log full: the trace and the observed blocking are not complete; a shorter --for helps",
+                "{} did not fit into the log: the trace and the observed blocking are incomplete; use a shorter --for",
                 units::count(outcome.dropped, "record")
             ));
         }
@@ -284,7 +284,7 @@ impl Ran {
 }
 
 impl Ran {
-    /// The table, and what was above its bound in which something is charged, or nothing.
+    /// The table, and the jobs that were late or above their bounds. `charging` names the overheads in the bounds.
     pub(crate) fn text(&self, input: &Input, length: Length, charging: Option<&str>, console: &Console) -> String {
         let (system, report) = (&input.system, &self.report);
         let mut text = table::headline(&input.name, system, report);
@@ -327,7 +327,7 @@ impl Worst {
             return None;
         }
         let records = &outcome.records;
-        // Jobs of a task execute one after the other: what it executed until the last finish before this one was not this job.
+        // Jobs of a task execute one after the other: execution up to the previous finish belongs to earlier jobs.
         let own_finish = |record: &&Record| record.task == row.task && record.event == Event::Finish;
         let before = records.iter().rev().filter(own_finish).map(|record| record.at).find(|&at| at < job.finish);
         let before = before.map_or(job.arrival, |at| at.max(job.arrival));
@@ -337,12 +337,12 @@ impl Worst {
         Some(Self { task: row.task, above, job, timeline, takers, earlier })
     }
 
-    /// How much longer than its bound.
+    /// Time by which it exceeded its bound.
     pub(crate) fn excess(&self) -> Option<Duration> {
         Some(self.job.finish.since(self.job.arrival).saturating_sub(self.above?))
     }
 
-    /// Which job, what ran during it, what nobody answers for.
+    /// The job, the tasks that executed during it, and the rest of the time.
     fn describe(&self, system: &System, charged: Option<&System>) -> String {
         let response = self.job.finish.since(self.job.arrival);
         let executed: Vec<String> = self
@@ -389,7 +389,7 @@ impl Worst {
         )
     }
 
-    /// Who had the CPU meanwhile, the longest first.
+    /// What occupied the CPU meanwhile, longest first.
     fn takers_text(&self) -> String {
         let Some(takers) = &self.takers else {
             return "idle, other threads, the kernel, interrupts or the host: the kernel does not tell this user"

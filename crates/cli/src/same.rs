@@ -1,4 +1,4 @@
-//! Protocols that are the same rules on a system: there only one of them is shown.
+//! Protocols with the same rules on a system, which share one row.
 
 use crate::layout::Column;
 use crate::report::{Report, Verdict};
@@ -6,8 +6,8 @@ use crate::units;
 use lockwright_model::{Protocol, System, TaskId};
 use std::cmp::Reverse;
 
-/// Protocols in their order with what is promised under each; of those that have the same rules, and promise the
-/// same, only the first, which names the others.
+/// The protocols in their order, with the bounds under each. Of protocols with the same rules and the same bounds, only
+/// the first remains, and its report names the others.
 #[must_use]
 pub fn grouped(system: &System, bounds: Vec<(Protocol, Report)>) -> Vec<(Protocol, Report)> {
     let mut groups: Vec<(Protocol, Report)> = Vec::new();
@@ -23,7 +23,7 @@ pub fn grouped(system: &System, bounds: Vec<(Protocol, Report)>) -> Vec<(Protoco
     groups
 }
 
-/// What rules each resource that is used. A shared resource is under the same rules in `msrp` and `fmlp_short`.
+/// The protocol of each resource that is used. `msrp` and `fmlp_short` have the same rules for a shared resource.
 fn rules(system: &System, protocol: Protocol) -> impl Iterator<Item = Protocol> {
     let used = system.resource_ids().filter(|&resource| !system.users(resource).is_empty());
     used.map(move |resource| match system.protocol_of(resource, protocol) {
@@ -32,7 +32,7 @@ fn rules(system: &System, protocol: Protocol) -> impl Iterator<Item = Protocol> 
     })
 }
 
-/// Below a comparison: which protocols are the same rules, a line a group.
+/// The lines below a comparison that name the protocols with the same rules.
 #[must_use]
 pub fn legend<'a>(reports: impl Iterator<Item = &'a Report>) -> String {
     let groups = reports.filter(|report| !report.same.is_empty());
@@ -43,7 +43,7 @@ pub fn legend<'a>(reports: impl Iterator<Item = &'a Report>) -> String {
     }
 }
 
-/// What was seen under several protocols, a row each: the fewest misses first, then the most slack.
+/// The observations under several protocols, one row for each: fewest misses first, then most slack.
 #[must_use]
 pub fn comparison(system: &System, reports: &[&Report]) -> [Column; 5] {
     let mut reports = reports.to_vec();
@@ -65,27 +65,27 @@ pub fn comparison(system: &System, reports: &[&Report]) -> [Column; 5] {
     ]
 }
 
-/// The least that was left of a deadline, and whose it was; `None` where no job finished.
+/// The least observed slack and its task; `None` if no job finished.
 fn slack_seen(system: &System, report: &Report) -> Option<(i64, TaskId)> {
     let slacks = report.rows.iter().filter_map(|row| Some((row.slack_seen(system)?, row.task)));
     slacks.min_by_key(|(slack, _)| *slack)
 }
 
-/// The verdict of the task that is worst off.
+/// The worst verdict of all tasks.
 fn worst(report: &Report) -> Verdict {
     let order = [Verdict::Late, Verdict::AboveBound, Verdict::NoBound, Verdict::NotProved, Verdict::NotSeen];
     let has = |verdict: &Verdict| report.rows.iter().any(|row| row.verdict() == *verdict);
     order.into_iter().find(has).unwrap_or(Verdict::Ok)
 }
 
-/// Messages about several protocols, each said once with the protocols it is about.
+/// Messages about several protocols. Each is printed once, with its protocols.
 #[derive(Debug, Default)]
 pub struct Once {
     messages: Vec<(String, Vec<String>)>,
 }
 
 impl Once {
-    /// Something to say of one protocol.
+    /// Adds a message about one protocol.
     pub fn add(&mut self, protocol: &str, message: String) {
         match self.messages.iter_mut().find(|(known, _)| *known == message) {
             Some((_, protocols)) => protocols.push(protocol.to_owned()),
@@ -148,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn who_is_not_proved_is_worse_off_than_who_is_well() {
+    fn unproved_tasks_are_worse_than_good_ones() {
         let system = parse_system(&format!("[platform]\npriorities = \"rate-monotonic\"\n{TASKS}")).expect("valid");
         let seen = |misses| Seen { observation: Observation { jobs: 3, misses, ..Observation::default() }, p999: None };
         let report = |all: [Seen; 2]| {

@@ -1,4 +1,4 @@
-//! `lockwright check` under schedulers other than partitioned fixed priorities: what each test says.
+//! `lockwright check` under EDF and under global schedulers: the result of each schedulability test.
 
 use crate::args::{BoundChoice, Check, ProtocolChoice};
 use crate::charges;
@@ -15,23 +15,24 @@ use crate::units;
 use lockwright_analysis::{Demanded, Scheduled, Sensitivity, explain_demand, scheduled};
 use lockwright_model::{Duration, Overheads, Protocol, Scheduler, System, TaskId};
 
-/// Why no protocol can be chosen under a scheduler.
+/// Why a scheduler leaves no choice of the protocol.
 fn ruled(scheduler: Scheduler) -> String {
     if scheduler.is_global() {
         format!("the tests of `{scheduler}` cover no shared resources")
     } else {
-        format!("under `{scheduler}` resources are under SRP on one CPU, and under MSRP across CPUs")
+        format!("under `{scheduler}` resources use SRP on one CPU and MSRP across CPUs")
     }
 }
 
-/// What resources are under, whatever the file says: `msrp`, and so `srp` on one processor, or nothing where none is used.
+/// The protocol of all resources, whatever the file says: `msrp`, which is `srp` on one processor, or none without
+/// requests.
 #[must_use]
 pub fn protocol(system: &System) -> Protocol {
     let is_sharing = system.task_ids().any(|id| !system.requests(id).is_empty());
     if is_sharing { Protocol::Msrp } else { Protocol::None }
 }
 
-/// Says what was asked for and does nothing: the options, where there are any, and other protocols that the file names.
+/// Prints a note for each choice without effect: the options, if any, and another protocol in the file.
 pub fn note_ruled(options: Option<&str>, system: &System, console: &Console) {
     if let Some(options) = options {
         console.note(format!("{options} here: {}", ruled(system.scheduler())));
@@ -39,14 +40,14 @@ pub fn note_ruled(options: Option<&str>, system: &System, console: &Console) {
     let own = system.resource_ids().filter_map(|resource| system.resource(resource).protocol);
     let is_ruled_out = |named: &Protocol| !matches!(named, Protocol::Srp | Protocol::Msrp);
     if let Some(named) = own.chain(system.protocol()).find(is_ruled_out) {
-        console.note(format!("the file's protocol `{named}` does nothing here: {}", ruled(system.scheduler())));
+        console.note(format!("the file's protocol `{named}` has no effect here: {}", ruled(system.scheduler())));
     }
 }
 
-/// Tests the system under its scheduler, and prints what came out.
+/// Tests the system under its scheduler, and prints the results.
 ///
 /// # Errors
-/// Where no test covers it: that has been said on the console.
+/// No test covers the system; the console has the message.
 pub fn check(arguments: &Check, input: &Input, overheads: &Overheads, console: &Console) -> Result<Exit, Exit> {
     let system = &input.system;
     let explained = match arguments.explain.as_deref() {
@@ -54,16 +55,16 @@ pub fn check(arguments: &Check, input: &Input, overheads: &Overheads, console: &
         None => None,
     };
     let is_asked = arguments.subject.protocol != ProtocolChoice::File || arguments.bound != BoundChoice::Best;
-    note_ruled(is_asked.then_some("--protocol and --bound do nothing"), system, console);
+    note_ruled(is_asked.then_some("--protocol and --bound have no effect"), system, console);
     let found = scheduled(system, overheads).map_err(|why| {
-        console.error(tame(&why.describe(system)), "use `p-fp`, or leave out of the file what is not covered");
+        console.error(tame(&why.describe(system)), "use `p-fp`, or remove from the file what is not covered");
         Exit::BadInput
     })?;
     let report = report(system, &found);
     let sensitivity = if arguments.sensitivity { grown_for(system, overheads, console) } else { None };
     if arguments.subject.json {
         let mut output = as_json(input, &report, &found, sensitivity.as_ref());
-        output.overheads = arguments.overheads.as_deref().map(json::Charged::given);
+        output.overheads = arguments.subject.overheads.as_deref().map(json::Charged::given);
         if let (Some((task, demanded)), Some(result)) = (&explained, output.results.first_mut()) {
             let explain = Explain::new(system, *task, &demanded.terms);
             result.explain = Some(Explain { interval_ns: Some(demanded.interval.as_ns()), ..explain });
@@ -79,10 +80,10 @@ pub fn check(arguments: &Check, input: &Input, overheads: &Overheads, console: &
             text.push_str("\nSensitivity of the tests above:\n");
             text.push_str(&grown(system, sensitivity, console.layout));
         }
-        console.print_text(&(text + &charges::note(arguments.overheads.as_deref())))?;
+        console.print_text(&(text + &charges::note(arguments.subject.overheads.as_deref())))?;
     }
     if interrupt::requested() {
-        console.note("interrupted: the sensitivity is not complete");
+        console.note("interrupted: the sensitivity is incomplete");
         return Ok(Exit::Interrupted);
     }
     Ok(Exit::from_holds(found.schedulable))
@@ -95,7 +96,7 @@ fn explain(
     console: &Console,
 ) -> Result<(TaskId, Demanded), Exit> {
     let demanded = explain_demand(system, overheads, task).map_err(|why| {
-        console.error(tame(&why.describe(system)), "leave --explain out, or use `p-fp` or `p-edf`");
+        console.error(tame(&why.describe(system)), "remove --explain, or use `p-fp` or `p-edf`");
         Exit::BadInput
     })?;
     Ok((task, demanded))
@@ -113,14 +114,14 @@ fn taken_apart(system: &System, task: TaskId, demanded: &Demanded, layout: Layou
     tame(&title) + "\n" + &terms_table(system, &demanded.terms, sum.map(|sum| ("due", sum)), layout)
 }
 
-/// The promises of the tests.
+/// The bounds that the tests give.
 #[must_use]
 pub fn report(system: &System, found: &Scheduled) -> Report {
     let row = |task| {
         let (response, proved) = (found.responses[TaskId::index(task)], found.proved[TaskId::index(task)]);
         let blocker = found.blocked[TaskId::index(task)];
         let reason = found.describe_unbounded(task);
-        // A test that is not exact shows no miss where it proves nothing.
+        // A sufficient test that fails does not show that a deadline is missed.
         let open = !proved && !found.exact;
         let bound = Bound { response, proved, open, blocker, reason, ..Bound::default() };
         Row { task, bound, seen: None, standard: Standard::default() }
@@ -182,7 +183,7 @@ fn as_text(input: &Input, report: &Report, found: &Scheduled, console: &Console)
     text
 }
 
-/// Which section can keep each task waiting, where one can.
+/// The critical section that can delay each task the longest, if there is one.
 fn blocked(system: &System, report: &Report, layout: Layout) -> String {
     let all: Vec<_> = report.rows.iter().filter_map(|row| Some((row.task, row.bound.blocker?))).collect();
     if all.is_empty() {

@@ -1,8 +1,8 @@
-//! Seeds that nobody gave.
+//! Random seeds.
 
 use std::hash::{BuildHasher, Hasher, RandomState};
 
-/// 32 bits that nobody chose; short enough to be typed again.
+/// A random seed of 32 bits, short enough to type.
 #[must_use]
 pub fn draw() -> u64 {
     RandomState::new().build_hasher().finish() >> 32

@@ -22,35 +22,35 @@ use lockwright_model::{
 use lockwright_sim::{Config, Execution, HorizonReason, Offsets, Simulation, Tracer, default_horizon};
 use std::time;
 
-/// Schedules with random offsets, unless `--runs` says otherwise.
+/// Default number of schedules with random offsets.
 const RANDOM_RUNS: u32 = 100;
-/// Offsets tried for each task by a sweep, unless `--runs` says otherwise.
+/// Default number of offsets of each task in a sweep.
 const SWEEP_STEPS: u32 = 16;
-/// Jobs released by all schedules of one protocol together, unless `--for` says otherwise.
+/// Greatest number of jobs in all schedules of one protocol together, without `--for`.
 const JOBS_BUDGET: u64 = 20_000_000;
-/// Records kept for a trace; at most about a gigabyte of it.
+/// Greatest number of records in a trace: about a gigabyte.
 const RECORDS_MAX: usize = 20_000_000;
-/// How long the simulator goes on before it looks at signals and progress.
+/// Time between two checks for signals.
 const SLICE: time::Duration = time::Duration::from_millis(30);
 
-/// The schedules of one invocation: which there are, and how long each is.
+/// The schedules of one invocation: their number, their length and their parameters.
 struct Plan<'a> {
-    /// As the file has it. Under each protocol something else may be executed: this system with overheads, which has the same tasks,
-    /// and interrupts behind them.
+    /// The system in the file. The simulated system may differ for each protocol: with overheads, it has the same tasks
+    /// followed by interrupts.
     system: &'a System,
     has_jitter: bool,
     offsets: OffsetsChoice,
     execution: Execution,
-    /// `Some` where anything is random.
+    /// `Some` if anything is random.
     seed: Option<u64>,
     schedules: u64,
     duration: Duration,
-    /// Why so long, in words; `None` where the user said so.
+    /// Reason for the length, in words; `None` if the user chose it.
     reason: Option<&'static str>,
 }
 
 impl<'a> Plan<'a> {
-    /// For schedules of `executed`, or of others with the same periods and jitters.
+    /// The plan for `executed`, and for other systems with the same periods and jitters.
     fn new(arguments: &Simulate, system: &'a System, executed: &System, console: &Console) -> Self {
         let offsets = arguments.offsets;
         let has_jitter = has_jitter(executed);
@@ -63,7 +63,7 @@ impl<'a> Plan<'a> {
             _ if is_random => u64::from(arguments.runs.unwrap_or(1)),
             _ => {
                 if arguments.runs.is_some() {
-                    console.note("--runs does nothing here: with these offsets all schedules are the same");
+                    console.note("--runs has no effect here: with these offsets all schedules are the same");
                 }
                 1
             }
@@ -74,8 +74,7 @@ impl<'a> Plan<'a> {
                 let horizon = horizon(executed, offsets, schedules);
                 if horizon.schedules < schedules {
                     console.note(format!(
-                        "{} instead of {schedules}: more of them, each long enough for every task, would release more than \
-                         {JOBS_BUDGET} jobs; --for lifts this limit",
+                        "simulating {} instead of {schedules}, to stay below {JOBS_BUDGET} jobs in all; --for lifts this limit",
                         units::count(horizon.schedules, "schedule")
                     ));
                 }
@@ -84,7 +83,7 @@ impl<'a> Plan<'a> {
             }
         };
         if arguments.seed.is_some() && !is_random {
-            console.note("--seed does nothing here: nothing in this simulation is random");
+            console.note("--seed has no effect here: nothing in this simulation is random");
         }
         Self {
             system,
@@ -98,8 +97,8 @@ impl<'a> Plan<'a> {
         }
     }
 
-    /// The system and the configuration of schedule `number`. The first of a random series has the seed itself, the
-    /// next ones the numbers after it, so that one of them can be repeated alone.
+    /// The system and the configuration of schedule `number`. In a random series, the first schedule has the seed
+    /// itself and each next one a seed greater by one, so that each can be repeated alone.
     fn schedule(&self, number: u64, protocol: Protocol, executed: &System) -> (System, Config) {
         let (offsets, system) = match self.offsets {
             OffsetsChoice::File => (Offsets::File, executed.clone()),
@@ -112,7 +111,8 @@ impl<'a> Plan<'a> {
         (system, config)
     }
 
-    /// Schedule 0 is synchronous; after that, one task is late by a step more each, task by task. Interrupts are never late.
+    /// Schedule 0 is synchronous. The others shift one task each, step by step and task by task. Interrupts are not
+    /// shifted.
     fn swept(&self, number: u64, executed: &System) -> System {
         let tasks = self.system.tasks().len() as u64;
         let steps = (self.schedules - 1) / tasks + 1;
@@ -144,12 +144,12 @@ impl<'a> Plan<'a> {
     }
 }
 
-/// How much of a plan was played under one protocol: a signal ends it early.
+/// How much of a plan was simulated under one protocol: a signal ends it early.
 #[derive(Clone, Copy)]
 struct Played {
     /// Schedules begun.
     schedules: u64,
-    /// How far the last of them came, where it did not come to its end.
+    /// Length of the last schedule, if it is incomplete.
     cut: Option<Duration>,
 }
 
@@ -162,17 +162,17 @@ impl Played {
     }
 }
 
-/// What the user did not say.
+/// Defaults for the length and the number of schedules.
 struct Horizon {
     /// Of each schedule.
     duration: Duration,
-    /// Why so long, in words.
+    /// Reason for the length, in words.
     reason: &'static str,
-    /// How many there are.
+    /// Number of schedules.
     schedules: u64,
 }
 
-/// How long each schedule is, unless the user says so, and how many of that length there can be.
+/// Default length of each schedule, and the number of schedules of that length within the budget.
 fn horizon(system: &System, offsets: OffsetsChoice, schedules: u64) -> Horizon {
     let horizon = default_horizon(system);
     let (mut duration, mut reason) = match horizon.reason {
@@ -193,7 +193,7 @@ fn horizon(system: &System, offsets: OffsetsChoice, schedules: u64) -> Horizon {
     if share >= duration {
         return Horizon { duration: duration.min(DURATION_MAX), reason, schedules };
     }
-    // Shorter than this, a schedule may end before a task finished its first job: rather fewer of them.
+    // A shorter schedule may end before a task finishes its first job: simulate fewer schedules instead.
     let longest = |of: fn(&Task) -> Duration| system.tasks().iter().map(of).max().unwrap_or_default();
     let floor = longest(|task| task.period.max(task.offset)) + longest(|task| task.deadline);
     if share >= floor {
@@ -214,20 +214,20 @@ fn has_jitter(system: &System) -> bool {
     system.tasks().iter().any(|task| task.jitter > Duration::ZERO)
 }
 
-/// Does `simulate`.
+/// Executes `simulate`.
 ///
 /// # Errors
-/// What was wrong has been said on the console.
+/// The console has the message.
 pub fn simulate(arguments: &Simulate, console: &Console) -> Result<Exit, Exit> {
     let input =
         input::read_scheduled(&arguments.subject.file, &[Scheduler::PFp, Scheduler::CFp, Scheduler::PEdf], console)?;
     let system = &input.system;
-    let charges = Charges::of(arguments.overheads.as_deref(), console)?;
+    let charges = Charges::of(arguments.subject.overheads.as_deref(), console)?;
     let by_deadline = match system.scheduler() {
         Scheduler::PEdf if charges.is_some() => {
             console.error(
-                format!("{}: under `p-edf` no system with overheads can be simulated", input.name),
-                "use `lockwright check --overheads`, which bounds it, or leave --overheads out",
+                format!("{}: a simulation under `p-edf` does not support overheads", input.name),
+                "use `lockwright check --overheads`, or remove --overheads",
             );
             return Err(Exit::BadInput);
         }
@@ -276,10 +276,10 @@ pub fn simulate(arguments: &Simulate, console: &Console) -> Result<Exit, Exit> {
     }
     unseen.texts(reports.len()).for_each(|text| console.warn(text));
     if arguments.subject.json {
-        let charged = arguments.overheads.as_deref().map(json::Charged::given);
+        let charged = arguments.subject.overheads.as_deref().map(json::Charged::given);
         console.print(&json::to_text(&Output { overheads: charged, ..as_json(&input, &plan, &reports) }))?;
     } else {
-        let note = charges::note(arguments.overheads.as_deref());
+        let note = charges::note(arguments.subject.overheads.as_deref());
         console.print_text(&(as_text(&input, &plan, &reports, console) + &note))?;
     }
     if interrupt::requested() {
@@ -290,10 +290,10 @@ pub fn simulate(arguments: &Simulate, console: &Console) -> Result<Exit, Exit> {
     Ok(Exit::from_holds(reports.iter().all(|(report, _)| report.holds())))
 }
 
-/// What the tests of `p-edf` promise; no bounds where they do not cover the system, but the simulation does.
+/// The bounds under `p-edf`; no bounds if the tests do not cover the system and the simulation does.
 fn promised(arguments: &Simulate, system: &System, console: &Console) -> Result<Report, Exit> {
     let is_asked = arguments.subject.protocol != ProtocolChoice::File;
-    scheduled::note_ruled(is_asked.then_some("--protocol does nothing"), system, console);
+    scheduled::note_ruled(is_asked.then_some("--protocol has no effect"), system, console);
     match lockwright_analysis::scheduled(system, &Overheads::default()) {
         Ok(found) => Ok(scheduled::report(system, &found)),
         Err(why @ Untested::Nested(_)) => {
@@ -310,7 +310,7 @@ fn promised(arguments: &Simulate, system: &System, console: &Console) -> Result<
     }
 }
 
-/// A simulation charges what the analysis charges: nothing may be above a bound, and nothing proved may be late.
+/// The simulation and the analysis charge the same: no response may be above its bound, and no proved deadline missed.
 fn warn_above(system: &System, report: &Report, console: &Console) {
     let is_late = |row: &Row| row.bound.proved && row.seen.is_some_and(|seen| seen.observation.misses > 0);
     for row in report.rows.iter().filter(|row| row.above_bound() == Some(true) || is_late(row)) {
@@ -364,11 +364,11 @@ fn as_json(input: &Input, plan: &Plan<'_>, reports: &[(Report, Played)]) -> Outp
     }
 }
 
-/// What all schedules under one protocol showed.
+/// The observations of all schedules under one protocol.
 struct Found {
     seen: Vec<Seen>,
     played: Played,
-    /// Of the worst schedule, where a trace is wanted.
+    /// The records of the worst schedule, if a trace is wanted.
     records: Vec<Record>,
 }
 
@@ -405,7 +405,7 @@ fn play_all(plan: &Plan<'_>, executed: &System, protocol: Protocol, traced: bool
         }
     }
     if traced && plan.schedules > 1 {
-        // One seed, one schedule: played again, now with a witness.
+        // The same seed gives the same schedule: simulate the worst one again, now with a recorder.
         let (system, config) = plan.schedule(worst.1, protocol, executed);
         records = play(&system, &config, plan.duration, Recorder::default(), |_| ()).2.0;
     }
@@ -413,7 +413,7 @@ fn play_all(plan: &Plan<'_>, executed: &System, protocol: Protocol, traced: bool
     Found { seen, played, records }
 }
 
-/// Plays one schedule, or what of it comes before a signal: what was seen, and how far it came.
+/// Simulates one schedule, up to a signal: the observations and the simulated time.
 fn play<T: Tracer>(
     system: &System,
     config: &Config,
@@ -458,7 +458,7 @@ struct Badness {
 }
 
 impl Badness {
-    /// Of the system's own tasks, whatever stands behind them.
+    /// Of the tasks in the file, without the interrupts that follow them.
     fn of(system: &System, seen: &[Observation]) -> Self {
         let seen = &seen[..seen.len().min(system.tasks().len())];
         let share = |(seen, task): (&Observation, &Task)| {
@@ -499,7 +499,7 @@ mod tests {
     }
 
     #[test]
-    fn no_schedule_is_too_short_for_a_job_of_every_task() {
+    fn schedules_are_long_enough_for_every_task() {
         let system = system(&["1 ms", "100 ms"]);
         let floor = Duration::from_ms(200);
         let (sweep, random) = (OffsetsChoice::Sweep, OffsetsChoice::Random);
@@ -515,7 +515,7 @@ mod tests {
     }
 
     #[test]
-    fn periods_that_are_worlds_apart_end_too() {
+    fn very_different_periods_end() {
         let horizon = horizon(&system(&["10 us", "60 min"]), OffsetsChoice::Sweep, 31);
         assert_eq!(horizon.schedules, 1);
         assert!(horizon.duration.as_ns() / 10_000 <= JOBS_BUDGET);

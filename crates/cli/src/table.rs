@@ -7,24 +7,24 @@ use crate::units::{self, Round, Unit};
 use lockwright_analysis::Proof;
 use lockwright_model::{CpuId, Duration, Scheduler, System, TaskId};
 
-/// Fewer jobs have no response that 99.9 % of them did not exceed.
+/// With fewer jobs, the 99.9th percentile is not shown.
 const P999_JOBS: u64 = 1_000;
 
 fn has_quantile(seen: &Seen) -> bool {
     seen.observation.jobs >= P999_JOBS
 }
 
-/// What stands where a value does not exist.
+/// Shown in place of an absent value.
 const ABSENT: &str = "–";
 
-/// One column of times before the decimals are settled.
+/// One column of times, before the number of decimals is known.
 struct Times {
     title: &'static str,
     cells: Vec<Option<i64>>,
     round: Round,
-    /// Left out where no row has anything except zero.
+    /// Left out if all its values are 0 or absent.
     optional: bool,
-    /// When it gives way; see [`Column::gives_way`].
+    /// See [`Column::gives_way`].
     rank: Option<u8>,
 }
 
@@ -62,10 +62,10 @@ impl Times {
     }
 }
 
-/// The table of one report. Rows in the report's order; the same columns in the same order for every verb, those
-/// of what was seen beside those of what was promised.
+/// The table of one report. Rows are in the report's order. All verbs have the same columns in the same order, with
+/// observations next to bounds.
 ///
-/// Where the screen is too narrow, columns give way in this order: p99.9, lock wait, priority, the parts of the
+/// If the screen is too narrow, columns are left out in this order: p99.9, lock wait, priority, the parts of the
 /// blocking bound, jobs, restarts, blocking seen, CPU, C, slack.
 #[must_use]
 pub fn tasks(system: &System, report: &Report, console: &Console) -> String {
@@ -134,7 +134,7 @@ fn cluster(system: &System, task: TaskId) -> String {
     system.cpus_of(task).map(|cpu| cpu.0.to_string()).collect::<Vec<_>>().join(",")
 }
 
-/// Colours the verdicts, each of which follows the name of its task.
+/// Colours the verdicts, which follow the names of the tasks.
 fn paint(text: &str, system: &System, rows: &[Row]) -> String {
     let mut painted = String::new();
     let mut rows = rows.iter().peekable();
@@ -168,7 +168,7 @@ fn color(verdict: Verdict) -> u8 {
     }
 }
 
-/// The line above a table: what was looked at.
+/// The line above a table.
 #[must_use]
 pub fn headline(name: &str, system: &System, report: &Report) -> String {
     let scheduler = match system.scheduler() {
@@ -180,7 +180,7 @@ pub fn headline(name: &str, system: &System, report: &Report) -> String {
     format!("{name} under {}{scheduler}: {}{charged}\n", report.protocol, size(system))
 }
 
-/// As [`headline`], of several protocols.
+/// As [`headline`], for several protocols.
 #[must_use]
 pub fn system_line(name: &str, system: &System) -> String {
     format!("{name}: {}\n", size(system))
@@ -197,7 +197,7 @@ fn loads(system: &System) -> String {
     utilization(system).into_iter().map(units::percent).collect::<Vec<_>>().join(", ")
 }
 
-/// Below a table: why tasks have no bound, a sentence each, and what would give one. Tasks with the same reason share it.
+/// The lines below a table: why tasks have no bound, and how to get one. Tasks with the same reason share a line.
 #[must_use]
 pub fn reasons(system: &System, report: &Report) -> String {
     let mut groups: Vec<(&str, Vec<&str>)> = Vec::new();
@@ -216,16 +216,16 @@ pub fn reasons(system: &System, report: &Report) -> String {
     if text.is_empty() { text } else { format!("\nWithout a bound:\n{}", tame(&text)) }
 }
 
-/// The share of each CPU, or cluster, that its tasks need at worst.
+/// The utilization of each CPU or cluster.
 fn utilization(system: &System) -> Vec<f64> {
     let is_global = system.scheduler().is_global();
     let of = |cpu: usize| {
         let tasks = system.tasks().iter().filter(|task| is_global || task.cpu == CpuId::new(cpu));
-        // An empty sum of these is -0.
+        // An empty sum of floats is -0.
         tasks.map(|task| task.wcet.as_ns() as f64 / task.period.as_ns() as f64).fold(0.0, |sum, share| sum + share)
     };
     let cpus = if is_global { 1 } else { system.cpus() };
-    // A cluster stands at its first CPU.
+    // A cluster is counted at its first CPU.
     let is_first = |&cpu: &usize| system.cluster(CpuId::new(cpu)).trailing_zeros() as usize == cpu;
     (0..cpus).filter(is_first).map(of).collect()
 }

@@ -11,10 +11,11 @@ use std::path::{Path, PathBuf};
 pub struct TraceFile(ResultFile);
 
 impl TraceFile {
-    /// Creates the file, if one is wanted. With several protocols each has its own: `out.pftrace` becomes `out-pip.pftrace`.
+    /// Opens the file, if one is wanted. With several protocols, each has its own: `out.pftrace` becomes
+    /// `out-pip.pftrace`.
     ///
     /// # Errors
-    /// Says why it cannot be created.
+    /// The file cannot be opened; the console has the message.
     pub fn create(
         path: Option<&Path>,
         protocol: Protocol,
@@ -26,13 +27,13 @@ impl TraceFile {
         ResultFile::open(&path, "--trace", console).map(|file| Some(Self(file)))
     }
 
-    /// Writes the trace, and says where it is.
+    /// Writes the trace, and prints its path.
     ///
     /// # Errors
-    /// Says why it cannot be written, such as a full disk.
+    /// The file cannot be written, for example on a full disk; the console has the message.
     pub fn write(self, system: &System, title: &str, records: &[Record], console: &Console) -> Result<(), Exit> {
         self.0.write(|out| Ok(perfetto::write(system, title, records, out)?), console)?;
-        console.note(format!("the trace is in {}; open it in https://ui.perfetto.dev", self.0.path().display()));
+        console.note(format!("the trace is in {}; https://ui.perfetto.dev shows it", self.0.path().display()));
         Ok(())
     }
 }

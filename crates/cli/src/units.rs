@@ -1,8 +1,8 @@
-//! Numbers as people read them.
+//! Formatting of times, shares and counts.
 
 use lockwright_model::Duration;
 
-/// The one unit of all times of a table.
+/// The unit of all times of a table.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Unit {
     /// Nanoseconds.
@@ -15,7 +15,7 @@ pub enum Unit {
     S,
 }
 
-/// Most decimals of a number in a table.
+/// Greatest number of decimals in a table.
 const DECIMALS_MAX: usize = 3;
 
 impl Unit {
@@ -60,7 +60,7 @@ impl Unit {
         }
     }
 
-    /// `ns` in this unit with so many decimals (as [`Unit::decimals`] says, or more, at most three).
+    /// `ns` in this unit with this number of decimals: at least [`Unit::decimals`], at most three.
     #[must_use]
     pub fn format(self, ns: i64, decimals: usize, round: Round) -> String {
         if self == Self::Ns {
@@ -86,22 +86,22 @@ impl Unit {
     }
 }
 
-/// Where to go with what is finer than a table shows: never to the flattering side.
+/// Direction of rounding: always the pessimistic one.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Round {
-    /// For times.
+    /// For times: up.
     Up,
-    /// For slacks.
+    /// For slacks: down.
     Down,
 }
 
-/// One duration in running text, with its unit: at most three decimals, rounded up.
+/// A duration with its unit, rounded up to at most three decimals.
 #[must_use]
 pub fn text(time: Duration) -> String {
     signed(i64::try_from(time.as_ns()).unwrap_or(i64::MAX))
 }
 
-/// As [`text`], of a slack: rounded down where it is negative or not.
+/// A slack with its unit, rounded down to at most three decimals.
 #[must_use]
 pub fn slack(ns: i64) -> String {
     with_unit(ns, Round::Down)
@@ -152,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn rounding_is_never_flattering() {
+    fn rounding_is_pessimistic() {
         assert_eq!(Unit::Ms.format(1_000_001, 3, Round::Up), "1.001");
         assert_eq!(Unit::Ms.format(1_999_999, 3, Round::Down), "1.999");
         assert_eq!(Unit::Ms.format(-1, 3, Round::Down), "-0.001");

@@ -232,7 +232,7 @@ pub(crate) fn check_counts(cpus: usize, resources: &[Resource], tasks: &[Task]) 
         );
     }
     if tasks.is_empty() {
-        return invalid(Subject::System, "a system without tasks".into(), "add at least one task");
+        return invalid(Subject::System, "the system has no tasks".into(), "add at least one task");
     }
     if tasks.len() > MAX_TASKS {
         return invalid(
@@ -262,7 +262,7 @@ pub(crate) fn check_name<'a>(
         return invalid_key(subject, "name", format!("a {kind} without a name"), "give it a name");
     }
     if !earlier.insert(name) {
-        return invalid_key(subject, "name", format!("two {kind}s are called `{name}`"), "names are unique");
+        return invalid_key(subject, "name", format!("two {kind}s have the name `{name}`"), "names are unique");
     }
     Ok(())
 }

@@ -1,4 +1,5 @@
-//! The figures of `measure`: costs alone, delays over the rate, hand-overs over the waiters, and histograms of response times.
+//! The figures of `measure`: uncontended costs, delays over the rate, hand-overs over the waiters, and histograms of
+//! response times.
 
 use crate::figure::{BLUE, Figure, GREEN, Mark, ORANGE, Series, Vertical};
 use crate::json::{
@@ -6,7 +7,7 @@ use crate::json::{
     MachineCost, MutexHandOver, MutexOutput, ProtocolTimes, ProtocolsOutput,
 };
 
-/// What there is of costs, warm and cold, and of delays, under each kind of arrivals.
+/// Costs with warm and cold caches, and delays for each pattern of arrivals, as far as they were measured.
 pub fn of_locks(output: &LocksOutput) -> Vec<(String, Figure)> {
     let mut figures = costs(&output.costs);
     for arrivals in [LockArrivals::Equal, LockArrivals::Rising] {
@@ -29,7 +30,7 @@ pub fn of_locks(output: &LocksOutput) -> Vec<(String, Figure)> {
     figures
 }
 
-/// What there is of costs and of hand-overs, warm and cold.
+/// Costs and hand-overs with warm and cold caches, as far as they were measured.
 pub fn of_mutexes(output: &MutexOutput) -> Vec<(String, Figure)> {
     let mut figures = costs(&output.costs);
     for cold in [false, true] {
@@ -42,7 +43,7 @@ pub fn of_mutexes(output: &MutexOutput) -> Vec<(String, Figure)> {
     figures
 }
 
-/// Lock and unlock of each protocol, and what of it is the machine's.
+/// Lock and unlock of each protocol, and the costs of the machine.
 pub fn of_protocols(output: &ProtocolsOutput) -> Vec<(String, Figure)> {
     let rows = |names: Vec<String>, title: &str, series: Vec<Series>| Figure {
         title: title.into(),
@@ -50,7 +51,7 @@ pub fn of_protocols(output: &ProtocolsOutput) -> Vec<(String, Figure)> {
         y: Vertical::Names(names),
         series,
     };
-    // Nothing has no place on a logarithmic axis.
+    // 0 has no place on a logarithmic axis.
     let place = |ns: u64, row: usize| (ns.max(1) as f64, row as f64);
     let mut figures = Vec::new();
     if !output.protocols.is_empty() {
@@ -75,13 +76,13 @@ pub fn of_protocols(output: &ProtocolsOutput) -> Vec<(String, Figure)> {
             points: output.machine.iter().enumerate().map(|(row, cost)| place(of(cost), row)).collect(),
         };
         let average = series("average (circles)", Mark::Circle, BLUE, |cost| cost.average_ns);
-        let worst = series("worst but for 1 % (triangles)", Mark::Triangle, ORANGE, |cost| cost.worst_ns);
+        let worst = series("worst without the top 1 % (triangles)", Mark::Triangle, ORANGE, |cost| cost.worst_ns);
         figures.push(("machine.svg".into(), rows(names, "the machine and its kernel", vec![average, worst])));
     }
     figures
 }
 
-/// What sections cost, and the histograms of each mechanism in each setting.
+/// Costs of sections, and a histogram for each mechanism in each setting.
 pub fn of_ics(output: &IcsOutput) -> Vec<(String, Figure)> {
     let costs = |name: &str, mark, color, of: fn(&IcsCost) -> f64| Series {
         name: name.to_owned(),
@@ -176,7 +177,7 @@ fn cost(costs: &[&LockCost], caches: &str) -> Figure {
         name: name.to_owned(),
         mark,
         color,
-        // Nothing has no place on a logarithmic axis.
+        // 0 has no place on a logarithmic axis.
         points: costs.iter().enumerate().map(|(row, cost)| (of(cost).max(1) as f64, row as f64)).collect(),
     };
     Figure {

@@ -1,4 +1,4 @@
-//! What all of `measure` share: where results go, a way to end early, and how it ends.
+//! What all subjects of `measure` share: result files, interruption, and the end.
 
 use crate::args::Results;
 use crate::console::Console;
@@ -15,28 +15,28 @@ use lockwright_measure::Costs;
 use serde::Serialize;
 use std::error::Error;
 
-/// A measurement, from when its arguments are known until its results are out.
+/// A measurement, from its arguments to its results.
 pub struct Frame<'a> {
     console: &'a Console,
     is_json: bool,
     csv: Option<ResultFolder>,
     svg: Option<ResultFolder>,
-    /// What needs no right to real-time priorities, where there is such a thing and it was not asked for.
+    /// Suggestion for users without permission for real-time priorities, if there is one.
     without_rights: Option<&'static str>,
     /// Stopped by a signal.
     pub control: Control,
 }
 
-/// A file of rows: its name, and what is in it.
+/// A CSV file: its name and its content.
 pub type Table = (&'static str, Result<String, Box<dyn Error>>);
 
-/// The costs, and other results under a name. No results replace none.
+/// The files of the costs and of other results; without other results, their file is not touched.
 pub fn tables<T: Serialize + Default>(costs: &[LockCost], name: &'static str, results: &[T]) -> Vec<Table> {
     let others = (!results.is_empty()).then(|| (name, csv_text(results)));
     std::iter::once(("cost.csv", csv_text(costs))).chain(others).collect()
 }
 
-/// What was found, in each form.
+/// The results in each form.
 pub struct Findings<'a, T> {
     /// As one JSON object.
     pub output: &'a T,
@@ -44,16 +44,16 @@ pub struct Findings<'a, T> {
     pub text: String,
     pub csv: Vec<Table>,
     pub figures: Vec<(String, Figure)>,
-    /// Whether it was ended early, and what is left out then.
+    /// Whether a signal ended the measurement, and what is left out then.
     pub interrupted: bool,
     pub cut: &'static str,
 }
 
 impl<'a> Frame<'a> {
-    /// Creates the folders, and listens for signals.
+    /// Creates the directories, and handles signals from now on.
     ///
     /// # Errors
-    /// Says which folder cannot be created.
+    /// A directory cannot be created; the console has the message.
     pub fn begin(results: &Results, console: &'a Console) -> Result<Self, Exit> {
         let create = |path: &Option<_>, option| {
             path.as_deref().map(|path| ResultFolder::create(path, option, console)).transpose()
@@ -65,33 +65,33 @@ impl<'a> Frame<'a> {
         Ok(Self { console, is_json: results.json, csv, svg, without_rights: None, control })
     }
 
-    /// Of a measurement whose part alone needs no right to real-time priorities.
+    /// Suggests `--alone` to users without permission for real-time priorities.
     pub fn works_alone(mut self, is_alone: bool) -> Self {
-        self.without_rights = (!is_alone).then_some("`--alone` measures what needs no permission");
+        self.without_rights = (!is_alone).then_some("`--alone` measures the part that needs no permission");
         self
     }
 
     /// Costs without contention.
     ///
     /// # Errors
-    /// Says why they cannot be measured.
+    /// The measurement fails; the console has the message.
     pub fn costs(&self, measure: impl FnOnce(&Control) -> Result<Costs, RunError>) -> Result<Costs, Exit> {
         let costs = measure(&self.control).map_err(|error| self.refuse(&error))?;
         self.warn_unless(costs.realtime);
         Ok(costs)
     }
 
-    /// Warns where costs were not measured with real-time priority.
+    /// Warns if costs were measured without real-time priority.
     pub fn warn_unless(&self, realtime: bool) {
         if !realtime {
-            self.console.warn("measured without real-time priority: anything may have come between; `lockwright doctor` says what is missing");
+            self.console.warn("measured without real-time priority: other threads may have disturbed it; `lockwright doctor` prints what is missing");
         }
     }
 
-    /// What `measure` finds, which may say how far it is.
+    /// Executes `measure`, which may report its progress.
     ///
     /// # Errors
-    /// Says why it cannot be measured.
+    /// The measurement fails; the console has the message.
     pub fn measure<T>(
         &self,
         measure: impl FnOnce(&Control, &mut dyn FnMut(usize, usize)) -> Result<T, RunError>,
@@ -104,11 +104,11 @@ impl<'a> Frame<'a> {
     fn refuse(&self, error: &RunError) -> Exit {
         let message = match error {
             RunError::Stuck { tasks } => {
-                format!("{} of the measuring threads did not come back from a lock", tasks.len())
+                format!("{} of the measuring threads did not return from a lock", tasks.len())
             }
             _ => error.to_string(),
         };
-        let doctor = "`lockwright doctor` says what this machine lacks";
+        let doctor = "`lockwright doctor` prints what this machine lacks";
         let help = match (error, self.without_rights) {
             (RunError::Machine(MachineError::NoPermission(_)), Some(instead)) => format!("{doctor}; {instead}"),
             _ => doctor.into(),
@@ -117,10 +117,10 @@ impl<'a> Frame<'a> {
         Exit::Machine
     }
 
-    /// Prints and writes everything. Each goes where it can, whatever becomes of the others.
+    /// Prints and writes all results. A failure of one does not prevent the others.
     ///
     /// # Errors
-    /// Says what cannot be written.
+    /// One of them cannot be written; the console has the message.
     pub fn end<T: Serialize>(self, findings: Findings<'_, T>) -> Result<Exit, Exit> {
         let console = self.console;
         let printed = match self.is_json {

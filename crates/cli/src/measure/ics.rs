@@ -1,4 +1,4 @@
-//! `lockwright measure ics`: what interruptible sections cost, and whom an urgent task waits for without them.
+//! `lockwright measure ics`: the cost of interruptible sections, and the response times with and without them.
 
 use super::figures;
 use super::frame::{Findings, Frame};
@@ -6,7 +6,7 @@ use crate::args::MeasuredIcs;
 use crate::console::Console;
 use crate::exit::Exit;
 use crate::export::csv_text;
-use crate::json::{IcsBin, IcsCost, IcsOperation, IcsOutput, IcsResponses, IcsStrategy, IcsSubject, MeasureVerb};
+use crate::json::{IcsBin, IcsCost, IcsOperation, IcsOutput, IcsResponses, IcsStrategy, MEASURE};
 use crate::layout::{Column, Layout};
 use crate::units;
 use lockwright::ics::Kind;
@@ -14,10 +14,10 @@ use lockwright_measure::{Experiment, Overheads, ics_experiments, ics_overheads};
 use lockwright_model::Duration;
 use std::collections::BTreeMap;
 
-/// Does `measure ics`.
+/// Executes `measure ics`.
 ///
 /// # Errors
-/// What was wrong has been said on the console.
+/// The console has the message.
 pub fn ics(arguments: &MeasuredIcs, console: &Console) -> Result<Exit, Exit> {
     let frame = Frame::begin(&arguments.results, console)?.works_alone(arguments.alone);
     let overheads = frame.measure(|control, _| ics_overheads(arguments.readings, control))?;
@@ -36,11 +36,11 @@ pub fn ics(arguments: &MeasuredIcs, console: &Console) -> Result<Exit, Exit> {
     };
     let interrupted = frame.control.is_stopped();
     if !interrupted && seen.iter().any(|experiment| experiment.interrupted) {
-        console.warn("not everything was enqueued in the time that should do for it many times over: something else takes the CPU");
+        console.warn("not all operations were executed, although there was ample time: other work occupies the CPU");
     }
     let output = IcsOutput {
-        verb: MeasureVerb::Measure,
-        subject: IcsSubject::Ics,
+        verb: MEASURE,
+        subject: IcsOutput::SUBJECT,
         strategy: strategy(overheads.strategy),
         realtime: overheads.realtime,
         tick_ns,
@@ -60,7 +60,7 @@ pub fn ics(arguments: &MeasuredIcs, console: &Console) -> Result<Exit, Exit> {
         csv,
         figures: figures::of_ics(&output),
         interrupted,
-        cut: "readings, operations and mechanisms that were not begun",
+        cut: "readings, operations and mechanisms not yet begun",
     })
 }
 
@@ -110,14 +110,14 @@ fn responses(experiment: &Experiment) -> IcsResponses {
     }
 }
 
-/// Those of enqueuing, then those of dequeuing, from short to long.
+/// The bins of enqueuing, then those of dequeuing, by increasing response time.
 fn histogram(experiment: &Experiment, tick_ns: u64) -> Vec<IcsBin> {
     let mut bins = Vec::new();
     let both = [(IcsOperation::Enqueue, &experiment.enqueue), (IcsOperation::Dequeue, &experiment.dequeue)];
     for (operation, responses) in both {
         let mut by_ticks = BTreeMap::new();
         for value in responses.iter_recorded() {
-            // A section takes a tick at least.
+            // A section takes at least one tick.
             let ticks = ((value.value_iterated_to() + tick_ns / 2) / tick_ns).max(1);
             *by_ticks.entry(ticks).or_insert(0) += value.count_at_value();
         }
@@ -137,7 +137,8 @@ fn as_text(output: &IcsOutput, layout: Layout) -> String {
     let costs = || output.costs.iter();
     let ns = |of: fn(&IcsCost) -> f64| costs().map(move |cost| format!("{:.2}", of(cost)));
     let absent = || "–".to_owned();
-    let mut text = format!("alone, in ns; here threads of one CPU commit by `{}`\n\n", output.strategy.name());
+    let mut text =
+        format!("uncontended, in ns; threads of one CPU commit by `{}` on this machine\n\n", output.strategy.name());
     text.push_str(&layout.draw(&[
         Column::prose("what", costs().map(|cost| cost.what.clone())),
         Column::words("commit", costs().map(|cost| cost.strategy.map_or_else(absent, |by| by.name().to_owned()))),
@@ -185,7 +186,8 @@ fn as_text(output: &IcsOutput, layout: Layout) -> String {
         Column::numbers("again", number(|seen| seen.repeated)),
     ]));
     text.push_str(
-        "outside, inside: ticks that those that enqueue execute; alone: dequeuing with nobody else; again: sections begun again after a conflict\n",
+        "outside, inside: ticks for which an enqueuing task executes outside and inside its section; alone: dequeuing while no other task \
+         executes; again: sections restarted after a conflict\n",
     );
     text
 }

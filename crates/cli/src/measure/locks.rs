@@ -1,19 +1,19 @@
-//! `lockwright measure locks`: every spinlock, alone and wanted by all CPUs.
+//! `lockwright measure locks`: every spinlock, uncontended and under contention.
 
 use super::figures;
 use super::frame::{self, Findings, Frame};
 use crate::args::Locks;
 use crate::console::Console;
 use crate::exit::Exit;
-use crate::json::{LockArrivals, LockContention, LocksOutput, LocksSubject, MeasureVerb};
+use crate::json::{LockArrivals, LockContention, LocksOutput, MEASURE};
 use crate::layout::{Column, Layout};
 use crate::seed;
 use lockwright_measure::{Arrivals, Contended, ContentionConfig, Costs, contention, cost};
 
-/// Does `measure locks`.
+/// Executes `measure locks`.
 ///
 /// # Errors
-/// What was wrong has been said on the console.
+/// The console has the message.
 pub fn locks(arguments: &Locks, console: &Console) -> Result<Exit, Exit> {
     let seed = arguments.seed.unwrap_or_else(seed::draw);
     let frame = Frame::begin(&arguments.results, console)?.works_alone(arguments.alone);
@@ -30,8 +30,8 @@ pub fn locks(arguments: &Locks, console: &Console) -> Result<Exit, Exit> {
         frame.measure(|control, tell| contention(&config, control, tell))?
     };
     let output = LocksOutput {
-        verb: MeasureVerb::Measure,
-        subject: LocksSubject::Locks,
+        verb: MEASURE,
+        subject: LocksOutput::SUBJECT,
         cycles_per_ns: costs.cycles_per_ns,
         harness_cycles: costs.harness_cycles,
         cold_harness_cycles: costs.cold_harness_cycles,
@@ -49,7 +49,7 @@ pub fn locks(arguments: &Locks, console: &Console) -> Result<Exit, Exit> {
         csv: frame::tables(&output.costs, "contention.csv", &output.contention),
         figures: figures::of_locks(&output),
         interrupted: output.interrupted,
-        cut: "rates and arrivals that were not measured to their end",
+        cut: "incomplete rates and arrivals",
     })
 }
 
@@ -82,7 +82,7 @@ fn as_text(costs: &Costs, output: &LocksOutput, layout: Layout) -> String {
     let mut text = super::costs_as_text(costs, &output.costs, layout);
     let Some(first) = output.contention.first() else { return text };
     text.push_str(&format!(
-        "\n{} tasks, one a CPU, sections of {} us, seed {}\n\n",
+        "\n{} tasks, one on each CPU, sections of {} us, seed {}\n\n",
         first.tasks,
         output.section_ns as f64 / 1e3,
         output.seed
@@ -117,9 +117,9 @@ fn as_text(costs: &Costs, output: &LocksOutput, layout: Layout) -> String {
         Column::numbers("disturbed", each(|result| result.disturbed.to_string())).gives_way(2),
     ]));
     text.push_str(
-        "rate: arrivals of all tasks over the service rate; delay: mean of the tasks' mean waits, weighted by importance; top: the most \
-         important task's; over fifo: over those of the ticket lock, median (and quartiles) of ten turns; sections: how many ended \
-         between a request and its section; disturbed: requests that met more than sections, and are in no mean\n",
+        "rate: arrivals of all tasks over the service rate; delay: mean of the tasks' mean waits, weighted by importance; top: mean wait of \
+         the most important task; over fifo: divided by that of the ticket lock, median (quartiles) of ten rounds; sections: sections \
+         that ended between a request and its own; disturbed: requests delayed by more than sections, which are in no mean\n",
     );
     text
 }

@@ -14,10 +14,10 @@ use crate::json::LockCost;
 use crate::layout::{Column, Layout};
 use lockwright_measure::{Cost, Costs};
 
-/// Does `measure`.
+/// Executes `measure`.
 ///
 /// # Errors
-/// What was wrong has been said on the console.
+/// The console has the message.
 pub fn measure(arguments: &Measure, console: &Console) -> Result<Exit, Exit> {
     match arguments {
         Measure::Locks(arguments) => locks::locks(arguments, console),
@@ -38,7 +38,7 @@ fn cost_result(cost: &Cost) -> LockCost {
     }
 }
 
-/// What caches are called.
+/// Name of the state of the caches.
 fn caches(cold: bool) -> &'static str {
     if cold { "cold" } else { "warm" }
 }
@@ -48,7 +48,7 @@ fn costs_as_text(measured: &Costs, costs: &[LockCost], layout: Layout) -> String
     let readings = measured.readings();
     let each = |of: fn(&LockCost) -> String| costs.iter().map(of);
     let mut text = format!(
-        "lock and unlock that nobody else wants: {} readings each, in cycles of the time-stamp counter ({:.2} a ns)\n\n",
+        "uncontended lock and unlock: {} readings each, in cycles of the time-stamp counter ({:.2} per ns)\n\n",
         readings, measured.cycles_per_ns
     );
     text.push_str(&layout.draw(&[
@@ -60,7 +60,7 @@ fn costs_as_text(measured: &Costs, costs: &[LockCost], layout: Layout) -> String
         Column::numbers("max", each(|cost| cost.max_cycles.to_string())),
     ]));
     text.push_str(&format!(
-        "the measurement's own {} (warm) and {} (cold) cycles are subtracted\n",
+        "the cycles of an empty reading are subtracted: {} (warm) and {} (cold)\n",
         measured.harness_cycles, measured.cold_harness_cycles
     ));
     text

@@ -1,18 +1,18 @@
-//! `lockwright measure mutex`: mutexes alone, and from one owner to the next.
+//! `lockwright measure mutex`: uncontended mutexes, and hand-overs.
 
 use super::figures;
 use super::frame::{self, Findings, Frame};
 use crate::args::Mutexes;
 use crate::console::Console;
 use crate::exit::Exit;
-use crate::json::{MeasureVerb, MutexHandOver, MutexOutput, MutexSubject};
+use crate::json::{MEASURE, MutexHandOver, MutexOutput};
 use crate::layout::{Column, Layout};
 use lockwright_measure::{Costs, HandOver, hand_over, mutex_cost};
 
-/// Does `measure mutex`.
+/// Executes `measure mutex`.
 ///
 /// # Errors
-/// What was wrong has been said on the console.
+/// The console has the message.
 pub fn mutex(arguments: &Mutexes, console: &Console) -> Result<Exit, Exit> {
     let frame = Frame::begin(&arguments.results, console)?.works_alone(arguments.alone);
     let costs = frame.costs(|control| mutex_cost(arguments.readings, control))?;
@@ -22,8 +22,8 @@ pub fn mutex(arguments: &Mutexes, console: &Console) -> Result<Exit, Exit> {
         frame.measure(|control, tell| hand_over(&arguments.waiters, arguments.rounds, control, tell))?
     };
     let output = MutexOutput {
-        verb: MeasureVerb::Measure,
-        subject: MutexSubject::Mutex,
+        verb: MEASURE,
+        subject: MutexOutput::SUBJECT,
         cycles_per_ns: costs.cycles_per_ns,
         harness_cycles: costs.harness_cycles,
         cold_harness_cycles: costs.cold_harness_cycles,
@@ -39,7 +39,7 @@ pub fn mutex(arguments: &Mutexes, console: &Console) -> Result<Exit, Exit> {
         csv: frame::tables(&output.costs, "hand-over.csv", &output.hand_over),
         figures: figures::of_mutexes(&output),
         interrupted: output.interrupted,
-        cut: "numbers of waiters that were not measured to their end",
+        cut: "incomplete numbers of waiters",
     })
 }
 

@@ -1,4 +1,4 @@
-//! `lockwright measure protocols`: protocols for several processors, and what of their cost is the machine's.
+//! `lockwright measure protocols`: multiprocessor protocols, and the costs of the machine.
 
 use super::figures;
 use super::frame::{Findings, Frame};
@@ -6,17 +6,17 @@ use crate::args::MeasuredProtocols;
 use crate::console::Console;
 use crate::exit::Exit;
 use crate::export::{ResultFolder, csv_text};
-use crate::json::{MachineCost, MeasureVerb, ProtocolTimes, ProtocolsOutput, ProtocolsSubject};
+use crate::json::{MEASURE, MachineCost, ProtocolTimes, ProtocolsOutput};
 use crate::layout::{Column, Layout};
 use crate::units;
 use lockwright_measure::{Pick, ProtocolCost, Protocols, Readings, Work};
 use lockwright_model::Protocol;
 use lockwright_model::format::write_overheads;
 
-/// Does `measure protocols`.
+/// Executes `measure protocols`.
 ///
 /// # Errors
-/// What was wrong has been said on the console.
+/// The console has the message.
 pub fn protocols(arguments: &MeasuredProtocols, console: &Console) -> Result<Exit, Exit> {
     let folder = arguments.overheads.as_deref();
     let folder = folder.map(|path| ResultFolder::create(path, "--overheads", console)).transpose()?;
@@ -25,8 +25,8 @@ pub fn protocols(arguments: &MeasuredProtocols, console: &Console) -> Result<Exi
     let seen =
         frame.measure(|control, tell| lockwright_measure::protocols(arguments.readings, pairs, control, tell))?;
     let output = ProtocolsOutput {
-        verb: MeasureVerb::Measure,
-        subject: ProtocolsSubject::Protocols,
+        verb: MEASURE,
+        subject: ProtocolsOutput::SUBJECT,
         application_cpus: seen.applications,
         synchronisation_cpu: seen.has_synchronisation,
         interrupted: seen.interrupted,
@@ -53,21 +53,21 @@ pub fn protocols(arguments: &MeasuredProtocols, console: &Console) -> Result<Exi
         csv: vec![("machine.csv", csv_text(&output.machine)), ("protocols.csv", csv_text(&output.protocols))],
         figures: figures::of_protocols(&output),
         interrupted: output.interrupted,
-        cut: "protocols that were not measured to their end, and overheads files,",
+        cut: "incomplete protocols and all overheads files",
     })
 }
 
-/// Without the top 1 %.
+/// The values that the files have, all without the top 1 %.
 const KINDS: [(&str, Pick); 2] = [("worst", Pick::Worst), ("average", Pick::Average)];
 
-/// An overheads file of one protocol, or of all.
+/// The text of an overheads file for one protocol, or for all.
 fn overheads(seen: &Protocols, kind: &str, pick: Pick, protocols: &[Protocol]) -> String {
     let of = match protocols {
         [one] => one.name(),
         _ => "all protocols",
     };
     format!(
-        "# Measured by `lockwright measure protocols`: {kind}, {of}. Cache delays were not.\n{}",
+        "# Measured by `lockwright measure protocols`: {kind}, {of}. Cache delays were not measured.\n{}",
         write_overheads(&seen.overheads(pick, protocols))
     )
 }
@@ -119,7 +119,7 @@ fn as_text(output: &ProtocolsOutput, layout: Layout) -> String {
         Column::numbers("worst", machine(|cost| cost.worst_ns)),
         Column::numbers("max", machine(|cost| cost.max_ns)),
     ]));
-    text.push_str("\nlock and unlock together that nobody else wants, in us\n\n");
+    text.push_str("\nuncontended lock and unlock together, in us\n\n");
     let each = |of: fn(&ProtocolTimes) -> u64| output.protocols.iter().map(move |seen| us(of(seen)));
     let names = || output.protocols.iter().map(|seen| seen.protocol.clone());
     text.push_str(&layout.draw(&[
@@ -133,9 +133,9 @@ fn as_text(output: &ProtocolsOutput, layout: Layout) -> String {
         return text;
     }
     let own = if output.synchronisation_cpu {
-        "and one more for synchronisation"
+        "and one more CPU for synchronisation"
     } else {
-        "the last of them for synchronisation, too"
+        "the last of which is also for synchronisation"
     };
     text.push_str(&format!(
         "\nunder load, in us: five tasks on each of {} CPUs, {own}; three resources\n\n",

@@ -5,11 +5,11 @@
 //!   CPU 0          slices: the task that executes there
 //!   ...
 //!   <task>         slices: running; instants: arrival, finish, deadline missed, priority changes, migrations
-//!     locks        slices: waiting for R, holding R; what is nested in the task is nested here
+//!     locks        slices: waiting for R, holding R; nested like the requests of the task
 //! ```
 //!
-//! Whatever the records say, the slices of a track are balanced and nested, and times ascend: records of real
-//! threads may be cut or overlap by a few instructions. What is open at the end is closed there.
+//! The slices of a track are always balanced and nested, and times ascend, even though records of real threads may be
+//! truncated or overlap by a few instructions. Slices that are open at the end are closed there.
 
 pub mod proto;
 
@@ -19,10 +19,10 @@ use proto::{ChildOrdering, Data, DebugAnnotation, EventType, Trace, TracePacket,
 use std::collections::VecDeque;
 use std::io::{self, Write};
 
-/// The one writer of these traces.
+/// Id of the writer of these traces.
 const SEQUENCE: u32 = 1;
 
-/// Numbers of tracks; 0 is taken by Perfetto.
+/// Ids of tracks; Perfetto reserves 0.
 #[derive(Clone, Copy)]
 struct Tracks {
     cpus: u64,
@@ -44,10 +44,10 @@ impl Tracks {
     }
 }
 
-/// Writes the trace of `records`, which must be of `system`; `title` names the whole.
+/// Writes the trace of `records`, which are of `system`, with this title.
 ///
 /// # Errors
-/// Those of `out`.
+/// The errors of `out`.
 pub fn write(system: &System, title: &str, records: &[Record], out: impl Write) -> io::Result<()> {
     let mut sorted;
     let records = if records.is_sorted_by_key(|record| record.at) {
@@ -74,7 +74,7 @@ pub fn write(system: &System, title: &str, records: &[Record], out: impl Write) 
     writer.close(end)
 }
 
-/// For each record: whether it is a request that was not granted at once.
+/// For each record, whether it is a request that was not granted at once.
 fn contended(system: &System, records: &[Record]) -> Vec<bool> {
     let mut contended = vec![false; records.len()];
     // By task: its open request. A job waits for one resource at a time.
@@ -97,7 +97,7 @@ fn contended(system: &System, records: &[Record]) -> Vec<bool> {
     contended
 }
 
-/// The deadlines at which the job was not finished, in order of time.
+/// The missed deadlines, by time.
 fn missed_deadlines(system: &System, records: &[Record]) -> Vec<(Instant, TaskId)> {
     let mut missed = Vec::new();
     let mut arrivals: Vec<VecDeque<Instant>> = vec![VecDeque::new(); system.tasks().len()];
@@ -122,15 +122,15 @@ fn missed_deadlines(system: &System, records: &[Record]) -> Vec<(Instant, TaskId
     missed
 }
 
-/// What is open on the tracks of one task.
+/// The open slices of one task.
 #[derive(Clone, Default)]
 struct Open {
     running: bool,
     waiting: bool,
     holding: Vec<ResourceId>,
-    /// Where it executes, if not on its own CPU.
+    /// The CPU on which it executes, if not its own.
     away: Option<usize>,
-    /// Jobs finished so far: the number of the oldest unfinished job.
+    /// Number of finished jobs, which is the number of the oldest unfinished job.
     finished: u64,
 }
 
@@ -138,7 +138,7 @@ struct Writer<'s, W> {
     system: &'s System,
     tracks: Tracks,
     tasks: Vec<Open>,
-    /// By CPU: who executes there. Threads may overlap while one switches to another: the slice is that of the last.
+    /// By CPU, the task that executes. Threads may overlap during a context switch: the slice belongs to the last one.
     cpus: Vec<Vec<TaskId>>,
     buffer: Vec<u8>,
     out: W,
@@ -164,7 +164,7 @@ impl<'s, W: Write> Writer<'s, W> {
             data: Some(data),
         };
         self.buffer.clear();
-        // A trace of one packet: traces joined end to end are a trace.
+        // Each packet is a trace of its own: concatenated traces are a trace.
         Trace { packet: vec![packet] }.encode(&mut self.buffer).map_err(io::Error::other)?;
         self.out.write_all(&self.buffer)
     }
@@ -259,7 +259,7 @@ impl<'s, W: Write> Writer<'s, W> {
         self.tasks[task.index()].away.unwrap_or_else(|| self.system.task(task).cpu.index())
     }
 
-    /// Its slices are on the other CPU's track from now on; one that is open ends here, and goes on there.
+    /// Moves the slices of a task to another CPU's track; an open slice is split.
     fn migrate(&mut self, at: Instant, task: TaskId, cpu: usize) -> io::Result<()> {
         self.instant(at, task, format!("on CPU {cpu}"))?;
         if cpu >= self.cpus.len() || cpu == self.cpu_of(task) {
@@ -333,7 +333,7 @@ impl<'s, W: Write> Writer<'s, W> {
         self.begin(at, self.tracks.locks(task), name, None)
     }
 
-    /// Ends the slice of `resource` and whatever is still open inside it.
+    /// Ends the slice of `resource` and all open slices inside it.
     fn release(&mut self, at: Instant, task: TaskId, resource: ResourceId) -> io::Result<()> {
         let holding = &self.tasks[task.index()].holding;
         let Some(outer) = holding.iter().rposition(|&held| held == resource) else { return Ok(()) };

@@ -1,4 +1,4 @@
-//! The bytes, decoded back and held against the records.
+//! Traces, decoded and compared with the records.
 
 use super::proto::{Data, EventType, Trace, TrackDescriptor};
 use super::*;
@@ -130,7 +130,7 @@ fn instant(at: u64, name: &str) -> (u64, String) {
 }
 
 #[test]
-fn a_trace_shows_what_the_records_say() {
+fn a_trace_shows_the_records() {
     let tracks = view(&written(&records())).expect("a viewer can read it");
     let names: Vec<&str> = tracks.keys().map(String::as_str).collect();
     assert_eq!(names, ["two", "two/CPU 0", "two/CPU 1", "two/low", "two/low/locks", "two/urgent", "two/urgent/locks"]);
@@ -151,7 +151,7 @@ fn a_trace_shows_what_the_records_say() {
 }
 
 #[test]
-fn a_job_that_is_still_open_at_the_end_misses_its_deadline_too() {
+fn unfinished_jobs_can_miss_their_deadlines() {
     let tracks = view(&written(&records())).expect("a viewer can read it");
     assert_eq!(
         tracks["two/low"].instants[2..],
@@ -191,11 +191,11 @@ fn slices_follow_a_task_to_another_cpu() {
 }
 
 #[test]
-fn the_viewer_refuses_what_is_wrong() {
+fn malformed_traces_are_refused() {
     let good = written(&records());
     let mut packets = Trace::decode(good.as_slice()).expect("can be decoded").packet;
     let refused = |packets: &[TracePacket]| view(&Trace { packet: packets.to_vec() }.encode_to_vec()).is_err();
-    assert!(!refused(&packets), "the twin is fine");
+    assert!(!refused(&packets), "a correct trace is accepted");
     assert!(refused(&packets[1..]), "without the first packet");
     assert!(refused(&packets[..packets.len() - 1]), "without the last end");
     let last = packets.len() - 1;

@@ -6,7 +6,7 @@ use crate::console::Console;
 use crate::exit::Exit;
 use crate::export::{ResultFile, ResultFolder, csv_text};
 use crate::interrupt;
-use crate::json::{self, BplFreeLock, BplLock, BplOutput, BplResult, BplStudy, StudyVerb};
+use crate::json::{self, BplFreeLock, BplLock, BplOutput, BplResult};
 use crate::layout::{Column, Layout};
 use crate::progress::Progress;
 use crate::seed;
@@ -17,7 +17,7 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// What is simulated, and how often.
+/// The simulations of one invocation.
 struct Plan {
     models: Vec<Model>,
     requests: u64,
@@ -32,18 +32,18 @@ struct Cell {
     seen: [Statistics; 3],
 }
 
-/// Does `study bpl`.
+/// Executes `study bpl`.
 ///
 /// # Errors
-/// What was wrong has been said on the console.
+/// The console has the message.
 pub fn bpl(arguments: &Bpl, console: &Console) -> Result<Exit, Exit> {
     let plan = Plan::new(arguments, console)?;
-    // The folder first: the CSV may be meant for it.
+    // The directory first: the CSV file may be in it.
     let svg = arguments.svg.as_deref().map(|path| ResultFolder::create(path, "--svg", console)).transpose()?;
     if let (Some(csv), Some(svg)) = (&arguments.csv, &svg)
         && plan.draws(csv, svg)
     {
-        console.error(format!("{} would be a figure, too", csv.display()), "give --csv another name");
+        console.error(format!("{} is also the name of a figure", csv.display()), "give --csv another name");
         return Err(Exit::BadInput);
     }
     let csv = arguments.csv.as_deref().map(|path| ResultFile::open(path, "--csv", console)).transpose()?;
@@ -53,16 +53,16 @@ pub fn bpl(arguments: &Bpl, console: &Console) -> Result<Exit, Exit> {
     }
     let cells = plan.simulate(arguments.jobs, console)?;
     let results: Vec<BplResult> = cells.iter().flat_map(Cell::results).collect();
-    // What is asked for after the last one has come to its end changes nothing.
+    // A signal after the last simulation changes nothing.
     let interrupted = cells.len() < plan.models.len();
     let print = || match arguments.json {
         true => console.print(&json::to_text(&BplOutput {
-            verb: StudyVerb::Study,
-            study: BplStudy::Bpl,
+            verb: BplOutput::VERB,
+            study: BplOutput::STUDY,
             seed: plan.seed,
             runs: arguments.runs,
             requests: plan.requests,
-            free_lock: match arguments.free_lock.free_lock() {
+            free_lock: match arguments.free_lock {
                 FreeLock::Random => BplFreeLock::Random,
                 FreeLock::Best => BplFreeLock::Best,
             },
@@ -71,24 +71,22 @@ pub fn bpl(arguments: &Bpl, console: &Console) -> Result<Exit, Exit> {
         })),
         false => console.print_text(&plan.as_text(arguments, &cells, &results, console.layout)),
     };
-    // Each goes where it can, whatever becomes of the others.
+    // A failure of one output does not prevent the others.
     let printed = print();
     let tabled = csv.map_or(Ok(()), |csv| write_csv(&csv, &results, console));
     let drawn = svg.filter(|_| !results.is_empty()).map_or(Ok(()), |svg| figures::write(&results, &svg, console));
     if interrupted {
         let (ended, all) = (cells.len(), plan.models.len());
-        console.warn(format!(
-            "interrupted; of {all} combinations of cores, burst and rate, {ended} were simulated to their end"
-        ));
+        console.warn(format!("interrupted; of {all} combinations of cores, burst and rate, {ended} are complete"));
     }
     printed.and(tabled).and(drawn)?;
     Ok(if interrupted { Exit::Interrupted } else { Exit::Holds })
 }
 
-/// Results replace what stood there, no results do not.
+/// Results replace the content of the file; without results it stays.
 fn write_csv(csv: &ResultFile, results: &[BplResult], console: &Console) -> Result<(), Exit> {
     if results.is_empty() && !csv.is_empty() {
-        console.note(format!("there are no results; {} is as it was", csv.path().display()));
+        console.note(format!("there are no results; {} is unchanged", csv.path().display()));
         return Ok(());
     }
     csv.write(|out| Ok(out.write_all(csv_text(results)?.as_bytes())?), console)
@@ -96,17 +94,17 @@ fn write_csv(csv: &ResultFile, results: &[BplResult], console: &Console) -> Resu
 
 impl Plan {
     fn new(arguments: &Bpl, console: &Console) -> Result<Self, Exit> {
-        let free_lock = arguments.free_lock.free_lock();
+        let free_lock = arguments.free_lock;
         let mut models = Vec::new();
         for &cores in &arguments.cores {
             let bursts = if arguments.burst.is_empty() { usual_bursts(cores) } else { arguments.burst.clone() };
             for burst in bursts {
                 for &rate in &arguments.rate {
                     let model = Model::new(cores, burst, rate, free_lock).map_err(|error| {
-                        console.error(error, "`lockwright study bpl --help` says what there can be");
+                        console.error(error, "`lockwright study bpl --help` lists the possible values");
                         Exit::BadInput
                     })?;
-                    // Given twice, simulated once.
+                    // A model given twice is simulated once.
                     if !models.contains(&model) {
                         models.push(model);
                     }
@@ -128,12 +126,12 @@ impl Plan {
         path.parent() == Some(&folder) && self.models.iter().any(is_named)
     }
 
-    /// All models to their end, or those that came to it before a signal. Sums of integers, in the order of the models: neither
-    /// the number of threads nor who is first changes anything.
+    /// Simulates all models; after a signal, the complete ones remain. Results are sums of integers in the order of the
+    /// models, so they do not depend on the number of threads.
     fn simulate(&self, jobs: Option<u16>, console: &Console) -> Result<Vec<Cell>, Exit> {
         let threads = rayon::ThreadPoolBuilder::new().num_threads(jobs.map_or(0, usize::from)).build();
         let threads = threads.map_err(|error| {
-            console.error(format!("cannot start threads: {error}"), "`--jobs 1` needs only one");
+            console.error(format!("cannot start threads: {error}"), "`--jobs 1` needs only one thread");
             Exit::Machine
         })?;
         let progress = Progress::new(console, "simulating");
@@ -152,7 +150,7 @@ impl Plan {
                 !interrupt::requested()
             };
             let traffic = Random::new(model, seed);
-            // A short run ends before anybody looks.
+            // A short run ends before the first check for signals.
             let seen = if watch(0) { play(model, lock, self.requests, traffic, &mut watch) } else { None };
             ended(self.requests.saturating_sub(told));
             seen
@@ -174,7 +172,7 @@ impl Plan {
     }
 
     fn as_text(&self, arguments: &Bpl, cells: &[Cell], results: &[BplResult], layout: Layout) -> String {
-        let who = match arguments.free_lock.free_lock() {
+        let who = match arguments.free_lock {
             FreeLock::Random => "a random member",
             FreeLock::Best => "the best",
         };
@@ -187,7 +185,7 @@ impl Plan {
             units::count(self.requests, "request"),
             self.seed
         );
-        // What the three rows of a cell share stands in the first of them.
+        // Values that the three rows of a cell share are in the first of them.
         let shared =
             |of: fn(&BplResult) -> String| {
                 results.iter().enumerate().map(move |(row, result)| {
@@ -219,7 +217,7 @@ impl Plan {
     }
 }
 
-/// Where a file is, or will be.
+/// The canonical path of a file that may not exist yet.
 fn real_path(path: &Path) -> Option<PathBuf> {
     path.canonicalize().ok().or_else(|| {
         let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
@@ -227,7 +225,7 @@ fn real_path(path: &Path) -> Option<PathBuf> {
     })
 }
 
-/// The powers of two up to half the cores, or 1: with a mean of half the cores a burst is at most all but one.
+/// The powers of two up to half the cores, or 1: the greatest burst of that mean has one core fewer than all.
 fn usual_bursts(cores: u32) -> Vec<u32> {
     (0..u32::BITS).map(|power| 1 << power).take_while(|&burst| burst <= (cores / 2).max(1)).collect()
 }

@@ -7,13 +7,13 @@ use crate::figure::{BLUE, Figure, GREEN, Mark, ORANGE, Series, Vertical};
 use crate::json::{BplLock, BplResult};
 use crate::units;
 
-/// Above this, delays over FIFO's are drawn at it: a priority lock that starves has no limit.
+/// Greater ratios to the delay under FIFO are drawn at this value: under starvation they have no limit.
 const DELAY_MAX: f64 = 1.25;
 
 /// Writes both figures of all cores and bursts into `folder`.
 ///
 /// # Errors
-/// Says why one cannot be written.
+/// A figure cannot be written; the console has the message.
 pub fn write(results: &[BplResult], folder: &ResultFolder, console: &Console) -> Result<(), Exit> {
     let mut pairs: Vec<(u32, u32)> = results.iter().map(|result| (result.cores, result.burst)).collect();
     pairs.dedup();

@@ -7,10 +7,10 @@ use crate::args::Study;
 use crate::console::Console;
 use crate::exit::Exit;
 
-/// Does `study`.
+/// Executes `study`.
 ///
 /// # Errors
-/// What was wrong has been said on the console.
+/// The console has the message.
 pub fn study(arguments: &Study, console: &Console) -> Result<Exit, Exit> {
     match arguments {
         Study::Bpl(arguments) => bpl::bpl(arguments, console),

@@ -1,9 +1,8 @@
-//! Overheads that were measured before: a file in the user's cache folder for each machine and kernel.
+//! Stored overheads: one file in the user's cache directory for each machine and kernel.
 //!
-//! The file is an overheads file between two comments. The first says what measured it and where; the last that nothing is missing, because what is
-//! missing in an overheads file takes no time.
+//! The file is an overheads file between two comments. The first names the version, the machine and the kernel. The
+//! last marks the end: a truncated overheads file would be valid, because a missing key stands for no cost.
 
-use super::machine::MEASUREMENT;
 use lockwright_model::Overheads;
 use lockwright_model::format::{MAX_SOURCE_BYTES, parse_overheads};
 use std::fs::File;
@@ -12,14 +11,16 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 use tempfile::NamedTempFile;
 
-/// How long overheads are kept.
+/// Version of the measurement. Stored overheads of another version are not used.
+const MEASUREMENT: u32 = 2;
+/// Greatest age of stored overheads that are used.
 const AGE_MAX: Duration = Duration::from_secs(24 * 60 * 60);
 /// The last line.
 const END: &str = "# This is the end of the file.\n";
-/// Longest part of the file's name that is a machine's name.
+/// Greatest length of a machine's name in the name of the file.
 const NAME_MAX: usize = 64;
 
-/// Where the overheads of this machine are kept.
+/// The file with the overheads of this machine.
 #[derive(Debug)]
 pub struct Cache {
     path: PathBuf,
@@ -27,20 +28,20 @@ pub struct Cache {
     header: String,
 }
 
-/// What was kept.
+/// Stored overheads.
 #[derive(PartialEq, Eq, Debug)]
 pub struct Kept {
     /// The overheads.
     pub overheads: Overheads,
-    /// How long ago they were measured.
+    /// Time since they were measured.
     pub age: Duration,
 }
 
 impl Cache {
-    /// That of this machine and its kernel. `None` where the environment names no folder.
+    /// The file of this machine and its kernel. `None` if the environment names no directory.
     pub fn of_this_machine() -> Option<Self> {
         let variable = |name| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
-        // A relative path is to be ignored: XDG Base Directory Specification 0.8.
+        // Relative paths are ignored: XDG Base Directory Specification 0.8.
         let folder = variable("XDG_CACHE_HOME").or_else(|| Some(variable("HOME")?.join(".cache")))?;
         let of_kernel = |file| std::fs::read_to_string(Path::new("/proc/sys/kernel").join(file)).unwrap_or_default();
         let cpus = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
@@ -50,7 +51,7 @@ impl Cache {
         Some(Self::new(&folder.join("lockwright"), [&machine, &kernel, &build, model].map(str::trim)))
     }
 
-    /// In a folder, for a machine, a kernel and its build, and a processor.
+    /// The file in a directory, for a machine, a kernel and its build, and a processor.
     fn new(folder: &Path, [machine, kernel, build, processor]: [&str; 4]) -> Self {
         let version = env!("CARGO_PKG_VERSION");
         let header =
@@ -59,15 +60,15 @@ impl Cache {
         Self { path: folder.join(name), header: header.replace(char::is_control, " ") + "\n" }
     }
 
-    /// Where the file is.
+    /// The path of the file.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// What is kept; `None` where there is no file.
+    /// The stored overheads; `None` if there is no file.
     ///
     /// # Errors
-    /// Says in a few words why the file does not serve.
+    /// Why the file is not used, in a few words.
     pub fn read(&self) -> Result<Option<Kept>, String> {
         let mut file = match File::open(&self.path) {
             Ok(file) => file,
@@ -82,15 +83,15 @@ impl Cache {
         let most = MAX_SOURCE_BYTES as u64 + 1;
         Read::by_ref(&mut file).take(most).read_to_string(&mut text).map_err(|error| error.to_string())?;
         let body = text.strip_prefix(&self.header).ok_or("another machine, kernel or version measured them")?;
-        let body = body.strip_suffix(END).ok_or("the file is not complete")?;
-        let overheads = parse_overheads(body).map_err(|_| "it is no overheads file")?;
+        let body = body.strip_suffix(END).ok_or("the file is incomplete")?;
+        let overheads = parse_overheads(body).map_err(|_| "it is not a valid overheads file")?;
         Ok(Some(Kept { overheads, age }))
     }
 
-    /// Keeps the text of an overheads file: all of it, or what was kept before.
+    /// Stores the text of an overheads file. If this fails, the previous file remains.
     ///
     /// # Errors
-    /// Where the folder or the file cannot be written.
+    /// The directory or the file cannot be written.
     pub fn write(&self, text: &str) -> io::Result<()> {
         let folder = self.path.parent().unwrap_or(Path::new("/"));
         std::fs::create_dir_all(folder)?;
@@ -103,17 +104,17 @@ impl Cache {
     }
 }
 
-/// A time in the future is none: then the clock was set.
+/// Age of a file. A time in the future is an error: the clock was set back.
 fn age_of(file: &File) -> Result<Duration, String> {
     let metadata = file.metadata().map_err(|error| error.to_string())?;
     if !metadata.is_file() {
-        return Err("it is no file".into());
+        return Err("it is not a file".into());
     }
     let modified = metadata.modified().map_err(|error| error.to_string())?;
     SystemTime::now().duration_since(modified).map_err(|_| "their time is in the future".into())
 }
 
-/// In whole hours or minutes.
+/// An age in whole hours or minutes.
 pub fn age_text(age: Duration) -> String {
     match age.as_secs() / 60 {
         0 => "less than a minute".into(),
@@ -122,7 +123,7 @@ pub fn age_text(age: Duration) -> String {
     }
 }
 
-/// As part of a file's name.
+/// A name as part of a file's name.
 fn tame(name: &str) -> String {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '+');
     name.chars().take(NAME_MAX).map(|c| if is_plain(c) { c } else { '_' }).collect()
@@ -137,7 +138,7 @@ mod tests {
     const TEXT: &str = "release = \"3 us\"\nlock = \"1 us\"\n";
 
     #[test]
-    fn what_is_kept_is_read_back() {
+    fn stored_overheads_are_read_back() {
         let folder = tempdir().expect("a temporary folder");
         let cache = Cache::new(&folder.path().join("new"), PARTS);
         assert_eq!(cache.read(), Ok(None));
@@ -162,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_that_may_mislead_does_not_serve() {
+    fn invalid_or_old_files_are_not_used() {
         let folder = tempdir().expect("a temporary folder");
         let cache = Cache::new(folder.path(), PARTS);
         let refused = |text: &str| {
@@ -174,9 +175,9 @@ mod tests {
         for length in 0..whole.len() {
             refused(&whole[..length]);
         }
-        assert!(refused(&whole.replace("release", "relaese")).contains("no overheads file"));
+        assert!(refused(&whole.replace("release", "relaese")).contains("not a valid overheads file"));
         assert!(refused(&whole.replace("6.1.0", "6.1.1")).contains("another machine"));
-        assert!(refused(&(whole.clone() + "lock = \"0 ns\"\n")).contains("not complete"));
+        assert!(refused(&(whole.clone() + "lock = \"0 ns\"\n")).contains("incomplete"));
         std::fs::write(cache.path(), &whole).expect("a temporary file");
         assert!(cache.read().expect("serves").is_some(), "the whole file does");
         let set = |time| {
@@ -192,7 +193,7 @@ mod tests {
     }
 
     #[test]
-    fn ages_are_said_in_words() {
+    fn ages_are_in_words() {
         let text = |seconds| age_text(Duration::from_secs(seconds));
         assert_eq!(
             [text(59), text(60), text(7199), text(7200)],

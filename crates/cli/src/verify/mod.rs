@@ -1,8 +1,6 @@
-//! `lockwright verify`: what the machine takes is measured and charged, bounds are proved with it, the tasks are executed, and what was
-//! seen is held against the bounds.
+//! `lockwright verify`: measures overheads, computes bounds with them, executes the tasks, and compares.
 
 mod cache;
-mod machine;
 
 use crate::args::Verify;
 use crate::charges::{self, Charges};
@@ -18,44 +16,48 @@ use crate::trace_file::TraceFile;
 use crate::units;
 use cache::Cache;
 use lockwright_engine::{Ended, RunError};
-use lockwright_model::format::parse_overheads;
+use lockwright_model::format::{parse_overheads, write_overheads};
 use lockwright_model::{Protocol, Scheduler, System};
 use std::path::PathBuf;
 
-/// Names shown in a verdict for each reason.
+/// Readings of each operation in the measurement of overheads.
+const READINGS: usize = 2_000;
+/// Greatest number of names for each reason in a verdict.
 const NAMES_SHOWN: usize = 4;
 
-/// Overheads, and where they are from.
+/// Overheads and their origin.
 struct Source {
     charges: Charges,
     origin: Origin,
-    /// The file they are in.
+    /// The file that has them.
     file: Option<PathBuf>,
 }
 
-/// Does `verify`.
+/// Executes `verify`.
 ///
 /// # Errors
-/// What was wrong has been said on the console.
+/// The console has the message.
 pub fn verify(arguments: &Verify, console: &Console) -> Result<Exit, Exit> {
-    let input = input::read_scheduled(&arguments.subject.file, &[Scheduler::PFp, Scheduler::CFp], console)?;
+    let input = input::read_scheduled(&arguments.execution.subject.file, &[Scheduler::PFp, Scheduler::CFp], console)?;
     let system = &input.system;
-    let protocols = input::executable(&arguments.subject, system, console)?;
-    let given = Charges::of(arguments.overheads.as_deref(), console)?;
-    let trace = |protocol| TraceFile::create(arguments.trace.as_deref(), protocol, protocols.len(), console);
-    // Before the long work begins, so that a bad path is found out first: the first protocol is executed in any case.
+    let protocols = input::executable(&arguments.execution.subject, system, console)?;
+    let given = Charges::of(arguments.execution.subject.overheads.as_deref(), console)?;
+    let trace = |protocol| TraceFile::create(arguments.execution.trace.as_deref(), protocol, protocols.len(), console);
+    // A bad path is reported before the long work begins. The first protocol is executed in any case.
     protocols.first().map(|&protocol| trace(protocol)).transpose()?;
-    let length = Length::of(arguments.duration, system);
+    let length = Length::of(arguments.execution.duration, system);
     let stopper = Stopper::listen(console);
     let source = match given {
-        Some(charges) => Some(Source { charges, origin: Origin::Given, file: arguments.overheads.clone() }),
+        Some(charges) => {
+            Some(Source { charges, origin: Origin::Given, file: arguments.execution.subject.overheads.clone() })
+        }
         None => overheads(arguments.remeasure, &stopper, console)?,
     };
     let mut runs: Vec<Ran> = Vec::new();
     let mut missing = protocols.clone();
     if let Some(source) = &source {
         let bounds = |&protocol: &Protocol| Ok((protocol, bounds(&input, protocol, &source.charges, console)?));
-        // All of them first: what cannot be charged is found out before anything is executed.
+        // All bounds first, so that overheads that cannot be charged cost no run.
         let groups = grouped(system, protocols.iter().map(bounds).collect::<Result<_, Exit>>()?);
         let traces = groups.iter().map(|(protocol, _)| trace(*protocol)).collect::<Result<Vec<_>, Exit>>()?;
         for ((protocol, bounds), trace) in groups.iter().zip(traces) {
@@ -67,9 +69,9 @@ pub fn verify(arguments: &Verify, console: &Console) -> Result<Exit, Exit> {
     }
     warn(&runs, system, console);
     let verdicts = runs.iter().map(|ran| verdict(system, ran));
-    if arguments.subject.json {
+    if arguments.execution.subject.json {
         let mut output = as_json(json::Verb::Verify, &input, length, &runs);
-        // A run answers for all protocols that have its rules.
+        // One run stands for all protocols with the same rules.
         let of_each = runs.iter().zip(verdicts).flat_map(|(ran, verdict)| vec![verdict; 1 + ran.report.same.len()]);
         for (result, verdict) in output.results.iter_mut().zip(of_each) {
             result.verdict = Some(verdict);
@@ -92,18 +94,18 @@ pub fn verify(arguments: &Verify, console: &Console) -> Result<Exit, Exit> {
     Ok(Exit::from_holds(runs.iter().all(Ran::holds)))
 }
 
-/// Kept ones, or else measured ones. `None` where a signal ended the measurement.
+/// Stored overheads, or else measured ones. `None` if a signal ended the measurement.
 fn overheads(remeasure: bool, stopper: &Stopper, console: &Console) -> Result<Option<Source>, Exit> {
     let cache = Cache::of_this_machine();
     if cache.is_none() {
-        console.note("neither XDG_CACHE_HOME nor HOME names a folder: the overheads cannot be kept");
+        console.note("the overheads cannot be stored: neither XDG_CACHE_HOME nor HOME names a directory");
     }
     if let Some(cache) = cache.as_ref().filter(|_| !remeasure) {
         let path = cache.path().display();
         match cache.read() {
             Ok(Some(kept)) => {
                 console.note(format!(
-                    "charging the overheads in {path}, measured {} ago; --remeasure measures them anew",
+                    "charging the overheads in {path}, measured {} ago; --remeasure measures them again",
                     cache::age_text(kept.age)
                 ));
                 let name = "the overheads measured here".into();
@@ -111,24 +113,27 @@ fn overheads(remeasure: bool, stopper: &Stopper, console: &Console) -> Result<Op
                 return Ok(Some(Source { charges, origin: Origin::Kept, file: Some(cache.path().to_owned()) }));
             }
             Ok(None) => {}
-            Err(why) => console.note(format!("the overheads in {path} do not serve: {why}; measuring them anew")),
+            Err(why) => console.note(format!("the overheads in {path} are not used: {why}; measuring them again")),
         }
     }
-    console.note("measuring what this machine takes; this takes some seconds");
+    console.note("measuring the overheads of this machine; this takes some seconds");
     let Some(control) = stopper.control() else { return Ok(None) };
-    let measured = machine::overheads(&control).map_err(|error| refuse(&error, console))?;
-    let Some(text) = measured else { return Ok(None) };
+    let measured = lockwright_measure::overheads(&Protocol::ALL, READINGS, &control);
+    let text = write_overheads(&measured.map_err(|error| refuse(&error, console))?);
+    if interrupt::requested() {
+        return Ok(None);
+    }
     let overheads = parse_overheads(&text).map_err(|_| {
-        console.error("the measured overheads are no overheads file: this is a bug in lockwright", "please report it");
+        console.error("the measured overheads are not a valid file: this is a bug in lockwright", "please report it");
         Exit::Machine
     })?;
     let kept = cache.and_then(|cache| match cache.write(&text) {
         Ok(()) => {
-            console.note(format!("the overheads are kept for a day in {}", cache.path().display()));
+            console.note(format!("the overheads are stored for a day in {}", cache.path().display()));
             Some(cache)
         }
         Err(error) => {
-            console.warn(format!("the overheads cannot be kept in {}: {error}", cache.path().display()));
+            console.warn(format!("the overheads cannot be stored in {}: {error}", cache.path().display()));
             None
         }
     });
@@ -136,28 +141,28 @@ fn overheads(remeasure: bool, stopper: &Stopper, console: &Console) -> Result<Op
     Ok(Some(Source { charges, origin: Origin::Measured, file: kept.map(|cache| cache.path().to_owned()) }))
 }
 
-/// Says why nothing could be measured, and what to do.
+/// Prints why the measurement failed, and what to do.
 fn refuse(error: &RunError, console: &Console) -> Exit {
     let message = match error {
-        RunError::Stuck { tasks } => format!("{} of the measuring threads did not come back", tasks.len()),
+        RunError::Stuck { tasks } => format!("{} of the measuring threads did not end", tasks.len()),
         _ => error.to_string(),
     };
-    let help = "`lockwright doctor` says what this machine lacks for real time, and how to mend it";
+    let help = "`lockwright doctor` prints what this machine lacks for real time, and how to fix it";
     console.error(format!("cannot measure: {message}"), help);
     Exit::Machine
 }
 
-/// What is promised with the overheads.
+/// The bounds with the overheads.
 fn bounds(input: &Input, protocol: Protocol, charges: &Charges, console: &Console) -> Result<Report, Exit> {
-    console.note(format!("proving bounds of {} under {protocol} with {}", input.name, charges.name));
+    console.note(format!("computing bounds of {} under {protocol} with {}", input.name, charges.name));
     let charged = charges.charge(&input.system, protocol, console)?;
     Ok(charges::bounds(&input.system, Some(charged), protocol).judged_by(Standard::Proved))
 }
 
-/// In a sentence.
+/// The verdict, in one sentence.
 fn verdict(system: &System, ran: &Ran) -> String {
     if ran.outcome.ended == Ended::Interrupted {
-        return "none, for the run was interrupted".into();
+        return "none: the run was interrupted".into();
     }
     let rows = &ran.report.rows;
     let jobs: u64 = rows.iter().filter_map(|row| row.seen).map(|seen| seen.observation.jobs).sum();

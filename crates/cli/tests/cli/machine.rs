@@ -9,7 +9,8 @@ use std::path::Path;
 /// The user that may do nothing.
 const NOBODY: u32 = 65534;
 
-/// The first table of the source, as it asks for, and under a lock below the cutoff: tasks whose sections are in vain are late no more than others.
+/// The first published table, under `ics` and `ics_lock`. Tasks with invalidated sections meet their deadlines like the
+/// others.
 #[test]
 fn real_threads_execute_interruptible_sections() {
     const TABLE: &str = include_str!("../../../../examples/ics-table-1.toml");
@@ -38,7 +39,7 @@ fn real_threads_execute_interruptible_sections() {
 }
 
 #[test]
-fn real_threads_hold_light_deadlines_and_miss_impossible_ones() {
+fn real_threads_meet_light_deadlines_and_miss_impossible_ones() {
     let Some(_machine) = require_realtime() else { return };
     for (text, status) in [(HOLDS, 0), (LATE, 1)] {
         let ended = on(text, "run", &["--for", "1 s", "--json"]);
@@ -77,7 +78,7 @@ fn a_run_is_traced() {
 }
 
 #[test]
-fn more_cpus_than_there_are_is_3() {
+fn too_many_cpus_are_3() {
     let text = GLOBAL.replace("cpus = 2", "cpus = 64");
     if std::thread::available_parallelism().is_ok_and(|cpus| cpus.get() >= 64) {
         eprintln!("SKIPPED: this machine has 64 CPUs");
@@ -89,7 +90,7 @@ fn more_cpus_than_there_are_is_3() {
 }
 
 #[test]
-fn without_permission_it_is_3_and_says_what_to_grant() {
+fn missing_permission_is_3_and_named() {
     let file = File::new(HOLDS);
     let folder = file.path.parent().expect("has a folder");
     if std::fs::metadata(folder).expect("is there").uid() != 0 {
@@ -114,7 +115,7 @@ fn without_permission_it_is_3_and_says_what_to_grant() {
     for part in ["permission", "CAP_SYS_NICE", "lockwright doctor"] {
         assert!(ended.err.contains(part), "{part} is missing in {}", ended.err);
     }
-    assert_eq!(end(&mut as_nobody(&["check", &path])).status, 0, "the twin needs no permission");
+    assert_eq!(end(&mut as_nobody(&["check", &path])).status, 0, "`check` needs no permission");
     // What works without is proposed where it exists, and where it was not asked for.
     for (subject, works_alone) in [("locks", true), ("mutex", true), ("ics", true), ("protocols", false)] {
         let whole = end(&mut as_nobody(&["measure", subject, "--readings", "1"]));

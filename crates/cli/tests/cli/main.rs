@@ -1,6 +1,10 @@
 //! The binary as a user meets it: small files in, streams and exit statuses out.
 
 mod check;
+mod compat;
+mod completions;
+mod docs;
+mod input;
 mod machine;
 mod measure;
 mod overheads;

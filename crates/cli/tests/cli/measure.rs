@@ -19,7 +19,7 @@ fn csv(path: &Path) -> Vec<Vec<String>> {
 }
 
 #[test]
-fn every_lock_has_a_cost_in_order() {
+fn every_lock_has_sorted_costs() {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let arguments = ["measure", "locks", "--alone", "--readings", "200", "--json"];
     let ended =
@@ -52,7 +52,7 @@ fn every_lock_has_a_cost_in_order() {
 }
 
 #[test]
-fn locks_that_all_cpus_want_are_measured_against_fifo() {
+fn contended_locks_are_compared_with_fifo() {
     let Some(_machine) = require_realtime() else { return };
     let folder = tempfile::tempdir().expect("a temporary folder");
     let arguments = ["measure", "locks", "--readings", "1", "--requests", "40", "--rate", "2", "--seed", "7", "--json"];
@@ -80,7 +80,7 @@ fn locks_that_all_cpus_want_are_measured_against_fifo() {
 }
 
 #[test]
-fn files_that_cannot_be_written_cost_no_other_result() {
+fn unwritable_files_lose_no_other_result() {
     for option in ["--csv", "--svg"] {
         let arguments = ["measure", "locks", "--alone", "--readings", "1", "--json", option, "/proc"];
         let ended = end(lockwright().args(arguments));
@@ -95,7 +95,7 @@ fn wrong_arguments_are_refused() {
     for (arguments, part) in [
         (&["--readings", "0"][..], "1..=10000000"),
         (&["--requests", "0"], "1..=1000000"),
-        (&["--section", "11ms"], "at most 10 ms"),
+        (&["--section", "11ms"], "it must be from 1 ns to 10 ms"),
         (&["--section", "70"], "unit"),
         (&["--rate", "0"], "it must be from 0.01 to 100"),
         (&["--rate", "NaN"], "it must be from 0.01 to 100"),
@@ -113,7 +113,7 @@ fn wrong_arguments_are_refused() {
 }
 
 #[test]
-fn mutexes_are_measured_beside_the_c_library() {
+fn mutexes_are_compared_with_the_c_library() {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let arguments = ["measure", "mutex", "--alone", "--readings", "100", "--json"];
     let ended = end(lockwright().args(arguments).arg("--csv").arg(folder.path()).arg("--svg").arg(folder.path()));
@@ -150,14 +150,14 @@ fn mutexes_are_handed_over() {
     }
 }
 
-/// What a section costs, by what it does and how it commits.
+/// The cost of a section, by its operation and its commit.
 fn median(costs: &Value, what: &str, strategy: &Value) -> f64 {
     let cost = rows(costs).iter().find(|cost| cost["what"] == what && &cost["strategy"] == strategy);
     cost.and_then(|cost| cost["median_ns"].as_f64()).unwrap_or_else(|| panic!("no {what} by {strategy}: {costs}"))
 }
 
 #[test]
-fn sections_are_measured_beside_the_c_library() {
+fn sections_are_compared_with_the_c_library() {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let arguments = ["measure", "ics", "--alone", "--readings", "5", "--json"];
     let ended = end(lockwright().args(arguments).arg("--csv").arg(folder.path()).arg("--svg").arg(folder.path()));
@@ -203,7 +203,7 @@ fn the_experiment_has_a_histogram_for_each_mechanism_and_setting() {
         let of = |key: &str| seen[key].as_u64();
         assert!(of("enqueued") >= Some(30) && of("alone_ns") >= Some(100_000), "{seen}");
         let waits = ["ICS", "interruptible lock"].iter().all(|&name| seen["mechanism"] != name);
-        assert!(!waits || seen["repeated"] == 0, "who is alone inside repeats nothing: {seen}");
+        assert!(!waits || seen["repeated"] == 0, "a section without contention is not restarted: {seen}");
         for (operation, times) in [("enqueue", "enqueued"), ("dequeue", "dequeued")] {
             let ns = ["median", "p99", "max"].map(|part| of(&format!("{operation}_{part}_ns")));
             assert!(ns.is_sorted() && (ns[0].is_some() == (of(times) > Some(0))), "{seen}");
@@ -242,8 +242,8 @@ fn wrong_arguments_of_the_experiment_are_refused() {
         (&["--readings", "0"], "1..=100000"),
         (&["--alone", "--tick", "1ms"], "--tick"),
         (&["--operations", "3", "--alone"], "--operations"),
-        (&["--csv", "/dev/null/results"], "give --csv a folder that can be written to"),
-        (&["--svg", "/dev/null/figures"], "give --svg a folder that can be written to"),
+        (&["--csv", "/dev/null/results"], "give --csv a directory with write permission"),
+        (&["--svg", "/dev/null/figures"], "give --svg a directory with write permission"),
     ] {
         let ended = end(lockwright().args(["measure", "ics"]).args(arguments));
         assert_eq!((ended.status, ended.out.as_str()), (2, ""), "{arguments:?}");

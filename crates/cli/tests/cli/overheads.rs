@@ -6,7 +6,7 @@ use serde_json::Value;
 use std::path::Path;
 use std::process::Command;
 
-/// One task whose bound is its execution time: on real threads each of its jobs takes longer by at least a wake-up.
+/// One task whose bound is its execution time: with real threads, each job takes longer by at least a wake-up.
 const ALONE: &str = r#"
 name = "alone"
 
@@ -46,7 +46,8 @@ fn headers_count_the_tasks_of_the_file() {
     let overheads = "tick = \"1 us\"\ntick_period = \"1 ms\"\nrelease = \"3 us\"\nschedule = \"500 us\"\n";
     for verb in ["check", "simulate"] {
         let ended = charged(INVERSION, verb, overheads, &["--protocol", "icpp"]);
-        // 1 / 10 + 4 / 20 + 2 / 40. Jobs take 1 ms more, requests 1.5 ms more; ticks 0.1 %; releases 3 / 10 + 3 / 20 + 3 / 40 thousandths.
+        // 1 / 10 + 4 / 20 + 2 / 40. Jobs take 1 ms more, requests 1.5 ms more; ticks 0.1 %; releases 3 / 10 + 3 / 20 +
+        // 3 / 40 thousandths.
         let wanted = "inversion under icpp: 3 tasks on 1 CPU, utilization 35.0 %; with overheads 71.4 %\n";
         assert!(ended.out.starts_with(wanted), "{}", ended.out);
         let titles = titles(&ended);
@@ -91,7 +92,7 @@ fn terms_of_interrupts_have_names() {
 }
 
 #[test]
-fn what_is_simulated_is_what_is_charged() {
+fn simulation_and_analysis_charge_the_same() {
     let seen = |overheads: &str| {
         let ended = charged(ALONE, "simulate", overheads, &["--json"]);
         assert_eq!(ended.status, 0, "{}{}", ended.out, ended.err);
@@ -224,7 +225,7 @@ fn verify_ends_with_one_verdict() {
 }
 
 #[test]
-fn verify_keeps_what_it_measured() {
+fn verify_stores_its_measurement() {
     let Some(_machine) = require_realtime() else { return };
     let file = File::new(ALONE);
     let cache = file.beside("cache");
@@ -232,7 +233,7 @@ fn verify_keeps_what_it_measured() {
         let ended = end(verify(&cache).arg(&file.path).args(["--for", "300 ms", "--json"]).args(arguments));
         let value = json(&ended);
         let result = &value["results"][0];
-        // What the host takes may come on top of what was measured.
+        // The host may take more time than it took during the measurement.
         assert_eq!(ended.status, i32::from(result["schedulable"] != true), "{}{}", ended.out, ended.err);
         // How late releases were on a busy machine may be more than the deadline has room for.
         assert!(value["verb"] == "verify" && result["proved"].is_boolean(), "{value}");
@@ -241,7 +242,7 @@ fn verify_keeps_what_it_measured() {
     };
     let (measured, err) = verified(&[]);
     assert_eq!(measured["origin"], "measured", "{err}");
-    for step in ["measuring what this machine takes", "proving bounds of alone", "running alone"] {
+    for step in ["measuring the overheads of this machine", "computing bounds of alone", "running alone"] {
         assert!(err.contains(step), "{step} is missing in {err}");
     }
     let path = measured["file"].as_str().expect("it is kept").to_owned();
@@ -252,11 +253,11 @@ fn verify_keeps_what_it_measured() {
     std::fs::write(&path, &text[..text.len() / 2]).expect("is ours");
     let (anew, err) = verified(&[]);
     assert_eq!(anew["origin"], "measured", "{err}");
-    assert!(err.contains("the file is not complete; measuring them anew"), "{err}");
+    assert!(err.contains("the file is incomplete; measuring them again"), "{err}");
     // A file in the place of the folder: nothing can be kept, and nothing needs to be.
     let blocked = file.beside("blocked");
     std::fs::write(&blocked, "").expect("a temporary file");
     let ended = end(verify(&blocked).arg(&file.path).args(["--for", "300 ms", "--json"]));
-    assert!(ended.err.contains("the overheads cannot be kept"), "{}", ended.err);
+    assert!(ended.err.contains("the overheads cannot be stored"), "{}", ended.err);
     assert_eq!(json(&ended)["overheads"]["file"], Value::Null, "{}", ended.out);
 }

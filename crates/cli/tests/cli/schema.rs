@@ -37,10 +37,13 @@ fn the_committed_schema_is_up_to_date() {
 }
 
 #[test]
-fn what_the_verbs_print_is_valid() {
+fn outputs_are_valid_under_the_schema() {
     let schema = serde_json::to_value(lockwright_cli::json::schema()).expect("is JSON");
     let validator = jsonschema::validator_for(&schema).expect("is a schema");
-    let valid = |value: &Value| validator.validate(value).map_err(|error| error.to_string());
+    let frozen = crate::compat::schema();
+    let valid = |value: &Value| {
+        frozen.validate(value).and_then(|()| validator.validate(value)).map_err(|error| error.to_string())
+    };
     let mut outputs = Vec::new();
     for text in [HOLDS, LATE, INVERSION, GLOBAL] {
         outputs.push(on(text, "check", &["--json", "--protocol", "all", "--sensitivity"]));
@@ -68,7 +71,7 @@ fn what_the_verbs_print_is_valid() {
                 assert!(task.get(key).is_some(), "{key} is missing in {task}");
                 let mut without = value.clone();
                 without["results"][0]["tasks"][0].as_object_mut().expect("an object").remove(key);
-                assert!(valid(&without).is_err(), "the twin without {key} must be refused");
+                assert!(valid(&without).is_err(), "the object without {key} must be refused");
             }
         }
     }
@@ -80,7 +83,7 @@ fn what_the_verbs_print_is_valid() {
     for key in value["results"][0].as_object().expect("an object").keys() {
         let mut without = value.clone();
         without["results"][0].as_object_mut().expect("an object").remove(key);
-        assert!(valid(&without).is_err(), "the twin without {key} must be refused");
+        assert!(valid(&without).is_err(), "the object without {key} must be refused");
     }
     let value = json(&end(lockwright().args(["measure", "locks", "--alone", "--readings", "10", "--json"])));
     if let Err(error) = valid(&value) {
@@ -89,7 +92,7 @@ fn what_the_verbs_print_is_valid() {
     for key in value["costs"][0].as_object().expect("an object").keys() {
         let mut without = value.clone();
         without["costs"][0].as_object_mut().expect("an object").remove(key);
-        assert!(valid(&without).is_err(), "the twin without {key} must be refused");
+        assert!(valid(&without).is_err(), "the object without {key} must be refused");
     }
     let mut measured = vec!["measure", "ics", "--readings", "1", "--json"];
     let experiment = require_realtime();
@@ -107,7 +110,7 @@ fn what_the_verbs_print_is_valid() {
         for key in first.as_object().expect("an object").keys() {
             let mut without = value.clone();
             without[list][0].as_object_mut().expect("an object").remove(key);
-            assert!(valid(&without).is_err(), "the twin without {key} must be refused");
+            assert!(valid(&without).is_err(), "the object without {key} must be refused");
         }
     }
     let mut worst = json(&end(lockwright().args(study)));
@@ -120,7 +123,7 @@ fn what_the_verbs_print_is_valid() {
     for key in value["findings"][0].as_object().expect("an object").keys() {
         let mut without = value.clone();
         without["findings"][0].as_object_mut().expect("an object").remove(key);
-        assert!(valid(&without).is_err(), "the twin without {key} must be refused");
+        assert!(valid(&without).is_err(), "the object without {key} must be refused");
     }
     let value = json(&on("nonsense", "check", &["--json"]));
     if let Err(error) = valid(&value) {
@@ -129,7 +132,7 @@ fn what_the_verbs_print_is_valid() {
     for key in ["message", "help", "place"] {
         let mut without = value.clone();
         without["error"].as_object_mut().expect("an object").remove(key);
-        assert!(valid(&without).is_err(), "the twin without {key} must be refused");
+        assert!(valid(&without).is_err(), "the object without {key} must be refused");
     }
     assert!(valid(&serde_json::json!({ "verb": "guess", "system": "s", "results": [] })).is_err());
 }

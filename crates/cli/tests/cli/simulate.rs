@@ -12,7 +12,7 @@ fn statuses_follow_the_observed_deadlines() {
 }
 
 #[test]
-fn what_is_seen_stands_beside_what_is_promised() {
+fn observations_are_next_to_bounds() {
     let ended = on(INVERSION, "simulate", &["--protocol", "icpp"]);
     let header: Vec<&str> = ended
         .out
@@ -42,7 +42,7 @@ const FULL: &str = "[platform]\ncpus = 1\nscheduler = \"p-edf\"\npriorities = \"
     [[task]]\nname = \"long\"\nperiod = \"14 ms\"\nwcet = \"7 ms\"\n";
 
 #[test]
-fn the_earliest_deadline_goes_first() {
+fn the_earliest_deadline_executes_first() {
     let [edf, fixed] = ["p-edf", "p-fp"].map(|name| on(&FULL.replace("p-edf", name), "simulate", &["--json"]));
     assert_eq!((edf.status, fixed.status), (0, 1), "{}{}", edf.out, fixed.out);
     let result = &json(&edf)["results"][0];
@@ -54,16 +54,16 @@ fn the_earliest_deadline_goes_first() {
 }
 
 #[test]
-fn resources_of_earliest_deadlines_are_under_msrp() {
+fn resources_under_edf_use_msrp() {
     let text = INVERSION.replace("[platform]", "[platform]\nscheduler = \"p-edf\"");
     let ended = on(&text, "simulate", &["--protocol", "pip"]);
     assert_eq!(ended.status, 0, "{}{}", ended.out, ended.err);
     assert!(ended.out.contains("under msrp and p-edf"), "{}", ended.out);
-    assert!(ended.err.contains("--protocol does nothing here"), "{}", ended.err);
+    assert!(ended.err.contains("--protocol has no effect here"), "{}", ended.err);
 }
 
 #[test]
-fn a_protocol_that_does_nothing_under_earliest_deadlines_is_told() {
+fn protocols_without_effect_under_edf_get_a_note() {
     let with = |scheduler: &str, protocol: &str| {
         let platform = format!("protocol = \"{protocol}\"\n[platform]\nscheduler = \"{scheduler}\"");
         INVERSION.replace("[platform]", &platform)
@@ -72,7 +72,7 @@ fn a_protocol_that_does_nothing_under_earliest_deadlines_is_told() {
         let told = |scheduler: &str, protocol: &str| {
             let ended = on(&with(scheduler, protocol), verb, &[]);
             assert!(matches!(ended.status, 0 | 1), "{}{}", ended.out, ended.err);
-            ended.err.contains(&format!("the file's protocol `{protocol}` does nothing"))
+            ended.err.contains(&format!("the file's protocol `{protocol}` has no effect"))
         };
         assert!(told("p-edf", "pip") && told("p-edf", "none"), "{verb}");
         assert!(!told("p-edf", "msrp") && !told("p-fp", "pip"), "{verb}");
@@ -80,7 +80,7 @@ fn a_protocol_that_does_nothing_under_earliest_deadlines_is_told() {
 }
 
 #[test]
-fn what_no_test_covers_is_simulated_without_bounds() {
+fn uncovered_systems_are_simulated_without_bounds() {
     let late = "wcet = \"6 ms\"\njitter = \"1 ms\"\nrequests = [{ resource = \"bus\", length = \"1 ms\" }]\n[[resource]]\nname = \"bus\"";
     let ended = on(&FULL.replace("wcet = \"7 ms\"", late), "simulate", &["--json", "--seed", "1"]);
     assert!(ended.err.contains("there are no bounds"), "{}", ended.err);
@@ -90,14 +90,14 @@ fn what_no_test_covers_is_simulated_without_bounds() {
 }
 
 #[test]
-fn one_seed_one_simulation() {
+fn equal_seeds_give_equal_simulations() {
     let arguments = ["--offsets", "random", "--runs", "5", "--json"];
     let drawn = on(GLOBAL, "simulate", &arguments);
     let seed = json(&drawn)["seed"].as_u64().expect("a seed was drawn").to_string();
     assert!(drawn.err.contains(&format!("--seed {seed}")), "{}", drawn.err);
     let again = on(GLOBAL, "simulate", &[&arguments[..], &["--seed", &seed]].concat());
     assert_eq!(drawn.out, again.out);
-    assert_eq!(again.err, "", "who gave the seed knows it");
+    assert_eq!(again.err, "", "a given seed is not printed");
     let other = on(GLOBAL, "simulate", &[&arguments[..], &["--seed", "1"]].concat());
     assert_ne!(json(&other)["results"], json(&again)["results"]);
 }
@@ -148,16 +148,16 @@ fn a_task_without_a_finished_job_is_named() {
 }
 
 #[test]
-fn what_is_random_is_said() {
+fn random_parts_are_named() {
     let useless = on(HOLDS, "simulate", &["--seed", "5"]);
-    assert!(useless.err.contains("--seed does nothing here"), "{}", useless.err);
+    assert!(useless.err.contains("--seed has no effect here"), "{}", useless.err);
     let jitter = on(GLOBAL, "simulate", &["--seed", "5"]);
     assert!(jitter.out.contains("offsets file, release jitter is random, seed 5"), "{}", jitter.out);
     assert_eq!(jitter.err, "");
 }
 
 #[test]
-fn nested_requests_are_refused_where_a_protocol_has_none() {
+fn unsupported_nested_requests_are_refused() {
     let task = |name: &str, cpu: u32| {
         format!(
             "[[task]]\nname = \"{name}\"\ncpu = {cpu}\nperiod = \"10 ms\"\nbody = [{{ lock = \"a\" }}, {{ run = \"1 ms\" }}, {{ lock = \"b\" }}, \
@@ -166,7 +166,7 @@ fn nested_requests_are_refused_where_a_protocol_has_none() {
     };
     let resources = "[[resource]]\nname = \"a\"\n[[resource]]\nname = \"b\"\n";
     let nested = format!("[platform]\ncpus = 2\n{resources}{}{}", task("one", 0), task("two", 1));
-    // The twin: in one group nothing is nested.
+    // In one group, no request is nested.
     let grouped = nested.replace("[[resource]]\n", "[[resource]]\ngroup = \"g\"\n");
     for protocol in Protocol::ALL {
         let arguments = ["--protocol", protocol.name(), "--for", "50 ms"];
@@ -187,13 +187,17 @@ fn nested_requests_are_refused_where_a_protocol_has_none() {
 }
 
 #[test]
-fn more_tasks_than_are_executed_are_checked_alone() {
+fn too_many_tasks_are_checked_only() {
     let task = |index| format!("[[task]]\nname = \"t{index}\"\nperiod = \"10 s\"\nwcet = \"1 us\"\n");
     let text: String = (0..1025).map(task).collect();
     for verb in ["simulate", "run"] {
         let ended = on(&text, verb, &[]);
         assert_eq!(ended.status, 2, "{verb}: {}{}", ended.out, ended.err);
-        assert!(ended.err.contains("has 1025 tasks; at most 1024 are simulated or executed"), "{verb}: {}", ended.err);
+        assert!(
+            ended.err.contains("has 1025 tasks; at most 1024 can be simulated or executed"),
+            "{verb}: {}",
+            ended.err
+        );
         assert!(ended.err.contains("use `lockwright check`"), "{verb}: {}", ended.err);
     }
     assert_eq!(on(&text, "check", &["--protocol", "none"]).status, 0);

@@ -50,7 +50,7 @@ fn a_full_disk_is_not_quiet() {
 }
 
 #[test]
-fn closed_standard_error_harms_nobody() {
+fn closed_standard_error_keeps_the_status() {
     let file = File::new("nonsense");
     let (reader, writer) = std::io::pipe().expect("a pipe");
     drop(reader);
@@ -112,8 +112,8 @@ impl Started {
     }
 }
 
-/// Starts it, and ends it early after its first word, a note. By SIGTERM: a script that has the tests in the background has
-/// them ignore SIGINT.
+/// Starts it, and ends it early after its first word, a note. By SIGTERM: a script that has the tests in the background
+/// has them ignore SIGINT.
 fn interrupted(command: &mut Command) -> Ended {
     let started = Started::new(command);
     if started.first.starts_with("note: ") {
@@ -123,7 +123,7 @@ fn interrupted(command: &mut Command) -> Ended {
 }
 
 #[test]
-fn an_interrupted_simulation_prints_what_it_saw() {
+fn interrupted_simulation_prints_its_observations() {
     let file = File::new(HOLDS);
     let ended = interrupted(lockwright().arg("simulate").arg(&file.path).args([
         "--offsets",
@@ -151,7 +151,7 @@ fn an_interrupted_simulation_prints_what_it_saw() {
 }
 
 #[test]
-fn an_interrupted_simulation_claims_no_more_than_it_did() {
+fn interrupted_simulation_reports_its_true_length() {
     let file = File::new(HOLDS);
     // A note as the first word: the seed.
     let ended =
@@ -161,8 +161,8 @@ fn an_interrupted_simulation_claims_no_more_than_it_did() {
 }
 
 #[test]
-fn an_interrupted_study_prints_what_came_to_its_end() {
-    // Each combination takes a moment, all of them take long. How long the first one takes is the machine's business.
+fn interrupted_study_prints_complete_results() {
+    // One combination is quick; all together take long. The time of the first one depends on the machine.
     let rates: Vec<String> = (1..=1_000).map(|rate| rate.to_string()).collect();
     let study = |rates: &str| {
         let mut command = lockwright();
@@ -182,7 +182,7 @@ fn an_interrupted_study_prints_what_came_to_its_end() {
         if found.is_empty() {
             continue;
         }
-        let all = format!("of 2000 combinations of cores, burst and rate, {} were", found.len() / 3);
+        let all = format!("of 2000 combinations of cores, burst and rate, {} are complete", found.len() / 3);
         assert!(ended.err.contains(&all), "{}", ended.err);
         holds(&file.path, &found);
         // What there is was simulated to its end.
@@ -195,14 +195,14 @@ fn an_interrupted_study_prints_what_came_to_its_end() {
 }
 
 #[test]
-fn an_interrupted_study_without_results_keeps_those_of_before() {
+fn interrupted_study_without_results_keeps_the_file() {
     let old = File::named("old.csv", "an earlier result\n");
     let new = old.beside("new.csv");
     for (csv, left) in [(&old.path, "an earlier result\n".to_owned()), (&new, KEYS.join(",") + "\n")] {
         let arguments = ["study", "bpl", "--cores", "64", "--burst", "8", "--requests", "1000000000", "--json"];
         let ended = interrupted(lockwright().args(arguments).arg("--csv").arg(csv).arg("--svg").arg(old.beside("svg")));
         assert_eq!(ended.status, 130, "{}", ended.err);
-        assert!(ended.err.contains("of 10 combinations of cores, burst and rate, 0 were"), "{}", ended.err);
+        assert!(ended.err.contains("of 10 combinations of cores, burst and rate, 0 are complete"), "{}", ended.err);
         assert!(!ended.err.contains("figures"), "{}", ended.err);
         let value = json(&ended);
         assert_eq!((&value["interrupted"], &value["results"]), (&true.into(), &serde_json::json!([])));
@@ -211,7 +211,7 @@ fn an_interrupted_study_without_results_keeps_those_of_before() {
 }
 
 #[test]
-fn signals_that_are_ignored_stay_so_and_the_others_are_heard() {
+fn ignored_signals_stay_ignored() {
     // As `nohup` starts it; as a script does in the background; and nothing but SIGTERM left.
     for (ignored, ask) in [("HUP", "INT"), ("HUP", "TERM"), ("INT", "TERM"), ("INT", "HUP"), ("HUP INT", "TERM")] {
         // What we ignore ourselves it does not hear either.
@@ -228,7 +228,7 @@ fn signals_that_are_ignored_stay_so_and_the_others_are_heard() {
         for name in ignored.split(' ') {
             started.signal(name);
         }
-        // Time to end in, if one of them was heard: the next would then find nobody, or end it without output.
+        // If one of these signals was handled, the process ends now; the next signal would end it without output.
         std::thread::sleep(Duration::from_millis(200));
         started.signal(ask);
         let ended = started.end();
@@ -238,7 +238,7 @@ fn signals_that_are_ignored_stay_so_and_the_others_are_heard() {
 }
 
 #[test]
-fn the_second_signal_ends_it_at_once() {
+fn the_second_signal_ends_the_process() {
     // Far more than a pipe holds: it waits for its reader, which is us, and we do not read on.
     let rates: Vec<String> = (1..=200).map(|rate| rate.to_string()).collect();
     let arguments =
@@ -255,7 +255,7 @@ fn the_second_signal_ends_it_at_once() {
 }
 
 #[test]
-fn an_interrupted_experiment_prints_what_it_saw() {
+fn interrupted_experiment_prints_its_observations() {
     let Some(_machine) = require_realtime() else { return };
     let arguments = ["measure", "ics", "--readings", "1", "--operations", "1000000", "--json"];
     let ended = interrupted(lockwright().args(arguments));
@@ -268,7 +268,7 @@ fn an_interrupted_experiment_prints_what_it_saw() {
 }
 
 #[test]
-fn an_interrupted_run_prints_what_it_saw() {
+fn interrupted_run_prints_its_observations() {
     let Some(_machine) = require_realtime() else { return };
     let file = File::new(HOLDS);
     let ended = interrupted(lockwright().arg("run").arg(&file.path).args(["--for", "10 min", "--json"]));
@@ -278,7 +278,7 @@ fn an_interrupted_run_prints_what_it_saw() {
 }
 
 #[test]
-fn an_interrupted_verification_has_no_verdict() {
+fn interrupted_verification_has_no_verdict() {
     let Some(_machine) = require_realtime() else { return };
     let file = File::named("overheads.toml", "release_latency = \"50 ms\"\n");
     let (system, cache) = (file.beside("system.toml"), file.beside("cache"));
@@ -300,6 +300,6 @@ fn an_interrupted_verification_has_no_verdict() {
     let running = started.end();
     assert_eq!(running.status, 130, "{}", running.err);
     for result in json(&running)["results"].as_array().expect("a list") {
-        assert_eq!(result["verdict"], "none, for the run was interrupted", "{}", running.out);
+        assert_eq!(result["verdict"], "none: the run was interrupted", "{}", running.out);
     }
 }

@@ -32,7 +32,7 @@ pub fn results(ended: &Ended) -> Vec<Value> {
 }
 
 #[test]
-fn the_object_holds_a_result_for_each_lock() {
+fn json_has_a_result_for_each_lock() {
     let ended = bpl(&[&SMALL[..], &["--seed", "7"]].concat());
     assert_eq!((ended.status, ended.err.as_str()), (0, ""));
     let value = json(&ended);
@@ -55,11 +55,11 @@ fn the_object_holds_a_result_for_each_lock() {
             cell[0]["max_sections_waited"].as_u64() <= Some(63) && cell[2]["max_sections_waited"].as_u64() <= Some(63)
         );
     }
-    assert!(results[4]["max_sections_waited"].as_u64() > Some(63), "the twin: priority knows no bound at saturation");
+    assert!(results[4]["max_sections_waited"].as_u64() > Some(63), "priority has no bound at saturation");
 }
 
 #[test]
-fn runs_with_seeds_of_their_own_count_together() {
+fn runs_with_different_seeds_are_merged() {
     let arguments =
         ["--cores", "64", "--burst", "8", "--rate", "1", "--requests", "2000", "--runs", "2", "--seed", "7"];
     let found = results(&bpl(&[&arguments[..], &["--json"]].concat()));
@@ -67,7 +67,7 @@ fn runs_with_seeds_of_their_own_count_together() {
     let merged = |lock: Lock, seeds: [u64; 2]| {
         let mut all = Statistics::default();
         for seed in seeds {
-            all.merge(&play(&model, lock, 2_000, Random::new(&model, seed), |_| true).expect("nobody stops it"));
+            all.merge(&play(&model, lock, 2_000, Random::new(&model, seed), |_| true).expect("is not stopped"));
         }
         all
     };
@@ -82,26 +82,26 @@ fn runs_with_seeds_of_their_own_count_together() {
                 && result["unserved"].as_u64() == Some(all.unserved() as u64)
         };
         assert!(is(&merged(lock, [seeds[0], seeds[1]])), "{lock}: {result}");
-        assert!(!is(&merged(lock, [seeds[0]; 2])), "the twin has one seed for both: {result}");
+        assert!(!is(&merged(lock, [seeds[0]; 2])), "equal seeds give another result: {result}");
     }
     assert!(found[1]["unserved"].as_u64() > Some(0), "priority starves: {}", found[1]);
 }
 
 #[test]
-fn one_seed_the_same_bytes_whatever_the_threads() {
+fn results_do_not_depend_on_the_number_of_threads() {
     let one = bpl(&[&SMALL[..], &["--seed", "7"]].concat());
     for jobs in ["1", "2", "7"] {
         assert_eq!(one.out, bpl(&[&SMALL[..], &["--seed", "7", "--jobs", jobs]].concat()).out, "{jobs} threads");
     }
     let other = bpl(&[&SMALL[..], &["--seed", "8"]].concat());
-    assert_ne!(results(&one), results(&other), "the twin has another seed");
-    // One combination alone is what it is among others.
+    assert_ne!(results(&one), results(&other), "another seed gives another result");
+    // The result of a combination does not depend on the others.
     let alone = bpl(&["--cores", "64", "--burst", "8", "--rate", "1", "--requests", "2000", "--seed", "7", "--json"]);
     assert_eq!(results(&alone), results(&one)[3..]);
 }
 
 #[test]
-fn a_drawn_seed_is_said() {
+fn a_random_seed_is_printed() {
     let drawn = bpl(&SMALL);
     let seed = json(&drawn)["seed"].to_string();
     assert!(drawn.err.contains(&format!("--seed {seed}")), "{}", drawn.err);
@@ -115,12 +115,12 @@ fn the_free_lock_may_go_to_the_best() {
         assert_eq!(json(&ended)["free_lock"], who);
         results(&ended)[1]["inversions_pct"].as_f64().expect("a number")
     };
-    // Under priority, with few bursts, whoever gets the free lock decides most of them.
+    // Under priority with few bursts, most inversions depend on the member that gets the free lock.
     assert!(inversions("best") < 20.0 && inversions("random") > 35.0);
 }
 
 #[test]
-fn the_table_says_what_was_simulated() {
+fn the_table_names_the_simulation() {
     let ended =
         bpl(&["--cores", "64", "--burst", "8", "--rate", "1", "--requests", "2000", "--runs", "2", "--seed", "7"]);
     assert_eq!(ended.status, 0, "{}", ended.err);
@@ -130,10 +130,10 @@ fn the_table_says_what_was_simulated() {
 }
 
 #[test]
-fn the_csv_has_what_the_object_has() {
+fn csv_and_json_agree() {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let path = folder.path().join("out.csv");
-    // One core waits for nobody, and nothing over nothing is null.
+    // One core never waits, and 0 divided by 0 is null.
     let arguments = ["study", "bpl", "--cores", "1,64", "--burst", "8", "--rate", "0.01,1", "--requests", "2000"];
     let ended = end(lockwright().args(arguments).args(["--seed", "7", "--json", "--csv"]).arg(&path));
     let results = results(&ended);
@@ -162,9 +162,9 @@ pub fn holds(csv: &Path, results: &[Value]) {
     assert_eq!(lines.next(), None);
 }
 
-/// What cannot be written takes nothing else with it.
+/// A file that cannot be written does not prevent other results.
 #[test]
-fn a_full_disk_costs_no_other_result() {
+fn a_full_disk_loses_no_other_result() {
     let Ok(full) = std::fs::File::options().write(true).open("/dev/full") else {
         eprintln!("SKIPPED: no /dev/full here");
         return;
@@ -191,7 +191,7 @@ fn a_full_disk_costs_no_other_result() {
 }
 
 #[test]
-fn the_csv_may_be_in_the_folder_of_the_figures_but_be_none_of_them() {
+fn the_csv_cannot_overwrite_a_figure() {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let svg = folder.path().join("new").join("figures");
     let draw = |csv: &Path| {
@@ -208,13 +208,13 @@ fn the_csv_may_be_in_the_folder_of_the_figures_but_be_none_of_them() {
     for name in ["delay-64-8.svg", "inversions-64-8.svg", "../figures/delay-64-8.svg"] {
         let ended = draw(&svg.join(name));
         assert_eq!((ended.status, ended.out.as_str()), (2, ""), "{name}: {}", ended.err);
-        assert!(ended.err.contains("would be a figure, too") && ended.err.contains("--csv"), "{}", ended.err);
+        assert!(ended.err.contains("is also the name of a figure") && ended.err.contains("--csv"), "{}", ended.err);
     }
     assert_eq!(std::fs::read_to_string(svg.join("delay-64-8.svg")).expect("is there"), figure, "it is as it was");
 }
 
 #[test]
-fn figures_are_drawn_for_each_cores_and_burst() {
+fn each_number_of_cores_and_burst_has_figures() {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let draw = |name: &str| {
         let to = folder.path().join(name).join("new");

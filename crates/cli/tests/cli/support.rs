@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use tempfile::TempDir;
 
-/// Two tasks that share a lock. Deadlines are so long that they hold on real threads too, however busy the machine.
+/// Two tasks that share a lock. Their deadlines are long enough for real threads on a busy machine.
 pub const HOLDS: &str = r#"
 name = "holds"
 
@@ -28,7 +28,7 @@ wcet = "200 us"
 requests = [{ resource = "bus", length = "50 us" }]
 "#;
 
-/// The twin: together they need more than there is.
+/// Two tasks that overload the CPU.
 pub const LATE: &str = r#"
 name = "late"
 
@@ -171,3 +171,6 @@ pub fn on(text: &str, verb: &str, arguments: &[&str]) -> Ended {
 pub fn json(ended: &Ended) -> serde_json::Value {
     serde_json::from_str(&ended.out).unwrap_or_else(|error| panic!("not one JSON object ({error}): {}", ended.out))
 }
+
+/// An empty list, to compare lists of faults with.
+pub const NO_FAULTS: [&str; 0] = [];

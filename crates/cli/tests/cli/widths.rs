@@ -105,7 +105,7 @@ fn the_verdict_follows_the_name() {
 }
 
 #[test]
-fn protocols_of_one_meaning_share_a_row() {
+fn protocols_with_the_same_rules_share_a_row() {
     let file = File::new(PATHFINDER);
     let path = file.path.to_str().expect("a path in UTF-8");
     for verb in ["check", "simulate"] {

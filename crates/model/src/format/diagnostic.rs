@@ -127,7 +127,7 @@ pub(super) fn check_length(bytes: usize) -> Result<(), Vec<Diagnostic>> {
         return Ok(());
     }
     let fault = Diagnostic::new(format!("the file has {bytes} bytes"));
-    Err(vec![fault.help(format!("at most {MAX_SOURCE_BYTES} bytes are read"))])
+    Err(vec![fault.help(format!("at most {MAX_SOURCE_BYTES} bytes are supported"))])
 }
 
 /// Returns a name as messages quote it: in backticks, without control characters, and cut to [`SHOWN_MAX`] characters.

@@ -148,7 +148,7 @@ fn faults_have_places() {
     assert_eq!(low[0].line_column(&two("", "ceiling = 1")).map(|place| place.0), Some(10), "{low:?}");
     check(
         &two("", "").replace("group = \"arms\"", "group = \"right\""),
-        &["5:9: the group `right` is called like a resource; give the group another name"],
+        &["5:9: the group `right` has the name of a resource; give the group another name"],
     );
     check(
         &two("", "").replacen("group = \"arms\"", "group = \"\"", 1),
@@ -156,7 +156,7 @@ fn faults_have_places() {
     );
     check(
         &two("", "").replacen("group = \"arms\"", "group = 5", 1),
-        &["5:9: the group of resource `left` is a whole number, but should be a text; put it in quotes"],
+        &["5:9: the group of resource `left` is a whole number, but should be a string; put it in quotes"],
     );
     // Bodies name resources, not groups.
     let body = system(GROUP, r#"{ lock = "arms" }, { run = "1 ms" }, { unlock = "arms" }"#);

@@ -47,8 +47,8 @@ fn the_frame_is_valid() {
 
 #[test]
 fn files_without_tasks() {
-    check("", &["a system without tasks; add at least one [[task]]"]);
-    check("task = []", &["1:8: a system without tasks; add at least one [[task]]"]);
+    check("", &["the system has no tasks; add at least one [[task]]"]);
+    check("task = []", &["1:8: the system has no tasks; add at least one [[task]]"]);
     check(
         "[task]\nname = \"x\"",
         &["1:2: `task` is one table, but there may be many; write [[task]], with two brackets"],
@@ -80,13 +80,13 @@ fn names_and_words() {
     check_task(
         &format!("{REST}wcet = \"1 ms\"\nworking_set_kib = \"1 MiB\""),
         &[
-            "15:19: the working set of task `motor`, in KiB, is a text, but should be a whole number; write a number from 0 to 1073741824, without quotes",
+            "15:19: the working set of task `motor`, in KiB, is a string, but should be a whole number; write a number from 0 to 1073741824, without quotes",
         ],
     );
     check_task(&format!("{REST}wect = \"1 ms\""), &["14:1: task `motor` has no key `wect`; did you mean `wcet`?"]);
     check_task(
         &format!("{REST}wcet = \"1 ms\"\n[[task]]\nname = \"motor\"\n{REST}wcet = \"1 ms\""),
-        &["16:8: two tasks are called `motor`; names are unique"],
+        &["16:8: two tasks have the name `motor`; names are unique"],
     );
     check(
         "protocol = \"mpcpp\"\ntask = 1",
@@ -129,7 +129,7 @@ fn numbers_and_durations() {
             "wcet = 1e3",
             "14:8: the wcet of task `motor`, `1e3`, is not a duration; write the number without an exponent, such as \"1000 ms\" for 1e3 ms",
         ),
-        ("wcet = \"-1 ms\"", "14:8: the wcet of task `motor` is negative; time does not run backwards"),
+        ("wcet = \"-1 ms\"", "14:8: the wcet of task `motor` is negative; a duration is at least 0"),
         (
             "wcet = \"99999999999 s\"",
             "14:8: the wcet of task `motor`, `99999999999 s`, is not a duration; a duration is at most 10^15 ns \
@@ -138,7 +138,7 @@ fn numbers_and_durations() {
         ("wcet = \"0 ms\"", "14:8: the wcet of task `motor` is zero; it must be positive"),
         (
             "wcet = []",
-            "14:8: the wcet of task `motor` is a list, but should be a duration; a duration is a text such as \"10 ms\"",
+            "14:8: the wcet of task `motor` is a list, but should be a duration; a duration is a string, for example \"10 ms\"",
         ),
         (
             "wcet = \"1 ms\"\npriority = 99999999999999999999999",
@@ -146,7 +146,7 @@ fn numbers_and_durations() {
         ),
         (
             "wcet = \"1 ms\"\noffset = true",
-            "15:10: the offset of task `motor` is true or false, but should be a duration; a duration is a text such as \"10 ms\"",
+            "15:10: the offset of task `motor` is true or false, but should be a duration; a duration is a string, for example \"10 ms\"",
         ),
         (
             "wcet = \"1 ms\"\ndeadline = \"11 ms\"",
@@ -165,7 +165,7 @@ fn numbers_and_durations() {
     check(
         "[platform]\ncpus = 0",
         &[
-            "a system without tasks; add at least one [[task]]",
+            "the system has no tasks; add at least one [[task]]",
             "2:8: the number of CPUs is `0`; it must be from 1 to 64",
         ],
     );
@@ -191,10 +191,10 @@ fn processors() {
 #[test]
 fn bodies_and_requests() {
     for (lines, fault) in [
-        ("", "11:8: task `motor` has no wcet; add wcet = \"1 ms\" or whatever it is, or a body"),
+        ("", "11:8: task `motor` has no wcet; add a wcet, for example wcet = \"1 ms\", or a body"),
         (
             "wcet = \"1 ms\"\nrequests = []\nbody = [{ run = \"1 ms\" }]",
-            "15:1: task `motor` has both a body and requests; a body says where its sections are: leave the requests out",
+            "15:1: task `motor` has both a body and requests; the body contains the critical sections: remove the requests",
         ),
         (
             "wcet = \"2 ms\"\nbody = [{ run = \"1 ms\" }]",
@@ -228,7 +228,7 @@ fn bodies_and_requests() {
         ("body = []", "14:8: the body of task `motor` is empty; a job runs at least once: { run = \"1 ms\" }"),
         (
             "body = [{ run = \"1 ms\", lock = \"bus\" }]",
-            "14:9: a step of task `motor` does several things; one thing a step: split it",
+            "14:9: a step of task `motor` has several keys; write one step for each key",
         ),
     ] {
         assert_eq!(faults_of_task(lines), [fault], "{lines}");
@@ -269,11 +269,11 @@ fn priorities_are_all_given_or_all_derived() {
     };
     check(
         &platform("explicit", ""),
-        &["7:8: task `camera` has no priority; priorities = \"explicit\" wants one of every task"],
+        &["7:8: task `camera` has no priority; priorities = \"explicit\" needs a priority for every task"],
     );
     check(
         &platform("rate-monotonic", "priority = 3"),
-        &["16:12: task `motor` gives a priority, but the platform assigns them all; leave the priority out, or say \
+        &["16:12: task `motor` gives a priority, but the platform assigns them all; remove the priority, or set \
          priorities = \"explicit\""],
     );
     check(
@@ -309,7 +309,7 @@ fn clusters() {
             ["cpus = 2", "cpu = 1"],
             "9:8: `cpus` of task `camera` is a whole number, but should be a list; write it as cpus = [0, 1]",
         ),
-        (["cpu = 0\ncpus = [0, 1]", "cpu = 1"], "10:8: task `camera` has both `cpu` and `cpus`; leave one of them out"),
+        (["cpu = 0\ncpus = [0, 1]", "cpu = 1"], "10:8: task `camera` has both `cpu` and `cpus`; remove one of them"),
         (
             ["cpus = [0, 1]", "cpus = [1, 2]"],
             "14:8: tasks `camera` and `motor` share some of their CPUs, but not all; clusters do not overlap: give both the same CPUs, or no common one",
@@ -321,7 +321,7 @@ fn clusters() {
         let platform = format!("[platform]\ncpus = 4\nscheduler = \"{scheduler}\"");
         let (mine, other) = ("cpus = [0, 1]", if scheduler == "g-edf" { "" } else { "cpu = 1" });
         let fault = format!(
-            "9:8: task `camera` has a cluster of CPUs, but the scheduler is `{scheduler}`; say scheduler = \"c-fp\" in [platform], or give the task one CPU: cpu = 0"
+            "9:8: task `camera` has a cluster of CPUs, but the scheduler is `{scheduler}`; set scheduler = \"c-fp\" in [platform], or give the task one CPU: cpu = 0"
         );
         check(&file(&platform, "", [mine, other]), &[&fault]);
     }
@@ -366,14 +366,17 @@ fn overheads_files() {
     for (source, wanted) in [
         ("lok = \"1 us\"", "1:1: an overheads file has no key `lok`; did you mean `lock`?"),
         ("lock = 5", "1:8: `lock` has no unit; write it with a unit, in quotes, such as \"5 us\""),
-        ("release = [[10]]", "1:12: a point of `release` has 1 parts; write [10, \"1 us\"]: so many tasks, so long"),
+        (
+            "release = [[10]]",
+            "1:12: a point of `release` has 1 parts; write [10, \"1 us\"]: the number of tasks and the duration",
+        ),
         (
             "release = [[10, \"1 us\"], [4, \"2 us\"]]",
-            "1:11: the points of `release` are not in order; give at least one, fewer tasks first, none twice",
+            "1:11: the points of `release` are not in order; give at least one point, in increasing order of the number of tasks",
         ),
         (
             "release = []",
-            "1:11: the points of `release` are not in order; give at least one, fewer tasks first, none twice",
+            "1:11: the points of `release` are not in order; give at least one point, in increasing order of the number of tasks",
         ),
         ("[lock.spr]\nlock = \"1 us\"", "1:7: `lock` has no key `spr`; did you mean `srp`?"),
         ("unlock = \"1 us\"\n[lock.srp]\nlok = \"1 us\"", "3:1: `lock.srp` has no key `lok`; did you mean `lock`?"),
@@ -383,14 +386,14 @@ fn overheads_files() {
         ),
         (
             "[lock]\nsrp = \"1 us\"",
-            "2:7: `lock.srp` is a text, but should be a table; write [lock.srp], and below it lock = \"1 us\"",
+            "2:7: `lock.srp` is a string, but should be a table; write [lock.srp], and below it lock = \"1 us\"",
         ),
         ("[lock.srp]\nunlock = 7", "2:10: `unlock` has no unit; write it with a unit, in quotes, such as \"7 us\""),
         (
             "dedicated_interrupts = 1",
             "1:24: `dedicated_interrupts` is a whole number, but should be true or false; write true or false, without quotes",
         ),
-        ("tick = \"2 us\"", "1:8: ticks take time, but have no period; add tick_period = \"1 ms\" or whatever it is"),
+        ("tick = \"2 us\"", "1:8: tick has a cost and no period; add tick_period, for example tick_period = \"1 ms\""),
     ] {
         assert_eq!(faults(source, parse_overheads(source).map(drop)), [wanted]);
     }
@@ -426,10 +429,10 @@ fn rt_app_faults_name_the_event() {
     let timer = "\"timer\" : { \"period\" : 100 }";
     for (events, fault) in [
         ("\"run\" : 1", "1:15: thread `t` has no timer, and so no period; end its loop with \"timer\" : { \"ref\" : \"unique\", \"period\" : 10000 }".to_string()),
-        ("\"run\" : 1, \"sleep\" : 9", "1:34: thread `t` has the event `sleep`; a task set has no sleeping inside a job: give the thread a timer".into()),
+        ("\"run\" : 1, \"sleep\" : 9", "1:34: thread `t` has the event `sleep`; a job cannot sleep: give the thread a timer".into()),
         ("\"rum\" : 1", "1:23: unknown key `rum` in thread `t`; did you mean `run`?".into()),
-        ("\"exec\" : 1", "1:23: unknown key `exec` in thread `t`; it cannot be imported: leave it out".into()),
-        (&format!("\"run\" : 1, {timer}, \"run\" : 1"), "1:34: the timer of thread `t` is amid its events; put it at the end of the loop".into()),
+        ("\"exec\" : 1", "1:23: unknown key `exec` in thread `t`; it cannot be imported: remove it".into()),
+        (&format!("\"run\" : 1, {timer}, \"run\" : 1"), "1:34: the timer of thread `t` is between its events; put it at the end of the loop".into()),
         (&format!("\"cpus\" : [0, 1], \"run\" : 1, {timer}"), "1:32: thread `t` may run on 2 CPUs; tasks stay on one CPU: name it, [0]".into()),
         (&format!("\"run\" : \"1\", {timer}"), "1:31: `run` is not a whole number from 0 to 1000000000000".into()),
         (&format!("\"policy\" : \"SCHED_DEADLINE\", \"run\" : 1, {timer}"), "1:34: SCHED_DEADLINE cannot be imported; task sets have fixed priorities: use SCHED_FIFO".into()),

@@ -16,7 +16,7 @@ pub(super) const SUPPORTED: [&str; 5] = ["run", "runtime", "lock", "unlock", "ti
 
 /// Events that a task set cannot express, and the reasons.
 const REFUSED: [(&str, &str); 13] = [
-    ("sleep", "a task set has no sleeping inside a job: give the thread a timer"),
+    ("sleep", "a job cannot sleep: give the thread a timer"),
     ("suspend", "a job does not suspend itself: give the thread a timer"),
     ("resume", "a job does not wake others: give each thread a timer"),
     ("wait", "there are no condition variables in a task set"),
@@ -25,8 +25,8 @@ const REFUSED: [(&str, &str); 13] = [
     ("broadcast", "there are no condition variables in a task set"),
     ("sync", "there are no condition variables in a task set"),
     ("barrier", "jobs do not wait for each other except at locks"),
-    ("fork", "a task set has no tasks that come and go: list the thread by itself"),
-    ("yield", "under fixed priorities a yield does nothing: leave it out"),
+    ("fork", "a task set cannot create tasks: list the thread by itself"),
+    ("yield", "under fixed priorities a yield has no effect: remove it"),
     ("iorun", "a task set has no input and output: write the processor time as a run"),
     ("mem", "a task set has no memory traffic: write the processor time as a run"),
 ];
@@ -87,14 +87,14 @@ impl Loop {
             }),
             _ => match import.microseconds(member) {
                 Some(Duration::ZERO) => {
-                    import.note(&member.key_span, "a run of no time is left out");
+                    import.note(&member.key_span, "a run of length 0 is ignored");
                     None
                 }
                 time => time.map(Event::Run),
             },
         };
         if kind == "runtime" && event.is_some() {
-            import.note(&member.key_span, "a runtime counts time on the wall: it is taken as time on the processor");
+            import.note(&member.key_span, "a runtime is wall-clock time: it is imported as execution time");
         }
         self.events.extend(event.map(|event| (event, member.node.span.clone())));
         true
@@ -117,7 +117,7 @@ impl Loop {
                 ("ref", Value::Text(text)) => name = Some(text.to_string()),
                 ("ref", _) => import.mistyped(member, "a name"),
                 ("mode", _) => {
-                    import.note(&member.key_span, "the mode of a timer is left out: a task arrives every period");
+                    import.note(&member.key_span, "the mode of a timer is ignored: a task arrives every period");
                 }
                 _ => import.unknown_key(member, "a timer", &["ref", "period", "mode"]),
             }
@@ -132,7 +132,7 @@ impl Loop {
         if let Some(timer) = self.timer.as_ref().filter(|_| amid) {
             import.fault(
                 &timer.span,
-                format!("the timer of {owner} is amid its events"),
+                format!("the timer of {owner} is between its events"),
                 "put it at the end of the loop",
             );
         }

@@ -125,12 +125,12 @@ impl<'s> Parser<'s> {
         let start = self.span.start;
         if depth > DEPTH_MAX {
             let fault = Diagnostic::new("objects and lists are nested too deeply").at(self.span.clone());
-            return Err(fault.help(format!("at most {DEPTH_MAX} levels are read")));
+            return Err(fault.help(format!("at most {DEPTH_MAX} levels are supported")));
         }
         self.values += 1;
         if self.values > VALUES_MAX {
             let fault = Diagnostic::new("there are too many values").at(self.span.clone());
-            return Err(fault.help(format!("at most {VALUES_MAX} are read")));
+            return Err(fault.help(format!("at most {VALUES_MAX} are supported")));
         }
         let value = match self.token.take() {
             Some(Token::OpenBrace) => Value::Object(self.members(depth)?),

@@ -119,14 +119,14 @@ impl Import {
                 "tasks" if tasks.is_none() => tasks = Some(member),
                 "global" if global.is_none() => global = Some(member),
                 "tasks" | "global" => self.given_twice(member),
-                "resources" => self.note(&member.key_span, "`resources` is left out: locks are known by their use"),
+                "resources" => self.note(&member.key_span, "`resources` is ignored: mutexes are declared by their use"),
                 _ => self.unknown_key(member, "a workload", &["tasks", "global", "resources"]),
             }
         }
         let global = self.read_global(global);
         let Some(tasks) = tasks else {
             if self.faults.is_empty() {
-                self.fault(&root.span, "a workload without tasks", "add \"tasks\" : { ... }");
+                self.fault(&root.span, "the workload has no tasks", "add \"tasks\" : { ... }");
             }
             return None;
         };
@@ -143,7 +143,7 @@ impl Import {
             return None;
         }
         if threads.is_empty() {
-            self.fault(&tasks.key_span, "a workload without tasks", "add at least one thread");
+            self.fault(&tasks.key_span, "the workload has no tasks", "add at least one thread");
             return None;
         }
         self.note_shared_timers(&threads);
@@ -167,7 +167,7 @@ impl Import {
                 }
                 ("log_basename", Value::Text(name)) if !name.is_empty() => global.name = name.to_string(),
                 (key, _) if RUN_ONLY.contains(&key) => {
-                    self.note(&member.key_span, format!("{} is left out: it does not shape the tasks", shown(key)));
+                    self.note(&member.key_span, format!("{} is ignored: it has no effect on the tasks", shown(key)));
                 }
                 _ => self.unknown_key(member, "`global`", &RUN_ONLY),
             }
@@ -181,7 +181,7 @@ impl Import {
         for thread in threads {
             let Some((name, span)) = &thread.timer_ref else { continue };
             if !name.starts_with("unique") && !seen.insert(name) {
-                self.note(span, format!("the timer {} is shared: each task is taken to have its own", shown(name)));
+                self.note(span, format!("the timer {} is shared: each task gets its own", shown(name)));
             }
         }
     }
@@ -231,7 +231,7 @@ impl Import {
             };
         }
         if let Some(first) = threads.iter().find(|thread| thread.realtime.is_none()) {
-            let message = "threads of SCHED_OTHER have no fixed priority: they are given rate monotonic ones";
+            let message = "threads under SCHED_OTHER have no fixed priority: they get rate-monotonic priorities";
             self.note(&first.span, message);
             if threads.iter().any(|thread| thread.realtime.is_some()) {
                 self.note(&first.span, format!("real-time priorities are raised by {below}, above all other threads"));
@@ -261,7 +261,7 @@ impl Import {
     fn unknown_key(&mut self, member: &Member, owner: &str, valid: &[&str]) {
         let help = match nearest(&member.key, valid.iter().copied()) {
             Some(near) => format!("did you mean `{near}`?"),
-            None => "it cannot be imported: leave it out".into(),
+            None => "it cannot be imported: remove it".into(),
         };
         self.fault(&member.key_span, format!("unknown key {} in {owner}", shown(&member.key)), help);
     }

@@ -30,7 +30,7 @@ impl Policy {
             "SCHED_RR" => {
                 import.note(
                     span,
-                    "threads of one priority take turns under SCHED_RR; tasks are first come, first served",
+                    "SCHED_RR alternates threads of one priority; tasks of one priority are served first come, first served",
                 );
                 Some(Self::Realtime)
             }
@@ -125,13 +125,13 @@ impl Thread {
             Policy::Realtime => Some(realtime_priority(import, draft.priority.as_ref())? as u32),
             Policy::Other => {
                 if let Some((_, span)) = &draft.priority {
-                    import.note(span, "a nice value is left out: it is no priority");
+                    import.note(span, "the nice value is ignored: it is not a real-time priority");
                 }
                 None
             }
         };
         let cpu = draft.cpu.unwrap_or_else(|| {
-            import.note(&span, format!("{owner} names no CPU: it is put on CPU 0"));
+            import.note(&span, format!("{owner} names no CPU: CPU 0 is assumed"));
             CpuId(0)
         });
         let mut spans = vec![("period", timer.span.clone())];
@@ -201,11 +201,11 @@ impl Draft {
                 import.fault(
                     &timer.span,
                     format!("{owner} has both phases and events"),
-                    "events belong into the phases",
+                    "move the events into the phases",
                 );
                 self.faulty = true;
             } else if let Some((_, span)) = events.events.first() {
-                import.fault(span, format!("{owner} has both phases and events"), "events belong into the phases");
+                import.fault(span, format!("{owner} has both phases and events"), "move the events into the phases");
                 self.faulty = true;
             } else {
                 self.read_phases(import, &phases.node, owner);
@@ -246,8 +246,10 @@ impl Draft {
             "cpus" => self.cpu = read_cpus(import, member, owner),
             "loop" => {
                 if let Some(Some(times)) = read_loop(import, member) {
-                    import
-                        .note(&member.key_span, format!("the {times} rounds of {owner} are left out: a task goes on"));
+                    import.note(
+                        &member.key_span,
+                        format!("the limit of {times} rounds of {owner} is ignored: a task does not end"),
+                    );
                 }
             }
             "delay" => self.offset = import.microseconds(member),
@@ -266,7 +268,7 @@ impl Draft {
             return true;
         }
         if IGNORED.contains(&&*member.key) {
-            import.note(&member.key_span, format!("{} is left out", shown(&member.key)));
+            import.note(&member.key_span, format!("{} is ignored", shown(&member.key)));
             return true;
         }
         false

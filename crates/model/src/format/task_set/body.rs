@@ -18,14 +18,14 @@ pub(super) fn read(
     match (fields.get("body"), fields.get("requests")) {
         (Some(_), Some(requests)) => {
             let fault = Diagnostic::new(format!("{owner} has both a body and requests")).at(requests.key_span());
-            faults.push(fault.help("a body says where its sections are: leave the requests out"));
+            faults.push(fault.help("the body contains the critical sections: remove the requests"));
             None
         }
         (Some(body), None) => read_body(&body, owner, surroundings, places, faults),
         (None, requests) => {
             // A misspelt body would have made the wcet superfluous.
             if wcet == Some(None) && !fields.means("body") {
-                fields.require("wcet", owner, "add wcet = \"1 ms\" or whatever it is, or a body", faults);
+                fields.require("wcet", owner, "add a wcet, for example wcet = \"1 ms\", or a body", faults);
             }
             let requests = match requests {
                 Some(found) => Some(Requests::read(&found, owner, surroundings, faults)?),
@@ -73,13 +73,13 @@ fn read_step(found: &Found, owner: &str, surroundings: &Surroundings, faults: &m
         (None, None, Some(unlock)) => resource(&unlock, owner, "unlocks", surroundings, faults).map(Step::Unlock),
         (None, None, None) => {
             if table.is_empty() {
-                faults.push(Diagnostic::new(format!("a step of {owner} does nothing")).at(found.span()).help(HELP));
+                faults.push(Diagnostic::new(format!("a step of {owner} is empty")).at(found.span()).help(HELP));
             }
             None
         }
         _ => {
-            let fault = Diagnostic::new(format!("a step of {owner} does several things")).at(found.span());
-            faults.push(fault.help("one thing a step: split it"));
+            let fault = Diagnostic::new(format!("a step of {owner} has several keys")).at(found.span());
+            faults.push(fault.help("write one step for each key"));
             None
         }
     }

@@ -123,7 +123,7 @@ impl<'a, 'i> Found<'a, 'i> {
     /// Returns a diagnostic such as "`x` is a list, but should be a table".
     pub(super) fn mistyped(&self, what: &str, wanted: &str) -> Diagnostic {
         let kind = match self.value.get_ref() {
-            DeValue::String(_) => "a text",
+            DeValue::String(_) => "a string",
             DeValue::Integer(_) => "a whole number",
             DeValue::Float(_) => "a number with decimals",
             DeValue::Boolean(_) => "true or false",

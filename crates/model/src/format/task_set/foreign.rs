@@ -12,7 +12,9 @@ use crate::format::Diagnostic;
 /// ```
 pub(super) fn foreign(source: &str) -> Option<Diagnostic> {
     let (format, help) = match format(source)? {
-        Format::Json => ("rt-app's JSON", "`lockwright import rt-app FILE > system.toml` makes a task-set file of it"),
+        Format::Json => {
+            ("rt-app's JSON", "`lockwright import rt-app FILE > system.toml` converts it to a task-set file")
+        }
         Format::Xml => ("XML", WRITE),
         Format::Yaml => ("YAML", WRITE),
     };

@@ -63,8 +63,8 @@ impl Groups {
                 }
                 None => {
                     if names.contains(&name) {
-                        let fault = Diagnostic::new(format!("the group {} is called like a resource", shown(&name)));
-                        faults.push(fault.at(span).label("taken already").help("give the group another name"));
+                        let fault = Diagnostic::new(format!("the group {} has the name of a resource", shown(&name)));
+                        faults.push(fault.at(span).label("already in use").help("give the group another name"));
                     }
                     groups.of.push(ResourceId::new(groups.resources.len()));
                     groups.resources.push(Resource { name: name.clone(), ..resource });

@@ -163,7 +163,7 @@ fn read_parts(
     } else {
         let task_tables = tables(fields.get("task"), "task", MAX_TASKS, faults);
         if !fields.means("task") {
-            faults.push(Diagnostic::new("a system without tasks").help("add at least one [[task]]"));
+            faults.push(Diagnostic::new("the system has no tasks").help("add at least one [[task]]"));
         }
         for found in task_tables.iter().flatten() {
             drafts.push(Draft::read(found, &surroundings, faults));
@@ -292,7 +292,7 @@ fn tables<'a, 'i>(
         return None;
     }
     if tables.is_empty() && kind == "task" {
-        let fault = Diagnostic::new("a system without tasks").at(found.span());
+        let fault = Diagnostic::new("the system has no tasks").at(found.span());
         faults.push(fault.help("add at least one [[task]]"));
     }
     Some(tables)
@@ -373,8 +373,9 @@ fn refuse_namesakes<'a>(kind: &str, named: impl Iterator<Item = (&'a str, &'a Pl
     let mut seen = HashMap::new();
     for (name, places) in named.filter(|(name, _)| !name.is_empty()) {
         if seen.insert(name, ()).is_some() {
-            let fault = Diagnostic::new(format!("two {kind}s are called {}", shown(name))).at(places.of(Some("name")));
-            faults.push(fault.label("taken already").help("names are unique"));
+            let fault =
+                Diagnostic::new(format!("two {kind}s have the name {}", shown(name))).at(places.of(Some("name")));
+            faults.push(fault.label("already in use").help("names are unique"));
         }
     }
 }

@@ -60,9 +60,9 @@ fn read(source: &str, faults: &mut Faults) -> Option<Overheads> {
     if ticks && overheads.tick_period == Duration::ZERO {
         let place = fields.get("tick").map_or(0..0, |found| found.span());
         faults.push(
-            Diagnostic::new("ticks take time, but have no period")
+            Diagnostic::new("tick has a cost and no period")
                 .at(place)
-                .help("add tick_period = \"1 ms\" or whatever it is"),
+                .help("add tick_period, for example tick_period = \"1 ms\""),
         );
     }
     Some(overheads)
@@ -103,14 +103,14 @@ struct Number {
 
 const TASKS: Number = Number {
     what: "the number of tasks",
-    help: "write [10, \"1 us\"]: so many tasks, so long",
-    order: "give at least one, fewer tasks first, none twice",
+    help: "write [10, \"1 us\"]: the number of tasks and the duration",
+    order: "give at least one point, in increasing order of the number of tasks",
 };
 
 const KIB: Number = Number {
     what: "the working set",
-    help: "write [256, \"10 us\"]: so many KiB, so long",
-    order: "give at least one, smaller working sets first, none twice",
+    help: "write [256, \"10 us\"]: the size in KiB and the duration",
+    order: "give at least one point, in increasing order of the size",
 };
 
 /// Reads a cost: a duration, or a list of pairs of a number and a duration.

@@ -27,7 +27,7 @@ pub(super) fn assign(drafts: &mut [Draft], platform: &Platform, faults: &mut Fau
         (Some(Policy::Explicit), _, Some(missing)) => {
             let fault = Diagnostic::new(format!("{} has no priority", named("task", &missing.task.name)))
                 .at(missing.places.of(Some("name")));
-            faults.push(fault.help("priorities = \"explicit\" wants one of every task"));
+            faults.push(fault.help("priorities = \"explicit\" needs a priority for every task"));
         }
         (None, Some(given), Some(missing)) => {
             let (given_name, missing_name) = (named("task", &given.task.name), named("task", &missing.task.name));
@@ -40,7 +40,7 @@ pub(super) fn assign(drafts: &mut [Draft], platform: &Platform, faults: &mut Fau
             let name = named("task", &given.task.name);
             let fault = Diagnostic::new(format!("{name} gives a priority, but the platform assigns them all"))
                 .at(given.places.of(Some("priority")));
-            faults.push(fault.help("leave the priority out, or say priorities = \"explicit\""));
+            faults.push(fault.help("remove the priority, or set priorities = \"explicit\""));
         }
         (None | Some(Policy::RateMonotonic), None, Some(_)) => assign_by(drafts, assign_rate_monotonic),
         (Some(Policy::DeadlineMonotonic), None, _) => assign_by(drafts, assign_deadline_monotonic),

@@ -81,9 +81,9 @@ pub(super) fn parse<'i>(source: &'i str, faults: &mut Faults) -> Option<Spanned<
 }
 
 fn refuse_values<T>(values: usize, place: Option<Range<usize>>, faults: &mut Faults) -> Option<T> {
-    let what = if place.is_some() { "a task" } else { "what the file has outside of its [[task]]s" };
+    let what = if place.is_some() { "a task" } else { "the file without its [[task]] tables" };
     let fault = Diagnostic { span: place, ..Diagnostic::new(format!("{what} has {values} keys and values")) };
-    faults.push(fault.help(format!("at most {VALUES_MAX} are read: write each task under a [[task]] of its own")));
+    faults.push(fault.help(format!("at most {VALUES_MAX} are supported: write each task under a [[task]] of its own")));
     None
 }
 

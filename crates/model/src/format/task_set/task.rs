@@ -83,7 +83,7 @@ impl Draft {
         let [period, deadline, jitter, offset, wcet] =
             ["period", "deadline", "jitter", "offset", "wcet"].map(&mut duration);
         if period == Some(None) {
-            fields.require("period", owner, "add period = \"10 ms\" or whatever it is", faults);
+            fields.require("period", owner, "add a period, for example period = \"10 ms\"", faults);
         }
         let priority = match fields.get("priority") {
             Some(found) => found.priority(&format!("the priority of {owner}"), faults),
@@ -124,9 +124,9 @@ fn read_cluster(fields: &Fields, owner: &str, surroundings: &Surroundings, fault
     let scheduler = surroundings.scheduler?;
     let fault = if scheduler != Scheduler::CFp {
         let fault = Diagnostic::new(format!("{owner} has a cluster of CPUs, but the scheduler is `{scheduler}`"));
-        Some(fault.help("say scheduler = \"c-fp\" in [platform], or give the task one CPU: cpu = 0"))
+        Some(fault.help("set scheduler = \"c-fp\" in [platform], or give the task one CPU: cpu = 0"))
     } else if fields.get("cpu").is_some() {
-        Some(Diagnostic::new(format!("{owner} has both `cpu` and `cpus`")).help("leave one of them out"))
+        Some(Diagnostic::new(format!("{owner} has both `cpu` and `cpus`")).help("remove one of them"))
     } else {
         None
     };

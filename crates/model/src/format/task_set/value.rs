@@ -10,7 +10,7 @@ impl Found<'_, '_> {
         match self.value.get_ref() {
             DeValue::String(text) => Some(text.to_string()),
             _ => {
-                faults.push(self.mistyped(what, "a text").help("put it in quotes"));
+                faults.push(self.mistyped(what, "a string").help("put it in quotes"));
                 None
             }
         }
@@ -47,7 +47,7 @@ impl Found<'_, '_> {
             DeValue::String(text) => match Duration::parse(text) {
                 Ok(duration) => return Some(duration),
                 Err(DurationError::NoNumber) if text.trim_start().starts_with('-') => {
-                    Diagnostic::new(format!("{what} is negative")).help("time does not run backwards")
+                    Diagnostic::new(format!("{what} is negative")).help("a duration is at least 0")
                 }
                 Err(error) => {
                     Diagnostic::new(format!("{what}, {}, is not a duration", shown(text))).help(error.to_string())
@@ -63,7 +63,7 @@ impl Found<'_, '_> {
                 _ => Diagnostic::new(format!("{what} has no unit"))
                     .help(format!("write it with a unit, in quotes, such as \"{} ms\"", cut(float.as_str()))),
             },
-            _ => self.mistyped(what, "a duration").help("a duration is a text such as \"10 ms\""),
+            _ => self.mistyped(what, "a duration").help("a duration is a string, for example \"10 ms\""),
         };
         faults.push(fault.at(self.span()));
         None

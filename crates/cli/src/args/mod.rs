@@ -1,0 +1,297 @@
+//! The command line: verbs, options and the texts of `--help`, one file for each family of verbs.
+
+mod measure;
+mod study;
+mod tasks;
+mod values;
+
+pub use measure::{Locks, Measure, MeasuredIcs, MeasuredProtocols, Mutexes, Results};
+pub use study::{Bpl, Study};
+pub use tasks::{BoundChoice, Check, Execution, OffsetsChoice, ProtocolChoice, Run, Simulate, Subject, Verify};
+
+use crate::console::Color;
+use clap::{Args, Parser, Subcommand, ValueEnum, ValueHint};
+use clap_complete::Shell;
+use std::path::PathBuf;
+
+/// Real-time locking that you can analyse, simulate and run.
+///
+/// The input is one task-set file: tasks, CPUs, resources and a locking protocol. `check` computes bounds on the
+/// response times, `simulate` plays the schedule in virtual time, and `run` executes the tasks as real-time threads.
+/// All three print the same table. `verify` measures the overheads of this machine, computes bounds that include them,
+/// executes the tasks, and compares the two.
+#[derive(Parser, Debug)]
+#[command(name = "lockwright", version, after_help = STATUSES, propagate_version = true)]
+pub struct Cli {
+    /// When to use colours
+    #[arg(long, global = true, value_name = "WHEN", default_value = "auto", help_heading = OUTPUT)]
+    pub color: Color,
+    /// Show all columns and do not wrap lines, however narrow the terminal is
+    #[arg(long, global = true, help_heading = OUTPUT)]
+    pub wide: bool,
+    /// The command.
+    #[command(subcommand)]
+    pub verb: Verb,
+}
+
+/// The heading of options that only change the form of the output.
+const OUTPUT: &str = "Output options";
+
+/// The commands.
+#[derive(Subcommand, Debug)]
+pub enum Verb {
+    /// Compute bounds on blocking and response times
+    ///
+    /// A deadline is proved to hold if the response-time bound of its task is not greater.
+    #[command(after_help = CHECK_HELP)]
+    Check(Check),
+    /// Simulate the schedule and compare it with the bounds
+    #[command(after_help = SIMULATE_HELP)]
+    Simulate(Simulate),
+    /// Execute the tasks as real-time threads and compare their responses with the bounds
+    #[command(after_help = RUN_HELP)]
+    Run(Run),
+    /// Measure overheads, compute bounds with them, execute the tasks, and compare
+    ///
+    /// The measurement takes some seconds. Its result is reused for one day on the same machine and kernel; it is
+    /// stored in the user's cache directory.
+    #[command(after_help = VERIFY_HELP)]
+    Verify(Verify),
+    /// Check whether this machine can execute real-time threads, and print how to fix what is missing
+    #[command(after_help = DOCTOR_HELP)]
+    Doctor(Doctor),
+    /// Convert a workload of another tool to a task-set file
+    #[command(after_help = IMPORT_HELP)]
+    Import(Import),
+    /// Measure what locks cost on this machine
+    #[command(subcommand, after_help = STATUSES_UNJUDGED)]
+    Measure(Measure),
+    /// Repeat a published simulation
+    #[command(subcommand, after_help = STATUSES_UNJUDGED)]
+    Study(Study),
+    /// Print a completion script for a shell
+    #[command(after_help = COMPLETIONS_HELP)]
+    Completions(Completions),
+    /// Write the manual pages into a directory
+    #[command(hide = true)]
+    Man(Man),
+}
+
+/// Exit statuses of all commands.
+const STATUSES: &str = "Exit status:
+  0    success; a command that judges deadlines found that all of them hold
+  1    a command that judges deadlines found that some do not hold
+  2    the arguments or the file are invalid
+  3    the machine refuses, for example permission for real-time priorities
+  130  interrupted (Ctrl-C); the results so far are printed
+
+The help of each command says what it judges.";
+
+/// Exit statuses of commands that judge no deadlines.
+const STATUSES_UNJUDGED: &str = "Exit status:
+  0    success
+  2    the arguments are invalid
+  3    the machine refuses, for example permission for real-time priorities
+  130  interrupted (Ctrl-C); complete results are printed";
+
+/// The end of the help of a command that judges no deadlines.
+fn with_statuses(examples: &str) -> String {
+    format!("{examples}\n\n{STATUSES_UNJUDGED}")
+}
+
+const CHECK_HELP: &str = "Examples:
+  lockwright check system.toml
+  lockwright check system.toml --protocol all
+  lockwright check system.toml --explain camera
+  lockwright check system.toml --sensitivity --json
+  lockwright check system.toml --overheads overheads.toml
+  lockwright check system.toml --scheduler g-edf
+  lockwright check system.toml --scheduler p-edf --partition worst-fit
+
+Exit status:
+  0    all deadlines are proved to hold
+  1    some deadlines are not proved to hold
+  2    the arguments or the file are invalid
+  3    the output cannot be written
+  130  interrupted (Ctrl-C); the results so far are printed";
+
+const SIMULATE_HELP: &str = "Examples:
+  lockwright simulate system.toml
+  lockwright simulate system.toml --overheads overheads.toml
+  lockwright simulate system.toml --offsets random --runs 1000 --seed 7
+  lockwright simulate system.toml --for 10s --trace out.pftrace
+
+https://ui.perfetto.dev shows traces.
+
+Exit status:
+  0    no job missed its deadline
+  1    a job missed its deadline
+  2    the arguments or the file are invalid
+  3    the output cannot be written
+  130  interrupted (Ctrl-C); the results so far are printed";
+
+const RUN_HELP: &str = "Examples:
+  lockwright run system.toml
+  lockwright run system.toml --for 10s --protocol pip --trace out.pftrace
+  lockwright run system.toml --overheads overheads.toml
+
+This command needs permission for real-time priorities; `lockwright doctor` prints how to get it.
+https://ui.perfetto.dev shows traces.
+
+Exit status:
+  0    no job missed its deadline; with --overheads or --strict: and no response was above its bound
+  1    a job missed its deadline; with --overheads or --strict: or a response was above its bound
+  2    the arguments or the file are invalid
+  3    the machine refuses, for example permission for real-time priorities
+  130  interrupted (Ctrl-C); the results so far are printed";
+
+const VERIFY_HELP: &str = "Examples:
+  lockwright verify system.toml
+  lockwright verify system.toml --for 10s --protocol mpcp --json
+  lockwright verify system.toml --overheads overheads.toml
+
+This command needs permission for real-time priorities; `lockwright doctor` prints how to get it.
+https://ui.perfetto.dev shows traces.
+
+Exit status:
+  0    all deadlines are proved to hold, no job missed one, and no response was above its bound
+  1    one of these is not so
+  2    the arguments or the file are invalid
+  3    the machine refuses, for example permission for real-time priorities
+  130  interrupted (Ctrl-C); the results so far are printed";
+
+const DOCTOR_HELP: &str = "Example:
+  lockwright doctor
+
+Exit status:
+  0    `lockwright run` works on this machine
+  3    a requirement of `lockwright run` is missing";
+
+const IMPORT_HELP: &str = "Example:
+  lockwright import rt-app workload.json > system.toml
+
+Exit status:
+  0    success
+  2    the arguments or the file are invalid, or the file has a part that a task set cannot express
+  3    the output cannot be written";
+
+const COMPLETIONS_HELP: &str = "Examples:
+  lockwright completions bash > ~/.local/share/bash-completion/completions/lockwright
+  lockwright completions zsh > ~/.zfunc/_lockwright
+  lockwright completions fish > ~/.config/fish/completions/lockwright.fish
+
+Exit status:
+  0    success
+  2    the arguments are invalid
+  3    the output cannot be written";
+
+/// `doctor`.
+#[derive(Args, Debug)]
+pub struct Doctor {
+    /// Print one JSON object (schema: docs/output.schema.json)
+    #[arg(long, help_heading = OUTPUT)]
+    pub json: bool,
+}
+
+/// `import`.
+#[derive(Args, Debug)]
+pub struct Import {
+    /// Tool that the workload was written for
+    #[arg(value_name = "TOOL")]
+    pub tool: Tool,
+    /// Workload file; `-` reads standard input
+    #[arg(value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub file: PathBuf,
+}
+
+/// A tool whose files can be imported.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
+pub enum Tool {
+    /// JSON of rt-app: periodic threads with run, lock and unlock
+    RtApp,
+}
+
+/// `completions`.
+#[derive(Args, Debug)]
+pub struct Completions {
+    /// Shell that reads the script
+    #[arg(value_name = "SHELL")]
+    pub shell: Shell,
+}
+
+/// `man`.
+#[derive(Args, Debug)]
+pub struct Man {
+    /// Directory for the pages; it is created if it does not exist
+    #[arg(value_name = "DIR", value_hint = ValueHint::DirPath)]
+    pub folder: PathBuf,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::{Arg, Command, CommandFactory};
+
+    /// Calls `then` with the path of each command, such as `["measure", "locks"]`, and with the command.
+    fn each(command: &Command, path: &[&str], then: &mut impl FnMut(&[&str], &Command)) {
+        then(path, command);
+        for inner in command.get_subcommands() {
+            each(inner, &[path, &[inner.get_name()]].concat(), then);
+        }
+    }
+
+    #[test]
+    fn arguments_are_consistent() {
+        Cli::command().debug_assert();
+    }
+
+    /// Numbers `A` and `B` of "[A to B]" in a help text.
+    fn range(help: &str) -> Option<[String; 2]> {
+        let (_, rest) = help.split_once('[')?;
+        let (range, _) = rest.split_once(']')?;
+        let (from, to) = range.split_once(" to ")?;
+        Some([from, to].map(|end| end.replace([',', ' '], "")))
+    }
+
+    #[test]
+    fn ranges_in_help_are_those_of_the_parser() {
+        let mut ranges = 0;
+        each(&Cli::command(), &[], &mut |path, command| {
+            for arg in command.get_arguments() {
+                let (Some([from, to]), Some(name)) =
+                    (range(&arg.get_help().map(ToString::to_string).unwrap_or_default()), arg.get_long())
+                else {
+                    continue;
+                };
+                ranges += 1;
+                let accepts = |value: &str| {
+                    let option = format!("--{name}={value}");
+                    let needed = if command.get_positionals().next().is_some() { &["file"][..] } else { &[] };
+                    let words = [&["lockwright"], path, needed, &[option.as_str()]].concat();
+                    Cli::try_parse_from(words).is_ok()
+                };
+                assert!(accepts(&from) && accepts(&to), "{path:?} --{name} accepts {from} and {to}");
+                let number = from.trim_end_matches(|c: char| c.is_ascii_alphabetic());
+                let below = from.replacen(number, "0", 1);
+                let above = format!("1{to}");
+                assert!(!accepts(&below) && !accepts(&above), "{path:?} --{name} refuses {below} and {above}");
+            }
+        });
+        assert!(ranges >= 15, "only {ranges} options name a range");
+    }
+
+    #[test]
+    fn numbers_and_durations_name_a_range_or_are_free() {
+        // A seed is any number; `--for` has no upper end.
+        let free = |arg: &Arg| ["seed", "duration"].contains(&arg.get_id().as_str());
+        each(&Cli::command(), &[], &mut |path, command| {
+            for arg in command.get_arguments().filter(|arg| !free(arg)) {
+                let names = arg.get_value_names().unwrap_or_default();
+                if names.iter().any(|name| ["N", "DURATION", "LIST"].contains(&name.as_str())) {
+                    let help = arg.get_help().map(ToString::to_string).unwrap_or_default();
+                    assert!(range(&help).is_some(), "{path:?} {}: {help}", arg.get_id());
+                }
+            }
+        });
+    }
+}

@@ -1,0 +1,73 @@
+//! `study`.
+
+use super::values::{number_in, one_of, up_to};
+use super::{OUTPUT, with_statuses};
+use clap::{Args, Subcommand, ValueHint};
+use lockwright_study::bpl::{BURST_MAX, CORES_MAX, FreeLock, RATE_MAX, RATE_MIN};
+use std::path::PathBuf;
+
+const BPL_EXAMPLES: &str = "Examples:
+  lockwright study bpl
+  lockwright study bpl --cores 64 --burst 8,32 --svg figures --csv figures.csv
+  lockwright study bpl --cores 64 --burst 8 --rate 0.001,0.01,0.1,1 --requests 100000 --seed 7 --json";
+
+/// `study`.
+#[derive(Subcommand, Debug)]
+pub enum Study {
+    /// Compare FIFO, priority and batched priority locks under bursts of requests
+    ///
+    /// This is the simulation of the batched priority lock: the machine repairman model with bursts. At each burst,
+    /// some of the cores that have no pending request all request the lock at one instant. Lengths of critical sections
+    /// are exponential with a mean of 100 units of time, times between bursts are exponential, and sizes of bursts are
+    /// uniform. All three locks get the same bursts and the same sections.
+    #[command(after_help = with_statuses(BPL_EXAMPLES))]
+    Bpl(Bpl),
+}
+
+/// `study bpl`.
+#[derive(Args, Debug)]
+pub struct Bpl {
+    /// Numbers of cores, which are the sources of requests [1 to 64]
+    #[arg(long, value_name = "LIST", value_delimiter = ',', default_value = "8,16,32,64",
+        value_parser = up_to::<u32>(CORES_MAX.into()))]
+    pub cores: Vec<u32>,
+    /// Mean sizes M of a burst, which is uniform from 1 to 2M-1 [1 to 1,000,000] [default: powers of two up to half the
+    /// cores]
+    #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = up_to::<u32>(BURST_MAX.into()))]
+    pub burst: Vec<u32>,
+    /// Bursts per mean critical section: λ/μ in the paper [0.000001 to 1000]
+    #[arg(long, value_name = "LIST", value_delimiter = ',', allow_negative_numbers = true,
+        default_value = "0.001,0.002,0.005,0.01,0.02,0.05,0.1,0.2,0.5,1",
+        value_parser = number_in(RATE_MIN..=RATE_MAX, "bursts per mean critical section"))]
+    pub rate: Vec<f64>,
+    /// Number of requests in each run, which ends after the current batch [1 to 1,000,000,000]
+    #[arg(long, value_name = "N", default_value_t = 100_000, value_parser = up_to::<u64>(1_000_000_000))]
+    pub requests: u64,
+    /// Number of runs that are combined into each result [1 to 1000]
+    #[arg(long, value_name = "N", default_value_t = 5, value_parser = up_to::<u32>(1_000))]
+    pub runs: u32,
+    /// Seed, from which the seed of each run is drawn [default: chosen at random and printed]
+    #[arg(long, value_name = "N")]
+    pub seed: Option<u64>,
+    /// Member of a burst that gets a free lock
+    #[arg(long, value_name = "MEMBER", default_value = "random", value_parser = one_of([
+        ("random", "A member chosen at random", FreeLock::Random),
+        ("best", "The most important member", FreeLock::Best),
+    ]))]
+    pub free_lock: FreeLock,
+    /// Number of threads; the results do not depend on it [1 to 1024] [default: one for each CPU]
+    #[arg(long, value_name = "N", value_parser = up_to::<u16>(1024))]
+    pub jobs: Option<u16>,
+    /// Print one JSON object instead of a table (schema: docs/output.schema.json)
+    #[arg(long, help_heading = OUTPUT)]
+    pub json: bool,
+    /// Write the results as CSV into this file
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, help_heading = OUTPUT)]
+    pub csv: Option<PathBuf>,
+    /// Draw figures over the rate into this directory
+    ///
+    /// The files are inversions-CORES-BURST.svg and delay-CORES-BURST.svg for each number of cores and mean burst.
+    /// Delays above 1.25 are drawn at 1.25.
+    #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath, help_heading = OUTPUT)]
+    pub svg: Option<PathBuf>,
+}

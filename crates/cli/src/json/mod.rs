@@ -1,0 +1,74 @@
+//! The objects that `--json` prints, one file a verb. Their schema is generated from these types into
+//! `docs/output.schema.json`.
+
+mod check;
+mod doctor;
+mod measure;
+mod run;
+mod study;
+mod tasks;
+
+pub use check::{
+    BesideLock, BlockedBy, ChangedBound, Explain, GrowthResult, GrowthState, PointResult, ResourceGrowth,
+    SensitivityResult, TaskGrowth, TermResult, TestResult, WaitedSection,
+};
+pub use doctor::{DoctorFinding, DoctorOutput, DoctorState};
+pub use measure::{
+    IcsBin, IcsCost, IcsOperation, IcsOutput, IcsResponses, IcsStrategy, LockArrivals, LockContention, LockCost,
+    LocksOutput, MEASURE, MachineCost, MutexHandOver, MutexOutput, ProtocolTimes, ProtocolsOutput,
+};
+pub use run::{Executed, Taken, TakenBy, WorstJob};
+pub use study::{BplFreeLock, BplLock, BplOutput, BplResult};
+pub use tasks::{BlockingParts, Charged, Origin, Output, ProtocolResult, TaskResult, Verb};
+
+use crate::fault::Fault;
+use schemars::{JsonSchema, Schema, generate::SchemaSettings};
+use serde::Serialize;
+
+/// The object that `lockwright` prints with `--json`. The key `verb` tells which one it is; an object without it
+/// reports an error.
+#[derive(Serialize, JsonSchema)]
+#[serde(untagged)]
+#[schemars(title = "Output of lockwright --json")]
+pub enum AnyOutput {
+    /// `check`, `simulate`, `run` and `verify`.
+    Tasks(Output),
+    /// `study bpl`.
+    Bpl(BplOutput),
+    /// `measure locks`.
+    Locks(LocksOutput),
+    /// `measure mutex`.
+    Mutex(MutexOutput),
+    /// `measure protocols`.
+    Protocols(ProtocolsOutput),
+    /// `measure ics`.
+    Ics(IcsOutput),
+    /// `doctor`.
+    Doctor(DoctorOutput),
+    /// Any verb that failed, in place of its result; the exit status is 2 or 3.
+    Error(ErrorOutput),
+}
+
+/// Why a verb failed. The same messages are on standard error.
+#[derive(Serialize, JsonSchema)]
+pub struct ErrorOutput {
+    /// The first fault.
+    pub error: Fault,
+    /// The other faults, if a file has several.
+    pub more: Vec<Fault>,
+}
+
+/// One object as text that ends in a newline.
+#[must_use]
+pub fn to_text(output: &impl Serialize) -> String {
+    // These types hold strings, numbers, lists and objects: JSON can represent all of them.
+    let mut text = serde_json::to_string_pretty(output).unwrap_or_else(|error| format!("{{\"error\": \"{error}\"}}"));
+    text.push('\n');
+    text
+}
+
+/// The schema of [`AnyOutput`].
+#[must_use]
+pub fn schema() -> Schema {
+    SchemaSettings::draft2020_12().for_serialize().into_generator().into_root_schema_for::<AnyOutput>()
+}

@@ -1,0 +1,58 @@
+//! What `run` and `verify` add to the object of all tasks: one job, and what its CPU did meanwhile.
+
+use schemars::JsonSchema;
+use serde::Serialize;
+
+/// One job, and what its CPU did from its arrival to its finish.
+#[derive(Serialize, JsonSchema)]
+pub struct WorstJob {
+    /// Arrival, since the common start.
+    pub arrival_ns: u64,
+    /// Finish, since the common start.
+    pub finish_ns: u64,
+    /// The tasks that executed meanwhile, longest first.
+    pub executed: Vec<Executed>,
+    /// The part of the task's own execution that belongs to earlier jobs, which were late.
+    pub earlier_jobs_ns: u64,
+    /// Time in which no task executed: idle, other threads, the kernel, interrupts or the hypervisor.
+    pub unaccounted_ns: u64,
+    /// What occupied the CPU in that time, longest first; null if this user may not read the kernel's records.
+    pub taken: Option<Vec<Taken>>,
+}
+
+/// A stretch of time in which a CPU executed no task.
+#[derive(Serialize, JsonSchema)]
+pub struct Taken {
+    /// What occupied the CPU.
+    pub by: TakenBy,
+    /// The name of the thread, if it is known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub thread: Option<String>,
+    /// Length of the stretch.
+    pub taken_ns: u64,
+}
+
+/// What occupied a CPU.
+#[derive(Serialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum TakenBy {
+    /// A thread that is not a task.
+    Thread,
+    /// A thread that is not a task, or no thread at all.
+    Others,
+    /// No thread: the CPU was idle.
+    Idle,
+    /// The kernel, interrupts or the hypervisor: a task was scheduled and did not execute.
+    Machine,
+    /// Not known.
+    Unknown,
+}
+
+/// How long a task executed during a job.
+#[derive(Serialize, JsonSchema)]
+pub struct Executed {
+    /// Name of the task.
+    pub task: String,
+    /// Execution time.
+    pub executed_ns: u64,
+}
