@@ -42,6 +42,12 @@ impl Layout {
         Self { width: width.max(WIDTH_MIN), is_free }
     }
 
+    /// The width in characters.
+    #[must_use]
+    pub fn width(self) -> usize {
+        self.width
+    }
+
     /// Wraps each line between words. Continuation lines are indented by two more characters than their line.
     #[must_use]
     pub fn prose(self, text: &str) -> String {

@@ -27,12 +27,12 @@ pub mod progress;
 pub mod report;
 pub mod run;
 pub mod same;
+pub mod schedule;
 mod scheduled;
 pub mod seed;
 pub mod simulate;
 pub mod study;
 pub mod table;
-pub mod trace_file;
 pub mod units;
 pub mod verify;
 

@@ -10,8 +10,8 @@ use crate::json::{self, Output, ProtocolResult, WorstJob};
 use crate::progress::Progress;
 use crate::report::{Report, Row, Seen, Standard, interrupt_text};
 use crate::same::{self, Once, grouped};
+use crate::schedule::ScheduleFiles;
 use crate::table;
-use crate::trace_file::TraceFile;
 use crate::units;
 use lockwright::tasks::MachineError;
 use lockwright_engine::observe::{Timeline, timeline};
@@ -111,13 +111,13 @@ pub fn run(arguments: &Run, console: &Console) -> Result<Exit, Exit> {
     let stopper = Stopper::listen(console);
     let mut runs: Vec<Ran> = Vec::new();
     // Before anything is executed, so that a bad path costs no run.
-    let trace = |&(protocol, _): &(Protocol, Report)| {
-        TraceFile::create(arguments.execution.trace.as_deref(), protocol, groups.len(), console)
+    let files = |&(protocol, _): &(Protocol, Report)| {
+        ScheduleFiles::create(&arguments.execution.schedules, protocol, groups.len(), console)
     };
-    let traces = groups.iter().map(trace).collect::<Result<Vec<_>, Exit>>()?;
-    for ((protocol, bounds), trace) in groups.iter().zip(traces) {
+    let files = groups.iter().map(files).collect::<Result<Vec<_>, Exit>>()?;
+    for ((protocol, bounds), files) in groups.iter().zip(files) {
         let Some(control) = stopper.control() else { break };
-        let outcome = execute(&input, *protocol, length, trace, &control, console)?;
+        let outcome = execute(&input, *protocol, length, files, &control, console)?;
         runs.push(Ran::new(system, bounds.clone(), outcome));
     }
     warn(&runs, system, console);
@@ -173,25 +173,23 @@ fn default_duration(system: &System) -> Duration {
     default_horizon(system).duration.clamp(SHORTEST, LONGEST)
 }
 
-/// Executes the tasks with a progress bar, and writes the trace if one is wanted.
+/// Executes the tasks with a progress bar, and writes the files that show the schedule.
 ///
 /// # Errors
-/// There is no outcome, or the trace cannot be written; the console has the message.
+/// There is no outcome, or a file cannot be written; the console has the message.
 pub(crate) fn execute(
     input: &Input,
     protocol: Protocol,
     length: Length,
-    trace: Option<TraceFile>,
+    files: ScheduleFiles,
     control: &Control,
     console: &Console,
 ) -> Result<Outcome, Exit> {
     console.note(format!("running {} under {protocol} for {}", input.name, units::text(length.duration)));
     let config = RunConfig { watch: true, ..RunConfig::new(protocol, length.duration) };
     let outcome = watch(&input.system, &config, control, console)?;
-    if let Some(trace) = trace {
-        let title = format!("{} under {protocol}, executed", input.name);
-        trace.write(&input.system, &title, &outcome.records, console)?;
-    }
+    let title = format!("{} under {protocol}, executed", input.name);
+    files.write(&input.system, &title, &outcome.records, console)?;
     Ok(outcome)
 }
 

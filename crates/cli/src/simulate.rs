@@ -10,10 +10,10 @@ use crate::json::{self, Output, ProtocolResult};
 use crate::progress::Progress;
 use crate::report::{Bound, Report, Row, Seen, Standard, interrupt_text, table_order};
 use crate::same::{self, Once, grouped};
+use crate::schedule::ScheduleFiles;
 use crate::scheduled;
 use crate::seed;
 use crate::table;
-use crate::trace_file::TraceFile;
 use crate::units;
 use lockwright_analysis::Untested;
 use lockwright_model::{
@@ -252,15 +252,15 @@ pub fn simulate(arguments: &Simulate, console: &Console) -> Result<Exit, Exit> {
     }
     let mut reports = Vec::new();
     for (protocol, bounds) in &groups {
-        let trace = TraceFile::create(arguments.trace.as_deref(), *protocol, groups.len(), console)?;
+        let files = ScheduleFiles::create(&arguments.schedules, *protocol, groups.len(), console)?;
         let executed = bounds.analysed(system);
-        let found = play_all(&plan, executed, *protocol, trace.is_some(), console);
-        if let Some(trace) = trace {
+        let found = play_all(&plan, executed, *protocol, files.need_records(), console);
+        if files.need_records() {
             let title = format!("{} under {protocol}, simulated", input.name);
             if found.records.len() == RECORDS_MAX {
-                console.warn(format!("the trace ends after {RECORDS_MAX} records"));
+                console.warn(format!("the recorded schedule ends after {RECORDS_MAX} records"));
             }
-            trace.write(executed, &title, &found.records, console)?;
+            files.write(executed, &title, &found.records, console)?;
         }
         reports.push((bounds.clone().with_seen(&found.seen), found.played));
         if interrupt::requested() {

@@ -1,16 +1,17 @@
 //! A schedule as text, for a terminal.
 //!
 //! ```text
-//!          0 ms      10        20        30
-//! urgent   |         ^###bb|             v
-//! logging  ^bbbbbbbbbb....bbb
+//!            0 ms      10        20        30
+//! urgent                ####bb               #
+//!                       ^                 x
+//! logging    bbbbbbbbbb------bbb
+//!            ^
 //! ```
 //! Each column stands for the same length of time, and shows what the task did for most of it.
 
 use crate::axis::Axis;
 use crate::{Mark, Schedule, State};
 use lockwright_model::{ResourceId, System};
-use std::fmt::Write;
 
 /// How the text is laid out.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -46,7 +47,7 @@ pub fn draw(system: &System, schedule: &Schedule, layout: Layout) -> String {
         let arrows = arrows(row, scale);
         line(&mut text, &format!("{:label$}{arrows}", ""));
     }
-    legend(&mut text, system, schedule, &resources);
+    legend(&mut text, system, schedule, &resources, layout.width.max(40));
     text
 }
 
@@ -153,16 +154,14 @@ fn arrows(row: &crate::Row, scale: Scale) -> String {
     cells.into_iter().collect()
 }
 
-fn legend(text: &mut String, system: &System, schedule: &Schedule, resources: &[ResourceId]) {
+fn legend(text: &mut String, system: &System, schedule: &Schedule, resources: &[ResourceId], width: usize) {
     let spans = || schedule.rows.iter().flat_map(|row| &row.spans);
     let marks =
         |wanted: &[Mark]| schedule.rows.iter().flat_map(|row| &row.marks).any(|(_, mark)| wanted.contains(mark));
     let mut parts = vec!["# executes".to_owned()];
-    let mut holds = String::new();
     for &resource in resources.iter().take(26) {
-        let _ = write!(holds, "{} holds {}, ", letter(resource, resources), system.resource(resource).name);
+        parts.push(format!("{} holds {}", letter(resource, resources), system.resource(resource).name));
     }
-    parts.extend((!holds.is_empty()).then(|| holds.trim_end_matches(", ").to_owned()));
     if spans().any(|span| matches!(span.state, State::Ready(_))) {
         parts.push("- ready, another task executes".into());
     }
@@ -179,5 +178,16 @@ fn legend(text: &mut String, system: &System, schedule: &Schedule, resources: &[
     if marks(&[Mark::Missed]) {
         parts.push("! deadline missed".into());
     }
-    let _ = writeln!(text, "{}", parts.join("; "));
+    let mut column = 0;
+    for (index, part) in parts.iter().enumerate() {
+        let length = part.chars().count();
+        if index > 0 {
+            let fits = column + 2 + length < width;
+            text.push_str(if fits { "; " } else { ";\n" });
+            column = if fits { column + 2 } else { 0 };
+        }
+        text.push_str(part);
+        column += length;
+    }
+    text.push('\n');
 }

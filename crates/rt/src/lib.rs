@@ -46,3 +46,8 @@ pub mod tasks;
 
 pub use lockwright_locks as locks;
 pub use lockwright_sys::SysError;
+
+/// The examples in the README compile and run.
+#[cfg(doctest)]
+#[doc = include_str!("../../../README.md")]
+struct Readme;

@@ -7,7 +7,9 @@ mod values;
 
 pub use measure::{Locks, Measure, MeasuredIcs, MeasuredProtocols, Mutexes, Results};
 pub use study::{Bpl, Study};
-pub use tasks::{BoundChoice, Check, Execution, OffsetsChoice, ProtocolChoice, Run, Simulate, Subject, Verify};
+pub use tasks::{
+    BoundChoice, Check, Execution, OffsetsChoice, ProtocolChoice, Run, Schedules, Simulate, Subject, Verify,
+};
 
 use crate::console::Color;
 use clap::{Args, Parser, Subcommand, ValueEnum, ValueHint};

@@ -1,11 +1,12 @@
 //! `check`, `simulate`, `run` and `verify`: the commands on one task-set file.
 
 use super::OUTPUT;
-use super::values::{duration, one_of, up_to};
+use super::values::{duration, one_of, up_to, window};
 use clap::builder::TypedValueParser;
 use clap::{Args, ValueEnum, ValueHint};
 use lockwright_analysis::Fit;
 use lockwright_model::{Duration, Protocol, Scheduler, System};
+use lockwright_report::Window;
 use std::path::PathBuf;
 
 /// What all of them have.
@@ -34,9 +35,27 @@ pub struct Execution {
     /// Length of the run, for example 10s [default: two hyperperiods, at least 1 s and at most 10 s]
     #[arg(long = "for", value_name = "DURATION", value_parser = duration)]
     pub duration: Option<Duration>,
-    /// Write the observed schedule into this file as a Perfetto trace
-    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    #[command(flatten)]
+    #[allow(missing_docs)]
+    pub schedules: Schedules,
+}
+
+/// What `simulate`, `run` and `verify` show of a schedule.
+#[derive(Args, Debug)]
+pub struct Schedules {
+    /// Write the schedule into this file as a Perfetto trace; of several schedules, the worst
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, help_heading = OUTPUT)]
     pub trace: Option<PathBuf>,
+    /// Draw the schedule into this file; of several schedules, the worst
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, help_heading = OUTPUT)]
+    pub svg: Option<PathBuf>,
+    /// Draw the schedule as text, before the table
+    #[arg(long, conflicts_with = "json", help_heading = OUTPUT)]
+    pub gantt: bool,
+    /// Part of the schedule that --svg and --gantt draw, for example 100ms..200ms [default: the job with the least
+    /// slack]
+    #[arg(long, value_name = "FROM..UNTIL", value_parser = window, help_heading = OUTPUT)]
+    pub window: Option<Window>,
 }
 
 /// `check`.
@@ -87,9 +106,9 @@ pub struct Simulate {
     /// Let each job execute for a random time up to its worst-case execution time
     #[arg(long)]
     pub random_execution: bool,
-    /// Write the schedule into this file as a Perfetto trace; of several schedules, the worst
-    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
-    pub trace: Option<PathBuf>,
+    #[command(flatten)]
+    #[allow(missing_docs)]
+    pub schedules: Schedules,
 }
 
 /// `run`.

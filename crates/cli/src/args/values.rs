@@ -1,7 +1,8 @@
 //! Parsers of option values.
 
 use clap::builder::{PossibleValue, PossibleValuesParser, RangedU64ValueParser, TypedValueParser};
-use lockwright_model::Duration;
+use lockwright_model::{Duration, Instant};
+use lockwright_report::Window;
 use std::ops::RangeInclusive;
 
 /// One of these values: its name, its help and what it means.
@@ -28,6 +29,19 @@ pub fn duration(text: &str) -> Result<Duration, String> {
         Ok(duration) => Ok(duration),
         Err(error) => Err(error.to_string()),
     }
+}
+
+/// A part of a schedule: two durations since its start, with `..` between them.
+pub fn window(text: &str) -> Result<Window, String> {
+    let Some((from, until)) = text.split_once("..") else {
+        return Err("it must be two times with `..` between them, for example 100ms..200ms".into());
+    };
+    let at = |text: &str| {
+        let time = Duration::parse(text).map_err(|error| format!("`{}`: {error}", text.trim()))?;
+        Ok::<_, String>(Instant::from_ns(time.as_ns()))
+    };
+    let window = Window { from: at(from)?, until: at(until)? };
+    if window.from < window.until { Ok(window) } else { Err("the second time must be later than the first".into()) }
 }
 
 /// A duration in a range, which `words` names.
@@ -62,6 +76,16 @@ mod tests {
         let short = duration_in(Duration::from_ns(1)..=Duration::from_ms(10), "1 ns to 10 ms");
         assert_eq!(short("10 ms"), Ok(Duration::from_ms(10)));
         assert_eq!(short("11 ms"), Err("it must be from 1 ns to 10 ms".into()));
+    }
+
+    #[test]
+    fn a_window_has_two_ends() {
+        let read = window("100 ms..200ms").expect("a window");
+        assert_eq!((read.from.as_ns(), read.until.as_ns()), (100_000_000, 200_000_000));
+        assert!(window("0ns..1us").is_ok());
+        for text in ["100ms", "2ms..1ms", "1ms..1ms", "1..2", "..5ms"] {
+            assert!(window(text).is_err(), "{text}");
+        }
     }
 
     #[test]

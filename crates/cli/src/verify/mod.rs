@@ -12,7 +12,7 @@ use crate::json::{self, Charged, Origin, Output};
 use crate::report::{Report, Row, Standard, Verdict, interrupt_text};
 use crate::run::{Length, Ran, Stopper, Worst, as_json, compared, execute, warn};
 use crate::same::grouped;
-use crate::trace_file::TraceFile;
+use crate::schedule::ScheduleFiles;
 use crate::units;
 use cache::Cache;
 use lockwright_engine::{Ended, RunError};
@@ -42,9 +42,9 @@ pub fn verify(arguments: &Verify, console: &Console) -> Result<Exit, Exit> {
     let system = &input.system;
     let protocols = input::executable(&arguments.execution.subject, system, console)?;
     let given = Charges::of(arguments.execution.subject.overheads.as_deref(), console)?;
-    let trace = |protocol| TraceFile::create(arguments.execution.trace.as_deref(), protocol, protocols.len(), console);
+    let files = |protocol| ScheduleFiles::create(&arguments.execution.schedules, protocol, protocols.len(), console);
     // A bad path is reported before the long work begins. The first protocol is executed in any case.
-    protocols.first().map(|&protocol| trace(protocol)).transpose()?;
+    protocols.first().map(|&protocol| files(protocol)).transpose()?;
     let length = Length::of(arguments.execution.duration, system);
     let stopper = Stopper::listen(console);
     let source = match given {
@@ -59,10 +59,10 @@ pub fn verify(arguments: &Verify, console: &Console) -> Result<Exit, Exit> {
         let bounds = |&protocol: &Protocol| Ok((protocol, bounds(&input, protocol, &source.charges, console)?));
         // All bounds first, so that overheads that cannot be charged cost no run.
         let groups = grouped(system, protocols.iter().map(bounds).collect::<Result<_, Exit>>()?);
-        let traces = groups.iter().map(|(protocol, _)| trace(*protocol)).collect::<Result<Vec<_>, Exit>>()?;
-        for ((protocol, bounds), trace) in groups.iter().zip(traces) {
+        let files = groups.iter().map(|(protocol, _)| files(*protocol)).collect::<Result<Vec<_>, Exit>>()?;
+        for ((protocol, bounds), files) in groups.iter().zip(files) {
             let Some(control) = stopper.control() else { break };
-            let outcome = execute(&input, *protocol, length, trace, &control, console)?;
+            let outcome = execute(&input, *protocol, length, files, &control, console)?;
             runs.push(Ran::new(system, bounds.clone(), outcome));
         }
         missing = groups[runs.len()..].iter().map(|(protocol, _)| *protocol).collect();

@@ -1,0 +1,114 @@
+//! The files and the chart that show a schedule.
+
+use crate::args::Schedules;
+use crate::console::{Console, tame};
+use crate::exit::Exit;
+use crate::export::ResultFile;
+use crate::perfetto;
+use lockwright_model::{Protocol, Record, System};
+use lockwright_report::text::Layout;
+use lockwright_report::{Schedule, Window, svg, text, worst_job};
+use std::path::{Path, PathBuf};
+
+/// The margin of the default window: this part of the job's response time, before and after it.
+const MARGIN: u64 = 10;
+
+/// What shows the schedule under one protocol.
+pub struct ScheduleFiles {
+    trace: Option<ResultFile>,
+    svg: Option<ResultFile>,
+    gantt: bool,
+    window: Option<Window>,
+}
+
+impl ScheduleFiles {
+    /// Opens the files that are wanted. With several protocols, each has its own: `out.svg` becomes `out-pip.svg`.
+    ///
+    /// # Errors
+    /// A file cannot be opened; the console has the message.
+    pub fn create(
+        arguments: &Schedules,
+        protocol: Protocol,
+        protocols: usize,
+        console: &Console,
+    ) -> Result<Self, Exit> {
+        let open = |path: &Option<PathBuf>, option| {
+            let path = path.as_deref().map(|path| match protocols {
+                0 | 1 => path.to_owned(),
+                _ => beside(path, protocol.name()),
+            });
+            path.map(|path| ResultFile::open(&path, option, console)).transpose()
+        };
+        Ok(Self {
+            trace: open(&arguments.trace, "--trace")?,
+            svg: open(&arguments.svg, "--svg")?,
+            gantt: arguments.gantt,
+            window: arguments.window,
+        })
+    }
+
+    /// Whether anything needs the records of a schedule.
+    #[must_use]
+    pub fn need_records(&self) -> bool {
+        self.trace.is_some() || self.svg.is_some() || self.gantt
+    }
+
+    /// Writes the files, and prints their paths; prints the chart.
+    ///
+    /// # Errors
+    /// A file cannot be written, for example on a full disk; the console has the message.
+    pub fn write(self, system: &System, title: &str, records: &[Record], console: &Console) -> Result<(), Exit> {
+        if let Some(file) = self.trace {
+            file.write(|out| Ok(perfetto::write(system, title, records, out)?), console)?;
+            console.note(format!("the trace is in {}; https://ui.perfetto.dev shows it", file.path().display()));
+        }
+        if self.svg.is_none() && !self.gantt {
+            return Ok(());
+        }
+        let window = self.window.unwrap_or_else(|| tightest(system, records));
+        let schedule = Schedule::read(system, records, window);
+        if let Some(file) = self.svg {
+            file.write(
+                |out| Ok(std::io::Write::write_all(out, svg::draw(system, &schedule, title).as_bytes())?),
+                console,
+            )?;
+            console.note(format!("the picture of the schedule is in {}", file.path().display()));
+        }
+        if self.gantt {
+            let chart = text::draw(system, &schedule, Layout { width: console.layout.width() });
+            console.print_text(&format!("{}\n\n{}\n", tame(title), tame(&chart)))?;
+        }
+        Ok(())
+    }
+}
+
+/// The time around the job with the least slack; everything if no job was complete.
+fn tightest(system: &System, records: &[Record]) -> Window {
+    let jobs = system.task_ids().filter_map(|task| {
+        let job = worst_job(records, task)?;
+        let slack = i128::from(system.task(task).deadline.as_ns()) - i128::from(job.length().as_ns());
+        Some((slack, job))
+    });
+    let least = jobs.min_by_key(|&(slack, _)| slack);
+    least.map_or_else(|| Window::of(records), |(_, job)| job.with_margin(MARGIN))
+}
+
+fn beside(path: &Path, word: &str) -> PathBuf {
+    let stem = path.file_stem().unwrap_or_default().to_string_lossy();
+    let name = match path.extension() {
+        Some(extension) => format!("{stem}-{word}.{}", extension.to_string_lossy()),
+        None => format!("{stem}-{word}"),
+    };
+    path.with_file_name(name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_protocol_has_its_own_file() {
+        assert_eq!(beside(Path::new("a/out.pftrace"), "pip"), Path::new("a/out-pip.pftrace"));
+        assert_eq!(beside(Path::new("out"), "pip"), Path::new("out-pip"));
+    }
+}
