@@ -96,7 +96,9 @@ impl Command {
         let arguments = self.arguments().filter(|_| self.is_whole)?;
         let file = match parse(arguments).ok()?.verb {
             Verb::Check(check) => check.subject.file,
-            Verb::Simulate(simulate) if simulate.trace.is_none() => simulate.subject.file,
+            Verb::Simulate(simulate) if simulate.schedules.trace.is_none() && simulate.schedules.svg.is_none() => {
+                simulate.subject.file
+            }
             Verb::Import(import) => import.file,
             _ => return None,
         };
