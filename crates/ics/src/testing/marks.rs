@@ -185,14 +185,14 @@ fn stress(mutation: Option<Mutation>, longest: Duration) -> (u64, u64, (u64, u64
 }
 
 #[test]
-#[cfg_attr(miri, ignore = "a measure of time, which Miri has not")]
+#[cfg_attr(miri, ignore = "runs for a fixed time, in which Miri executes little")]
 fn stress_of_late_marks_tears_no_read() {
     let (torn, done, words) = stress(None, Duration::from_secs(6));
     assert_eq!((torn, words), (0, (done, done)));
 }
 
 #[test]
-#[cfg_attr(miri, ignore = "a measure of time, which Miri has not")]
+#[cfg_attr(miri, ignore = "runs for a fixed time, in which Miri executes little")]
 fn stress_without_the_own_mark_tears_a_read() {
     if std::thread::available_parallelism().map_or(1, usize::from) < 2 {
         std::println!("skipped: two helpers in the middle of their work need two processors");

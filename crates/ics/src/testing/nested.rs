@@ -125,7 +125,7 @@ pub(crate) struct Explored {
 }
 
 /// The maximum number of schedules of a search. Miri executes a few of them.
-const SCHEDULES_MAX: usize = if cfg!(miri) { 40 } else { usize::MAX };
+const SCHEDULES_MAX: usize = if cfg!(miri) { 5 } else { usize::MAX };
 
 /// Explores every schedule of the tasks that `set_up` returns, the least urgent first, each with its number of
 /// releases.
