@@ -94,6 +94,10 @@ pub fn put(places: &Places) -> Result<(), String> {
     link(&soname, &lib.join("liblockwright.so"))?;
     copy(&built.join(PRELOADED), &lib.join(PRELOADED))?;
     write(&pkgconfig.join("lockwright.pc"), &pkg_config(places, version))?;
+    let cmake = lib.join("cmake/lockwright");
+    std::fs::create_dir_all(&cmake).map_err(|error| format!("cannot create {}: {error}", cmake.display()))?;
+    write(&cmake.join("lockwright-config.cmake"), &filled(CMAKE_CONFIG, places, version, &soname))?;
+    write(&cmake.join("lockwright-config-version.cmake"), &filled(CMAKE_VERSION, places, version, &soname))?;
     command_line(&built.join("lockwright"), &places.staged(&places.prefix))
 }
 
@@ -130,9 +134,26 @@ fn pkg_config(places: &Places, version: &str) -> String {
         Err(_) => libdir.display().to_string(),
     };
     let template = include_str!("../../bindings/c/lockwright.pc.in");
-    [("@prefix@", prefix.to_string().as_str()), ("@libdir@", &libdir), ("@version@", version), ("@system@", SYSTEM)]
-        .iter()
-        .fold(template.to_owned(), |text, (name, value)| text.replace(name, value))
+    replaced(
+        template,
+        &[("prefix", &prefix.to_string()), ("libdir", &libdir), ("version", version), ("system", SYSTEM)],
+    )
+}
+
+const CMAKE_CONFIG: &str = include_str!("../../bindings/c/lockwright-config.cmake.in");
+const CMAKE_VERSION: &str = include_str!("../../bindings/c/lockwright-config-version.cmake.in");
+
+/// A file for CMake.
+fn filled(template: &str, places: &Places, version: &str, soname: &str) -> String {
+    let (prefix, libdir) = (places.prefix.display().to_string(), places.libdir.display().to_string());
+    let (major, minor) = (env!("CARGO_PKG_VERSION_MAJOR"), env!("CARGO_PKG_VERSION_MINOR"));
+    let values = [("prefix", &*prefix), ("libdir", &*libdir), ("version", version), ("soname", soname)];
+    replaced(template, &[&values[..], &[("major", major), ("minor", minor)]].concat())
+}
+
+/// The template with `@name@` replaced by its value, for each name.
+fn replaced(template: &str, values: &[(&str, &str)]) -> String {
+    values.iter().fold(template.to_owned(), |text, (name, value)| text.replace(&format!("@{name}@"), value))
 }
 
 /// Builds the libraries and the binary as they are installed, and returns their directory.

@@ -28,7 +28,51 @@ pub fn run() -> Result<(), String> {
             example(file, &places, &compilers, is_static)?;
         }
     }
+    by_cmake(&places, &folder)?;
     preloaded(&places, &compilers)
+}
+
+/// A project of CMake finds the package, and another version is refused. Skipped with a message where there is no CMake.
+fn by_cmake(places: &Places, examples: &Path) -> Result<(), String> {
+    if Command::new("cmake").arg("--version").output().is_err() {
+        eprintln!("xtask: skipped: cmake does not start; install it (Debian: cmake) to test find_package(lockwright)");
+        return Ok(());
+    }
+    for (version, is_found) in [("0.1", true), ("99.0", false)] {
+        let project = places.prefix.join("cmake-project");
+        let _ = std::fs::remove_dir_all(&project);
+        std::fs::create_dir_all(&project).map_err(|error| format!("cannot create {}: {error}", project.display()))?;
+        let lists = format!(
+            "cmake_minimum_required(VERSION 3.13)\nproject(example C)\nfind_package(lockwright {version} REQUIRED)\n\
+             add_executable(shared {example})\ntarget_link_libraries(shared lockwright::lockwright)\n\
+             add_executable(static {example})\ntarget_link_libraries(static lockwright::static)\n",
+            example = examples.join("condvar.c").display()
+        );
+        let path = project.join("CMakeLists.txt");
+        std::fs::write(&path, lists).map_err(|error| format!("cannot write {}: {error}", path.display()))?;
+        let mut configure = Command::new("cmake");
+        configure.arg("-S").arg(&project).arg("-B").arg(project.join("build"));
+        configure.arg(format!("-DCMAKE_PREFIX_PATH={}", places.prefix.display()));
+        if !is_found {
+            let output = configure.output().map_err(|error| format!("cmake does not start: {error}"))?;
+            if output.status.success() {
+                return Err(format!("find_package(lockwright {version}) accepts {}", env!("CARGO_PKG_VERSION")));
+            }
+            continue;
+        }
+        tool::run(&mut configure)?;
+        tool::run(Command::new("cmake").arg("--build").arg(project.join("build")))?;
+        for program in ["shared", "static"] {
+            let program = project.join("build").join(program);
+            let status = Command::new(&program).status().map_err(|error| format!("{}: {error}", program.display()))?;
+            match status.code() {
+                Some(0) => {}
+                Some(NO_RIGHT) => without_right(&program.display().to_string())?,
+                code => return Err(format!("{} ended with {code:?}", program.display())),
+            }
+        }
+    }
+    Ok(())
 }
 
 /// The binary works, and each of its commands has a manual page. Each completion script knows the commands.
