@@ -41,6 +41,9 @@ struct Settled {
     point: Point,
 }
 
+/// What became of a load: where it broke, it is below the fixed point, if there is one.
+type Outcome = Result<Settled, Option<Box<Settled>>>;
+
 /// What is looked for, and what is known.
 struct Search<'a, F> {
     shape: &'a Shape<'a>,
@@ -161,7 +164,7 @@ impl<F: FnMut(usize, usize) -> bool> Search<'_, F> {
 
     /// The least fixed point of `load`, where every deadline holds there; else, where there is one, a point below it at which one breaks. `from`, R - C by place, must not be
     /// above it.
-    fn settle(&self, load: &Load, bounds: &mut Bounds, from: &[u64]) -> Result<Settled, Option<Settled>> {
+    fn settle(&self, load: &Load, bounds: &mut Bounds, from: &[u64]) -> Outcome {
         let count = load.costs.len();
         let mut responses = vec![0; count];
         for place in 0..count {
@@ -175,7 +178,7 @@ impl<F: FnMut(usize, usize) -> bool> Search<'_, F> {
             if raised != Some(true) {
                 let beside = (0..count).map(|place| responses[self.shape.id(place).index()] - load.costs[place]);
                 let settled = Settled { beside: beside.collect(), form, point };
-                return if raised.is_some() { Ok(settled) } else { Err(Some(settled)) };
+                return if raised.is_some() { Ok(settled) } else { Err(Some(Box::new(settled))) };
             }
             last = Some(form);
         }
@@ -253,7 +256,7 @@ impl<F: FnMut(usize, usize) -> bool> Search<'_, F> {
     }
 
     /// Settles the system with the runs of that part taken `permille` thousandths of.
-    fn settle_scaled(&self, part: Part, permille: u64, from: &[u64]) -> Result<Settled, Option<Settled>> {
+    fn settle_scaled(&self, part: Part, permille: u64, from: &[u64]) -> Outcome {
         if let Part::Task(task) = part {
             let longer = |body: &mut Vec<Step>| {
                 (*body, _) = scaled_body(self.system.task(task), task, part, permille)?;
@@ -273,7 +276,7 @@ impl<F: FnMut(usize, usize) -> bool> Search<'_, F> {
         self.settle_system(&system, from)
     }
 
-    fn settle_system(&self, system: &System, from: &[u64]) -> Result<Settled, Option<Settled>> {
+    fn settle_system(&self, system: &System, from: &[u64]) -> Outcome {
         let tables = self.tables.of_form(system);
         let mut bounds = Bounds::new(&tables, self.ruling, &across::sharing(&tables, self.ruling)).map_err(|_| None)?;
         let load = load(&tables, self.ruling, self.shape).ok_or(None)?;
@@ -285,11 +288,12 @@ impl<F: FnMut(usize, usize) -> bool> Search<'_, F> {
         &self,
         (mut holding, most): (u64, u64),
         settled: &Settled,
-        settle: impl Fn(u64, &[u64]) -> Result<Settled, Option<Settled>>,
+        settle: impl Fn(u64, &[u64]) -> Outcome,
     ) -> Option<u64> {
         let (mut tried, mut breaking, mut turn) = (most, most.saturating_add(1), 0_u32);
         // What is below it, at which amount, and what broke.
-        let (mut below, mut broken): (Option<(u64, Settled)>, Option<(u64, Settled)>) = (None, None);
+        let mut below: Option<(u64, Settled)> = None;
+        let mut broken: Option<(u64, Box<Settled>)> = None;
         // BOUND: of four turns one halves the distance.
         while breaking - holding > 1 {
             self.asked()?;
