@@ -3,7 +3,7 @@
 //! A job rises to the ceiling of a resource as soon as it asks for it. On one processor, with jobs that never
 //! suspend, it therefore never finds a resource taken. Shared across processors it may, and then it waits.
 
-use crate::handoff::Handoff;
+use crate::parts::handoff::Handoff;
 use crate::{Action, DEFAULT_RESOURCES, DEFAULT_TASKS, Refusal};
 use lockwright_model::{Priority, ResourceId, TaskId};
 

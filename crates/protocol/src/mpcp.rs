@@ -4,7 +4,7 @@
 //! if it must wait, waits with it: when the resource is handed to it, it preempts whatever executes
 //! there but more urgent sections of the same kind. The waiters are served by base priority.
 
-use crate::handoff::Handoff;
+use crate::parts::handoff::Handoff;
 use crate::{Action, DEFAULT_RESOURCES, DEFAULT_TASKS, Refusal};
 use lockwright_model::{CpuId, MpcpCeiling, Priority, ResourceId, TaskId};
 

@@ -12,7 +12,7 @@
 //! The kernel queues waiters by their priority at the time they wait, and a priority changed later does not move
 //! them. Between a release and the woken task's retry anybody may take the lock.
 
-use crate::queue::{Links, WaitQueue};
+use crate::parts::queue::{Links, WaitQueue};
 use crate::{Action, DEFAULT_RESOURCES, DEFAULT_TASKS, Refusal};
 use lockwright_model::{Priority, ResourceId, TaskId};
 

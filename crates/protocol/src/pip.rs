@@ -12,8 +12,8 @@
 //! The effective priority of a task is the highest of its own and of the first waiters of all it holds; when it
 //! changes and the task itself waits, it is queued anew and the owner of what it waits for is looked at in turn.
 
-use crate::cycle::waits_for_itself;
-use crate::queue::{Links, WaitQueue};
+use crate::parts::cycle::waits_for_itself;
+use crate::parts::queue::{Links, WaitQueue};
 use crate::{Action, DEFAULT_RESOURCES, DEFAULT_TASKS, Refusal};
 use lockwright_model::{MAX_NESTING, Priority, ResourceId, TaskId};
 

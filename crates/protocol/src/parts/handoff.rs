@@ -11,8 +11,8 @@
 //! A task rises *before* it suspends, so that it resumes with its ceiling and the releaser need not touch
 //! it; a releaser wakes the next owner *before* it falls.
 
-use crate::cycle::waits_for_itself;
-use crate::queue::{Links, WaitQueue};
+use crate::parts::cycle::waits_for_itself;
+use crate::parts::queue::{Links, WaitQueue};
 use crate::{Action, Refusal};
 use lockwright_model::{MAX_NESTING, Priority, ResourceId, TaskId};
 
