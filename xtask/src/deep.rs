@@ -59,6 +59,7 @@ pub fn list() {
 fn features() -> Result<(), String> {
     for (package, features) in [
         ("lockwright-model", ""),
+        ("lockwright-model", "alloc"),
         ("lockwright-protocol", ""),
         ("lockwright-protocol", "boxed"),
         ("lockwright-locks", "lock_api"),
@@ -78,9 +79,13 @@ const TARGETS: [&str; 3] = ["thumbv7em-none-eabihf", "riscv32imac-unknown-none-e
 fn targets() -> Result<(), String> {
     for target in TARGETS {
         tool::run(tool::command("rustup").args(["target", "add", target]))?;
-        for package in ["lockwright-locks", "lockwright-ics", "lockwright-model", "lockwright-protocol"] {
+        for package in ["lockwright-locks", "lockwright-ics"] {
             tool::cargo(&["build", "--package", package, "--no-default-features", "--target", target])?;
         }
+        // A program with model and protocol is linked: only that shows that they need no allocator.
+        let program = "crates/protocol/tests/no_alloc/Cargo.toml";
+        let mut link = tool::cargo_command(&["build", "--locked", "--manifest-path", program, "--target", target]);
+        tool::run(link.arg("--target-dir").arg(tool::root().join("target/no_alloc")))?;
     }
     Ok(())
 }

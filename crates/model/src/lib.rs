@@ -5,36 +5,64 @@
 //! `System`, and read the same ceilings and the same sections from it.
 //!
 //! Time is integer nanoseconds. A greater [`Priority`] is more urgent.
+//!
+//! # Features
+//!
+//! - `alloc`: the types that own memory, such as [`System`] and [`Task`]. Without it, the crate has identifiers,
+//!   priorities, times, records and limits, and needs no allocator.
+//! - `format` (default): reading and writing task-set files. It implies `alloc` and needs the standard library.
 #![cfg_attr(not(any(test, feature = "format")), no_std)]
 #![forbid(unsafe_code)]
 
+#[cfg(feature = "alloc")]
 extern crate alloc;
 
+#[cfg(feature = "alloc")]
 mod ceiling;
 #[cfg(feature = "format")]
 pub mod format;
 mod id;
+mod limits;
+mod mpcp_ceiling;
+#[cfg(feature = "alloc")]
 mod overheads;
 mod priority;
+mod protocol;
+#[cfg(feature = "alloc")]
 mod resource;
 mod scheduler;
+#[cfg(feature = "alloc")]
 mod section;
+#[cfg(feature = "alloc")]
 mod system;
+#[cfg(feature = "alloc")]
 mod task;
 mod time;
 mod trace;
+#[cfg(feature = "alloc")]
 mod utilization;
+#[cfg(feature = "alloc")]
 mod validate;
 
-pub use ceiling::{MpcpCeiling, NestedCeilings};
+#[cfg(feature = "alloc")]
+pub use ceiling::NestedCeilings;
 pub use id::{CpuId, ResourceId, TaskId};
+pub use limits::{MAX_CPUS, MAX_EXECUTED_TASKS, MAX_NESTING, MAX_RESOURCES, MAX_STEPS, MAX_TASKS};
+pub use mpcp_ceiling::MpcpCeiling;
+#[cfg(feature = "alloc")]
 pub use overheads::{Cost, Overhead, Overheads};
-pub use priority::{Priority, assign_deadline_monotonic, assign_rate_monotonic};
-pub use resource::{Protocol, Resource};
+pub use priority::Priority;
+pub use protocol::Protocol;
+#[cfg(feature = "alloc")]
+pub use resource::Resource;
 pub use scheduler::Scheduler;
+#[cfg(feature = "alloc")]
 pub use section::{Request, Section, place_requests, sections_of};
-pub use system::{MAX_CPUS, MAX_EXECUTED_TASKS, MAX_RESOURCES, MAX_TASKS, System};
-pub use task::{MAX_NESTING, MAX_STEPS, Step, Task};
+#[cfg(feature = "alloc")]
+pub use system::System;
+#[cfg(feature = "alloc")]
+pub use task::{Step, Task, assign_deadline_monotonic, assign_rate_monotonic};
 pub use time::{DURATION_MAX, Duration, DurationError, Instant};
 pub use trace::{Event, Observation, Record};
+#[cfg(feature = "alloc")]
 pub use validate::{Invalid, Subject};

@@ -6,8 +6,6 @@
 //!   above               non-preemptive
 //! ```
 
-use crate::{Duration, Task};
-use alloc::vec::Vec;
 use core::fmt;
 
 /// A priority. **A greater priority is more urgent**, everywhere in Lockwright.
@@ -85,33 +83,6 @@ impl fmt::Debug for Priority {
     }
 }
 
-/// Assigns rate-monotonic priorities: the shorter the period, the more urgent the task.
-///
-/// Among equal periods, the earlier task of the slice is more urgent. Every task gets a priority of its own. The
-/// levels run from the number of tasks down to 1.
-///
-/// # Panics
-/// Panics if there are more than 65 535 tasks.
-pub fn assign_rate_monotonic(tasks: &mut [Task]) {
-    assign_by(tasks, |task| task.period);
-}
-
-/// Assigns deadline-monotonic priorities: like [`assign_rate_monotonic`], by relative deadline instead of period.
-///
-/// # Panics
-/// Panics if there are more than 65 535 tasks.
-pub fn assign_deadline_monotonic(tasks: &mut [Task]) {
-    assign_by(tasks, |task| task.deadline);
-}
-
-fn assign_by(tasks: &mut [Task], key: impl Fn(&Task) -> Duration) {
-    let mut order: Vec<usize> = (0..tasks.len()).collect();
-    order.sort_by_key(|&task| (key(&tasks[task]), task));
-    for (rank, &task) in order.iter().enumerate() {
-        tasks[task].priority = Priority::base((tasks.len() - rank) as u32);
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -121,7 +92,7 @@ mod tests {
         let raised = Priority::base(7).raised();
         assert!(Priority::base(7) < raised && raised < Priority::base(8));
         assert_eq!((raised.level(), raised.raised()), (7, raised));
-        assert_eq!(alloc::format!("{raised}"), "7+");
+        assert_eq!(format!("{raised}"), "7+");
     }
 
     #[test]

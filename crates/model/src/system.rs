@@ -2,22 +2,12 @@
 
 use crate::validate::{Invalid, Subject, check_body, check_counts, check_name, check_times};
 use crate::{
-    CpuId, Duration, Protocol, Request, Resource, ResourceId, Scheduler, Section, Step, Task, TaskId, section,
-    utilization,
+    CpuId, Duration, MAX_CPUS, Protocol, Request, Resource, ResourceId, Scheduler, Section, Step, Task, TaskId,
+    section, utilization,
 };
 use alloc::collections::BTreeSet;
 use alloc::string::String;
 use alloc::vec::Vec;
-
-/// The maximum number of tasks of one system.
-pub const MAX_TASKS: usize = 8192;
-/// The maximum number of tasks of a system that is simulated or executed, which is the capacity of the protocol
-/// machines. The analysis accepts [`MAX_TASKS`].
-pub const MAX_EXECUTED_TASKS: usize = 1024;
-/// The maximum number of resources of one system.
-pub const MAX_RESOURCES: usize = 256;
-/// The maximum number of processors of one system.
-pub const MAX_CPUS: usize = 64;
 
 /// A platform of identical processors with a scheduler, its resources and its tasks.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -46,7 +36,8 @@ pub struct System {
 impl System {
     /// Validates a system. A `System` always has:
     ///
-    /// - 1 to [`MAX_CPUS`] processors, 1 to [`MAX_TASKS`] tasks, and at most [`MAX_RESOURCES`] resources;
+    /// - 1 to [`MAX_CPUS`] processors, 1 to [`MAX_TASKS`](crate::MAX_TASKS) tasks, and at most
+    ///   [`MAX_RESOURCES`](crate::MAX_RESOURCES) resources;
     /// - names that are unique and not empty;
     /// - for every task a CPU of the platform, `0 < deadline <= period`, `0 < wcet`, `jitter < deadline`, and times of
     ///   at most [`DURATION_MAX`](crate::DURATION_MAX);

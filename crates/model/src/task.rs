@@ -1,13 +1,8 @@
-//! Tasks, and the steps of their jobs.
+//! Tasks, the steps of their jobs, and the usual assignments of their priorities.
 
 use crate::{CpuId, Duration, Priority, ResourceId};
 use alloc::string::String;
 use alloc::vec::Vec;
-
-/// The maximum number of steps of one job.
-pub const MAX_STEPS: usize = 4096;
-/// The maximum number of resources that one job may hold at the same time.
-pub const MAX_NESTING: usize = 8;
 
 /// One step of a job. Locking and unlocking take no time of their own.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -45,4 +40,31 @@ pub struct Task {
     pub wcet: Duration,
     /// The steps of a job, in order.
     pub body: Vec<Step>,
+}
+
+/// Assigns rate-monotonic priorities: the shorter the period, the more urgent the task.
+///
+/// Among equal periods, the earlier task of the slice is more urgent. Every task gets a priority of its own. The
+/// levels run from the number of tasks down to 1.
+///
+/// # Panics
+/// Panics if there are more than 65 535 tasks.
+pub fn assign_rate_monotonic(tasks: &mut [Task]) {
+    assign_by(tasks, |task| task.period);
+}
+
+/// Assigns deadline-monotonic priorities: like [`assign_rate_monotonic`], by relative deadline instead of period.
+///
+/// # Panics
+/// Panics if there are more than 65 535 tasks.
+pub fn assign_deadline_monotonic(tasks: &mut [Task]) {
+    assign_by(tasks, |task| task.deadline);
+}
+
+fn assign_by(tasks: &mut [Task], key: impl Fn(&Task) -> Duration) {
+    let mut order: Vec<usize> = (0..tasks.len()).collect();
+    order.sort_by_key(|&task| (key(&tasks[task]), task));
+    for (rank, &task) in order.iter().enumerate() {
+        tasks[task].priority = Priority::base((tasks.len() - rank) as u32);
+    }
 }

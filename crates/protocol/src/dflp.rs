@@ -2,8 +2,8 @@
 //!
 //! A job that asks goes to the home of the resource, boosted below all earlier requests there, and goes back afterwards.
 
-use crate::distributed::{Distributed, Order};
-use crate::slots::Slots;
+use crate::parts::distributed::{Distributed, Order};
+use crate::parts::request_order::RequestOrder;
 use crate::{Action, DEFAULT_RESOURCES, DEFAULT_TASKS, Machine, Refusal};
 use lockwright_model::{CpuId, Priority, ResourceId, TaskId};
 
@@ -26,7 +26,7 @@ impl<const TASKS: usize, const RESOURCES: usize> Dflp<TASKS, RESOURCES> {
     #[must_use]
     pub fn new(tasks: &[(Priority, CpuId)], homes: &[CpuId]) -> Self {
         let homes = homes.iter().map(|&home| (home, Priority::MIN));
-        Self { distributed: Distributed::new(tasks, homes, Order::Arrival(Slots::new(tasks.len()))) }
+        Self { distributed: Distributed::new(tasks, homes, Order::Arrival(RequestOrder::new(tasks.len()))) }
     }
 
     /// The owner of a resource.

@@ -3,7 +3,7 @@
 //! A job that asks goes to the home of the resource, with its base priority in the boosted band, and when it executes there
 //! rises to the ceiling: the highest boosted priority of any user. Then it goes back.
 
-use crate::distributed::{Distributed, Order};
+use crate::parts::distributed::{Distributed, Order};
 use crate::{Action, DEFAULT_RESOURCES, DEFAULT_TASKS, Machine, Refusal};
 use lockwright_model::{CpuId, Priority, ResourceId, TaskId};
 

@@ -5,7 +5,7 @@
 //!   release   first waiter w: -> w, w inherits from the rest, grant w, wake w;  else: -> none;  fall
 //! ```
 
-use crate::single::{Single, Stand};
+use crate::parts::single::{Single, Stand};
 use crate::{Action, DEFAULT_RESOURCES, DEFAULT_TASKS, Machine, Refusal};
 use lockwright_model::{CpuId, Priority, ResourceId, TaskId};
 

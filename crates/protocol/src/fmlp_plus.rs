@@ -7,8 +7,8 @@
 //!
 //! When the levels of requests run out, those of the processor get new ones, and are told in the order of the requests, as in `distributed.rs`.
 
-use crate::single::{Single, Stand};
-use crate::slots::Slots;
+use crate::parts::request_order::RequestOrder;
+use crate::parts::single::{Single, Stand};
 use crate::{Action, DEFAULT_RESOURCES, DEFAULT_TASKS, Machine, Refusal};
 use lockwright_model::{CpuId, Priority, ResourceId, TaskId};
 
@@ -23,7 +23,7 @@ use lockwright_model::{CpuId, Priority, ResourceId, TaskId};
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct FmlpPlus<const TASKS: usize = DEFAULT_TASKS, const RESOURCES: usize = DEFAULT_RESOURCES> {
     single: Single<TASKS, RESOURCES>,
-    slots: Slots<TASKS>,
+    order: RequestOrder<TASKS>,
 }
 
 impl<const TASKS: usize, const RESOURCES: usize> FmlpPlus<TASKS, RESOURCES> {
@@ -32,7 +32,7 @@ impl<const TASKS: usize, const RESOURCES: usize> FmlpPlus<TASKS, RESOURCES> {
     pub fn new(tasks: &[(Priority, CpuId)], resources: usize) -> Self {
         let on = |cpu| tasks.iter().filter(|task| task.1 == cpu).count();
         let most = tasks.iter().map(|task| on(task.1)).max().unwrap_or(0);
-        Self { single: Single::new(tasks, resources), slots: Slots::new(most) }
+        Self { single: Single::new(tasks, resources), order: RequestOrder::new(most) }
     }
 
     /// The owner of a resource.
@@ -43,7 +43,7 @@ impl<const TASKS: usize, const RESOURCES: usize> FmlpPlus<TASKS, RESOURCES> {
 
     /// What counts for a task now.
     fn settle(&mut self, task: TaskId, act: &mut dyn FnMut(Action)) {
-        let priority = self.slots.priority(task).unwrap_or(self.single.base(task));
+        let priority = self.order.priority(task).unwrap_or(self.single.base(task));
         self.single.tell(task, priority, act);
     }
 
@@ -57,7 +57,7 @@ impl<const TASKS: usize, const RESOURCES: usize> FmlpPlus<TASKS, RESOURCES> {
     #[cfg(test)]
     pub(crate) fn forget_epochs(&mut self) {
         self.single.forget_epochs();
-        self.slots.forget_gaps();
+        self.order.forget_gaps();
         for task in self.single.tasks() {
             self.settle(task, &mut |_| ());
         }
@@ -73,10 +73,10 @@ impl<const TASKS: usize, const RESOURCES: usize> Machine for FmlpPlus<TASKS, RES
     fn request(&mut self, task: TaskId, resource: ResourceId, act: &mut dyn FnMut(Action)) -> Result<(), Refusal> {
         self.single.may_ask(task, resource)?;
         let cpu = self.single.own_cpu(task);
-        if self.slots.take(task, cpu) {
+        if self.order.push(task, cpu) {
             let mut place = 0;
             // BOUND: the requests there are.
-            while let Some((other, there)) = self.slots.get(place) {
+            while let Some((other, there)) = self.order.get(place) {
                 if there == cpu && other != task {
                     self.settle(other, act);
                 }
@@ -97,14 +97,14 @@ impl<const TASKS: usize, const RESOURCES: usize> Machine for FmlpPlus<TASKS, RES
             act(Action::Grant { task: next, resource });
             act(Action::Wake { task: next });
         }
-        self.slots.give(task);
+        self.order.remove(task);
         self.settle(task, act);
         Ok(())
     }
 
     fn cancel(&mut self, task: TaskId, act: &mut dyn FnMut(Action)) -> Result<(), Refusal> {
         self.single.give_up(task)?;
-        self.slots.give(task);
+        self.order.remove(task);
         act(Action::Wake { task });
         self.settle(task, act);
         Ok(())

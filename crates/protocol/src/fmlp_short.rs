@@ -5,7 +5,7 @@
 //!   release   first waiter w: -> w, grant w;  else: -> none;  preempted as before
 //! ```
 
-use crate::single::Single;
+use crate::parts::single::Single;
 use crate::{Action, DEFAULT_RESOURCES, DEFAULT_TASKS, Machine, Refusal};
 use lockwright_model::{CpuId, Priority, ResourceId, TaskId};
 
@@ -72,7 +72,7 @@ impl<const TASKS: usize, const RESOURCES: usize> Machine for FmlpShort<TASKS, RE
 
     fn set_base(&mut self, task: TaskId, base: Priority, act: &mut dyn FnMut(Action)) -> Result<(), Refusal> {
         self.single.set_base(task, base)?;
-        if self.single.stand(task) == crate::single::Stand::Idle {
+        if self.single.stand(task) == crate::parts::single::Stand::Idle {
             self.single.tell(task, base, act);
         }
         Ok(())

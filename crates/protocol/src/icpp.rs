@@ -3,8 +3,8 @@
 //! A job rises to the ceiling of a resource as soon as it asks for it. On one processor, with jobs that never
 //! suspend, it therefore never finds a resource taken. Shared across processors it may, and then it waits.
 
-use crate::handoff::Handoff;
-use crate::{Action, DEFAULT_RESOURCES, DEFAULT_TASKS, Refusal};
+use crate::parts::handoff::Handoff;
+use crate::{Action, DEFAULT_RESOURCES, DEFAULT_TASKS, Machine, Refusal};
 use lockwright_model::{Priority, ResourceId, TaskId};
 
 /// Mutexes with an immediate ceiling.
@@ -44,12 +44,15 @@ impl<const TASKS: usize, const RESOURCES: usize> Icpp<TASKS, RESOURCES> {
         self.handoff.effective(task)
     }
 
-    /// `task` asks for `resource`.
-    ///
-    /// # Errors
-    /// Unknown ids, [`Refusal::AlreadyHeld`], [`Refusal::Waiting`], [`Refusal::TooDeep`],
-    /// [`Refusal::Deadlock`], [`Refusal::AboveCeiling`].
-    pub fn request(&mut self, task: TaskId, resource: ResourceId, act: &mut impl FnMut(Action)) -> Result<(), Refusal> {
+    /// For the exhaustive walk: states that differ only in epochs are one.
+    #[cfg(test)]
+    pub(crate) fn forget_epochs(&mut self) {
+        self.handoff.forget_epochs();
+    }
+}
+
+impl<const TASKS: usize, const RESOURCES: usize> Machine for Icpp<TASKS, RESOURCES> {
+    fn request(&mut self, task: TaskId, resource: ResourceId, act: &mut dyn FnMut(Action)) -> Result<(), Refusal> {
         let ceiling = *self.ceilings.get(resource.index()).ok_or(Refusal::UnknownResource)?;
         if self.handoff.base(task) > ceiling {
             return Err(Refusal::AboveCeiling);
@@ -57,33 +60,15 @@ impl<const TASKS: usize, const RESOURCES: usize> Icpp<TASKS, RESOURCES> {
         self.handoff.request(task, resource, ceiling, act)
     }
 
-    /// `task` gives `resource` back.
-    ///
-    /// # Errors
-    /// Unknown ids, [`Refusal::NotHeld`], [`Refusal::Waiting`].
-    pub fn release(&mut self, task: TaskId, resource: ResourceId, act: &mut impl FnMut(Action)) -> Result<(), Refusal> {
+    fn release(&mut self, task: TaskId, resource: ResourceId, act: &mut dyn FnMut(Action)) -> Result<(), Refusal> {
         self.handoff.release(task, resource, act)
     }
 
-    /// A waiting task gives up.
-    ///
-    /// # Errors
-    /// [`Refusal::UnknownTask`], [`Refusal::NotWaiting`].
-    pub fn cancel(&mut self, task: TaskId, act: &mut impl FnMut(Action)) -> Result<(), Refusal> {
+    fn cancel(&mut self, task: TaskId, act: &mut dyn FnMut(Action)) -> Result<(), Refusal> {
         self.handoff.cancel(task, act)
     }
 
-    /// The base priority of `task` changes, while it runs, holds or waits.
-    ///
-    /// # Errors
-    /// [`Refusal::UnknownTask`].
-    pub fn set_base(&mut self, task: TaskId, base: Priority, act: &mut impl FnMut(Action)) -> Result<(), Refusal> {
+    fn set_base(&mut self, task: TaskId, base: Priority, act: &mut dyn FnMut(Action)) -> Result<(), Refusal> {
         self.handoff.set_base(task, base, act)
-    }
-
-    /// For the exhaustive walk: states that differ only in epochs are one.
-    #[cfg(test)]
-    pub(crate) fn forget_epochs(&mut self) {
-        self.handoff.forget_epochs();
     }
 }

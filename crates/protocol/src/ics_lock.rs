@@ -6,8 +6,8 @@
 //!   release   spoiled: restart, under the lock still;  else commits, and gives the lock back as `icpp`
 //! ```
 
-use crate::handoff::Handoff;
 use crate::ics::Ics;
+use crate::parts::handoff::Handoff;
 use crate::{Action, DEFAULT_RESOURCES, DEFAULT_TASKS, Machine, Refusal};
 use lockwright_model::{Priority, ResourceId, TaskId};
 

@@ -41,43 +41,27 @@
 mod action;
 #[cfg(feature = "boxed")]
 mod boxed;
-mod cycle;
 mod dflp;
-mod distributed;
 mod dpcp;
-#[cfg(test)]
-mod effects_walk;
 mod fmlp_long;
 mod fmlp_plus;
 mod fmlp_short;
 pub mod fulock;
-mod handoff;
 mod icpp;
 mod ics;
 mod ics_lock;
-#[cfg(test)]
-mod ics_walk;
 mod machine;
 mod mpcp;
 mod mpcp_vs;
 mod mrsp;
 mod none;
 mod omlp;
+mod parts;
 mod pcp;
-mod peers;
 mod pip;
-mod queue;
-#[cfg(test)]
-mod reach;
-#[cfg(test)]
-mod rules_walk;
-#[cfg(test)]
-mod settled;
-mod single;
-mod slots;
 mod srp;
 #[cfg(test)]
-mod walk;
+mod testing;
 
 pub use action::{Action, Refusal};
 #[cfg(feature = "boxed")]
@@ -97,10 +81,10 @@ pub use mpcp_vs::MpcpVs;
 pub use mrsp::Mrsp;
 pub use none::Plain;
 pub use omlp::Omlp;
+pub use parts::queue::{Order, WAITING_MAX, Waiting};
+pub use parts::request_order::request_priorities;
 pub use pcp::Pcp;
 pub use pip::Pip;
-pub use queue::{Order, WAITING_MAX, Waiting};
-pub use slots::request_priorities;
 pub use srp::Srp;
 
 use lockwright_model::{MAX_EXECUTED_TASKS, MAX_RESOURCES};

@@ -1,6 +1,6 @@
 //! What all machines with owners have in common.
 
-use crate::{Action, Icpp, Mpcp, Pip, Plain, Refusal};
+use crate::{Action, Refusal};
 use lockwright_model::{Priority, ResourceId, TaskId};
 
 /// A protocol's machine, for whoever carries out the actions of several: each event is decided at once, and a refused one changes
@@ -69,31 +69,3 @@ pub trait Machine {
     /// Why that cannot be.
     fn set_base(&mut self, task: TaskId, base: Priority, act: &mut dyn FnMut(Action)) -> Result<(), Refusal>;
 }
-
-macro_rules! machine {
-    ($($name:ident $([$woken:ident])?),*) => {$(
-        impl<const TASKS: usize, const RESOURCES: usize> Machine for $name<TASKS, RESOURCES> {
-            fn request(&mut self, task: TaskId, on: ResourceId, mut act: &mut dyn FnMut(Action)) -> Result<(), Refusal> {
-                Self::request(self, task, on, &mut act)
-            }
-
-            fn release(&mut self, task: TaskId, on: ResourceId, mut act: &mut dyn FnMut(Action)) -> Result<(), Refusal> {
-                Self::release(self, task, on, &mut act)
-            }
-
-            $(fn $woken(&mut self, task: TaskId, mut act: &mut dyn FnMut(Action)) -> Result<(), Refusal> {
-                Self::$woken(self, task, &mut act)
-            })?
-
-            fn cancel(&mut self, task: TaskId, mut act: &mut dyn FnMut(Action)) -> Result<(), Refusal> {
-                Self::cancel(self, task, &mut act)
-            }
-
-            fn set_base(&mut self, task: TaskId, base: Priority, mut act: &mut dyn FnMut(Action)) -> Result<(), Refusal> {
-                Self::set_base(self, task, base, &mut act)
-            }
-        }
-    )*};
-}
-
-machine!(Plain[woken], Pip[woken], Icpp, Mpcp);

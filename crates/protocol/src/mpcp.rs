@@ -4,8 +4,8 @@
 //! if it must wait, waits with it: when the resource is handed to it, it preempts whatever executes
 //! there but more urgent sections of the same kind. The waiters are served by base priority.
 
-use crate::handoff::Handoff;
-use crate::{Action, DEFAULT_RESOURCES, DEFAULT_TASKS, Refusal};
+use crate::parts::handoff::Handoff;
+use crate::{Action, DEFAULT_RESOURCES, DEFAULT_TASKS, Machine, Refusal};
 use lockwright_model::{CpuId, MpcpCeiling, Priority, ResourceId, TaskId};
 
 /// Mutexes shared across processors.
@@ -53,43 +53,29 @@ impl<const TASKS: usize, const RESOURCES: usize> Mpcp<TASKS, RESOURCES> {
         self.handoff.effective(task)
     }
 
-    /// `task` asks for `resource`.
-    ///
-    /// # Errors
-    /// Unknown ids, [`Refusal::AlreadyHeld`], [`Refusal::Waiting`], [`Refusal::TooDeep`], [`Refusal::Deadlock`].
-    pub fn request(&mut self, task: TaskId, resource: ResourceId, act: &mut impl FnMut(Action)) -> Result<(), Refusal> {
+    /// For the exhaustive walk: states that differ only in epochs are one.
+    #[cfg(test)]
+    pub(crate) fn forget_epochs(&mut self) {
+        self.handoff.forget_epochs();
+    }
+}
+
+impl<const TASKS: usize, const RESOURCES: usize> Machine for Mpcp<TASKS, RESOURCES> {
+    fn request(&mut self, task: TaskId, resource: ResourceId, act: &mut dyn FnMut(Action)) -> Result<(), Refusal> {
         let cpu = *self.cpus.get(task.index()).ok_or(Refusal::UnknownTask)?;
         let ceiling = self.ceilings.get(resource.index()).copied().flatten().ok_or(Refusal::UnknownResource)?;
         self.handoff.request(task, resource, ceiling.on(cpu), act)
     }
 
-    /// `task` gives `resource` back.
-    ///
-    /// # Errors
-    /// Unknown ids, [`Refusal::NotHeld`], [`Refusal::Waiting`].
-    pub fn release(&mut self, task: TaskId, resource: ResourceId, act: &mut impl FnMut(Action)) -> Result<(), Refusal> {
+    fn release(&mut self, task: TaskId, resource: ResourceId, act: &mut dyn FnMut(Action)) -> Result<(), Refusal> {
         self.handoff.release(task, resource, act)
     }
 
-    /// A waiting task gives up.
-    ///
-    /// # Errors
-    /// [`Refusal::UnknownTask`], [`Refusal::NotWaiting`].
-    pub fn cancel(&mut self, task: TaskId, act: &mut impl FnMut(Action)) -> Result<(), Refusal> {
+    fn cancel(&mut self, task: TaskId, act: &mut dyn FnMut(Action)) -> Result<(), Refusal> {
         self.handoff.cancel(task, act)
     }
 
-    /// The base priority of `task` changes, while it runs, holds or waits.
-    ///
-    /// # Errors
-    /// [`Refusal::UnknownTask`].
-    pub fn set_base(&mut self, task: TaskId, base: Priority, act: &mut impl FnMut(Action)) -> Result<(), Refusal> {
+    fn set_base(&mut self, task: TaskId, base: Priority, act: &mut dyn FnMut(Action)) -> Result<(), Refusal> {
         self.handoff.set_base(task, base, act)
-    }
-
-    /// For the exhaustive walk: states that differ only in epochs are one.
-    #[cfg(test)]
-    pub(crate) fn forget_epochs(&mut self) {
-        self.handoff.forget_epochs();
     }
 }

@@ -8,7 +8,7 @@
 //!   woken     as request: it executes again, at its base priority
 //! ```
 
-use crate::single::{Single, Stand};
+use crate::parts::single::{Single, Stand};
 use crate::{Action, DEFAULT_RESOURCES, DEFAULT_TASKS, Machine, Refusal};
 use lockwright_model::{CpuId, MpcpCeiling, Priority, ResourceId, TaskId};
 

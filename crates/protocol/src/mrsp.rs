@@ -13,7 +13,7 @@
 //! Who executes where follows from who has a job: tasks are taken not to suspend. An owner goes back as soon as it can: were it to stay away, less urgent jobs
 //! could begin sections on its own processor that delay it when it comes back.
 
-use crate::single::{Single, Stand};
+use crate::parts::single::{Single, Stand};
 use crate::{Action, DEFAULT_RESOURCES, DEFAULT_TASKS, Machine, Refusal};
 use lockwright_model::{CpuId, MAX_CPUS, Priority, ResourceId, TaskId};
 

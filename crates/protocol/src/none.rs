@@ -12,8 +12,8 @@
 //! The kernel queues waiters by their priority at the time they wait, and a priority changed later does not move
 //! them. Between a release and the woken task's retry anybody may take the lock.
 
-use crate::queue::{Links, WaitQueue};
-use crate::{Action, DEFAULT_RESOURCES, DEFAULT_TASKS, Refusal};
+use crate::parts::queue::{Links, WaitQueue};
+use crate::{Action, DEFAULT_RESOURCES, DEFAULT_TASKS, Machine, Refusal};
 use lockwright_model::{Priority, ResourceId, TaskId};
 
 /// Plain mutexes.
@@ -73,11 +73,43 @@ impl<const TASKS: usize, const RESOURCES: usize> Plain<TASKS, RESOURCES> {
         *self.owners.get(resource.index())?
     }
 
-    /// `task` asks for `resource`.
-    ///
-    /// # Errors
-    /// Unknown ids, [`Refusal::AlreadyHeld`], [`Refusal::Waiting`].
-    pub fn request(&mut self, task: TaskId, resource: ResourceId, act: &mut impl FnMut(Action)) -> Result<(), Refusal> {
+    fn check(&self, task: TaskId, resource: ResourceId) -> Result<(), Refusal> {
+        if task.index() >= TASKS {
+            return Err(Refusal::UnknownTask);
+        }
+        if resource.index() >= RESOURCES { Err(Refusal::UnknownResource) } else { Ok(()) }
+    }
+
+    fn grant(&mut self, task: TaskId, resource: ResourceId, word: Word, act: &mut dyn FnMut(Action)) {
+        self.words[resource.index()] = word;
+        self.owners[resource.index()] = Some(task);
+        self.tasks[task.index()] = State::Runs;
+        act(Action::Grant { task, resource });
+    }
+
+    fn block(&mut self, task: TaskId, resource: ResourceId, act: &mut dyn FnMut(Action)) {
+        self.words[resource.index()] = Word::Contended;
+        self.tasks[task.index()] = State::Queued(resource);
+        self.queues[resource.index()].insert(&mut self.links, task, self.priorities[task.index()]);
+        act(Action::Block { task, resource });
+    }
+
+    fn wake_first(&mut self, resource: ResourceId, act: &mut dyn FnMut(Action)) {
+        if let Some(first) = self.queues[resource.index()].pop(&mut self.links) {
+            self.tasks[first.index()] = State::Woken(resource);
+            act(Action::Wake { task: first });
+        }
+    }
+
+    /// For the exhaustive walk: states that differ only in epochs are one.
+    #[cfg(test)]
+    pub(crate) fn forget_epochs(&mut self) {
+        self.epochs = [0; TASKS];
+    }
+}
+
+impl<const TASKS: usize, const RESOURCES: usize> Machine for Plain<TASKS, RESOURCES> {
+    fn request(&mut self, task: TaskId, resource: ResourceId, act: &mut dyn FnMut(Action)) -> Result<(), Refusal> {
         self.check(task, resource)?;
         if self.tasks[task.index()] != State::Runs {
             return Err(Refusal::Waiting);
@@ -90,11 +122,7 @@ impl<const TASKS: usize, const RESOURCES: usize> Plain<TASKS, RESOURCES> {
         Ok(())
     }
 
-    /// `task` gives `resource` back.
-    ///
-    /// # Errors
-    /// Unknown ids, [`Refusal::NotHeld`], [`Refusal::Waiting`].
-    pub fn release(&mut self, task: TaskId, resource: ResourceId, act: &mut impl FnMut(Action)) -> Result<(), Refusal> {
+    fn release(&mut self, task: TaskId, resource: ResourceId, act: &mut dyn FnMut(Action)) -> Result<(), Refusal> {
         self.check(task, resource)?;
         if self.owner(resource) != Some(task) {
             return Err(Refusal::NotHeld);
@@ -111,11 +139,7 @@ impl<const TASKS: usize, const RESOURCES: usize> Plain<TASKS, RESOURCES> {
         Ok(())
     }
 
-    /// A woken task runs and tries again.
-    ///
-    /// # Errors
-    /// [`Refusal::UnknownTask`], [`Refusal::NotWaiting`] where it was not woken.
-    pub fn woken(&mut self, task: TaskId, act: &mut impl FnMut(Action)) -> Result<(), Refusal> {
+    fn woken(&mut self, task: TaskId, act: &mut dyn FnMut(Action)) -> Result<(), Refusal> {
         let State::Woken(resource) = *self.tasks.get(task.index()).ok_or(Refusal::UnknownTask)? else {
             return Err(Refusal::NotWaiting);
         };
@@ -126,11 +150,7 @@ impl<const TASKS: usize, const RESOURCES: usize> Plain<TASKS, RESOURCES> {
         Ok(())
     }
 
-    /// A waiting task gives up.
-    ///
-    /// # Errors
-    /// [`Refusal::UnknownTask`], [`Refusal::NotWaiting`].
-    pub fn cancel(&mut self, task: TaskId, act: &mut impl FnMut(Action)) -> Result<(), Refusal> {
+    fn cancel(&mut self, task: TaskId, act: &mut dyn FnMut(Action)) -> Result<(), Refusal> {
         match *self.tasks.get(task.index()).ok_or(Refusal::UnknownTask)? {
             State::Runs => return Err(Refusal::NotWaiting),
             State::Queued(resource) => {
@@ -147,48 +167,10 @@ impl<const TASKS: usize, const RESOURCES: usize> Plain<TASKS, RESOURCES> {
         Ok(())
     }
 
-    /// The base priority of `task` changes.
-    ///
-    /// # Errors
-    /// [`Refusal::UnknownTask`].
-    pub fn set_base(&mut self, task: TaskId, base: Priority, act: &mut impl FnMut(Action)) -> Result<(), Refusal> {
+    fn set_base(&mut self, task: TaskId, base: Priority, act: &mut dyn FnMut(Action)) -> Result<(), Refusal> {
         *self.priorities.get_mut(task.index()).ok_or(Refusal::UnknownTask)? = base;
         self.epochs[task.index()] = self.epochs[task.index()].wrapping_add(1);
         act(Action::SetPriority { task, priority: base, epoch: self.epochs[task.index()] });
         Ok(())
-    }
-
-    fn check(&self, task: TaskId, resource: ResourceId) -> Result<(), Refusal> {
-        if task.index() >= TASKS {
-            return Err(Refusal::UnknownTask);
-        }
-        if resource.index() >= RESOURCES { Err(Refusal::UnknownResource) } else { Ok(()) }
-    }
-
-    fn grant(&mut self, task: TaskId, resource: ResourceId, word: Word, act: &mut impl FnMut(Action)) {
-        self.words[resource.index()] = word;
-        self.owners[resource.index()] = Some(task);
-        self.tasks[task.index()] = State::Runs;
-        act(Action::Grant { task, resource });
-    }
-
-    fn block(&mut self, task: TaskId, resource: ResourceId, act: &mut impl FnMut(Action)) {
-        self.words[resource.index()] = Word::Contended;
-        self.tasks[task.index()] = State::Queued(resource);
-        self.queues[resource.index()].insert(&mut self.links, task, self.priorities[task.index()]);
-        act(Action::Block { task, resource });
-    }
-
-    fn wake_first(&mut self, resource: ResourceId, act: &mut impl FnMut(Action)) {
-        if let Some(first) = self.queues[resource.index()].pop(&mut self.links) {
-            self.tasks[first.index()] = State::Woken(resource);
-            act(Action::Wake { task: first });
-        }
-    }
-
-    /// For the exhaustive walk: states that differ only in epochs are one.
-    #[cfg(test)]
-    pub(crate) fn forget_epochs(&mut self) {
-        self.epochs = [0; TASKS];
     }
 }

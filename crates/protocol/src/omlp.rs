@@ -18,8 +18,8 @@
 //! With one processor there is nobody else whom a lender could keep waiting: it is not held, and executes while the request waits. Of the requests held back the
 //! most urgent goes on first, the first among equals; a job does not yield its place to an equal one that has not asked.
 
-use crate::queue::{Links, WaitQueue};
-use crate::single::{Single, Stand};
+use crate::parts::queue::{Links, WaitQueue};
+use crate::parts::single::{Single, Stand};
 use crate::{Action, DEFAULT_RESOURCES, DEFAULT_TASKS, Machine, Refusal};
 use lockwright_model::{CpuId, MAX_CPUS, Priority, ResourceId, TaskId};
 

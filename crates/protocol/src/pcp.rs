@@ -10,8 +10,8 @@
 //! A resource is not handed over: who is woken tries again, and may find that somebody more urgent came before. A change of base priority while a
 //! task holds or waits takes effect when it has given everything back; else the ceilings would promise nothing.
 
-use crate::cycle::waits_for_itself;
-use crate::peers::Peers;
+use crate::parts::cycle::waits_for_itself;
+use crate::parts::peers::Peers;
 use crate::{Action, DEFAULT_RESOURCES, DEFAULT_TASKS, Machine, Refusal};
 use lockwright_model::{CpuId, MAX_NESTING, Priority, ResourceId, TaskId};
 

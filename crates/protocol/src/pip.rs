@@ -12,9 +12,9 @@
 //! The effective priority of a task is the highest of its own and of the first waiters of all it holds; when it
 //! changes and the task itself waits, it is queued anew and the owner of what it waits for is looked at in turn.
 
-use crate::cycle::waits_for_itself;
-use crate::queue::{Links, WaitQueue};
-use crate::{Action, DEFAULT_RESOURCES, DEFAULT_TASKS, Refusal};
+use crate::parts::cycle::waits_for_itself;
+use crate::parts::queue::{Links, WaitQueue};
+use crate::{Action, DEFAULT_RESOURCES, DEFAULT_TASKS, Machine, Refusal};
 use lockwright_model::{MAX_NESTING, Priority, ResourceId, TaskId};
 
 /// Mutexes with priority inheritance.
@@ -81,115 +81,7 @@ impl<const TASKS: usize, const RESOURCES: usize> Pip<TASKS, RESOURCES> {
         self.tasks.get(task.index()).map_or(Priority::MIN, |task| task.effective)
     }
 
-    /// `task` asks for `resource`.
-    ///
-    /// # Errors
-    /// Unknown ids, [`Refusal::AlreadyHeld`], [`Refusal::Waiting`], [`Refusal::TooDeep`], [`Refusal::Deadlock`].
-    pub fn request(&mut self, task: TaskId, resource: ResourceId, act: &mut impl FnMut(Action)) -> Result<(), Refusal> {
-        let state = self.tasks.get(task.index()).ok_or(Refusal::UnknownTask)?;
-        let owner = *self.owners.get(resource.index()).ok_or(Refusal::UnknownResource)?;
-        if state.waits_for.is_some() {
-            return Err(Refusal::Waiting);
-        }
-        if owner == Some(task) {
-            return Err(Refusal::AlreadyHeld);
-        }
-        if usize::from(state.depth) == MAX_NESTING {
-            return Err(Refusal::TooDeep);
-        }
-        let first = self.queues[resource.index()].first();
-        let may_take = owner.is_none() && first.is_none_or(|first| state.effective > self.effective(first));
-        if may_take {
-            self.take(task, resource, act);
-            return Ok(());
-        }
-        if self.would_wait_for_itself(task, resource) {
-            return Err(Refusal::Deadlock);
-        }
-        let effective = state.effective;
-        self.tasks[task.index()].waits_for = Some(resource);
-        self.queues[resource.index()].insert(&mut self.links, task, effective);
-        if let Some(owner) = owner {
-            self.propagate(owner, act);
-        }
-        act(Action::Block { task, resource });
-        Ok(())
-    }
-
-    /// `task` gives `resource` back.
-    ///
-    /// # Errors
-    /// Unknown ids, [`Refusal::NotHeld`], [`Refusal::Waiting`].
-    pub fn release(&mut self, task: TaskId, resource: ResourceId, act: &mut impl FnMut(Action)) -> Result<(), Refusal> {
-        let state = self.tasks.get_mut(task.index()).ok_or(Refusal::UnknownTask)?;
-        let owner = self.owners.get_mut(resource.index()).ok_or(Refusal::UnknownResource)?;
-        if *owner != Some(task) {
-            return Err(Refusal::NotHeld);
-        }
-        if state.waits_for.is_some() {
-            return Err(Refusal::Waiting);
-        }
-        *owner = None;
-        let place = state.held().iter().position(|&held| held == resource).expect("an owner holds what it owns");
-        state.held.copy_within(place + 1.., place);
-        state.depth -= 1;
-        // What is past the depth is kept in one form, so that equal states are equal.
-        state.held[usize::from(state.depth)..].fill(ResourceId(0));
-        self.wake_first(resource, act);
-        self.propagate(task, act);
-        Ok(())
-    }
-
-    /// A woken task runs and tries to take what it waits for.
-    ///
-    /// # Errors
-    /// [`Refusal::UnknownTask`], [`Refusal::NotWaiting`].
-    pub fn woken(&mut self, task: TaskId, act: &mut impl FnMut(Action)) -> Result<(), Refusal> {
-        let state = self.tasks.get(task.index()).ok_or(Refusal::UnknownTask)?;
-        let resource = state.waits_for.ok_or(Refusal::NotWaiting)?;
-        let queue = &mut self.queues[resource.index()];
-        if self.owners[resource.index()].is_none() && queue.first() == Some(task) {
-            queue.pop(&mut self.links);
-            self.tasks[task.index()].waits_for = None;
-            self.take(task, resource, act);
-        } else {
-            if self.owners[resource.index()].is_none() {
-                // A more urgent waiter came before it: that one takes the lock.
-                self.wake_first(resource, act);
-            }
-            act(Action::Block { task, resource });
-        }
-        Ok(())
-    }
-
-    /// A waiting task gives up.
-    ///
-    /// # Errors
-    /// [`Refusal::UnknownTask`], [`Refusal::NotWaiting`].
-    pub fn cancel(&mut self, task: TaskId, act: &mut impl FnMut(Action)) -> Result<(), Refusal> {
-        let state = self.tasks.get_mut(task.index()).ok_or(Refusal::UnknownTask)?;
-        let resource = state.waits_for.take().ok_or(Refusal::NotWaiting)?;
-        self.queues[resource.index()].remove(&mut self.links, task);
-        match self.owners[resource.index()] {
-            Some(owner) => self.propagate(owner, act),
-            // It may have been woken for a lock it will not take: the next one is.
-            None => self.wake_first(resource, act),
-        }
-        act(Action::Wake { task });
-        Ok(())
-    }
-
-    /// The base priority of `task` changes, while it runs, holds or waits.
-    ///
-    /// # Errors
-    /// [`Refusal::UnknownTask`].
-    pub fn set_base(&mut self, task: TaskId, base: Priority, act: &mut impl FnMut(Action)) -> Result<(), Refusal> {
-        self.tasks.get_mut(task.index()).ok_or(Refusal::UnknownTask)?.base = base;
-        self.propagate(task, act);
-        Ok(())
-    }
-
-    fn take(&mut self, task: TaskId, resource: ResourceId, act: &mut impl FnMut(Action)) {
+    fn take(&mut self, task: TaskId, resource: ResourceId, act: &mut dyn FnMut(Action)) {
         self.owners[resource.index()] = Some(task);
         let state = &mut self.tasks[task.index()];
         state.held[usize::from(state.depth)] = resource;
@@ -198,7 +90,7 @@ impl<const TASKS: usize, const RESOURCES: usize> Pip<TASKS, RESOURCES> {
         act(Action::Grant { task, resource });
     }
 
-    fn wake_first(&mut self, resource: ResourceId, act: &mut impl FnMut(Action)) {
+    fn wake_first(&mut self, resource: ResourceId, act: &mut dyn FnMut(Action)) {
         if let Some(first) = self.queues[resource.index()].first() {
             act(Action::Wake { task: first });
         }
@@ -207,7 +99,7 @@ impl<const TASKS: usize, const RESOURCES: usize> Pip<TASKS, RESOURCES> {
     /// Recomputes the effective priority of `task` and of every owner up the chain of waiting.
     ///
     /// BOUND: one step a task: the chain has no cycle, because a request that would close one is refused.
-    fn propagate(&mut self, task: TaskId, act: &mut impl FnMut(Action)) {
+    fn propagate(&mut self, task: TaskId, act: &mut dyn FnMut(Action)) {
         let mut at = Some(task);
         while let Some(task) = at {
             at = None;
@@ -242,5 +134,95 @@ impl<const TASKS: usize, const RESOURCES: usize> Pip<TASKS, RESOURCES> {
     #[cfg(test)]
     pub(crate) fn forget_epochs(&mut self) {
         self.tasks.iter_mut().for_each(|task| task.epoch = 0);
+    }
+}
+
+impl<const TASKS: usize, const RESOURCES: usize> Machine for Pip<TASKS, RESOURCES> {
+    fn request(&mut self, task: TaskId, resource: ResourceId, act: &mut dyn FnMut(Action)) -> Result<(), Refusal> {
+        let state = self.tasks.get(task.index()).ok_or(Refusal::UnknownTask)?;
+        let owner = *self.owners.get(resource.index()).ok_or(Refusal::UnknownResource)?;
+        if state.waits_for.is_some() {
+            return Err(Refusal::Waiting);
+        }
+        if owner == Some(task) {
+            return Err(Refusal::AlreadyHeld);
+        }
+        if usize::from(state.depth) == MAX_NESTING {
+            return Err(Refusal::TooDeep);
+        }
+        let first = self.queues[resource.index()].first();
+        let may_take = owner.is_none() && first.is_none_or(|first| state.effective > self.effective(first));
+        if may_take {
+            self.take(task, resource, act);
+            return Ok(());
+        }
+        if self.would_wait_for_itself(task, resource) {
+            return Err(Refusal::Deadlock);
+        }
+        let effective = state.effective;
+        self.tasks[task.index()].waits_for = Some(resource);
+        self.queues[resource.index()].insert(&mut self.links, task, effective);
+        if let Some(owner) = owner {
+            self.propagate(owner, act);
+        }
+        act(Action::Block { task, resource });
+        Ok(())
+    }
+
+    fn release(&mut self, task: TaskId, resource: ResourceId, act: &mut dyn FnMut(Action)) -> Result<(), Refusal> {
+        let state = self.tasks.get_mut(task.index()).ok_or(Refusal::UnknownTask)?;
+        let owner = self.owners.get_mut(resource.index()).ok_or(Refusal::UnknownResource)?;
+        if *owner != Some(task) {
+            return Err(Refusal::NotHeld);
+        }
+        if state.waits_for.is_some() {
+            return Err(Refusal::Waiting);
+        }
+        *owner = None;
+        let place = state.held().iter().position(|&held| held == resource).expect("an owner holds what it owns");
+        state.held.copy_within(place + 1.., place);
+        state.depth -= 1;
+        // What is past the depth is kept in one form, so that equal states are equal.
+        state.held[usize::from(state.depth)..].fill(ResourceId(0));
+        self.wake_first(resource, act);
+        self.propagate(task, act);
+        Ok(())
+    }
+
+    fn woken(&mut self, task: TaskId, act: &mut dyn FnMut(Action)) -> Result<(), Refusal> {
+        let state = self.tasks.get(task.index()).ok_or(Refusal::UnknownTask)?;
+        let resource = state.waits_for.ok_or(Refusal::NotWaiting)?;
+        let queue = &mut self.queues[resource.index()];
+        if self.owners[resource.index()].is_none() && queue.first() == Some(task) {
+            queue.pop(&mut self.links);
+            self.tasks[task.index()].waits_for = None;
+            self.take(task, resource, act);
+        } else {
+            if self.owners[resource.index()].is_none() {
+                // A more urgent waiter came before it: that one takes the lock.
+                self.wake_first(resource, act);
+            }
+            act(Action::Block { task, resource });
+        }
+        Ok(())
+    }
+
+    fn cancel(&mut self, task: TaskId, act: &mut dyn FnMut(Action)) -> Result<(), Refusal> {
+        let state = self.tasks.get_mut(task.index()).ok_or(Refusal::UnknownTask)?;
+        let resource = state.waits_for.take().ok_or(Refusal::NotWaiting)?;
+        self.queues[resource.index()].remove(&mut self.links, task);
+        match self.owners[resource.index()] {
+            Some(owner) => self.propagate(owner, act),
+            // It may have been woken for a lock it will not take: the next one is.
+            None => self.wake_first(resource, act),
+        }
+        act(Action::Wake { task });
+        Ok(())
+    }
+
+    fn set_base(&mut self, task: TaskId, base: Priority, act: &mut dyn FnMut(Action)) -> Result<(), Refusal> {
+        self.tasks.get_mut(task.index()).ok_or(Refusal::UnknownTask)?.base = base;
+        self.propagate(task, act);
+        Ok(())
     }
 }

@@ -9,9 +9,9 @@
 //! Priorities do not change. A job that suspends by itself may make another find a resource taken: that one waits, the most urgent first. A change of base
 //! priority takes effect with the next job.
 
-use crate::cycle::waits_for_itself;
-use crate::peers::Peers;
-use crate::queue::{Links, WaitQueue};
+use crate::parts::cycle::waits_for_itself;
+use crate::parts::peers::Peers;
+use crate::parts::queue::{Links, WaitQueue};
 use crate::{Action, DEFAULT_RESOURCES, DEFAULT_TASKS, Machine, Refusal};
 use lockwright_model::{CpuId, MAX_NESTING, Priority, ResourceId, TaskId};
 

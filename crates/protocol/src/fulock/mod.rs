@@ -32,13 +32,11 @@
 mod queue;
 #[cfg(test)]
 mod tests;
-#[cfg(test)]
-mod walk;
 
 pub use queue::Fuqueue;
 
-use crate::cycle::{chain, waits_for_itself};
-use crate::queue::{Links, PriorityList};
+use crate::parts::cycle::{chain, waits_for_itself};
+use crate::parts::queue::{Links, PriorityList};
 use crate::{Action, DEFAULT_RESOURCES, DEFAULT_TASKS, Refusal};
 use lockwright_model::{Priority, ResourceId, TaskId};
 
@@ -491,9 +489,15 @@ impl<const TASKS: usize, const RESOURCES: usize, const CHAIN: usize> Fulock<TASK
         waiters.map(|waiter| 1 + self.below(waiter)).max().unwrap_or(0)
     }
 
+    /// The waiters of a lock, in order.
+    #[cfg(test)]
+    pub(crate) fn waiters(&self, resource: ResourceId) -> impl Iterator<Item = TaskId> {
+        self.queues.waiters(resource)
+    }
+
     /// For the exhaustive walk: states that differ only in epochs are one.
     #[cfg(test)]
-    fn forget_epochs(&mut self) {
+    pub(crate) fn forget_epochs(&mut self) {
         self.tasks.iter_mut().for_each(|task| task.epoch = 0);
     }
 }

@@ -8,7 +8,7 @@
 //!
 //! What waits here is what a condition variable needs, and what [`Fulock`](super::Fulock) stands on.
 
-use crate::queue::{Links, WaitQueue};
+use crate::parts::queue::{Links, WaitQueue};
 use crate::{Action, DEFAULT_RESOURCES, DEFAULT_TASKS, Refusal};
 use lockwright_model::{Priority, ResourceId, TaskId};
 
@@ -145,7 +145,7 @@ impl<const TASKS: usize, const QUEUES: usize> Fuqueue<TASKS, QUEUES> {
 mod tests {
     extern crate std;
     use super::*;
-    use crate::reach::reach;
+    use crate::testing::reach;
     use std::vec::Vec;
 
     const TASKS: usize = 3;

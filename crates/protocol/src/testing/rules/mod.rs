@@ -1,5 +1,5 @@
 //! Every order of events, for a few tasks and 2 resources, under each protocol whose jobs are counted, held back, sent elsewhere or served in the order
-//! of their requests: an exhaustive walk over all reachable states of each machine. As `walk.rs`, which has the others.
+//! of their requests: an exhaustive walk over all reachable states of each machine. The others are in `locks.rs`.
 //!
 //! Beside the machine walks a [`Shadow`], which decides from the protocol's rules alone what must come of an event. After every event it is held
 //! against what the actions said:
@@ -11,17 +11,15 @@
 
 extern crate std;
 
+mod mutants;
 mod rules;
-mod twins;
 
-use crate::reach::reach;
+use super::harness::{Actions, Answer, Mutation, Walk, answer, run, unchanged, walk};
 use crate::{Action, Dflp, Dpcp, FmlpLong, FmlpPlus, FmlpShort, Machine, MpcpVs, Mrsp, Omlp, Pcp, Refusal, Srp};
 use core::hash::Hash;
 use lockwright_model::{CpuId, MAX_CPUS, Priority, ResourceId, TaskId};
 use rules::{Event, Job, MPCP_CEILINGS, Mode, RESOURCES, Rule, Setting, Shadow, TASKS};
 use std::vec::Vec;
-
-type Actions = Vec<Action>;
 
 /// A machine that is walked.
 trait Walked: Machine + Clone + Eq + Hash {
@@ -45,24 +43,6 @@ macro_rules! walked {
 
 walked!(Pcp, Srp, MpcpVs, Dpcp, Dflp, FmlpLong, FmlpPlus, FmlpShort, Mrsp, Omlp);
 
-fn apply(machine: &mut impl Walked, shadow: &Shadow, setting: &Setting, event: Event) -> Result<Actions, Refusal> {
-    let mut actions = Vec::new();
-    let act = &mut |action| actions.push(action);
-    let task = TaskId::new(event.task());
-    match event {
-        Event::Arrive(_) => machine.arrive(task, act),
-        Event::Finish(_) => machine.finish(task, act),
-        Event::Request(_, resource) => machine.request(task, ResourceId::new(resource), act),
-        Event::Release(_, resource) => machine.release(task, ResourceId::new(resource), act),
-        Event::Woken(_) => machine.woken(task, act),
-        Event::Cancel(_) => machine.cancel(task, act),
-        Event::Rebase(task_index, changes) => {
-            machine.set_base(task, Priority::base(shadow.new_base(setting, task_index, changes)), act)
-        }
-    }?;
-    Ok(actions)
-}
-
 /// What the actions of one event say, one by one.
 struct Told {
     owners: [Option<usize>; RESOURCES],
@@ -77,7 +57,7 @@ struct Told {
 }
 
 /// Carries the event out on the shadow, by the rules and by the actions, and compares.
-fn follow(machine: &impl Walked, shadow: &mut Shadow, setting: &Setting, event: Event, actions: &[Action]) {
+fn follow(machine: &impl Walked, shadow: &mut Shadow, setting: &Setting, event: Event, actions: &Actions) {
     let before = shadow.clone();
     shadow.foretell(setting, event);
     let caller = event.task();
@@ -174,73 +154,81 @@ fn follow(machine: &impl Walked, shadow: &mut Shadow, setting: &Setting, event: 
     shadow.check(setting, &before, event);
 }
 
-/// From any state everybody finishes: those that run release what they hold, those that are awake try again, then the jobs end.
-fn drain<M: Walked>(mut machine: M, mut shadow: Shadow, setting: &Setting) {
-    let tasks = 0..setting.tasks();
-    for _ in 0..100 {
-        let release = (0..RESOURCES).find_map(|resource| {
-            let owner = shadow.owners[resource]?;
-            shadow.wants(owner).is_none().then_some(Event::Release(owner, resource))
-        });
-        let goes_on =
-            |&task: &usize| shadow.wants(task).is_some() && matches!(shadow.mode[task], Mode::Awake | Mode::Runs);
-        let finish = |&task: &usize| {
-            shadow.jobs[task] == Job::Started && shadow.wants(task).is_none() && !shadow.owners.contains(&Some(task))
-        };
-        let next = release
-            .or_else(|| tasks.clone().find(goes_on).map(Event::Woken))
-            .or_else(|| tasks.clone().find(finish).map(Event::Finish));
-        let Some(event) = next else { break };
-        let actions = apply(&mut machine, &shadow, setting, event).unwrap();
-        follow(&machine, &mut shadow, setting, event, &actions);
-    }
-    assert!(shadow.is_over(), "somebody never finishes");
-}
+impl<M: Walked> Walk<M> for Setting {
+    type Shadow = Shadow;
+    type Event = Event;
 
-fn events(setting: &Setting) -> Vec<Event> {
-    let mut events = Vec::new();
-    // One more than there are, of tasks and of resources.
-    for task in 0..=setting.tasks() {
-        for resource in 0..=RESOURCES {
-            events.extend([Event::Request(task, resource), Event::Release(task, resource)]);
-        }
-        if setting.rule.counts_jobs() {
-            events.extend([Event::Arrive(task), Event::Finish(task)]);
-        }
-        events.extend([Event::Woken(task), Event::Cancel(task)]);
-        events.extend([Event::Rebase(task, true), Event::Rebase(task, false)]);
-    }
-    events
-}
-
-/// What makes a twin of a machine: spoils an answer, given the event, the machine before and after it.
-type Fault<M> = fn(Event, &M, &mut M, &mut Result<Actions, Refusal>);
-
-/// Walks all reachable states; returns how many there are.
-fn walk<M: Walked>(first: M, setting: &Setting, spoil: Fault<M>) -> usize {
-    assert_eq!(first.counts_jobs(), setting.rule.counts_jobs());
-    let events = events(setting);
-    reach((first, Shadow::initial(setting)), |(machine, shadow), next_states| {
-        drain(machine.clone(), shadow.clone(), setting);
-        for &event in &events {
-            let mut next = machine.clone();
-            let mut answer = apply(&mut next, shadow, setting, event);
-            spoil(event, machine, &mut next, &mut answer);
-            let refusals = shadow.refusals(setting, event);
-            if !refusals.is_empty() {
-                let refused = answer.expect_err("an event without meaning was taken");
-                assert!(refusals.contains(&refused), "{event:?} refused as {refused:?}, not {refusals:?}");
-                assert!(next == *machine, "a refused event changed something");
-                continue;
+    fn events(&self) -> Vec<Event> {
+        let mut events = Vec::new();
+        // One task and one resource more than there are.
+        for task in 0..=self.tasks() {
+            for resource in 0..=RESOURCES {
+                events.extend([Event::Request(task, resource), Event::Release(task, resource)]);
             }
-            let actions = answer.unwrap_or_else(|refused| panic!("{event:?} refused: {refused:?}"));
-            let mut told = shadow.clone();
-            follow(&next, &mut told, setting, event, &actions);
-            next.forget();
-            told.forget(setting);
-            next_states.push((next, told));
+            if self.rule.counts_jobs() {
+                events.extend([Event::Arrive(task), Event::Finish(task)]);
+            }
+            events.extend([Event::Woken(task), Event::Cancel(task)]);
+            events.extend([Event::Rebase(task, true), Event::Rebase(task, false)]);
         }
-    })
+        events
+    }
+
+    fn apply(&self, machine: &mut M, shadow: &Shadow, event: Event) -> Answer {
+        let task = TaskId::new(event.task());
+        answer(|act| match event {
+            Event::Arrive(_) => machine.arrive(task, act),
+            Event::Finish(_) => machine.finish(task, act),
+            Event::Request(_, resource) => machine.request(task, ResourceId::new(resource), act),
+            Event::Release(_, resource) => machine.release(task, ResourceId::new(resource), act),
+            Event::Woken(_) => machine.woken(task, act),
+            Event::Cancel(_) => machine.cancel(task, act),
+            Event::Rebase(index, changes) => {
+                machine.set_base(task, Priority::base(shadow.new_base(self, index, changes)), act)
+            }
+        })
+    }
+
+    fn refusals(&self, shadow: &Shadow, event: Event) -> Vec<Refusal> {
+        shadow.refusals(self, event)
+    }
+
+    fn follow(&self, machine: &M, shadow: &mut Shadow, event: Event, actions: &Actions) {
+        follow(machine, shadow, self, event, actions);
+    }
+
+    /// Tasks that run release what they hold, tasks that are awake try again, then the jobs end.
+    fn finish(&self, machine: &M, shadow: &Shadow) {
+        let (mut machine, mut shadow) = (machine.clone(), shadow.clone());
+        let tasks = 0..self.tasks();
+        run(self, (&mut machine, &mut shadow), 100, |shadow| {
+            let release = (0..RESOURCES).find_map(|resource| {
+                let owner = shadow.owners[resource]?;
+                shadow.wants(owner).is_none().then_some(Event::Release(owner, resource))
+            });
+            let goes_on =
+                |&task: &usize| shadow.wants(task).is_some() && matches!(shadow.mode[task], Mode::Awake | Mode::Runs);
+            let ends = |&task: &usize| {
+                let is_idle = shadow.wants(task).is_none() && !shadow.owners.contains(&Some(task));
+                shadow.jobs[task] == Job::Started && is_idle
+            };
+            release
+                .or_else(|| tasks.clone().find(goes_on).map(Event::Woken))
+                .or_else(|| tasks.clone().find(ends).map(Event::Finish))
+        });
+        assert!(shadow.is_over(), "somebody never finishes");
+    }
+
+    fn forget(&self, machine: &mut M, shadow: &mut Shadow) {
+        machine.forget();
+        shadow.forget(self);
+    }
+}
+
+/// Walks all reachable states, and returns their number.
+fn walk_all<M: Walked>(first: M, setting: &Setting, mutation: Mutation<Setting, M>) -> usize {
+    assert_eq!(first.counts_jobs(), setting.rule.counts_jobs());
+    walk(setting, (first, Shadow::initial(setting)), mutation)
 }
 
 fn tasks(setting: &Setting) -> Vec<(Priority, CpuId)> {
@@ -304,7 +292,7 @@ macro_rules! walks {
         #[test]
         fn $name() {
             let setting = $setting;
-            let states = walk($machine(&setting), &setting, |_, _, _, _| ());
+            let states = walk_all($machine(&setting), &setting, unchanged);
             std::println!("{}: {states} states", stringify!($name));
             let stays = setting.bases.iter().all(|[first, second]| first == second);
             assert!(states >= if stays { STATES_LEAST / 10 } else { STATES_LEAST });

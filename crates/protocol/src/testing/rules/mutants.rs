@@ -1,8 +1,6 @@
-//! Machines with a fault of ours, which the walk must find.
+//! Mutants of the machines, which the walk must find.
 
 use super::*;
-
-type Answer = Result<Actions, Refusal>;
 
 /// The actions of a release.
 fn released(event: Event, answer: &mut Answer) -> Option<&mut Actions> {
@@ -182,12 +180,12 @@ fn never_relieved<M: Walked>(event: Event, _: &M, _: &mut M, answer: &mut Answer
 /// None: the machine was built for another setting.
 fn none<M: Walked>(_: Event, _: &M, _: &mut M, _: &mut Answer) {}
 
-macro_rules! twins {
+macro_rules! mutants {
     ($($name:ident: $machine:ident of $other:expr, $setting:expr, $fault:ident, $expected:literal;)*) => {$(
         #[test]
         #[should_panic(expected = $expected)]
         fn $name() {
-            walk($machine(&$other), &$setting, $fault);
+            walk_all($machine(&$other), &$setting, $fault);
         }
     )*};
 }
@@ -230,16 +228,16 @@ const fn smaller(rule: Rule) -> Setting {
     Setting { sizes: [1; 3], ..relieved(rule) }
 }
 
-twins! {
+mutants! {
     pcp_without_wake: pcp of PCP, PCP, no_wake, "may go on, and sleeps";
     pcp_grants_all: pcp of PCP, PCP, grants_all, "granted";
     pcp_does_not_inherit: pcp of PCP, PCP, not_inherited, "priorities after";
     pcp_wakes_itself_first: pcp of PCP, PCP, wakes_itself_first, "others come after the caller";
     pcp_falls_first: pcp of PCP, PCP, falls_first, "others come after the caller";
-    pcp_with_other_ceilings: pcp of other_ceilings(Rule::Pcp), PCP, none, "an event without meaning was taken";
+    pcp_with_other_ceilings: pcp of other_ceilings(Rule::Pcp), PCP, none, "an event without meaning was accepted";
     srp_without_wake: srp of SRP, SRP, no_wake, "does not run";
     srp_starts_all: srp of SRP, SRP, starts_all, "starts below a ceiling";
-    srp_takes_all: srp of SRP, SRP, takes_all, "an event without meaning was taken";
+    srp_takes_all: srp of SRP, SRP, takes_all, "an event without meaning was accepted";
     srp_forgets_base: srp of SRP, SRP, forgets_base, "priorities after";
     mpcp_vs_without_wake: mpcp_vs of MPCP_VS, MPCP_VS, no_wake, "may go on, and sleeps";
     mpcp_vs_falls_first: mpcp_vs of MPCP_VS, MPCP_VS, falls_first, "others come after the caller";

@@ -6,7 +6,7 @@
 
 extern crate std;
 
-use crate::reach::reach;
+use super::harness::{Actions, Answer, Mutation, Walk, answer, run, unchanged, walk};
 use crate::{Action, Ics, IcsLock, Machine, Refusal};
 use core::hash::Hash;
 use lockwright_model::{Priority, ResourceId, TaskId};
@@ -22,9 +22,6 @@ const NO_LOCKS: [(u32, u32); RESOURCES] = [(0, 0); RESOURCES];
 const LOCKS: [(u32, u32); RESOURCES] = [(4, 2), (3, 2)];
 /// Every state there is must be seen; far fewer would mean that the walk did not leave the start.
 const STATES_LEAST: usize = 1_000;
-
-type Actions = Vec<Action>;
-type Answer = Result<Actions, Refusal>;
 
 trait Walked: Machine + Clone + Eq + Hash {
     /// Whether a change to the same priority is told.
@@ -141,7 +138,7 @@ impl Shadow {
         BASES[task][self.base[task]]
     }
 
-    fn is_in_vain(&self, task: usize, resource: usize) -> bool {
+    fn is_invalidated(&self, task: usize, resource: usize) -> bool {
         let began = self.logs[resource].iter().position(|&mark| mark == Mark::Began(task));
         began.is_some_and(|began| self.logs[resource][began..].contains(&Mark::Committed))
     }
@@ -221,7 +218,7 @@ impl Shadow {
                     }
                 }
             }
-            Event::Release(task, resource) if self.is_in_vain(task, resource) => {
+            Event::Release(task, resource) if self.is_invalidated(task, resource) => {
                 self.begin(task, resource);
                 actions.push(Action::Restart { task: TaskId::new(task), resource: ResourceId::new(resource) });
             }
@@ -286,22 +283,6 @@ impl Shadow {
     }
 }
 
-fn apply(machine: &mut impl Walked, shadow: &Shadow, event: Event) -> Answer {
-    let mut actions = Vec::new();
-    let act = &mut |action| actions.push(action);
-    match event {
-        Event::Request(task, resource) => machine.request(TaskId::new(task), ResourceId::new(resource), act),
-        Event::Release(task, resource) => machine.release(TaskId::new(task), ResourceId::new(resource), act),
-        Event::Woken(task) => machine.woken(TaskId::new(task), act),
-        Event::Cancel(task) => machine.cancel(TaskId::new(task), act),
-        Event::Rebase(task, changes) => {
-            let base = BASES.get(task).map_or(0, |bases| bases[(shadow.base[task] + usize::from(changes)) % 2]);
-            machine.set_base(TaskId::new(task), Priority::base(base), act)
-        }
-    }?;
-    Ok(actions)
-}
-
 fn follow<M: Walked>(machine: &M, shadow: &mut Shadow, event: Event, actions: &Actions) {
     let expected = shadow.foretell(M::levels(), event, M::TELLS_ALWAYS);
     assert_eq!(*actions, expected, "actions of {event:?}");
@@ -314,61 +295,74 @@ fn follow<M: Walked>(machine: &M, shadow: &mut Shadow, event: Event, actions: &A
     }
 }
 
-/// From any state everybody finishes, after one section in vain at most.
-fn drain<M: Walked>(mut machine: M, mut shadow: Shadow) {
-    // BOUND: each turn takes one task's section to its end.
-    for _ in 0..TASKS {
-        let inside = (0..TASKS).find_map(|task| match shadow.mode[task] {
-            Mode::Inside(resource) => Some((task, resource)),
-            _ => None,
-        });
-        let Some((task, resource)) = inside else { break };
-        for _ in 0..2 {
-            if shadow.mode[task] == Mode::Inside(resource) {
-                let event = Event::Release(task, resource);
-                let actions = apply(&mut machine, &shadow, event).unwrap();
-                follow(&machine, &mut shadow, event, &actions);
+struct Sections;
+
+impl<M: Walked> Walk<M> for Sections {
+    type Shadow = Shadow;
+    type Event = Event;
+
+    fn events(&self) -> Vec<Event> {
+        let mut events = Vec::new();
+        // One task and one resource more than there are.
+        for task in 0..=TASKS {
+            for resource in 0..=RESOURCES {
+                events.extend([Event::Request(task, resource), Event::Release(task, resource)]);
             }
+            events.extend([Event::Woken(task), Event::Cancel(task)]);
+            events.extend([Event::Rebase(task, true), Event::Rebase(task, false)]);
         }
-        assert!(shadow.mode[task] == Mode::Outside, "in vain twice, with nobody beside it");
+        events
     }
-    assert!(shadow.mode == [Mode::Outside; TASKS], "somebody never finishes");
+
+    fn apply(&self, machine: &mut M, shadow: &Shadow, event: Event) -> Answer {
+        answer(|act| match event {
+            Event::Request(task, resource) => machine.request(TaskId::new(task), ResourceId::new(resource), act),
+            Event::Release(task, resource) => machine.release(TaskId::new(task), ResourceId::new(resource), act),
+            Event::Woken(task) => machine.woken(TaskId::new(task), act),
+            Event::Cancel(task) => machine.cancel(TaskId::new(task), act),
+            Event::Rebase(task, changes) => {
+                let base = BASES.get(task).map_or(0, |bases| bases[(shadow.base[task] + usize::from(changes)) % 2]);
+                machine.set_base(TaskId::new(task), Priority::base(base), act)
+            }
+        })
+    }
+
+    fn refusals(&self, shadow: &Shadow, event: Event) -> Vec<Refusal> {
+        shadow.refusals(M::levels(), event)
+    }
+
+    fn follow(&self, machine: &M, shadow: &mut Shadow, event: Event, actions: &Actions) {
+        follow(machine, shadow, event, actions);
+    }
+
+    /// Each task finishes after at most one restart.
+    fn finish(&self, machine: &M, shadow: &Shadow) {
+        let (mut machine, mut shadow) = (machine.clone(), shadow.clone());
+        // BOUND: each turn takes one task's section to its end.
+        for _ in 0..TASKS {
+            let inside = (0..TASKS).find_map(|task| match shadow.mode[task] {
+                Mode::Inside(resource) => Some((task, resource)),
+                _ => None,
+            });
+            let Some((task, resource)) = inside else { break };
+            run(self, (&mut machine, &mut shadow), 2, |shadow| {
+                (shadow.mode[task] == Mode::Inside(resource)).then_some(Event::Release(task, resource))
+            });
+            assert!(shadow.mode[task] == Mode::Outside, "invalidated twice, without another section beside it");
+        }
+        assert!(shadow.mode == [Mode::Outside; TASKS], "somebody never finishes");
+    }
+
+    fn forget(&self, machine: &mut M, shadow: &mut Shadow) {
+        machine.forget();
+        shadow.forget();
+    }
 }
 
-/// What makes a twin of a machine: spoils an answer.
-type Fault<M> = fn(Event, &M, &mut M, &mut Answer);
-
-fn walk<M: Walked>(levels: [(u32, u32); RESOURCES], spoil: Fault<M>) -> usize {
-    let mut events = Vec::new();
-    // One more than there are, of tasks and of resources.
-    for task in 0..=TASKS {
-        for resource in 0..=RESOURCES {
-            events.extend([Event::Request(task, resource), Event::Release(task, resource)]);
-        }
-        events.extend([Event::Woken(task), Event::Cancel(task), Event::Rebase(task, true), Event::Rebase(task, false)]);
-    }
+/// Walks all reachable states from a machine with these levels, and returns their number.
+fn walk_all<M: Walked>(levels: [(u32, u32); RESOURCES], mutation: Mutation<Sections, M>) -> usize {
     let first = M::initial(&levels.map(|(cutoff, ceiling)| (Priority::base(cutoff), Priority::base(ceiling))));
-    reach((first, Shadow::initial()), |(machine, shadow), next_states| {
-        drain(machine.clone(), shadow.clone());
-        for &event in &events {
-            let mut next = machine.clone();
-            let mut answer = apply(&mut next, shadow, event);
-            spoil(event, machine, &mut next, &mut answer);
-            let refusals = shadow.refusals(M::levels(), event);
-            if !refusals.is_empty() {
-                let refused = answer.expect_err("an event without meaning was taken");
-                assert!(refusals.contains(&refused), "{event:?} refused as {refused:?}, not {refusals:?}");
-                assert!(next == *machine, "a refused event changed something");
-                continue;
-            }
-            let actions = answer.unwrap_or_else(|refused| panic!("{event:?} refused: {refused:?}"));
-            let mut told = shadow.clone();
-            follow(&next, &mut told, event, &actions);
-            next.forget();
-            told.forget();
-            next_states.push((next, told));
-        }
-    })
+    walk(&Sections, (first, Shadow::initial()), mutation)
 }
 
 type Free = Ics<TASKS, RESOURCES>;
@@ -376,20 +370,20 @@ type Locked = IcsLock<TASKS, RESOURCES>;
 
 #[test]
 fn ics_walks() {
-    let states = walk::<Free>(NO_LOCKS, |_, _, _, _| ());
+    let states = walk_all::<Free>(NO_LOCKS, unchanged);
     std::println!("ics: {states} states");
     assert!(states > STATES_LEAST);
 }
 
 #[test]
 fn ics_lock_walks() {
-    let states = walk::<Locked>(LOCKS, |_, _, _, _| ());
+    let states = walk_all::<Locked>(LOCKS, unchanged);
     std::println!("ics_lock: {states} states");
     assert!(states > STATES_LEAST);
 }
 
-/// Machines with a fault of ours, which the walk must find.
-mod twins {
+/// Mutants of the machines, which the walk must find.
+mod mutants {
     use super::*;
 
     /// What is in vain commits.
@@ -448,30 +442,28 @@ mod twins {
         }
     }
 
-    fn none<M: Walked>(_: Event, _: &M, _: &mut M, _: &mut Answer) {}
-
-    macro_rules! twins {
-        ($($name:ident: $machine:ident, $levels:expr, $fault:ident, $expected:literal;)*) => {$(
+    macro_rules! mutants {
+        ($($name:ident: $machine:ident, $levels:expr, $mutation:ident, $expected:literal;)*) => {$(
             #[test]
             #[should_panic(expected = $expected)]
             fn $name() {
-                walk::<$machine>($levels, $fault);
+                walk_all::<$machine>($levels, $mutation);
             }
         )*};
     }
 
-    twins! {
+    mutants! {
         ics_commits_all: Free, NO_LOCKS, commits_all, "actions of Release";
         ics_restarts_all: Free, NO_LOCKS, restarts_all, "actions of Release";
         ics_never_forgets: Free, NO_LOCKS, never_forgets, "actions of Release";
-        ics_takes_all: Free, NO_LOCKS, takes_all, "an event without meaning was taken";
+        ics_takes_all: Free, NO_LOCKS, takes_all, "an event without meaning was accepted";
         ics_lock_commits_all: Locked, LOCKS, commits_all, "actions of Release";
         ics_lock_never_forgets: Locked, LOCKS, never_forgets, "actions of Release";
         ics_lock_without_wake: Locked, LOCKS, no_wake, "actions of Release";
         ics_lock_grants_all: Locked, LOCKS, grants_all, "actions of Request";
         ics_lock_does_not_rise: Locked, LOCKS, does_not_rise, "actions of Request";
         ics_lock_falls_first: Locked, LOCKS, falls_first, "actions of Release";
-        ics_lock_with_other_cutoffs: Locked, [(3, 2), (3, 2)], none, "an event without meaning was taken";
-        ics_lock_without_locks: Locked, NO_LOCKS, none, "actions of Request";
+        ics_lock_with_other_cutoffs: Locked, [(3, 2), (3, 2)], unchanged, "an event without meaning was accepted";
+        ics_lock_without_locks: Locked, NO_LOCKS, unchanged, "actions of Request";
     }
 }

@@ -11,8 +11,8 @@
 //! A task rises *before* it suspends, so that it resumes with its ceiling and the releaser need not touch
 //! it; a releaser wakes the next owner *before* it falls.
 
-use crate::cycle::waits_for_itself;
-use crate::queue::{Links, WaitQueue};
+use crate::parts::cycle::waits_for_itself;
+use crate::parts::queue::{Links, WaitQueue};
 use crate::{Action, Refusal};
 use lockwright_model::{MAX_NESTING, Priority, ResourceId, TaskId};
 
@@ -89,7 +89,7 @@ impl<const TASKS: usize, const RESOURCES: usize> Handoff<TASKS, RESOURCES> {
         task: TaskId,
         resource: ResourceId,
         ceiling: Priority,
-        act: &mut impl FnMut(Action),
+        act: &mut dyn FnMut(Action),
     ) -> Result<(), Refusal> {
         let state = self.tasks.get(task.index()).ok_or(Refusal::UnknownTask)?;
         let owner = *self.owners.get(resource.index()).ok_or(Refusal::UnknownResource)?;
@@ -125,7 +125,7 @@ impl<const TASKS: usize, const RESOURCES: usize> Handoff<TASKS, RESOURCES> {
         &mut self,
         task: TaskId,
         resource: ResourceId,
-        act: &mut impl FnMut(Action),
+        act: &mut dyn FnMut(Action),
     ) -> Result<(), Refusal> {
         let state = self.tasks.get_mut(task.index()).ok_or(Refusal::UnknownTask)?;
         if *self.owners.get(resource.index()).ok_or(Refusal::UnknownResource)? != Some(task) {
@@ -146,7 +146,7 @@ impl<const TASKS: usize, const RESOURCES: usize> Handoff<TASKS, RESOURCES> {
         Ok(())
     }
 
-    pub(crate) fn cancel(&mut self, task: TaskId, act: &mut impl FnMut(Action)) -> Result<(), Refusal> {
+    pub(crate) fn cancel(&mut self, task: TaskId, act: &mut dyn FnMut(Action)) -> Result<(), Refusal> {
         let state = self.tasks.get_mut(task.index()).ok_or(Refusal::UnknownTask)?;
         let resource = state.waits_for.take().ok_or(Refusal::NotWaiting)?;
         state.drop_claim(resource);
@@ -160,7 +160,7 @@ impl<const TASKS: usize, const RESOURCES: usize> Handoff<TASKS, RESOURCES> {
         &mut self,
         task: TaskId,
         base: Priority,
-        act: &mut impl FnMut(Action),
+        act: &mut dyn FnMut(Action),
     ) -> Result<(), Refusal> {
         let state = self.tasks.get_mut(task.index()).ok_or(Refusal::UnknownTask)?;
         state.base = base;
@@ -171,7 +171,7 @@ impl<const TASKS: usize, const RESOURCES: usize> Handoff<TASKS, RESOURCES> {
         Ok(())
     }
 
-    fn settle(&mut self, task: TaskId, act: &mut impl FnMut(Action)) {
+    fn settle(&mut self, task: TaskId, act: &mut dyn FnMut(Action)) {
         let state = &mut self.tasks[task.index()];
         let effective = state.claims().iter().map(|claim| claim.1).fold(state.base, Priority::max);
         if effective != state.effective {

@@ -10,8 +10,8 @@
 //!
 //! Where a task is given its place in the queue when it is sent (`reserve`), the resource stays free until the first of the queue is there (`arrive`), or gives up.
 
-use crate::peers::Peers;
-use crate::queue::{Links, WaitQueue};
+use crate::parts::peers::Peers;
+use crate::parts::queue::{Links, WaitQueue};
 use crate::{Action, Refusal};
 use core::ops::Range;
 use lockwright_model::{CpuId, Priority, ResourceId, TaskId};

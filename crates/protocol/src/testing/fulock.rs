@@ -1,6 +1,6 @@
 //! Every order of events, for 3 tasks and 2 locks of every pair of protections: an exhaustive walk over all reachable states.
 //!
-//! As in `crate::walk`, a shadow knows only what the actions said, and after every event it is held against the machine's own view:
+//! A shadow knows only what the actions said, and after every event it is held against the machine's own view:
 //! - *exclusion*: a lock is granted only while nobody owns it;
 //! - *order*: waiters are queued by effective priority, the earliest first among equals, also after a change; a hand-off or a wake-up
 //!   goes to the first;
@@ -15,8 +15,8 @@
 
 extern crate std;
 
-use super::{Class, Fulock, Health, Protection, Unlock};
-use crate::reach::reach;
+use super::harness::{Actions, Answer, Walk, answer, run, unchanged, walk};
+use crate::fulock::{Class, Fulock, Health, Protection, Unlock};
 use crate::{Action, Refusal};
 use core::hash::Hash;
 use lockwright_model::{Priority, ResourceId, TaskId};
@@ -30,19 +30,19 @@ const BASES: [[u32; 2]; TASKS] = [[1, 4], [2, 2], [3, 1]];
 const CLASSES: [Class; TASKS] = [Class::RealTime, Class::Ordinary, Class::RealTime];
 const MODES: [Unlock; 3] = [Unlock::Serial, Unlock::Parallel, Unlock::Auto];
 
-type Actions = Vec<Action>;
 type Protections = [Protection; LOCKS];
 
-trait Machine: Clone + Eq + Hash {
+/// A machine that is walked.
+trait Walked: Clone + Eq + Hash {
     /// The longest chain of waiting.
     const LIMIT: usize;
     fn initial(protections: Protections) -> Self;
-    fn apply(&mut self, shadow: &Shadow, event: Event) -> Result<Actions, Refusal>;
+    fn apply(&mut self, shadow: &Shadow, event: Event) -> Answer;
     fn owner_of(&self, lock: usize) -> Option<usize>;
     fn health_of(&self, lock: usize) -> Health;
     fn queue_of(&self, lock: usize) -> Vec<usize>;
     fn cycle_of(&self, task: usize, lock: usize) -> Option<Vec<(usize, usize)>>;
-    fn without_epochs(&self) -> Self;
+    fn forget(&mut self);
 }
 
 /// What the actions said.
@@ -89,18 +89,6 @@ impl Event {
             Self::Woken(task) | Self::Cancel(task) | Self::Rebase(task) | Self::Die(task) => task,
         }
     }
-}
-
-fn events() -> Vec<Event> {
-    let mut events = Vec::new();
-    for task in 0..TASKS {
-        for lock in 0..LOCKS {
-            events.extend([Event::Request(task, lock), Event::Try(task, lock), Event::Heal(task, lock)]);
-            events.extend(MODES.map(|mode| Event::Release(task, lock, mode)));
-        }
-        events.extend([Event::Woken(task), Event::Cancel(task), Event::Rebase(task), Event::Die(task)]);
-    }
-    events
 }
 
 impl Shadow {
@@ -290,7 +278,7 @@ impl Shadow {
     }
 
     /// Carries the event and its actions out, checking each.
-    fn follow<M: Machine>(&mut self, machine: &M, event: Event, actions: &[Action]) {
+    fn follow<M: Walked>(&mut self, machine: &M, event: Event, actions: &[Action]) {
         let caller = event.caller();
         let successor = self.successor(event);
         self.begin(event);
@@ -334,7 +322,7 @@ impl Shadow {
         self.check(machine, event);
     }
 
-    fn check<M: Machine>(&self, machine: &M, event: Event) {
+    fn check<M: Walked>(&self, machine: &M, event: Event) {
         for lock in 0..LOCKS {
             let queue = self.queue(lock);
             assert_eq!(machine.owner_of(lock), self.owners[lock], "owner after {event:?}");
@@ -352,58 +340,80 @@ impl Shadow {
     }
 }
 
-/// From any state everybody finishes: those that are awake try again, those that run heal or not, and release what they hold.
-fn drain<M: Machine>(mut machine: M, mut shadow: Shadow, heals: bool, mode: Unlock) {
-    // BOUND: far more events than three tasks need.
-    for _ in 0..50 {
-        let awake = (0..TASKS).find(|&task| shadow.waits_for(task).is_some() && shadow.awake[task]);
-        let release = (0..LOCKS).find_map(|lock| {
-            let owner = shadow.owners[lock].filter(|&owner| shadow.waits_for(owner).is_none())?;
-            let heal = heals && shadow.health[lock] == Health::Dead;
-            Some(if heal { Event::Heal(owner, lock) } else { Event::Release(owner, lock, mode) })
-        });
-        let Some(event) = release.or(awake.map(Event::Woken)) else { break };
-        let actions = machine.apply(&shadow, event).expect("it can finish");
-        shadow.follow(&machine, event, &actions);
-    }
-    assert!(shadow.waiting.is_empty() && shadow.owners == [None; LOCKS], "somebody never finishes");
-}
+struct Fulocks;
 
-/// Walks all reachable states; returns how many there are.
-fn walk<M: Machine>(protections: Protections) -> usize {
-    let events = events();
-    reach((M::initial(protections), Shadow::initial(protections)), |(machine, shadow), next_states| {
-        for (heals, mode) in [(true, Unlock::Serial), (false, Unlock::Parallel)] {
-            drain(machine.clone(), shadow.clone(), heals, mode);
-        }
-        for &event in &events {
-            let mut next = machine.clone();
-            let answer = next.apply(shadow, event);
-            if let Some(expected) = shadow.refusal(event, M::LIMIT) {
-                let refused = answer.expect_err("an event without meaning was taken");
-                assert_eq!(refused, expected, "{event:?}");
-                assert!(next == *machine, "a refused event changed something");
-                if let (Event::Request(task, lock), Refusal::Deadlock) = (event, refused) {
-                    assert_eq!(
-                        machine.cycle_of(task, lock),
-                        Some(shadow.chain(task, lock).0),
-                        "the cycle of {event:?}"
-                    );
-                }
-                continue;
+impl<M: Walked> Walk<M> for Fulocks {
+    type Shadow = Shadow;
+    type Event = Event;
+
+    fn events(&self) -> Vec<Event> {
+        let mut events = Vec::new();
+        for task in 0..TASKS {
+            for lock in 0..LOCKS {
+                events.extend([Event::Request(task, lock), Event::Try(task, lock), Event::Heal(task, lock)]);
+                events.extend(MODES.map(|mode| Event::Release(task, lock, mode)));
             }
-            if let Event::Request(task, lock) = event {
+            events.extend([Event::Woken(task), Event::Cancel(task), Event::Rebase(task), Event::Die(task)]);
+        }
+        events
+    }
+
+    fn apply(&self, machine: &mut M, shadow: &Shadow, event: Event) -> Answer {
+        machine.apply(shadow, event)
+    }
+
+    fn refusals(&self, shadow: &Shadow, event: Event) -> Vec<Refusal> {
+        shadow.refusal(event, M::LIMIT).into_iter().collect()
+    }
+
+    /// A deadlock is reported as a cycle, and nothing else is.
+    fn compare(&self, machine: &M, shadow: &Shadow, event: Event, refused: Option<Refusal>) {
+        match (event, refused) {
+            (Event::Request(task, lock), Some(Refusal::Deadlock)) => {
+                let cycle = shadow.chain(task, lock).0;
+                assert_eq!(machine.cycle_of(task, lock), Some(cycle), "the cycle of {event:?}");
+            }
+            (Event::Request(task, lock), None) => {
                 assert_eq!(machine.cycle_of(task, lock), None, "a cycle where there is none");
             }
-            let actions = answer.unwrap_or_else(|refusal| panic!("{event:?} was refused: {refusal}"));
-            let mut told = shadow.clone();
-            told.follow(&next, event, &actions);
-            next_states.push((next.without_epochs(), Shadow { epochs: [0; TASKS], ..told }));
+            _ => {}
         }
-    })
+    }
+
+    fn follow(&self, machine: &M, shadow: &mut Shadow, event: Event, actions: &Actions) {
+        shadow.follow(machine, event, actions);
+    }
+
+    /// Tasks that are awake try again, and tasks that run release what they hold: with and without healing it first.
+    fn finish(&self, machine: &M, shadow: &Shadow) {
+        for (heals, mode) in [(true, Unlock::Serial), (false, Unlock::Parallel)] {
+            let (mut machine, mut shadow) = (machine.clone(), shadow.clone());
+            // BOUND: far more events than three tasks need.
+            run(self, (&mut machine, &mut shadow), 50, |shadow| {
+                let awake = (0..TASKS).find(|&task| shadow.waits_for(task).is_some() && shadow.awake[task]);
+                let release = (0..LOCKS).find_map(|lock| {
+                    let owner = shadow.owners[lock].filter(|&owner| shadow.waits_for(owner).is_none())?;
+                    let heal = heals && shadow.health[lock] == Health::Dead;
+                    Some(if heal { Event::Heal(owner, lock) } else { Event::Release(owner, lock, mode) })
+                });
+                release.or(awake.map(Event::Woken))
+            });
+            assert!(shadow.waiting.is_empty() && shadow.owners == [None; LOCKS], "somebody never finishes");
+        }
+    }
+
+    fn forget(&self, machine: &mut M, shadow: &mut Shadow) {
+        machine.forget();
+        shadow.epochs = [0; TASKS];
+    }
 }
 
-impl<const CHAIN: usize> Machine for Fulock<TASKS, LOCKS, CHAIN> {
+/// Walks all reachable states, and returns their number.
+fn walk_all<M: Walked>(protections: Protections) -> usize {
+    walk(&Fulocks, (M::initial(protections), Shadow::initial(protections)), unchanged)
+}
+
+impl<const CHAIN: usize> Walked for Fulock<TASKS, LOCKS, CHAIN> {
     const LIMIT: usize = CHAIN;
 
     fn initial(protections: Protections) -> Self {
@@ -411,21 +421,18 @@ impl<const CHAIN: usize> Machine for Fulock<TASKS, LOCKS, CHAIN> {
         Self::new(&tasks, &protections)
     }
 
-    fn apply(&mut self, shadow: &Shadow, event: Event) -> Result<Actions, Refusal> {
-        let mut actions = Vec::new();
-        let act = &mut |action| actions.push(action);
+    fn apply(&mut self, shadow: &Shadow, event: Event) -> Answer {
         let caller = TaskId::new(event.caller());
-        match event {
-            Event::Request(_, lock) => self.request(caller, ResourceId::new(lock), act),
-            Event::Try(_, lock) => self.try_request(caller, ResourceId::new(lock), act),
-            Event::Release(_, lock, mode) => self.release(caller, ResourceId::new(lock), mode, act),
+        answer(|mut act| match event {
+            Event::Request(_, lock) => self.request(caller, ResourceId::new(lock), &mut act),
+            Event::Try(_, lock) => self.try_request(caller, ResourceId::new(lock), &mut act),
+            Event::Release(_, lock, mode) => self.release(caller, ResourceId::new(lock), mode, &mut act),
             Event::Heal(_, lock) => self.make_consistent(caller, ResourceId::new(lock)),
-            Event::Woken(_) => self.woken(caller, act),
-            Event::Cancel(_) => self.cancel(caller, act),
-            Event::Rebase(task) => self.set_base(caller, Priority::base(BASES[task][1 - shadow.bases[task]]), act),
-            Event::Die(_) => self.die(caller, act),
-        }?;
-        Ok(actions)
+            Event::Woken(_) => self.woken(caller, &mut act),
+            Event::Cancel(_) => self.cancel(caller, &mut act),
+            Event::Rebase(task) => self.set_base(caller, Priority::base(BASES[task][1 - shadow.bases[task]]), &mut act),
+            Event::Die(_) => self.die(caller, &mut act),
+        })
     }
 
     fn owner_of(&self, lock: usize) -> Option<usize> {
@@ -437,7 +444,7 @@ impl<const CHAIN: usize> Machine for Fulock<TASKS, LOCKS, CHAIN> {
     }
 
     fn queue_of(&self, lock: usize) -> Vec<usize> {
-        self.queues.waiters(ResourceId::new(lock)).map(TaskId::index).collect()
+        self.waiters(ResourceId::new(lock)).map(TaskId::index).collect()
     }
 
     fn cycle_of(&self, task: usize, lock: usize) -> Option<Vec<(usize, usize)>> {
@@ -445,10 +452,8 @@ impl<const CHAIN: usize> Machine for Fulock<TASKS, LOCKS, CHAIN> {
         Some(cycle.waits().map(|(task, resource)| (task.index(), resource.index())).collect())
     }
 
-    fn without_epochs(&self) -> Self {
-        let mut copy = self.clone();
-        copy.forget_epochs();
-        copy
+    fn forget(&mut self) {
+        self.forget_epochs();
     }
 }
 
@@ -459,7 +464,7 @@ macro_rules! walks {
     ($($name:ident: $chain:literal, $protections:expr;)*) => {$(
         #[test]
         fn $name() {
-            let states = walk::<Fulock<TASKS, LOCKS, $chain>>($protections);
+            let states = walk_all::<Fulock<TASKS, LOCKS, $chain>>($protections);
             std::println!("fulock, {}: {states} states", stringify!($name));
             assert!(states > 1_000);
         }
@@ -477,9 +482,9 @@ walks! {
     short_chains: 1, [Protection::Inherit, Protection::Inherit];
 }
 
-/// A machine with a fault of ours, which the walk must find.
+/// A mutant of the machine, which the walk must find.
 #[derive(Clone, PartialEq, Eq, Hash)]
-struct Twin<const FAULT: u8>(Fulock<TASKS, LOCKS, 2>);
+struct Mutant<const MUTATION: u8>(Fulock<TASKS, LOCKS, 2>);
 
 /// What is asked for is granted, whoever owns it.
 const GRANTS_ALL: u8 = 0;
@@ -536,11 +541,11 @@ const MARKS: u8 = 25;
 /// A try waits.
 const TRY_WAITS: u8 = 26;
 
-impl<const FAULT: u8> Twin<FAULT> {
+impl<const MUTATION: u8> Mutant<MUTATION> {
     /// The fault is in what the machine does.
-    fn act(&mut self, shadow: &Shadow, event: Event) -> Result<Actions, Refusal> {
+    fn act(&mut self, shadow: &Shadow, event: Event) -> Answer {
         let caller = TaskId::new(event.caller());
-        match (FAULT, event) {
+        match (MUTATION, event) {
             (KEEPS, Event::Release(..)) => self.0.clone().apply(shadow, event),
             (LETS_STEAL, Event::Release(task, lock, Unlock::Serial)) => {
                 self.0.apply(shadow, Event::Release(task, lock, Unlock::Parallel))
@@ -567,8 +572,7 @@ impl<const FAULT: u8> Twin<FAULT> {
             (MARKS, Event::Request(..)) => {
                 let answer = self.0.apply(shadow, event);
                 if answer.is_err() {
-                    self.0.set_class(caller, Class::RealTime)?;
-                    self.0.tasks[caller.index()].epoch += 1;
+                    self.0.set_base(caller, Priority::base(9), &mut |_| ())?;
                 }
                 answer
             }
@@ -589,7 +593,7 @@ impl<const FAULT: u8> Twin<FAULT> {
         let sets = |action: &Action| matches!(action, Action::SetPriority { .. });
         let own = |action: &Action| matches!(action, Action::SetPriority { task, .. } if *task == caller);
         let another = |task: &mut TaskId| *task = TaskId((task.0 + 1) % TASKS as u16);
-        match (FAULT, event) {
+        match (MUTATION, event) {
             (GRANTS_ALL, _) => {
                 for action in actions {
                     if let Action::Block { task, resource } = *action {
@@ -641,17 +645,17 @@ impl<const FAULT: u8> Twin<FAULT> {
     }
 }
 
-impl<const FAULT: u8> Machine for Twin<FAULT> {
-    const LIMIT: usize = if FAULT == LONG_CHAIN { 1 } else { 2 };
+impl<const MUTATION: u8> Walked for Mutant<MUTATION> {
+    const LIMIT: usize = if MUTATION == LONG_CHAIN { 1 } else { 2 };
 
     fn initial(protections: Protections) -> Self {
-        Self(Fulock::initial(protections.map(|protection| match (FAULT, protection) {
+        Self(Fulock::initial(protections.map(|protection| match (MUTATION, protection) {
             (NO_INHERITANCE, Protection::Inherit) | (NO_CEILING, Protection::Protect(_)) => Protection::None,
             _ => protection,
         })))
     }
 
-    fn apply(&mut self, shadow: &Shadow, event: Event) -> Result<Actions, Refusal> {
+    fn apply(&mut self, shadow: &Shadow, event: Event) -> Answer {
         let mut actions = self.act(shadow, event)?;
         Self::say(event, &mut actions);
         Ok(actions)
@@ -663,7 +667,7 @@ impl<const FAULT: u8> Machine for Twin<FAULT> {
 
     fn health_of(&self, lock: usize) -> Health {
         match self.0.health_of(lock) {
-            Health::Dead if FAULT == HEIR_NOT_TOLD && self.owner_of(lock).is_some() => Health::Healthy,
+            Health::Dead if MUTATION == HEIR_NOT_TOLD && self.owner_of(lock).is_some() => Health::Healthy,
             health => health,
         }
     }
@@ -674,23 +678,23 @@ impl<const FAULT: u8> Machine for Twin<FAULT> {
 
     fn cycle_of(&self, task: usize, lock: usize) -> Option<Vec<(usize, usize)>> {
         let mut cycle = self.0.cycle_of(task, lock)?;
-        if FAULT == SHORT_CYCLE {
+        if MUTATION == SHORT_CYCLE {
             cycle.pop();
         }
         Some(cycle)
     }
 
-    fn without_epochs(&self) -> Self {
-        Self(self.0.without_epochs())
+    fn forget(&mut self) {
+        self.0.forget();
     }
 }
 
-macro_rules! twins {
-    ($($name:ident: $fault:ident, $protections:expr, $expected:literal;)*) => {$(
+macro_rules! mutants {
+    ($($name:ident: $mutation:ident, $protections:expr, $expected:literal;)*) => {$(
         #[test]
         #[should_panic(expected = $expected)]
         fn $name() {
-            walk::<Twin<$fault>>($protections);
+            walk_all::<Mutant<$mutation>>($protections);
         }
     )*};
 }
@@ -698,7 +702,7 @@ macro_rules! twins {
 const NONE: Protections = [Protection::None; LOCKS];
 const INHERIT: Protections = [Protection::Inherit; LOCKS];
 
-twins! {
+mutants! {
     grants_all: GRANTS_ALL, NONE, "granted while owned";
     keeps: KEEPS, NONE, "owner after";
     two_heirs: TWO_HEIRS, NONE, "granted while owned";
@@ -721,9 +725,9 @@ twins! {
     stays_up: STAYS_UP, INHERIT, "priorities after";
     falls_first: FALLS_FIRST, INHERIT, "woken after the caller fell";
     late_rise: LATE_RISE, CEILINGS, "woken before it rose";
-    blind: BLIND, NONE, "an event without meaning was taken";
+    blind: BLIND, NONE, "an event without meaning was accepted";
     short_cycle: SHORT_CYCLE, NONE, "the cycle of";
-    long_chain: LONG_CHAIN, NONE, "an event without meaning was taken";
+    long_chain: LONG_CHAIN, NONE, "an event without meaning was accepted";
     marks: MARKS, NONE, "a refused event changed something";
-    try_waits: TRY_WAITS, NONE, "an event without meaning was taken";
+    try_waits: TRY_WAITS, NONE, "an event without meaning was accepted";
 }

@@ -14,10 +14,10 @@
 //! request, if it is there. One that is on its way finds the resource free, and those after it wait. So who owns what next does not depend on who executes first.
 //!
 //! When the levels of requests run out, those of one home get new ones. They are told in the order of the requests: at each step an earlier request is above a later
-//! one, see [`Slots`].
+//! one, see [`RequestOrder`].
 
-use crate::single::{Single, Stand};
-use crate::slots::Slots;
+use crate::parts::request_order::RequestOrder;
+use crate::parts::single::{Single, Stand};
 use crate::{Action, Refusal};
 use lockwright_model::{CpuId, Priority, ResourceId, TaskId};
 
@@ -35,7 +35,7 @@ pub(crate) enum Order<const TASKS: usize> {
     /// The most urgent; its section executes at the ceiling.
     Priority,
     /// Who asked first.
-    Arrival(Slots<TASKS>),
+    Arrival(RequestOrder<TASKS>),
 }
 
 impl<const TASKS: usize, const RESOURCES: usize> Distributed<TASKS, RESOURCES> {
@@ -62,7 +62,7 @@ impl<const TASKS: usize, const RESOURCES: usize> Distributed<TASKS, RESOURCES> {
         let base = self.single.base(task);
         let priority = match (&self.order, self.single.stand(task)) {
             (_, Stand::Idle) => base,
-            (Order::Arrival(slots), _) => slots.priority(task).unwrap_or(base),
+            (Order::Arrival(requests), _) => requests.priority(task).unwrap_or(base),
             (Order::Priority, Stand::Sent(_)) => base.boosted(),
             (Order::Priority, Stand::Waits(resource) | Stand::Holds(resource)) => {
                 base.boosted().max(self.homes[resource.index()].1)
@@ -81,8 +81,8 @@ impl<const TASKS: usize, const RESOURCES: usize> Distributed<TASKS, RESOURCES> {
         let home = self.homes[resource.index()].0;
         match &mut self.order {
             Order::Priority => self.single.send_off(task, resource),
-            Order::Arrival(slots) => {
-                let renumbered = slots.take(task, home);
+            Order::Arrival(requests) => {
+                let renumbered = requests.push(task, home);
                 self.single.reserve(task, resource);
                 if renumbered {
                     self.settle_before(task, home, act);
@@ -102,8 +102,8 @@ impl<const TASKS: usize, const RESOURCES: usize> Distributed<TASKS, RESOURCES> {
     fn settle_before(&mut self, task: TaskId, home: CpuId, act: &mut dyn FnMut(Action)) {
         let mut place = 0;
         // BOUND: the requests there are.
-        while let Order::Arrival(slots) = &self.order
-            && let Some((other, cpu)) = slots.get(place)
+        while let Order::Arrival(requests) = &self.order
+            && let Some((other, cpu)) = requests.get(place)
         {
             if cpu == home && other != task {
                 self.settle(other, act);
@@ -160,8 +160,8 @@ impl<const TASKS: usize, const RESOURCES: usize> Distributed<TASKS, RESOURCES> {
 
     /// First back, then down: at its base priority the task might not execute at home for long.
     fn go_back(&mut self, task: TaskId, act: &mut dyn FnMut(Action)) {
-        if let Order::Arrival(slots) = &mut self.order {
-            slots.give(task);
+        if let Order::Arrival(requests) = &mut self.order {
+            requests.remove(task);
         }
         self.single.send(task, self.single.own_cpu(task), act);
         self.settle(task, act);
@@ -190,8 +190,8 @@ impl<const TASKS: usize, const RESOURCES: usize> Distributed<TASKS, RESOURCES> {
     /// For the exhaustive walk: states that differ only in epochs and in gaps between levels are one.
     #[cfg(test)]
     pub(crate) fn forget_epochs(&mut self) {
-        if let Order::Arrival(slots) = &mut self.order {
-            slots.forget_gaps();
+        if let Order::Arrival(requests) = &mut self.order {
+            requests.forget_gaps();
         }
         for task in self.single.tasks() {
             self.settle(task, &mut |_| ());

@@ -4,9 +4,9 @@ use lockwright_model::{CpuId, Priority, TaskId};
 
 /// The requests, and the level of each.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
-pub(crate) struct Slots<const TASKS: usize> {
+pub(crate) struct RequestOrder<const TASKS: usize> {
     /// The first `count` are those there are, in order of arrival.
-    order: [Slot; TASKS],
+    order: [Request; TASKS],
     count: usize,
     /// By task: the level of its request.
     levels: [Option<u16>; TASKS],
@@ -15,7 +15,7 @@ pub(crate) struct Slots<const TASKS: usize> {
 
 /// A request: whose, and on which processor.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-struct Slot {
+struct Request {
     task: TaskId,
     cpu: CpuId,
 }
@@ -33,10 +33,10 @@ fn bottom(tasks: usize) -> u16 {
     TOP - (levels - 1)
 }
 
-impl<const TASKS: usize> Slots<TASKS> {
+impl<const TASKS: usize> RequestOrder<TASKS> {
     /// For at most so many requests on one processor.
     pub(crate) fn new(tasks: usize) -> Self {
-        let none = Slot { task: TaskId(0), cpu: CpuId(0) };
+        let none = Request { task: TaskId(0), cpu: CpuId(0) };
         Self { order: [none; TASKS], count: 0, levels: [None; TASKS], bottom: bottom(tasks) }
     }
 
@@ -50,38 +50,38 @@ impl<const TASKS: usize> Slots<TASKS> {
     /// out.
     ///
     /// BOUND: a step for each request there is.
-    pub(crate) fn take(&mut self, task: TaskId, cpu: CpuId) -> bool {
+    pub(crate) fn push(&mut self, task: TaskId, cpu: CpuId) -> bool {
         debug_assert!(self.levels[task.index()].is_none(), "a task has one request");
         let last = self.on(cpu).next_back().and_then(|task| self.levels[task.index()]);
         let renumbered = last == Some(self.bottom);
         let last = if renumbered { self.compact(cpu) } else { last };
         self.levels[task.index()] = Some(last.map_or(TOP, |last| last - 1));
-        self.order[self.count] = Slot { task, cpu };
+        self.order[self.count] = Request { task, cpu };
         self.count += 1;
         renumbered
     }
 
-    /// BOUND: as [`Slots::take`].
-    pub(crate) fn give(&mut self, task: TaskId) {
+    /// BOUND: as [`RequestOrder::push`].
+    pub(crate) fn remove(&mut self, task: TaskId) {
         if self.levels[task.index()].take().is_none() {
             return;
         }
-        if let Some(place) = self.order[..self.count].iter().position(|slot| slot.task == task) {
+        if let Some(place) = self.order[..self.count].iter().position(|request| request.task == task) {
             self.order.copy_within(place + 1..self.count, place);
             self.count -= 1;
         }
         // What is beyond the last is the same in equal states.
-        self.order[self.count] = Slot { task: TaskId(0), cpu: CpuId(0) };
+        self.order[self.count] = Request { task: TaskId(0), cpu: CpuId(0) };
     }
 
     /// The request that is as many places behind the earliest, if there is one: whose, and on which processor.
     pub(crate) fn get(&self, place: usize) -> Option<(TaskId, CpuId)> {
-        self.order[..self.count].get(place).map(|slot| (slot.task, slot.cpu))
+        self.order[..self.count].get(place).map(|request| (request.task, request.cpu))
     }
 
     /// The tasks with requests on a processor, in order of arrival.
     fn on(&self, cpu: CpuId) -> impl DoubleEndedIterator<Item = TaskId> {
-        self.order[..self.count].iter().filter(move |slot| slot.cpu == cpu).map(|slot| slot.task)
+        self.order[..self.count].iter().filter(move |request| request.cpu == cpu).map(|request| request.task)
     }
 
     /// The levels of one processor, in the same order, from the top without gaps. Returns the lowest.
@@ -92,10 +92,10 @@ impl<const TASKS: usize> Slots<TASKS> {
     fn compact(&mut self, cpu: CpuId) -> Option<u16> {
         let mut lowest = None;
         for place in 0..self.count {
-            let slot = self.order[place];
-            if slot.cpu == cpu {
+            let request = self.order[place];
+            if request.cpu == cpu {
                 let level = lowest.map_or(TOP, |lowest: u16| lowest - 1);
-                (self.levels[slot.task.index()], lowest) = (Some(level), Some(level));
+                (self.levels[request.task.index()], lowest) = (Some(level), Some(level));
             }
         }
         lowest
@@ -108,7 +108,7 @@ impl<const TASKS: usize> Slots<TASKS> {
             self.compact(CpuId::new(cpu));
         }
         let levels = &self.levels;
-        let key = |slot: &Slot| (slot.cpu, core::cmp::Reverse(levels[slot.task.index()]));
+        let key = |request: &Request| (request.cpu, core::cmp::Reverse(levels[request.task.index()]));
         self.order[..self.count].sort_unstable_by_key(key);
     }
 }
@@ -118,26 +118,26 @@ mod tests {
     use super::*;
 
     /// Requests with these levels, in the order of their arrival on each processor.
-    fn slots(tasks: usize, requests: &[(usize, u16, u16)]) -> Slots<4> {
-        let mut slots = Slots::new(tasks);
+    fn requests(tasks: usize, requests: &[(usize, u16, u16)]) -> RequestOrder<4> {
+        let mut order = RequestOrder::new(tasks);
         for &(task, cpu, level) in requests {
-            slots.take(TaskId::new(task), CpuId(cpu));
-            slots.levels[task] = Some(level);
+            order.push(TaskId::new(task), CpuId(cpu));
+            order.levels[task] = Some(level);
         }
-        slots
+        order
     }
 
     #[test]
     fn levels_begin_anew_where_they_run_out_and_keep_their_order() {
         let [first, second, third, other] = [0, 1, 2, 3].map(TaskId::new);
-        let mut slots = slots(3, &[(0, 0, 65_532), (3, 1, 65_530), (1, 0, 65_530)]);
-        assert!(slots.take(third, CpuId(0)));
-        let level = |slots: &Slots<4>, task| slots.priority(task).unwrap().level();
-        assert_eq!([first, second, third, other].map(|task| level(&slots, task)), [65_535, 65_534, 65_533, 65_530]);
-        slots.give(first);
-        assert!(!slots.take(first, CpuId(0)), "behind the last, not in the gap");
-        assert_eq!(level(&slots, first), 65_532);
-        assert_eq!(slots.priority(first).map(Priority::is_boosted), Some(true));
+        let mut order = requests(3, &[(0, 0, 65_532), (3, 1, 65_530), (1, 0, 65_530)]);
+        assert!(order.push(third, CpuId(0)));
+        let level = |order: &RequestOrder<4>, task| order.priority(task).unwrap().level();
+        assert_eq!([first, second, third, other].map(|task| level(&order, task)), [65_535, 65_534, 65_533, 65_530]);
+        order.remove(first);
+        assert!(!order.push(first, CpuId(0)), "behind the last, not in the gap");
+        assert_eq!(level(&order, first), 65_532);
+        assert_eq!(order.priority(first).map(Priority::is_boosted), Some(true));
     }
 
     /// As [`lockwright_protocol::Machine`]s tell them: one by one.
@@ -148,15 +148,14 @@ mod tests {
         let levels =
             (bottom(4)..TOP - 1).flat_map(|a| (a + 1..TOP).flat_map(move |b| (b + 1..=TOP).map(move |c| [c, b, a])));
         for old in levels.filter(|old| old[2] == bottom(4)) {
-            for order in orders {
-                let requests = [0, 1, 2].map(|place| (order[place], 0, old[place]));
-                let mut slots = slots(4, &requests);
-                assert!(slots.take(TaskId::new(3), CpuId(0)));
+            for arrival in orders {
+                let mut order = requests(4, &[0, 1, 2].map(|place| (arrival[place], 0, old[place])));
+                assert!(order.push(TaskId::new(3), CpuId(0)));
                 let mut told = old;
                 for place in 0..3 {
-                    let task = slots.get(place).unwrap().0;
-                    assert_eq!(task.index(), order[place], "the earliest first");
-                    told[place] = slots.levels[task.index()].unwrap();
+                    let task = order.get(place).unwrap().0;
+                    assert_eq!(task.index(), arrival[place], "the earliest first");
+                    told[place] = order.levels[task.index()].unwrap();
                     assert!(told.is_sorted_by(|earlier, later| earlier > later), "{old:?}, then {told:?}");
                 }
                 assert_eq!(told, [TOP, TOP - 1, TOP - 2]);
@@ -166,12 +165,12 @@ mod tests {
 
     #[test]
     fn the_order_of_arrival_is_kept_where_requests_end() {
-        let mut slots = slots(4, &[(2, 0, 9), (0, 1, 9), (3, 0, 8), (1, 0, 7)]);
-        slots.give(TaskId(3));
-        slots.give(TaskId(3));
-        let order = [0, 1, 2, 3].map(|place| slots.get(place));
+        let mut order = requests(4, &[(2, 0, 9), (0, 1, 9), (3, 0, 8), (1, 0, 7)]);
+        order.remove(TaskId(3));
+        order.remove(TaskId(3));
+        let requests = [0, 1, 2, 3].map(|place| order.get(place));
         let request = |task, cpu| Some((TaskId(task), CpuId(cpu)));
-        assert_eq!(order, [request(2, 0), request(0, 1), request(1, 0), None]);
-        assert_eq!(slots.priority(TaskId(3)), None);
+        assert_eq!(requests, [request(2, 0), request(0, 1), request(1, 0), None]);
+        assert_eq!(order.priority(TaskId(3)), None);
     }
 }

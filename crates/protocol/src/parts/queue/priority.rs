@@ -177,7 +177,7 @@ impl<M: Member> PriorityList<M> {
 mod tests {
     extern crate std;
     use super::*;
-    use crate::reach::reach;
+    use crate::testing::reach;
     use std::vec::Vec;
 
     fn order(queue: WaitQueue, links: &Links<TaskId, 8>) -> Vec<u16> {

@@ -26,7 +26,7 @@
 
 extern crate std;
 
-use crate::reach::reach;
+use super::harness::reach;
 use crate::{Action, Dflp, Dpcp, FmlpLong, FmlpPlus, FmlpShort, Machine, Mrsp, Omlp, Refusal};
 use core::hash::Hash;
 use lockwright_model::{CpuId, Priority, ResourceId, TaskId};

@@ -1,0 +1,125 @@
+//! Locking protocols.
+
+use core::fmt;
+
+/// A locking protocol.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+#[non_exhaustive]
+pub enum Protocol {
+    /// A plain mutex, without control of priority inversion.
+    None,
+    /// The priority inheritance protocol.
+    Pip,
+    /// The immediate priority ceiling protocol, "protect" in POSIX.
+    Icpp,
+    /// The classic priority ceiling protocol, for resources of one processor.
+    Pcp,
+    /// The stack resource policy, for resources of one processor. A
+    /// job starts only if its priority is above the ceiling.
+    Srp,
+    /// Interruptible sections, for resources of one processor. No job waits. A section is executed again if another
+    /// section on its resource was committed meanwhile.
+    Ics,
+    /// Like `Ics` for the tasks from the resource's cutoff on. Tasks below the cutoff take a lock first, whose ceiling
+    /// is the highest priority among them.
+    IcsLock,
+    /// The multiprocessor priority ceiling protocol for resources shared across processors, `icpp` for the others.
+    Mpcp,
+    /// Like `Mpcp`, with virtual spinning: waiting counts as execution. A task makes a request only while no other
+    /// task of its processor that is at least as urgent has one.
+    MpcpVs,
+    /// The distributed priority ceiling protocol. Sections on a global resource execute on its home processor.
+    Dpcp,
+    /// Like `Dpcp`, with requests served first come, first served.
+    Dflp,
+    /// The long FMLP: first come, first served. The owner inherits the priorities of its waiters.
+    FmlpLong,
+    /// The FMLP+: first come, first served. Owners are boosted in the order of their requests.
+    FmlpPlus,
+    /// The short FMLP: first come, first served. A job spins and holds a resource without being preempted.
+    FmlpShort,
+    /// Like `FmlpShort` for resources shared across processors, `icpp` for the others.
+    Msrp,
+    /// MrsP: a job spins at the ceiling of its processor, and lends its processor to a preempted owner meanwhile.
+    Mrsp,
+    /// The OMLP: first come, first served, with one request for each processor at a time, whose owner is boosted. In a
+    /// cluster of m processors, m requests at a time, with priority donation.
+    Omlp,
+}
+
+impl Protocol {
+    /// All protocols, in the order in which they are compared.
+    pub const ALL: [Self; 17] = [
+        Self::None,
+        Self::Pip,
+        Self::Icpp,
+        Self::Pcp,
+        Self::Srp,
+        Self::Ics,
+        Self::IcsLock,
+        Self::Mpcp,
+        Self::MpcpVs,
+        Self::Dpcp,
+        Self::Dflp,
+        Self::FmlpLong,
+        Self::FmlpPlus,
+        Self::FmlpShort,
+        Self::Msrp,
+        Self::Mrsp,
+        Self::Omlp,
+    ];
+
+    /// Returns the name, as files and arguments spell it.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::None => "none",
+            Self::Pip => "pip",
+            Self::Icpp => "icpp",
+            Self::Pcp => "pcp",
+            Self::Srp => "srp",
+            Self::Ics => "ics",
+            Self::IcsLock => "ics_lock",
+            Self::Mpcp => "mpcp",
+            Self::MpcpVs => "mpcp_vs",
+            Self::Dpcp => "dpcp",
+            Self::Dflp => "dflp",
+            Self::FmlpLong => "fmlp_long",
+            Self::FmlpPlus => "fmlp_plus",
+            Self::FmlpShort => "fmlp_short",
+            Self::Msrp => "msrp",
+            Self::Mrsp => "mrsp",
+            Self::Omlp => "omlp",
+        }
+    }
+
+    /// Returns whether sections execute on a home processor.
+    #[must_use]
+    pub const fn has_homes(self) -> bool {
+        matches!(self, Self::Dpcp | Self::Dflp)
+    }
+
+    /// Returns whether a task may request a resource while it holds another one of this protocol.
+    #[must_use]
+    pub const fn has_nesting(self) -> bool {
+        matches!(self, Self::None | Self::Pip | Self::Icpp | Self::Pcp | Self::Srp | Self::Mpcp)
+    }
+
+    /// Returns whether sections are executed again instead of waiting, so that several jobs may be inside at a time.
+    #[must_use]
+    pub const fn is_interruptible(self) -> bool {
+        matches!(self, Self::Ics | Self::IcsLock)
+    }
+
+    /// Returns the protocol of this name, or `None` if there is none.
+    #[must_use]
+    pub fn from_name(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|protocol| protocol.name() == name)
+    }
+}
+
+impl fmt::Display for Protocol {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.name())
+    }
+}

@@ -1,0 +1,21 @@
+//! Exhaustive walks over the reachable states of the machines, on one [harness](harness::Walk).
+//!
+//! | walk | machines |
+//! |---|---|
+//! | `locks` | `none`, `pip`, `icpp`, `mpcp` |
+//! | `rules` | the protocols whose jobs are counted, held, sent elsewhere, or served in the order of their requests |
+//! | `sections` | `ics`, `ics_lock` |
+//! | `fulock` | fulocks of each pair of protections |
+//! | `effects` | the threads that carry the actions out, one step at a time |
+//!
+//! `settled` draws its events at random instead, for more tasks.
+
+mod effects;
+mod fulock;
+mod harness;
+mod locks;
+mod rules;
+mod sections;
+mod settled;
+
+pub(crate) use harness::reach;
