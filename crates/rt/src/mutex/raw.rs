@@ -64,7 +64,7 @@ impl RawMutex {
     /// A free one of this kind; `ceiling` is a level of SCHED_FIFO, for those that protect.
     ///
     /// # Safety
-    /// A [robust](kind::ROBUST) one stays where it is, and what it is, while a thread has it, also one that forgot to give it back or ended with it: the
+    /// A [robust](super::kind::ROBUST) one stays where it is, and what it is, while a thread has it, also one that forgot to give it back or ended with it: the
     /// kernel and the thread's other robust mutexes know its address.
     #[must_use]
     pub const unsafe fn new(kind: u32, ceiling: u8) -> Self {

@@ -12,13 +12,13 @@
 extern crate std;
 
 mod mutants;
-mod rules;
+mod shadow;
 
 use super::harness::{Actions, Answer, Mutation, Walk, answer, check_states, run, unchanged, walk};
 use crate::{Action, Dflp, Dpcp, FmlpLong, FmlpPlus, FmlpShort, Machine, MpcpVs, Mrsp, Omlp, Pcp, Refusal, Srp};
 use core::hash::Hash;
 use lockwright_model::{CpuId, MAX_CPUS, Priority, ResourceId, TaskId};
-use rules::{Event, Job, MPCP_CEILINGS, Mode, RESOURCES, Rule, Setting, Shadow, TASKS};
+use shadow::{Event, Job, MPCP_CEILINGS, Mode, RESOURCES, Rule, Setting, Shadow, TASKS};
 use std::vec::Vec;
 
 /// A machine that is walked.
