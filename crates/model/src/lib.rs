@@ -66,3 +66,8 @@ pub use time::{DURATION_MAX, Duration, DurationError, Instant};
 pub use trace::{Event, Observation, Record};
 #[cfg(feature = "alloc")]
 pub use validate::{Invalid, Subject};
+
+/// The examples of the README.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

@@ -1,70 +1,72 @@
-//! What a machine answers.
+//! The answers of a machine: actions, or a refusal.
 
 use core::fmt;
 use lockwright_model::{CpuId, Priority, ResourceId, TaskId};
 
-/// Something to be done, in the order given.
+/// An action that the caller carries out, in the order given.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Action {
-    /// The task owns the resource from now on. Ownership has moved already; nothing needs to be done for it.
+    /// The task owns the resource from now on. Ownership has moved already, so nothing remains to be done.
     Grant {
         /// The new owner.
         task: TaskId,
-        /// What it owns.
+        /// The resource that it owns.
         resource: ResourceId,
     },
     /// The task must wait: suspend it until a [`Wake`](Action::Wake).
     Block {
-        /// Who waits.
+        /// The task that waits.
         task: TaskId,
-        /// For what.
+        /// The resource that it waits for.
         resource: ResourceId,
     },
     /// The task must wait: it spins, at its effective priority, until a [`Grant`](Action::Grant).
     Spin {
-        /// Who waits.
+        /// The task that waits.
         task: TaskId,
-        /// For what.
+        /// The resource that it waits for.
         resource: ResourceId,
     },
     /// The job just released must not start: suspend it until a [`Wake`](Action::Wake).
     Hold {
-        /// Whose.
+        /// The task of the job.
         task: TaskId,
     },
-    /// The task executes on this processor from now on. If it was not granted what it asked for, it calls `woken` when it runs there.
+    /// The task executes on this processor from now on. If it was not granted the resource that it requested, it calls
+    /// `woken` when it runs there.
     Migrate {
-        /// Who.
+        /// The task.
         task: TaskId,
-        /// Where.
+        /// The processor.
         cpu: CpuId,
-        /// As with [`SetPriority`](Action::SetPriority), and counted with it.
+        /// As that of [`SetPriority`](Action::SetPriority); both count in one sequence.
         epoch: u32,
     },
-    /// The task's interruptible section was in vain: it executes it again, from its beginning. The answer to a release, which did not happen.
+    /// The task's interruptible section was invalidated, and executes again from its beginning. This is the answer to a
+    /// release; the release has not happened.
     Restart {
-        /// Who.
+        /// The task.
         task: TaskId,
-        /// Whose section.
+        /// The resource of the section.
         resource: ResourceId,
     },
-    /// The task may run again. If it was not granted what it waited for, it calls `woken` when it runs.
+    /// The task may run again. If it was not granted the resource that it waits for, it calls `woken` when it runs.
     Wake {
-        /// Who.
+        /// The task.
         task: TaskId,
     },
     /// The effective priority of the task is this from now on.
     SetPriority {
-        /// Whose.
+        /// The task.
         task: TaskId,
         /// The absolute value.
         priority: Priority,
-        /// Grows with every change to this task (and wraps); an older one arriving late must be dropped.
+        /// Grows with every change to this task, and wraps. A change with an older epoch that arrives late is dropped.
         epoch: u32,
     },
 }
 
-/// Why an event has no meaning in the state the machine is in. Nothing was changed.
+/// The reason why an event has no meaning in the current state. A refused event changes nothing.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub enum Refusal {
@@ -92,11 +94,11 @@ pub enum Refusal {
     Deadlock,
     /// Waiting would make a chain of waiting longer than the machine allows.
     ChainTooLong,
-    /// Somebody else holds the resource, and the task does not want to wait.
+    /// Another task holds the resource, and the caller does not want to wait.
     Taken,
     /// No owner of the resource died: there is nothing to make consistent.
     Healthy,
-    /// The resource was released after the death of an owner without being made consistent: nobody gets it any more.
+    /// The resource was released after the death of an owner without being made consistent: no task can lock it any more.
     NotRecoverable,
 }
 

@@ -1,4 +1,4 @@
-//! The machine of any protocol, for those that have memory to allocate.
+//! The machine of any protocol, allocated.
 
 extern crate alloc;
 
@@ -10,7 +10,33 @@ use alloc::boxed::Box;
 use alloc::vec::Vec;
 use lockwright_model::{CpuId, Priority, Protocol, System};
 
-/// The machine of a protocol, for all resources of the system. Plain mutexes where it has none.
+/// Returns the machine of `protocol` for all resources of the system. A protocol without a machine gets plain mutexes.
+///
+/// # Example
+/// ```
+/// use lockwright_model::{CpuId, Duration, Priority, Protocol, Resource, ResourceId, Step, System, Task, TaskId};
+/// use lockwright_protocol::{boxed, Action};
+///
+/// let (ns, bus) = (Duration::from_ns, ResourceId(0));
+/// let task = Task {
+///     name: "control".into(),
+///     cpu: CpuId(0),
+///     priority: Priority::base(1),
+///     period: ns(10),
+///     deadline: ns(10),
+///     jitter: ns(0),
+///     offset: ns(0),
+///     wcet: ns(2),
+///     body: vec![Step::Run(ns(1)), Step::Lock(bus), Step::Run(ns(1)), Step::Unlock(bus)],
+/// };
+/// let resources = vec![Resource { name: "bus".into(), ..Resource::default() }];
+/// let system = System::new("s".into(), 1, None, resources, vec![task])?;
+/// let mut machine = boxed::<1, 1>(&system, Protocol::Icpp);
+/// let mut granted = false;
+/// machine.request(TaskId(0), bus, &mut |action| granted |= matches!(action, Action::Grant { .. }))?;
+/// assert!(granted);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[must_use]
 pub fn boxed<const TASKS: usize, const RESOURCES: usize>(
     system: &System,

@@ -1,17 +1,19 @@
-//! `dflp`: the distributed FMLP: sections execute on the home processor of their resource, in the order of the requests.
+//! `dflp`: the distributed FMLP. Sections execute on the home processor of their resource, in the order of the
+//! requests.
 //!
-//! A job that asks goes to the home of the resource, boosted below all earlier requests there, and goes back afterwards.
+//! A job that requests a resource goes to the home of the resource, boosted below all earlier requests there. After the
+//! section it goes back.
 
 use crate::parts::distributed::{Distributed, Order};
 use crate::parts::request_order::RequestOrder;
 use crate::{Action, DEFAULT_RESOURCES, DEFAULT_TASKS, Machine, Refusal};
 use lockwright_model::{CpuId, Priority, ResourceId, TaskId};
 
-/// Mutexes whose sections execute on a processor of the resource's own, first come, first served.
+/// Mutexes whose sections execute on the home processor of the resource, first come, first served.
 ///
 /// # Bound
-/// Of each other task at most as many sections on a home as the job has requests there; jobs of a home are delayed by all sections
-/// that execute on it.
+/// Each other task delays a job by at most as many sections on a home as the job has requests there. Jobs of a home are
+/// delayed by all sections that execute on it.
 ///
 /// # Reference
 /// B. Brandenburg, "Improved analysis and evaluation of real-time semaphore protocols for P-FP scheduling", RTAS 2013.
@@ -21,21 +23,21 @@ pub struct Dflp<const TASKS: usize = DEFAULT_TASKS, const RESOURCES: usize = DEF
 }
 
 impl<const TASKS: usize, const RESOURCES: usize> Dflp<TASKS, RESOURCES> {
-    /// All resources free; `tasks[t]` is the base priority and the processor of task `t`, `homes[r]` the home of resource `r`. What lies beyond is
-    /// refused.
+    /// All resources are free. `tasks[t]` is the base priority and the processor of task `t`, and `homes[r]` is the
+    /// home of resource `r`. Other tasks and resources are refused.
     #[must_use]
     pub fn new(tasks: &[(Priority, CpuId)], homes: &[CpuId]) -> Self {
         let homes = homes.iter().map(|&home| (home, Priority::MIN));
         Self { distributed: Distributed::new(tasks, homes, Order::Arrival(RequestOrder::new(tasks.len()))) }
     }
 
-    /// The owner of a resource.
+    /// Returns the owner of a resource.
     #[must_use]
     pub fn owner(&self, resource: ResourceId) -> Option<TaskId> {
         self.distributed.owner(resource)
     }
 
-    /// For the walk of effects: epochs begin anew, and levels stay.
+    /// For the walk of effects: epochs start at zero again, and levels stay.
     #[cfg(test)]
     pub(crate) fn zero_epochs(&mut self) {
         self.distributed.zero_epochs();

@@ -1,4 +1,4 @@
-//! `fmlp_long`: first come, first served, and the owner is as urgent as the most urgent task that waits.
+//! `fmlp_long`: first come, first served. The owner is at least as urgent as its most urgent waiter.
 //!
 //! ```text
 //!   request   free: -> task, grant;  else: queue, owner inherits, wait
@@ -12,25 +12,27 @@ use lockwright_model::{CpuId, Priority, ResourceId, TaskId};
 /// Mutexes for long sections.
 ///
 /// # Bound
-/// One section of each other user, each delayed by all that is as urgent on its processor as the one that waits. That is much, across
-/// processors, where inherited priorities say little: `fmlp_plus` bounds more.
+/// A request waits for one section of each other user. Each of these is delayed by all jobs on its processor that are
+/// at least as urgent as the waiting job. Across processors, inherited priorities help little, so this is much; the
+/// bound of `fmlp_plus` is better.
 ///
 /// # Reference
-/// A. Block, H. Leontyev, B. Brandenburg, J. Anderson, "A flexible real-time locking protocol for multiprocessors", RTCSA 2007; the
-/// owner's priority is that of RTEMS' form.
+/// A. Block, H. Leontyev, B. Brandenburg, J. Anderson, "A flexible real-time locking protocol for multiprocessors",
+/// RTCSA 2007. The priority of the owner follows the implementation in RTEMS.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct FmlpLong<const TASKS: usize = DEFAULT_TASKS, const RESOURCES: usize = DEFAULT_RESOURCES> {
     single: Single<TASKS, RESOURCES>,
 }
 
 impl<const TASKS: usize, const RESOURCES: usize> FmlpLong<TASKS, RESOURCES> {
-    /// All of so many resources free; `tasks[t]` is the base priority and the processor of task `t`. What lies beyond is refused.
+    /// All resources are free. `tasks[t]` is the base priority and the processor of task `t`. Other tasks and resources
+    /// are refused.
     #[must_use]
     pub fn new(tasks: &[(Priority, CpuId)], resources: usize) -> Self {
         Self { single: Single::new(tasks, resources) }
     }
 
-    /// The owner of a resource.
+    /// Returns the owner of a resource.
     #[must_use]
     pub fn owner(&self, resource: ResourceId) -> Option<TaskId> {
         self.single.owner(resource)
@@ -47,7 +49,7 @@ impl<const TASKS: usize, const RESOURCES: usize> FmlpLong<TASKS, RESOURCES> {
         self.single.tell(task, priority, act);
     }
 
-    /// For the walk of effects: epochs begin anew, and levels stay.
+    /// For the walk of effects: epochs start at zero again, and levels stay.
     #[cfg(test)]
     pub(crate) fn zero_epochs(&mut self) {
         self.single.forget_epochs();

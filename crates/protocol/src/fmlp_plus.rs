@@ -1,11 +1,12 @@
-//! `fmlp_plus`: first come, first served, and whoever holds is boosted in the order of the requests.
+//! `fmlp_plus`: first come, first served. Holders are boosted in the order of the requests.
 //!
 //! ```text
 //!   request   boosted below all earlier requests of the processor; free: -> task, grant;  else: queue, wait
 //!   release   first waiter w: -> w, grant w, wake w;  else: -> none;  fall
 //! ```
 //!
-//! When the levels of requests run out, those of the processor get new ones, and are told in the order of the requests, as in `distributed.rs`.
+//! When the levels of requests run out, the requests of the processor get new levels. The tasks are told in the order
+//! of their requests, as in `parts/distributed.rs`.
 
 use crate::parts::request_order::RequestOrder;
 use crate::parts::single::{Single, Stand};
@@ -15,11 +16,12 @@ use lockwright_model::{CpuId, Priority, ResourceId, TaskId};
 /// Mutexes for long sections, under partitioned scheduling.
 ///
 /// # Bound
-/// Of each other task at most as many sections as it has chances to get before the job, wherever the requests went; see
-/// `lockwright_analysis::multiprocessor::fmlp`. Nobody is passed by a later request, neither in a queue nor on a processor.
+/// Each other task delays a job by at most as many sections as it has opportunities to get before the job, for whatever
+/// resources the requests are. No request is passed by a later one, neither in a queue nor on a processor.
 ///
 /// # Reference
-/// B. Brandenburg, "Scheduling and Locking in Multiprocessor Real-Time Operating Systems", dissertation, 2011, chapter 6.
+/// B. Brandenburg, "Scheduling and Locking in Multiprocessor Real-Time Operating Systems", dissertation, 2011, chapter
+/// 6.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct FmlpPlus<const TASKS: usize = DEFAULT_TASKS, const RESOURCES: usize = DEFAULT_RESOURCES> {
     single: Single<TASKS, RESOURCES>,
@@ -27,7 +29,8 @@ pub struct FmlpPlus<const TASKS: usize = DEFAULT_TASKS, const RESOURCES: usize =
 }
 
 impl<const TASKS: usize, const RESOURCES: usize> FmlpPlus<TASKS, RESOURCES> {
-    /// All of so many resources free; `tasks[t]` is the base priority and the processor of task `t`. What lies beyond is refused.
+    /// All resources are free. `tasks[t]` is the base priority and the processor of task `t`. Other tasks and resources
+    /// are refused.
     #[must_use]
     pub fn new(tasks: &[(Priority, CpuId)], resources: usize) -> Self {
         let on = |cpu| tasks.iter().filter(|task| task.1 == cpu).count();
@@ -35,19 +38,19 @@ impl<const TASKS: usize, const RESOURCES: usize> FmlpPlus<TASKS, RESOURCES> {
         Self { single: Single::new(tasks, resources), order: RequestOrder::new(most) }
     }
 
-    /// The owner of a resource.
+    /// Returns the owner of a resource.
     #[must_use]
     pub fn owner(&self, resource: ResourceId) -> Option<TaskId> {
         self.single.owner(resource)
     }
 
-    /// What counts for a task now.
+    /// Tells a task its current priority.
     fn settle(&mut self, task: TaskId, act: &mut dyn FnMut(Action)) {
         let priority = self.order.priority(task).unwrap_or(self.single.base(task));
         self.single.tell(task, priority, act);
     }
 
-    /// For the walk of effects: epochs begin anew, and levels stay.
+    /// For the walk of effects: epochs start at zero again, and levels stay.
     #[cfg(test)]
     pub(crate) fn zero_epochs(&mut self) {
         self.single.forget_epochs();

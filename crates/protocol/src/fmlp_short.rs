@@ -1,8 +1,8 @@
-//! `fmlp_short`, and the global resources of `msrp`: a spinlock, first come, first served, without preemption.
+//! `fmlp_short`, and the global resources of `msrp`: a spinlock without preemption, first come, first served.
 //!
 //! ```text
 //!   request   not preempted any more; free: -> task, grant;  else: queue, spin
-//!   release   first waiter w: -> w, grant w;  else: -> none;  preempted as before
+//!   release   first waiter w: -> w, grant w;  else: -> none;  may be preempted again
 //! ```
 
 use crate::parts::single::Single;
@@ -12,26 +12,27 @@ use lockwright_model::{CpuId, Priority, ResourceId, TaskId};
 /// Spinlocks for short sections.
 ///
 /// # Bound
-/// A request waits for at most one section of each other processor; a job is delayed besides, when it arrives, by at most
-/// one less urgent task of its processor that spins or holds.
+/// A request waits for at most one section of each other processor. When a job arrives, it is also delayed by at most
+/// one less urgent task of its processor that spins or holds a resource.
 ///
 /// # Reference
-/// A. Block, H. Leontyev, B. Brandenburg, J. Anderson, "A flexible real-time locking protocol for multiprocessors", RTCSA 2007;
-/// P. Gai, G. Lipari, M. Di Natale, "Minimizing memory utilization of real-time task sets in single and multi-processor
-/// systems-on-a-chip", RTSS 2001.
+/// A. Block, H. Leontyev, B. Brandenburg, J. Anderson, "A flexible real-time locking protocol for multiprocessors",
+/// RTCSA 2007; P. Gai, G. Lipari, M. Di Natale, "Minimizing memory utilization of real-time task sets in single and
+/// multi-processor systems-on-a-chip", RTSS 2001.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct FmlpShort<const TASKS: usize = DEFAULT_TASKS, const RESOURCES: usize = DEFAULT_RESOURCES> {
     single: Single<TASKS, RESOURCES>,
 }
 
 impl<const TASKS: usize, const RESOURCES: usize> FmlpShort<TASKS, RESOURCES> {
-    /// All of so many resources free; `tasks[t]` is the base priority and the processor of task `t`. What lies beyond is refused.
+    /// All resources are free. `tasks[t]` is the base priority and the processor of task `t`. Other tasks and resources
+    /// are refused.
     #[must_use]
     pub fn new(tasks: &[(Priority, CpuId)], resources: usize) -> Self {
         Self { single: Single::new(tasks, resources) }
     }
 
-    /// The owner of a resource.
+    /// Returns the owner of a resource.
     #[must_use]
     pub fn owner(&self, resource: ResourceId) -> Option<TaskId> {
         self.single.owner(resource)

@@ -1,7 +1,8 @@
 //! `icpp`: the immediate priority ceiling protocol (POSIX: `PTHREAD_PRIO_PROTECT`).
 //!
-//! A job rises to the ceiling of a resource as soon as it asks for it. On one processor, with jobs that never
-//! suspend, it therefore never finds a resource taken. Shared across processors it may, and then it waits.
+//! A job rises to the ceiling of a resource as soon as it requests the resource. So on one processor, with jobs that
+//! never suspend, a job always finds the resource free. If the resource is shared across processors, the job may have
+//! to wait.
 
 use crate::parts::handoff::Handoff;
 use crate::{Action, DEFAULT_RESOURCES, DEFAULT_TASKS, Machine, Refusal};
@@ -10,11 +11,12 @@ use lockwright_model::{Priority, ResourceId, TaskId};
 /// Mutexes with an immediate ceiling.
 ///
 /// # Bound
-/// On one processor a job is delayed by at most one section of a less urgent task, before it starts. Across
-/// processors there is no useful bound.
+/// On one processor, a job is delayed by at most one section of a less urgent task, before it starts. Across processors
+/// there is no useful bound.
 ///
 /// # Reference
-/// L. Sha, R. Rajkumar, J. P. Lehoczky, IEEE Transactions on Computers 39(9), 1990 (the ceiling); IEEE Std 1003.1 (the immediate form).
+/// L. Sha, R. Rajkumar, J. P. Lehoczky, "Priority Inheritance Protocols", IEEE Transactions on Computers 39(9), 1990
+/// (the ceiling); IEEE Std 1003.1 (the immediate form).
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct Icpp<const TASKS: usize = DEFAULT_TASKS, const RESOURCES: usize = DEFAULT_RESOURCES> {
     handoff: Handoff<TASKS, RESOURCES>,
@@ -22,8 +24,8 @@ pub struct Icpp<const TASKS: usize = DEFAULT_TASKS, const RESOURCES: usize = DEF
 }
 
 impl<const TASKS: usize, const RESOURCES: usize> Icpp<TASKS, RESOURCES> {
-    /// All resources free; `priorities[t]` is the base priority of task `t`, `ceilings[r]` the ceiling of
-    /// resource `r`. Tasks beyond have the least priority, resources beyond the least ceiling.
+    /// All resources are free. `priorities[t]` is the base priority of task `t`, and `ceilings[r]` is the ceiling of
+    /// resource `r`. Other tasks have the least priority, and other resources have the least ceiling.
     #[must_use]
     pub fn new(priorities: &[Priority], ceilings: &[Priority]) -> Self {
         let mut all = [Priority::MIN; RESOURCES];
@@ -32,13 +34,13 @@ impl<const TASKS: usize, const RESOURCES: usize> Icpp<TASKS, RESOURCES> {
         Self { handoff: Handoff::new(priorities), ceilings: all }
     }
 
-    /// The owner of a resource.
+    /// Returns the owner of a resource.
     #[must_use]
     pub fn owner(&self, resource: ResourceId) -> Option<TaskId> {
         self.handoff.owner(resource)
     }
 
-    /// The priority of a task, ceilings included. Unknown tasks have the least.
+    /// The effective priority of a task, ceilings included. An unknown task has the least priority.
     #[must_use]
     pub fn effective(&self, task: TaskId) -> Priority {
         self.handoff.effective(task)

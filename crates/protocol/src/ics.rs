@@ -1,13 +1,15 @@
-//! `ics`: interruptible sections. Nobody waits; a section is executed again if another one on its resource was committed while it was executed.
+//! `ics`: interruptible sections. No task waits. A section is executed again if another section on its resource was
+//! committed while it was executed.
 //!
 //! ```text
-//!   task      request         release                                       another commits the same resource
-//!   outside   inside, grant   -                                             outside
-//!   inside    -               commits: outside, others inside -> spoiled    spoiled
-//!   spoiled   -               inside, restart                               spoiled
+//!   task         request         release                                              another section commits
+//!   outside      inside, grant   -                                                    outside
+//!   inside       -               commit: outside; others that are inside: invalidated invalidated
+//!   invalidated  -               inside, restart                                      invalidated
 //! ```
 //!
-//! A conflict is found when the section wants to commit: it costs one execution of it, however many commits there were.
+//! A conflict is found when the section tries to commit. It costs one more execution of the section, whatever the
+//! number of commits.
 
 use crate::{Action, DEFAULT_RESOURCES, DEFAULT_TASKS, Machine, Refusal};
 use lockwright_model::{Priority, ResourceId, TaskId};
@@ -15,14 +17,15 @@ use lockwright_model::{Priority, ResourceId, TaskId};
 /// Interruptible sections.
 ///
 /// # Bound
-/// On one processor a job never waits. Each more urgent job makes at most one section of those below it be executed again for every resource it commits.
+/// On one processor, a job never waits. For each resource that it commits, a more urgent job causes at most one section
+/// of the jobs below it to be executed again.
 ///
 /// # Reference
 /// T. Johnson, K. Harathi, "Interruptible critical sections", University of Florida, 1994.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct Ics<const TASKS: usize = DEFAULT_TASKS, const RESOURCES: usize = DEFAULT_RESOURCES> {
     tasks: [TaskState; TASKS],
-    /// By resource: how many tasks are inside, and not spoiled.
+    /// By resource: how many tasks are inside, and not invalidated.
     inside: [u16; RESOURCES],
     /// Tasks and resources that exist; others are refused.
     counts: (usize, usize),
@@ -38,11 +41,11 @@ struct TaskState {
 enum Place {
     Outside,
     Inside(ResourceId),
-    Spoiled(ResourceId),
+    Invalidated(ResourceId),
 }
 
 impl<const TASKS: usize, const RESOURCES: usize> Ics<TASKS, RESOURCES> {
-    /// So many tasks, all outside, and resources. What lies beyond is refused.
+    /// A machine for this many tasks and resources. All tasks are outside. Other tasks and resources are refused.
     #[must_use]
     pub fn new(tasks: usize, resources: usize) -> Self {
         let outside = TaskState { epoch: 0, place: Place::Outside };
@@ -50,12 +53,12 @@ impl<const TASKS: usize, const RESOURCES: usize> Ics<TASKS, RESOURCES> {
         Self { tasks: [outside; TASKS], inside: [0; RESOURCES], counts }
     }
 
-    /// Whose section the task is in.
+    /// The resource whose section the task is in.
     #[must_use]
     pub fn inside(&self, task: TaskId) -> Option<ResourceId> {
         match self.tasks.get(task.index())?.place {
             Place::Outside => None,
-            Place::Inside(resource) | Place::Spoiled(resource) => Some(resource),
+            Place::Inside(resource) | Place::Invalidated(resource) => Some(resource),
         }
     }
 
@@ -89,7 +92,7 @@ impl<const TASKS: usize, const RESOURCES: usize> Ics<TASKS, RESOURCES> {
     pub(crate) fn leave(&mut self, task: TaskId, resource: ResourceId) -> Result<bool, Refusal> {
         self.both_known(task, resource)?;
         let place = self.tasks[task.index()].place;
-        if place == Place::Spoiled(resource) {
+        if place == Place::Invalidated(resource) {
             self.enter(task, resource);
             return Ok(false);
         }
@@ -100,7 +103,7 @@ impl<const TASKS: usize, const RESOURCES: usize> Ics<TASKS, RESOURCES> {
         let others = core::mem::take(&mut self.inside[resource.index()]) - 1;
         if others > 0 {
             let inside = self.tasks.iter_mut().filter(|other| other.place == Place::Inside(resource));
-            inside.take(usize::from(others)).for_each(|other| other.place = Place::Spoiled(resource));
+            inside.take(usize::from(others)).for_each(|other| other.place = Place::Invalidated(resource));
         }
         Ok(true)
     }

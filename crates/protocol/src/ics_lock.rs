@@ -1,9 +1,10 @@
-//! `ics_lock`: interruptible locks. Tasks below a resource's cutoff lock it before they enter an interruptible section, at the ceiling among themselves;
-//! those from the cutoff on enter at once.
+//! `ics_lock`: interruptible sections with a lock for the less urgent tasks. A task below the cutoff of a resource
+//! locks it before it enters an interruptible section; the ceiling of the lock is the highest priority among these
+//! tasks. A task from the cutoff on enters at once.
 //!
 //! ```text
-//!   request   from the cutoff on: as `ics`;  below: as `icpp`, and inside once it is granted
-//!   release   spoiled: restart, under the lock still;  else commits, and gives the lock back as `icpp`
+//!   request   from the cutoff on: as `ics`;  below: as `icpp`, and inside once the lock is granted
+//!   release   invalidated: restart, still under the lock;  else: commit, and unlock as `icpp`
 //! ```
 
 use crate::ics::Ics;
@@ -11,11 +12,12 @@ use crate::parts::handoff::Handoff;
 use crate::{Action, DEFAULT_RESOURCES, DEFAULT_TASKS, Machine, Refusal};
 use lockwright_model::{Priority, ResourceId, TaskId};
 
-/// Interruptible sections, which the less urgent tasks enter under a lock.
+/// Interruptible sections that the less urgent tasks enter under a lock.
 ///
 /// # Bound
-/// On one processor a task that is above all that lock is never delayed by them; any other is delayed by at most one section under a lock, before it starts.
-/// Each more urgent job that takes no lock makes at most one section of those below it be executed again for every resource it commits.
+/// On one processor, a task above all tasks that lock is never delayed by them. Any other task is delayed by at most
+/// one section under a lock, before it starts. For each resource that it commits, a more urgent job without a lock
+/// causes at most one section of the jobs below it to be executed again.
 ///
 /// # Reference
 /// T. Johnson, K. Harathi, "Interruptible critical sections", University of Florida, 1994.
@@ -28,8 +30,8 @@ pub struct IcsLock<const TASKS: usize = DEFAULT_TASKS, const RESOURCES: usize = 
 }
 
 impl<const TASKS: usize, const RESOURCES: usize> IcsLock<TASKS, RESOURCES> {
-    /// All outside; `priorities[t]` is the base priority of task `t`, `levels[r]` the cutoff of resource `r` and the ceiling of its lock. What lies
-    /// beyond is refused.
+    /// All tasks are outside. `priorities[t]` is the base priority of task `t`. `levels[r]` is the cutoff of resource
+    /// `r` and the ceiling of its lock. Other tasks and resources are refused.
     #[must_use]
     pub fn new(priorities: &[Priority], levels: &[(Priority, Priority)]) -> Self {
         let mut all = [(Priority::MIN, Priority::MIN); RESOURCES];
@@ -39,7 +41,7 @@ impl<const TASKS: usize, const RESOURCES: usize> IcsLock<TASKS, RESOURCES> {
         Self { sections: Ics::new(priorities.len(), levels.len()), locks: Handoff::new(priorities), levels: all }
     }
 
-    /// Whose section the task is in.
+    /// The resource whose section the task is in.
     #[must_use]
     pub fn inside(&self, task: TaskId) -> Option<ResourceId> {
         self.sections.inside(task)

@@ -1,40 +1,71 @@
 //! Real-time locking protocols as plain state machines: events in, ordered actions out.
 //!
-//! A machine decides and does nothing else: it performs no system call, allocates nothing, spins for nobody,
-//! and knows no time. The simulator carries its [`Action`]s out in virtual time, the runtime with system
-//! calls. Both must
+//! A machine decides, and does nothing else. It makes no system calls, does not allocate, never waits, and knows no
+//! time. The simulator carries out its [`Action`]s in virtual time, and the runtime carries them out with system calls.
 //!
-//! 1. call the machine under mutual exclusion and carry the actions out after it, in the order given: others
-//!    come first, the caller last, so that the next owner is awake before the caller lowers its own priority;
-//! 2. treat [`Action::SetPriority`] as an absolute value, and drop one whose epoch is older than the last one applied
-//!    to the same task;
-//! 3. call `woken` for a task that was woken without a grant: it may have to wait again.
+//! # Example
+//! ```
+//! use lockwright_model::{Priority, ResourceId, TaskId};
+//! use lockwright_protocol::{Action, Machine, Pip};
+//!
+//! let (low, high, lock) = (TaskId(0), TaskId(1), ResourceId(0));
+//! let mut machine = Pip::<2, 1>::new(&[Priority::base(1), Priority::base(9)]);
+//! machine.request(low, lock, &mut |_| ())?;
+//!
+//! // The owner inherits the priority of the waiter before the waiter suspends.
+//! let mut actions = Vec::new();
+//! machine.request(high, lock, &mut |action| actions.push(action))?;
+//! assert_eq!(
+//!     actions,
+//!     [
+//!         Action::SetPriority { task: low, priority: Priority::base(9), epoch: 1 },
+//!         Action::Block { task: high, resource: lock },
+//!     ]
+//! );
+//! # Ok::<(), lockwright_protocol::Refusal>(())
+//! ```
+//!
+//! # Rules for callers
+//!
+//! 1. Call the machine under mutual exclusion. Carry out the actions afterwards, in the order given: other tasks come
+//! first and the caller comes last, so that the next owner is awake before the caller lowers its own priority.
+//! 2. [`Action::SetPriority`] has an absolute value. Drop one whose epoch is older than the last one applied to the
+//! same task.
+//! 3. A task that was woken without a grant calls [`woken`](Machine::woken): it may have to wait again.
+//!
+//! # Machines
 //!
 //! | machine | waits | queue | on release | effective priority |
 //! |---|---|---|---|---|
-//! | [`Plain`] | suspended | as a futex: priority at the time of waiting | the lock is free; one waiter is woken and tries again | base |
-//! | [`Pip`] | suspended | priority | the lock is free; the first waiter is woken, and only a more urgent task may take the lock before it | highest of own and of all who wait for what it holds, along the chain |
-//! | [`Icpp`] | suspended (never on one processor) | priority | handed to the first waiter | highest of own and of the ceilings of what it holds or waits for |
-//! | [`Pcp`] | suspended | priority | the lock is free; who may go on is woken and tries again | highest of own and of all whom it keeps waiting |
-//! | [`Srp`] | before its start | - | those that may start are woken | base |
-//! | [`Ics`] | - | - | commits, or begins again | base |
-//! | [`IcsLock`] | as `Icpp`, below the cutoff | priority | commits and is handed to the first waiter, or begins again | as `Icpp`, below the cutoff |
+//! | [`Plain`] | suspended | as a futex: priority at the start of waiting | the lock is free; one waiter is woken and tries again | base |
+//! | [`Pip`] | suspended | priority | the lock is free; the first waiter is woken, and only a more urgent task may take the lock before it | highest of the base and of all waiters for what it holds, along the chain |
+//! | [`Icpp`] | suspended (never on one processor) | priority | handed to the first waiter | highest of the base and of the ceilings of what it holds or waits for |
+//! | [`Pcp`] | suspended | priority | the lock is free; the waiters that may go on are woken and try again | highest of the base and of all tasks that it blocks |
+//! | [`Srp`] | before its start | - | the jobs that may start are woken | base |
+//! | [`Ics`] | - | - | commits, or restarts | base |
+//! | [`IcsLock`] | as `Icpp`, below the cutoff | priority | commits and is handed to the first waiter, or restarts | as `Icpp`, below the cutoff |
 //! | [`Mpcp`] | suspended | priority | handed to the first waiter | as `Icpp`, with ceilings above every base priority |
-//! | [`MpcpVs`] | suspended, at home first | priority | handed to the first waiter | as `Mpcp`, once admitted |
-//! | [`Dpcp`] | at the resource's home, ready | priority | the next of the home executes | base in the boosted band, then the ceiling there |
-//! | [`Dflp`] | at the resource's home, ready | arrival | the next of the home executes | boosted, by the order of requests |
-//! | [`FmlpLong`] | suspended | arrival | handed to the first waiter | highest of own and of those that wait |
+//! | [`MpcpVs`] | suspended, until admitted on its processor first | priority | handed to the first waiter | as `Mpcp`, once admitted |
+//! | [`Dpcp`] | at the resource's home, ready | priority | the next task on the home executes | base in the boosted band, then the ceiling there |
+//! | [`Dflp`] | at the resource's home, ready | arrival | the next task on the home executes | boosted, by the order of requests |
+//! | [`FmlpLong`] | suspended | arrival | handed to the first waiter | highest of the base and of the waiters |
 //! | [`FmlpPlus`] | suspended | arrival | handed to the first waiter | boosted, by the order of requests |
 //! | [`FmlpShort`] | spins | arrival | handed to the first waiter | above everything |
-//! | [`Mrsp`] | spins | arrival | handed to the first waiter | the ceiling of the processor where it is |
-//! | [`Omlp`] | suspended, at home first; or before its start | arrival | handed to the first waiter | boosted, once admitted |
-//! | [`Fulock`] | suspended | priority | handed to the first waiter, or free and that one woken, as the releaser says | highest of own, of the ceilings of what it holds and of all who wait for it, along the chain; each lock says what counts |
-//! | [`Fuqueue`] | suspended | priority | nobody owns anything: the first waiters are woken | - |
+//! | [`Mrsp`] | spins | arrival | handed to the first waiter | the ceiling of the processor where it executes |
+//! | [`Omlp`] | suspended, until admitted in its cluster first; or before its start | arrival | handed to the first waiter | boosted, once admitted |
+//! | [`Fulock`] | suspended | priority | handed to the first waiter, or free with that waiter woken, as the caller chooses | highest of the base, of the ceilings of what it holds and of all its waiters, along the chain; each lock chooses what counts |
+//! | [`Fuqueue`] | suspended | priority | no owners: the first waiters are woken | - |
 //!
-//! Protocols for several processors, but `Mpcp`, have no nested requests: those in a group go through one lock.
+//! The protocols for several processors, except `Mpcp`, have no nested requests. Resources that are nested are put into
+//! a group with one lock.
 //!
-//! Machines are total: every event in every state gives actions or a [`Refusal`] that says why, and a refused
-//! event changes nothing. All have fixed capacity, `TASKS` and `RESOURCES`.
+//! Machines are total: in every state, every event gives actions or a [`Refusal`] with the reason, and a refused event
+//! changes nothing. All machines have a fixed capacity, `TASKS` and `RESOURCES`.
+//!
+//! # Features
+//!
+//! - `boxed`: the function `boxed`, which makes the machine of any protocol for a whole system. It needs an allocator;
+//!   the rest of the crate does not.
 #![no_std]
 #![forbid(unsafe_code)]
 
@@ -89,7 +120,12 @@ pub use srp::Srp;
 
 use lockwright_model::{MAX_EXECUTED_TASKS, MAX_RESOURCES};
 
-/// Capacity of a machine where none is named: that of the largest [`System`](lockwright_model::System) that is simulated or executed.
+/// The default capacity of a machine: the tasks of the largest system that is simulated or executed.
 pub const DEFAULT_TASKS: usize = MAX_EXECUTED_TASKS;
-/// See [`DEFAULT_TASKS`].
+/// The default capacity of a machine: the resources of the largest system.
 pub const DEFAULT_RESOURCES: usize = MAX_RESOURCES;
+
+/// The examples of the README.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

@@ -1,57 +1,66 @@
-//! What all machines with owners have in common.
+//! The interface of all machines with owners.
 
 use crate::{Action, Refusal};
 use lockwright_model::{Priority, ResourceId, TaskId};
 
-/// A protocol's machine, for whoever carries out the actions of several: each event is decided at once, and a refused one changes
-/// nothing. Each machine's own methods of the same names say what they refuse.
+/// The machine of a protocol. Each event is decided at once. A refused event changes nothing.
+///
+/// Tasks and resources that the machine does not have are refused with [`Refusal::UnknownTask`] and
+/// [`Refusal::UnknownResource`].
 pub trait Machine {
-    /// Whether it wants to hear of jobs: [`arrive`](Machine::arrive) and [`finish`](Machine::finish).
+    /// Returns whether the machine needs the events of jobs: [`arrive`](Machine::arrive) and
+    /// [`finish`](Machine::finish).
     fn counts_jobs(&self) -> bool {
         false
     }
 
-    /// Whether the priorities that a decision tells other tasks must be in effect before the next event is decided: whoever carries them out does so, one by one
-    /// as they are told, under the same mutual exclusion. Where requests are told their order by priorities, a request decided in between could otherwise be above one that
-    /// was not told yet.
+    /// Returns whether the priorities that a decision tells to other tasks must be in effect before the next event is
+    /// decided.
+    ///
+    /// If so, the caller applies them one by one, in the order in which they are told, under the same mutual exclusion.
+    /// This is necessary where priorities express the order of requests: otherwise a request that is decided in between
+    /// could be above an earlier one whose task was not told yet.
     fn settles_others_at_once(&self) -> bool {
         false
     }
 
-    /// A job of `task` is released. It may start unless it is told to [`Hold`](Action::Hold).
+    /// A job of `task` is released. It may start unless the machine answers [`Action::Hold`].
     ///
     /// # Errors
-    /// Why that cannot be.
+    /// [`Refusal::Job`] if the machine counts jobs, and the task has one already.
     fn arrive(&mut self, task: TaskId, act: &mut dyn FnMut(Action)) -> Result<(), Refusal> {
         let _ = (task, act);
         Ok(())
     }
 
-    /// The job of `task` is done.
+    /// The job of `task` is complete.
     ///
     /// # Errors
-    /// Why that cannot be.
+    /// [`Refusal::Job`] if the machine counts jobs, and the task has none that can end: a job cannot end while it is
+    /// held, or while it holds or waits for a resource.
     fn finish(&mut self, task: TaskId, act: &mut dyn FnMut(Action)) -> Result<(), Refusal> {
         let _ = (task, act);
         Ok(())
     }
 
-    /// `task` asks for `resource`.
+    /// `task` requests `resource`. The machine answers [`Action::Grant`], or an action that makes the task wait.
     ///
     /// # Errors
-    /// Why that cannot be.
+    /// [`Refusal::AlreadyHeld`] and [`Refusal::Waiting`] in all machines; [`Refusal::AboveCeiling`],
+    /// [`Refusal::Nested`], [`Refusal::TooDeep`], [`Refusal::Deadlock`] and [`Refusal::Job`] as the protocol requires.
     fn request(&mut self, task: TaskId, resource: ResourceId, act: &mut dyn FnMut(Action)) -> Result<(), Refusal>;
 
-    /// `task` gives `resource` back.
+    /// `task` releases `resource`.
     ///
     /// # Errors
-    /// Why that cannot be.
+    /// [`Refusal::NotHeld`], or [`Refusal::Waiting`] if the task waits for another resource.
     fn release(&mut self, task: TaskId, resource: ResourceId, act: &mut dyn FnMut(Action)) -> Result<(), Refusal>;
 
-    /// `task` executes again, without what it asked for: it was woken without a grant, or has arrived where it was sent.
+    /// `task` executes again without the resource that it requested: it was woken without a grant, or it has arrived
+    /// where it was sent.
     ///
     /// # Errors
-    /// Why that cannot be.
+    /// [`Refusal::NotWaiting`]. A machine that only wakes tasks with a grant always refuses.
     fn woken(&mut self, task: TaskId, act: &mut dyn FnMut(Action)) -> Result<(), Refusal> {
         let _ = (task, act);
         Err(Refusal::NotWaiting)
@@ -60,12 +69,12 @@ pub trait Machine {
     /// A waiting task gives up.
     ///
     /// # Errors
-    /// Why that cannot be.
+    /// [`Refusal::NotWaiting`]: the task may have been granted the resource already.
     fn cancel(&mut self, task: TaskId, act: &mut dyn FnMut(Action)) -> Result<(), Refusal>;
 
     /// The base priority of `task` changes.
     ///
     /// # Errors
-    /// Why that cannot be.
+    /// [`Refusal::UnknownTask`].
     fn set_base(&mut self, task: TaskId, base: Priority, act: &mut dyn FnMut(Action)) -> Result<(), Refusal>;
 }

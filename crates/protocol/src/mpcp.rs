@@ -1,8 +1,8 @@
 //! `mpcp`: the multiprocessor priority ceiling protocol, for resources shared across processors.
 //!
-//! A job that asks rises above every base priority, to the ceiling that the resource has on its processor, and
-//! if it must wait, waits with it: when the resource is handed to it, it preempts whatever executes
-//! there but more urgent sections of the same kind. The waiters are served by base priority.
+//! A job that requests a resource rises above every base priority, to the ceiling of the resource on the processor of
+//! the job. If it must wait, it waits at that ceiling. When the resource is handed to it, it preempts every job on its
+//! processor except those in more urgent sections of the same kind. Waiters are served by base priority.
 
 use crate::parts::handoff::Handoff;
 use crate::{Action, DEFAULT_RESOURCES, DEFAULT_TASKS, Machine, Refusal};
@@ -11,9 +11,9 @@ use lockwright_model::{CpuId, MpcpCeiling, Priority, ResourceId, TaskId};
 /// Mutexes shared across processors.
 ///
 /// # Bound
-/// One request waits for at most one section of a less urgent task and for those of more urgent tasks
-/// that come before it, each stretched only by more urgent sections on its own processor; and at every
-/// arrival and resumption a job is delayed by at most one section of each less urgent task of its processor.
+/// One request waits for at most one section of a less urgent task, and for the sections of more urgent tasks that are
+/// served before it. Only more urgent sections on its own processor prolong each of these. At every arrival and
+/// resumption, a job is also delayed by at most one section of each less urgent task of its processor.
 ///
 /// # Reference
 /// R. Rajkumar, "Real-time synchronization protocols for shared memory multiprocessors", ICDCS 1990.
@@ -25,8 +25,8 @@ pub struct Mpcp<const TASKS: usize = DEFAULT_TASKS, const RESOURCES: usize = DEF
 }
 
 impl<const TASKS: usize, const RESOURCES: usize> Mpcp<TASKS, RESOURCES> {
-    /// All resources free; `tasks[t]` is the base priority and the processor of task `t`, `ceilings[r]` the
-    /// ceilings of resource `r`. Tasks beyond have the least priority; resources beyond are refused.
+    /// All resources are free. `tasks[t]` is the base priority and the processor of task `t`, and `ceilings[r]` are the
+    /// ceilings of resource `r`. Other tasks have the least priority; other resources are refused.
     #[must_use]
     pub fn new(tasks: &[(Priority, CpuId)], ceilings: &[MpcpCeiling]) -> Self {
         let mut priorities = [Priority::MIN; TASKS];
@@ -41,13 +41,13 @@ impl<const TASKS: usize, const RESOURCES: usize> Mpcp<TASKS, RESOURCES> {
         Self { handoff: Handoff::new(&priorities), ceilings: all, cpus }
     }
 
-    /// The owner of a resource.
+    /// Returns the owner of a resource.
     #[must_use]
     pub fn owner(&self, resource: ResourceId) -> Option<TaskId> {
         self.handoff.owner(resource)
     }
 
-    /// The priority of a task, ceilings included. Unknown tasks have the least.
+    /// The effective priority of a task, ceilings included. An unknown task has the least priority.
     #[must_use]
     pub fn effective(&self, task: TaskId) -> Priority {
         self.handoff.effective(task)

@@ -1,24 +1,26 @@
-//! `mpcp_vs`: `mpcp` with virtual spinning. A job that waits counts as if it executed: of its processor's tasks, no less urgent one begins a request before it is
-//! done.
+//! `mpcp_vs`: `mpcp` with virtual spinning. Waiting counts as execution: while a task has a request, no task of its
+//! processor that is at most as urgent starts one.
 //!
 //! ```text
 //!   request   a task of the processor that is at least as urgent has a request: wait for its end
 //!             else as mpcp: rise to the ceiling; free: -> task, grant;  else: queue by priority, wait
-//!   release   first waiter w: -> w, grant w, wake w; who waits for the end of this request is woken; fall
-//!   woken     as request: it executes again, at its base priority
+//!   release   first waiter w: -> w, grant w, wake w; wake the tasks that wait for the end of this request; fall
+//!   woken     as request: the task executes again, at its base priority
 //! ```
 
 use crate::parts::single::{Single, Stand};
 use crate::{Action, DEFAULT_RESOURCES, DEFAULT_TASKS, Machine, Refusal};
 use lockwright_model::{CpuId, MpcpCeiling, Priority, ResourceId, TaskId};
 
-/// Mutexes shared across processors, which suspend as if they spun.
+/// Mutexes shared across processors, with waiters that suspend and count as if they spun.
 ///
 /// # Bound
-/// One request waits as under [`Mpcp`](crate::Mpcp); but a job is delayed by each less urgent task of its processor at most once, not at every resumption.
+/// One request waits as under [`Mpcp`](crate::Mpcp). Each less urgent task of its processor delays a job at most once,
+/// and not at every resumption.
 ///
 /// # Reference
-/// K. Lakshmanan, D. de Niz, R. Rajkumar, "Coordinated task scheduling, allocation and synchronization on multiprocessors", RTSS 2009.
+/// K. Lakshmanan, D. de Niz, R. Rajkumar, "Coordinated task scheduling, allocation and synchronization on
+/// multiprocessors", RTSS 2009.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct MpcpVs<const TASKS: usize = DEFAULT_TASKS, const RESOURCES: usize = DEFAULT_RESOURCES> {
     single: Single<TASKS, RESOURCES>,
@@ -28,8 +30,8 @@ pub struct MpcpVs<const TASKS: usize = DEFAULT_TASKS, const RESOURCES: usize = D
 }
 
 impl<const TASKS: usize, const RESOURCES: usize> MpcpVs<TASKS, RESOURCES> {
-    /// All resources free; `tasks[t]` is the base priority and the processor of task `t`, `ceilings[r]` the
-    /// ceilings of resource `r`. What lies beyond is refused.
+    /// All resources are free. `tasks[t]` is the base priority and the processor of task `t`, and `ceilings[r]` are the
+    /// ceilings of resource `r`. Other tasks and resources are refused.
     #[must_use]
     pub fn new(tasks: &[(Priority, CpuId)], ceilings: &[MpcpCeiling]) -> Self {
         let mut all = [None; RESOURCES];
@@ -39,7 +41,7 @@ impl<const TASKS: usize, const RESOURCES: usize> MpcpVs<TASKS, RESOURCES> {
         Self { single: Single::new(tasks, ceilings.len()), ceilings: all, awake: [false; TASKS] }
     }
 
-    /// The owner of a resource.
+    /// Returns the owner of a resource.
     #[must_use]
     pub fn owner(&self, resource: ResourceId) -> Option<TaskId> {
         self.single.owner(resource)
@@ -66,7 +68,7 @@ impl<const TASKS: usize, const RESOURCES: usize> MpcpVs<TASKS, RESOURCES> {
         }
     }
 
-    /// What counts for a task now.
+    /// Tells a task its current priority.
     fn settle(&mut self, task: TaskId, act: &mut dyn FnMut(Action)) {
         let mut priority = self.single.base(task);
         if let Stand::Waits(resource) | Stand::Holds(resource) = self.single.stand(task)

@@ -1,27 +1,31 @@
-//! `mrsp`: the multiprocessor resource sharing protocol: spinning at the ceiling of one's processor, and whoever waits lends its place to an owner
-//! that was preempted.
+//! `mrsp`: the multiprocessor resource sharing protocol. A job spins at the ceiling of its processor, and lends its
+//! processor to a preempted owner meanwhile.
 //!
 //! ```text
-//!   request   rise to the ceiling on one's processor; free: -> task, grant;  else: queue, spin
+//!   request   rise to the ceiling on the own processor; free: -> task, grant;  else: queue, spin
 //!   grant     rise just above the ceiling
-//!   release   first waiter w: -> w, grant w;  else: -> none;  back to one's processor, fall
+//!   release   first waiter w: -> w, grant w;  else: -> none;  back to the own processor, fall
 //!   after any event, each owner is
-//!             on its own processor, if nothing more urgent executes there; else stays, if nothing more urgent executes where it is;
-//!             else goes to the processor of the first waiter where nothing more urgent executes: just above the ceiling there, it goes before the waiter
+//!             on its own processor, if nothing more urgent executes there;
+//!             else where it is, if nothing more urgent executes there;
+//!             else on the processor of the first waiter where nothing more urgent executes:
+//!             just above the ceiling there, it preempts the waiter
 //! ```
 //!
-//! Who executes where follows from who has a job: tasks are taken not to suspend. An owner goes back as soon as it can: were it to stay away, less urgent jobs
-//! could begin sections on its own processor that delay it when it comes back.
+//! Tasks are assumed not to suspend, so the jobs determine which task executes where. An owner returns to its own
+//! processor as soon as possible. If it stayed away, less urgent jobs could begin sections on its own processor that
+//! delay it when it returns.
 
 use crate::parts::single::{Single, Stand};
 use crate::{Action, DEFAULT_RESOURCES, DEFAULT_TASKS, Machine, Refusal};
 use lockwright_model::{CpuId, MAX_CPUS, Priority, ResourceId, TaskId};
 
-/// Spinlocks at local ceilings, whose owners are helped.
+/// Spinlocks at local ceilings, with help for preempted owners.
 ///
 /// # Bound
-/// A request waits for at most one section of each other processor, in time that the waiting task's own processor is given to it. On its own processor a job
-/// is delayed, when it arrives, by at most one section at a ceiling of at least its priority, with its waiting.
+/// A request waits for at most one section of each other processor, measured in time during which its own processor is
+/// available to the waiting task. When a job arrives, it is also delayed by at most one section at a ceiling of at
+/// least its priority on its own processor, including the wait for that section.
 ///
 /// # Reference
 /// A. Burns, A. Wellings, "A schedulability compatible multiprocessor resource sharing protocol - MrsP", ECRTS 2013.
@@ -36,8 +40,8 @@ pub struct Mrsp<const TASKS: usize = DEFAULT_TASKS, const RESOURCES: usize = DEF
 }
 
 impl<const TASKS: usize, const RESOURCES: usize> Mrsp<TASKS, RESOURCES> {
-    /// No jobs, and all resources free; `tasks[t]` is the base priority and the processor of task `t`, `users[r]` are the users of resource `r`. What
-    /// lies beyond is refused.
+    /// There are no jobs, and all resources are free. `tasks[t]` is the base priority and the processor of task `t`,
+    /// and `users[r]` are the users of resource `r`. Other tasks and resources are refused.
     #[must_use]
     pub fn new<'a>(tasks: &[(Priority, CpuId)], users: impl Iterator<Item = &'a [TaskId]>) -> Self {
         let mut ceilings = [[Priority::MIN; MAX_CPUS]; RESOURCES];
@@ -52,7 +56,7 @@ impl<const TASKS: usize, const RESOURCES: usize> Mrsp<TASKS, RESOURCES> {
         Self { single: Single::new(tasks, count), ceilings, jobs: [false; TASKS], waiting: 0 }
     }
 
-    /// The owner of a resource.
+    /// Returns the owner of a resource.
     #[must_use]
     pub fn owner(&self, resource: ResourceId) -> Option<TaskId> {
         self.single.owner(resource)
@@ -267,7 +271,7 @@ impl<const TASKS: usize, const RESOURCES: usize> Machine for Mrsp<TASKS, RESOURC
         Ok(())
     }
 
-    /// While the task asks or holds, the change waits until it has given back.
+    /// While the task has a request, the change is deferred to its release.
     fn set_base(&mut self, task: TaskId, base: Priority, act: &mut dyn FnMut(Action)) -> Result<(), Refusal> {
         self.single.set_base(task, base)?;
         self.settle(task, None, None, act);

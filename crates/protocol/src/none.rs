@@ -1,6 +1,6 @@
-//! `none`: a plain mutex on a futex. Nothing is done about priority inversion.
+//! `none`: a plain mutex on a futex, without control of priority inversion.
 //!
-//! The machine is faithful to the three states of such a mutex, because what a waiter meets depends on them:
+//! The machine models the three states of such a mutex, because they decide what a waiter finds:
 //!
 //! ```text
 //!   word        request            release                    woken
@@ -9,8 +9,8 @@
 //!   Contended   -> Contended, wait -> Free, wake first waiter -> Contended, wait
 //! ```
 //!
-//! The kernel queues waiters by their priority at the time they wait, and a priority changed later does not move
-//! them. Between a release and the woken task's retry anybody may take the lock.
+//! The kernel queues waiters by their priority at the time they start to wait. A later change of priority does not move
+//! them. Between a release and the retry of the woken task, any task may lock the mutex.
 
 use crate::parts::queue::{Links, WaitQueue};
 use crate::{Action, DEFAULT_RESOURCES, DEFAULT_TASKS, Machine, Refusal};
@@ -19,7 +19,7 @@ use lockwright_model::{Priority, ResourceId, TaskId};
 /// Plain mutexes.
 ///
 /// # Bound
-/// None: a holder keeps its base priority, and any task between it and a more urgent waiter delays both.
+/// None. A holder keeps its base priority, so any task between it and a more urgent waiter delays both.
 ///
 /// # Reference
 /// U. Drepper, "Futexes Are Tricky", 2011, mutex 2.
@@ -50,7 +50,7 @@ enum State {
 }
 
 impl<const TASKS: usize, const RESOURCES: usize> Plain<TASKS, RESOURCES> {
-    /// All resources free; `priorities[t]` is the base priority of task `t`, and tasks beyond have the least.
+    /// All resources are free. `priorities[t]` is the base priority of task `t`; other tasks have the least priority.
     #[must_use]
     pub fn new(priorities: &[Priority]) -> Self {
         let mut base = [Priority::MIN; TASKS];
@@ -67,7 +67,7 @@ impl<const TASKS: usize, const RESOURCES: usize> Plain<TASKS, RESOURCES> {
         }
     }
 
-    /// The owner of a resource.
+    /// Returns the owner of a resource.
     #[must_use]
     pub fn owner(&self, resource: ResourceId) -> Option<TaskId> {
         *self.owners.get(resource.index())?

@@ -1,37 +1,42 @@
-//! `omlp`: the O(m) locking protocol under clustered scheduling, with priority donation. A partitioned system has clusters of one processor.
+//! `omlp`: the O(m) locking protocol under clustered scheduling, with priority donation. A partitioned system has
+//! clusters of one processor.
 //!
 //! ```text
-//!   arrive    free place, or the last place is no request's: -
-//!             the last place is that of a request's job a, and d is more urgent: d lends it its priority, hold;
-//!                                                            who lent it until now: wake
-//!   request   held back until the job has a place of its own;
+//!   arrive    a place is free, or the last place is not that of a job with a request: -
+//!             the last place is that of a job a with a request, and d is more urgent: d lends it its priority, hold;
+//!                                                            the previous lender of a: wake
+//!   request   deferred until the job has a place of its own;
 //!             then boosted above all jobs; free: -> task, grant;  else: queue, first come, first served, wait
-//!   release   first waiter w: -> w, grant w, wake w;  who lent its priority: wake;  those held back that have a place now go on;  fall
-//!   finish    who lends to a job that is now among the first of its cluster: wake;  those held back that have a place now go on
+//!   release   first waiter w: -> w, grant w, wake w;  the lender: wake;  deferred requests with a place now: go on;  fall
+//!   finish    lenders to jobs that are now among the first of the cluster: wake;  deferred requests with a place: go on
 //! ```
 //!
-//! A cluster of c processors has c *places*: its jobs in the order of their priorities have them, a job with a request that of the job that lends it its
-//! priority, where one does. A lender has none of its own: it neither executes nor asks until the request is complete, its job's own
-//! priority suffices, or a yet more urgent job comes and lends in its stead. So each job lends at most once, when it arrives, each request has a place from asking
-//! to giving back, and who owns executes.
+//! A cluster of c processors has c *places*, which its jobs take in the order of their priorities. If a job with a
+//! request has a lender, it has the place of its lender, and the lender has none. The lender neither executes nor makes
+//! requests until the request is complete, until the own priority of the other job suffices, or until a still more
+//! urgent job arrives and becomes the lender instead. So each job lends at most once, when it arrives. Each request has
+//! a place from the request to the release, and owners execute.
 //!
-//! With one processor there is nobody else whom a lender could keep waiting: it is not held, and executes while the request waits. Of the requests held back the
-//! most urgent goes on first, the first among equals; a job does not yield its place to an equal one that has not asked.
+//! With one processor, there is no other job that a lender could keep waiting. So it is not held, and executes while
+//! the request waits. Of the deferred requests, the most urgent one goes on first, and the earliest one among equals. A
+//! job does not lose its place to an equally urgent one without a request.
 
 use crate::parts::queue::{Links, WaitQueue};
 use crate::parts::single::{Single, Stand};
 use crate::{Action, DEFAULT_RESOURCES, DEFAULT_TASKS, Machine, Refusal};
 use lockwright_model::{CpuId, MAX_CPUS, Priority, ResourceId, TaskId};
 
-/// Mutexes whose queues are never longer than there are processors.
+/// Mutexes whose queues are at most as long as the number of processors.
 ///
 /// # Bound
-/// A request waits for at most one section of each other processor. A job is delayed besides, once, by one request of a less urgent task of its
-/// cluster, from asking to giving back. Time suspended counts as execution.
+/// A request waits for at most one section of each other processor. A job is also delayed once by one request of a less
+/// urgent task of its cluster, from the request to the release. Time during which a job is suspended counts as
+/// execution.
 ///
 /// # Reference
-/// B. Brandenburg, J. Anderson, "Real-time resource-sharing under clustered scheduling: mutex, reader-writer, and k-exclusion locks", EMSOFT 2011. There a
-/// lender executes while the request of its job waits; here it is held from its arrival on.
+/// B. Brandenburg, J. Anderson, "Real-time resource-sharing under clustered scheduling: mutex, reader-writer, and
+/// k-exclusion locks", EMSOFT 2011. In that paper, a lender executes while the request of its job waits; here it is
+/// held from its arrival on.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct Omlp<const TASKS: usize = DEFAULT_TASKS, const RESOURCES: usize = DEFAULT_RESOURCES> {
     single: Single<TASKS, RESOURCES>,
@@ -50,7 +55,8 @@ pub struct Omlp<const TASKS: usize = DEFAULT_TASKS, const RESOURCES: usize = DEF
 }
 
 impl<const TASKS: usize, const RESOURCES: usize> Omlp<TASKS, RESOURCES> {
-    /// No jobs, and all of so many resources free; `tasks[t]` is the base priority and the processor of task `t`. What lies beyond is refused.
+    /// There are no jobs, and all resources are free. `tasks[t]` is the base priority and the processor of task `t`.
+    /// Other tasks and resources are refused.
     #[must_use]
     pub fn new(tasks: &[(Priority, CpuId)], resources: usize) -> Self {
         Self {
@@ -65,14 +71,15 @@ impl<const TASKS: usize, const RESOURCES: usize> Omlp<TASKS, RESOURCES> {
         }
     }
 
-    /// The same with clusters: a task's processor is the first of its cluster, and `processors` has by that how many there are.
+    /// The same machine with clusters. The processor of a task is the first one of its cluster, and `processors` gives
+    /// the size of each cluster, by its first processor.
     #[must_use]
     pub fn with_clusters(mut self, processors: [u8; MAX_CPUS]) -> Self {
         self.processors = processors;
         self
     }
 
-    /// The owner of a resource.
+    /// Returns the owner of a resource.
     #[must_use]
     pub fn owner(&self, resource: ResourceId) -> Option<TaskId> {
         self.single.owner(resource)
@@ -194,7 +201,7 @@ impl<const TASKS: usize, const RESOURCES: usize> Omlp<TASKS, RESOURCES> {
         }
     }
 
-    /// What counts for a task now.
+    /// Tells a task its current priority.
     fn settle(&mut self, task: TaskId, act: &mut dyn FnMut(Action)) {
         let base = self.single.base(task);
         self.single.tell(task, if self.has_asked(task) { Priority::BASE_MAX.boosted() } else { base }, act);
@@ -338,7 +345,7 @@ mod tests {
     fn requests_keep_their_places_when_priorities_change() {
         let mut random = fastrand::Rng::with_seed(1);
         let mut lent = 0;
-        for _ in 0..2_000 {
+        for _ in 0..if cfg!(miri) { 1 } else { 2_000 } {
             let mut sizes = [1; MAX_CPUS];
             (sizes[0], sizes[3]) = (random.u8(1..=3), random.u8(1..=2));
             let mut base = || Priority::base(random.u32(1..=5));
@@ -400,6 +407,6 @@ mod tests {
             }
             assert_eq!((asleep, machine.jobs), ([false; TASKS], [false; TASKS]));
         }
-        assert!(lent > 1_000, "{lent}");
+        assert!(cfg!(miri) || lent > 1_000, "{lent}");
     }
 }

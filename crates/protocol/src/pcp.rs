@@ -1,24 +1,26 @@
 //! `pcp`: the priority ceiling protocol, for the resources of one processor.
 //!
 //! ```text
-//!   request   more urgent than the ceilings of all that others of the processor hold: -> task, grant
-//!             else: wait; those others inherit
-//!   release   -> none; who waits and may go on now is woken; fall
+//!   request   more urgent than the ceilings of all resources that other tasks of the processor hold: -> task, grant
+//!             else: wait; those tasks inherit
+//!   release   -> none; wake the waiters that may go on now; fall
 //!   woken     may go on: -> task, grant;  else: wait
 //! ```
 //!
-//! A resource is not handed over: who is woken tries again, and may find that somebody more urgent came before. A change of base priority while a
-//! task holds or waits takes effect when it has given everything back; else the ceilings would promise nothing.
+//! A resource is not handed over. A woken task tries again, and may find that a more urgent task came before it. If the
+//! base priority of a task changes while it holds or waits for a resource, the change takes effect when it has released
+//! everything. Otherwise the ceilings would guarantee nothing.
 
 use crate::parts::cycle::waits_for_itself;
 use crate::parts::peers::Peers;
 use crate::{Action, DEFAULT_RESOURCES, DEFAULT_TASKS, Machine, Refusal};
 use lockwright_model::{CpuId, MAX_NESTING, Priority, ResourceId, TaskId};
 
-/// Mutexes with ceilings that decide who may lock at all.
+/// Mutexes whose ceilings decide whether a task may lock at all.
 ///
 /// # Bound
-/// On one processor, with jobs that do not suspend, a job waits for at most one section of a less urgent task, and there is no deadlock.
+/// On one processor, with jobs that do not suspend, a job waits for at most one section of a less urgent task, and
+/// there is no deadlock.
 ///
 /// # Reference
 /// L. Sha, R. Rajkumar, J. P. Lehoczky, "Priority Inheritance Protocols", IEEE Transactions on Computers 39(9), 1990.
@@ -54,8 +56,8 @@ struct TaskState {
 }
 
 impl<const TASKS: usize, const RESOURCES: usize> Pcp<TASKS, RESOURCES> {
-    /// All resources free; `tasks[t]` is the base priority and the processor of task `t`, `ceilings[r]` the ceiling of resource `r`. What lies beyond
-    /// is refused.
+    /// All resources are free. `tasks[t]` is the base priority and the processor of task `t`, and `ceilings[r]` is the
+    /// ceiling of resource `r`. Other tasks and resources are refused.
     #[must_use]
     pub fn new(tasks: &[(Priority, CpuId)], ceilings: &[Priority]) -> Self {
         let idle = |(base, cpu)| TaskState {
@@ -90,7 +92,7 @@ impl<const TASKS: usize, const RESOURCES: usize> Pcp<TASKS, RESOURCES> {
         }
     }
 
-    /// The owner of a resource.
+    /// Returns the owner of a resource.
     #[must_use]
     pub fn owner(&self, resource: ResourceId) -> Option<TaskId> {
         *self.owners.get(resource.index())?

@@ -1,16 +1,18 @@
-//! `pip`: priority inheritance, deciding as Linux' PI futex (its `rt_mutex`) decides.
+//! `pip`: priority inheritance. The machine decides as the PI futex of Linux (`rt_mutex`) does.
 //!
 //! ```text
 //!   owner        request                        release                       woken
-//!   none, quiet  -> task, grant                 refused                       -
+//!   none, no waiter
+//!                -> task, grant                 refused                       -
 //!   none, first waiter w woken
 //!                more urgent than w: -> task    refused                       w: -> w, grant
 //!                else: queue, wait                                            not w: wake w, wait
 //!   some         queue, wait, owner inherits    -> none, wake first waiter    wait
 //! ```
 //!
-//! The effective priority of a task is the highest of its own and of the first waiters of all it holds; when it
-//! changes and the task itself waits, it is queued anew and the owner of what it waits for is looked at in turn.
+//! The effective priority of a task is the highest of its base priority and of the priorities of the first waiters of
+//! all resources that it holds. When the effective priority of a waiting task changes, the task is queued anew, and the
+//! change propagates to the owner of the resource that it waits for.
 
 use crate::parts::cycle::waits_for_itself;
 use crate::parts::queue::{Links, WaitQueue};
@@ -20,9 +22,9 @@ use lockwright_model::{MAX_NESTING, Priority, ResourceId, TaskId};
 /// Mutexes with priority inheritance.
 ///
 /// # Bound
-/// On one processor a job waits for at most one section of each less urgent task, and, without nested
-/// sections, for at most one section of each resource. Across processors there is no useful bound: the
-/// holder inherits only base priorities, and those of another processor say little on its own.
+/// On one processor, a job waits for at most one section of each less urgent task. Without nested sections, it also
+/// waits for at most one section of each resource. Across processors there is no useful bound: a holder inherits base
+/// priorities only, and the base priority of a task on another processor means little here.
 ///
 /// # Reference
 /// L. Sha, R. Rajkumar, J. P. Lehoczky, "Priority Inheritance Protocols", IEEE Transactions on Computers 39(9), 1990.
@@ -51,7 +53,7 @@ impl TaskState {
 }
 
 impl<const TASKS: usize, const RESOURCES: usize> Pip<TASKS, RESOURCES> {
-    /// All resources free; `priorities[t]` is the base priority of task `t`, and tasks beyond have the least.
+    /// All resources are free. `priorities[t]` is the base priority of task `t`; other tasks have the least priority.
     #[must_use]
     pub fn new(priorities: &[Priority]) -> Self {
         let idle = TaskState {
@@ -69,13 +71,13 @@ impl<const TASKS: usize, const RESOURCES: usize> Pip<TASKS, RESOURCES> {
         Self { owners: [None; RESOURCES], queues: [WaitQueue::EMPTY; RESOURCES], links: Links::new(), tasks }
     }
 
-    /// The owner of a resource.
+    /// Returns the owner of a resource.
     #[must_use]
     pub fn owner(&self, resource: ResourceId) -> Option<TaskId> {
         *self.owners.get(resource.index())?
     }
 
-    /// The priority of a task, inheritance included. Unknown tasks have the least.
+    /// The effective priority of a task, inheritance included. An unknown task has the least priority.
     #[must_use]
     pub fn effective(&self, task: TaskId) -> Priority {
         self.tasks.get(task.index()).map_or(Priority::MIN, |task| task.effective)

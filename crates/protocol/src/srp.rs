@@ -1,13 +1,14 @@
-//! `srp`: the stack resource policy, for the resources of one processor: a job starts only above the ceilings of what others hold, and then never waits.
+//! `srp`: the stack resource policy, for the resources of one processor. A job starts only above the ceilings of the
+//! resources that other tasks hold, and never waits afterwards.
 //!
 //! ```text
-//!   arrive    more urgent than the ceilings of all that others of the processor hold: it starts;  else: held
+//!   arrive    more urgent than the ceilings of all resources that other tasks of the processor hold: start;  else: held
 //!   request   -> task, grant
-//!   release   -> none; those held that are above the ceilings now are woken
+//!   release   -> none; wake the held jobs that are above the ceilings now
 //! ```
 //!
-//! Priorities do not change. A job that suspends by itself may make another find a resource taken: that one waits, the most urgent first. A change of base
-//! priority takes effect with the next job.
+//! Priorities do not change. If a job suspends by itself, another one may find a resource locked. That one waits; the
+//! most urgent waiter is served first. A change of base priority takes effect with the next job.
 
 use crate::parts::cycle::waits_for_itself;
 use crate::parts::peers::Peers;
@@ -15,10 +16,11 @@ use crate::parts::queue::{Links, WaitQueue};
 use crate::{Action, DEFAULT_RESOURCES, DEFAULT_TASKS, Machine, Refusal};
 use lockwright_model::{CpuId, MAX_NESTING, Priority, ResourceId, TaskId};
 
-/// Resources of jobs that share a stack: who has started never waits.
+/// Resources of jobs that share a stack: a job that has started never waits.
 ///
 /// # Bound
-/// On one processor, with jobs that do not suspend, a job is delayed by at most one section of a less urgent task, before it starts.
+/// On one processor, with jobs that do not suspend, a job is delayed by at most one section of a less urgent task,
+/// before it starts.
 ///
 /// # Reference
 /// T. P. Baker, "Stack-based scheduling of realtime processes", Real-Time Systems 3(1), 1991.
@@ -68,8 +70,8 @@ enum Job {
 }
 
 impl<const TASKS: usize, const RESOURCES: usize> Srp<TASKS, RESOURCES> {
-    /// No jobs, and all resources free; `tasks[t]` is the base priority and the processor of task `t`, `ceilings[r]` the ceiling of resource `r`. What
-    /// lies beyond is refused.
+    /// There are no jobs, and all resources are free. `tasks[t]` is the base priority and the processor of task `t`,
+    /// and `ceilings[r]` is the ceiling of resource `r`. Other tasks and resources are refused.
     #[must_use]
     pub fn new(tasks: &[(Priority, CpuId)], ceilings: &[Priority]) -> Self {
         let idle = |(base, cpu)| TaskState {
@@ -102,7 +104,7 @@ impl<const TASKS: usize, const RESOURCES: usize> Srp<TASKS, RESOURCES> {
         }
     }
 
-    /// The owner of a resource.
+    /// Returns the owner of a resource.
     #[must_use]
     pub fn owner(&self, resource: ResourceId) -> Option<TaskId> {
         *self.owners.get(resource.index())?

@@ -1,4 +1,5 @@
-//! `fulock`: mutexes that mix protocols, survive the death of an owner, and are handed over or given free as the unlocker says.
+//! `fulock`: mutexes that mix protocols and survive the death of an owner. At each unlock, the caller chooses whether
+//! the mutex is handed over or becomes free.
 //!
 //! ```text
 //!   owner       request             release, healthy                    release, dead        owner dies
@@ -10,7 +11,8 @@
 //!   not recoverable
 //!               refused             refused                             refused              -
 //! ```
-//! A woken waiter tries again: it takes the lock if that is free, or waits on in its place. Without waiters every release leaves the lock free.
+//! A woken waiter tries again: it locks the mutex if that is free, or keeps its place in the queue. Without waiters,
+//! every release leaves the lock free.
 //!
 //! ```text
 //!   health      healthy --owner dies--> dead --make_consistent--> healthy
@@ -18,16 +20,39 @@
 //!                                        | '
 //!                                        '-release--> not recoverable, for good
 //! ```
-//! Who is granted a lock that is dead is its heir, and is told so: `OwnerDied`. Each death has one heir, at once or, where nobody
-//! waits, the next that asks. Health needs no action of its own: an owner reads [`Fulock::health`] of what it owns, which
-//! changes by nobody else; a waiter that woke, owns nothing and waits for nothing reads `NotRecoverable`, which never changes.
+//! A task that is granted a dead lock is its heir (POSIX: `EOWNERDEAD`). Each death has one heir: the first waiter, or
+//! the next task that requests the lock if there are no waiters. Health needs no action of its own. An owner reads
+//! [`Fulock::health`] of a lock that it owns, which no other task changes. A waiter that was woken, owns nothing and
+//! waits for nothing reads [`Health::NotRecoverable`], which never changes.
 //!
-//! The effective priority of a task is the highest of its own, of the ceilings of what it holds ([`Protection::Protect`]) and of the first
-//! waiters of what it holds ([`Protection::Inherit`]). Those are themselves effective priorities, so they pass along chains of
-//! owners; a chain goes on through a lock that inherits, and ends at one that does not.
+//! The effective priority of a task is the highest of its base priority, of the ceilings of the locks that it holds
+//! ([`Protection::Protect`]), and of the first waiters of the locks that it holds ([`Protection::Inherit`]). The
+//! priorities of waiters are effective priorities themselves, so they propagate along chains of owners. A chain
+//! continues through a lock that inherits, and ends at one that does not.
 //!
-//! [`Pip`](crate::Pip) stays a machine of its own: it decides as the kernel's PI futex does, which has neither of the two ways to unlock. There a freed
-//! lock may be taken before its first waiter, but by a more urgent task only, and the bound of `pip` rests on that.
+//! [`Pip`](crate::Pip) remains a machine of its own. It decides as the PI futex of the kernel does, which has neither
+//! of the two kinds of unlock: only a more urgent task may lock a free mutex before its first waiter, and the bound of
+//! `pip` depends on that.
+//!
+//! # Example
+//! ```
+//! use lockwright_model::{Priority, ResourceId, TaskId};
+//! use lockwright_protocol::fulock::{Class, Fulock, Health, Protection};
+//!
+//! let tasks = [(Priority::base(1), Class::RealTime), (Priority::base(2), Class::RealTime)];
+//! let mut locks = Fulock::<2, 1>::new(&tasks, &[Protection::Inherit]);
+//! let (low, high, lock) = (TaskId(0), TaskId(1), ResourceId(0));
+//! locks.request(low, lock, &mut |_| ())?;
+//! locks.request(high, lock, &mut |_| ())?;
+//! assert_eq!(locks.effective(low), Priority::base(2));
+//!
+//! // The owner dies. The waiter is its heir, and repairs the data.
+//! locks.die(low, &mut |_| ())?;
+//! assert_eq!((locks.owner(lock), locks.health(lock)), (Some(high), Health::Dead));
+//! locks.make_consistent(high, lock)?;
+//! assert_eq!(locks.health(lock), Health::Healthy);
+//! # Ok::<(), lockwright_protocol::Refusal>(())
+//! ```
 
 mod queue;
 #[cfg(test)]
@@ -40,13 +65,13 @@ use crate::parts::queue::{Links, PriorityList};
 use crate::{Action, DEFAULT_RESOURCES, DEFAULT_TASKS, Refusal};
 use lockwright_model::{Priority, ResourceId, TaskId};
 
-/// Locks along the longest chain of waiting, where no other limit is named. A request that would make a longer one is refused.
+/// The default limit on the length of a chain of waiting. A request that would make a longer chain is refused.
 pub const CHAIN_MAX: usize = 64;
 
-/// What one lock does against priority inversion.
+/// The protection of one lock against priority inversion.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub enum Protection {
-    /// Nothing.
+    /// No protection.
     #[default]
     None,
     /// The owner has at least the priority of the first waiter.
@@ -55,41 +80,43 @@ pub enum Protection {
     Protect(Priority),
 }
 
-/// To whom an unlocked lock goes.
+/// The kind of unlock: what becomes of the lock.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub enum Unlock {
-    /// To the first waiter: nobody can come between.
+    /// The lock is handed to the first waiter. No other task can lock it in between.
     Serial,
-    /// To nobody: the first waiter is woken, and whoever asks first takes it. Saves a switch where the unlocker soon locks again.
+    /// The lock becomes free, and the first waiter is woken. The first task to request the lock gets it. This saves a
+    /// context switch if the caller locks it again soon.
     Parallel,
-    /// Serial where the first waiter is [`Class::RealTime`], else parallel.
+    /// [`Unlock::Serial`] if the first waiter is [`Class::RealTime`], and [`Unlock::Parallel`] otherwise.
     #[default]
     Auto,
 }
 
-/// What [`Unlock::Auto`] asks about a task.
+/// The class of a task, which decides what [`Unlock::Auto`] does.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub enum Class {
-    /// It must not be overtaken by less urgent ones.
+    /// Less urgent tasks must not overtake the task.
     RealTime,
-    /// It may be.
+    /// Less urgent tasks may overtake the task.
     #[default]
     Ordinary,
 }
 
-/// Whether what a lock protects can be trusted.
+/// Whether the data that a lock protects can be trusted.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub enum Health {
-    /// It can.
+    /// The data can be trusted.
     #[default]
     Healthy,
-    /// An owner died in its section, and nobody has made it consistent since.
+    /// An owner died in its section, and the data has not been made consistent since.
     Dead,
-    /// It was unlocked while dead. Nobody gets it any more.
+    /// The lock was unlocked while dead. No task can lock it any more.
     NotRecoverable,
 }
 
-/// A deadlock that a request would make: each task waits for a resource that the next one owns, the last one for what the first owns.
+/// A deadlock that a request would cause: each task waits for a lock that the next one owns, and the last one waits for
+/// a lock that the first one owns.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Cycle<const CHAIN: usize = CHAIN_MAX> {
     asked: (TaskId, ResourceId),
@@ -97,24 +124,28 @@ pub struct Cycle<const CHAIN: usize = CHAIN_MAX> {
 }
 
 impl<const CHAIN: usize> Cycle<CHAIN> {
-    /// Every task on the cycle with what it waits for, from the one whose request was refused.
+    /// Returns every task on the cycle with the lock that it waits for, starting with the task whose request was
+    /// refused.
     pub fn waits(&self) -> impl Iterator<Item = (TaskId, ResourceId)> {
         core::iter::once(self.asked).chain(self.rest.iter().map_while(|&wait| wait))
     }
 }
 
-/// Robust mutexes with a protection each; `CHAIN` limits the chains of waiting.
+/// Robust mutexes, each with its own protection. `CHAIN` limits the chains of waiting.
 ///
 /// # Bound
-/// A waiter is overtaken by more urgent ones, and under [`Unlock::Parallel`] by anybody. A release takes no loop over waiters, but the last one of a dead
-/// lock; a request and a change of priority take one step for each lock up the chain, at most `CHAIN`. Only a request by a task whose own locks
-/// have waiters looks at all who wait for it, to know that no chain gets too long.
+/// A waiter is overtaken by more urgent tasks only, except under [`Unlock::Parallel`], where any task may overtake it.
+/// A release has no loop over waiters, except the last release of a dead lock. A request and a change of priority take
+/// one step for each lock up the chain, at most `CHAIN`. Only a request by a task whose own locks have waiters visits
+/// all tasks that wait for it, to limit the length of the chains.
 ///
-/// How long a job is blocked has no bound here yet. Locks with ceilings are on one processor as those of [`Icpp`](crate::Icpp). Those that inherit have not that of
-/// [`Pip`](crate::Pip): handed over strictly, a lock can block a job once for each less urgent task that waits for it.
+/// There is no bound on blocking here yet. On one processor, locks with ceilings block as those of
+/// [`Icpp`](crate::Icpp). Locks that inherit do not have the bound of [`Pip`](crate::Pip): with strict hand-offs, a
+/// lock can block a job once for each less urgent task that waits for it.
 ///
 /// # Reference
-/// The fusyn paper: real-time and robust synchronization for Linux. Linux Symposium 2004. IEEE Std 1003.1, robust mutexes.
+/// The fusyn paper: real-time and robust synchronization for Linux. Linux Symposium 2004; IEEE
+/// Std 1003.1, robust mutexes.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct Fulock<
     const TASKS: usize = DEFAULT_TASKS,
@@ -146,8 +177,9 @@ struct TaskState {
 }
 
 impl<const TASKS: usize, const RESOURCES: usize, const CHAIN: usize> Fulock<TASKS, RESOURCES, CHAIN> {
-    /// All locks free and healthy; `tasks[t]` is the base priority and the class of task `t`, `protections[r]` the protection of
-    /// lock `r`. Tasks beyond have the least priority and are ordinary, locks beyond have no protection.
+    /// All locks are free and healthy. `tasks[t]` is the base priority and the class of task `t`, and `protections[r]`
+    /// is the protection of lock `r`. Other tasks have the least priority and are ordinary; other locks have no
+    /// protection.
     #[must_use]
     pub fn new(tasks: &[(Priority, Class)], protections: &[Protection]) -> Self {
         let mut priorities = [Priority::MIN; TASKS];
@@ -163,37 +195,37 @@ impl<const TASKS: usize, const RESOURCES: usize, const CHAIN: usize> Fulock<TASK
         Self { queues: Fuqueue::new(&priorities), locks, links: Links::new(), tasks: states }
     }
 
-    /// The owner of a lock.
+    /// Returns the owner of a lock.
     #[must_use]
     pub fn owner(&self, resource: ResourceId) -> Option<TaskId> {
         self.locks.get(resource.index())?.owner
     }
 
-    /// Whether a lock can be trusted. Unknown locks are not recoverable.
+    /// Returns whether the data of a lock can be trusted. An unknown lock is not recoverable.
     #[must_use]
     pub fn health(&self, resource: ResourceId) -> Health {
         self.locks.get(resource.index()).map_or(Health::NotRecoverable, |lock| lock.health)
     }
 
-    /// What a task waits for.
+    /// Returns the lock that a task waits for.
     #[must_use]
     pub fn waits_for(&self, task: TaskId) -> Option<ResourceId> {
         self.queues.waits_for(task)
     }
 
-    /// What a task owns, what asks for the highest priority first.
+    /// Returns the locks that a task owns, starting with the one that asks for the highest priority.
     pub fn owned(&self, task: TaskId) -> impl Iterator<Item = ResourceId> {
         let list = self.tasks.get(task.index()).map_or(PriorityList::EMPTY, |task| task.owned);
         list.iter(&self.links)
     }
 
-    /// The priority of a task, with what it inherits and the ceilings of what it owns. Unknown tasks have the least.
+    /// Returns the effective priority of a task, with inheritance and ceilings. An unknown task has the least priority.
     #[must_use]
     pub fn effective(&self, task: TaskId) -> Priority {
         self.queues.priority(task)
     }
 
-    /// The cycle that `task` would close by waiting for `resource`: why a request was refused with [`Refusal::Deadlock`].
+    /// Returns the cycle that `task` would close by waiting for `resource`. It is the reason for [`Refusal::Deadlock`].
     #[must_use]
     pub fn cycle(&self, task: TaskId, resource: ResourceId) -> Option<Cycle<CHAIN>> {
         let mut cycle = Cycle { asked: (task, resource), rest: [None; CHAIN] };
@@ -207,7 +239,7 @@ impl<const TASKS: usize, const RESOURCES: usize, const CHAIN: usize> Fulock<TASK
         None
     }
 
-    /// `task` asks for `resource`, and waits if it is taken. Granted a dead lock, it is the heir of the last owner.
+    /// `task` requests `resource`, and waits if another task owns it. A task that is granted a dead lock is its heir.
     ///
     /// # Errors
     /// Unknown ids, [`Refusal::Waiting`], [`Refusal::AlreadyHeld`], [`Refusal::NotRecoverable`], [`Refusal::AboveCeiling`],
@@ -233,7 +265,7 @@ impl<const TASKS: usize, const RESOURCES: usize, const CHAIN: usize> Fulock<TASK
         Ok(())
     }
 
-    /// `task` takes `resource` if that is free, and does not wait.
+    /// `task` locks `resource` if that is free, and does not wait.
     ///
     /// # Errors
     /// As [`Fulock::request`], but instead of the last two [`Refusal::Taken`].
@@ -250,8 +282,7 @@ impl<const TASKS: usize, const RESOURCES: usize, const CHAIN: usize> Fulock<TASK
         Ok(())
     }
 
-    /// `task` gives `resource` back. Dead, and not made consistent before, it is not recoverable from then on, and all who wait for it
-    /// are woken.
+    /// `task` releases `resource`. A lock that is still dead becomes not recoverable, and all its waiters are woken.
     ///
     /// # Errors
     /// Unknown ids, [`Refusal::NotHeld`], [`Refusal::Waiting`].
@@ -280,7 +311,7 @@ impl<const TASKS: usize, const RESOURCES: usize, const CHAIN: usize> Fulock<TASK
         Ok(())
     }
 
-    /// `task`, the heir of a dead owner, has repaired what `resource` protects.
+    /// `task`, the heir of a dead owner, has repaired the data that `resource` protects.
     ///
     /// # Errors
     /// Unknown ids, [`Refusal::NotHeld`], [`Refusal::Waiting`], [`Refusal::Healthy`].
@@ -294,10 +325,10 @@ impl<const TASKS: usize, const RESOURCES: usize, const CHAIN: usize> Fulock<TASK
         Ok(())
     }
 
-    /// A woken task runs and tries to take what it waits for; it waits on if somebody else was faster.
+    /// A woken task runs and tries to lock the resource that it waits for. It keeps waiting if another task was faster.
     ///
     /// # Errors
-    /// [`Refusal::UnknownTask`]; [`Refusal::NotWaiting`] where it owns the lock already, or waits no longer because it is not recoverable.
+    /// [`Refusal::UnknownTask`]; [`Refusal::NotWaiting`] if it owns the lock already, or if the lock is not recoverable.
     pub fn woken(&mut self, task: TaskId, act: &mut impl FnMut(Action)) -> Result<(), Refusal> {
         let resource = self.waiting(task)?;
         if self.owner(resource).is_none() {
@@ -309,10 +340,11 @@ impl<const TASKS: usize, const RESOURCES: usize, const CHAIN: usize> Fulock<TASK
         Ok(())
     }
 
-    /// A waiting task gives up. Priorities that its waiting gave to others are taken back at once.
+    /// A waiting task gives up. Owners that inherited its priority lose it at once.
     ///
     /// # Errors
-    /// [`Refusal::UnknownTask`]; [`Refusal::NotWaiting`], as for [`Fulock::woken`]: a grant came before the timeout, say.
+    /// [`Refusal::UnknownTask`]; [`Refusal::NotWaiting`] as for [`Fulock::woken`], for example if a grant came before the
+    /// timeout.
     pub fn cancel(&mut self, task: TaskId, act: &mut impl FnMut(Action)) -> Result<(), Refusal> {
         self.waiting(task)?;
         self.leave(task, act);
@@ -320,8 +352,8 @@ impl<const TASKS: usize, const RESOURCES: usize, const CHAIN: usize> Fulock<TASK
         Ok(())
     }
 
-    /// `task` dies, wherever it is: it waits for nothing any more, and every lock it owned is dead and goes to its first waiter.
-    /// Its id may be given to another task, at the base priority it has. Nothing is told of the dead.
+    /// `task` dies in any state. It no longer waits, and every lock that it owned is dead and goes to its first waiter.
+    /// Its id may be reused for another task with the same base priority. No action concerns the dead task.
     ///
     /// # Errors
     /// [`Refusal::UnknownTask`].

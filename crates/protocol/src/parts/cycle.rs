@@ -1,10 +1,11 @@
-//! Chains of waiting: a task waits for a resource, whose owner waits for a resource, whose owner …
+//! Chains of waiting: a task waits for a resource, whose owner waits for another resource, and so on.
 
 use lockwright_model::{ResourceId, TaskId};
 
-/// The owners up the chain from `resource`, each with what it waits for; the last one waits for nothing, or for a free resource.
+/// Returns the owners up the chain from `resource`, each with the resource that it waits for. The last owner waits for
+/// nothing, or for a free resource.
 ///
-/// BOUND: one step a task: there is no cycle, for every request that would close one is refused.
+/// BOUND: one step for each task. There is no cycle, because every request that would close one is refused.
 pub(crate) fn chain(
     resource: ResourceId,
     owner: impl Fn(ResourceId) -> Option<TaskId>,
@@ -18,7 +19,7 @@ pub(crate) fn chain(
     })
 }
 
-/// Whether the chain from `resource` leads back to `task`.
+/// Returns whether the chain from `resource` leads back to `task`.
 pub(crate) fn waits_for_itself(
     task: TaskId,
     resource: ResourceId,

@@ -1,20 +1,23 @@
 //! What `dpcp` and `dflp` share: sections execute on the home processor of their resource, above all jobs there.
 //!
 //! ```text
-//!   task      request                        woken, at home                                release
-//!   idle      boosted, sent home: on its way -                                             refused
-//!   on way    refused                        ceiling; free: -> task, grant; else: wait     refused
-//!   holds     refused                        refused                                       first waiter w: -> w, grant w, wake w; sent back, falls
+//!   task      request                       woken, at home                             release
+//!   idle      boosted, sent home: on way    -                                          refused
+//!   on way    refused                       ceiling; free: -> task, grant; else: wait  refused
+//!   holds     refused                       refused                                    first waiter w: -> w, grant w,
+//!                                                                                      wake w; sent back, falls
 //! ```
 //!
-//! A task that is at home already takes the resource at once. Tasks of a home that do not suspend inside their sections never find it taken: they execute
-//! one after the other there. Where a resource is taken all the same, they wait for it in order.
+//! A task that is at home already locks the resource at once. Tasks of a home that do not suspend inside their sections
+//! always find the resource free, because they execute one after the other there. If it is locked nevertheless, they
+//! wait for it in order.
 //!
-//! Under `dflp` the order is that of the requests, not of arrivals: "free" means that no earlier request for the resource is left, and "first waiter" is the earliest
-//! request, if it is there. One that is on its way finds the resource free, and those after it wait. So who owns what next does not depend on who executes first.
+//! Under `dflp`, the order is that of the requests, and not of the arrivals. "Free" means that no earlier request for
+//! the resource remains. "First waiter" is the earliest request, if its task has arrived. So a task that is on its way
+//! will find the resource free, and later tasks wait. The next owner does not depend on which task executes first.
 //!
-//! When the levels of requests run out, those of one home get new ones. They are told in the order of the requests: at each step an earlier request is above a later
-//! one, see [`RequestOrder`].
+//! When the levels of requests run out, the requests of one home get new levels. The tasks are told in the order of
+//! their requests: at each step an earlier request is above a later one, see [`RequestOrder`].
 
 use crate::parts::request_order::RequestOrder;
 use crate::parts::single::{Single, Stand};
@@ -57,7 +60,7 @@ impl<const TASKS: usize, const RESOURCES: usize> Distributed<TASKS, RESOURCES> {
         self.single.owner(resource)
     }
 
-    /// What counts for a task now.
+    /// Tells a task its current priority.
     fn settle(&mut self, task: TaskId, act: &mut dyn FnMut(Action)) {
         let base = self.single.base(task);
         let priority = match (&self.order, self.single.stand(task)) {
@@ -181,7 +184,7 @@ impl<const TASKS: usize, const RESOURCES: usize> Distributed<TASKS, RESOURCES> {
         Ok(())
     }
 
-    /// For the walk of effects: epochs begin anew, and levels stay.
+    /// For the walk of effects: epochs start at zero again, and levels stay.
     #[cfg(test)]
     pub(crate) fn zero_epochs(&mut self) {
         self.single.forget_epochs();

@@ -1,5 +1,5 @@
-//! What `icpp` and `mpcp` share: a waiting queue by base priority, hand-off to its first, and an effective
-//! priority that is the highest of the base and of the ceilings of what a task holds or waits for.
+//! What `icpp` and `mpcp` share: a queue by base priority, hand-off to the first waiter, and an effective priority that
+//! is the highest of the base priority and of the ceilings of all resources that the task holds or waits for.
 //!
 //! ```text
 //!   owner   request                         release
@@ -8,8 +8,8 @@
 //!                                           no waiter:      -> none, fall
 //! ```
 //!
-//! A task rises *before* it suspends, so that it resumes with its ceiling and the releaser need not touch
-//! it; a releaser wakes the next owner *before* it falls.
+//! A task rises *before* it suspends, so it resumes at its ceiling, and the releasing task need not change its
+//! priority. The releasing task wakes the next owner *before* it falls.
 
 use crate::parts::cycle::waits_for_itself;
 use crate::parts::queue::{Links, WaitQueue};

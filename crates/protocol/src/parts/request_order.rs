@@ -13,7 +13,7 @@ pub(crate) struct RequestOrder<const TASKS: usize> {
     bottom: u16,
 }
 
-/// A request: whose, and on which processor.
+/// A request: its task, and its processor.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 struct Request {
     task: TaskId,
@@ -22,8 +22,10 @@ struct Request {
 
 const TOP: u16 = u16::MAX;
 
-/// The priorities that a machine gives the requests of at most so many tasks of one processor, the earliest first: twice as many as tasks, so that they seldom have
-/// to be given out anew.
+/// Returns the priorities that a machine gives to requests, most urgent first, for at most `tasks` tasks on one
+/// processor.
+///
+/// There are twice as many levels as tasks, so that levels seldom have to be renumbered.
 pub fn request_priorities(tasks: usize) -> impl Iterator<Item = Priority> + Clone {
     (bottom(tasks)..=TOP).rev().map(|level| Priority::base(u32::from(level)).boosted())
 }
@@ -34,22 +36,22 @@ fn bottom(tasks: usize) -> u16 {
 }
 
 impl<const TASKS: usize> RequestOrder<TASKS> {
-    /// For at most so many requests on one processor.
+    /// An order for at most `tasks` requests on one processor.
     pub(crate) fn new(tasks: usize) -> Self {
         let none = Request { task: TaskId(0), cpu: CpuId(0) };
         Self { order: [none; TASKS], count: 0, levels: [None; TASKS], bottom: bottom(tasks) }
     }
 
-    /// The priority of a task's request; `None` where it has none.
+    /// Returns the priority of the task's request, or `None` if it has none.
     pub(crate) fn priority(&self, task: TaskId) -> Option<Priority> {
         let level = self.levels[task.index()]?;
         Some(Priority::base(u32::from(level)).boosted())
     }
 
-    /// `task` asks on `cpu`, after all others there. Returns whether those got other levels: they do when levels run
-    /// out.
+    /// Appends a request of `task` on `cpu`, after all others there. Returns whether those got other levels, which they
+    /// do when levels run out.
     ///
-    /// BOUND: a step for each request there is.
+    /// BOUND: one step for each request.
     pub(crate) fn push(&mut self, task: TaskId, cpu: CpuId) -> bool {
         debug_assert!(self.levels[task.index()].is_none(), "a task has one request");
         let last = self.on(cpu).next_back().and_then(|task| self.levels[task.index()]);
@@ -61,6 +63,8 @@ impl<const TASKS: usize> RequestOrder<TASKS> {
         renumbered
     }
 
+    /// Removes the request of a task, if it has one.
+    ///
     /// BOUND: as [`RequestOrder::push`].
     pub(crate) fn remove(&mut self, task: TaskId) {
         if self.levels[task.index()].take().is_none() {
@@ -70,11 +74,11 @@ impl<const TASKS: usize> RequestOrder<TASKS> {
             self.order.copy_within(place + 1..self.count, place);
             self.count -= 1;
         }
-        // What is beyond the last is the same in equal states.
+        // Places beyond the last one have one form, so that equal states are equal.
         self.order[self.count] = Request { task: TaskId(0), cpu: CpuId(0) };
     }
 
-    /// The request that is as many places behind the earliest, if there is one: whose, and on which processor.
+    /// Returns the request at this place in the order of arrival: its task, and its processor.
     pub(crate) fn get(&self, place: usize) -> Option<(TaskId, CpuId)> {
         self.order[..self.count].get(place).map(|request| (request.task, request.cpu))
     }
@@ -87,8 +91,8 @@ impl<const TASKS: usize> RequestOrder<TASKS> {
     /// The levels of one processor, in the same order, from the top without gaps. Returns the lowest.
     ///
     /// No level falls: above the request at place k there are k others, so its level was at most the one it gets.
-    /// Whoever tells the tasks in the order of their requests keeps that order at each step: the told ones are above
-    /// the level of the next, and it is above all that follow.
+    /// So telling the tasks in the order of their requests keeps that order at each step: the requests already told
+    /// are above the next one, and that one is above all that follow.
     fn compact(&mut self, cpu: CpuId) -> Option<u16> {
         let mut lowest = None;
         for place in 0..self.count {

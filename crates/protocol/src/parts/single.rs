@@ -1,4 +1,5 @@
-//! What the protocols without nested requests share: who owns what, who waits in which order, and what each task was told last.
+//! What the protocols without nested requests share: owners, queues, and the priority and the processor that each task
+//! was told last.
 //!
 //! ```text
 //!   task      enter                          exit                      give_up
@@ -8,7 +9,8 @@
 //!   Holds     -                              Idle;  first waiter: Holds
 //! ```
 //!
-//! Where a task is given its place in the queue when it is sent (`reserve`), the resource stays free until the first of the queue is there (`arrive`), or gives up.
+//! A task that is sent elsewhere may get its place in the queue at once (`reserve`). Then the resource stays free until
+//! the first task of the queue arrives (`arrive`) or gives up.
 
 use crate::parts::peers::Peers;
 use crate::parts::queue::{Links, WaitQueue};
@@ -23,16 +25,16 @@ pub(crate) struct Single<const TASKS: usize, const RESOURCES: usize> {
     links: Links<TaskId, TASKS>,
     tasks: [TaskState; TASKS],
     peers: Peers<TASKS>,
-    /// Tasks and resources that exist; others are refused.
+    /// The numbers of tasks and resources. Others are refused.
     counts: (usize, usize),
 }
 
-/// Where a task stands with its one request.
+/// The state of a task's one request.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub(crate) enum Stand {
     /// No request.
     Idle,
-    /// It has asked, and does not wait in the queue yet.
+    /// The request is made, and the task is not in the queue yet.
     Sent(ResourceId),
     Waits(ResourceId),
     Holds(ResourceId),
@@ -49,7 +51,7 @@ struct TaskState {
 }
 
 impl<const TASKS: usize, const RESOURCES: usize> Single<TASKS, RESOURCES> {
-    /// What is beyond the capacity does not exist.
+    /// Tasks and resources beyond the capacity do not exist.
     pub(crate) fn new(tasks: &[(Priority, CpuId)], resources: usize) -> Self {
         let idle = |(base, cpu)| TaskState { base, told: base, own_cpu: cpu, cpu, epoch: 0, stand: Stand::Idle };
         let mut all = [idle((Priority::MIN, CpuId(0))); TASKS];
@@ -74,12 +76,12 @@ impl<const TASKS: usize, const RESOURCES: usize> Single<TASKS, RESOURCES> {
         self.tasks[task.index()].base
     }
 
-    /// Of a task that does not exist, any.
+    /// Any processor for a task that does not exist.
     pub(crate) fn own_cpu(&self, task: TaskId) -> CpuId {
         self.tasks.get(task.index()).map_or(CpuId(0), |task| task.own_cpu)
     }
 
-    /// Where the task was sent last.
+    /// The processor where the task was sent last.
     pub(crate) fn cpu(&self, task: TaskId) -> CpuId {
         self.tasks[task.index()].cpu
     }
@@ -112,12 +114,12 @@ impl<const TASKS: usize, const RESOURCES: usize> Single<TASKS, RESOURCES> {
         (0..self.counts.1).map(ResourceId::new)
     }
 
-    /// Who waits for the resource, in the order in which they will get it.
+    /// The waiters of the resource, in the order in which they will own it.
     pub(crate) fn waiters(&self, resource: ResourceId) -> impl Iterator<Item = TaskId> {
         self.queues[resource.index()].iter(&self.links)
     }
 
-    /// As [`Single::stand`], of a task that may not exist.
+    /// As [`Single::stand`], for a task that may not exist.
     pub(crate) fn stand_known(&self, task: TaskId) -> Result<Stand, Refusal> {
         self.known(task).map(|()| self.stand(task))
     }
@@ -126,7 +128,7 @@ impl<const TASKS: usize, const RESOURCES: usize> Single<TASKS, RESOURCES> {
         if task.index() < self.counts.0 { Ok(()) } else { Err(Refusal::UnknownTask) }
     }
 
-    /// Whether the task may ask for the resource.
+    /// Refuses a request without a meaning.
     pub(crate) fn may_ask(&self, task: TaskId, resource: ResourceId) -> Result<(), Refusal> {
         self.known(task)?;
         if resource.index() >= self.counts.1 {
@@ -140,12 +142,12 @@ impl<const TASKS: usize, const RESOURCES: usize> Single<TASKS, RESOURCES> {
         }
     }
 
-    /// The task has asked, and does not wait in the queue yet.
+    /// The task makes a request, and does not enter the queue yet.
     pub(crate) fn send_off(&mut self, task: TaskId, resource: ResourceId) {
         self.tasks[task.index()].stand = Stand::Sent(resource);
     }
 
-    /// The task takes the resource, or waits for it behind all of at least its `key`. Says whether it owns it.
+    /// The task locks the resource, or waits for it behind all waiters of at least its `key`. Returns whether it owns it.
     pub(crate) fn enter(&mut self, task: TaskId, resource: ResourceId, key: Priority) -> bool {
         let owner = &mut self.owners[resource.index()];
         let is_free = owner.is_none();
@@ -158,19 +160,19 @@ impl<const TASKS: usize, const RESOURCES: usize> Single<TASKS, RESOURCES> {
         is_free
     }
 
-    /// As [`Single::send_off`]; and the task has its place from now on, behind all requests for the resource.
+    /// As [`Single::send_off`]. The task has its place from now on, behind all requests for the resource.
     pub(crate) fn reserve(&mut self, task: TaskId, resource: ResourceId) {
         self.send_off(task, resource);
         self.queues[resource.index()].insert(&mut self.links, task, Priority::MIN);
     }
 
-    /// A task with a place is there. Says whether it owns the resource.
+    /// A task with a place arrives. Returns whether it owns the resource.
     pub(crate) fn arrive(&mut self, task: TaskId, resource: ResourceId) -> bool {
         self.tasks[task.index()].stand = Stand::Waits(resource);
         self.hand_over(resource) == Some(task)
     }
 
-    /// Who owns a resource that was free: the first of its queue, if that is there.
+    /// Hands a free resource to the first task of its queue, if that one has arrived. Returns the new owner.
     pub(crate) fn hand_over(&mut self, resource: ResourceId) -> Option<TaskId> {
         let place = resource.index();
         let first = self.queues[place].first().filter(|_| self.owners[place].is_none());
@@ -181,7 +183,7 @@ impl<const TASKS: usize, const RESOURCES: usize> Single<TASKS, RESOURCES> {
         Some(next)
     }
 
-    /// The task gives the resource back. Says who owns it now.
+    /// The task releases the resource. Returns the new owner.
     pub(crate) fn exit(&mut self, task: TaskId, resource: ResourceId) -> Result<Option<TaskId>, Refusal> {
         self.known(task)?;
         if resource.index() >= self.counts.1 {
@@ -195,13 +197,13 @@ impl<const TASKS: usize, const RESOURCES: usize> Single<TASKS, RESOURCES> {
         Ok(self.hand_over(resource))
     }
 
-    /// The task does not want any more what it asked for and does not hold. Says where it stood.
+    /// The task withdraws its request. Returns the state of the request before.
     pub(crate) fn give_up(&mut self, task: TaskId) -> Result<Stand, Refusal> {
         self.known(task)?;
         let stand = self.stand(task);
         match stand {
             Stand::Idle | Stand::Holds(_) => return Err(Refusal::NotWaiting),
-            // One that was sent may have a place.
+            // A task that was sent may have a place.
             Stand::Sent(resource) | Stand::Waits(resource) => {
                 self.queues[resource.index()].remove(&mut self.links, task);
             }
@@ -216,14 +218,14 @@ impl<const TASKS: usize, const RESOURCES: usize> Single<TASKS, RESOURCES> {
         Ok(())
     }
 
-    /// The task's place among those that wait follows a new key.
+    /// Moves a waiting task to the place of its new key.
     pub(crate) fn reorder(&mut self, task: TaskId, key: Priority) {
         if let Stand::Waits(resource) = self.stand(task) {
             self.queues[resource.index()].reorder(&mut self.links, task, key);
         }
     }
 
-    /// Tells a task its priority, where it is another than before.
+    /// Tells a task its priority, if that has changed.
     pub(crate) fn tell(&mut self, task: TaskId, priority: Priority, act: &mut dyn FnMut(Action)) {
         let state = &mut self.tasks[task.index()];
         if state.told != priority {
@@ -233,7 +235,7 @@ impl<const TASKS: usize, const RESOURCES: usize> Single<TASKS, RESOURCES> {
         }
     }
 
-    /// Tells a task where to execute, where that is elsewhere than before.
+    /// Tells a task its processor, if that has changed.
     pub(crate) fn send(&mut self, task: TaskId, cpu: CpuId, act: &mut dyn FnMut(Action)) {
         let state = &mut self.tasks[task.index()];
         if state.cpu != cpu {

@@ -9,13 +9,16 @@ use foldhash::fast::FixedState;
 use std::collections::HashSet;
 use std::vec::Vec;
 
+/// The number of states after which a walk stops: under Miri a walk only looks for undefined behaviour.
+const STATES_MOST: usize = if cfg!(miri) { 20 } else { usize::MAX };
+
 /// Visits each state that is reachable from `first` once. `visit` appends the successors of a state. Returns the
 /// number of states.
 pub(crate) fn reach<S: Eq + Hash>(first: S, mut visit: impl FnMut(&S, &mut Vec<S>)) -> usize {
     let mut seen: HashSet<S, FixedState> = HashSet::default();
     let mut todo = std::vec![first];
     // BOUND: each round removes one state, and each state adds its successors once.
-    while let Some(state) = todo.pop() {
+    while let Some(state) = todo.pop().filter(|_| seen.len() < STATES_MOST) {
         if !seen.contains(&state) {
             visit(&state, &mut todo);
             seen.insert(state);
@@ -114,6 +117,12 @@ where
             }
         }
     })
+}
+
+/// Fewer states than these would mean that a walk did not leave the start.
+pub(crate) fn check_states(name: &str, states: usize, least: usize) {
+    std::println!("{name}: {states} states");
+    assert!(states >= least.min(STATES_MOST), "{name} has {states} states only");
 }
 
 /// No mutation.

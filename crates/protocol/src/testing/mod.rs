@@ -18,4 +18,4 @@ mod rules;
 mod sections;
 mod settled;
 
-pub(crate) use harness::reach;
+pub(crate) use harness::{check_states, reach};

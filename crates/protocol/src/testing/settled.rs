@@ -9,6 +9,10 @@ use std::vec::Vec;
 const TASKS: usize = 9;
 const RESOURCES: usize = 4;
 
+/// Under Miri, which only looks for undefined behaviour, there are fewer.
+const SEEDS: u64 = if cfg!(miri) { 1 } else { 400 };
+const EVENTS: usize = if cfg!(miri) { 30 } else { 300 };
+
 /// Tasks on three processors, each with a priority of its own.
 fn draw(random: &mut fastrand::Rng) -> Vec<(Priority, CpuId)> {
     let mut levels: Vec<u32> = (1..=TASKS as u32).collect();
@@ -24,7 +28,7 @@ fn drive<M: Machine + Clone>(
     mut settle_all: impl FnMut(&mut M) -> usize,
 ) -> (u32, u32) {
     let (mut events, mut actions) = (0, 0);
-    for _ in 0..300 {
+    for _ in 0..EVENTS {
         let (task, on) = (TaskId::new(random.usize(0..TASKS)), ResourceId::new(random.usize(0..RESOURCES)));
         let act = &mut |action| actions += u32::from(!matches!(action, crate::Action::Grant { .. }));
         let done = match random.u8(0..16) {
@@ -48,7 +52,7 @@ macro_rules! settled {
         #[test]
         fn $name() {
             let (mut events, mut actions) = (0, 0);
-            for seed in 0..400 {
+            for seed in 0..SEEDS {
                 let mut random = fastrand::Rng::with_seed(seed);
                 let ($tasks, $random) = (draw(&mut random), &mut random);
                 let mut machine = $machine;
@@ -59,7 +63,7 @@ macro_rules! settled {
                 });
                 (events, actions) = (events + more_events, actions + more_actions);
             }
-            assert!(events > 20_000 && actions > 4_000, "{events} events, {actions} actions");
+            assert!(cfg!(miri) || events > 20_000 && actions > 4_000, "{events} events, {actions} actions");
         }
     )*};
 }

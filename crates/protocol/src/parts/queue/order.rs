@@ -1,10 +1,11 @@
-//! In which order a lock serves its waiters: what spinlocks are tested against.
+//! The order in which a lock serves its waiters. Spinlocks are tested against it.
 //!
-//! Obvious rather than fast: every waiter with when it came, in what batch, and how urgent it is; the next one is searched.
+//! The implementation is obvious rather than fast: it keeps every waiter with its arrival, its batch and its priority,
+//! and searches for the next one.
 
 use lockwright_model::Priority;
 
-/// The most who can wait.
+/// The maximum number of waiters.
 pub const WAITING_MAX: usize = 64;
 
 /// An order of waiting.
@@ -14,19 +15,32 @@ pub enum Order {
     Fifo,
     /// The most urgent first, first come first served among equals.
     Priority,
-    /// Who came during one critical section is a batch; the first batch first, and in it the most urgent. Among equals the order
-    /// is open: [`Waiting::may_be_next`] names each of them.
+    /// The waiters that arrive during one critical section are a batch. The earliest batch is served first, and in a
+    /// batch the most urgent waiter. Any order is correct among equals: [`Waiting::may_be_next`] holds for each of them.
     Batched,
 }
 
-/// Who waits for one lock.
+/// The waiters of one lock.
+///
+/// # Example
+/// ```
+/// use lockwright_model::Priority;
+/// use lockwright_protocol::{Order, Waiting};
+///
+/// let mut waiting = Waiting::new(Order::Priority);
+/// waiting.request(1, Priority::base(2));
+/// waiting.request(2, Priority::base(5));
+/// assert!(waiting.may_be_next(2) && !waiting.may_be_next(1));
+/// waiting.hand_off(2);
+/// assert!(waiting.may_be_next(1));
+/// ```
 #[derive(Clone, Debug)]
 pub struct Waiting {
     order: Order,
     waiters: [Option<Waiter>; WAITING_MAX],
-    /// How many requests there have been.
+    /// The number of requests so far.
     requests: u64,
-    /// How many sections have ended.
+    /// The number of sections that have ended.
     sections: u64,
 }
 
@@ -38,23 +52,23 @@ struct Waiter {
 }
 
 impl Waiting {
-    /// Nobody yet.
+    /// No waiters.
     #[must_use]
     pub const fn new(order: Order) -> Self {
         Self { order, waiters: [None; WAITING_MAX], requests: 0, sections: 0 }
     }
 
-    /// `who` waits from now on, during the critical section of the holder.
+    /// `who` waits from now on. It arrives during the critical section of the holder.
     ///
     /// # Panics
-    /// When `who` waits already, or is not below [`WAITING_MAX`].
+    /// Panics if `who` waits already, or is not below [`WAITING_MAX`].
     pub fn request(&mut self, who: usize, priority: Priority) {
-        assert!(self.waiters[who].is_none(), "who waits does not ask again");
+        assert!(self.waiters[who].is_none(), "a waiter does not request again");
         self.waiters[who] = Some(Waiter { came: self.requests, batch: self.sections, priority });
         self.requests += 1;
     }
 
-    /// Whether the lock may go to `who` when it is released now.
+    /// Returns whether the lock may go to `who` if it is released now.
     #[must_use]
     pub fn may_be_next(&self, who: usize) -> bool {
         let before = |one: &Waiter, other: &Waiter| match self.order {
@@ -68,14 +82,14 @@ impl Waiting {
     /// The section of the holder ends, and that of `who` begins.
     ///
     /// # Panics
-    /// When that is not the order.
+    /// Panics if `who` is not next.
     pub fn hand_off(&mut self, who: usize) {
         assert!(self.may_be_next(who), "{who} is not next of {:?}", self.waiters);
         self.waiters[who] = None;
         self.sections += 1;
     }
 
-    /// Whether nobody waits.
+    /// Returns whether there are no waiters.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.waiters.iter().all(Option::is_none)

@@ -1,7 +1,8 @@
 //! The priority order: most urgent first, first come first served among equals.
 //!
-//! A list of levels, and in each level a ring of its members in the order in which they came. A member is in at most one
-//! list (a task waits for at most one resource, a lock has at most one owner), so one link a member serves all lists of a machine.
+//! A list consists of levels, and each level is a ring of its members in the order of their arrival. A member is in at
+//! most one list (a task waits for at most one resource, a lock has at most one owner), so one link for each member
+//! serves all lists of a machine.
 //!
 //! ```text
 //!   first -> P 9: 7 -> 2 -> 4 -.
@@ -13,7 +14,7 @@
 
 use lockwright_model::{Priority, ResourceId, TaskId};
 
-/// What can be in a list.
+/// A member of a list.
 pub(crate) trait Member: Copy + Eq {
     fn place(self) -> usize;
 }
@@ -41,12 +42,12 @@ struct Link<M> {
     /// Of the first of a level: the firsts of the next more and the next less urgent one.
     above: Option<M>,
     below: Option<M>,
-    /// By which it was put in.
+    /// The priority by which it was inserted.
     key: Priority,
 }
 
 impl<M> Link<M> {
-    /// Of a member in no list; always this, so that equal states are equal.
+    /// The link of a member in no list. It has one form, so that equal states are equal.
     const OUT: Self = Self { ring: None, above: None, below: None, key: Priority::MIN };
 }
 
@@ -64,7 +65,7 @@ impl<M: Member, const MEMBERS: usize> Links<M, MEMBERS> {
         Self([Link::OUT; MEMBERS])
     }
 
-    /// The priority by which a member was put in.
+    /// Returns the priority by which a member was inserted.
     pub(crate) fn key(&self, member: M) -> Priority {
         self.0[member.place()].key
     }
@@ -89,9 +90,9 @@ impl<M: Member> PriorityList<M> {
         self.first
     }
 
-    /// Puts `member` in, behind all of at least its priority. It must be in no list.
+    /// Inserts `member` behind all members of at least its priority. It must be in no list.
     ///
-    /// BOUND: one step a more urgent level, however many members those have.
+    /// BOUND: one step for each more urgent level, whatever the number of its members.
     pub(crate) fn insert<const MEMBERS: usize>(&mut self, links: &mut Links<M, MEMBERS>, member: M, key: Priority) {
         let (mut above, mut below) = (None, self.first);
         while let Some(level) = below.filter(|&level| links.key(level) > key) {
@@ -111,7 +112,7 @@ impl<M: Member> PriorityList<M> {
         }
     }
 
-    /// Takes `member` out of this list; `false` where it is in none.
+    /// Removes `member` from this list. Returns `false` if it is in no list.
     ///
     /// BOUND: no loop.
     pub(crate) fn remove<const MEMBERS: usize>(&mut self, links: &mut Links<M, MEMBERS>, member: M) -> bool {
@@ -137,21 +138,21 @@ impl<M: Member> PriorityList<M> {
         true
     }
 
-    /// Takes the first member out.
+    /// Removes the first member.
     pub(crate) fn pop<const MEMBERS: usize>(&mut self, links: &mut Links<M, MEMBERS>) -> Option<M> {
         let first = self.first?;
         self.remove(links, first);
         Some(first)
     }
 
-    /// Puts a member in anew after its priority changed: behind its equals if it rose or fell, in place if not.
+    /// Moves a member whose priority has changed behind its new equals. A member with the same priority keeps its place.
     pub(crate) fn reorder<const MEMBERS: usize>(&mut self, links: &mut Links<M, MEMBERS>, member: M, key: Priority) {
         if links.key(member) != key && self.remove(links, member) {
             self.insert(links, member, key);
         }
     }
 
-    /// All members, in order.
+    /// Returns all members, in order.
     pub(crate) fn iter<const MEMBERS: usize>(self, links: &Links<M, MEMBERS>) -> impl Iterator<Item = M> {
         let levels = core::iter::successors(self.first, |level| links.0[level.place()].below);
         levels.flat_map(move |level| {
@@ -160,7 +161,7 @@ impl<M: Member> PriorityList<M> {
         })
     }
 
-    /// Tells the neighbours of a level who is first of it.
+    /// Links the neighbours of a level to its first member.
     fn attach<const MEMBERS: usize>(&mut self, links: &mut Links<M, MEMBERS>, level: M) {
         let Link { above, below, .. } = links.0[level.place()];
         match above {
@@ -177,7 +178,7 @@ impl<M: Member> PriorityList<M> {
 mod tests {
     extern crate std;
     use super::*;
-    use crate::testing::reach;
+    use crate::testing::{check_states, reach};
     use std::vec::Vec;
 
     fn order(queue: WaitQueue, links: &Links<TaskId, 8>) -> Vec<u16> {
@@ -237,6 +238,6 @@ mod tests {
                 next_states.push((lists, links, plain));
             }
         });
-        assert!(states > 1_000, "{states} states");
+        check_states("lists", states, 1_000);
     }
 }

@@ -184,6 +184,7 @@ macro_rules! mutants {
     ($($name:ident: $machine:ident of $other:expr, $setting:expr, $fault:ident, $expected:literal;)*) => {$(
         #[test]
         #[should_panic(expected = $expected)]
+        #[cfg_attr(miri, ignore = "walks all states")]
         fn $name() {
             walk_all($machine(&$other), &$setting, $fault);
         }
