@@ -98,7 +98,8 @@ pub enum Refusal {
     Taken,
     /// No owner of the resource died: there is nothing to make consistent.
     Healthy,
-    /// The resource was released after the death of an owner without being made consistent: no task can lock it any more.
+    /// The resource was released after the death of an owner without being made consistent: no task can lock it any
+    /// more.
     NotRecoverable,
 }
 

@@ -79,8 +79,8 @@ impl<const TASKS: usize, const RESOURCES: usize> MpcpVs<TASKS, RESOURCES> {
         self.single.tell(task, priority, act);
     }
 
-    /// Wakes those that may begin now that something changed for `task`: they do when they execute, not before. They are of its processor, for nobody
-    /// else waits for it.
+    /// Wakes those that may begin now that something changed for `task`: they do when they execute, not before. They
+    /// are of its processor, for nobody else waits for it.
     ///
     /// BOUND: a step for each pair of tasks of a processor.
     fn wake(&mut self, changed: TaskId, act: &mut dyn FnMut(Action)) {

@@ -76,12 +76,14 @@ impl<const TASKS: usize, const RESOURCES: usize> Mrsp<TASKS, RESOURCES> {
         Ok(())
     }
 
-    /// Priorities and places anew, and whatever is another than before is told: to others first, by id, then `granted`, then to `last`.
+    /// Priorities and places anew, and whatever is another than before is told: to others first, by id, then `granted`,
+    /// then to `last`.
     ///
-    /// Others change only where they own `changed`, which the event was about, or what somebody waits for: only these may be helped. All others were told already.
+    /// Others change only where they own `changed`, which the event was about, or what somebody waits for: only these
+    /// may be helped. All others were told already.
     ///
-    /// BOUND: no loop where nobody waits. Else a step for each resource, and for each that is waited for one for each waiter, and for each task of the processors
-    /// where its owner may execute.
+    /// BOUND: no loop where nobody waits. Else a step for each resource, and for each that is waited for one for each
+    /// waiter, and for each task of the processors where its owner may execute.
     fn settle(
         &mut self,
         last: TaskId,
@@ -139,7 +141,8 @@ impl<const TASKS: usize, const RESOURCES: usize> Mrsp<TASKS, RESOURCES> {
         }
     }
 
-    /// On whose processor an owner is without further help: where it was, if that is its own processor or one that a waiter lends.
+    /// On whose processor an owner is without further help: where it was, if that is its own processor or one that a
+    /// waiter lends.
     fn stays(&self, owner: TaskId, resource: ResourceId) -> TaskId {
         let cpu = self.single.cpu(owner);
         let lender = self.single.waiters(resource).find(|&waiter| self.single.own_cpu(waiter) == cpu);
@@ -152,8 +155,8 @@ impl<const TASKS: usize, const RESOURCES: usize> Mrsp<TASKS, RESOURCES> {
         awaited.filter_map(|resource| Some((resource, self.owner(resource)?)))
     }
 
-    /// Where every owner that somebody waits for executes, by resource. Once for each is enough: who is helped is in nobody's way whom the helper is not, and who
-    /// goes home is in nobody's way who executed there before.
+    /// Where every owner that somebody waits for executes, by resource. Once for each is enough: who is helped is in
+    /// nobody's way whom the helper is not, and who goes home is in nobody's way who executed there before.
     fn help(&self) -> [(Priority, CpuId); RESOURCES] {
         let mut goals = [(Priority::MIN, CpuId(0)); RESOURCES];
         for (resource, owner) in self.awaited() {

@@ -131,7 +131,8 @@ impl<const TASKS: usize, const RESOURCES: usize> Omlp<TASKS, RESOURCES> {
         counts.then(|| if self.has_asked(task) { lent() } else { own })
     }
 
-    /// Whose place a job that arrives takes: that of the last of those that have one, where all have, and it is more urgent.
+    /// Whose place a job that arrives takes: that of the last of those that have one, where all have, and it is more
+    /// urgent.
     ///
     /// BOUND: for each processor of the cluster a step a task, and as many again for each request.
     fn displaced(&self, task: TaskId) -> Option<TaskId> {
@@ -146,7 +147,8 @@ impl<const TASKS: usize, const RESOURCES: usize> Omlp<TASKS, RESOURCES> {
         (standing < self.single.base(task)).then_some(displaced)
     }
 
-    /// Whether a job that asks has a place of its own: of its cluster fewer jobs than that has processors have a request, or are more urgent and do not lend.
+    /// Whether a job that asks has a place of its own: of its cluster fewer jobs than that has processors have a
+    /// request, or are more urgent and do not lend.
     ///
     /// BOUND: no loop where the cluster has a processor for each of its jobs, else a step a task.
     fn may_go_on(&self, task: TaskId) -> bool {
@@ -183,7 +185,8 @@ impl<const TASKS: usize, const RESOURCES: usize> Omlp<TASKS, RESOURCES> {
         }
     }
 
-    /// Lets the first of those held back in a cluster go on, as many as may. The caller is not woken: it was not told to wait.
+    /// Lets the first of those held back in a cluster go on, as many as may. The caller is not woken: it was not told
+    /// to wait.
     ///
     /// BOUND: as many as the cluster has processors.
     fn admit(&mut self, cluster: CpuId, caller: Option<TaskId>, act: &mut dyn FnMut(Action)) {
@@ -339,8 +342,8 @@ mod tests {
 
     const TASKS: usize = 6;
 
-    /// What cannot be walked: base priorities that change, equal ones, larger clusters. Whatever comes, a cluster has no more requests than processors, each lender
-    /// has one request to lend to, and everybody finishes.
+    /// What cannot be walked: base priorities that change, equal ones, larger clusters. Whatever comes, a cluster has
+    /// no more requests than processors, each lender has one request to lend to, and everybody finishes.
     #[test]
     fn requests_keep_their_places_when_priorities_change() {
         let mut random = fastrand::Rng::with_seed(1);

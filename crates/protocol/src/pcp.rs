@@ -106,7 +106,8 @@ impl<const TASKS: usize, const RESOURCES: usize> Pcp<TASKS, RESOURCES> {
         self.tasks[..self.counts.0].get(task.index()).copied().ok_or(Refusal::UnknownTask)
     }
 
-    /// Whether nobody keeps `task` from locking `resource`: no owner of it, and none on its processor at a ceiling of at least its priority.
+    /// Whether nobody keeps `task` from locking `resource`: no owner of it, and none on its processor at a ceiling of
+    /// at least its priority.
     fn may_go_on(&self, task: TaskId, resource: ResourceId) -> bool {
         let priority = self.state(task).effective;
         let is_in_the_way = |&other: &TaskId| other != task && self.state(other).top >= Some(priority);
@@ -163,10 +164,11 @@ impl<const TASKS: usize, const RESOURCES: usize> Pcp<TASKS, RESOURCES> {
         }
     }
 
-    /// Priorities anew, from who keeps whom waiting; then who may go on is woken; `last` is told last. Owners alone inherit, and `last` alone may have stopped being one.
+    /// Priorities anew, from who keeps whom waiting; then who may go on is woken; `last` is told last. Owners alone
+    /// inherit, and `last` alone may have stopped being one.
     ///
-    /// BOUND: no loop where nobody waits. Else a step for each resource, and rounds over those that wait: in each but the last a priority rises to that of one more
-    /// of them.
+    /// BOUND: no loop where nobody waits. Else a step for each resource, and rounds over those that wait: in each but
+    /// the last a priority rises to that of one more of them.
     fn settle(&mut self, last: TaskId, act: &mut dyn FnMut(Action)) {
         let state = &mut self.tasks[last.index()];
         let before_last = state.effective;

@@ -2,7 +2,8 @@
 //! resources that other tasks hold, and never waits afterwards.
 //!
 //! ```text
-//!   arrive    more urgent than the ceilings of all resources that other tasks of the processor hold: start;  else: held
+//!   arrive    more urgent than the ceilings of all resources that other tasks of the processor hold: start
+//!             else: held
 //!   request   -> task, grant
 //!   release   -> none; wake the held jobs that are above the ceilings now
 //! ```
@@ -131,7 +132,8 @@ impl<const TASKS: usize, const RESOURCES: usize> Srp<TASKS, RESOURCES> {
         !peers.any(|&other| other != task && self.tasks[other.index()].top >= Some(level))
     }
 
-    /// Lets those of the processor of `changed` start that are above the ceilings now: those of others are as they were, or higher.
+    /// Lets those of the processor of `changed` start that are above the ceilings now: those of others are as they
+    /// were, or higher.
     ///
     /// BOUND: no loop where none are held, else a step a task, and as many again for each that is held.
     fn start(&mut self, changed: TaskId, act: &mut dyn FnMut(Action)) {

@@ -242,8 +242,8 @@ impl<const TASKS: usize, const RESOURCES: usize, const CHAIN: usize> Fulock<TASK
     /// `task` requests `resource`, and waits if another task owns it. A task that is granted a dead lock is its heir.
     ///
     /// # Errors
-    /// Unknown ids, [`Refusal::Waiting`], [`Refusal::AlreadyHeld`], [`Refusal::NotRecoverable`], [`Refusal::AboveCeiling`],
-    /// [`Refusal::Deadlock`] (see [`Fulock::cycle`]), [`Refusal::ChainTooLong`].
+    /// Unknown ids, [`Refusal::Waiting`], [`Refusal::AlreadyHeld`], [`Refusal::NotRecoverable`],
+    /// [`Refusal::AboveCeiling`], [`Refusal::Deadlock`] (see [`Fulock::cycle`]), [`Refusal::ChainTooLong`].
     pub fn request(&mut self, task: TaskId, resource: ResourceId, act: &mut impl FnMut(Action)) -> Result<(), Refusal> {
         let Some(owner) = self.may_ask(task, resource)? else {
             self.take(task, resource, act);
@@ -328,7 +328,8 @@ impl<const TASKS: usize, const RESOURCES: usize, const CHAIN: usize> Fulock<TASK
     /// A woken task runs and tries to lock the resource that it waits for. It keeps waiting if another task was faster.
     ///
     /// # Errors
-    /// [`Refusal::UnknownTask`]; [`Refusal::NotWaiting`] if it owns the lock already, or if the lock is not recoverable.
+    /// [`Refusal::UnknownTask`]; [`Refusal::NotWaiting`] if it owns the lock already, or if the lock is not
+    /// recoverable.
     pub fn woken(&mut self, task: TaskId, act: &mut impl FnMut(Action)) -> Result<(), Refusal> {
         let resource = self.waiting(task)?;
         if self.owner(resource).is_none() {
@@ -343,8 +344,8 @@ impl<const TASKS: usize, const RESOURCES: usize, const CHAIN: usize> Fulock<TASK
     /// A waiting task gives up. Owners that inherited its priority lose it at once.
     ///
     /// # Errors
-    /// [`Refusal::UnknownTask`]; [`Refusal::NotWaiting`] as for [`Fulock::woken`], for example if a grant came before the
-    /// timeout.
+    /// [`Refusal::UnknownTask`]; [`Refusal::NotWaiting`] as for [`Fulock::woken`], for example if a grant came before
+    /// the timeout.
     pub fn cancel(&mut self, task: TaskId, act: &mut impl FnMut(Action)) -> Result<(), Refusal> {
         self.waiting(task)?;
         self.leave(task, act);

@@ -233,7 +233,8 @@ mod tests {
         events
     }
 
-    /// All reachable states of 3 tasks, 2 queues and 2 levels: after every event the answer, and the order of both queues.
+    /// All reachable states of 3 tasks, 2 queues and 2 levels: after every event the answer, and the order of both
+    /// queues.
     fn walk(apply: impl Fn(&mut Machine, Event) -> Result<Vec<Action>, Refusal>) -> usize {
         let start = Shadow { waiting: Vec::new(), levels: [0; TASKS] };
         reach((Machine::new(&[]), start), |state, next_states| {

@@ -147,7 +147,8 @@ impl<const TASKS: usize, const RESOURCES: usize> Single<TASKS, RESOURCES> {
         self.tasks[task.index()].stand = Stand::Sent(resource);
     }
 
-    /// The task locks the resource, or waits for it behind all waiters of at least its `key`. Returns whether it owns it.
+    /// The task locks the resource, or waits for it behind all waiters of at least its `key`. Returns whether it owns
+    /// it.
     pub(crate) fn enter(&mut self, task: TaskId, resource: ResourceId, key: Priority) -> bool {
         let owner = &mut self.owners[resource.index()];
         let is_free = owner.is_none();

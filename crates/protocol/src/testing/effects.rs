@@ -1,6 +1,7 @@
-//! Every order of effects: a few threads carry out what a machine decides one action at a time, and others come between.
+//! Every order of effects: a few threads carry out the decisions of a machine one action at a time, and interleave.
 //!
-//! The other walks carry out a decision at once. Here each thread executes steps, and on each processor the runnable thread with the highest priority takes the next:
+//! The other walks carry out a decision at once. Here each thread executes steps. On each processor, the runnable
+//! thread with the highest priority takes the next step:
 //!
 //! ```text
 //!   idle      where jobs are counted: [decides the arrival] -> carries out -> goes on, or is held;  else: goes on
@@ -13,16 +14,21 @@
 //!   holds     [decides the release] -> carries out -> goes on
 //! ```
 //!
-//! As on Linux a thread is above all tasks while it carries out what concerns others, and no thread decides while another tells priorities that must be in effect
-//! first ([`Machine::settles_others_at_once`]). Jobs arrive and end at priorities of no meaning to the machine, above all tasks. In every state:
-//! - *owners*: a resource is granted while nobody owns it; where requests are served in their order, to the earliest of the resource's requests, however far their
-//!   threads have come; where they are served by priority, to the most urgent of those that wait;
-//! - *order*: where priorities tell the order of requests, of two that are on their processor the earlier has the higher priority, between any two effects. (A thread in the
-//!   middle of a decision of its own does not count: it is above both.)
-//! - *ceilings*: an owner that executes is never below what owners have at least;
-//! - *nobody lost*: who sleeps has not been granted anything, unless its wake-up is still to come; and somebody can go on;
-//! - *last words*: a thread of which nobody has anything left to tell has the priority and the place that the machine told last;
-//! - *help*: under `mrsp`, while nobody is in the middle of anything, no waiter executes instead of the owner it waits for.
+//! As on Linux, a thread is above all tasks while it carries out actions that concern others. No thread decides while
+//! another one tells priorities that must be in effect first ([`Machine::settles_others_at_once`]). Jobs arrive and end
+//! above all tasks, at priorities without a meaning to the machine. In every state:
+//! - *owners*: a resource is granted only while it has no owner; where requests are served in their order, it goes to
+//!   the earliest request for the resource, wherever its thread is; where they are served by priority, it goes to the
+//!   most urgent waiter;
+//! - *order*: where priorities express the order of requests, of two requests on their processor the earlier one has
+//!   the higher priority, between any two effects (a thread in the middle of its own decision does not count, because
+//!   it is above both);
+//! - *ceilings*: an owner that executes is never below the least priority of owners;
+//! - *progress*: a thread that sleeps has not been granted anything, unless its wake-up is still to come; and some
+//!   thread can take a step;
+//! - *last words*: a thread that no pending action concerns has the priority and the place that the machine told last;
+//! - *help*: under `mrsp`, while no thread is in the middle of a decision, no waiter executes instead of the owner that
+//!   it waits for.
 
 extern crate std;
 
@@ -732,7 +738,8 @@ fn omlp(setting: &Setting) -> Omlp<TASKS, RESOURCES> {
     Omlp::new(&tasks(setting), RESOURCES)
 }
 
-/// In the order in which requests arrive at home, whatever the order in which they were decided: a request is taken back on arrival, and made again.
+/// In the order in which requests arrive at home, whatever the order in which they were decided: a request is taken
+/// back on arrival, and made again.
 #[derive(Clone, PartialEq, Eq, Hash)]
 struct ByArrival(Dflp<TASKS, RESOURCES>, [Option<ResourceId>; TASKS]);
 

@@ -1,16 +1,20 @@
-//! Every order of events, for 3 tasks and 2 locks of every pair of protections: an exhaustive walk over all reachable states.
+//! Every order of events, for 3 tasks and 2 locks of every pair of protections.
 //!
-//! A shadow knows only what the actions said, and after every event it is held against the machine's own view:
-//! - *exclusion*: a lock is granted only while nobody owns it;
-//! - *order*: waiters are queued by effective priority, the earliest first among equals, also after a change; a hand-off or a wake-up
-//!   goes to the first;
-//! - *unlock modes*: serial leaves no gap, parallel hands nothing over, automatic is the one or the other by the class of the first waiter;
-//! - *nobody lost*: a free lock with waiters has its first one awake; and from every state everybody can finish, healing or giving up;
-//! - *one heir*: each death of an owner is told to one next owner and to no other; a dead lock that is released is not recoverable for
-//!   everybody, and all who waited are awake;
-//! - *priorities*: the last value told of every task is what a computation from scratch gives, told once, with rising epochs;
-//! - *order of actions*: others first, the caller last; who is handed a lock rises before it wakes; nothing is told of the dead;
-//! - *bounded*: no chain of waiting is longer than the limit; a deadlock is refused, and reported whole;
+//! A shadow knows only what the actions say. After every event it is compared with the machine:
+//! - *exclusion*: a lock is granted only while it has no owner;
+//! - *order*: waiters are queued by effective priority, the earliest first among equals, also after a change; a
+//!   hand-off or a wake-up goes to the first one;
+//! - *unlock modes*: serial leaves no gap; parallel hands nothing over; automatic is one or the other, by the class of
+//!   the first waiter;
+//! - *progress*: the first waiter of a free lock is awake; and from every state every task can finish, with and without
+//!   healing;
+//! - *one heir*: each death of an owner is told to exactly one next owner; a dead lock that is released is not
+//!   recoverable for all tasks, and all its waiters are awake;
+//! - *priorities*: the last value told to each task is that of a computation from scratch, told once, with rising
+//!   epochs;
+//! - *order of actions*: other tasks come first, the caller comes last; a task that is handed a lock rises before it
+//!   wakes; no action concerns a dead task;
+//! - *bounds*: no chain of waiting is longer than the limit; a deadlock is refused, and its whole cycle is reported;
 //! - *totality*: every event without meaning is refused, and changes nothing.
 
 extern crate std;
@@ -125,7 +129,8 @@ impl Shadow {
         self.queue(lock).first().copied()
     }
 
-    /// Who would wait for what, if `task` waited for `lock`, from `task` to the end of the chain; whether that closes a cycle.
+    /// Who would wait for what, if `task` waited for `lock`, from `task` to the end of the chain; whether that closes a
+    /// cycle.
     fn chain(&self, task: usize, lock: usize) -> (Vec<(usize, usize)>, bool) {
         let mut chain = std::vec![(task, lock)];
         while let Some(owner) = self.owners[chain[chain.len() - 1].1] {

@@ -1,13 +1,13 @@
-//! Every order of events, for 3 tasks and 2 resources: an exhaustive walk over all reachable states of each machine.
+//! Every order of events, for 3 tasks and 2 resources, under `none`, `pip`, `icpp` and `mpcp`.
 //!
-//! Beside the machine walks a shadow that knows only what the actions said. After every event it is held against the
-//! machine's own view:
-//! - *exclusion*: a resource is granted only while nobody owns it;
+//! A shadow knows only what the actions say. After every event it is compared with the machine:
+//! - *exclusion*: a resource is granted only while it has no owner;
 //! - *order*: a hand-off or a wake-up goes to the most urgent waiter, the earliest among equals;
-//! - *nobody lost*: a resource with waiters has an owner, or one of them is awake; and from every state everybody
+//! - *progress*: a resource with waiters has an owner, or one of the waiters is awake; and from every state every task
 //!   can finish;
-//! - *priorities*: the last value told of every task is what a computation from scratch gives, told once, with rising epochs;
-//! - *order of actions*: others first, the caller last; a task rises before it waits;
+//! - *priorities*: the last value told to each task is that of a computation from scratch, told once, with rising
+//!   epochs;
+//! - *order of actions*: other tasks come first, the caller comes last; a task rises before it waits;
 //! - *totality*: every event without meaning is refused, and changes nothing.
 
 extern crate std;

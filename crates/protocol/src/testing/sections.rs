@@ -1,8 +1,9 @@
-//! Every order of events of `ics` and `ics_lock`, for 4 tasks and 2 resources: an exhaustive walk over all reachable states of each.
+//! Every order of events of `ics` and `ics_lock`, for 4 tasks and 2 resources.
 //!
-//! Beside the machine walks a shadow with a log of each resource: who began a section there, and each commit, in order. A section is invalidated if a commit stands behind
-//! its beginning. Each event's whole list of actions is foretold from that log, the queue and the priorities, and compared; so are who is inside and who owns what.
-//! From every state everybody can finish, each after at most one restart while the others do nothing.
+//! A shadow keeps a log of each resource: the beginning of each section, and each commit, in order. A section is
+//! invalidated if a commit follows its beginning. The whole list of actions of each event is derived from that log, the
+//! queue and the priorities, and compared with the answer. The tasks inside and the owners are compared as well. From
+//! every state every task can finish, each after at most one restart while the others do nothing.
 
 extern crate std;
 

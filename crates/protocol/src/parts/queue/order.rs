@@ -16,7 +16,8 @@ pub enum Order {
     /// The most urgent first, first come first served among equals.
     Priority,
     /// The waiters that arrive during one critical section are a batch. The earliest batch is served first, and in a
-    /// batch the most urgent waiter. Any order is correct among equals: [`Waiting::may_be_next`] holds for each of them.
+    /// batch the most urgent waiter. Any order is correct among equals: [`Waiting::may_be_next`] holds for each of
+    /// them.
     Batched,
 }
 

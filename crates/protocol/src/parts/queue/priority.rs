@@ -145,7 +145,8 @@ impl<M: Member> PriorityList<M> {
         Some(first)
     }
 
-    /// Moves a member whose priority has changed behind its new equals. A member with the same priority keeps its place.
+    /// Moves a member whose priority has changed behind its new equals. A member with the same priority keeps its
+    /// place.
     pub(crate) fn reorder<const MEMBERS: usize>(&mut self, links: &mut Links<M, MEMBERS>, member: M, key: Priority) {
         if links.key(member) != key && self.remove(links, member) {
             self.insert(links, member, key);

@@ -1,13 +1,14 @@
-//! Every order of events, for a few tasks and 2 resources, under each protocol whose jobs are counted, held back, sent elsewhere or served in the order
-//! of their requests: an exhaustive walk over all reachable states of each machine. The others are in `locks.rs`.
+//! Every order of events, for a few tasks and 2 resources, under the protocols whose jobs are counted, held, sent
+//! elsewhere, or served in the order of their requests.
 //!
-//! Beside the machine walks a [`Shadow`], which decides from the protocol's rules alone what must come of an event. After every event it is held
-//! against what the actions said:
-//! - *exclusion*: a resource is granted only while nobody owns it, and to whom the rules say;
-//! - *nobody lost*: whoever sleeps has somebody to wait for, or was woken; and from every state everybody can finish;
-//! - *priorities and places*: what was told is what a computation from scratch gives, told once, with rising epochs;
-//! - *order of actions*: others first, the caller last; a task rises before it waits or goes on, and goes back before it falls;
-//! - *totality*: every event without meaning is refused for a right reason, and changes nothing.
+//! A [`Shadow`] decides from the rules of the protocol alone what must follow from an event. After every event it is
+//! compared with the actions:
+//! - *exclusion*: a resource is granted only while it has no owner, and to the task that the rules determine;
+//! - *progress*: a task that sleeps waits for another one, or was woken; and from every state every task can finish;
+//! - *priorities and places*: the values told are those of a computation from scratch, told once, with rising epochs;
+//! - *order of actions*: other tasks come first, the caller comes last; a task rises before it waits or goes on, and
+//!   goes back before it falls;
+//! - *totality*: every event without meaning is refused for a correct reason, and changes nothing.
 
 extern crate std;
 
@@ -284,7 +285,8 @@ fn omlp(setting: &Setting) -> Omlp<TASKS, RESOURCES> {
     Omlp::new(&tasks(setting), RESOURCES).with_clusters(sizes)
 }
 
-/// Every machine has at least this many states; fewer would mean that the walk did not leave the start. (Three tasks whose base priorities stay have a tenth.)
+/// Every machine has at least this many states; fewer would mean that the walk did not leave the start. (Three tasks
+/// whose base priorities stay have a tenth.)
 const STATES_LEAST: usize = 1_000;
 
 macro_rules! walks {

@@ -326,7 +326,8 @@ impl Shadow {
         !ceiling && self.lends_to[task].is_none()
     }
 
-    /// The jobs of the task's cluster, the most urgent first. Where clusters are larger than one, no two tasks of a setting have one priority.
+    /// The jobs of the task's cluster, the most urgent first. Where clusters are larger than one, no two tasks of a
+    /// setting have one priority.
     fn pending(&self, setting: &Setting, task: usize) -> Vec<usize> {
         let is_there = |&t: &usize| setting.cpus[t] == setting.cpus[task] && self.jobs[t] != Job::None;
         let mut pending: Vec<usize> = (0..setting.tasks()).filter(is_there).collect();
@@ -334,7 +335,8 @@ impl Shadow {
         pending
     }
 
-    /// Priority donation, rules D2 and D4: a job that displaces one with a request from the first of the cluster, or one that lends to such, lends in its place.
+    /// Priority donation, rules D2 and D4: a job that displaces one with a request from the first of the cluster, or
+    /// one that lends to such, lends in its place.
     fn donate(&mut self, setting: &Setting, task: usize) {
         let size = setting.sizes[setting.cpus[task]];
         let before = self.pending(setting, task);
