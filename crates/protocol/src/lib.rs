@@ -28,9 +28,10 @@
 //! # Rules for callers
 //!
 //! 1. Call the machine under mutual exclusion. Carry out the actions afterwards, in the order given: other tasks come
-//! first and the caller comes last, so that the next owner is awake before the caller lowers its own priority. 2.
-//! [`Action::SetPriority`] has an absolute value. Drop one whose epoch is older than the last one applied to the same
-//! task. 3. A task that was woken without a grant calls [`woken`](Machine::woken): it may have to wait again.
+//!    first and the caller comes last, so that the next owner is awake before the caller lowers its own priority.
+//! 2. [`Action::SetPriority`] has an absolute value. Drop one whose epoch is older than the last one applied to the
+//!    same task.
+//! 3. A task that was woken without a grant calls [`woken`](Machine::woken): it may have to wait again.
 //!
 //! # Machines
 //!

@@ -122,7 +122,7 @@ where
 /// Fewer states than these would mean that a walk did not leave the start.
 pub(crate) fn check_states(name: &str, states: usize, least: usize) {
     std::println!("{name}: {states} states");
-    assert!(states >= least.min(STATES_MOST), "{name} has {states} states only");
+    assert!(cfg!(miri) || states >= least, "{name} has {states} states only");
 }
 
 /// No mutation.
