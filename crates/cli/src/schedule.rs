@@ -7,7 +7,7 @@ use crate::export::ResultFile;
 use crate::perfetto;
 use lockwright_model::{Protocol, Record, System};
 use lockwright_report::text::Layout;
-use lockwright_report::{Schedule, Window, svg, text, worst_job};
+use lockwright_report::{Schedule, Window, svg, text, worst_jobs};
 use std::path::{Path, PathBuf};
 
 /// The margin of the default window: this part of the job's response time, before and after it.
@@ -84,10 +84,9 @@ impl ScheduleFiles {
 
 /// The time around the job with the least slack; everything if no job was complete.
 fn tightest(system: &System, records: &[Record]) -> Window {
-    let jobs = system.task_ids().filter_map(|task| {
-        let job = worst_job(records, task)?;
-        let slack = i128::from(system.task(task).deadline.as_ns()) - i128::from(job.length().as_ns());
-        Some((slack, job))
+    let jobs = system.tasks().iter().zip(worst_jobs(system, records)).filter_map(|(task, job)| {
+        let job = job?;
+        Some((i128::from(task.deadline.as_ns()) - i128::from(job.length().as_ns()), job))
     });
     let least = jobs.min_by_key(|&(slack, _)| slack);
     least.map_or_else(|| Window::of(records), |(_, job)| job.with_margin(MARGIN))

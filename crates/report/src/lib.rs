@@ -7,8 +7,9 @@
 #![forbid(unsafe_code)]
 
 mod axis;
+mod label;
 mod schedule;
 pub mod svg;
 pub mod text;
 
-pub use schedule::{Mark, Row, Schedule, Span, State, Window, worst_job};
+pub use schedule::{Mark, Row, Schedule, Span, State, Window, worst_jobs};

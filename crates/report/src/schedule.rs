@@ -1,6 +1,6 @@
 //! A schedule: what each task does from one instant to another, read from records.
 
-use lockwright_model::{CpuId, Duration, Event, Instant, Priority, Record, ResourceId, System, TaskId};
+use lockwright_model::{CpuId, Duration, Event, Instant, Record, ResourceId, System, TaskId};
 use std::collections::VecDeque;
 
 /// A part of a schedule's time.
@@ -79,8 +79,6 @@ pub enum Mark {
     Finish,
     /// An interruptible section begins again.
     Restart,
-    /// The effective priority becomes this.
-    Priority(Priority),
 }
 
 /// One task.
@@ -134,6 +132,7 @@ impl Schedule {
             })
             .collect();
         let mut owners: Vec<Option<TaskId>> = vec![None; system.resources().len()];
+        let mut executing = vec![None; system.cpus()];
         let mut begun = false;
         for at_once in records.chunk_by(|one, other| one.at == other.at) {
             let now = at_once[0].at;
@@ -141,7 +140,7 @@ impl Schedule {
                 break;
             }
             if !begun && now > window.from {
-                change(&mut tasks, &owners, &mut rows, window.from, window);
+                change(&mut executing, &mut tasks, &owners, &mut rows, window.from, window);
             }
             begun |= now >= window.from;
             for record in at_once {
@@ -150,19 +149,20 @@ impl Schedule {
                 tasks[record.task.index()].note(record, &mut owners, marks, deadline);
             }
             if now >= window.from {
-                change(&mut tasks, &owners, &mut rows, now, window);
+                change(&mut executing, &mut tasks, &owners, &mut rows, now, window);
             }
         }
         if !begun {
-            change(&mut tasks, &owners, &mut rows, window.from, window);
+            change(&mut executing, &mut tasks, &owners, &mut rows, window.from, window);
         }
+        let known = records.last().map_or(window.from, |record| record.at).min(window.until);
         for (reading, row) in tasks.iter_mut().zip(&mut rows) {
             reading.close(window.until, row, window);
             let deadline = system.task(row.task).deadline;
             for &arrival in &reading.jobs {
                 let due = Instant::from_ns(arrival.as_ns().saturating_add(deadline.as_ns()));
                 // Whether a job that is not complete is late is known once its deadline has passed.
-                let mark = if due < window.until { Mark::Missed } else { Mark::Deadline };
+                let mark = if due < known { Mark::Missed } else { Mark::Deadline };
                 row.marks.push((due, mark));
             }
             row.marks.retain(|&(at, _)| window.contains(at));
@@ -217,7 +217,7 @@ impl Reading {
                 }
             }
             Event::Restart(_) => marks.push((at, Mark::Restart)),
-            Event::Priority(priority) => marks.push((at, Mark::Priority(priority))),
+            Event::Priority(_) => {}
             Event::Migrate(cpu) => self.cpu = cpu,
             Event::Finish => {
                 if let Some(arrival) = self.jobs.pop_front() {
@@ -255,16 +255,22 @@ impl Reading {
 }
 
 /// Closes the spans of tasks that do something else from now on, and opens the next ones.
-fn change(tasks: &mut [Reading], owners: &[Option<TaskId>], rows: &mut [Row], now: Instant, window: Window) {
-    let cpus = tasks.iter().map(|task| task.cpu.index() + 1).max().unwrap_or(0);
-    let mut executing = vec![None; cpus];
+fn change(
+    executing: &mut [Option<TaskId>],
+    tasks: &mut [Reading],
+    owners: &[Option<TaskId>],
+    rows: &mut [Row],
+    now: Instant,
+    window: Window,
+) {
+    executing.fill(None);
     for (index, task) in tasks.iter().enumerate() {
         if task.executes {
             executing[task.cpu.index()] = Some(TaskId::new(index));
         }
     }
     for (task, row) in tasks.iter_mut().zip(rows) {
-        let state = task.state(owners, &executing).map(|state| (task.cpu, state));
+        let state = task.state(owners, executing).map(|state| (task.cpu, state));
         let same = match (&task.open, &state) {
             (Some((_, cpu, open)), Some((now_on, state))) => cpu == now_on && open == state,
             (None, None) => true,
@@ -277,19 +283,19 @@ fn change(tasks: &mut [Reading], owners: &[Option<TaskId>], rows: &mut [Row], no
     }
 }
 
-/// When the job of a task with the longest response arrived, and when it was complete. `None` where no job was.
+/// By task id: when the job with the longest response arrived, and when it was complete. `None` where no job was.
 #[must_use]
-pub fn worst_job(records: &[Record], task: TaskId) -> Option<Window> {
-    let mut jobs = VecDeque::new();
-    let mut worst: Option<Window> = None;
-    for record in records.iter().filter(|record| record.task == task) {
+pub fn worst_jobs(system: &System, records: &[Record]) -> Vec<Option<Window>> {
+    let mut jobs = vec![VecDeque::new(); system.tasks().len()];
+    let mut worst: Vec<Option<Window>> = vec![None; system.tasks().len()];
+    for record in records {
         match record.event {
-            Event::Arrive => jobs.push_back(record.at),
+            Event::Arrive => jobs[record.task.index()].push_back(record.at),
             Event::Finish => {
-                let Some(from) = jobs.pop_front() else { continue };
-                let job = Window { from, until: record.at };
+                let Some(from) = jobs[record.task.index()].pop_front() else { continue };
+                let (job, worst) = (Window { from, until: record.at }, &mut worst[record.task.index()]);
                 if worst.is_none_or(|worst| job.length() > worst.length()) {
-                    worst = Some(job);
+                    *worst = Some(job);
                 }
             }
             _ => {}

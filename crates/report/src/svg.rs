@@ -4,6 +4,7 @@
 //! for readers that cannot see it. Colours are those of Okabe and Ito, which colour-blind readers can tell apart; every state also has a pattern or a letter.
 
 use crate::axis::Axis;
+use crate::label::{letter, short};
 use crate::{Mark, Row, Schedule, Span, State};
 use lockwright_model::{Duration, Instant, ResourceId, System, TaskId};
 use std::fmt::Write;
@@ -122,11 +123,7 @@ impl<'a> Picture<'a> {
 
     fn row(&mut self, row: &Row, top: f64) {
         let name = &self.system.task(row.task).name;
-        let shown: String = if name.chars().count() > NAME_MAX {
-            name.chars().take(NAME_MAX - 1).chain(['…']).collect()
-        } else {
-            name.clone()
-        };
+        let shown = short(name, NAME_MAX);
         let base = top + ROW - 10.0;
         self.put(format_args!("<g><title>{}</title>", escaped(name)));
         self.put(format_args!("<text x=\"12\" y=\"{:.1}\">{}</text>", base - 4.0, escaped(&shown)));
@@ -201,7 +198,7 @@ impl<'a> Picture<'a> {
                 base - BAR - 1.0,
                 since_start(at)
             )),
-            Mark::Finish | Mark::Priority(_) => {}
+            Mark::Finish => {}
         }
     }
 
@@ -264,11 +261,9 @@ impl<'a> Picture<'a> {
         COLOURS[place % COLOURS.len()]
     }
 
-    /// Of the resource, where colours do not tell: A, B, …; from the twenty-seventh on `*`.
+    /// The letter of the resource, for readers who cannot tell the colours apart.
     fn letter(&self, resource: ResourceId) -> char {
-        let place =
-            self.resources.iter().position(|&other| other == resource).and_then(|place| u8::try_from(place).ok());
-        place.filter(|&place| place < 26).map_or('*', |place| char::from(b'A' + place))
+        letter(resource, &self.resources).to_ascii_uppercase()
     }
 
     /// Lines of samples with their meaning, as wide as the picture.

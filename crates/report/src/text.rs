@@ -10,6 +10,7 @@
 //! Each column stands for the same length of time, and shows what the task did for most of it.
 
 use crate::axis::Axis;
+use crate::label::{letter, short};
 use crate::{Mark, Schedule, State};
 use lockwright_model::{ResourceId, System};
 
@@ -26,7 +27,7 @@ const NAME_MAX: usize = 24;
 /// Draws the schedule: an axis, a line for each task, and a legend.
 #[must_use]
 pub fn draw(system: &System, schedule: &Schedule, layout: Layout) -> String {
-    let names: Vec<String> = schedule.rows.iter().map(|row| short(&system.task(row.task).name)).collect();
+    let names: Vec<String> = schedule.rows.iter().map(|row| short(&system.task(row.task).name, NAME_MAX)).collect();
     let label = names.iter().map(|name| name.chars().count()).max().unwrap_or(0) + 2;
     let columns = layout.width.max(40).saturating_sub(label + 1).max(10);
     let scale = Scale { from: schedule.window.from.as_ns(), length: schedule.window.length().as_ns(), columns };
@@ -49,13 +50,6 @@ pub fn draw(system: &System, schedule: &Schedule, layout: Layout) -> String {
     }
     legend(&mut text, system, schedule, &resources, layout.width.max(40));
     text
-}
-
-fn short(name: &str) -> String {
-    if name.chars().count() <= NAME_MAX {
-        return name.to_owned();
-    }
-    name.chars().take(NAME_MAX - 1).chain(['…']).collect()
 }
 
 /// A line without blanks at its end; none where nothing is left.
@@ -93,15 +87,16 @@ impl Scale {
 
 fn axis(text: &mut String, schedule: &Schedule, scale: Scale, label: usize) {
     let axis = Axis::new(schedule.window, (scale.columns as u64 / 10).max(2));
-    let mut cells = vec![' '; scale.columns + 12];
+    let mut cells = vec![' '; scale.columns];
     for (index, (at, name)) in axis.ticks.iter().enumerate() {
         let name = if index == 0 { format!("{name} {}", axis.unit) } else { name.clone() };
         let column = scale.column(*at);
-        if cells[column.saturating_sub(1)..column + name.len()].iter().all(|&cell| cell == ' ') {
-            name.chars().enumerate().for_each(|(offset, sign)| cells[column + offset] = sign);
+        // A label that meets the one before is left out; the end of the line cuts one.
+        if cells[column.saturating_sub(1)..].iter().take(name.len() + 1).all(|&cell| cell == ' ') {
+            cells[column..].iter_mut().zip(name.chars()).for_each(|(cell, sign)| *cell = sign);
         }
     }
-    line(text, &format!("{:label$}{}", "", cells.into_iter().take(scale.columns).collect::<String>()));
+    line(text, &format!("{:label$}{}", "", cells.into_iter().collect::<String>()));
 }
 
 /// What a task did for most of a cell: the state with the most time in it.
@@ -131,12 +126,6 @@ fn sign(state: &State, resources: &[ResourceId]) -> char {
         State::Waits(..) => '.',
         State::Ready(_) => '-',
     }
-}
-
-/// Resources have letters in the order of their ids; from the twenty-seventh on they share `*`.
-fn letter(resource: ResourceId, resources: &[ResourceId]) -> char {
-    let place = resources.iter().position(|&other| other == resource).and_then(|place| u8::try_from(place).ok());
-    place.filter(|&place| place < 26).map_or('*', |place| char::from(b'a' + place))
 }
 
 /// Arrivals and deadlines, below the line of their task.

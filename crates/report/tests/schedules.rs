@@ -3,7 +3,7 @@
 use lockwright_model::format::parse_system;
 use lockwright_model::{Duration, Event, Instant, Protocol, Record, System, TaskId};
 use lockwright_report::text::Layout;
-use lockwright_report::{Mark, Schedule, State, Window, svg, text, worst_job};
+use lockwright_report::{Mark, Schedule, State, Window, svg, text, worst_jobs};
 use lockwright_sim::{Config, Simulation};
 
 const INVERSION: &str = include_str!("../../../examples/pathfinder.toml");
@@ -125,7 +125,7 @@ fn a_window_shows_what_began_before_it() {
 fn an_inversion_is_seen_and_named() {
     let (system, records) = simulate(INVERSION, Protocol::None, 400);
     let bus = TaskId(1);
-    let job = worst_job(&records, bus).expect("a job");
+    let job = worst_jobs(&system, &records)[bus.index()].expect("a job");
     let schedule = Schedule::read(&system, &records, job.with_margin(10));
     let row = &schedule.rows[bus.index()];
     assert!(row.marks.iter().any(|(_, mark)| *mark == Mark::Missed));
@@ -165,6 +165,28 @@ fn text_keeps_its_width() {
         assert!(longest <= Some(width.max(40)), "{width}: {longest:?}\n{drawn}");
         assert!(system.tasks().iter().all(|task| drawn.contains(&task.name)), "{drawn}");
     }
+}
+
+/// A label near the end of the axis may be longer than what is left of the line.
+#[test]
+fn late_windows_have_long_labels() {
+    let system = parse_system(INVERSION).expect("a valid system");
+    for (from, length) in [(100_000_000_001, 5), (u64::MAX - 9, 9), (u64::MAX - 1, 1)] {
+        let window = Window { from: Instant::from_ns(from), until: Instant::from_ns(from + length) };
+        let schedule = Schedule::read(&system, &[], window);
+        let drawn = text::draw(&system, &schedule, Layout { width: 40 });
+        assert!(drawn.lines().all(|line| line.chars().count() <= 40), "{drawn}");
+        assert!(roxmltree::Document::parse(&svg::draw(&system, &schedule, "late")).is_ok());
+    }
+}
+
+/// Nothing is known of the time after the last record.
+#[test]
+fn no_deadline_after_the_records_is_missed() {
+    let (system, records) = simulate(INVERSION, Protocol::Pip, 105);
+    let schedule = Schedule::read(&system, &records, window(0, 5_000));
+    let marks = schedule.rows.iter().flat_map(|row| &row.marks);
+    assert!(marks.filter(|(_, mark)| *mark == Mark::Missed).count() == 0);
 }
 
 #[test]
