@@ -32,8 +32,8 @@ impl Axis {
         }
         // The largest unit in which the steps are whole numbers, or tenths of the window.
         let (unit, size) = UNITS.into_iter().find(|&(_, size)| step.is_multiple_of(size)).unwrap_or(("ns", 1));
-        let first = from.div_ceil(step);
-        let ticks = (first..).map_while(|index| index.checked_mul(step)).take_while(|&at| at <= until);
+        let first = from.div_ceil(step).checked_mul(step);
+        let ticks = std::iter::successors(first, |at| at.checked_add(step)).take_while(|&at| at <= until);
         Self { unit, ticks: ticks.map(|at| (at, (at / size).to_string())).collect() }
     }
 }
