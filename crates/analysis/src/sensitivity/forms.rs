@@ -5,7 +5,7 @@
 
 use super::joint::{Changed, Form, Point, Rooms, Shape};
 use super::locals::Locals;
-use super::{FACTOR_MAX, Growth, Part, Progress, Sensitivity, factor_within, scaled, scaled_body};
+use super::{FACTOR_MAX, Growth, Part, Progress, Sensitivity, factor_within, scaled, scaled_body, shrunk, users};
 use crate::tables::Tables;
 use lockwright_model::{Duration, Overheads, Protocol, System, TaskId};
 use std::cell::RefCell;
@@ -229,7 +229,10 @@ impl<F: FnMut(usize, usize) -> bool> Search<'_, F> {
     /// holds, the search for the fixed points of parts of them begins there.
     fn shrink(&self, tasks: Range<usize>, from: &Point, found: &mut Vec<Growth>) -> Option<()> {
         self.asked()?;
-        let Some(point) = self.shrunk(&tasks).and_then(|form| self.shape.settle(&form, from, Changed::Anything)) else {
+        let Some(point) = shrunk(self.system, &tasks)
+            .and_then(|system| self.shape.form(&system))
+            .and_then(|form| self.shape.settle(&form, from, Changed::Anything))
+        else {
             for _ in tasks {
                 found.push(Growth::Broken);
                 self.progress.add();
@@ -250,23 +253,9 @@ impl<F: FnMut(usize, usize) -> bool> Search<'_, F> {
         Some(())
     }
 
-    /// The form with each of those tasks, by id, a thousandth as long.
-    fn shrunk(&self, shrunk: &Range<usize>) -> Option<Form> {
-        let mut tasks = self.system.tasks().to_vec();
-        for index in shrunk.clone() {
-            let (task, id) = (&mut tasks[index], TaskId::new(index));
-            (task.body, task.wcet) = scaled_body(task, id, Part::Task(id), 1)?;
-        }
-        self.shape.form(&self.system.with_tasks(tasks).ok()?)
-    }
-
     fn growth(&self, part: Part) -> Option<Growth> {
         self.asked()?;
-        let users: Vec<TaskId> = match part {
-            Part::All => self.system.task_ids().collect(),
-            Part::Task(task) => vec![task],
-            Part::Sections(resource) => self.system.users(resource).to_vec(),
-        };
+        let users = users(self.system, part);
         if users.is_empty() {
             return Some(Growth::Unlimited);
         }

@@ -17,6 +17,7 @@ use lockwright_model::{
     DURATION_MAX, Duration, Overheads, Protocol, ResourceId, Scheduler, Step, System, Task, TaskId,
 };
 use std::cell::{Cell, RefCell};
+use std::ops::Range;
 
 /// The largest factor a set of execution times can take with every deadline met.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -378,6 +379,25 @@ fn scaled(system: &System, part: Part, permille: u64) -> Option<System> {
         (task.body, task.wcet) = scaled_body(task, TaskId::new(index), part, permille)?;
     }
     system.with_tasks(tasks).ok()
+}
+
+/// The system with each of those tasks, by id, a thousandth as long.
+fn shrunk(system: &System, shrunk: &Range<usize>) -> Option<System> {
+    let mut tasks = system.tasks().to_vec();
+    for index in shrunk.clone() {
+        let (task, id) = (&mut tasks[index], TaskId::new(index));
+        (task.body, task.wcet) = scaled_body(task, id, Part::Task(id), 1)?;
+    }
+    system.with_tasks(tasks).ok()
+}
+
+/// The tasks that execute the part.
+fn users(system: &System, part: Part) -> Vec<TaskId> {
+    match part {
+        Part::All => system.task_ids().collect(),
+        Part::Task(task) => vec![task],
+        Part::Sections(resource) => system.users(resource).to_vec(),
+    }
 }
 
 /// What becomes of one task, and its execution time.

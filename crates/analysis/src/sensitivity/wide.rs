@@ -7,7 +7,7 @@
 //! Between the two the search goes by the deadline that broke last: its equation is taken to change evenly from the form that holds to the one that breaks.
 
 use super::joint::{Form, Point, Rooms, Shape};
-use super::{FACTOR_MAX, Growth, Part, Progress, Sensitivity, factor_within, scaled, scaled_body};
+use super::{FACTOR_MAX, Growth, Part, Progress, Sensitivity, factor_within, scaled, scaled_body, shrunk, users};
 use crate::across;
 use crate::blocking::across::Bounds;
 use crate::multiprocessor::{Delay, Protocol as _};
@@ -322,7 +322,7 @@ impl<F: FnMut(usize, usize) -> bool> Search<'_, F> {
     /// Adds the factors of those tasks, by id, where a deadline breaks as the system is; see `forms.rs`. `None` where it was interrupted.
     fn shrink(&self, tasks: Range<usize>, from: &[u64], found: &mut Vec<Growth>) -> Option<()> {
         self.asked()?;
-        let settled = self.shrunk(&tasks).and_then(|system| self.settle_system(&system, from).ok());
+        let settled = shrunk(self.system, &tasks).and_then(|system| self.settle_system(&system, from).ok());
         let Some(settled) = settled else {
             for _ in tasks {
                 found.push(Growth::Broken);
@@ -344,23 +344,9 @@ impl<F: FnMut(usize, usize) -> bool> Search<'_, F> {
         Some(())
     }
 
-    /// The system with each of those tasks, by id, a thousandth as long.
-    fn shrunk(&self, shrunk: &Range<usize>) -> Option<System> {
-        let mut tasks = self.system.tasks().to_vec();
-        for index in shrunk.clone() {
-            let (task, id) = (&mut tasks[index], TaskId::new(index));
-            (task.body, task.wcet) = scaled_body(task, id, Part::Task(id), 1)?;
-        }
-        self.system.with_tasks(tasks).ok()
-    }
-
     fn growth(&self, part: Part, unchanged: Option<&Settled>, rooms: &[Option<u64>], bottom: &[u64]) -> Option<Growth> {
         self.asked()?;
-        let users: Vec<TaskId> = match part {
-            Part::All => self.system.task_ids().collect(),
-            Part::Task(task) => vec![task],
-            Part::Sections(resource) => self.system.users(resource).to_vec(),
-        };
+        let users = users(self.system, part);
         if users.is_empty() {
             return Some(Growth::Unlimited);
         }
