@@ -82,7 +82,8 @@ pub fn put(places: &Places) -> Result<(), String> {
     let include = places.staged(&places.prefix.join("include"));
     let lib = places.staged(&places.libdir);
     let pkgconfig = lib.join("pkgconfig");
-    for folder in [&include, &pkgconfig] {
+    let cmake = lib.join("cmake/lockwright");
+    for folder in [&include, &pkgconfig, &cmake] {
         std::fs::create_dir_all(folder).map_err(|error| format!("cannot create {}: {error}", folder.display()))?;
     }
     for header in HEADERS {
@@ -94,8 +95,6 @@ pub fn put(places: &Places) -> Result<(), String> {
     link(&soname, &lib.join("liblockwright.so"))?;
     copy(&built.join(PRELOADED), &lib.join(PRELOADED))?;
     write(&pkgconfig.join("lockwright.pc"), &pkg_config(places, version))?;
-    let cmake = lib.join("cmake/lockwright");
-    std::fs::create_dir_all(&cmake).map_err(|error| format!("cannot create {}: {error}", cmake.display()))?;
     write(&cmake.join("lockwright-config.cmake"), &filled(CMAKE_CONFIG, places, version, &soname))?;
     write(&cmake.join("lockwright-config-version.cmake"), &filled(CMAKE_VERSION, places, version, &soname))?;
     command_line(&built.join("lockwright"), &places.staged(&places.prefix))
