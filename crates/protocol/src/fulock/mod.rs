@@ -34,6 +34,8 @@
 //! of the two kinds of unlock: only a more urgent task may lock a free mutex before its first waiter, and the bound of
 //! `pip` depends on that.
 //!
+//! It is the reference for the mutexes of the crate `lockwright`: its tests play random scripts on both.
+//!
 //! # Example
 //! ```
 //! use lockwright_model::{Priority, ResourceId, TaskId};
@@ -401,11 +403,9 @@ impl<const TASKS: usize, const RESOURCES: usize, const CHAIN: usize> Fulock<TASK
         if lock.owner == Some(task) {
             return Err(Refusal::AlreadyHeld);
         }
-        if lock.health == Health::NotRecoverable {
-            return Err(Refusal::NotRecoverable);
-        }
         match lock.protection {
             Protection::Protect(ceiling) if state.base > ceiling => Err(Refusal::AboveCeiling),
+            _ if lock.health == Health::NotRecoverable => Err(Refusal::NotRecoverable),
             _ => Ok(lock.owner),
         }
     }

@@ -183,8 +183,8 @@ impl Shadow {
                 let refused = [
                     (self.waits_for(task).is_some(), Refusal::Waiting),
                     (self.owners[lock] == Some(task), Refusal::AlreadyHeld),
-                    (self.health[lock] == Health::NotRecoverable, Refusal::NotRecoverable),
                     (above, Refusal::AboveCeiling),
+                    (self.health[lock] == Health::NotRecoverable, Refusal::NotRecoverable),
                     (taken && matches!(event, Event::Try(..)), Refusal::Taken),
                     (taken && self.chain(task, lock).1, Refusal::Deadlock),
                     (taken && self.longest(task, lock) > limit, Refusal::ChainTooLong),

@@ -17,5 +17,6 @@ mod inheritance;
 mod killed;
 #[path = "../../../sys/tests/support/machine.rs"]
 mod machine;
+mod reference;
 mod robust_list;
 mod support;
