@@ -3,7 +3,7 @@
 use crate::argument;
 use crate::errno::of_sys;
 use libc::{c_char, c_int, size_t};
-use lockwright::tasks::{LockError, MachineError, TaskError};
+use lockwright::tasks::{MachineError, ResourceError, TaskError};
 use lockwright_protocol::Refusal;
 use std::cell::RefCell;
 use std::fmt::{self, Write};
@@ -62,13 +62,13 @@ fn of_task(error: &TaskError) -> c_int {
             | MachineError::Interruptible { .. },
         ) => libc::ENOTSUP,
         TaskError::Machine(MachineError::NoPermission(error) | MachineError::Sys(error)) => of_sys(*error),
-        TaskError::Lock(LockError::Deadlock | LockError::Refused(Refusal::AlreadyHeld)) => libc::EDEADLK,
-        TaskError::Lock(LockError::OwnerDied) => libc::ESRCH,
-        TaskError::Lock(LockError::Refused(Refusal::NotHeld)) => libc::EPERM,
-        TaskError::Lock(LockError::Refused(Refusal::Nested)) => libc::ENOTSUP,
-        TaskError::Lock(LockError::Refused(Refusal::TooDeep)) => libc::EAGAIN,
-        TaskError::Lock(LockError::Refused(Refusal::AboveCeiling)) => libc::EINVAL,
-        TaskError::Lock(LockError::Sys(error)) => of_sys(*error),
+        TaskError::Lock(ResourceError::Deadlock | ResourceError::Refused(Refusal::AlreadyHeld)) => libc::EDEADLK,
+        TaskError::Lock(ResourceError::OwnerDied) => libc::ESRCH,
+        TaskError::Lock(ResourceError::Refused(Refusal::NotHeld)) => libc::EPERM,
+        TaskError::Lock(ResourceError::Refused(Refusal::Nested)) => libc::ENOTSUP,
+        TaskError::Lock(ResourceError::Refused(Refusal::TooDeep)) => libc::EAGAIN,
+        TaskError::Lock(ResourceError::Refused(Refusal::AboveCeiling)) => libc::EINVAL,
+        TaskError::Lock(ResourceError::Sys(error)) => of_sys(*error),
         _ => libc::EIO,
     }
 }

@@ -3,7 +3,7 @@
 use crate::argument;
 use crate::fault::{Fault, told};
 use libc::{c_char, c_int, size_t};
-use lockwright::tasks::{Builder, TaskSet};
+use lockwright::tasks::{TaskSet, TaskSetBuilder};
 use lockwright_model::format::{MAX_SOURCE_BYTES, nearest, parse_system_bytes};
 use lockwright_model::{MAX_CPUS, MAX_EXECUTED_TASKS, MAX_RESOURCES, Protocol, ResourceId, TaskId};
 use std::ffi::{CStr, OsStr};
@@ -36,7 +36,7 @@ struct Kept {
 }
 
 struct Draft {
-    builder: Builder,
+    builder: TaskSetBuilder,
     resources: usize,
     tasks: usize,
 }
@@ -358,7 +358,8 @@ pub unsafe extern "C" fn lw_taskset_task_in_cluster(
             unsafe { list(cpus, cpu_count, MAX_CPUS, "the list of the task's CPUs is NULL, misaligned or too long")? };
         let cpus = cpus.iter().map(|&cpu| number(cpu, "the CPU", u16::MAX)).collect::<Result<Vec<_>, _>>()?;
         let priority = number(priority, "the priority", u16::MAX)?;
-        let add = |to: &mut Builder, name: &str, uses: &[ResourceId]| to.task_in_cluster(name, &cpus, priority, uses);
+        let add =
+            |to: &mut TaskSetBuilder, name: &str, uses: &[ResourceId]| to.task_in_cluster(name, &cpus, priority, uses);
         // SAFETY: the header requires pointers that are valid for the call.
         unsafe { add_task(set, name, resources, count, task, add) }
     })
@@ -374,7 +375,7 @@ unsafe fn add_task(
     resources: *const u32,
     count: size_t,
     task: *mut u32,
-    add: impl FnOnce(&mut Builder, &str, &[ResourceId]) -> TaskId,
+    add: impl FnOnce(&mut TaskSetBuilder, &str, &[ResourceId]) -> TaskId,
 ) -> Result<(), Fault> {
     // SAFETY: the caller promises what the header requires of these pointers.
     let (kept, name) = unsafe { (at(set)?, text(name)?) };

@@ -2,7 +2,7 @@
 
 use lockwright::SysError;
 use lockwright::locks::SLOTS_MAX;
-use lockwright::tasks::{LockError, MachineError};
+use lockwright::tasks::{MachineError, ResourceError};
 use lockwright_model::{ResourceId, TaskId};
 use std::fmt;
 
@@ -34,21 +34,21 @@ pub enum RunError {
         /// Which.
         resource: ResourceId,
         /// Why.
-        error: LockError,
+        error: ResourceError,
     },
     /// A job could not begin or end.
     Job {
         /// Whose.
         task: TaskId,
         /// Why.
-        error: LockError,
+        error: ResourceError,
     },
     /// A scripted change failed during the run.
     Change {
         /// Whose priority.
         task: TaskId,
         /// Why.
-        error: LockError,
+        error: ResourceError,
     },
     /// The thread of a task panicked, which is a fault of this crate. It holds nothing any more.
     Panicked(TaskId),

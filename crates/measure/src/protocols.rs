@@ -11,7 +11,7 @@ use lockwright::raw::Levels;
 use lockwright::raw::Locks;
 use lockwright::raw::check_system;
 use lockwright::section::{Lazy, SectionError};
-use lockwright::tasks::LockError;
+use lockwright::tasks::ResourceError;
 use lockwright::tasks::{MachineError, TaskError, TaskSet};
 use lockwright_engine::raw::Recorder;
 use lockwright_engine::raw::Ring;
@@ -453,7 +453,7 @@ fn measuring<T: Send + 'static>(body: impl FnOnce() -> Result<T, RunError> + Sen
 fn run_error(error: TaskError) -> RunError {
     match error {
         TaskError::Machine(error) => error.into(),
-        TaskError::Lock(LockError::Sys(error)) => error.into(),
+        TaskError::Lock(ResourceError::Sys(error)) => error.into(),
         _ => RunError::SetUp,
     }
 }

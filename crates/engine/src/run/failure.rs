@@ -1,15 +1,15 @@
 //! What a thread of a run reports when it cannot go on.
 
 use crate::error::RunError;
-use lockwright::tasks::LockError;
+use lockwright::tasks::ResourceError;
 use lockwright_model::{ResourceId, TaskId};
 
 /// Why a thread could not go on.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Failure {
-    Lock { task: TaskId, resource: ResourceId, error: LockError },
-    Job { task: TaskId, error: LockError },
-    Change { task: TaskId, error: LockError },
+    Lock { task: TaskId, resource: ResourceId, error: ResourceError },
+    Job { task: TaskId, error: ResourceError },
+    Change { task: TaskId, error: ResourceError },
     Panicked(TaskId),
 }
 

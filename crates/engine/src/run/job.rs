@@ -15,7 +15,7 @@ use crate::control::FAILED;
 use crate::log::Log;
 use hdrhistogram::Histogram;
 use lockwright::raw::Ending;
-use lockwright::tasks::LockError;
+use lockwright::tasks::ResourceError;
 use lockwright_model::{Duration, Event, Instant, MAX_NESTING, Observation, Priority, ResourceId, Step, Task, TaskId};
 use lockwright_sys::clock;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -199,7 +199,7 @@ impl<'a> TaskThread<'a> {
         &mut self,
         resource: ResourceId,
         before: Option<Priority>,
-        ended: Result<Ending, LockError>,
+        ended: Result<Ending, ResourceError>,
     ) -> Result<bool, Failure> {
         let is_over = !matches!(ended, Ok(Ending { restarts: true, .. }));
         if is_over {
@@ -282,11 +282,11 @@ impl<'a> TaskThread<'a> {
         self.burner.log.drop_unseen(arrived.saturating_sub(logged.max(unlogged)));
     }
 
-    fn job_failure(&self, error: LockError) -> Failure {
+    fn job_failure(&self, error: ResourceError) -> Failure {
         Failure::Job { task: self.id, error }
     }
 
-    fn failure(&self, resource: ResourceId, error: LockError) -> Failure {
+    fn failure(&self, resource: ResourceId, error: ResourceError) -> Failure {
         Failure::Lock { task: self.id, resource, error }
     }
 }

@@ -76,17 +76,17 @@ where
 
 /// An interruptible lock to be. Get it from [`InterruptibleLock::builder`].
 #[derive(Debug)]
-pub struct Builder<L> {
+pub struct InterruptibleLockBuilder<L> {
     cutoff: u8,
     gate: L,
     strategy: Strategy,
 }
 
-impl<L: Gate> Builder<L> {
+impl<L: Gate> InterruptibleLockBuilder<L> {
     /// Another lock than a mutex with a ceiling.
     #[must_use]
-    pub fn lock<M: Gate>(self, gate: M) -> Builder<M> {
-        Builder { cutoff: self.cutoff, gate, strategy: self.strategy }
+    pub fn lock<M: Gate>(self, gate: M) -> InterruptibleLockBuilder<M> {
+        InterruptibleLockBuilder { cutoff: self.cutoff, gate, strategy: self.strategy }
     }
 
     /// How commits are decided. Without it, so that it is right everywhere.
@@ -129,7 +129,7 @@ impl<L: Gate> Builder<L> {
 ///     let count = section.read(COUNT)?;
 ///     section.write(COUNT, count + 1)
 /// })?;
-/// # Ok::<(), lockwright::ics::LockError>(())
+/// # Ok::<(), lockwright::ics::InterruptibleLockError>(())
 /// ```
 #[derive(Debug)]
 pub struct InterruptibleLock<W, const SLOTS: usize, const WRITES: usize, L = Mutex<()>> {
@@ -142,31 +142,35 @@ impl InterruptibleLock<(), 1, 1> {
     /// Threads at this level of SCHED_FIFO and above do not take the lock; below they do. The lock is a mutex whose ceiling is the level below the
     /// cutoff, 99 at most; where that is none (a cutoff of 0 or 1), one that inherits. At a cutoff of 100 or more all take the lock but the threads of SCHED_DEADLINE.
     #[must_use]
-    pub fn builder(cutoff: u8) -> Builder<Mutex<()>> {
+    pub fn builder(cutoff: u8) -> InterruptibleLockBuilder<Mutex<()>> {
         let protocol = match cutoff.saturating_sub(1).min(99) {
             0 => Protocol::Inherit,
             level => Protocol::Protect(level),
         };
-        Builder { cutoff, gate: Mutex::builder().protocol(protocol).build(()), strategy: Strategy::locked() }
+        InterruptibleLockBuilder {
+            cutoff,
+            gate: Mutex::builder().protocol(protocol).build(()),
+            strategy: Strategy::locked(),
+        }
     }
 }
 
 /// Why a section under an interruptible lock did not commit.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub enum LockError {
+pub enum InterruptibleLockError {
     /// The lock could not be taken.
     Gate(GateError),
     /// The section stopped.
     Stop(Stop),
 }
 
-impl From<Stop> for LockError {
+impl From<Stop> for InterruptibleLockError {
     fn from(stop: Stop) -> Self {
         Self::Stop(stop)
     }
 }
 
-impl fmt::Display for LockError {
+impl fmt::Display for InterruptibleLockError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Gate(error) => write!(f, "the lock before the section: {error}"),
@@ -175,7 +179,7 @@ impl fmt::Display for LockError {
     }
 }
 
-impl std::error::Error for LockError {}
+impl std::error::Error for InterruptibleLockError {}
 
 impl<W: Words, const SLOTS: usize, const WRITES: usize, L: Gate> InterruptibleLock<W, SLOTS, WRITES, L> {
     /// The calling thread, at the level it has now; one of SCHED_DEADLINE is above all levels, and one that is not a real-time thread is at 0. `None` where it would need
@@ -238,21 +242,21 @@ impl<W: Words, const SLOTS: usize, const WRITES: usize, L: Gate> Thread<'_, W, S
     /// As [`Writer::update`], behind the lock if the thread is below the cutoff. The lock is given back whatever happens: a result, an error, or a panic.
     ///
     /// # Errors
-    /// [`LockError`].
+    /// [`InterruptibleLockError`].
     pub fn update<R>(
         &mut self,
         body: impl FnMut(&mut Transaction<'_, W, SLOTS, WRITES, Strategy>) -> Result<R, Stop>,
-    ) -> Result<R, LockError> {
+    ) -> Result<R, InterruptibleLockError> {
         if let Some(slot) = &mut self.slot {
             return Ok(slot.update(body)?);
         }
-        let _guard = self.lock.gate.enter().map_err(LockError::Gate)?;
+        let _guard = self.lock.gate.enter().map_err(InterruptibleLockError::Gate)?;
         // SAFETY: whoever uses this slot has entered the gate, which lets one in at a time; nobody was given it, for it was reserved before.
         #[allow(unsafe_code)]
         let slot = unsafe { self.lock.ics.shared_writer(SHARED_SLOT) };
         match slot {
             Some(mut slot) => Ok(slot.update(body)?),
-            None => Err(LockError::Stop(Stop::Full)),
+            None => Err(InterruptibleLockError::Stop(Stop::Full)),
         }
     }
 

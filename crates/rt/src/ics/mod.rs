@@ -25,7 +25,7 @@
 mod lock;
 mod strategy;
 
-pub use lock::{Builder, Gate, GateError, InterruptibleLock, LockError, Thread};
+pub use lock::{Gate, GateError, InterruptibleLock, InterruptibleLockBuilder, InterruptibleLockError, Thread};
 pub use lockwright_ics::{
     Commit, Data, Ics, Locked, MapWriter, OrderedMap, PriorityQueue, QueueWriter, Single, Stats, Still, Stop,
     Transaction, Value, Var, View, Word, Words, Writer, data,

@@ -1,7 +1,7 @@
 //! Why a task set cannot be made, and why a thread of it cannot do what it wants.
 
 use crate::levels::TASK_LEVELS_MAX;
-use crate::tasks::lock::LockError;
+use crate::tasks::lock::ResourceError;
 use lockwright_model::{Invalid, MAX_EXECUTED_TASKS, Protocol, ResourceId, Scheduler, System, TaskId};
 use lockwright_sys::SysError;
 use std::fmt;
@@ -149,7 +149,7 @@ pub enum TaskError {
     /// The task was not said to use the resource, or there is none such.
     NotAUser,
     /// A lock failed.
-    Lock(LockError),
+    Lock(ResourceError),
 }
 
 impl fmt::Display for TaskError {
@@ -171,8 +171,8 @@ impl fmt::Display for TaskError {
 
 impl std::error::Error for TaskError {}
 
-impl From<LockError> for TaskError {
-    fn from(error: LockError) -> Self {
+impl From<ResourceError> for TaskError {
+    fn from(error: ResourceError) -> Self {
         Self::Lock(error)
     }
 }

@@ -1,7 +1,7 @@
 //! The locks of a task set, for a program's own threads.
 //!
 //! Protocols such as `dpcp` or `mpcp` are no property of one mutex: what a lock does follows from who uses it, where, and how urgently. So the program says what tasks
-//! and resources there are, in a task-set file or by a [`Builder`]; each of its threads joins as one task, begins and ends its jobs, and locks in them.
+//! and resources there are, in a task-set file or by a [`TaskSetBuilder`]; each of its threads joins as one task, begins and ends its jobs, and locks in them.
 //! [`check`](https://docs.rs/lockwright-cli) bounds the same file.
 //!
 //! ```no_run
@@ -48,5 +48,5 @@ mod set;
 
 pub use crate::levels::TASK_LEVELS_MAX;
 pub use error::{MachineError, TaskError};
-pub use lock::LockError;
-pub use set::{Builder, Job, Member, Section, TaskSet};
+pub use lock::ResourceError;
+pub use set::{Job, Member, Section, TaskSet, TaskSetBuilder};

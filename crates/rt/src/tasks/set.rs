@@ -1,7 +1,7 @@
 //! A task set: who is which task, and what its jobs hold.
 
 use super::error::{MachineError, TaskError, check_system};
-use super::lock::{LockError, Locks};
+use super::lock::{Locks, ResourceError};
 use super::priorities::Levels;
 use lockwright_model::{
     CpuId, Duration, Invalid, MAX_CPUS, MAX_NESTING, Priority, Protocol, Resource, ResourceId, Step, Subject, System,
@@ -60,8 +60,8 @@ impl TaskSet {
 
     /// Tasks and resources to be said one by one.
     #[must_use]
-    pub fn builder(protocol: Protocol) -> Builder {
-        Builder { protocol, resources: Vec::new(), tasks: Vec::new(), clusters: Vec::new(), beyond: None }
+    pub fn builder(protocol: Protocol) -> TaskSetBuilder {
+        TaskSetBuilder { protocol, resources: Vec::new(), tasks: Vec::new(), clusters: Vec::new(), beyond: None }
     }
 
     /// The tasks and resources.
@@ -143,7 +143,7 @@ impl Member {
     }
 
     /// Sections that were forgotten end, the last one first; then the job.
-    fn end(&self) -> Result<(), LockError> {
+    fn end(&self) -> Result<(), ResourceError> {
         let mut result = Ok(());
         // BOUND: what is held, at most MAX_NESTING.
         loop {
@@ -156,7 +156,7 @@ impl Member {
         result
     }
 
-    fn give_back(&self, resource: ResourceId) -> Result<(), LockError> {
+    fn give_back(&self, resource: ResourceId) -> Result<(), ResourceError> {
         self.held.borrow_mut().retain(|&held| held != resource);
         self.shared.locks.unlock(self.task, resource)
     }
@@ -216,7 +216,7 @@ impl Member {
         if resource.index() >= system.resources().len() || !system.users(resource).contains(&self.task) {
             return Err(TaskError::NotAUser);
         }
-        self.admit(resource).map_err(LockError::from)?;
+        self.admit(resource).map_err(ResourceError::from)?;
         let waited = self.shared.locks.lock(self.task, resource)?;
         // It was made with room for MAX_NESTING.
         self.held.borrow_mut().push(resource);
@@ -227,7 +227,7 @@ impl Member {
     /// [`TaskError::Lock`] where the job does not hold the resource; as [`Section::end`].
     pub fn unlock(&self, resource: ResourceId) -> Result<(), TaskError> {
         if !self.held.borrow().contains(&resource) {
-            return Err(LockError::from(Refusal::NotHeld).into());
+            return Err(ResourceError::from(Refusal::NotHeld).into());
         }
         Ok(self.give_back(resource)?)
     }
@@ -319,7 +319,7 @@ impl Drop for Section<'_> {
 
 /// Tasks and resources, said one by one.
 #[derive(Clone, Debug)]
-pub struct Builder {
+pub struct TaskSetBuilder {
     protocol: Protocol,
     resources: Vec<Resource>,
     tasks: Vec<Task>,
@@ -329,7 +329,7 @@ pub struct Builder {
     beyond: Option<Invalid>,
 }
 
-impl Builder {
+impl TaskSetBuilder {
     /// A resource. Names are unique.
     pub fn resource(&mut self, name: &str) -> ResourceId {
         self.resources.push(Resource { name: name.into(), ..Resource::default() });
@@ -513,7 +513,7 @@ mod tests {
     #[test]
     fn no_protocol_lets_a_job_take_what_it_holds_or_cannot_hold() {
         let Some(_machine) = require_realtime() else { return };
-        let refused = |refusal| Some(TaskError::Lock(LockError::from(refusal)));
+        let refused = |refusal| Some(TaskError::Lock(ResourceError::from(refusal)));
         let cpus = sched::affinity().expect("a CPU set").len().min(2) as u16;
         for protocol in Protocol::ALL.into_iter().filter(|protocol| !protocol.is_interruptible()) {
             let mut builder = TaskSet::builder(protocol);

@@ -1,7 +1,7 @@
 //! Interruptible locks: who takes the lock, who does not, and that it is given back.
 
 use crate::support::{Gate, Stage, level, tid};
-use lockwright::ics::{InterruptibleLock, LockError, Stop, Var, Word};
+use lockwright::ics::{InterruptibleLock, InterruptibleLockError, Stop, Var, Word};
 use lockwright::locks::{SpinLock, Ticket};
 use lockwright::mutex::{Mutex, Protocol};
 use std::sync::Arc;
@@ -69,7 +69,7 @@ fn gives_back<L: lockwright::ics::Gate + Sync>(shared: &Shared<L>) {
         section.write(COUNT, 9)?;
         Err(Stop::Cancelled)
     });
-    assert_eq!(cancelled, Err(LockError::Stop(Stop::Cancelled)));
+    assert_eq!(cancelled, Err(InterruptibleLockError::Stop(Stop::Cancelled)));
     let panicked = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
         thread.update(|section| -> Result<(), Stop> {
             section.write(COUNT, 9)?;

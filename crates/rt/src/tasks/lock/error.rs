@@ -4,10 +4,10 @@ use lockwright_protocol::Refusal;
 use lockwright_sys::SysError;
 use std::fmt;
 
-/// Why a lock or an unlock failed.
+/// Why a task could not lock or unlock a resource.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
-pub enum LockError {
+pub enum ResourceError {
     /// The task would wait for itself.
     Deadlock,
     /// The owner has ended without giving the resource back.
@@ -18,7 +18,7 @@ pub enum LockError {
     Sys(SysError),
 }
 
-impl fmt::Display for LockError {
+impl fmt::Display for ResourceError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Deadlock => f.write_str("the task would wait for itself"),
@@ -29,15 +29,15 @@ impl fmt::Display for LockError {
     }
 }
 
-impl std::error::Error for LockError {}
+impl std::error::Error for ResourceError {}
 
-impl From<SysError> for LockError {
+impl From<SysError> for ResourceError {
     fn from(error: SysError) -> Self {
         Self::Sys(error)
     }
 }
 
-impl From<Refusal> for LockError {
+impl From<Refusal> for ResourceError {
     fn from(refusal: Refusal) -> Self {
         match refusal {
             Refusal::Deadlock => Self::Deadlock,

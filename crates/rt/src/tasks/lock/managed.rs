@@ -7,7 +7,7 @@
 //!   set_base  [guard: decide]; change the priority of the task
 //! ```
 
-use super::error::{Ending, LockError};
+use super::error::{Ending, ResourceError};
 use crate::tasks::executor::{Executor, Source};
 use lockwright_model::{CpuId, MpcpCeiling, Priority, ResourceId, TaskId};
 use lockwright_protocol::{Action, Machine, Refusal};
@@ -94,7 +94,7 @@ impl Managed {
         asker: Asker,
         resource: ResourceId,
         rise: &Rise,
-    ) -> Result<bool, LockError> {
+    ) -> Result<bool, ResourceError> {
         let task = asker.task;
         let (mut is_first, mut waited) = (true, false);
         loop {
@@ -111,13 +111,13 @@ impl Managed {
                     let settled = executor.asked(task);
                     // What was asked before is taken back.
                     let taken_back = if is_first { Ok(()) } else { self.cancel(executor, task) };
-                    return taken_back.and(settled.map_err(LockError::from)).and(Err(error.into()));
+                    return taken_back.and(settled.map_err(ResourceError::from)).and(Err(error.into()));
                 }
             };
             let decision = match decision {
                 Ok(decision) => decision,
                 Err(refusal) => {
-                    let settled = executor.asked(task).map_err(LockError::from);
+                    let settled = executor.asked(task).map_err(ResourceError::from);
                     // A machine that refuses one it has woken has it no more, or it is taken back.
                     let taken_back = if is_first { Ok(()) } else { self.cancel(executor, task) };
                     return taken_back.and(settled).and(Err(refusal.into()));
@@ -140,14 +140,14 @@ impl Managed {
     /// `task`, the caller, gives back, whether its section was in vain or not.
     ///
     /// BOUND: a round for each section of another that is committed between two decisions of the caller.
-    pub(super) fn release(&self, executor: &Executor, task: TaskId, resource: ResourceId) -> Result<(), LockError> {
+    pub(super) fn release(&self, executor: &Executor, task: TaskId, resource: ResourceId) -> Result<(), ResourceError> {
         while self.leave(executor, task, resource, || {})? {}
         Ok(())
     }
 
     /// `task`, the caller, has executed its section to the end, and gives back unless that was in vain. The time is read under the guard: so the times of
     /// commits are in the order of the decisions.
-    pub(super) fn end(&self, executor: &Executor, task: TaskId, resource: ResourceId) -> Result<Ending, LockError> {
+    pub(super) fn end(&self, executor: &Executor, task: TaskId, resource: ResourceId) -> Result<Ending, ResourceError> {
         let mut at_ns = 0;
         let restarts = self.leave(executor, task, resource, || at_ns = clock::now_ns())?;
         Ok(Ending { at_ns, restarts })
@@ -160,7 +160,7 @@ impl Managed {
         task: TaskId,
         resource: ResourceId,
         decided: impl FnOnce(),
-    ) -> Result<bool, LockError> {
+    ) -> Result<bool, ResourceError> {
         let decision = executor.decide(self.source, &self.machine, Some(task), |machine, act| {
             let answer = machine.release(task, resource, act);
             decided();
@@ -172,21 +172,21 @@ impl Managed {
     }
 
     /// A job of `task`, the caller, is released. Returns when it may start.
-    pub(super) fn arrive(&self, executor: &Executor, task: TaskId) -> Result<(), LockError> {
+    pub(super) fn arrive(&self, executor: &Executor, task: TaskId) -> Result<(), ResourceError> {
         self.tell_of_job(executor, task, |machine, act| machine.arrive(task, act))
     }
 
     /// The job of `task`, the caller, is done.
-    pub(super) fn finish(&self, executor: &Executor, task: TaskId) -> Result<(), LockError> {
+    pub(super) fn finish(&self, executor: &Executor, task: TaskId) -> Result<(), ResourceError> {
         self.tell_of_job(executor, task, |machine, act| machine.finish(task, act))
     }
 
     /// The base priority of `task` changes; the caller is another thread.
-    pub(super) fn set_base(&self, executor: &Executor, task: TaskId, base: Priority) -> Result<(), LockError> {
+    pub(super) fn set_base(&self, executor: &Executor, task: TaskId, base: Priority) -> Result<(), ResourceError> {
         self.tell(executor, None, |machine, act| machine.set_base(task, base, act))
     }
 
-    fn cancel(&self, executor: &Executor, task: TaskId) -> Result<(), LockError> {
+    fn cancel(&self, executor: &Executor, task: TaskId) -> Result<(), ResourceError> {
         self.tell(executor, Some(task), |machine, act| machine.cancel(task, act))
     }
 
@@ -203,7 +203,7 @@ impl Managed {
         executor: &Executor,
         task: TaskId,
         event: impl FnOnce(&mut dyn Machine, &mut dyn FnMut(Action)) -> Result<(), Refusal>,
-    ) -> Result<(), LockError> {
+    ) -> Result<(), ResourceError> {
         if self.cpu.is_some() {
             return self.tell(executor, Some(task), event);
         }
@@ -213,7 +213,7 @@ impl Managed {
                 let (_, result) = executor.carry_out(self.source, Some(task), true, decision);
                 Ok(excluded.and(result)?)
             }
-            Err(refusal) => executor.include(task).map_err(LockError::from).and(Err(refusal.into())),
+            Err(refusal) => executor.include(task).map_err(ResourceError::from).and(Err(refusal.into())),
         }
     }
 
@@ -222,7 +222,7 @@ impl Managed {
         executor: &Executor,
         me: Option<TaskId>,
         event: impl FnOnce(&mut dyn Machine, &mut dyn FnMut(Action)) -> Result<(), Refusal>,
-    ) -> Result<(), LockError> {
+    ) -> Result<(), ResourceError> {
         let decision = executor.decide(self.source, &self.machine, me, event)?;
         let (_, result) = executor.carry_out(self.source, me, false, decision);
         Ok(result?)

@@ -19,7 +19,7 @@ mod none;
 mod pip;
 mod spin;
 
-pub use error::{Ending, LockError};
+pub use error::{Ending, ResourceError};
 
 use crate::tasks::executor::Executor;
 use crate::tasks::priorities::Levels;
@@ -86,7 +86,7 @@ impl Locks {
     /// `task`, the calling thread, takes `resource`. Says whether it found it taken.
     ///
     /// BOUND: the protocol's; see the file of each.
-    pub fn lock(&self, task: TaskId, resource: ResourceId) -> Result<bool, LockError> {
+    pub fn lock(&self, task: TaskId, resource: ResourceId) -> Result<bool, ResourceError> {
         match &self.locks[resource.index()] {
             Lock::None(lock) => Ok(lock.lock()),
             Lock::Pip(lock) => lock.lock(),
@@ -98,7 +98,7 @@ impl Locks {
     }
 
     /// `task`, the calling thread, gives `resource` back, for good.
-    pub fn unlock(&self, task: TaskId, resource: ResourceId) -> Result<(), LockError> {
+    pub fn unlock(&self, task: TaskId, resource: ResourceId) -> Result<(), ResourceError> {
         match &self.locks[resource.index()] {
             Lock::None(lock) => {
                 lock.unlock();
@@ -114,27 +114,27 @@ impl Locks {
 
     /// `task`, the calling thread, has executed its section to the end. Where sections on `resource` may be in vain it is said whether this one was; it is given
     /// back if not. `None` where they may not: nothing has happened then.
-    pub fn end_interruptible(&self, task: TaskId, resource: ResourceId) -> Option<Result<Ending, LockError>> {
+    pub fn end_interruptible(&self, task: TaskId, resource: ResourceId) -> Option<Result<Ending, ResourceError>> {
         let Lock::Interruptible(machine, _) = &self.locks[resource.index()] else { return None };
         Some(self.machines[*machine].end(&self.executor, task, resource))
     }
 
     /// A job of `task`, the calling thread, is released. Returns when its protocols let it start.
-    pub fn arrive(&self, task: TaskId) -> Result<(), LockError> {
+    pub fn arrive(&self, task: TaskId) -> Result<(), ResourceError> {
         let cpu = self.tasks[task.index()].cpu;
         let mut counting = self.machines.iter().filter(|machine| machine.counts_jobs_of(cpu));
         counting.try_for_each(|machine| machine.arrive(&self.executor, task))
     }
 
     /// The job of `task`, the calling thread, is done; it holds nothing.
-    pub fn finish(&self, task: TaskId) -> Result<(), LockError> {
+    pub fn finish(&self, task: TaskId) -> Result<(), ResourceError> {
         let cpu = self.tasks[task.index()].cpu;
         let mut counting = self.machines.iter().filter(|machine| machine.counts_jobs_of(cpu));
         counting.try_for_each(|machine| machine.finish(&self.executor, task))
     }
 
     /// The base priority of `task` changes, whatever it does at the moment.
-    pub fn set_base(&self, task: TaskId, base: Priority) -> Result<(), LockError> {
+    pub fn set_base(&self, task: TaskId, base: Priority) -> Result<(), ResourceError> {
         self.executor.set_base(task, base)?;
         let cpu = self.tasks[task.index()].cpu;
         let mut knowing = self.machines.iter().filter(|machine| machine.knows(cpu));

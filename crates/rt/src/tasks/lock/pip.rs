@@ -1,6 +1,6 @@
 //! `pip`: priority inheritance, carried out by the kernel (see [`PiWord`] for the states).
 
-use super::error::LockError;
+use super::error::ResourceError;
 use lockwright_sys::pi_word::{PiError, PiWord};
 use lockwright_sys::sched::gettid;
 
@@ -17,16 +17,16 @@ impl PipLock {
     }
 
     /// Says whether it found the lock taken.
-    pub(super) fn lock(&self) -> Result<bool, LockError> {
+    pub(super) fn lock(&self) -> Result<bool, ResourceError> {
         Ok(self.0.lock(gettid())?)
     }
 
-    pub(super) fn unlock(&self) -> Result<(), LockError> {
+    pub(super) fn unlock(&self) -> Result<(), ResourceError> {
         Ok(self.0.unlock(gettid())?)
     }
 }
 
-impl From<PiError> for LockError {
+impl From<PiError> for ResourceError {
     fn from(error: PiError) -> Self {
         match error {
             PiError::Deadlock => Self::Deadlock,

@@ -5,7 +5,7 @@
 //!   unlock   serve the next ticket; fall
 //! ```
 
-use super::error::LockError;
+use super::error::ResourceError;
 use crate::tasks::executor::{Executor, spin_until};
 use lockwright_model::TaskId;
 use lockwright_sys::clock;
@@ -26,9 +26,9 @@ impl SpinLock {
     }
 
     /// `task`, the caller, takes the lock. Says whether it found it taken.
-    pub(super) fn lock(&self, executor: &Executor, task: TaskId) -> Result<bool, LockError> {
+    pub(super) fn lock(&self, executor: &Executor, task: TaskId) -> Result<bool, ResourceError> {
         if let Err(error) = executor.exclude(task) {
-            return executor.include(task).and(Err(error)).map_err(LockError::from);
+            return executor.include(task).and(Err(error)).map_err(ResourceError::from);
         }
         // ORDERING: Relaxed: the ticket orders nothing but tickets; `served` orders the sections.
         let ticket = self.next.fetch_add(1, Ordering::Relaxed);
@@ -49,10 +49,10 @@ impl SpinLock {
     }
 
     /// The owner, the caller, gives it back.
-    pub(super) fn unlock(&self, executor: &Executor, task: TaskId) -> Result<(), LockError> {
+    pub(super) fn unlock(&self, executor: &Executor, task: TaskId) -> Result<(), ResourceError> {
         // ORDERING: Relaxed: only the owner writes. Release pairs with the Acquire in `lock`.
         let served = self.served.load(Ordering::Relaxed);
         self.served.store(served.wrapping_add(1), Ordering::Release);
-        executor.include(task).map_err(LockError::from)
+        executor.include(task).map_err(ResourceError::from)
     }
 }

@@ -102,13 +102,13 @@ fn what_is_refused_leaves_the_priority_as_it_was() {
     let Some(_machine) = require_realtime() else { return };
     as_me(Protocol::Icpp, |locks| {
         let before = level_of_me();
-        assert_eq!(locks.unlock(ME, LOCAL), Err(LockError::Refused(Refusal::NotHeld)));
+        assert_eq!(locks.unlock(ME, LOCAL), Err(ResourceError::Refused(Refusal::NotHeld)));
         assert_eq!(locks.set_base(ME, Priority::base(3)), Ok(()));
-        assert_eq!(locks.lock(ME, LOCAL), Err(LockError::Refused(Refusal::AboveCeiling)));
+        assert_eq!(locks.lock(ME, LOCAL), Err(ResourceError::Refused(Refusal::AboveCeiling)));
         assert_eq!(locks.set_base(ME, Priority::base(1)), Ok(()));
         assert_eq!(level_of_me(), before);
         assert_eq!(locks.lock(ME, LOCAL), Ok(false));
-        assert_eq!(locks.lock(ME, LOCAL), Err(LockError::Refused(Refusal::AlreadyHeld)));
+        assert_eq!(locks.lock(ME, LOCAL), Err(ResourceError::Refused(Refusal::AlreadyHeld)));
         assert_eq!(locks.unlock(ME, LOCAL), Ok(()));
         assert_eq!(level_of_me(), before);
     });
@@ -118,7 +118,7 @@ fn what_is_refused_leaves_the_priority_as_it_was() {
 fn the_kernel_refuses_a_task_that_would_wait_for_itself() {
     let locks = locks(Protocol::Pip);
     assert_eq!(locks.lock(ME, LOCAL), Ok(false));
-    assert_eq!(locks.lock(ME, LOCAL), Err(LockError::Deadlock));
+    assert_eq!(locks.lock(ME, LOCAL), Err(ResourceError::Deadlock));
     assert_eq!(locks.unlock(ME, LOCAL), Ok(()));
 }
 
@@ -172,7 +172,7 @@ fn a_task_that_cannot_rise_takes_nothing() {
             let me = sched::gettid();
             sched::set_other(me).expect("permission was checked");
             for _ in 0..2 {
-                assert!(matches!(locks.lock(ME, LOCAL), Err(LockError::Sys(_))));
+                assert!(matches!(locks.lock(ME, LOCAL), Err(ResourceError::Sys(_))));
             }
             sched::set_fifo(me, locks.executor.level(Priority::base(1))).expect("permission was checked");
             assert_eq!(locks.lock(ME, LOCAL), Ok(false), "nobody owns it");
@@ -200,14 +200,14 @@ fn a_section_in_vain_stays_inside_until_it_is_committed_or_given_up() {
         commit();
         commit();
         assert_eq!(restarts(ME), Ok(true));
-        assert_eq!(locks.lock(ME, LOCAL), Err(LockError::Refused(Refusal::AlreadyHeld)));
+        assert_eq!(locks.lock(ME, LOCAL), Err(ResourceError::Refused(Refusal::AlreadyHeld)));
         assert_eq!(restarts(ME), Ok(false), "once, however many there were");
-        assert_eq!(restarts(ME), Err(LockError::Refused(Refusal::NotHeld)));
+        assert_eq!(restarts(ME), Err(ResourceError::Refused(Refusal::NotHeld)));
         // In vain, and given up.
         assert_eq!(locks.lock(ME, LOCAL), Ok(false));
         commit();
         assert_eq!(locks.unlock(ME, LOCAL), Ok(()));
-        assert_eq!(locks.unlock(ME, LOCAL), Err(LockError::Refused(Refusal::NotHeld)));
+        assert_eq!(locks.unlock(ME, LOCAL), Err(ResourceError::Refused(Refusal::NotHeld)));
     });
     as_me(Protocol::Icpp, |locks| {
         assert_eq!(locks.lock(ME, LOCAL), Ok(false));
