@@ -1,4 +1,18 @@
 //! What kind of mutex it is: bits. The first two are a type.
+//!
+//! # Examples
+//! ```
+//! use lockwright::mutex::{Acquired, Limit, RawError, RawMutex, kind};
+//!
+//! // SAFETY: it is not robust, so it may be dropped in any state.
+//! let mutex = unsafe { RawMutex::new(kind::RECURSIVE | kind::INHERIT, 0) };
+//! assert_eq!(mutex.lock(Limit::Never)?, Acquired::Clean);
+//! assert_eq!(mutex.lock(Limit::Never)?, Acquired::Clean);
+//! mutex.unlock()?;
+//! mutex.unlock()?;
+//! assert_eq!(mutex.unlock(), Err(RawError::NotOwner));
+//! # Ok::<(), RawError>(())
+//! ```
 
 /// Asked for by its owner, it waits for itself, or is refused where deadlocks are looked for.
 pub const NORMAL: u32 = 0;

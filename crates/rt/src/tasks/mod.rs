@@ -5,8 +5,7 @@
 //! [`check`](https://docs.rs/lockwright-cli) bounds the same file.
 //!
 //! ```no_run
-//! use lockwright::tasks::TaskSet;
-//! use lockwright_model::Protocol;
+//! use lockwright::tasks::{Protocol, TaskSet};
 //!
 //! let mut builder = TaskSet::builder(Protocol::Dpcp);
 //! let bus = builder.resource("bus");
@@ -49,4 +48,6 @@ mod set;
 pub use crate::levels::TASK_LEVELS_MAX;
 pub use error::{MachineError, TaskError};
 pub use lock::ResourceError;
+pub use lockwright_model::{Invalid, Protocol, ResourceId, Scheduler, System, TaskId};
+pub use lockwright_protocol::Refusal;
 pub use set::{Job, Member, Section, TaskSet, TaskSetBuilder};
