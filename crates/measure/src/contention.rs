@@ -1,11 +1,12 @@
-//! Locks that all CPUs want.
+//! Spinlocks under contention.
 //!
-//! One task a CPU, of distinct priorities, under SCHED_FIFO above everything that is not this measurement. Each waits for its next
-//! arrival, asks for the lock, holds it for a section, and only then draws the next arrival: a closed source, as a core is.
+//! Each CPU has one task. The tasks have distinct priorities, and execute under SCHED_FIFO above all other threads. A
+//! task waits for its next arrival, locks, holds the lock for one section, and then draws its next arrival.
 //!
-//! The locks take turns, SLICES of them, so that what happens to the machine happens to all; all meet the same arrivals. A request
-//! that waited longer than sections explain met something else (an interrupt, the host, a share of the CPU that the
-//! kernel keeps for others): such requests are counted, and left out of the means.
+//! The locks take turns, so that a disturbance of the machine affects all of them, and all have the same arrivals. A
+//! request that waited longer than the sections of others explain was *disturbed*: by an interrupt, by the host, or by
+//! the share of the CPU that the kernel keeps for ordinary threads. Disturbed requests are counted, and left out of the
+//! means.
 
 use super::pace::Pace;
 use super::squad::{Duty, Orders, squad};
@@ -16,25 +17,25 @@ use lockwright_model::Duration;
 use lockwright_sys::{clock, sched};
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// How often each lock has its turn.
+/// The number of turns of each lock.
 const SLICES: usize = 10;
-/// How long a wait may be beyond the sections that ended meanwhile, if that is more than one section.
+/// The time by which a wait may exceed the sections that ended meanwhile. If a section is longer, it is one section.
 const SLACK_NS: u64 = 20_000;
-/// A squad that does not get on for so long, and PATIENCE_GAPS mean gaps between arrivals, is stuck.
+/// A squad without progress for this time and PATIENCE_GAPS mean gaps between arrivals is stuck.
 const PATIENCE_NS: u64 = 5_000_000_000;
 const PATIENCE_GAPS: f64 = 50.0;
 
-/// How often each task asks.
+/// How the arrivals are distributed over the tasks.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Arrivals {
-    /// All equally often.
+    /// All tasks request equally often.
     Equal,
-    /// The less important, the more often: rates as 1 : 2 : … : m from the most important on.
+    /// Less important tasks request more often: the rates are as 1 : 2 : … : m, from the most important task on.
     Rising,
 }
 
 impl Arrivals {
-    /// The share of all arrivals that the `task` most important of `tasks` have.
+    /// Returns the share of all arrivals that belong to the `task` most important ones of `tasks`.
     fn share_up_to(self, task: usize, tasks: usize) -> f64 {
         match self {
             Self::Equal => task as f64 / tasks as f64,
@@ -42,65 +43,65 @@ impl Arrivals {
         }
     }
 
-    /// How many of `requests` the task makes.
+    /// Returns the task's number of requests, of all `requests`.
     fn requests_of(self, task: usize, tasks: usize, requests: usize) -> usize {
         let up_to = |task| (self.share_up_to(task, tasks) * requests as f64).round() as usize;
         up_to(task + 1) - up_to(task)
     }
 }
 
-/// What is measured.
+/// The configuration of the measurement.
 #[derive(Clone, PartialEq, Debug)]
 pub struct ContentionConfig {
-    /// Length of a critical section.
+    /// The length of a critical section.
     pub section: Duration,
-    /// Requests of all tasks of a lock together, for each rate and kind of arrivals.
+    /// The number of requests of all tasks together, for each lock, rate and distribution of arrivals.
     pub requests: usize,
-    /// Arrival rates of all tasks together, as shares of the service rate, which is one section a section's length. Those that are not
-    /// positive numbers are left out.
+    /// Arrival rates of all tasks together, divided by the service rate, which is one section in the length of a
+    /// section. Rates that are not positive numbers are left out.
     pub rates: Vec<f64>,
-    /// Of the arrivals: the same for every lock.
+    /// The seed of the arrivals, which are the same for every lock.
     pub seed: u64,
 }
 
-/// One lock at one rate.
+/// The results of one lock at one rate.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Contended {
-    /// Its name.
+    /// The name of the lock.
     pub lock: &'static str,
-    /// How often each task asked.
+    /// The distribution of the arrivals.
     pub arrivals: Arrivals,
-    /// Rate of all tasks over the service rate.
+    /// The arrival rate of all tasks, divided by the service rate.
     pub rate: f64,
-    /// Tasks, one a CPU.
+    /// The number of tasks, one on each CPU.
     pub tasks: usize,
-    /// Requests that were served.
+    /// The number of requests that were served.
     pub requests: u64,
-    /// Those of them that met more than sections; they are in no mean.
+    /// The number of them that were disturbed. These are in no mean.
     pub disturbed: u64,
-    /// Mean wait of each task, weighted from m for the most important to 1, in nanoseconds.
+    /// The mean of the tasks' mean waits, in nanoseconds. The weights are m for the most important task, down to 1.
     pub weighted_delay_ns: f64,
-    /// The same over that of the FIFO lock in this run.
+    /// The weighted delay divided by that of the FIFO lock in this run.
     pub weighted_delay_over_fifo: Option<OverFifo>,
-    /// Mean wait of the most important task, in nanoseconds, if it asked.
+    /// The mean wait of the most important task, in nanoseconds; `None` if it made no request.
     pub top_delay_ns: Option<f64>,
-    /// The same over that of the FIFO lock in this run.
+    /// The top delay divided by that of the FIFO lock in this run.
     pub top_delay_over_fifo: Option<OverFifo>,
-    /// Mean number of sections that ended between a request and its section.
+    /// The mean number of sections that ended between a request and its own section.
     pub mean_sections_waited: f64,
-    /// The greatest such number. The bound of a FIFO or batched lock is `tasks - 1`; what an interrupt puts between the count and the
-    /// request adds to it.
+    /// The greatest such number. The bound of a FIFO or batched lock is `tasks - 1`, plus the sections that end while
+    /// an interrupt delays a task between counting and requesting.
     pub max_sections_waited: u64,
 }
 
-/// A delay over that under the FIFO lock, turn by turn.
+/// The ratios of a delay to that under the FIFO lock, one for each turn.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct OverFifo {
-    /// Half of the turns are below.
+    /// The median.
     pub median: f64,
-    /// A quarter of the turns is below.
+    /// The lower quartile.
     pub low: f64,
-    /// A quarter of the turns is above.
+    /// The upper quartile.
     pub high: f64,
 }
 
@@ -114,11 +115,12 @@ impl OverFifo {
     }
 }
 
-/// Measures every lock with every rate and kind of arrivals. `progress` is told how many of how many parts are done. Where
-/// `control` is stopped, the rates that were not measured to their end are left out.
+/// Measures every lock at every rate with every distribution of arrivals. `progress` receives the number of finished
+/// parts and the number of all parts. If `control` is stopped, incomplete rates are left out.
 ///
 /// # Errors
-/// Without the right to real-time priorities; when threads cannot be started; when a lock does not come back.
+/// Fails without permission for real-time priorities, if threads cannot be started, and if a thread does not return
+/// from a lock.
 pub fn contention(
     config: &ContentionConfig,
     control: &Control,
@@ -126,7 +128,7 @@ pub fn contention(
 ) -> Result<Vec<Contended>, RunError> {
     let cpus: Vec<usize> = sched::affinity()?.into_iter().take(SLOTS_MAX).collect();
     let section_ns = config.section.as_ns().max(1);
-    // Who asks last waits for all others.
+    // The last request of all tasks waits for all others.
     let pace = Pace::new(section_ns.saturating_mul(cpus.len() as u64));
     let rates: Vec<f64> = config.rates.iter().copied().filter(|&rate| rate > 0.0 && rate.is_finite()).collect();
     let parts = 2 * rates.len() * SLICES * ALL.len();
@@ -155,12 +157,12 @@ pub fn contention(
     Ok(results)
 }
 
-/// What one task saw.
+/// The observations of one task.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 struct Waits {
     requests: u64,
     disturbed: u64,
-    /// Of those that were not disturbed.
+    /// The sum of the waits of undisturbed requests.
     sum_ns: u64,
     sections: u64,
     sections_max: u64,
@@ -195,7 +197,8 @@ impl Waits {
     }
 }
 
-/// Mean of the tasks' mean waits, weighted by importance; tasks without requests are left out, weight and all.
+/// Returns the mean of the tasks' mean waits, weighted by importance. Tasks without undisturbed requests are left out
+/// of the sum and of the weights.
 fn weighted_ns(tasks: &[Waits]) -> Option<f64> {
     let weights = (1..=tasks.len()).rev().map(|weight| weight as f64);
     let means = weights.zip(tasks).filter_map(|(weight, waits)| Some((weight, waits.mean_ns()?)));
@@ -208,7 +211,7 @@ fn top_ns(tasks: &[Waits]) -> Option<f64> {
     tasks.first().and_then(Waits::mean_ns)
 }
 
-/// One lock's turns, held against those of the FIFO lock.
+/// Summarises the turns of one lock, and compares them with those of the FIFO lock.
 fn summary(lock: &'static str, arrivals: Arrivals, rate: f64, turns: &[Vec<Waits>], fifo: &[Vec<Waits>]) -> Contended {
     let tasks = turns.first().map_or(0, Vec::len);
     let of_task = |task: usize| turns.iter().fold(Waits::default(), |sum, turn| sum.and(turn[task]));
@@ -233,22 +236,22 @@ fn summary(lock: &'static str, arrivals: Arrivals, rate: f64, turns: &[Vec<Waits
     }
 }
 
-/// What all tasks of one turn share.
+/// The state that all tasks of one turn share.
 struct Arena {
     lock: Box<dyn Wanted>,
     section_ns: u64,
-    /// Of each task.
+    /// The number of requests of each task.
     requests: Vec<usize>,
     mean_gap_ns: Vec<f64>,
     seed: u64,
     pace: Pace,
     start_ns: u64,
-    /// Sections that have ended.
+    /// The number of sections that have ended.
     ended: AtomicU64,
 }
 
 impl Arena {
-    /// Time for all tasks to get to their first arrival.
+    /// The time for all tasks to reach their first arrival.
     const START_DELAY_NS: u64 = 1_000_000;
 
     fn new(
@@ -273,10 +276,10 @@ impl Arena {
         }
     }
 
-    /// Waits for an arrival, and sleeps through the part of each second that is not this measurement's: by so much the arrival is
-    /// later. Says when it was; `None` where there is to be an end.
+    /// Waits for an arrival. Sleeps through the part of each second that belongs to other threads, which delays the
+    /// arrival by that time. Returns the time of the arrival, or `None` if the measurement is to end.
     ///
-    /// BOUND: the arrival, or the end.
+    /// BOUND: the arrival, or the order to stop.
     fn wait_until(&self, arrival: f64, orders: &Orders) -> Option<f64> {
         let mut arrival = arrival;
         loop {
@@ -285,7 +288,7 @@ impl Arena {
                 return None;
             } else if let Some(next) = self.pace.spent(now) {
                 arrival += (next - now) as f64;
-                // Refused, the arrival is late all the same, and nothing more is added to it: the share is not spent then.
+                // If the sleep is refused, the arrival is delayed nevertheless, and by no further time.
                 if clock::sleep_until(next).is_err() {
                     return Some(arrival);
                 }
@@ -301,9 +304,9 @@ impl Arena {
 impl Duty for Arena {
     type Seen = Waits;
 
-    /// One task: 0 is the most important.
+    /// Executes one task; 0 is the most important.
     ///
-    /// BOUND: its requests, each after its gap.
+    /// BOUND: the task's requests, each after its gap.
     fn serve(&self, task: usize, slot: &Slot, orders: &Orders) -> Waits {
         let mut random = fastrand::Rng::with_seed(self.seed.wrapping_add(task as u64));
         let mut waits = Waits::default();
@@ -313,7 +316,7 @@ impl Duty for Arena {
             arrival += -self.mean_gap_ns[task] * (1.0 - random.f64()).ln();
             let Some(arrived) = self.wait_until(arrival, orders) else { break };
             let asked = clock::now_ns();
-            // ORDERING: Relaxed, here and below: counts alone, which the lock orders inside sections.
+            // ORDERING: Relaxed, here and below: these are only counts, and the lock orders those inside sections.
             let before = self.ended.load(Ordering::Relaxed);
             self.lock.section(slot, priority, &mut || {
                 let entered = clock::now_ns();
@@ -323,7 +326,7 @@ impl Duty for Arena {
                 }
                 self.ended.fetch_add(1, Ordering::Relaxed);
             });
-            orders.got_on();
+            orders.report_progress();
             arrival = arrived.max(clock::now_ns() as f64);
         }
         waits
@@ -341,7 +344,7 @@ mod tests {
     }
 
     #[test]
-    fn requests_are_shared_out_by_rate_and_none_is_lost() {
+    fn requests_are_distributed_by_rate() {
         for tasks in 1..=64 {
             for arrivals in [Arrivals::Equal, Arrivals::Rising] {
                 for requests in [0, 1, 7, 1000] {
@@ -357,18 +360,18 @@ mod tests {
     #[test]
     fn a_wait_that_sections_do_not_explain_is_disturbed() {
         const SECTION: u64 = 70_000;
-        // Two sections ended meanwhile, and what was left of a third.
+        // Two sections ended meanwhile, and the rest of a third.
         let fine = waits(&[(0, 0), (SECTION, 0), (3 * SECTION, 2)], SECTION);
         assert_eq!((fine.requests, fine.disturbed, fine.sum_ns), (3, 0, 4 * SECTION));
-        let twin = waits(&[(0, 0), (SECTION + 1, 0), (3 * SECTION + 1, 2)], SECTION);
-        assert_eq!((twin.requests, twin.disturbed, twin.sum_ns), (3, 2, 0));
-        assert_eq!((twin.sections, twin.sections_max), (2, 2), "they count as waits for sections");
+        let late = waits(&[(0, 0), (SECTION + 1, 0), (3 * SECTION + 1, 2)], SECTION);
+        assert_eq!((late.requests, late.disturbed, late.sum_ns), (3, 2, 0));
+        assert_eq!((late.sections, late.sections_max), (2, 2), "they count as waits for sections");
         assert_eq!(waits(&[(SLACK_NS, 0)], 100).disturbed, 0, "short sections leave room for a hand-over");
         assert_eq!(waits(&[(u64::MAX, u64::MAX)], u64::MAX).disturbed, 0, "no overflow");
     }
 
     #[test]
-    fn the_weighted_delay_leaves_out_who_never_asked() {
+    fn the_weighted_delay_leaves_out_tasks_without_requests() {
         let (short, long, none) = (waits(&[(10, 0)], 70_000), waits(&[(40, 0)], 70_000), Waits::default());
         // (2 * 10 + 1 * 40) / 3
         assert_eq!(weighted_ns(&[short, long]), Some(20.0));
@@ -378,7 +381,7 @@ mod tests {
     }
 
     #[test]
-    fn turns_are_held_against_the_same_turns_of_fifo() {
+    fn turns_are_compared_with_those_of_fifo() {
         let turns = |waits_ns: &[u64]| -> Vec<Vec<Waits>> {
             waits_ns.iter().map(|&wait| vec![waits(&[(wait, 1)], 70_000)]).collect()
         };
@@ -391,7 +394,7 @@ mod tests {
     }
 
     #[test]
-    fn rates_that_are_none_are_left_out() {
+    fn invalid_rates_are_left_out() {
         let config = ContentionConfig {
             section: Duration::from_us(1),
             requests: 10,

@@ -1,28 +1,29 @@
-//! What a lock costs that nobody else wants.
+//! The cost of locks without contention.
 
-use super::pace::LEVEL;
-use super::pace::Pace;
-use super::subject::{ALL, Candidate, Subject, read_nothing};
-use lockwright_engine::raw::{become_realtime, spawn};
+use super::counter::{Counter, TooCoarse};
+use super::harness::{Batches, Timed, become_measuring, in_turns, measuring, one_cpu};
+use super::subject::{ALL, Candidate, Subject};
 use lockwright_engine::{Control, RunError};
 use lockwright_locks::Slot;
-use lockwright_sys::{SysError, cycles, sched, signal};
+use lockwright_sys::cycles;
+use std::fmt;
 
-/// Readings a turn: the locks take turns, so that what happens to the machine happens to all.
-const TURN: usize = 100;
+/// Longer than any batch: 65,536 operations of a microsecond.
+const BATCH_NS_MAX: u64 = 65_536_000;
 
 /// Lock and unlock of every lock, without contention.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Costs {
-    /// Cycles of the time-stamp counter in a nanosecond.
+    /// Cycles of the time-stamp counter per nanosecond.
     pub cycles_per_ns: f64,
-    /// Median cycles of a reading of nothing with warm caches, subtracted from the warm readings.
-    pub harness_cycles: u64,
-    /// The same with cold caches, subtracted from the cold readings; 0 where there are none.
-    pub cold_harness_cycles: u64,
-    /// Whether the readings were taken under SCHED_FIFO; without, anything may come between.
+    /// Mean cycles of an empty reading with warm caches. It is subtracted from each batch.
+    pub harness_cycles: f64,
+    /// Mean cycles of an empty reading with cold caches, or 0 if caches cannot be emptied. It is subtracted from each
+    /// operation.
+    pub cold_harness_cycles: f64,
+    /// Whether the readings were taken under SCHED_FIFO. Otherwise other threads may have disturbed them.
     pub realtime: bool,
-    /// Each lock, warm, and then each cold where caches can be emptied.
+    /// Each lock with warm caches, and then each with cold caches if they can be emptied.
     pub costs: Vec<Cost>,
 }
 
@@ -31,34 +32,62 @@ pub struct Costs {
 pub struct Cost {
     /// Its name.
     pub lock: &'static str,
-    /// Whether the lock came from memory each time, rather than from the nearest cache.
+    /// Whether the lock was in memory each time, rather than in the nearest cache.
     pub cold: bool,
-    /// Cycles for lock and unlock together, ascending, not empty; the harness is subtracted.
-    pub cycles: Vec<u64>,
+    /// Cycles of lock and unlock together.
+    pub cycles: Batches,
 }
 
 impl Costs {
-    /// How many readings each has.
+    /// The number of readings of each lock.
     #[must_use]
     pub fn readings(&self) -> usize {
-        self.costs.first().map_or(0, |cost| cost.cycles.len())
+        self.costs.first().map_or(0, |cost| cost.cycles.total.count())
     }
 }
 
-impl Cost {
-    /// The reading that a share of all readings does not exceed: 0 is the least, 1 the greatest.
-    #[must_use]
-    pub fn quantile(&self, share: f64) -> u64 {
-        let last = self.cycles.len() - 1;
-        self.cycles[((share * last as f64).round() as usize).min(last)]
+/// Costs could not be measured.
+#[derive(Clone, PartialEq, Eq, Debug)]
+#[non_exhaustive]
+pub enum CostError {
+    /// The thread of the measurement failed.
+    Run(RunError),
+    /// The steps of the time-stamp counter are too long for a reading of three digits.
+    CoarseCounter {
+        /// The lock that was to be measured.
+        lock: &'static str,
+        /// The step, in cycles; `u64::MAX` if the counter stands still.
+        step: u64,
+    },
+}
+
+impl fmt::Display for CostError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Run(error) => error.fmt(f),
+            Self::CoarseCounter { step: u64::MAX, .. } => write!(f, "the time-stamp counter stands still"),
+            Self::CoarseCounter { lock, step } => {
+                write!(f, "the time-stamp counter is too coarse for `{lock}`: its step is {step} cycles")
+            }
+        }
     }
 }
 
-/// Takes `readings` readings (at least one) of each lock, warm and cold, on one CPU. Where `control` is stopped, it takes no more.
+impl std::error::Error for CostError {}
+
+impl From<RunError> for CostError {
+    fn from(error: RunError) -> Self {
+        Self::Run(error)
+    }
+}
+
+/// Takes `readings` readings (at least one) of each lock, with warm and with cold caches, on one CPU. Each reading is a
+/// batch of locks and unlocks. If `control` is stopped, it takes no more readings.
 ///
 /// # Errors
-/// When the thread for it cannot be started or bound. Without the right to real-time priorities it measures all the same.
-pub fn cost(readings: usize, control: &Control) -> Result<Costs, RunError> {
+/// Fails if the thread of the measurement cannot be started or bound, and if the time-stamp counter is too coarse. It
+/// needs no permission for real-time priorities.
+pub fn cost(readings: usize, control: &Control) -> Result<Costs, CostError> {
     cost_of(&ALL, readings, control)
 }
 
@@ -66,68 +95,40 @@ pub(super) fn cost_of<S: Subject + ?Sized>(
     all: &'static [Candidate<S>],
     readings: usize,
     control: &Control,
-) -> Result<Costs, RunError> {
+) -> Result<Costs, CostError> {
     let control = control.clone();
-    let thread = signal::with_all_blocked(|| spawn("measure", move || measure(all, readings.max(1), &control)))?;
-    thread.join().map_err(|_| RunError::SetUp)?
+    measuring(move || measure(all, Counter::of_processor(), readings, &control))
 }
 
 fn measure<S: Subject + ?Sized>(
     candidates: &[Candidate<S>],
+    counter: Counter,
     readings: usize,
     control: &Control,
-) -> Result<Costs, RunError> {
-    // The last CPU: the first serves most interrupts.
-    let cpu = sched::affinity()?.last().copied().unwrap_or(0);
-    let realtime = become_measuring(cpu)?;
-    let cycles_per_ns = cycles::per_ns();
+) -> Result<Costs, CostError> {
+    let cpu = one_cpu()?;
+    let realtime = become_measuring(cpu).map_err(RunError::from)?;
     let slot = Slot::claim().ok_or(RunError::NoSlot)?;
-    let pace = Pace::new(0);
-
+    let locks: Vec<Box<S>> = candidates.iter().map(|candidate| (candidate.new)()).collect();
     let mut costs = Vec::new();
-    let mut harnesses = [0; 2];
+    let mut harnesses = [0.0; 2];
     for cold in [false, true] {
         if cold && (!cycles::CAN_FLUSH || control.is_stopped()) {
             break;
         }
-        let locks: Vec<Box<S>> = candidates.iter().map(|candidate| (candidate.new)()).collect();
-        let mut all: Vec<Vec<u64>> = candidates.iter().map(|_| vec![0; readings]).collect();
-        let mut nothing = vec![0; readings];
-        let mut taken = 0;
-        for from in (0..readings).step_by(TURN) {
-            if taken > 0 && control.is_stopped() {
-                break;
-            }
-            pace.rest();
-            let turn = from..(from + TURN).min(readings);
-            read_nothing(&mut nothing[turn.clone()], cold);
-            for (lock, cycles) in locks.iter().zip(&mut all) {
-                lock.read(&slot, cpu, &mut cycles[turn.clone()], cold);
-            }
-            taken = turn.end;
-        }
-        nothing.truncate(taken);
-        nothing.sort_unstable();
-        let harness = nothing[taken / 2];
-        harnesses[usize::from(cold)] = harness;
-        costs.extend(candidates.iter().zip(all).map(|(candidate, mut cycles)| {
-            cycles.truncate(taken);
-            cycles.iter_mut().for_each(|reading| *reading = reading.saturating_sub(harness));
-            cycles.sort_unstable();
-            Cost { lock: candidate.name, cold, cycles }
-        }));
+        harnesses[usize::from(cold)] = counter.empty(cold);
+        let timed = candidates.iter().zip(&locks).map(|(candidate, lock)| {
+            let time = |batch: &_| lock.time(&slot, cpu, batch);
+            let batch = counter.batch(cold, time);
+            let batch = batch.map_err(|TooCoarse { step }| CostError::CoarseCounter { lock: candidate.name, step })?;
+            Ok(Timed { what: candidate.name, count: batch.count, batch: Box::new(move || time(&batch)) })
+        });
+        let timed = timed.collect::<Result<Vec<_>, CostError>>()?;
+        let seen = in_turns(timed, counter.step, readings, BATCH_NS_MAX, control);
+        costs.extend(seen.into_iter().map(|(lock, cycles)| Cost { lock, cold, cycles }));
     }
     let [harness_cycles, cold_harness_cycles] = harnesses;
-    Ok(Costs { cycles_per_ns, harness_cycles, cold_harness_cycles, realtime, costs })
-}
-
-/// Binds the calling thread to this CPU, above everything else if it may be. Says whether it may.
-pub(super) fn become_measuring(cpu: usize) -> Result<bool, SysError> {
-    let realtime = become_realtime(LEVEL, &[cpu]).is_ok();
-    if !realtime {
-        sched::set_affinity(sched::gettid(), &[cpu])?;
-    }
-    Ok(realtime)
+    Ok(Costs { cycles_per_ns: cycles::per_ns(), harness_cycles, cold_harness_cycles, realtime, costs })
 }
 
 #[cfg(test)]
@@ -135,33 +136,36 @@ mod tests {
     use super::*;
     use crate::slots::all_slots;
 
-    fn cost_of(cycles: &[u64]) -> Cost {
-        Cost { lock: "lock", cold: false, cycles: cycles.to_vec() }
-    }
-
     #[test]
-    fn quantiles_are_readings() {
-        let cost = cost_of(&(1..=1001).collect::<Vec<_>>());
-        assert_eq!([0.0, 0.5, 0.999, 1.0].map(|share| cost.quantile(share)), [1, 501, 1000, 1001]);
-        assert_eq!([0.0, 0.5, 1.0].map(|share| cost_of(&[7]).quantile(share)), [7; 3]);
-    }
-
-    #[test]
-    fn each_lock_is_read_as_often_as_asked_for() {
+    fn each_lock_is_read_as_often_as_requested() {
         let _slots = all_slots();
-        let costs = cost(250, &Control::new()).expect("needs no permission");
+        let costs = cost(25, &Control::new()).expect("needs no permission");
         assert!(costs.cycles_per_ns > 0.0);
         let warm: Vec<&Cost> = costs.costs.iter().filter(|cost| !cost.cold).collect();
         assert_eq!(warm.len(), ALL.len());
-        assert!(costs.costs.iter().all(|cost| cost.cycles.len() == 250 && cost.cycles.is_sorted()));
+        for cost in &costs.costs {
+            assert_eq!(cost.cycles.total.count(), 25, "{}", cost.lock);
+            assert!(cost.cycles.each(0.0) > 0.0 && cost.cycles.half_width() > 0.0, "{cost:?}");
+            assert!(cost.cycles.step < cost.cycles.total.quantile(0.5) / 500, "three digits: {cost:?}");
+        }
     }
 
     #[test]
-    fn stopped_it_says_what_it_has() {
+    fn coarse_counters_give_no_costs() {
+        let _slots = all_slots();
+        // The mutant of the counter has steps of 268 million cycles.
+        let coarse = Counter::new(|| cycles::now() >> 28 << 28);
+        let refused = measure(&ALL, coarse, 25, &Control::new());
+        assert!(matches!(refused, Err(CostError::CoarseCounter { lock: "tas", .. })), "{refused:?}");
+    }
+
+    #[test]
+    fn a_stopped_measurement_has_one_reading_of_each() {
         let control = Control::new();
         control.stop();
         let _slots = all_slots();
-        let costs = cost(10 * TURN, &control).expect("needs no permission");
-        assert!(costs.costs.iter().all(|cost| !cost.cold && cost.cycles.len() == TURN));
+        let costs = cost(1_000, &control).expect("needs no permission");
+        assert_eq!(costs.costs.len(), ALL.len());
+        assert!(costs.costs.iter().all(|cost| !cost.cold && cost.cycles.total.count() == 1));
     }
 }

@@ -1,55 +1,54 @@
-//! Interruptible sections: the published experiment with a shared priority queue, and what a section costs.
+//! Interruptible sections: a published experiment with a shared priority queue, and the costs of sections.
 //!
-//! *The experiment* (section 7 of the paper). Three tasks of one priority enqueue: each executes for a while outside, then in a section. A more urgent one sleeps, then
-//! dequeues in a section of one tick. All are on one processor; those that enqueue take turns every two ticks.
+//! *The experiment* (section 7 of the paper). Three tasks of one priority enqueue: each executes for some ticks outside
+//! its section, and then inside. A more urgent task sleeps, and then dequeues in a section of one tick. All tasks are
+//! on one processor, and the enqueuing tasks take turns every two ticks.
 
-use super::cost::become_measuring;
-use super::pace::LEVEL;
-use super::pace::Pace;
-use super::protocols::Readings;
+use super::harness::{Batches, Crew, Readings, Timed, become_measuring, in_turns, measuring, one_cpu};
+use super::pace::{LEVEL, Pace};
 use hdrhistogram::Histogram;
 use lockwright::ics::{Commit, Ics, Kind, PriorityQueue, QueueWriter, Single, Still, Stop, Strategy, Var, Word};
 use lockwright::mutex::{Mutex, Protocol, Unlock};
-use lockwright_engine::raw::{become_realtime, spawn};
+use lockwright_engine::raw::become_realtime;
 use lockwright_engine::{Control, RunError};
+use lockwright_sys::clock;
 use lockwright_sys::futex::{self, Scope};
 use lockwright_sys::native::{NativeKind, NativeMutex, NativeSemaphore};
 use lockwright_sys::sched::{self, Tid};
-use lockwright_sys::{clock, signal};
 use std::hint::black_box;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
-use std::sync::mpsc;
 use std::time::Duration;
 
-/// Tasks that enqueue.
+/// The number of tasks that enqueue.
 const ENQUEUERS: usize = 3;
-/// Nodes of the queue: more than are enqueued in a usual measurement.
+/// The number of nodes of the queue: more than a usual measurement enqueues.
 const NODES: usize = 1024;
-/// One each, and the shared one.
+/// The number of slots: one for each task, and a shared one.
 const SLOTS: usize = ENQUEUERS + 2;
-/// The slot of those that take the interruptible lock.
+/// The slot that the users of the interruptible lock share.
 const SHARED_SLOT: usize = 0;
-/// Those that enqueue; the one whose turn it is is one above.
+/// The level of the enqueuing tasks. The one whose turn it is has the level above.
 const ENQUEUE_LEVEL: u8 = LEVEL - 20;
 const DEQUEUE_LEVEL: u8 = LEVEL - 10;
 /// The time quantum, in ticks.
 const QUANTUM_TICKS: u64 = 2;
-/// A task looks at its clock so often, and asks whether its section can still commit.
+/// The period in which an executing task reads its clock and checks whether its section can still commit.
 const LOOK_NS: u64 = 10_000;
+/// The number of operations without other tasks.
 const SOLO: u64 = 10;
-/// Looks take up a tenth of a tick then, or less.
+/// The shortest tick. It has at least five checks.
 const TICK_NS_MIN: u64 = 50_000;
-/// Three operations fit into a measurement's share of a second.
+/// The longest tick. Three operations fit into a measurement's share of a second.
 const TICK_NS_MAX: u64 = 20_000_000;
-/// How often it is told how far the experiment is.
+/// The period of progress reports.
 const TELL_NS: u64 = 20_000_000;
-/// One that has not come to its end after so many times the work of those that enqueue is ended: each commit is in vain for the others' sections at most, and a fifth of
-/// each second at least is the experiment's.
+/// An experiment is ended after this multiple of the work of the enqueuing tasks. Each commit invalidates at most the
+/// sections of the others, and the experiment has at least a fifth of each second.
 const LONGEST_WORKS: u64 = 20;
-/// Beside that, for tasks that have not begun.
+/// The time in addition to that, for tasks that have not begun.
 const LONGEST_NS: u64 = 10_000_000_000;
-/// Longest response a histogram holds: an hour.
+/// The longest response time that a histogram holds: an hour.
 const RESPONSE_NS_MAX: u64 = 3_600_000_000_000;
 
 type Queue = PriorityQueue<NODES, SLOTS, Strategy>;
@@ -66,16 +65,16 @@ pub enum Mechanism {
     Inherit,
     /// An interruptible section.
     Ics,
-    /// An interruptible lock: those that enqueue take a mutex with priority inheritance first.
+    /// An interruptible lock: enqueuing tasks first lock a mutex with priority inheritance.
     InterruptibleLock,
 }
 
 impl Mechanism {
-    /// Each of them.
+    /// All mechanisms.
     pub const ALL: [Self; 5] =
         [Self::FifoSemaphore, Self::PrioritySemaphore, Self::Inherit, Self::Ics, Self::InterruptibleLock];
 
-    /// In a few words.
+    /// Returns the name.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -88,59 +87,60 @@ impl Mechanism {
     }
 }
 
-/// How long tasks execute, in ticks.
+/// The times of the tasks, in ticks.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Setting {
-    /// Outside, those that enqueue.
+    /// The execution of an enqueuing task outside its section.
     pub outside: u64,
-    /// Inside, those that enqueue.
+    /// The execution of an enqueuing task inside its section.
     pub inside: u64,
-    /// The one that dequeues sleeps so long.
+    /// The sleep of the dequeuing task.
     pub sleeps: u64,
 }
 
 impl Setting {
-    /// The two of the paper: a section now and then, and one most of the time.
+    /// The two settings of the paper: with rare sections, and with sections most of the time.
     pub const PUBLISHED: [Self; 2] =
         [Self { outside: 7, inside: 1, sleeps: 10 }, Self { outside: 2, inside: 4, sleeps: 20 }];
 }
 
-/// What was measured of a mechanism under a setting.
+/// The results of one mechanism in one setting.
 #[derive(Clone, Debug)]
 pub struct Experiment {
     /// The mechanism.
     pub mechanism: Mechanism,
     /// The setting.
     pub setting: Setting,
-    /// How commits were decided, whatever the mechanism: the queue is always the same.
+    /// How sections committed. With each mechanism, the queue is the same.
     pub strategy: Kind,
     /// Response times of enqueuing, from the request to the end of the section, in nanoseconds.
     pub enqueue: Histogram<u64>,
-    /// The same of dequeuing.
+    /// Response times of dequeuing, in nanoseconds.
     pub dequeue: Histogram<u64>,
-    /// Median of dequeuing with nobody else, in nanoseconds.
+    /// The median response time of dequeuing without other tasks, in nanoseconds.
     pub solo_ns: u64,
-    /// Attempts of sections that were repeated.
+    /// The number of sections that were restarted.
     pub repeated: u64,
-    /// Whether it was ended early.
+    /// Whether the experiment was ended early.
     pub interrupted: bool,
 }
 
-/// A semaphore that serves in order of arrival, and knows no priorities.
+/// A semaphore that serves in order of arrival, without regard to priorities.
 #[derive(Debug, Default)]
 struct Fifo {
     next: AtomicU32,
-    /// Who has it, and of each place the ticket that was served there last.
+    /// The ticket of the owner.
     serves: AtomicU32,
+    /// At each place, the last ticket that was served there.
     places: [AtomicU32; 8],
 }
 
 impl Fifo {
     fn lock(&self) {
-        // ORDERING: Relaxed: the order of tickets is all there is to it.
+        // ORDERING: Relaxed: only the order of the tickets matters.
         let ticket = self.next.fetch_add(1, Ordering::Relaxed);
         let place = &self.places[ticket as usize % self.places.len()];
-        // BOUND: those before; fewer than there are places.
+        // BOUND: the owners before, which are fewer than the places.
         loop {
             // ORDERING: Acquire pairs with the Release of the unlock.
             let served = place.load(Ordering::Acquire);
@@ -152,7 +152,7 @@ impl Fifo {
     }
 
     fn unlock(&self) {
-        // ORDERING: Relaxed: only who has it writes it.
+        // ORDERING: Relaxed: only the owner writes it.
         let next = self.serves.load(Ordering::Relaxed).wrapping_add(1);
         self.serves.store(next, Ordering::Relaxed);
         let place = &self.places[next as usize % self.places.len()];
@@ -162,17 +162,15 @@ impl Fifo {
     }
 }
 
-/// What is shared.
+/// The state that the tasks share.
 struct Shared {
     queue: Queue,
     mechanism: Mechanism,
     fifo: Fifo,
     mutex: Mutex<()>,
-    /// All are ready.
-    begun: AtomicBool,
     over: AtomicBool,
     enqueued: AtomicU64,
-    /// Who enqueues, by the kernel's number.
+    /// The thread ids of the enqueuers; 0 for those that have not begun.
     enqueuers: [AtomicU32; ENQUEUERS],
 }
 
@@ -189,14 +187,13 @@ impl Shared {
             mechanism,
             fifo: Fifo::default(),
             mutex: mutex.build(()),
-            begun: AtomicBool::new(false),
             over: AtomicBool::new(false),
             enqueued: AtomicU64::new(0),
             enqueuers: [const { AtomicU32::new(0) }; ENQUEUERS],
         }
     }
 
-    /// Executes `section` as the mechanism has it.
+    /// Executes `section` under the mechanism.
     fn protect(&self, is_urgent: bool, section: impl FnOnce()) {
         match self.mechanism {
             Mechanism::FifoSemaphore => {
@@ -215,10 +212,10 @@ impl Shared {
     }
 }
 
-/// Executes for so long, preemption not counted; ends early where `still` says so.
+/// Executes for `ns` of the thread's execution time. Ends early if `still` returns an error.
 fn execute(ns: u64, still: Still<'_>) -> Result<(), Stop> {
     let start_ns = clock::executed_ns();
-    // BOUND: the time.
+    // BOUND: `ns` of execution.
     loop {
         let executed_ns = clock::executed_ns().saturating_sub(start_ns);
         if executed_ns >= ns {
@@ -226,7 +223,7 @@ fn execute(ns: u64, still: Still<'_>) -> Result<(), Stop> {
         }
         still()?;
         let until_ns = clock::now_ns() + LOOK_NS.min(ns - executed_ns);
-        // BOUND: a look.
+        // BOUND: LOOK_NS.
         while clock::now_ns() < until_ns {
             std::hint::spin_loop();
         }
@@ -255,14 +252,14 @@ fn enqueue(
         Some(shared.queue.writer().ok_or(RunError::SetUp)?)
     };
     let mut value = index as u64;
-    // BOUND: the measurement: until `over`.
+    // BOUND: until the measurement sets `over`.
     while !shared.over.load(Ordering::Relaxed) {
         pace.rest();
         let _ = execute(setting.outside * tick_ns, &|| Ok(()));
         let start_ns = clock::now_ns();
         let work = |still: Still<'_>| execute(setting.inside * tick_ns, still);
         shared.protect(false, || {
-            // A queue that is full takes no more: the work was done all the same.
+            // If the queue is full, nothing is enqueued, but the work was done.
             let _ = match &mut slot {
                 Some(slot) => slot.enqueue_after(value % 7, value, work),
                 None => shared.with_shared_slot(|slot| slot.enqueue_after(value % 7, value, work)),
@@ -274,7 +271,7 @@ fn enqueue(
     }
     let repeated = match &slot {
         Some(slot) => repeated(slot),
-        // Those that share a slot count together: one says it.
+        // The slot has one count for all its users. The first of them returns it.
         None if index == 0 => shared.with_shared_slot(|slot| repeated(slot)),
         None => 0,
     };
@@ -282,10 +279,10 @@ fn enqueue(
 }
 
 impl Shared {
-    /// For who has the mutex; or, to look at the counts, anybody.
+    /// Executes `work` with the shared slot. Only the owner of the mutex may write by it; anyone may read its counts.
     #[allow(unsafe_code)]
     fn with_shared_slot<T>(&self, work: impl FnOnce(&mut Slot<'_>) -> T) -> T {
-        // SAFETY: the slot was reserved, and is used to write by who has the mutex alone.
+        // SAFETY: the slot was reserved, and only the owner of the mutex writes by it.
         match unsafe { self.queue.shared_writer(SHARED_SLOT) } {
             Some(mut slot) => work(&mut slot),
             None => unreachable!("a queue has a first slot"),
@@ -301,7 +298,7 @@ fn dequeue(shared: &Shared, setting: Setting, tick_ns: u64, pace: Pace) -> Resul
         clock::sleep_until(clock::now_ns() + setting.sleeps * tick_ns)?;
         let start_ns = clock::now_ns();
         shared.protect(true, || {
-            // Nothing but conflicts stops it, and those repeat it.
+            // Only conflicts stop the section, and they restart it.
             let _ = slot.dequeue_after(|still| execute(tick_ns, still));
         });
         responses.saturating_record(clock::now_ns() - start_ns);
@@ -309,7 +306,7 @@ fn dequeue(shared: &Shared, setting: Setting, tick_ns: u64, pace: Pace) -> Resul
     Ok((responses, repeated(&slot)))
 }
 
-/// The one that dequeues, alone.
+/// Measures dequeuing without other tasks.
 fn solo(cpu: usize, tick_ns: u64) -> Result<u64, RunError> {
     become_realtime(DEQUEUE_LEVEL, &[cpu])?;
     let shared = Shared::new(Mechanism::Ics, cpu);
@@ -325,11 +322,14 @@ fn solo(cpu: usize, tick_ns: u64) -> Result<u64, RunError> {
     Ok(responses.value_at_quantile(0.5))
 }
 
-/// Executes the experiment under both settings with each mechanism, until `operations` have been enqueued in each; `tell` hears how many have been in all of them. A tick takes
-/// `tick`, from 50 µs to 20 ms; all that is executed leaves a third of each second to others. What was not begun when it was stopped is left out.
+/// Executes the experiment in both settings with each mechanism, until `operations` elements were enqueued in each.
+///
+/// `tell` receives the number of elements so far, and the number of all elements. A tick takes `tick`, from 50 µs to
+/// 20 ms. The experiment leaves almost a third of each second to other threads. If `control` is stopped, experiments
+/// that have not begun are left out.
 ///
 /// # Errors
-/// Without the right to real-time priorities; where threads cannot be started.
+/// Fails without permission for real-time priorities, and if threads cannot be started.
 pub fn ics_experiments(
     tick: Duration,
     operations: usize,
@@ -359,84 +359,67 @@ fn experiment(
     control: &Control,
     tell: &mut dyn FnMut(usize),
 ) -> Result<Experiment, RunError> {
-    let cpus = sched::affinity()?;
-    // The last CPU: the first serves most interrupts.
-    let cpu = *cpus.last().ok_or(RunError::SetUp)?;
-    signal::with_all_blocked(|| {
-        let solo_ns = spawn("solo", move || solo(cpu, tick_ns))?.join().map_err(|_| RunError::SetUp)??;
-        let shared = Arc::new(Shared::new(mechanism, cpu));
-        let over = EndsAll(Arc::clone(&shared));
-        let strategy = shared.queue.commit().kind();
-        let pace = Pace::new((setting.outside + setting.inside) * tick_ns * ENQUEUERS as u64);
-        let (ready, all_ready) = mpsc::channel();
-        let mut threads = Vec::new();
-        for index in 0..=ENQUEUERS {
-            let (shared, ready) = (Arc::clone(&shared), ready.clone());
-            let is_enqueuer = index < ENQUEUERS;
-            threads.push(spawn(if is_enqueuer { "enqueue" } else { "dequeue" }, move || {
-                let level = if is_enqueuer { ENQUEUE_LEVEL } else { DEQUEUE_LEVEL };
-                let risen = become_realtime(level, &[cpu]);
-                if is_enqueuer {
-                    shared.enqueuers[index].store(sched::gettid().0, Ordering::Relaxed);
-                }
-                let _ = ready.send(());
-                risen?;
-                // BOUND: set-up of the others.
-                while !shared.begun.load(Ordering::Relaxed) && !shared.over.load(Ordering::Relaxed) {
-                    clock::sleep_until(clock::now_ns() + tick_ns)?;
-                }
-                if is_enqueuer {
-                    enqueue(&shared, index, setting, tick_ns, pace)
-                } else {
-                    dequeue(&shared, setting, tick_ns, pace)
-                }
-            })?);
-        }
-        // Above all of them, where it can on another processor: it takes no time of theirs.
-        let (shared_by_turns, own) = (Arc::clone(&shared), control.clone());
-        let work_ns = operations.saturating_mul((setting.outside + setting.inside) * tick_ns);
-        let end_ns = clock::now_ns().saturating_add(work_ns.saturating_mul(LONGEST_WORKS).saturating_add(LONGEST_NS));
-        let others: Vec<usize> = if cpus.len() > 1 { cpus[..cpus.len() - 1].to_vec() } else { cpus };
-        let turns = spawn("turns", move || {
-            let risen = become_realtime(LEVEL, &others);
-            // A thread that ended without a word has dropped its sender.
-            for _ in 0..=ENQUEUERS {
-                let _ = all_ready.recv_timeout(Duration::from_secs(10));
-            }
-            shared_by_turns.begun.store(true, Ordering::Relaxed);
-            let interrupted = take_turns(&shared_by_turns, tick_ns, operations, end_ns, &own);
-            shared_by_turns.over.store(true, Ordering::Relaxed);
-            risen.map(|()| interrupted)
+    let (cpu, mut others) = (one_cpu()?, sched::affinity()?);
+    let solo_ns = measuring(move || solo(cpu, tick_ns))?;
+    let shared = Arc::new(Shared::new(mechanism, cpu));
+    let strategy = shared.queue.commit().kind();
+    let work_ns = operations.saturating_mul((setting.outside + setting.inside) * tick_ns);
+    let pace = Pace::new((setting.outside + setting.inside) * tick_ns * ENQUEUERS as u64);
+    let mut tasks = Crew::new();
+    // The threads of the tasks must end before `tasks` joins them.
+    let over = EndsAll(Arc::clone(&shared));
+    for index in 0..ENQUEUERS {
+        let shared = Arc::clone(&shared);
+        tasks.add(ENQUEUE_LEVEL, &[cpu], move || {
+            shared.enqueuers[index].store(sched::gettid().0, Ordering::Relaxed);
+            enqueue(&shared, index, setting, tick_ns, pace)
         })?;
-        // BOUND: that thread: `end_ns`.
-        while !turns.is_finished() {
-            tell(shared.enqueued.load(Ordering::Relaxed) as usize);
-            let _ = clock::sleep_until(clock::now_ns() + TELL_NS);
-        }
+    }
+    let dequeuer = Arc::clone(&shared);
+    tasks.add(DEQUEUE_LEVEL, &[cpu], move || dequeue(&dequeuer, setting, tick_ns, pace))?;
+    // The quanta are given from another processor if there is one: that takes no time from the tasks.
+    if others.len() > 1 {
+        others.retain(|&other| other != cpu);
+    }
+    let mut turns = Crew::new();
+    let (scheduled, own) = (Arc::clone(&shared), control.clone());
+    let longest_ns = work_ns.saturating_mul(LONGEST_WORKS).saturating_add(LONGEST_NS);
+    turns.add(LEVEL, &others, move || {
+        let end_ns = clock::now_ns().saturating_add(longest_ns);
+        let interrupted = take_turns(&scheduled, tick_ns, operations, end_ns, &own);
+        scheduled.over.store(true, Ordering::Relaxed);
+        interrupted
+    })?;
+    tasks.start()?;
+    turns.start()?;
+    // BOUND: the thread that gives the quanta ends after `longest_ns`.
+    while !turns.has_ended() {
         tell(shared.enqueued.load(Ordering::Relaxed) as usize);
-        let interrupted = turns.join().map_err(|_| RunError::SetUp)?;
-        let (mut enqueued, mut dequeued, mut repeats) = (histogram()?, histogram()?, 0);
-        for (index, thread) in threads.into_iter().enumerate() {
-            let (responses, repeated) = thread.join().map_err(|_| RunError::SetUp)??;
-            let all = if index < ENQUEUERS { &mut enqueued } else { &mut dequeued };
-            all.add(responses).map_err(|_| RunError::SetUp)?;
-            repeats += repeated;
-        }
-        drop(over);
-        Ok(Experiment {
-            mechanism,
-            setting,
-            strategy,
-            enqueue: enqueued,
-            dequeue: dequeued,
-            solo_ns,
-            repeated: repeats,
-            interrupted: interrupted?,
-        })
+        let _ = clock::sleep_until(clock::now_ns() + TELL_NS);
+    }
+    tell(shared.enqueued.load(Ordering::Relaxed) as usize);
+    let interrupted = turns.join()?.contains(&true);
+    drop(over);
+    let (mut enqueued, mut dequeued, mut repeats) = (histogram()?, histogram()?, 0);
+    for (index, seen) in tasks.join()?.into_iter().enumerate() {
+        let (responses, repeated) = seen?;
+        let all = if index < ENQUEUERS { &mut enqueued } else { &mut dequeued };
+        all.add(responses).map_err(|_| RunError::SetUp)?;
+        repeats += repeated;
+    }
+    Ok(Experiment {
+        mechanism,
+        setting,
+        strategy,
+        enqueue: enqueued,
+        dequeue: dequeued,
+        solo_ns,
+        repeated: repeats,
+        interrupted,
     })
 }
 
-/// All threads end, though one could not be started.
+/// Ends all threads, even if one could not be started.
 struct EndsAll(Arc<Shared>);
 
 impl Drop for EndsAll {
@@ -445,72 +428,71 @@ impl Drop for EndsAll {
     }
 }
 
-/// Gives each enqueuer its quantum, one after the other: a level above the others. Says whether it was ended early.
+/// Gives each enqueuing task its quantum, in which it has the level above the others. Returns whether the experiment
+/// was ended early.
 fn take_turns(shared: &Shared, tick_ns: u64, operations: u64, end_ns: u64, control: &Control) -> bool {
-    let enqueuer = |turn: usize| Tid(shared.enqueuers[turn % ENQUEUERS].load(Ordering::Relaxed));
+    let set_level = |turn: usize, level| match shared.enqueuers[turn % ENQUEUERS].load(Ordering::Relaxed) {
+        0 => {}
+        // An enqueuer that has ended has no turn.
+        tid => _ = sched::set_level(Tid(tid), level),
+    };
     let mut turn = 0;
     // BOUND: `end_ns`.
     while shared.enqueued.load(Ordering::Relaxed) < operations {
         if control.is_stopped() || clock::now_ns() >= end_ns {
             return true;
         }
-        // One that has not come, or has ended, has no turn; both levels count as soon as the kernel lets go of inherited ones.
-        let _ = sched::set_level(enqueuer(turn + 1), ENQUEUE_LEVEL + 1);
-        let _ = sched::set_level(enqueuer(turn), ENQUEUE_LEVEL);
+        // Both levels take effect as soon as inherited ones end.
+        set_level(turn + 1, ENQUEUE_LEVEL + 1);
+        set_level(turn, ENQUEUE_LEVEL);
         turn += 1;
         let _ = clock::sleep_until(clock::now_ns() + QUANTUM_TICKS * tick_ns);
     }
     false
 }
 
-/// What so many of something took.
+/// The cost of one operation.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Overhead {
-    /// What.
+    /// The name of the operation.
     pub name: &'static str,
-    /// How its sections commit; none where there are none.
+    /// How its sections commit; `None` for operations without sections.
     pub strategy: Option<Kind>,
-    /// How many were executed for each reading.
-    pub count: u64,
-    /// All of them together, in nanoseconds.
-    pub total: Readings,
+    /// Its times, in nanoseconds.
+    pub ns: Batches,
 }
 
-impl Overhead {
-    /// Of one, in nanoseconds: what a share of the readings does not exceed.
-    #[must_use]
-    pub fn each_ns(&self, share: f64) -> f64 {
-        self.total.quantile(share) as f64 / self.count as f64
-    }
-}
-
-/// What was measured of sections nobody else wants.
+/// The costs of sections without contention.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Overheads {
-    /// What threads of one processor commit by on this machine.
+    /// How the threads of one processor commit on this machine.
     pub strategy: Kind,
-    /// Whether the readings were taken under SCHED_FIFO; without, anything may come between, and nobody can say when there is a switch.
+    /// Whether the readings were taken under SCHED_FIFO. Otherwise other threads may have disturbed them, and context
+    /// switches are not measured.
     pub realtime: bool,
-    /// Each of them.
+    /// The cost of each operation.
     pub costs: Vec<Overhead>,
 }
 
-/// Sections a reading, as in the paper.
+/// The number of sections in each reading, as in the paper.
 const SECTIONS: u64 = 10_000;
+/// The resolution of the clock.
+const CLOCK_STEP_NS: u64 = 1;
 const MANY: usize = 10;
 const LEFT: Var<u64> = Var::new(0);
 
-/// What, how its sections commit, and a reading's worth of the work.
-type Work = (&'static str, Option<Kind>, Box<dyn FnMut()>);
+/// An operation: its name, and how its sections commit.
+type Work = Timed<'static, (&'static str, Option<Kind>)>;
 
-/// A reading's worth: the loop is inside, so that nothing else is measured.
 fn work(name: &'static str, strategy: Option<Kind>, mut one: impl FnMut() + 'static) -> Work {
-    let all = move || {
+    let batch = move || {
+        let start_ns = clock::now_ns();
         for _ in 0..SECTIONS {
             one();
         }
+        clock::now_ns() - start_ns
     };
-    (name, strategy, Box::new(all))
+    Timed { what: (name, strategy), count: SECTIONS, batch: Box::new(batch) }
 }
 
 fn sections<C: Commit + 'static>(all: &mut Vec<Work>, kind: Kind, strategy: impl Fn() -> C) -> Result<(), RunError> {
@@ -518,7 +500,7 @@ fn sections<C: Commit + 'static>(all: &mut Vec<Work>, kind: Kind, strategy: impl
     all.push(work("one word alone", Some(kind), move || {
         let _ = black_box(&single).update(|value| Ok((value.wrapping_add(1), ())));
     }));
-    // They are measured for as long as the process lives, a few times at most.
+    // These objects are leaked: a process measures at most a few times.
     let one: &'static Ics<[Word; 1], 2, 1, C> = Box::leak(Box::new(Ics::with([Word::new(0)], strategy())));
     let mut slot = one.writer().ok_or(RunError::SetUp)?;
     all.push(work("empty section", Some(kind), move || _ = black_box(&mut slot).update(|_| Ok(()))));
@@ -533,7 +515,7 @@ fn sections<C: Commit + 'static>(all: &mut Vec<Work>, kind: Kind, strategy: impl
         Box::leak(Box::new(Ics::with([const { Word::new(0) }; MANY], strategy())));
     let mut slot = many.writer().ok_or(RunError::SetUp)?;
     all.push(work("section of ten words by name", Some(kind), move || {
-        // Word by word, as a program has its variables by name.
+        // The words are written one by one, as in a program that has a name for each variable.
         macro_rules! write_each {
             ($section:ident: $($word:literal)*) => {
                 $($section.write(Var::<u64>::new($word), $word)?;)*
@@ -553,19 +535,19 @@ fn sections<C: Commit + 'static>(all: &mut Vec<Work>, kind: Kind, strategy: impl
     Ok(())
 }
 
-/// Takes `readings` readings of 10,000 sections each, beside the C library's mutexes and semaphore, on one processor; and of switches between two threads, with a section in
-/// each turn and without. Where nobody may be real-time, of all but the switches.
+/// Takes `readings` readings of 10,000 sections each, on one processor, and as many of the C library's mutexes and
+/// semaphore. It also measures context switches between two threads, with and without a section in each turn. Without
+/// permission for real-time priorities, switches are left out.
 ///
 /// # Errors
-/// Where threads cannot be started.
+/// Fails if threads cannot be started.
 pub fn ics_overheads(readings: usize, control: &Control) -> Result<Overheads, RunError> {
     let control = control.clone();
-    let thread = signal::with_all_blocked(|| spawn("measure", move || overheads(readings.max(1), &control)))?;
-    thread.join().map_err(|_| RunError::SetUp)?
+    measuring(move || overheads(readings.max(1), &control))
 }
 
 fn overheads(readings: usize, control: &Control) -> Result<Overheads, RunError> {
-    let cpu = *sched::affinity()?.last().ok_or(RunError::SetUp)?;
+    let cpu = one_cpu()?;
     let realtime = become_measuring(cpu)?;
     let chosen = Strategy::for_cpu(cpu as u32).kind();
     let mut all: Vec<Work> = Vec::new();
@@ -586,7 +568,7 @@ fn overheads(readings: usize, control: &Control) -> Result<Overheads, RunError> 
     sections(&mut all, Kind::Locked, || lockwright_ics::Locked)?;
     #[cfg(target_arch = "x86_64")]
     {
-        // SAFETY: this thread is bound to its processor, and nobody else knows of the objects.
+        // SAFETY: this thread is bound to its processor, and no other thread has a reference to the objects.
         #[allow(unsafe_code)]
         let plain = || unsafe { lockwright_ics::Uniprocessor::new() };
         sections(&mut all, Kind::Plain, plain)?;
@@ -594,50 +576,37 @@ fn overheads(readings: usize, control: &Control) -> Result<Overheads, RunError> 
     if chosen == Kind::Rseq {
         sections(&mut all, chosen, || Strategy::for_cpu(cpu as u32))?;
     }
-    let mut taken: Vec<Vec<u64>> = vec![Vec::with_capacity(readings); all.len()];
-    let pace = Pace::new(50_000_000);
-    for _ in 0..readings {
-        // They take turns, so that what happens to the machine happens to all.
-        for ((.., work), taken) in all.iter_mut().zip(&mut taken) {
-            pace.rest();
-            let start_ns = clock::now_ns();
-            work();
-            taken.push(clock::now_ns() - start_ns);
-        }
-        if control.is_stopped() {
-            break;
-        }
-    }
-    let cost = |name, strategy, taken| Some(Overhead { name, strategy, count: SECTIONS, total: Readings::new(taken)? });
-    let named = all.iter().map(|&(name, strategy, _)| (name, strategy)).zip(taken);
-    let mut costs: Vec<Overhead> = named.filter_map(|((name, strategy), taken)| cost(name, strategy, taken)).collect();
+    let seen = in_turns(all, CLOCK_STEP_NS, readings, 50_000_000, control);
+    let mut costs: Vec<Overhead> =
+        seen.into_iter().map(|((name, strategy), ns)| Overhead { name, strategy, ns }).collect();
     if realtime {
         for (name, strategy) in [("switch", None), ("switch, section of a word", Some(chosen))] {
-            costs.extend(cost(name, strategy, switches(cpu, readings.min(20), strategy.is_some(), control)?));
+            let total = Readings::new(switches(cpu, readings.min(20), strategy.is_some(), control)?);
+            let ns = total.map(|total| Batches { count: SECTIONS, total, step: CLOCK_STEP_NS });
+            costs.extend(ns.map(|ns| Overhead { name, strategy, ns }));
         }
     }
     Ok(Overheads { strategy: chosen, realtime, costs })
 }
 
-/// 10,000 switches between two threads of one level, by yielding.
+/// Measures 10,000 switches between two threads of one level, which yield in turn.
 fn switches(cpu: usize, readings: usize, with_sections: bool, control: &Control) -> Result<Vec<u64>, RunError> {
     let ics = Arc::new(Ics::<[Word; 1], 2, 1, Strategy>::with([Word::new(0)], Strategy::for_cpu(cpu as u32)));
     let over = Arc::new(AtomicBool::new(false));
-    let partner = {
-        let (ics, over) = (Arc::clone(&ics), Arc::clone(&over));
-        spawn("partner", move || -> Result<(), RunError> {
-            become_realtime(LEVEL, &[cpu])?;
-            let mut slot = ics.writer().ok_or(RunError::SetUp)?;
-            // BOUND: the measurement: until `over`.
-            while !over.load(Ordering::Relaxed) {
-                turn(&mut slot, with_sections);
-            }
-            Ok(())
-        })?
-    };
+    let mut partner = Crew::new();
+    let (shared, ends) = (Arc::clone(&ics), Arc::clone(&over));
+    partner.add(LEVEL, &[cpu], move || -> Result<(), RunError> {
+        let mut slot = shared.writer().ok_or(RunError::SetUp)?;
+        // BOUND: until the caller sets `over`.
+        while !ends.load(Ordering::Relaxed) {
+            turn(&mut slot, with_sections);
+        }
+        Ok(())
+    })?;
     let mut slot = ics.writer().ok_or(RunError::SetUp)?;
     let pace = Pace::new(100_000_000);
     let mut taken = Vec::with_capacity(readings);
+    partner.start()?;
     for _ in 0..readings {
         if control.is_stopped() {
             break;
@@ -650,7 +619,7 @@ fn switches(cpu: usize, readings: usize, with_sections: bool, control: &Control)
         taken.push(clock::now_ns() - start_ns);
     }
     over.store(true, Ordering::Relaxed);
-    partner.join().map_err(|_| RunError::SetUp)??;
+    partner.join()?.into_iter().collect::<Result<(), _>>()?;
     Ok(taken)
 }
 
@@ -669,7 +638,7 @@ mod tests {
     use super::*;
     use crate::machine::require_realtime;
 
-    /// A few operations of each; that the one that dequeues does not wait is shown by the measurement, no test asserts times.
+    /// A few operations with each mechanism. No test asserts times.
     #[test]
     fn every_mechanism_comes_to_an_end() {
         let Some(_machine) = require_realtime() else { return };
@@ -681,7 +650,7 @@ mod tests {
             assert!(told >= 60 && !done.interrupted, "{mechanism:?}: {told}");
             assert!(done.enqueue.len() >= 60 && !done.dequeue.is_empty() && done.solo_ns >= 100_000, "{done:?}");
             let repeats = matches!(mechanism, Mechanism::Ics | Mechanism::InterruptibleLock);
-            assert!(repeats || done.repeated == 0, "{mechanism:?}: who is alone inside repeats nothing");
+            assert!(repeats || done.repeated == 0, "{mechanism:?}: sections under mutual exclusion are not restarted");
         }
     }
 
@@ -691,16 +660,16 @@ mod tests {
         let all = ics_overheads(10, &Control::new()).expect("permission was checked");
         assert!(all.realtime && all.costs.len() >= 9, "{all:?}");
         for cost in &all.costs {
-            assert!(cost.each_ns(0.0) > 0.0 && (cost.total.count(), cost.count) == (10, 10_000), "{cost:?}");
+            assert!(cost.ns.each(0.0) > 0.0 && (cost.ns.total.count(), cost.ns.count) == (10, 10_000), "{cost:?}");
         }
         assert!(
             all.costs.iter().any(|cost| cost.strategy == Some(all.strategy)),
-            "what is chosen is measured: {all:?}"
+            "the chosen strategy is measured: {all:?}"
         );
     }
 
     #[test]
-    fn what_is_stopped_before_it_begins_executes_nothing() {
+    fn a_stopped_experiment_executes_nothing() {
         let control = Control::new();
         control.stop();
         let mut told = false;

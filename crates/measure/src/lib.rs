@@ -1,9 +1,10 @@
-//! What locks and sections cost on this machine: alone, against each other, and beside those of the C library.
+//! Measures what locks and sections cost on this machine: without contention, under contention, and compared with those
+//! of the C library.
 //!
 //! | function | what it measures |
 //! |---|---|
 //! | [`cost`](fn@cost) | lock and unlock of each spinlock without contention, with warm and with cold caches |
-//! | [`contention`](fn@contention) | throughput and waits of spinlocks that several processors want |
+//! | [`contention`](fn@contention) | throughput and waits of spinlocks under contention |
 //! | [`mutex_cost`], [`hand_over`] | mutexes, and the time from an unlock to the next owner |
 //! | [`protocols`](fn@protocols) | what each protocol of a task set costs |
 //! | [`overheads`], [`ics_overheads`] | the overheads that analyses charge |
@@ -14,23 +15,25 @@
 //! ```
 //! use lockwright_engine::Control;
 //!
-//! // With the right to real-time priorities nothing else comes between; without it, it measures all the same.
+//! // Without permission for real-time priorities, other threads may disturb the readings.
 //! let costs = lockwright_measure::cost(100, &Control::new())?;
 //! for cost in costs.costs.iter().filter(|cost| !cost.cold) {
-//!     println!("{}: {} cycles", cost.lock, cost.cycles[cost.cycles.len() / 2]);
+//!     println!("{}: {:.1} ± {:.1} cycles", cost.lock, cost.cycles.each(0.5), cost.cycles.half_width());
 //! }
-//! # Ok::<(), lockwright_engine::RunError>(())
+//! # Ok::<(), lockwright_measure::CostError>(())
 //! ```
 
 #![deny(unsafe_code)]
 
 mod contention;
 mod cost;
+mod counter;
+mod harness;
 mod ics;
 #[cfg(test)]
 #[path = "../../sys/tests/support/machine.rs"]
 mod machine;
-#[allow(unsafe_code)] // Robust mutexes stay where they are.
+#[allow(unsafe_code)] // Robust mutexes must not move while a thread holds them.
 mod mutex;
 mod pace;
 mod protocols;
@@ -38,10 +41,13 @@ mod protocols;
 mod slots;
 mod squad;
 mod subject;
+mod works;
 
 pub use contention::{Arrivals, Contended, ContentionConfig, OverFifo, contention};
-pub use cost::{Cost, Costs, cost};
+pub use cost::{Cost, CostError, Costs, cost};
+pub use harness::{Batches, Readings};
 pub use ics::{Experiment, Mechanism, Overhead, Overheads, Setting, ics_experiments, ics_overheads};
 pub use mutex::{HandOver, hand_over, mutex_cost};
-pub use protocols::{Interruptions, Pick, ProtocolCost, Protocols, Readings, Work, overheads, protocols};
+pub use protocols::{Pick, ProtocolCost, Protocols, overheads, protocols};
 pub use subject::lock_names;
+pub use works::{Interruptions, Work};

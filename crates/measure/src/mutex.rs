@@ -1,51 +1,50 @@
-//! Mutexes: alone, and from one owner to the next.
+//! Mutexes: their costs without contention, and the time from one owner to the next.
 
-use super::cost::{Costs, cost_of};
-use super::pace::LEVEL;
-use super::pace::Pace;
-use super::subject::{Candidate, Subject, read_each};
+use super::cost::{CostError, Costs, cost_of};
+use super::counter::Batch;
+use super::harness::{Crew, Readings, one_cpu};
+use super::pace::{LEVEL, Pace};
+use super::subject::{Candidate, Subject};
 use lockwright::mutex::{Builder, Limit, Mutex, Protocol, RawMutex, Unlock};
 use lockwright::section::Lazy;
-use lockwright_engine::raw::{Gate, Muster, Place, become_realtime, spawn};
 use lockwright_engine::{Control, RunError};
 use lockwright_locks::Slot;
 use lockwright_model::TaskId;
+use lockwright_sys::clock;
 use lockwright_sys::cycles::Sweep;
 use lockwright_sys::futex::{self, Scope};
 use lockwright_sys::native::{NativeKind, NativeMutex};
-use lockwright_sys::{clock, sched, signal};
 use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, mpsc};
-use std::thread::JoinHandle;
 use std::time::Duration;
 
 /// A ceiling above every thread of a measurement.
 const CEILING: u8 = LEVEL + 5;
 
 impl Subject for RawMutex {
-    fn read(&self, _: &Slot, _: usize, readings: &mut [u64], cold: bool) {
-        read_each(self, readings, cold, || self.section(&mut || {}));
+    fn time(&self, _: &Slot, _: usize, batch: &Batch) -> u64 {
+        batch.time(self, || self.section(&mut || {}))
     }
 }
 
 impl Subject for NativeMutex {
-    fn read(&self, _: &Slot, _: usize, readings: &mut [u64], cold: bool) {
-        read_each(self.memory(), readings, cold, || self.section(&mut || {}));
+    fn time(&self, _: &Slot, _: usize, batch: &Batch) -> u64 {
+        batch.time(self.memory(), || self.section(&mut || {}))
     }
 }
 
-/// Its user is a managed thread.
+/// A mutex that a managed thread uses.
 struct Managed(RawMutex);
 
 impl Subject for Managed {
-    fn read(&self, slot: &Slot, cpu: usize, readings: &mut [u64], cold: bool) {
-        // Where it cannot be, what is measured is the eager way.
+    fn time(&self, slot: &Slot, cpu: usize, batch: &Batch) -> u64 {
+        // If the thread cannot be managed, each lock raises its priority.
         let _managed = Lazy::manage(cpu);
-        self.0.read(slot, cpu, readings, cold);
+        self.0.time(slot, cpu, batch)
     }
 }
 
-/// A mutex that is handed from one to the next.
+/// A mutex that is handed over from one owner to the next.
 trait Handed: Send + Sync {
     fn section(&self, section: &mut dyn FnMut());
 }
@@ -55,7 +54,7 @@ impl Handed for RawMutex {
     fn section(&self, section: &mut dyn FnMut()) {
         if self.lock(Limit::Never).is_ok() {
             section();
-            // It was taken here.
+            // The unlock succeeds, as this thread holds the mutex.
             let _ = self.unlock();
         }
     }
@@ -75,9 +74,9 @@ const fn ours(protocol: Protocol) -> Builder {
     Mutex::builder().protocol(protocol)
 }
 
-/// A robust one. Each is in a box of its own, and the thread that locked it unlocks it there.
+/// A builder of robust mutexes. Each is put into a box, where the thread that locks it also unlocks it.
 fn robust(protocol: Protocol) -> Builder {
-    // SAFETY: see above: it stays where it is while a thread has it.
+    // SAFETY: the mutex is in a box, so it does not move while a thread holds it.
     unsafe { ours(protocol).robust(true) }
 }
 
@@ -110,39 +109,31 @@ static ALL: [Candidate<dyn Subject>; 11] = [
     Candidate { name: "glibc protect", new: || native(NativeKind { ceiling: Some(CEILING), ..PLAIN }) },
 ];
 
-/// As [`cost`](super::cost()), of mutexes, ours beside the C library's; without the right to real-time priorities, of those without ceilings.
+/// Measures mutexes as [`cost`](super::cost()) measures spinlocks: ours beside the C library's. Without permission for
+/// real-time priorities, mutexes with ceilings are left out.
 ///
 /// # Errors
 /// Those of [`cost`](super::cost()).
-pub fn mutex_cost(readings: usize, control: &Control) -> Result<Costs, RunError> {
+pub fn mutex_cost(readings: usize, control: &Control) -> Result<Costs, CostError> {
     let mut costs = cost_of(&ALL, readings, control)?;
     if !costs.realtime {
-        // Nobody could rise to the ceiling.
+        // The thread could not rise to the ceiling.
         costs.costs.retain(|cost| !cost.lock.contains("protect"));
     }
     Ok(costs)
 }
 
-/// From one owner to the next.
+/// Hand-overs of one mutex from its owner to the first waiter.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct HandOver {
-    /// Which mutex.
+    /// The name of the mutex.
     pub lock: &'static str,
-    /// How many waited.
+    /// The number of waiters.
     pub waiters: usize,
-    /// Whether all caches were emptied before each unlock. Where not, many waiters drive each other out.
+    /// Whether all caches were emptied before each unlock. If not, many waiters still evict each other's data.
     pub cold: bool,
-    /// From before the unlock until the first waiter executes, in nanoseconds, ascending, not empty.
-    pub ns: Vec<u64>,
-}
-
-impl HandOver {
-    /// The reading that a share of all does not exceed: 0 is the least, 1 the greatest.
-    #[must_use]
-    pub fn quantile(&self, share: f64) -> u64 {
-        let last = self.ns.len() - 1;
-        self.ns[((share * last as f64).round() as usize).min(last)]
-    }
+    /// From before the unlock until the first waiter executes, in nanoseconds.
+    pub ns: Readings,
 }
 
 const HANDED: [Candidate<dyn Handed>; 3] = [
@@ -151,21 +142,24 @@ const HANDED: [Candidate<dyn Handed>; 3] = [
     Candidate { name: "glibc inherit", new: || native(NativeKind { inherits: true, ..PLAIN }) },
 ];
 
-/// Whether they are emptied: first not, for what is swept drives out the harness, too.
+/// Whether the caches are emptied. Warm caches come first, as emptying also evicts the harness.
 const CACHES: [bool; 2] = [false, true];
 
-/// How long it takes from an unlock until the first of so many waiters executes, `rounds` times (at least once) for each number with caches as they
-/// are, and as often with empty ones, on one CPU: the waiters are more urgent than the owner. Where `control` is stopped, what was not measured to its end is left out.
+/// Measures the time from an unlock until the first waiter executes, on one CPU. The waiters are more urgent than the
+/// owner.
+///
+/// For each number of `waiters`, there are `rounds` readings (at least one) with warm caches, and as many with cold
+/// ones. If `control` is stopped, incomplete numbers of waiters are left out.
 ///
 /// # Errors
-/// Without the right to real-time priorities; when threads cannot be started, or do not come back.
+/// Fails without permission for real-time priorities, and if threads cannot be started or do not return.
 pub fn hand_over(
     waiters: &[usize],
     rounds: usize,
     control: &Control,
     progress: &mut dyn FnMut(usize, usize),
 ) -> Result<Vec<HandOver>, RunError> {
-    let cpu = sched::affinity()?.last().copied().unwrap_or(0);
+    let cpu = one_cpu()?;
     let parts = waiters.len() * HANDED.len() * CACHES.len();
     let sweep = Arc::new(Sweep::new(cpu));
     let mut results = Vec::new();
@@ -174,8 +168,7 @@ pub fn hand_over(
             let Some(measured) = measure(candidate, waiters.max(1), rounds.max(1), cpu, &sweep, control)? else {
                 return Ok(results);
             };
-            for (cold, mut ns) in CACHES.into_iter().zip(measured) {
-                ns.sort_unstable();
+            for (cold, ns) in CACHES.into_iter().zip(measured) {
                 results.push(HandOver { lock: candidate.name, waiters, cold, ns });
             }
             progress(results.len(), parts);
@@ -184,29 +177,30 @@ pub fn hand_over(
     Ok(results)
 }
 
-/// What owner and waiters share. All are on one CPU, and the waiters are more urgent: the owner executes only when all of them are suspended.
+/// The state that the owner and the waiters share. All are on one CPU, and the waiters are more urgent, so the owner
+/// executes only while all of them are suspended.
 struct Arena {
     lock: Box<dyn Handed>,
-    /// Counts rounds; the waiters sleep on it. LAST is the end.
+    /// The number of the round. The waiters sleep on it, and end at LAST.
     round: AtomicU32,
-    /// Waiters that have asked, in all rounds.
-    asked: AtomicUsize,
-    /// When the owner was about to unlock.
-    given_ns: AtomicU64,
-    /// When the first waiter executed; 0 before.
-    taken_ns: AtomicU64,
-    muster: Arc<Muster>,
-    start: Gate,
+    /// The number of requests of the waiters in all rounds.
+    requests: AtomicUsize,
+    /// The time just before the owner's unlock.
+    unlocked_ns: AtomicU64,
+    /// The time at which the first waiter executed; 0 before.
+    entered_ns: AtomicU64,
 }
 
 const LAST: u32 = u32::MAX;
-/// A measurement that does not get on for so long is stuck.
+/// A measurement without a reading for this time is stuck.
 const PATIENCE: Duration = Duration::from_secs(20);
 
 impl Arena {
+    /// The body of a waiter.
+    ///
     /// BOUND: the rounds.
     fn wait(&self) {
-        // ORDERING: Relaxed, here and below: one CPU, and futexes and the lock between.
+        // ORDERING: Relaxed, here and below: all threads are on one CPU, and futexes and the lock order their accesses.
         let mut seen = 0;
         loop {
             let round = self.round.load(Ordering::Relaxed);
@@ -217,17 +211,20 @@ impl Arena {
                 }
                 _ => {
                     seen = round;
-                    self.asked.fetch_add(1, Ordering::Relaxed);
+                    self.requests.fetch_add(1, Ordering::Relaxed);
                     self.lock.section(&mut || {
                         let now = clock::now_ns();
-                        let _ = self.taken_ns.compare_exchange(0, now, Ordering::Relaxed, Ordering::Relaxed);
+                        let _ = self.entered_ns.compare_exchange(0, now, Ordering::Relaxed, Ordering::Relaxed);
                     });
                 }
             }
         }
     }
 
-    /// BOUND: the rounds, with warm and with cold caches; each is tried a few times where something came between.
+    /// The body of the owner.
+    ///
+    /// BOUND: the rounds with warm and with cold caches. A disturbed round is repeated, up to ATTEMPTS times on
+    /// average.
     fn own(
         &self,
         waiters: usize,
@@ -245,7 +242,7 @@ impl Arena {
                     break;
                 }
                 pace.rest();
-                if let Some(ns) = self.give(waiters, cold.then_some(sweep)) {
+                if let Some(ns) = self.hand(waiters, cold.then_some(sweep)) {
                     taken += 1;
                     let _ = tell.send(Some(Reading { cold, ns }));
                 }
@@ -256,34 +253,32 @@ impl Arena {
         let _ = tell.send(None);
     }
 
-    /// One round of the owner. `None` where something came between.
-    fn give(&self, waiters: usize, sweep: Option<&Sweep>) -> Option<u64> {
-        self.taken_ns.store(0, Ordering::Relaxed);
-        let before = self.asked.load(Ordering::Relaxed);
+    /// Executes one round of the owner. Returns `None` if other threads disturbed it.
+    fn hand(&self, waiters: usize, sweep: Option<&Sweep>) -> Option<u64> {
+        self.entered_ns.store(0, Ordering::Relaxed);
+        let before = self.requests.load(Ordering::Relaxed);
         self.lock.section(&mut || {
             self.round.fetch_add(1, Ordering::Relaxed);
             futex::wake(Scope::Private, &self.round, i32::MAX);
-            // All of them are suspended.
+            // All waiters are suspended.
             if let Some(sweep) = sweep {
                 sweep.read();
             }
-            self.given_ns.store(clock::now_ns(), Ordering::Relaxed);
+            self.unlocked_ns.store(clock::now_ns(), Ordering::Relaxed);
         });
-        let all_asked = self.asked.load(Ordering::Relaxed) - before == waiters;
-        let (given, first) = (self.given_ns.load(Ordering::Relaxed), self.taken_ns.load(Ordering::Relaxed));
-        (all_asked && first >= given).then(|| first - given)
+        let all_requested = self.requests.load(Ordering::Relaxed) - before == waiters;
+        let (given, first) = (self.unlocked_ns.load(Ordering::Relaxed), self.entered_ns.load(Ordering::Relaxed));
+        (all_requested && first >= given).then(|| first - given)
     }
 }
 
-/// One hand-over.
+/// The time of one hand-over.
 struct Reading {
     cold: bool,
     ns: u64,
 }
 
-/// The readings in the order of [`CACHES`].
-///
-/// `None` where it was stopped.
+/// Measures one mutex. Returns the readings in the order of [`CACHES`], or `None` if `control` was stopped.
 fn measure(
     candidate: &Candidate<dyn Handed>,
     waiters: usize,
@@ -291,58 +286,38 @@ fn measure(
     cpu: usize,
     sweep: &Arc<Sweep>,
     control: &Control,
-) -> Result<Option<[Vec<u64>; 2]>, RunError> {
+) -> Result<Option<[Readings; 2]>, RunError> {
     let arena = Arc::new(Arena {
         lock: (candidate.new)(),
         round: AtomicU32::new(0),
-        asked: AtomicUsize::new(0),
-        given_ns: AtomicU64::new(0),
-        taken_ns: AtomicU64::new(0),
-        muster: Arc::default(),
-        start: Gate::default(),
+        requests: AtomicUsize::new(0),
+        unlocked_ns: AtomicU64::new(0),
+        entered_ns: AtomicU64::new(0),
     });
     let (tell, told) = mpsc::channel();
-    let mut threads = Vec::with_capacity(waiters + 1);
-    let assembled = signal::with_all_blocked(|| {
-        for _ in 0..waiters {
-            threads.push(member(&arena, LEVEL + 1, cpu, Arena::wait)?);
-        }
-        let (sweep, control) = (Arc::clone(sweep), control.clone());
-        threads.push(member(&arena, LEVEL, cpu, move |arena| arena.own(waiters, rounds, &sweep, &control, &tell))?);
-        arena.muster.wait()
-    });
-    if let Err(error) = assembled {
-        arena.start.abandon();
-        threads.into_iter().for_each(|thread| drop(thread.join()));
-        return Err(error);
+    let mut crew = Crew::new();
+    for _ in 0..waiters {
+        let arena = Arc::clone(&arena);
+        crew.add(LEVEL + 1, &[cpu], move || arena.wait())?;
     }
-    arena.start.open();
+    let (sweep, own) = (Arc::clone(sweep), control.clone());
+    crew.add(LEVEL, &[cpu], move || arena.own(waiters, rounds, &sweep, &own, &tell))?;
+    crew.start()?;
     let mut readings = CACHES.map(|_| Vec::with_capacity(rounds));
     loop {
         match told.recv_timeout(PATIENCE) {
             Ok(Some(Reading { cold, ns })) => readings[usize::from(cold)].push(ns),
             Ok(None) => break,
-            // All of them are suspended: nobody spins. They are left behind.
-            Err(_) => return Err(RunError::Stuck { tasks: vec![TaskId::new(0)] }),
+            // All of them are suspended, and none spins.
+            Err(_) => {
+                crew.leave();
+                return Err(RunError::Stuck { tasks: vec![TaskId::new(0)] });
+            }
         }
     }
-    threads.into_iter().for_each(|thread| drop(thread.join()));
-    Ok((readings.iter().all(|ns| !ns.is_empty()) && !control.is_stopped()).then_some(readings))
-}
-
-fn member(
-    arena: &Arc<Arena>,
-    level: u8,
-    cpu: usize,
-    body: impl FnOnce(&Arena) + Send + 'static,
-) -> Result<JoinHandle<()>, RunError> {
-    let (arena, place) = (Arc::clone(arena), Place::new(&arena.muster));
-    spawn("measure", move || {
-        place.answer(become_realtime(level, &[cpu]).map_err(RunError::from));
-        if arena.start.pass() {
-            body(&arena);
-        }
-    })
+    crew.join()?;
+    let [warm, cold] = readings.map(Readings::new);
+    Ok(warm.zip(cold).filter(|_| !control.is_stopped()).map(|(warm, cold)| [warm, cold]))
 }
 
 #[cfg(test)]
@@ -354,10 +329,11 @@ mod tests {
     #[test]
     fn each_mutex_has_a_cost() {
         let _slots = all_slots();
-        let costs = mutex_cost(200, &Control::new()).expect("needs no permission");
+        let costs = mutex_cost(20, &Control::new()).expect("needs no permission");
         assert!(costs.costs.len() >= ALL.len());
         for cost in &costs.costs {
-            assert_eq!(cost.cycles.len(), 200, "{}", cost.lock);
+            assert_eq!(cost.cycles.total.count(), 20, "{}", cost.lock);
+            assert!(cost.cycles.each(0.0) > 0.0, "{cost:?}");
         }
     }
 
@@ -367,13 +343,13 @@ mod tests {
         let seen = hand_over(&[1, 5], 4, &Control::new(), &mut |_, _| {}).expect("nobody is stuck");
         assert_eq!(seen.len(), 2 * HANDED.len() * CACHES.len());
         for seen in seen {
-            assert_eq!(seen.ns.len(), 4, "{}", seen.lock);
-            assert!(seen.ns[0] > 0, "nothing takes no time");
+            assert_eq!(seen.ns.count(), 4, "{}", seen.lock);
+            assert!(seen.ns.quantile(0.0) > 0, "no hand-over takes no time");
         }
     }
 
     #[test]
-    fn stopped_it_leaves_out_what_was_not_measured() {
+    fn a_stopped_measurement_has_no_hand_overs() {
         let Some(_machine) = require_realtime() else { return };
         let control = Control::new();
         control.stop();

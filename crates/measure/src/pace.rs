@@ -1,15 +1,15 @@
-//! A measurement takes turns with the rest of the machine.
+//! The share of each second that a measurement may use.
 
 use lockwright_sys::clock;
 
-/// Above everything that is not this measurement, but for the thread that watches it.
+/// The level of measurements: above all other threads except the watchdog.
 pub(crate) const LEVEL: u8 = 90;
 
-/// At most so much of each second is the measurement's.
+/// The part of each second that a measurement uses at most.
 const BUSY_NS: u64 = 700_000_000;
 const SECOND_NS: u64 = 1_000_000_000;
 
-/// Says when a thread of the measurement may work.
+/// Decides when a thread of the measurement may execute.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Pace {
     start_ns: u64,
@@ -17,23 +17,23 @@ pub(super) struct Pace {
 }
 
 impl Pace {
-    /// From now on. Each piece of work is begun so early that `longest_ns` of it fit.
+    /// Creates a pace that begins now. Each piece of work begins early enough to take `longest_ns`.
     pub(super) fn new(longest_ns: u64) -> Self {
-        // A tenth is left where they do not.
+        // If such a piece does not fit, a tenth of the share is left.
         let busy_ns = BUSY_NS.saturating_sub(longest_ns).max(BUSY_NS / 10);
         Self { start_ns: clock::now_ns(), busy_ns }
     }
 
-    /// When the next second begins, if this one's share is spent.
+    /// Returns the beginning of the next second if the share of this one is spent.
     pub(super) fn spent(&self, now_ns: u64) -> Option<u64> {
         let into_second = now_ns.saturating_sub(self.start_ns) % SECOND_NS;
         (into_second >= self.busy_ns).then(|| now_ns - into_second + SECOND_NS)
     }
 
-    /// Sleeps until the next second if this one's share is spent.
+    /// Sleeps until the next second if the share of this one is spent.
     pub(super) fn rest(&self) {
         if let Some(next_ns) = self.spent(clock::now_ns()) {
-            // A sleep that is refused leaves a measurement that takes more than its share.
+            // If the sleep is refused, the measurement uses more than its share.
             let _ = clock::sleep_until(next_ns);
         }
     }

@@ -1,4 +1,4 @@
-//! One real-time thread a CPU, watched.
+//! One real-time thread on each CPU, with a watchdog.
 
 use super::pace::LEVEL;
 use lockwright::raw::WATCHDOG_LEVEL;
@@ -12,46 +12,46 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::thread::JoinHandle;
 
-/// What a squad does.
+/// The work of a squad.
 pub(super) trait Duty: Send + Sync + 'static {
-    /// What each member leaves behind.
+    /// The result of a member.
     type Seen: Send + 'static;
-    /// Executed by each member, once, on its CPU; `orders` is looked at wherever it waits for anything but a lock.
+    /// Executes the work of one member on its CPU. It must check `orders` wherever it waits for anything except a lock.
     fn serve(&self, member: usize, slot: &Slot, orders: &Orders) -> Self::Seen;
 }
 
-/// What the watchdog tells the members, and they it.
+/// The communication between the watchdog and the members.
 #[derive(Debug, Default)]
 pub(super) struct Orders {
     stop: AtomicBool,
-    /// Grows while the members get on.
+    /// Grows while the members make progress.
     progress: AtomicU64,
 }
 
 impl Orders {
     fn stop(&self) {
-        // ORDERING: Relaxed: see `is_stopped`.
+        // ORDERING: Relaxed: it publishes nothing.
         self.stop.store(true, Ordering::Relaxed);
     }
 
-    /// Whether to come to an end.
+    /// Whether the members are to end.
     #[inline]
     pub(super) fn is_stopped(&self) -> bool {
         // ORDERING: Relaxed: it publishes nothing.
         self.stop.load(Ordering::Relaxed)
     }
 
-    /// A member got on.
+    /// Reports the progress of a member.
     #[inline]
-    pub(super) fn got_on(&self) {
+    pub(super) fn report_progress(&self) {
         // ORDERING: Relaxed: only watched.
         self.progress.fetch_add(1, Ordering::Relaxed);
     }
 }
 
-/// How long members may take to come to an end, told to; and again under the ordinary policy.
+/// The time for members to end after the order to stop, and once more under the ordinary policy.
 const GRACE_NS: u64 = 1_000_000_000;
-/// How often the watchdog looks.
+/// The period of the watchdog.
 const LOOK_NS: u64 = 50_000_000;
 
 struct Squad<D: Duty> {
@@ -59,25 +59,26 @@ struct Squad<D: Duty> {
     orders: Orders,
     control: Control,
     muster: Arc<Muster>,
-    /// Opens for the watchdog, which opens the next.
+    /// Opens for the watchdog, which then opens `start`.
     ready: Gate,
     start: Gate,
-    /// Opens when the watchdog is done: until then thread ids stay valid.
+    /// Opens when the watchdog has ended. Until then, the members' thread ids stay valid.
     exit: Gate,
     tids: Box<[AtomicU32]>,
-    /// Nothing of a member that panicked.
+    /// The members' results; `None` for a member that panicked.
     ends: Ends<Option<D::Seen>>,
     patience_ns: u64,
 }
 
-/// Executes `duty` on each of `cpus` at once. `None` where `control` was stopped before the end.
+/// Executes `duty` on each of `cpus` at once. Returns `None` if `control` was stopped before the end.
 ///
-/// Members that do not get on for `patience_ns` are told to end; those that do not are put under the ordinary policy and left behind.
+/// If the members make no progress for `patience_ns`, they are ordered to stop. Members that do not stop are put under
+/// the ordinary policy and left behind.
 ///
 /// # Errors
-/// Without the right to real-time priorities; when threads cannot be started, or do not come back.
+/// Fails without permission for real-time priorities, and if threads cannot be started or do not return.
 ///
-/// BOUND: of the whole, `patience_ns` after the last progress, and two GRACE_NS.
+/// BOUND: `patience_ns` after the last progress, and twice GRACE_NS.
 pub(super) fn squad<D: Duty>(
     duty: D,
     cpus: &[usize],
@@ -107,7 +108,7 @@ pub(super) fn squad<D: Duty>(
     squad.ready.open();
     let watched = threads.pop().map(JoinHandle::join);
     if !matches!(watched, Some(Ok(()))) {
-        // Without a watchdog the members still end, told to, and nobody waits for those that do not.
+        // Without a watchdog, the members are ordered to stop, and those that do not are left behind.
         squad.orders.stop();
         squad.start.abandon();
     }
@@ -124,12 +125,12 @@ pub(super) fn squad<D: Duty>(
     (0..cpus.len()).map(TaskId::new).map(seen).collect::<Result<_, _>>().map(Some)
 }
 
-/// Starts the members, and last the watchdog, and waits until each is ready at the gate.
+/// Starts the members and then the watchdog, and waits until each is ready at its gate.
 fn assemble<D: Duty>(squad: &Arc<Squad<D>>, cpus: &[usize], threads: &mut Vec<JoinHandle<()>>) -> Result<(), RunError> {
     for (member, &cpu) in cpus.iter().enumerate() {
         let (squad, place) = (Arc::clone(squad), Place::new(&squad.muster));
         threads.push(spawn(&format!("measure {member}"), move || {
-            // ORDERING: Relaxed: the muster orders it.
+            // ORDERING: Relaxed: the muster orders this store before all loads.
             squad.tids[member].store(sched::gettid().0, Ordering::Relaxed);
             let slot = Slot::claim();
             let set_up = become_realtime(LEVEL, &[cpu]).map_err(RunError::from);
@@ -137,7 +138,7 @@ fn assemble<D: Duty>(squad: &Arc<Squad<D>>, cpus: &[usize], threads: &mut Vec<Jo
             if let (true, Some(slot)) = (squad.start.pass(), slot) {
                 let seen = catch_unwind(AssertUnwindSafe(|| squad.duty.serve(member, &slot, &squad.orders))).ok();
                 squad.ends.leave(TaskId::new(member), seen, &squad.control);
-                // Nothing real-time is left to do; a refusal leaves a thread that waits.
+                // The rest needs no real-time priority. If this is refused, the thread waits all the same.
                 let _ = sched::set_other(sched::gettid());
                 squad.exit.pass();
             }
@@ -177,7 +178,7 @@ fn watch<D: Duty>(squad: &Squad<D>) {
         return;
     }
     for member in squad.ends.unfinished() {
-        // ORDERING: Relaxed: stored before the gate opened.
+        // ORDERING: Relaxed: the store happened before the gate opened.
         let tid = squad.tids[member.index()].load(Ordering::Relaxed);
         // A thread that cannot be demoted is reported as stuck.
         let _ = sched::set_other(sched::Tid(tid));
@@ -194,7 +195,7 @@ mod tests {
 
     const PATIENCE_NS: u64 = 300_000_000;
 
-    /// Does what each member is told, and says which it was.
+    /// Executes a function on each member. The result has the member's number and its slot.
     struct Told(fn(usize, &Orders));
 
     impl Duty for Told {
@@ -210,8 +211,8 @@ mod tests {
         sched::affinity().expect("is known")
     }
 
-    /// Whether no thread of a squad is left; one that was joined may be listed for a moment.
-    fn nobody_is_left() -> bool {
+    /// Whether no thread of a squad is left. A joined thread may be listed for a moment.
+    fn no_thread_is_left() -> bool {
         let is_member = |entry: std::fs::DirEntry| {
             std::fs::read_to_string(entry.path().join("comm")).is_ok_and(|name| name.starts_with("measure "))
         };
@@ -232,13 +233,13 @@ mod tests {
     }
 
     #[test]
-    fn who_is_stopped_ends() {
+    fn stopped_members_end() {
         let Some(_machine) = require_realtime() else { return };
         let control = Control::new();
         let stop = control.clone();
         let duty = Told(|_, orders| {
             while !orders.is_stopped() {
-                orders.got_on();
+                orders.report_progress();
                 std::thread::sleep(Duration::from_millis(1));
             }
         });
@@ -250,12 +251,12 @@ mod tests {
             });
             assert_eq!(squad(duty, &cpus(), PATIENCE_NS, &control), Ok(None));
         });
-        assert!(began.elapsed() >= Duration::from_nanos(2 * PATIENCE_NS), "who gets on is not stopped before");
-        assert!(nobody_is_left());
+        assert!(began.elapsed() >= Duration::from_nanos(2 * PATIENCE_NS), "members with progress are not stopped");
+        assert!(no_thread_is_left());
     }
 
     #[test]
-    fn who_does_not_get_on_is_told_to_end() {
+    fn members_without_progress_are_stopped() {
         let Some(_machine) = require_realtime() else { return };
         let duty = Told(|_, orders| {
             while !orders.is_stopped() {
@@ -264,11 +265,11 @@ mod tests {
         });
         let seen = squad(duty, &cpus(), PATIENCE_NS, &Control::new()).expect("all came back");
         assert_eq!(seen.map(|seen| seen.len()), Some(cpus().len()));
-        assert!(nobody_is_left());
+        assert!(no_thread_is_left());
     }
 
     #[test]
-    fn who_does_not_end_is_left_behind_under_the_ordinary_policy() {
+    fn members_that_do_not_end_are_demoted_and_left() {
         let Some(_machine) = require_realtime() else { return };
         let duty = Told(|member, _| {
             let until = Instant::now() + Duration::from_secs(4);
@@ -281,7 +282,7 @@ mod tests {
         });
         let stuck = RunError::Stuck { tasks: vec![TaskId::new(0)] };
         assert_eq!(squad(duty, &cpus(), PATIENCE_NS, &Control::new()), Err(stuck));
-        assert!((0..100).any(|_| nobody_is_left()), "it ends by itself, for the sake of the other tests");
+        assert!((0..100).any(|_| no_thread_is_left()), "the member ends by itself");
     }
 
     #[test]
@@ -290,19 +291,19 @@ mod tests {
         let duty = Told(|member, _| assert_ne!(member, 0, "told to"));
         let panicked = RunError::Panicked(TaskId::new(0));
         assert_eq!(squad(duty, &cpus(), PATIENCE_NS, &Control::new()), Err(panicked));
-        assert!(nobody_is_left());
+        assert!(no_thread_is_left());
     }
 
     #[test]
-    fn a_squad_that_cannot_be_set_up_leaves_nobody() {
+    fn a_failed_setup_leaves_no_thread() {
         let Some(_machine) = require_realtime() else { return };
         let _slots = all_slots();
         let all: Vec<Slot> = std::iter::from_fn(Slot::claim).collect();
         let refused = squad(Told(|_, _| {}), &cpus(), PATIENCE_NS, &Control::new());
         drop(all);
         assert_eq!(refused, Err(RunError::NoSlot));
-        assert!(nobody_is_left());
+        assert!(no_thread_is_left());
         assert!(squad(Told(|_, _| {}), &[usize::MAX], PATIENCE_NS, &Control::new()).is_err());
-        assert!(nobody_is_left());
+        assert!(no_thread_is_left());
     }
 }

@@ -1,87 +1,88 @@
-//! What is simulated, besides the system.
+//! The configuration of a simulation.
 
 use lockwright_model::{Duration, Instant, Priority, Protocol, TaskId};
 
 /// When the first jobs arrive.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub enum Offsets {
-    /// As the system says.
+    /// At the offsets of the system.
     #[default]
     File,
     /// All at time zero.
     Synchronous,
-    /// Each uniformly within its period, from the seed.
+    /// Each at random within its period, uniformly.
     Random,
-    /// These, by task id; missing ones are zero.
+    /// At these offsets, by task id. Missing ones are zero.
     Fixed(Vec<Duration>),
 }
 
-/// How jobs follow one another.
+/// How the jobs of a task follow one another.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Arrivals {
     /// One every period.
     #[default]
     Periodic,
-    /// At least a period apart, from the seed: mostly just that, now and then up to two.
+    /// At least one period apart: mostly exactly one, at random up to two.
     Sporadic,
 }
 
-/// How long runs take.
+/// How long jobs execute.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Execution {
-    /// The worst case, always.
+    /// Always for the worst case.
     #[default]
     Worst,
-    /// From the seed: the worst case, a nanosecond, or anything between.
+    /// At random, from one nanosecond to the worst case.
     Random,
 }
 
-/// The base priority of a task changes while the system runs.
+/// A change of a task's base priority during the simulation.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Change {
-    /// When.
+    /// The time of the change.
     pub at: Instant,
-    /// Whose.
+    /// The task.
     pub task: TaskId,
-    /// To what. Under `icpp` it must not exceed the ceilings of what the task uses.
+    /// The new base priority. Under `icpp` it must not exceed the ceilings of the resources that the task uses.
     pub priority: Priority,
 }
 
-/// What the machine takes from its processors beside what tasks execute: above every task, sections included.
+/// The overheads of the machine, which execute above every task and every section.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Taken {
-    /// From one tick of a processor to the next; zero where there is none.
+    /// The period of a processor's tick; zero if there is none.
     pub tick_period: Duration,
-    /// The interrupt of a tick.
+    /// The length of the interrupt of a tick.
     pub tick: Duration,
-    /// The interrupt that releases a job, on the processor of its task; in a cluster on any of those, from the seed.
+    /// The length of the interrupt that releases a job. It comes on the processor of the task, or in a cluster on one
+    /// of its processors, at random.
     pub release: Duration,
-    /// How late ticks and releases are, from the seed: at most this.
+    /// The greatest delay of ticks and releases. Each delay is drawn at random.
     pub latency: Duration,
-    /// Whenever another task executes on a processor, or none.
+    /// The time of a context switch: whenever a processor executes another task than before, or becomes idle.
     pub switch: Duration,
-    /// Whenever a job goes on that did not execute on the processor just before.
+    /// The time to refill the caches: whenever a job continues on a processor that executed something else before.
     pub refill: Duration,
 }
 
-/// What is simulated, besides the system.
+/// The configuration of a simulation: everything except the system.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Config {
-    /// The protocol of resources that name none; `None` is the system's own choice
+    /// The protocol of resources that name none. `None` stands for the system's own choice
     /// ([`System::protocol_or_default`](lockwright_model::System::protocol_or_default)).
     pub protocol: Option<Protocol>,
     /// When the first jobs arrive.
     pub offsets: Offsets,
-    /// How jobs follow one another.
+    /// How the jobs of a task follow one another.
     pub arrivals: Arrivals,
-    /// How long runs take.
+    /// How long jobs execute.
     pub execution: Execution,
-    /// Source of everything random: offsets, arrivals, executions, and release jitter. One seed, one schedule.
+    /// The seed of everything random. The same seed gives the same schedule.
     pub seed: u64,
-    /// Processors that have something to do at the same instant do it in random order, from the seed; else the lower CPU is first.
+    /// Whether processors that act at the same instant do so in random order. Otherwise the lowest CPU is first.
     pub shuffle: bool,
-    /// Scripted changes of base priorities. Observed blocking is counted by the priorities of the start.
+    /// Scripted changes of base priorities. Observed blocking is counted by the priorities at the start.
     pub changes: Vec<Change>,
-    /// Where the machine takes time itself. Observed blocking means nothing then.
+    /// The overheads of the machine. With overheads, the observed blocking has no meaning.
     pub taken: Option<Taken>,
 }

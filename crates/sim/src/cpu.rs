@@ -1,21 +1,21 @@
-//! One processor: who executes, who is ready, and how much was executed at which base priority.
+//! One processor: its running task, its ready tasks, and its execution times by base priority.
 
 use lockwright_model::Priority;
 
-/// A processor's view of time and tasks; `usize` is a task's index.
+/// The state of a processor. Tasks are given by their indices.
 pub(crate) struct Cpu {
     pub(crate) running: Option<usize>,
-    /// Until then the machine takes the processor for itself.
+    /// The end of the overhead that occupies the processor.
     pub(crate) stalled_until: u64,
-    /// What is to be decided here is decided then.
+    /// Whether the next scheduling decision waits for that end.
     pub(crate) deferred: bool,
-    /// Who the processor was given last.
+    /// The task to which the processor was assigned last.
     pub(crate) given: Option<usize>,
-    /// When the next tick should come, and when it does.
+    /// The nominal time of the next tick, and its actual time.
     pub(crate) tick: (u64, u64),
-    /// Most urgent last; first come, first served inside a priority: the last one is next.
+    /// The ready tasks, by increasing priority. The last one executes next; of equal ones that is the first to come.
     ready: Vec<(Priority, u32)>,
-    /// Execution so far by rank of base priority, the most urgent rank first.
+    /// The execution time so far, by rank of base priority. The most urgent rank is the first.
     executed: Vec<u64>,
     accounted_until: u64,
 }
@@ -34,16 +34,16 @@ impl Cpu {
         }
     }
 
-    /// Behind its equals: newly ready, or risen.
+    /// Adds a task behind those of its priority: it has become ready, or its priority has risen.
     #[inline]
     pub(crate) fn push_tail(&mut self, priority: Priority, task: usize) {
-        // Mostly it is the most urgent.
+        // In most cases the task is the most urgent one.
         let place = self.ready.iter().rposition(|&(other, _)| other < priority).map_or(0, |before| before + 1);
         // A task's index has 16 bits.
         self.ready.insert(place, (priority, task as u32));
     }
 
-    /// Before its equals: preempted, or fallen.
+    /// Adds a task before those of its priority: it was preempted, or its priority has fallen.
     #[inline]
     pub(crate) fn push_head(&mut self, priority: Priority, task: usize) {
         let place = self.ready.iter().rposition(|&(other, _)| other <= priority).map_or(0, |before| before + 1);
@@ -62,7 +62,7 @@ impl Cpu {
         self.ready.last().map(|&(priority, task)| (priority, task as usize))
     }
 
-    /// Who is ready, most urgent first.
+    /// The ready tasks, the most urgent first.
     #[inline]
     pub(crate) fn ready(&self) -> impl Iterator<Item = usize> {
         self.ready.iter().rev().map(|&(_, task)| task as usize)
@@ -73,13 +73,13 @@ impl Cpu {
         self.ready.pop();
     }
 
-    /// The time since the last call of [`Cpu::account`].
+    /// Returns the time since the last call of [`Cpu::account`].
     #[inline]
     pub(crate) fn unaccounted(&self, now: u64) -> u64 {
         now - self.accounted_until
     }
 
-    /// Books the time since the last call on the rank of the running task.
+    /// Adds the time since the last call to the rank of the running task.
     #[inline]
     pub(crate) fn account(&mut self, now: u64, rank_running: Option<u32>) {
         if let Some(rank) = rank_running {
@@ -88,7 +88,8 @@ impl Cpu {
         self.accounted_until = now;
     }
 
-    /// Time so far in which this processor executed tasks of `rank` or more urgent; [`Cpu::account`] first.
+    /// Returns the time for which this processor has executed tasks of `rank` or a more urgent one, up to the last call
+    /// of [`Cpu::account`].
     #[inline]
     pub(crate) fn executed_at_least(&self, rank: usize) -> u64 {
         self.executed[..=rank].iter().sum()

@@ -1,31 +1,33 @@
-//! The next of several times, each of which may change: a tournament.
+//! The earliest of several times that change: a tournament tree.
 
-/// A time for each of a few numbers, and the earliest of them. A change costs the logarithm of how many there are; to look whose the earliest is costs nothing.
+/// A time for each number below a limit, and the earliest of these times. A change takes logarithmic time; reading the
+/// earliest takes constant time.
 pub(crate) struct Earliest {
-    /// By number; as many as a power of two.
+    /// The times, by number. Their count is a power of two.
     times: Box<[u64]>,
-    /// The node at `place` has who has the earlier time of those at `2 * place` and `2 * place + 1`; the leaves are the second half. Numbers have 16 bits.
+    /// A tree of numbers: of its two children at `2 * place` and `2 * place + 1`, the node at `place` holds the number
+    /// with the earlier time. The second half are the leaves. Numbers have 16 bits.
     winners: Box<[u16]>,
     first: u64,
 }
 
 impl Earliest {
-    /// For the numbers below `count`: all of them never.
+    /// Creates the times of the numbers below `count`; all are `u64::MAX`, which stands for never.
     pub(crate) fn never(count: usize) -> Self {
         let leaves = count.next_power_of_two();
-        // The least number below each node: that of its leftmost leaf.
+        // Each node begins with the least number below it, which is that of its leftmost leaf.
         let leftmost = |place: usize| (place << (leaves.ilog2() - place.max(1).ilog2())) - leaves;
         let winners = (0..2 * leaves).map(|place| leftmost(place.max(1)) as u16).collect();
         Self { times: vec![u64::MAX; leaves].into(), winners, first: u64::MAX }
     }
 
-    /// The earliest time; `u64::MAX` where all are never.
+    /// Returns the earliest time.
     #[inline]
     pub(crate) fn first(&self) -> u64 {
         self.first
     }
 
-    /// Whose time is the earliest: of several the least number.
+    /// Returns the number with the earliest time. Of several such numbers, it is the least.
     #[inline]
     pub(crate) fn whose(&self) -> usize {
         usize::from(self.winners[1])
@@ -42,7 +44,7 @@ impl Earliest {
         times[number] = time;
         // Numbers have 16 bits.
         let (mut place, mut winner, mut earliest) = (times.len() + number, number as u16, time);
-        // BOUND: a step a level.
+        // BOUND: one step for each level of the tree.
         while place > 1 {
             let other = winners[place ^ 1];
             let its = times[usize::from(other)];
@@ -56,7 +58,7 @@ impl Earliest {
     }
 }
 
-/// In the order of which numbers win, in one comparison without a branch.
+/// Returns a key by which numbers are ordered, so that one comparison without a branch decides.
 #[inline]
 fn key(time: u64, number: u16) -> u128 {
     u128::from(time) << 64 | u128::from(number)

@@ -1,29 +1,29 @@
-//! How long to simulate where nobody says.
+//! The default length of a simulation.
 
 use lockwright_model::{DURATION_MAX, Duration, System};
 
-/// Job releases after which a simulation of default length ends, where the hyperperiod is longer.
+/// The number of job releases after which a simulation of default length ends if the hyperperiod is longer.
 pub const JOBS_DEFAULT: u64 = 1_000_000;
 
-/// A length of simulation and why.
+/// The length of a simulation, and the reason for it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Horizon {
-    /// From time zero.
+    /// The length, from time zero.
     pub duration: Duration,
-    /// Why so long.
+    /// The reason.
     pub reason: HorizonReason,
 }
 
-/// Why a simulation is as long as it is.
+/// The reason for the length of a simulation.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum HorizonReason {
-    /// The longest offset and two hyperperiods: periodic schedules repeat after that.
+    /// The simulation takes the longest offset and two hyperperiods. Periodic schedules repeat after that.
     Hyperperiods,
-    /// About [`JOBS_DEFAULT`] job releases: two hyperperiods are longer.
+    /// The simulation has about [`JOBS_DEFAULT`] job releases, as two hyperperiods are longer.
     Jobs,
 }
 
-/// The longest offset and two hyperperiods, or about [`JOBS_DEFAULT`] job releases if that is less.
+/// Returns the longest offset and two hyperperiods, or the time of about [`JOBS_DEFAULT`] job releases if that is less.
 #[must_use]
 pub fn default_horizon(system: &System) -> Horizon {
     let periods = || system.tasks().iter().map(|task| task.period.as_ns());
@@ -36,7 +36,7 @@ pub fn default_horizon(system: &System) -> Horizon {
     if let Some(two) = two.filter(|&two| two <= DURATION_MAX.as_ns() && jobs_in(two) <= JOBS_DEFAULT) {
         return Horizon { duration: Duration::from_ns(two), reason: HorizonReason::Hyperperiods };
     }
-    // The longest time with no more than that many jobs, by bisection; at least one nanosecond.
+    // Bisection finds the longest time with at most that number of jobs. It is at least one nanosecond.
     let (mut within, mut beyond) = (1, DURATION_MAX.as_ns());
     while beyond - within > 1 {
         let middle = within + (beyond - within) / 2;

@@ -1,12 +1,17 @@
-//! A virtual multiprocessor: executes a task set under its locking protocols in virtual time.
+//! A simulator of multiprocessors: executes a task set under its locking protocols in virtual time.
 //!
-//! Processors are identical, partitioned or in clusters, schedulers preemptive with fixed priorities, as Linux' SCHED_FIFO:
-//! first come, first served inside a priority; a preempted task stays at the head of its priority; a task
-//! whose priority falls goes to the head of the lower one, one whose priority rises to the tail of the higher. Locking, unlocking
-//! and switching take no time. The decisions are those of `lockwright-protocol`, the same that the runtime executes.
+//! Processors are identical, and partitioned or in clusters. Scheduling is preemptive with fixed priorities, as under
+//! SCHED_FIFO of Linux:
 //!
-//! At one instant, executions that end come before jobs that arrive; a processor that has several things to do
-//! at one instant does them one by one, and gives way to a more urgent task in between.
+//! - Tasks of one priority are served first come, first served.
+//! - A preempted task stays at the head of its priority.
+//! - A task whose priority falls goes to the head of the lower priority.
+//! - A task whose priority rises goes to the tail of the higher priority.
+//!
+//! Locking, unlocking and switching take no time. The decisions are made by `lockwright-protocol`, as in the runtime.
+//!
+//! At one instant, executions end before jobs arrive. If a processor takes several steps at one instant, it takes them
+//! one by one, and a more urgent task preempts it in between.
 //!
 //! # Examples
 //! ```

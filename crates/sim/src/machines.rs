@@ -1,26 +1,26 @@
-//! The machines of all protocols in use, side by side: each resource is ruled by one of them.
+//! The machines of all protocols in use. Each resource belongs to one of them.
 
 use lockwright_model::{MAX_EXECUTED_TASKS, MAX_RESOURCES, Priority, Protocol, ResourceId, System, TaskId};
 use lockwright_protocol::fulock::{Class, Protection, Unlock};
 use lockwright_protocol::{Action, Fulock, Machine, Refusal, boxed};
 
-/// Which machine an action or a priority comes from.
+/// The index of the machine from which an action or a priority comes.
 pub(crate) type Source = usize;
 
-/// Those that rule a resource of the system.
+/// The machines that have a resource of the system.
 pub(crate) struct Machines {
-    /// But for the one that decides now.
+    /// The machines by index. The one that decides at the moment is taken out.
     list: Vec<Option<Box<dyn Machine>>>,
-    /// By resource.
+    /// The machine of each resource.
     sources: Vec<Source>,
-    /// Those that want to hear of jobs.
+    /// The machines that count jobs.
     counting: Vec<Source>,
 }
 
-/// One machine for all resources that it knows a protection for, in place of those of their protocols.
+/// One machine for all resources under `none`, `pip` and `icpp`, instead of one for each protocol.
 struct OneFulock<const TASKS: usize, const RESOURCES: usize> {
     unlock: Unlock,
-    /// A chain of waiting has each resource at most once, so none is too long.
+    /// A chain of waiting tasks has each resource at most once, so its length is at most the number of resources.
     machine: Fulock<TASKS, RESOURCES, RESOURCES>,
 }
 
@@ -28,7 +28,9 @@ const SMALL_TASKS: usize = 32;
 const SMALL_RESOURCES: usize = 16;
 
 impl Machines {
-    /// `protocols` by resource. Machines are of the size the system needs: creating large ones costs more than simulating a small system.
+    /// Creates the machines for these `protocols`, which are given by resource.
+    ///
+    /// Small systems get small machines: creating large ones takes longer than simulating a small system.
     pub(crate) fn new(system: &System, protocols: &[Protocol], fulock: Option<Unlock>) -> Self {
         let is_small = system.tasks().len() <= SMALL_TASKS && system.resources().len() <= SMALL_RESOURCES;
         let mut list: Vec<Option<Box<dyn Machine>>> = Vec::new();
@@ -56,10 +58,10 @@ impl Machines {
         Self { list, sources, counting }
     }
 
-    /// Puts a machine in the place of the only one.
+    /// Replaces the only machine.
     ///
     /// # Panics
-    /// Where there are several, or none.
+    /// Panics if there are several machines, or none.
     pub(crate) fn replace(&mut self, machine: Box<dyn Machine>) {
         assert_eq!(self.list.len(), 1, "one machine rules all resources");
         self.counting = if machine.counts_jobs() { vec![0] } else { Vec::new() };
@@ -76,21 +78,22 @@ impl Machines {
         &self.counting
     }
 
-    /// Who rules a resource.
+    /// Returns the machine of a resource.
     #[inline]
     pub(crate) fn source(&self, resource: ResourceId) -> Source {
         self.sources[resource.index()]
     }
 
-    /// For an event: a decision is carried out by who has the others.
+    /// Takes a machine out while it handles an event, so that the caller can carry out its decisions with the others.
     ///
     /// # Panics
-    /// Before it is put back.
+    /// Panics if the machine was not put back after the last event.
     #[inline]
     pub(crate) fn take_out(&mut self, source: Source) -> Box<dyn Machine> {
         self.list[source].take().expect("a machine decides one event after the other")
     }
 
+    /// Puts a machine back.
     #[inline]
     pub(crate) fn put_back(&mut self, source: Source, machine: Box<dyn Machine>) {
         self.list[source] = Some(machine);

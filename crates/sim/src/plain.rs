@@ -1,8 +1,11 @@
 //! A fast simulator of tasks without locks: global or partitioned EDF, fixed priorities, FIFO.
 //!
-//! Jobs of one task execute one after another. A job is preempted where a more urgent one is ready and every processor is taken: of those that may be
-//! preempted, the least urgent. Jobs as urgent as the one that executes wait. Who of equally urgent jobs goes first is not said: the queues are plain binary
-//! heaps and leave equals in the order their movements make, which is always the same for the same tasks, and the same as of other simulators with a heap.
+//! The jobs of one task execute one after another. If a job is ready and every processor is occupied, it preempts the
+//! least urgent of the less urgent jobs that may be preempted. It waits for jobs of its own priority.
+//!
+//! The order of equally urgent jobs is unspecified, and the same in each simulation of the same tasks. The queues are
+//! binary heaps, and equal jobs have the order in which the movements of the heap leave them. Other simulators with a
+//! heap have the same order.
 //!
 //! # Examples
 //! ```
@@ -19,36 +22,38 @@ use fastrand::Rng;
 pub struct PlainTask {
     /// Worst-case execution time, C.
     pub cost: u64,
-    /// Least distance of two arrivals, T; 0 counts as 1.
+    /// Least time between two arrivals, T; 0 counts as 1.
     pub period: u64,
-    /// From arrival, D.
+    /// Relative deadline, D.
     pub deadline: u64,
-    /// No job arrives before.
+    /// The earliest arrival of the first job.
     pub offset: u64,
-    /// Greater is more urgent; for [`Order::FixedPriority`].
+    /// The priority under [`Order::FixedPriority`]. Greater is more urgent.
     pub priority: u32,
-    /// Each job is not preempted before it executed for so long, once it began: 0 is preemptive, C or more is not preemptive.
+    /// The length of the non-preemptive section at the beginning of each job. With 0, jobs are preemptive; with C or
+    /// more, they are not preemptive.
     pub section: u64,
 }
 
-/// Which job goes first.
+/// The rule by which the most urgent job is chosen.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Order {
-    /// The one with the earlier deadline.
+    /// The job with the earliest deadline.
     EarliestDeadline,
-    /// The one of the task with the greater priority.
+    /// The job of the task with the greatest priority.
     FixedPriority,
-    /// The one that arrived earlier.
+    /// The job that arrived first.
     Fifo,
 }
 
 /// When jobs arrive, and for how long they execute.
 pub trait Releases {
-    /// The next job of the task at `index`: when it arrives, not before `earliest`, and for how long it executes. `None`: there is none any more.
+    /// Returns the arrival, not before `earliest`, and the execution time of the next job of the task at `index`.
+    /// Returns `None` if the task has no more jobs.
     fn next(&mut self, index: usize, task: &PlainTask, earliest: u64) -> Option<(u64, u64)>;
 }
 
-/// Jobs arrive as early as they may and execute for C.
+/// Jobs arrive as early as possible, and execute for C.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Periodic;
 
@@ -58,16 +63,16 @@ impl Releases for Periodic {
     }
 }
 
-/// Jobs arrive later than they may, and execute for less than C, now and then.
+/// Some jobs arrive later than possible, and some execute for less than C.
 #[derive(Clone, Debug)]
 pub struct Sporadically {
-    /// What decides.
+    /// The random number generator.
     pub random: Rng,
-    /// One job of so many arrives late, by up to a period; 0: none.
+    /// On average, one of this number of jobs arrives late, by up to a period. With 0, none does.
     pub late: u32,
-    /// One job of so many is short; 0: none.
+    /// On average, one of this number of jobs executes for less than C. With 0, none does.
     pub short: u32,
-    /// No job arrives after.
+    /// The latest arrival of a job.
     pub until: u64,
 }
 
@@ -81,12 +86,12 @@ impl Releases for Sporadically {
     }
 }
 
-/// What was seen of a task's jobs that were done.
+/// Observations of the finished jobs of a task.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Seen {
-    /// How many.
+    /// The number of finished jobs.
     pub jobs: u64,
-    /// Of them, after their deadline.
+    /// The number of jobs that finished after their deadline.
     pub late: u64,
     /// The longest response time.
     pub response: u64,
@@ -96,23 +101,23 @@ pub struct Seen {
     pub total_tardiness: u64,
 }
 
-/// What was seen of all.
+/// Observations of all tasks.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Outcome {
-    /// In the order of the tasks.
+    /// The observations of each task, in the order of the tasks.
     pub tasks: Vec<Seen>,
-    /// The deadline of the first job that was done after it.
+    /// The deadline of the first job that finished after its deadline.
     pub first_miss: Option<u64>,
 }
 
 impl Outcome {
-    /// Jobs done, late or not.
+    /// The number of finished jobs.
     #[must_use]
     pub fn jobs(&self) -> u64 {
         self.tasks.iter().map(|task| task.jobs).sum()
     }
 
-    /// Jobs done after their deadline.
+    /// The number of jobs that finished after their deadline.
     #[must_use]
     pub fn late(&self) -> u64 {
         self.tasks.iter().map(|task| task.late).sum()
@@ -131,7 +136,8 @@ impl Outcome {
     }
 }
 
-/// Simulates global scheduling from 0 to the first moment after `end`, or until no job is left. What happens at that moment still counts.
+/// Simulates global scheduling from time 0 to the first event after `end`, or until no job is left. That event is
+/// included.
 #[must_use]
 pub fn simulate(
     tasks: &[PlainTask],
@@ -155,9 +161,7 @@ pub fn simulate(
     simulation.outcome
 }
 
-/// Simulates each processor by itself: `placement` says which executes a task.
-///
-/// Tasks without a place are not executed.
+/// Simulates each processor separately. `placement` has the processor of each task; tasks without one are not executed.
 #[must_use]
 pub fn simulate_partitioned(
     tasks: &[PlainTask],
@@ -166,7 +170,7 @@ pub fn simulate_partitioned(
     end: u64,
     releases: &mut impl Releases,
 ) -> Outcome {
-    /// Tells the tasks of one processor by their places among all.
+    /// The releases of one processor's tasks, with their indices among all tasks.
     struct Part<'a, R> {
         of_all: Vec<usize>,
         releases: &'a mut R,
@@ -194,7 +198,7 @@ pub fn simulate_partitioned(
     all
 }
 
-/// A binary heap, the least key on top. Equal keys are where the movements leave them.
+/// A binary heap with the least key at the top.
 struct Heap {
     items: Vec<(u64, u32)>,
 }
@@ -213,7 +217,7 @@ impl Heap {
         self.rise(self.items.len() - 1);
     }
 
-    /// To the top, past all greater keys.
+    /// Moves an item towards the top, past all greater keys.
     fn rise(&mut self, mut at: usize) {
         let item = self.items[at];
         while at > 0 && self.items[(at - 1) / 2].0 > item.0 {
@@ -228,7 +232,8 @@ impl Heap {
         if self.items.is_empty() {
             return;
         }
-        // The hole at the top sinks to the bottom, along the lesser children, the right one of equals; what was last rises from there.
+        // The hole at the top sinks to the bottom along the lesser children; of equal ones, along the right one. The
+        // last item fills it and rises from there.
         let (mut hole, length) = (0, self.items.len());
         while 2 * hole + 1 < length {
             let left = 2 * hole + 1;
@@ -242,10 +247,10 @@ impl Heap {
     }
 }
 
-/// A moment that is not an arrival: some execution or section may end.
+/// An event that is not an arrival: an execution or a section may end.
 const MOMENT: u32 = u32::MAX;
 
-/// The job of a task that arrived last, or arrives next.
+/// The current job of a task, or its next one if that has not arrived.
 #[derive(Clone, Copy, Default)]
 struct Job {
     arrival: u64,
@@ -253,17 +258,17 @@ struct Job {
     executed: u64,
 }
 
-/// A job that executes.
+/// A running job.
 #[derive(Clone, Copy)]
 struct Running {
     task: u32,
-    /// Less is more urgent.
+    /// The urgency: less is more urgent.
     key: u64,
-    /// When it began, or was resumed.
+    /// The time at which it began or was resumed.
     since: u64,
-    /// When it is done, if nothing preempts it.
+    /// The time at which it finishes if it is not preempted.
     done: u64,
-    /// It is not preempted before.
+    /// The end of its section; it is not preempted before.
     held: u64,
 }
 
@@ -273,7 +278,7 @@ struct Simulation<'a, R> {
     releases: &'a mut R,
     now: u64,
     jobs: Vec<Job>,
-    /// Arrivals, and moments: those of preempted jobs stay and find nothing.
+    /// Arrivals and other events. The events of preempted jobs stay here and have no effect.
     moments: Heap,
     ready: Heap,
     running: Vec<Option<Running>>,
@@ -311,12 +316,12 @@ impl<R: Releases> Simulation<'_, R> {
         }
     }
 
-    /// The next job of a task, and when it arrives.
+    /// Draws the next job of a task. Returns its arrival.
     fn arrive(&mut self, index: usize, earliest: u64) -> Option<u64> {
         let (arrival, cost) = self.releases.next(index, &self.tasks[index], earliest)?;
         let arrival = arrival.max(earliest);
         self.jobs[index] = Job { arrival, cost, executed: 0 };
-        // Time ends there.
+        // The simulated time ends there.
         (arrival < u64::MAX).then_some(arrival)
     }
 
@@ -371,7 +376,8 @@ impl<R: Releases> Simulation<'_, R> {
         }
     }
 
-    /// A processor for a job: one that idles, or the one of the least urgent job that may be preempted, the first of equals.
+    /// Returns a processor for a job: an idle one, or that of the least urgent job that may be preempted. Of equal
+    /// ones, it is the first.
     fn place(&self, key: u64) -> Option<usize> {
         let mut least: Option<(u64, usize)> = None;
         for (processor, running) in self.running.iter().enumerate() {

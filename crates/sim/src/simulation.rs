@@ -15,32 +15,32 @@ use lockwright_protocol::{Action, Machine, Refusal};
 use std::cmp::Reverse;
 use std::collections::VecDeque;
 
-/// A system being executed in virtual time.
+/// The execution of a system in virtual time.
 pub struct Simulation<'s, T: Tracer = ()> {
     system: &'s System,
     config: Config,
-    /// The earliest deadline goes first on each processor.
+    /// Whether each processor schedules by earliest deadlines, rather than by fixed priorities.
     by_deadline: bool,
     machines: Machines,
     tasks: Vec<TaskState>,
-    /// By task.
+    /// The rest of each task's state.
     aside: Vec<Aside>,
-    /// Of all tasks, one after the other.
+    /// The stages of all tasks, one after the other.
     stages: Vec<Stage>,
-    /// By task: its base priority, and what each machine says.
+    /// For each task: its base priority, and its priority from each machine.
     views: Vec<Priority>,
     cpus: Vec<Cpu>,
-    /// By processor: when the running task's current run ends; never while nobody runs.
+    /// For each processor: the end of the running task's current run, or never if the processor is idle.
     run_ends: Earliest,
-    /// By processor: those of its cluster, a bit each; the first of them keeps who is ready there.
+    /// For each processor: the set of processors of its cluster, as bits. The first of them keeps the ready tasks.
     clusters: Vec<u64>,
-    /// Whether some of those are of several processors.
+    /// Whether a cluster has several processors.
     has_clusters: bool,
-    /// Processors that have something to decide now, a bit each.
+    /// The set of processors that have a decision to make now, as bits.
     unsettled: u64,
-    /// By task: its next release.
+    /// For each task: its next release.
     releases: Earliest,
-    /// Scripted changes to come, the last one first.
+    /// Scripted changes to come, in reverse order.
     changes: Vec<Change>,
     random: fastrand::Rng,
     now: u64,
@@ -48,7 +48,8 @@ pub struct Simulation<'s, T: Tracer = ()> {
     tracer: T,
 }
 
-/// The same tasks with priorities in the order of their relative deadlines, for the ceilings of the stack resource policy.
+/// Returns the same system with priorities in the order of relative deadlines, for the ceilings of the stack resource
+/// policy.
 fn with_preemption_levels(system: &System) -> System {
     let mut tasks = system.tasks().to_vec();
     assign_deadline_monotonic(&mut tasks);
@@ -58,29 +59,35 @@ fn with_preemption_levels(system: &System) -> System {
 }
 
 impl<'s, T: Tracer> Simulation<'s, T> {
-    /// At time zero, before anything arrives. Of a system under `p-edf` resources are under `srp`, with preemption levels by relative deadlines, those shared across
-    /// processors under `msrp`, whatever the protocol; no blocking is observed there. Other schedulers are taken for `p-fp`: see [`plain`](crate::plain).
+    /// Creates a simulation at time zero, before the first arrival.
+    ///
+    /// In a system under `p-edf`, resources are under `srp` with preemption levels by relative deadlines, and resources
+    /// shared across processors are under `msrp`, whatever the protocol is. No blocking is observed in such a system.
+    /// All other schedulers are treated as `p-fp`; [`plain`](crate::plain) simulates global ones.
     ///
     /// # Panics
-    /// When a job makes a nested request that its protocol refuses, or there are clusters that it does not know: see [`System::refused_nesting`] and
-    /// [`System::refused_in_clusters`]. When there are more than [`MAX_EXECUTED_TASKS`].
+    /// Panics if a job makes a nested request that its protocol refuses ([`System::refused_nesting`]), if a protocol
+    /// does not support the clusters ([`System::refused_in_clusters`]), and if there are more than
+    /// [`MAX_EXECUTED_TASKS`] tasks.
     #[must_use]
     pub fn new(system: &'s System, config: &Config, tracer: T) -> Self {
         Self::build(system, config, None, tracer)
     }
 
-    /// As [`Simulation::new`], with one `fulock` for all resources under `none`, `pip` and `icpp`: there they have no protection, inheritance, or
-    /// a ceiling, and are unlocked as `unlock` says. All tasks are real-time.
+    /// Creates a simulation with one `fulock` machine for all resources under `none`, `pip` and `icpp`.
+    ///
+    /// These resources have no protection, inheritance, or a ceiling, and the unlock mode `unlock`. All tasks are
+    /// real-time. Otherwise it is as [`Simulation::new`].
     #[must_use]
     pub fn with_fulock(system: &'s System, config: &Config, unlock: Unlock, tracer: T) -> Self {
         Self::build(system, config, Some(unlock), tracer)
     }
 
-    /// As [`Simulation::new`], with this machine in the place of that of the protocol, which rules all resources: for machines that are tried out, and for
-    /// mutants of the known ones.
+    /// Creates a simulation with `machine` instead of the machine of the protocol. It serves to test mutants and new
+    /// machines. Otherwise it is as [`Simulation::new`].
     ///
     /// # Panics
-    /// As [`Simulation::new`], and where resources are under several protocols or there are none.
+    /// Panics as [`Simulation::new`] does, and if the resources are under several protocols or there are none.
     #[must_use]
     pub fn with_machine(system: &'s System, config: &Config, machine: Box<dyn Machine>, tracer: T) -> Self {
         let mut simulation = Self::build(system, config, None, tracer);
@@ -193,22 +200,22 @@ impl<'s, T: Tracer> Simulation<'s, T> {
         simulation
     }
 
-    /// Virtual time so far.
+    /// Returns the current virtual time.
     #[must_use]
     pub fn now(&self) -> Instant {
         Instant::from_ns(self.now)
     }
 
-    /// Jobs released so far, of all tasks.
+    /// Returns the number of jobs that all tasks have released so far.
     #[must_use]
     pub fn released(&self) -> u64 {
         self.released
     }
 
-    /// Goes on until `end`; what happens at `end` itself is included. May be called again with a later end.
+    /// Simulates until `end`, with the events at `end` itself. It may be called again with a later end.
     pub fn run_until(&mut self, end: Instant) {
         let end = end.as_ns();
-        // BOUND: every round advances time, and ends before `end`.
+        // BOUND: every round advances the time, which ends at `end`.
         loop {
             let runs = self.run_ends.first();
             let release = self.releases.first();
@@ -248,7 +255,7 @@ impl<'s, T: Tracer> Simulation<'s, T> {
         self.now = self.now.max(end);
     }
 
-    /// What was seen so far, by task id. Unfinished jobs past their deadline count as misses.
+    /// Returns the observations so far, by task id. Unfinished jobs past their deadline count as misses.
     #[must_use]
     pub fn observations(&self) -> Vec<Observation> {
         let observe = |(state, aside): (&TaskState, &Aside)| {
@@ -259,15 +266,15 @@ impl<'s, T: Tracer> Simulation<'s, T> {
         self.tasks.iter().zip(&self.aside).map(observe).collect()
     }
 
-    /// How long the oldest unfinished job of each task has been there, by task id; zero where there is none. It will
-    /// respond later than that.
+    /// Returns the time since the arrival of the oldest unfinished job of each task, by task id; zero if there is none.
+    /// It is a lower bound on the response time of that job.
     #[must_use]
     pub fn ages(&self) -> Vec<Duration> {
         let age = |state: &TaskState| state.job.map_or(0, |job| self.now - job.arrival);
         self.tasks.iter().map(|state| Duration::from_ns(age(state))).collect()
     }
 
-    /// The tracer, with what it received.
+    /// Returns the tracer with its records.
     pub fn into_tracer(self) -> T {
         self.tracer
     }
@@ -278,7 +285,7 @@ impl<'s, T: Tracer> Simulation<'s, T> {
         }
     }
 
-    /// The task's next release: its next arrival, and up to its jitter.
+    /// Draws the next release of a task: its next arrival, and a delay of at most its jitter.
     fn draw_release(&mut self, task: usize) -> u64 {
         let jitter = self.tasks[task].jitter;
         let delay = match jitter {
@@ -289,12 +296,12 @@ impl<'s, T: Tracer> Simulation<'s, T> {
                 _ => 0,
             },
         };
-        // Past the end of 64-bit time nothing is released any more.
+        // No job is released past the end of 64-bit time.
         let at = self.tasks[task].next_arrival.saturating_add(delay);
         self.config.taken.map_or(at, |taken| self.late(at, taken))
     }
 
-    /// When an interrupt comes that should come at `at`.
+    /// Draws the time of an interrupt that is due at `at`.
     fn late(&mut self, at: u64, taken: Taken) -> u64 {
         let most = taken.latency.as_ns();
         at.saturating_add(match self.random.u8(0..3) {
@@ -305,7 +312,7 @@ impl<'s, T: Tracer> Simulation<'s, T> {
         })
     }
 
-    /// The ticks that come now.
+    /// Executes the ticks of this instant.
     fn tick(&mut self) {
         let Some(taken) = self.config.taken else { return };
         for cpu in 0..self.cpus.len() {
@@ -317,7 +324,7 @@ impl<'s, T: Tracer> Simulation<'s, T> {
         }
     }
 
-    /// Where the machine has done what it did, what was deferred is decided.
+    /// Makes the deferred decisions of processors whose overheads have ended.
     fn go_on(&mut self) {
         for cpu in 0..self.cpus.len() {
             if self.cpus[cpu].deferred && self.cpus[cpu].stalled_until <= self.now {
@@ -327,7 +334,7 @@ impl<'s, T: Tracer> Simulation<'s, T> {
         }
     }
 
-    /// The interrupt of a release.
+    /// Executes the interrupt of a release.
     fn interrupt(&mut self, task: usize) {
         let Some(taken) = self.config.taken else { return };
         let own = self.tasks[task].own_cpu;
@@ -338,7 +345,7 @@ impl<'s, T: Tracer> Simulation<'s, T> {
         self.stall(members.trailing_zeros() as usize, taken.release.as_ns());
     }
 
-    /// The machine takes a processor for so long.
+    /// Occupies a processor with overheads for `ns`.
     fn stall(&mut self, cpu: usize, ns: u64) {
         let until = &mut self.cpus[cpu].stalled_until;
         *until = (*until).max(self.now).saturating_add(ns);
@@ -348,7 +355,7 @@ impl<'s, T: Tracer> Simulation<'s, T> {
         }
     }
 
-    /// Where another task executes than before, the machine has done something for it.
+    /// Charges a context switch if the processor executes another task than before.
     fn switch(&mut self, cpu: usize) {
         let Some(taken) = self.config.taken else { return };
         let running = self.cpus[cpu].running;
@@ -364,7 +371,7 @@ impl<'s, T: Tracer> Simulation<'s, T> {
         }
     }
 
-    /// Whether the task goes on as soon as the machine gives its processor back, and decides nothing: it runs, or spins.
+    /// Whether the task makes no decision when the overheads of its processor end: it runs, or spins.
     fn goes_on(&self, task: usize) -> bool {
         let state = &self.tasks[task];
         matches!(self.stages[state.stage as usize], Stage::Run(_)) || matches!(state.asked, Asked::Spinning(_))
@@ -414,9 +421,11 @@ impl<'s, T: Tracer> Simulation<'s, T> {
         }
     }
 
-    /// Gives the jobs of a processor priorities in the order of their deadlines. The stack resource policy starts the job of the
-    /// earliest deadline, or none: while that one is held, no job of a later deadline starts, whatever its preemption level is.
-    /// The job of `new` has not begun, though its task may be on the processor with the job before.
+    /// Gives the jobs of a processor priorities in the order of their deadlines.
+    ///
+    /// The stack resource policy starts the job with the earliest deadline, or none: while that job is held, no job
+    /// with a later deadline starts, whatever its preemption level is. The job of `new` has not begun, even if its task
+    /// is on the processor with the previous job.
     fn order(&mut self, cpu: usize, new: Option<usize>) {
         let due = |task: usize| {
             let job = self.tasks[task].job.filter(|_| self.tasks[task].own_cpu == cpu)?;
@@ -440,7 +449,7 @@ impl<'s, T: Tracer> Simulation<'s, T> {
         }
     }
 
-    /// Tells the machines that count jobs.
+    /// Passes an event to the machines that count jobs.
     fn tell(&mut self, event: impl Fn(&mut dyn Machine, &mut dyn FnMut(Action)) -> Result<(), Refusal>) {
         for place in 0..self.machines.counting().len() {
             let source = self.machines.counting()[place];
@@ -455,13 +464,13 @@ impl<'s, T: Tracer> Simulation<'s, T> {
         self.unsettled |= 1 << state.cpu;
     }
 
-    /// The first processor of a cluster.
+    /// Returns the first processor of the cluster of `cpu`.
     fn first(&self, cpu: usize) -> usize {
         self.clusters[cpu].trailing_zeros() as usize
     }
 
-    /// Where there are clusters, a job is delayed while it is among the most urgent of its cluster, as many as that has processors, and does not execute: waiting
-    /// counts as execution, of others too.
+    /// Adds to the delays of jobs in clusters. A job in a cluster of c processors is delayed while it is among the c
+    /// most urgent jobs and does not execute. Waiting jobs count among these.
     fn delay(&mut self, elapsed: u64) {
         for task in 0..self.tasks.len() {
             let (own, base) = (self.tasks[task].own_cpu, self.system.tasks()[task].priority);
@@ -489,7 +498,7 @@ impl<'s, T: Tracer> Simulation<'s, T> {
         }
     }
 
-    /// Runs that end now: the next step of each is due.
+    /// Ends the runs that end at this instant. The next step of each is due.
     fn end_runs(&mut self) {
         while self.run_ends.first() == self.now && self.now != u64::MAX {
             let cpu = self.run_ends.whose();
@@ -502,10 +511,11 @@ impl<'s, T: Tracer> Simulation<'s, T> {
         }
     }
 
-    /// Lets every processor do what it can do in no time.
+    /// Lets every processor take all steps that take no time.
     ///
-    /// BOUND: each turn of a processor takes one of the finitely many steps before the next run of a job that
-    /// is ready, or leaves the processor with a run of at least a nanosecond, or idle; an interruptible section that begins again has such a run.
+    /// BOUND: each turn of a processor takes one of the finitely many steps before the next run of a ready job, or
+    /// leaves the processor idle or with a run of at least a nanosecond. An interruptible section that restarts has
+    /// such a run.
     fn settle(&mut self) {
         while self.unsettled != 0 {
             let cpu = self.draw_unsettled();
@@ -513,7 +523,7 @@ impl<'s, T: Tracer> Simulation<'s, T> {
             if self.has_clusters && self.clusters[cpu] != 1 << cpu {
                 self.dispatch_cluster(cpu);
             } else if self.cpus[cpu].stalled_until > self.now {
-                // The machine chooses when it has done what it does.
+                // The decision waits until the overheads have ended.
                 self.cpus[cpu].deferred = true;
                 continue;
             } else {
@@ -542,9 +552,10 @@ impl<'s, T: Tracer> Simulation<'s, T> {
         left.trailing_zeros() as usize
     }
 
-    /// Gives the processors of a cluster to its most urgent tasks, one after the other: an idle one, where the task was last if that is, else the least urgent one's.
+    /// Assigns the processors of a cluster to its most urgent tasks, one after the other. Each task gets an idle
+    /// processor, its last one if that is idle, or else the processor of the least urgent task.
     ///
-    /// BOUND: each turn but the last has one more of the most urgent tasks execute.
+    /// BOUND: after each turn except the last, one more of the most urgent tasks executes.
     fn dispatch_cluster(&mut self, cpu: usize) {
         let (own, members) = (self.first(cpu), self.clusters[cpu]);
         while let Some((priority, first)) = self.cpus[own].first() {
@@ -562,9 +573,9 @@ impl<'s, T: Tracer> Simulation<'s, T> {
         }
     }
 
-    /// Puts the most urgent ready task of those that `own` keeps on the processor; ties leave the running one there.
+    /// Starts the most urgent ready task of `own` on the processor if it is more urgent than the running one.
     ///
-    /// Mostly it stays: that is decided in place.
+    /// In most cases the running task stays. The function is inlined for them.
     #[inline(always)]
     fn dispatch(&mut self, own: usize, cpu: usize) {
         let Some((priority, first)) = self.cpus[own].first() else { return };
@@ -573,7 +584,7 @@ impl<'s, T: Tracer> Simulation<'s, T> {
         }
     }
 
-    /// Puts the first ready task of those that `own` keeps on the processor, in the place of the running one.
+    /// Replaces the running task of the processor by the first ready task of `own`.
     #[inline(never)]
     fn put(&mut self, own: usize, cpu: usize, first: usize) {
         if let Some(task) = self.cpus[cpu].running {
@@ -581,7 +592,7 @@ impl<'s, T: Tracer> Simulation<'s, T> {
             let state = &mut self.tasks[task];
             (state.state, state.cpu) = (State::Ready, own);
             self.cpus[own].push_head(state.priority, task);
-            // `first` is more urgent, and so stays in front.
+            // `first` is more urgent, so it stays in front.
         }
         self.account(cpu);
         self.cpus[own].pop_first();
@@ -591,7 +602,7 @@ impl<'s, T: Tracer> Simulation<'s, T> {
         self.record(self.now, first, Event::Run);
     }
 
-    /// Takes the running task off its processor, keeping what is left of its run.
+    /// Removes the running task from its processor, and keeps the rest of its run.
     fn leave(&mut self, cpu: usize, task: usize) {
         self.account(cpu);
         let here = &mut self.cpus[cpu];
@@ -609,7 +620,7 @@ impl<'s, T: Tracer> Simulation<'s, T> {
         self.tasks[task].own_cpu == cpu && matches!(self.tasks[task].asked, Asked::Spinning(_))
     }
 
-    /// Books what the processor did since the last call. Mostly there is nothing to book: that is decided in place.
+    /// Accounts for the time since the last call. In most cases no time has passed; the function is inlined for them.
     #[inline(always)]
     fn account(&mut self, cpu: usize) {
         let elapsed = self.cpus[cpu].unaccounted(self.now);
@@ -630,10 +641,11 @@ impl<'s, T: Tracer> Simulation<'s, T> {
             return here.account(self.now, Some(state.rank));
         }
         let mut rank = None;
-        // In a cluster of several it means nothing: see `delay`.
+        // In a cluster of several processors, `delay` counts instead.
         if self.clusters[state.own_cpu] >> cpu & 1 == 0 {
             state.away += elapsed;
-            // In the place of one that spins there: its time.
+            // The task executes in place of a task that spins on this processor, so the time counts as spinning of that
+            // one.
             if let Some(host) = self.cpus[cpu].ready().find(|&host| self.spins_at_home(host, cpu)) {
                 self.tasks[host].spun += elapsed;
                 rank = Some(self.tasks[host].rank);
@@ -642,7 +654,7 @@ impl<'s, T: Tracer> Simulation<'s, T> {
         self.cpus[cpu].account(self.now, rank);
     }
 
-    /// The running task takes one step.
+    /// Takes one step of the running task.
     fn step(&mut self, cpu: usize, task: usize) {
         let state = &self.tasks[task];
         match self.stages[state.stage as usize] {
@@ -656,7 +668,7 @@ impl<'s, T: Tracer> Simulation<'s, T> {
                         _ => worst,
                     },
                 });
-                // Past the end of 64-bit time it never ends.
+                // A run past the end of 64-bit time never ends.
                 self.run_ends.set(cpu, self.now.max(self.cpus[cpu].stalled_until).saturating_add(left));
             }
             Stage::Lock(_) if matches!(state.asked, Asked::Spinning(_)) => {}
@@ -671,7 +683,7 @@ impl<'s, T: Tracer> Simulation<'s, T> {
         }
     }
 
-    /// Where the machine says so, the section is not over and begins again: it says nothing else then.
+    /// Ends a section, unless the machine restarts it. In that case the machine has no other action.
     fn unlock(&mut self, task: usize, resource: ResourceId) {
         let (id, source) = (TaskId::new(task), self.machines.source(resource));
         let end_section = |simulation: &mut Self| {
@@ -721,7 +733,7 @@ impl<'s, T: Tracer> Simulation<'s, T> {
         let state = &mut self.tasks[task];
         if let Some(job) = state.job.take() {
             let response = self.now - job.arrival;
-            // Spinning is execution to others, and blocking to the job itself.
+            // For other jobs, spinning counts as execution; for the job itself, it counts as blocking.
             let delayed = (self.now - job.release + state.spun).saturating_sub(executed - job.executed);
             let blocking = match self.has_clusters {
                 true => self.aside[task].delayed,
@@ -731,7 +743,7 @@ impl<'s, T: Tracer> Simulation<'s, T> {
             seen.jobs += 1;
             seen.misses += u64::from(response > state.deadline);
             seen.response = seen.response.max(Some(Duration::from_ns(response)));
-            // It is counted by fixed priorities.
+            // Blocking is defined by fixed priorities.
             if !self.by_deadline {
                 seen.blocking = seen.blocking.max(Some(Duration::from_ns(blocking)));
             }
@@ -750,7 +762,7 @@ impl<'s, T: Tracer> Simulation<'s, T> {
         }
     }
 
-    /// What a machine decides is carried out as it tells it.
+    /// Passes an event to a machine, and carries out each of its actions at once.
     fn call(
         &mut self,
         source: Source,
@@ -759,7 +771,8 @@ impl<'s, T: Tracer> Simulation<'s, T> {
         self.call_and(source, event, |simulation, action| simulation.carry_out(source, action));
     }
 
-    /// Who carries out gets no answer from the machine meanwhile: that is out of its place.
+    /// As [`Simulation::call`], with a function that carries out the actions. That function must not use the machine,
+    /// which is taken out of its place.
     #[inline]
     fn call_and(
         &mut self,
@@ -773,7 +786,7 @@ impl<'s, T: Tracer> Simulation<'s, T> {
         self.machines.put_back(source, machine);
     }
 
-    /// In place where it is called, so that an action is taken apart where it was told.
+    /// Carries out an action. The function is inlined, so that the compiler sees which action it is.
     #[inline(always)]
     fn carry_out(&mut self, source: Source, action: Action) {
         match action {
@@ -811,18 +824,18 @@ impl<'s, T: Tracer> Simulation<'s, T> {
         }
     }
 
-    /// The task, which has just executed its section to the end, executes it again.
+    /// Restarts the section that the task has just executed to its end.
     fn restart(&mut self, task: usize, resource: ResourceId) {
         self.record(self.now, task, Event::Restart(resource));
         let state = &mut self.tasks[task];
         let so_far = &self.stages[state.first_stage as usize..state.stage as usize];
         let again = so_far.iter().rev().take_while(|&&stage| stage != Stage::Lock(resource)).count();
-        // At most MAX_STEPS: it was asked for before.
+        // At most MAX_STEPS: the lock is a step of the same body.
         state.stage -= again as u32;
         self.aside[task].seen.restarts += 1;
     }
 
-    /// Takes a task off its processor, whether it executes there or not.
+    /// Removes a task from its processor, whether it executes there or is ready.
     fn withdraw(&mut self, task: usize) {
         let cpu = self.tasks[task].cpu;
         match self.tasks[task].state {
@@ -850,13 +863,15 @@ impl<'s, T: Tracer> Simulation<'s, T> {
         }
     }
 
-    /// The highest of what its base and the machines say; elsewhere only what the machine says that sent it there: the others know nothing of that processor's tasks.
+    /// Returns the highest of the base priority and the priorities from the machines. On a processor to which a machine
+    /// moved the task, only the priority from that machine counts, as the others do not consider that processor's
+    /// tasks.
     fn effective(&self, task: usize) -> Priority {
         let width = 1 + self.machines.count();
         let views = &self.views[task * width..][..width];
         match self.tasks[task].sent_by {
             Some(source) => views[1 + source as usize],
-            // The machines know preemption levels, not deadlines: only what is above all of those counts.
+            // The machines work with preemption levels, not deadlines. Only priorities above all levels count.
             None if self.by_deadline => {
                 let above = views[1..].iter().copied().filter(|&view| view > Priority::BASE_MAX.raised());
                 above.fold(views[0], Priority::max)
@@ -865,7 +880,7 @@ impl<'s, T: Tracer> Simulation<'s, T> {
         }
     }
 
-    /// The first view is the base priority, and the machines follow.
+    /// Sets the base priority (view 0) or the priority from a machine (the next views) of a task.
     fn set_view(&mut self, task: usize, view: usize, priority: Priority) {
         self.views[task * (1 + self.machines.count()) + view] = priority;
         let effective = self.effective(task);

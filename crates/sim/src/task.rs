@@ -1,27 +1,27 @@
-//! One task's state in a simulation.
+//! The state of a task in a simulation.
 
 use lockwright_model::{Observation, Priority, ResourceId, Step};
 use std::collections::VecDeque;
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum State {
-    /// No job.
+    /// The task has no job.
     Idle,
     Ready,
     Running,
-    /// For a resource, or to start.
+    /// The task waits for a resource, or to start.
     Waiting,
 }
 
-/// What has become of the lock the job stands at.
+/// The state of the job's request for the lock that is its next step.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Asked {
     Not,
-    /// Asked, and not yet granted.
+    /// Requested at this time, and not yet granted.
     Since(u64),
-    /// As before, and spins.
+    /// Requested at this time, and not yet granted; the job spins.
     Spinning(u64),
-    /// Granted; the job has not executed since.
+    /// Requested at this time, and granted; the job has not executed since.
     Granted(u64),
 }
 
@@ -30,70 +30,70 @@ pub(crate) enum Asked {
 pub(crate) struct Job {
     pub(crate) arrival: u64,
     pub(crate) release: u64,
-    /// What its processor had executed at its rank or above when it was released.
+    /// The time for which its processor had executed tasks of its rank or above when it was released.
     pub(crate) executed: u64,
-    /// How long its task had executed elsewhere by then.
+    /// The time for which its task had executed on other processors when it was released.
     pub(crate) away: u64,
 }
 
-/// What every event looks at, close together.
+/// The part of a task's state that every event reads. It is kept small for the caches.
 pub(crate) struct TaskState {
     pub(crate) job: Option<Job>,
     pub(crate) asked: Asked,
-    /// What is left of a run, once it has begun.
+    /// The rest of the current run; `None` before its beginning.
     pub(crate) left: Option<u64>,
     pub(crate) next_arrival: u64,
-    /// As the system says, in nanoseconds.
+    /// The period of the task, in nanoseconds, like the next two.
     pub(crate) period: u64,
     pub(crate) jitter: u64,
     pub(crate) deadline: u64,
-    /// The job's time between requests and grants so far.
+    /// The time of the job between requests and grants so far.
     pub(crate) waited: u64,
-    /// How long the job has spun.
+    /// The time for which the job has spun.
     pub(crate) spun: u64,
-    /// How long the task has executed on other processors than its own.
+    /// The time for which the task has executed on other processors than its own.
     pub(crate) away: u64,
-    /// The highest of what its base and the machines say.
+    /// The effective priority: the highest of the base priority and those from the machines.
     pub(crate) priority: Priority,
-    /// The stage the job stands at, of all stages of the system.
+    /// The next stage of the job: an index into the stages of all tasks.
     pub(crate) stage: u32,
-    /// The first one of each job.
+    /// The first stage of each job.
     pub(crate) first_stage: u32,
-    /// Of its base priority on its processor, the most urgent first.
+    /// The rank of its base priority on its processor; 0 is the most urgent.
     pub(crate) rank: u32,
-    /// Where it is.
+    /// The processor on which the task is.
     pub(crate) cpu: usize,
-    /// Where it belongs.
+    /// The processor to which the task is assigned.
     pub(crate) own_cpu: usize,
-    /// Which machine sent it elsewhere.
+    /// The machine that moved the task to another processor.
     pub(crate) sent_by: Option<u32>,
     pub(crate) state: State,
 }
 
-/// What few events look at.
+/// The part of a task's state that few events read.
 pub(crate) struct Aside {
-    /// Jobs released while an earlier one is not finished.
+    /// Jobs that were released before an earlier one had finished.
     pub(crate) backlog: VecDeque<Job>,
-    /// How long the job was delayed so far, where there are clusters.
+    /// The delay of the job so far; only if there are clusters.
     pub(crate) delayed: u64,
-    /// Where it executed last.
+    /// The processor on which the task executed last.
     pub(crate) last_cpu: usize,
     pub(crate) seen: Observation,
 }
 
-/// A [`Step`] as it is executed; those of all tasks are in one list.
+/// A [`Step`] as it is executed. One list holds the stages of all tasks.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Stage {
-    /// At worst, in nanoseconds.
+    /// Execution for at most this time, in nanoseconds.
     Run(u64),
     Lock(ResourceId),
     Unlock(ResourceId),
-    /// The job is done.
+    /// The end of the job.
     End,
 }
 
 impl Stage {
-    /// The stages of a job, its end included.
+    /// Returns the stages of a job, with its end.
     pub(crate) fn all(body: &[Step]) -> impl Iterator<Item = Self> {
         let stage = |&step: &Step| match step {
             Step::Run(worst) => Self::Run(worst.as_ns()),

@@ -1,20 +1,20 @@
-//! Who wants to know what happened.
+//! Receivers of the records of a simulation.
 
 use lockwright_model::Record;
 
 /// Receives every record of a simulation.
 ///
-/// Records come in order of time, but for arrivals of tasks with release jitter: those come with the
-/// release, and carry the time of the arrival.
+/// Records come in order of time, except for arrivals of tasks with release jitter. Such a record comes with the
+/// release, and has the time of the arrival.
 pub trait Tracer {
-    /// Whether records are wanted at all.
+    /// Whether the simulation makes records for this tracer.
     const WANTS: bool = true;
 
-    /// One thing that happened.
+    /// Receives one record.
     fn record(&mut self, record: Record);
 }
 
-/// Nobody wants to know.
+/// A tracer that receives no records.
 impl Tracer for () {
     const WANTS: bool = false;
 

@@ -16,7 +16,8 @@ pub struct Shape {
     pub resources: (usize, usize),
     /// The periods, in nanoseconds.
     pub period: (u64, u64),
-    /// The utilization of each processor, in percent. It is reached roughly.
+    /// The utilization of each processor, in percent. It is reached roughly, as each task has a whole percent of a
+    /// processor, and at least one.
     pub utilization: (u64, u64),
     /// The number of sections of one job.
     pub sections: (usize, usize),
@@ -129,7 +130,7 @@ pub fn generate(random: &mut Rng, shape: &Shape) -> System {
         .map(|index| {
             // Every processor has a task. The other tasks are placed at random.
             let cpu = if index < cpus { index } else { random.usize(0..cpus) };
-            draw_task(random, shape, index, cpu, utilization * cpus as u64 / count as u64, &homes)
+            draw_task(random, shape, index, cpu, (utilization * cpus as u64 / count as u64).max(1), &homes)
         })
         .collect();
     if random.u8(0..100) < shape.shuffled {
@@ -212,4 +213,19 @@ fn draw_body(random: &mut Rng, shape: &Shape, cost: u64, usable: &[usize]) -> Ve
     }
     run(&mut body, left);
     body
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tasks_of_large_systems_execute_for_a_percent() {
+        let shape = Shape { sections: (0, 0), ..Shape::usual(16, 1_000, 128) };
+        let system = generate(&mut Rng::with_seed(1), &shape);
+        for task in system.tasks() {
+            let share = task.wcet.as_ns() * 1_000 / task.period.as_ns();
+            assert!((4..=15).contains(&share), "{share} per mille of {}", task.period.as_ns());
+        }
+    }
 }

@@ -83,8 +83,8 @@ pub struct Results {
     svg.help("Draw figures into this directory: uncontended costs with warm and cold caches, and delays over the rate")
 }))]
 pub struct Locks {
-    /// Number of uncontended readings of each lock [1 to 10,000,000]
-    #[arg(long, value_name = "N", default_value_t = 10_000, value_parser = up_to::<usize>(10_000_000))]
+    /// Number of uncontended readings of each lock, each of a batch [1 to 10,000,000]
+    #[arg(long, value_name = "N", default_value_t = 1_000, value_parser = up_to::<usize>(10_000_000))]
     pub readings: usize,
     /// Measure without contention only
     #[arg(long, conflicts_with_all = ["section", "requests", "rate"])]
@@ -118,8 +118,8 @@ const SECTION_MAX: Duration = Duration::from_ms(10);
     svg.help("Draw figures into this directory: uncontended costs with warm and cold caches, and hand-overs over the waiters")
 }))]
 pub struct Mutexes {
-    /// Number of uncontended readings of each mutex [1 to 10,000,000]
-    #[arg(long, value_name = "N", default_value_t = 10_000, value_parser = up_to::<usize>(10_000_000))]
+    /// Number of uncontended readings of each mutex, each of a batch [1 to 10,000,000]
+    #[arg(long, value_name = "N", default_value_t = 1_000, value_parser = up_to::<usize>(10_000_000))]
     pub readings: usize,
     /// Measure without contention only
     #[arg(long)]

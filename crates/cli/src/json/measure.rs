@@ -17,9 +17,9 @@ pub struct LocksOutput {
     pub subject: &'static str,
     /// Cycles of the time-stamp counter per nanosecond.
     pub cycles_per_ns: f64,
-    /// Median cycles of an empty reading with warm caches; subtracted from the warm readings.
+    /// Mean cycles of an empty reading with warm caches; subtracted from each batch.
     pub harness_cycles: u64,
-    /// Median cycles of an empty reading with cold caches, subtracted from the cold readings; 0 if there are none.
+    /// Mean cycles of an empty reading with cold caches, subtracted from each lock and unlock; 0 if there are none.
     pub cold_harness_cycles: u64,
     /// Whether the costs were measured under SCHED_FIFO.
     pub realtime: bool,
@@ -42,14 +42,14 @@ impl LocksOutput {
     pub const SUBJECT: &str = "locks";
 }
 
-/// Cost of an uncontended lock and unlock.
+/// Cost of an uncontended lock and unlock. Each reading is the mean of a batch.
 #[derive(Default, Serialize, JsonSchema)]
 pub struct LockCost {
     /// Name of the lock.
     pub lock: String,
-    /// Whether all caches were emptied before each reading.
+    /// Whether all caches were emptied before each lock.
     pub cold: bool,
-    /// The least reading, in cycles of the time-stamp counter.
+    /// The least reading, in cycles of the time-stamp counter, rounded; at least 1, like the others.
     pub min_cycles: u64,
     /// The median.
     pub median_cycles: u64,
@@ -57,6 +57,12 @@ pub struct LockCost {
     pub p999_cycles: u64,
     /// The greatest reading.
     pub max_cycles: u64,
+    /// Number of locks and unlocks in each batch.
+    pub pairs: u64,
+    /// The median, in nanoseconds.
+    pub median_ns: f64,
+    /// Half the width of the 95 % confidence interval of the median, with the step of the counter.
+    pub half_width_ns: f64,
 }
 
 /// One lock under contention.
@@ -132,9 +138,9 @@ pub struct MutexOutput {
     pub subject: &'static str,
     /// Cycles of the time-stamp counter per nanosecond.
     pub cycles_per_ns: f64,
-    /// Median cycles of an empty reading with warm caches; subtracted from the warm readings.
+    /// Mean cycles of an empty reading with warm caches; subtracted from each batch.
     pub harness_cycles: u64,
-    /// Median cycles of an empty reading with cold caches, subtracted from the cold readings; 0 if there are none.
+    /// Mean cycles of an empty reading with cold caches, subtracted from each lock and unlock; 0 if there are none.
     pub cold_harness_cycles: u64,
     /// Whether the costs were measured under SCHED_FIFO; those of ceilings are left out otherwise.
     pub realtime: bool,

@@ -51,7 +51,7 @@ pub fn of_protocols(output: &ProtocolsOutput) -> Vec<(String, Figure)> {
         y: Vertical::Names(names),
         series,
     };
-    // 0 has no place on a logarithmic axis.
+    // A logarithmic axis has no 0.
     let place = |ns: u64, row: usize| (ns.max(1) as f64, row as f64);
     let mut figures = Vec::new();
     if !output.protocols.is_empty() {
@@ -177,8 +177,7 @@ fn cost(costs: &[&LockCost], caches: &str) -> Figure {
         name: name.to_owned(),
         mark,
         color,
-        // 0 has no place on a logarithmic axis.
-        points: costs.iter().enumerate().map(|(row, cost)| (of(cost).max(1) as f64, row as f64)).collect(),
+        points: costs.iter().enumerate().map(|(row, cost)| (of(cost) as f64, row as f64)).collect(),
     };
     Figure {
         title: format!("lock and unlock alone, {caches} caches"),

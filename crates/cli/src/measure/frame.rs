@@ -11,7 +11,7 @@ use crate::progress::Progress;
 use crate::units;
 use lockwright::tasks::MachineError;
 use lockwright_engine::{Control, RunError};
-use lockwright_measure::Costs;
+use lockwright_measure::{CostError, Costs};
 use serde::Serialize;
 use std::error::Error;
 
@@ -75,8 +75,15 @@ impl<'a> Frame<'a> {
     ///
     /// # Errors
     /// The measurement fails; the console has the message.
-    pub fn costs(&self, measure: impl FnOnce(&Control) -> Result<Costs, RunError>) -> Result<Costs, Exit> {
-        let costs = measure(&self.control).map_err(|error| self.refuse(&error))?;
+    pub fn costs(&self, measure: impl FnOnce(&Control) -> Result<Costs, CostError>) -> Result<Costs, Exit> {
+        let costs = measure(&self.control).map_err(|error| match error {
+            CostError::Run(error) => self.refuse(&error),
+            coarse => {
+                let help = "`lockwright measure ics --alone` needs no time-stamp counter";
+                self.console.error(format!("cannot measure: {coarse}"), help);
+                Exit::Machine
+            }
+        })?;
         self.warn_unless(costs.realtime);
         Ok(costs)
     }

@@ -73,17 +73,17 @@ fn strategy(kind: Kind) -> IcsStrategy {
 }
 
 fn costs(overheads: &Overheads) -> Vec<IcsCost> {
-    let reference = overheads.costs.iter().find(|cost| cost.name == "glibc PI mutex").map(|cost| cost.each_ns(0.5));
+    let reference = overheads.costs.iter().find(|cost| cost.name == "glibc PI mutex").map(|cost| cost.ns.each(0.5));
     let cost = |cost: &lockwright_measure::Overhead| IcsCost {
         what: cost.name.to_owned(),
         strategy: cost.strategy.map(strategy),
-        readings: cost.total.count(),
-        count: cost.count,
-        min_ns: cost.each_ns(0.0),
-        median_ns: cost.each_ns(0.5),
-        p99_ns: cost.each_ns(0.99),
-        max_ns: cost.each_ns(1.0),
-        over_pi_mutex: reference.map(|reference| cost.each_ns(0.5) / reference),
+        readings: cost.ns.total.count(),
+        count: cost.ns.count,
+        min_ns: cost.ns.each(0.0),
+        median_ns: cost.ns.each(0.5),
+        p99_ns: cost.ns.each(0.99),
+        max_ns: cost.ns.each(1.0),
+        over_pi_mutex: reference.map(|reference| cost.ns.each(0.5) / reference),
     };
     overheads.costs.iter().map(cost).collect()
 }

@@ -33,14 +33,14 @@ pub fn locks(arguments: &Locks, console: &Console) -> Result<Exit, Exit> {
         verb: MEASURE,
         subject: LocksOutput::SUBJECT,
         cycles_per_ns: costs.cycles_per_ns,
-        harness_cycles: costs.harness_cycles,
-        cold_harness_cycles: costs.cold_harness_cycles,
+        harness_cycles: costs.harness_cycles.round() as u64,
+        cold_harness_cycles: costs.cold_harness_cycles.round() as u64,
         realtime: costs.realtime,
         readings: costs.readings(),
         section_ns: arguments.section.as_ns(),
         seed,
         interrupted: frame.control.is_stopped(),
-        costs: costs.costs.iter().map(super::cost_result).collect(),
+        costs: costs.costs.iter().map(|cost| super::cost_result(cost, costs.cycles_per_ns)).collect(),
         contention: contended.iter().map(contention_result).collect(),
     };
     frame.end(Findings {
@@ -79,7 +79,7 @@ fn contention_result(contended: &Contended) -> LockContention {
 }
 
 fn as_text(costs: &Costs, output: &LocksOutput, layout: Layout) -> String {
-    let mut text = super::costs_as_text(costs, &output.costs, layout);
+    let mut text = super::costs_as_text(costs, layout);
     let Some(first) = output.contention.first() else { return text };
     text.push_str(&format!(
         "\n{} tasks, one on each CPU, sections of {} us, seed {}\n\n",

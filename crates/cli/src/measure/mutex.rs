@@ -25,12 +25,12 @@ pub fn mutex(arguments: &Mutexes, console: &Console) -> Result<Exit, Exit> {
         verb: MEASURE,
         subject: MutexOutput::SUBJECT,
         cycles_per_ns: costs.cycles_per_ns,
-        harness_cycles: costs.harness_cycles,
-        cold_harness_cycles: costs.cold_harness_cycles,
+        harness_cycles: costs.harness_cycles.round() as u64,
+        cold_harness_cycles: costs.cold_harness_cycles.round() as u64,
         realtime: costs.realtime,
         readings: costs.readings(),
         interrupted: frame.control.is_stopped(),
-        costs: costs.costs.iter().map(super::cost_result).collect(),
+        costs: costs.costs.iter().map(|cost| super::cost_result(cost, costs.cycles_per_ns)).collect(),
         hand_over: handed.iter().map(hand_over_result).collect(),
     };
     frame.end(Findings {
@@ -48,16 +48,16 @@ fn hand_over_result(seen: &HandOver) -> MutexHandOver {
         lock: seen.lock.to_owned(),
         waiters: seen.waiters,
         cold: seen.cold,
-        rounds: seen.ns.len(),
-        min_ns: seen.quantile(0.0),
-        median_ns: seen.quantile(0.5),
-        p90_ns: seen.quantile(0.9),
-        max_ns: seen.quantile(1.0),
+        rounds: seen.ns.count(),
+        min_ns: seen.ns.quantile(0.0),
+        median_ns: seen.ns.quantile(0.5),
+        p90_ns: seen.ns.quantile(0.9),
+        max_ns: seen.ns.quantile(1.0),
     }
 }
 
 fn as_text(costs: &Costs, output: &MutexOutput, layout: Layout) -> String {
-    let mut text = super::costs_as_text(costs, &output.costs, layout);
+    let mut text = super::costs_as_text(costs, layout);
     if output.hand_over.is_empty() {
         return text;
     }

@@ -5,7 +5,8 @@ use crate::support::{end, json, lockwright};
 use serde_json::Value;
 use std::path::Path;
 
-const COST_KEYS: [&str; 6] = ["lock", "cold", "min_cycles", "median_cycles", "p999_cycles", "max_cycles"];
+const COST_KEYS: [&str; 9] =
+    ["lock", "cold", "min_cycles", "median_cycles", "p999_cycles", "max_cycles", "pairs", "median_ns", "half_width_ns"];
 const LOCKS: usize = 9;
 
 fn rows(value: &Value) -> &Vec<Value> {
@@ -36,7 +37,9 @@ fn every_lock_has_sorted_costs() {
     for cost in costs {
         let cycles = ["min_cycles", "median_cycles", "p999_cycles", "max_cycles"].map(|key| cost[key].as_u64());
         assert!(cycles.iter().all(Option::is_some) && cycles.is_sorted(), "{cost}");
-        assert!(cycles[3] > Some(0), "nothing takes no time: {cost}");
+        assert!(cycles[0] > Some(0), "no lock takes no time: {cost}");
+        let [median, half_width] = ["median_ns", "half_width_ns"].map(|key| cost[key].as_f64().expect("a number"));
+        assert!(median > 0.0 && half_width > 0.0 && cost["pairs"].as_u64() > Some(1), "{cost}");
     }
     let lines = csv(&folder.path().join("cost.csv"));
     assert_eq!((&lines[0], lines.len()), (&COST_KEYS.map(str::to_owned).to_vec(), 1 + costs.len()));
@@ -74,7 +77,7 @@ fn contended_locks_are_compared_with_fifo() {
         assert!(svg.starts_with("<svg") && svg.trim_end().ends_with("</svg>"), "{name}");
     }
     let printed = end(lockwright().args(&arguments[..arguments.len() - 1]));
-    for part in ["max", "rising", "over fifo", "seed 7"] {
+    for part in ["max", "±", "rising", "over fifo", "seed 7"] {
         assert!(printed.out.contains(part), "{part}: {}", printed.out);
     }
 }
