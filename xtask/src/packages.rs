@@ -62,7 +62,10 @@ mod tests {
             ("documentation", text("documentation") == format!("https://docs.rs/{}", text("name"))),
             ("repository", address.is_empty() || (address.starts_with("https://") && !address.contains("example"))),
             ("readme", text("readme") == "README.md" && has("README.md")),
-            ("docs.rs", package["metadata"]["docs"]["rs"]["targets"] == serde_json::json!(["x86_64-unknown-linux-gnu"])),
+            (
+                "docs.rs",
+                package["metadata"]["docs"]["rs"]["targets"] == serde_json::json!(["x86_64-unknown-linux-gnu"]),
+            ),
         ]
         .into_iter()
         .filter(|(_, is_right)| !is_right)
