@@ -1,12 +1,12 @@
 //! The checks that take longer than a contributor waits: `cargo xtask test --deep`.
 
-use crate::{installed, packages, tool};
+use crate::{deb, installed, packages, tool, tsan};
 
 /// A check: its name, what it covers, and the function that performs it.
 type Check = (&'static str, &'static str, fn() -> Result<(), String>);
 
 /// In the order in which they run: the quick ones first.
-const CHECKS: [Check; 11] = [
+const CHECKS: [Check; 13] = [
     ("features", "every useful combination of features builds", features),
     ("targets", "the crates without std build for processors without an operating system", targets),
     ("msrv", "everything builds with the oldest compiler that is supported", msrv),
@@ -20,9 +20,11 @@ const CHECKS: [Check; 11] = [
         "everything is installed under target/, and programs are built and preloaded with it",
         installed::run,
     ),
+    ("deb", "the Debian package is built, installed below target/, used and removed", deb::check),
     ("packages", "every published crate is packaged and built from its package", packages::crates),
     ("licences", "licences and banned crates (cargo-deny)", packages::licences),
     ("miri", "undefined behaviour in locks, ics, protocol and model (Miri)", miri),
+    ("tsan", "data races in a program in C and the library below it (ThreadSanitizer)", tsan::run),
     ("fuzz", "each reader, for a minute, with random bytes (cargo-fuzz)", fuzz),
 ];
 

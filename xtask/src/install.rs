@@ -90,6 +90,7 @@ pub fn put(places: &Places) -> Result<(), String> {
         copy(&tool::root().join("bindings/c/include").join(header), &include.join(header))?;
     }
     copy(&built.join("liblockwright_c.a"), &lib.join("liblockwright.a"))?;
+    strip(&lib.join("liblockwright.a"));
     copy(&built.join("liblockwright_c.so"), &lib.join(&full))?;
     link(&full, &lib.join(&soname))?;
     link(&soname, &lib.join("liblockwright.so"))?;
@@ -158,11 +159,11 @@ fn replaced(template: &str, values: &[(&str, &str)]) -> String {
 /// Builds the libraries and the binary as they are installed, and returns their directory.
 fn build() -> Result<PathBuf, String> {
     let packages = ["--package", "lockwright-c", "--package", "lockwright-pthread", "--package", "lockwright-cli"];
-    tool::cargo(&[&["build", "--release"], &packages[..], &["--lib", "--bin", "lockwright"]].concat())?;
+    tool::cargo(&[&["build", "--profile", "dist"], &packages[..], &["--lib", "--bin", "lockwright"]].concat())?;
     // Cargo has built this chore into a directory beside that one.
     let me = std::env::current_exe().map_err(|error| format!("cannot find this program: {error}"))?;
     let folder = me.parent().and_then(Path::parent).ok_or("cannot find the target directory of cargo")?;
-    Ok(folder.join("release"))
+    Ok(folder.join("dist"))
 }
 
 fn copy(from: &Path, to: &Path) -> Result<(), String> {
@@ -171,6 +172,15 @@ fn copy(from: &Path, to: &Path) -> Result<(), String> {
     std::fs::copy(from, to).map_err(|error| format!("cannot copy {} to {}: {error}", from.display(), to.display()))?;
     eprintln!("xtask: {}", to.display());
     Ok(())
+}
+
+/// Removes the debug information of the standard library, which cargo strips from shared libraries only. Without
+/// binutils the file stays larger.
+fn strip(archive: &Path) {
+    let status = Command::new("strip").arg("--strip-debug").arg(archive).status();
+    if !status.is_ok_and(|status| status.success()) {
+        eprintln!("xtask: strip does not work; {} contains debug information", archive.display());
+    }
 }
 
 fn link(to: &str, at: &Path) -> Result<(), String> {

@@ -1,12 +1,14 @@
 //! Chores of the project: `cargo xtask test` is set-up and every test in one command.
 #![forbid(unsafe_code)]
 
+mod deb;
 mod deep;
 mod examples;
 mod install;
 mod installed;
 mod packages;
 mod tool;
+mod tsan;
 
 use std::process::ExitCode;
 
@@ -20,7 +22,7 @@ use Doing::{Plain, With};
 /// A chore: its name, what it does, and the doing.
 type Chore = (&'static str, &'static str, Doing);
 
-const CHORES: [Chore; 5] = [
+const CHORES: [Chore; 6] = [
     ("test", "[--deep [CHECK...]]: the tests of a contributor, or the checks that take longer", With(test)),
     ("schema", "write docs/output.schema.json from the types it describes", Plain(schema)),
     ("vectors", "DIR [--time]: hold the analyses against the published examples in a folder", With(vectors)),
@@ -30,6 +32,7 @@ const CHORES: [Chore; 5] = [
         "--prefix DIR [--libdir DIR] [--destdir DIR]: install the command line, the libraries and the headers",
         With(install::install),
     ),
+    ("deb", "build a Debian package of the same files in target/deb/", Plain(deb::build_package)),
 ];
 
 fn main() -> ExitCode {

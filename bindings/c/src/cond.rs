@@ -1,10 +1,12 @@
 //! The functions `lw_cond_*`.
 
-use crate::argument::{self, Cond, Mutex};
-use crate::errno::{guarded, of_error};
-use crate::mutex::lw_mutex_t;
+use crate::argument;
+use crate::errno::of_error;
+use crate::mutex::{Mutex, lw_mutex_t};
+use crate::panic::guarded;
 use libc::{c_int, timespec};
 use lockwright::mutex::{Acquired, Deadline, Destroyed, RawCondvar, WaitEnd};
+use std::sync::atomic::{AtomicU32, Ordering};
 
 /// A condition variable: 64 bytes, aligned to 8.
 ///
@@ -15,8 +17,55 @@ pub struct lw_cond_t {
     lw_count: [u32; 2],
     lw_mutex: usize,
     lw_flags: [u32; 8],
-    pub(crate) lw_check: u32,
+    lw_check: u32,
     lw_spare: [u32; 3],
+}
+
+/// Check value of a condition variable. The initialisers of the header contain this value.
+const COND_CHECK: u32 = 0x4c57_6376;
+
+/// The contents of a `lw_cond_t`.
+#[repr(C)]
+pub struct Cond {
+    pub raw: RawCondvar,
+    check: AtomicU32,
+}
+
+const _: () = assert!(size_of::<Cond>() <= size_of::<lw_cond_t>() && align_of::<Cond>() == align_of::<lw_cond_t>());
+const _: () = assert!(std::mem::offset_of!(Cond, check) == std::mem::offset_of!(lw_cond_t, lw_check));
+
+impl Cond {
+    /// Returns the condition variable at `cond`, or `None` if there is none.
+    ///
+    /// # Safety
+    /// As [`Mutex::at`].
+    #[inline]
+    pub unsafe fn at<'a>(cond: *const lw_cond_t) -> Option<&'a Self> {
+        if cond.is_null() || !cond.is_aligned() {
+            return None;
+        }
+        // SAFETY: as in `Mutex::at`.
+        let cond = unsafe { &*cond.cast::<Self>() };
+        // ORDERING: Relaxed: the thread that made the condition variable published it.
+        (cond.check.load(Ordering::Relaxed) == COND_CHECK).then_some(cond)
+    }
+
+    /// Makes a condition variable at `cond`.
+    ///
+    /// # Safety
+    /// As [`Mutex::make`].
+    pub unsafe fn make(cond: *mut lw_cond_t, raw: RawCondvar) {
+        // SAFETY: the caller promises aligned memory of this size that nothing else uses.
+        unsafe {
+            cond.write_bytes(0, 1);
+            cond.cast::<Self>().write(Self { raw, check: AtomicU32::new(COND_CHECK) });
+        }
+    }
+
+    pub fn unmake(&self) {
+        // ORDERING: Relaxed: as for a mutex.
+        self.check.store(0, Ordering::Relaxed);
+    }
 }
 
 /// Initialises `*cond` as a condition variable without waiters, whatever the memory contained before.

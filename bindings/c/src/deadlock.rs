@@ -1,7 +1,7 @@
 //! The last deadlock of each thread.
 
 use crate::argument;
-use crate::errno::guarded;
+use crate::panic::guarded;
 use libc::{c_int, c_void, size_t};
 use lockwright::mutex::{Cycle, Link, RawMutex};
 use std::cell::Cell;

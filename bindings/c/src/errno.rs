@@ -1,16 +1,9 @@
-//! Errors as C's error numbers, and the border that no panic crosses.
+//! Errors as C's error numbers.
 
 use crate::deadlock;
 use libc::c_int;
 use lockwright::SysError;
 use lockwright::mutex::{Acquired, RawError, RawMutex};
-use std::panic::{AssertUnwindSafe, catch_unwind};
-
-/// Calls `body`. Turns a panic, which is a fault of this library, into EIO.
-#[inline]
-pub fn guarded(body: impl FnOnce() -> c_int) -> c_int {
-    catch_unwind(AssertUnwindSafe(body)).unwrap_or(libc::EIO)
-}
 
 /// Converts the result of an attempt to lock `mutex`.
 #[inline]

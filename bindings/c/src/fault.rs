@@ -138,7 +138,7 @@ impl Write for Buffer<'_> {
 /// - EINVAL: `capacity` is 0, or `text` is NULL.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn lw_task_error(text: *mut c_char, capacity: size_t) -> c_int {
-    crate::errno::guarded(|| {
+    crate::panic::guarded(|| {
         // SAFETY: the header requires `capacity` bytes that are valid for the call. The 0 makes them a text whatever
         // happens.
         if capacity == 0 || !unsafe { argument::write(text, 0) } || isize::try_from(capacity).is_err() {

@@ -1,7 +1,7 @@
 //! The functions `lw_ics_*`: interruptible critical sections.
 
 use crate::cut::{self, Cut, Inside, Told};
-use crate::errno::guarded;
+use crate::panic::guarded;
 use libc::{c_int, c_void};
 use lockwright::ics::{Ics, Kind, Stop, Strategy, Transaction, Var, View, Word, Writer};
 use std::mem::ManuallyDrop;

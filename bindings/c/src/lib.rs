@@ -14,6 +14,7 @@
 //! | `fault` | errors of task sets, as a number and as a text |
 //! | `argument` | checks of the arguments that C passes |
 //! | `errno` | errors as numbers |
+//! | `panic` | the border that no panic crosses |
 //!
 //! Every function returns an error number. Objects carry a check value, so that memory that was never initialised, or
 //! that was destroyed, is refused. A panic ends in the function that C called, and becomes EIO.
@@ -29,6 +30,7 @@ mod errno;
 mod fault;
 mod ics;
 mod mutex;
+mod panic;
 mod section;
 mod task;
 mod taskset;

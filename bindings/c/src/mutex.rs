@@ -1,9 +1,11 @@
 //! The functions `lw_mutex_*`.
 
-use crate::argument::{self, Mutex};
-use crate::errno::{guarded, of_acquired, of_done, of_error};
+use crate::argument;
+use crate::errno::{of_acquired, of_done, of_error};
+use crate::panic::guarded;
 use libc::{c_int, timespec};
 use lockwright::mutex::{Limit, RawError, RawMutex, kind};
+use std::sync::atomic::{AtomicU32, Ordering};
 
 /// Priority inheritance: the owner executes at the priority of its most urgent waiter, also along chains of owners.
 /// This is the kernel's PI futex. Unlocking is always serial (`LW_UNLOCK_SERIAL`).
@@ -39,8 +41,58 @@ pub struct lw_mutex_t {
     lw_ceiling: u8,
     lw_unused: u8,
     lw_links: [usize; 2],
-    pub(crate) lw_check: u32,
+    lw_check: u32,
     lw_spare: [u32; 5],
+}
+
+/// Check value of a mutex of kind 0. Other mutexes mix in their kind, so that an overwritten kind is noticed. The
+/// initialisers of the header contain this value.
+const MUTEX_CHECK: u32 = 0x4c57_6d78;
+
+/// The contents of a `lw_mutex_t`.
+#[repr(C)]
+pub struct Mutex {
+    pub raw: RawMutex,
+    check: AtomicU32,
+}
+
+const _: () = assert!(size_of::<Mutex>() <= size_of::<lw_mutex_t>() && align_of::<Mutex>() == align_of::<lw_mutex_t>());
+const _: () = assert!(std::mem::offset_of!(Mutex, check) == std::mem::offset_of!(lw_mutex_t, lw_check));
+
+impl Mutex {
+    /// Returns the mutex at `mutex`, or `None` if there is none.
+    ///
+    /// # Safety
+    /// `mutex` is null, misaligned, or points to memory of a `lw_mutex_t` that stays for the call.
+    #[inline]
+    pub unsafe fn at<'a>(mutex: *const lw_mutex_t) -> Option<&'a Self> {
+        if mutex.is_null() || !mutex.is_aligned() {
+            return None;
+        }
+        // SAFETY: not null, aligned, and the caller promises memory of this size. All fields are atomics, or integers
+        // that only this library touches, so any bits are valid.
+        let mutex = unsafe { &*mutex.cast::<Self>() };
+        // ORDERING: Relaxed: the thread that made the mutex published it.
+        (mutex.check.load(Ordering::Relaxed) == MUTEX_CHECK ^ mutex.raw.kind()).then_some(mutex)
+    }
+
+    /// Makes a mutex at `mutex`.
+    ///
+    /// # Safety
+    /// `mutex` is not null, is aligned, and points to memory that nothing else uses.
+    pub unsafe fn make(mutex: *mut lw_mutex_t, raw: RawMutex) {
+        let check = AtomicU32::new(MUTEX_CHECK ^ raw.kind());
+        // SAFETY: the caller promises aligned memory of this size that nothing else uses.
+        unsafe {
+            mutex.write_bytes(0, 1);
+            mutex.cast::<Self>().write(Self { raw, check });
+        }
+    }
+
+    pub fn unmake(&self) {
+        // ORDERING: Relaxed: the thread that destroys the mutex has made sure that no other thread uses it.
+        self.check.store(0, Ordering::Relaxed);
+    }
 }
 
 /// Options of a mutex. The value 0 is the default of every field, so set only the fields that differ:

@@ -1,7 +1,8 @@
 //! The functions `lw_section_*`. The calling thread's handles are kept here, one of each kind.
 
 use crate::argument;
-use crate::errno::{guarded, of_sys};
+use crate::errno::of_sys;
+use crate::panic::guarded;
 use libc::{c_int, c_uint, timespec};
 use lockwright::section::{Eager, EagerSection, Lazy, LazySection, SectionError};
 use std::cell::RefCell;

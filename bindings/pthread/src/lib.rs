@@ -10,6 +10,7 @@
 //! | `scheduling` | `pthread_setschedparam`, `pthread_setschedprio`, `pthread_getschedparam` without ceilings |
 //! | `policy` | the environment variables, which change all mutexes of the program |
 //! | `report` | reports of deadlocks |
+//! | `load` | the set-up when the library is loaded |
 //!
 //! All other functions remain those of the C library. `lockwright::mutex` locks and waits; this crate adds what POSIX
 //! and the C library require beyond that. docs/pthread.md lists the differences.
@@ -35,6 +36,7 @@ macro_rules! other_names {
 
 mod attributes;
 mod condvar;
+mod load;
 mod mutex;
 mod policy;
 mod report;

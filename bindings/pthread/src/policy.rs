@@ -57,6 +57,11 @@ const VARIABLES: [Variable; 3] = [
     (c"LOCKWRIGHT_DEADLOCK", &[(c"off", 0), (c"report", kind::CHECKED), (c"error", kind::CHECKED | REFUSES)]),
 ];
 
+/// Reads the environment, and reports variables with unknown values.
+pub(crate) fn load() {
+    read(report::bad_value);
+}
+
 /// Reads the environment. Calls `complain` with each variable that has an unknown value, this value, and the known
 /// ones.
 #[cold]
@@ -86,15 +91,3 @@ fn read(complain: impl Fn(&CStr, &CStr, &[(&CStr, u32)])) -> Policy {
     POLICY.store(policy, Ordering::Release);
     Policy(policy)
 }
-
-/// Called by the loader, before the program's own constructors.
-extern "C" fn load() {
-    mutex::warm_up();
-    crate::mutex::warm_up();
-    read(report::bad_value);
-}
-
-// SAFETY: the loader calls the functions of this section, with arguments that `load` ignores.
-#[used]
-#[unsafe(link_section = ".init_array")]
-static LOAD: extern "C" fn() = load;

@@ -66,3 +66,8 @@ pub use sporadic::Sporadic;
 pub use tighten::tighten_omitting;
 #[cfg(feature = "lp")]
 pub use tighten::{PROGRAM_WORK_MAX, Uncovered, best, tighten};
+
+/// The examples of the README.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

@@ -1,9 +1,10 @@
 //! The overheads that `--overheads` names: read once, charged to the system under each protocol.
 
-use crate::console::{Console, tame};
+use crate::console::Console;
 use crate::exit::Exit;
 use crate::input;
 use crate::report::Report;
+use crate::tame::tame;
 use lockwright_analysis::{best, charge};
 use lockwright_model::{Overheads, Protocol, System};
 use std::path::Path;

@@ -6,6 +6,7 @@
 use crate::exit::Exit;
 use crate::fault::{self, Fault};
 use crate::layout::Layout;
+use crate::tame::tame;
 use std::fmt::Display;
 use std::io::{self, IsTerminal, Write};
 
@@ -153,10 +154,4 @@ impl Tone {
             Self::Help => 36,
         }
     }
-}
-
-/// A text from a file, such as a name, for a terminal: control characters must not move its cursor.
-#[must_use]
-pub fn tame(text: &str) -> String {
-    text.chars().map(|c| if c.is_control() && c != '\n' { char::REPLACEMENT_CHARACTER } else { c }).collect()
 }

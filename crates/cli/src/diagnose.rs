@@ -1,6 +1,6 @@
 //! Faults in a file, with the line, a caret and a suggestion.
 
-use crate::console::tame;
+use crate::tame::tame;
 use annotate_snippets::{AnnotationKind, Group, Level, Renderer, Snippet};
 use lockwright_model::format::Diagnostic;
 use std::ops::Range;

@@ -1,12 +1,13 @@
 //! Reading the file a verb was given, or standard input.
 
 use crate::args::Subject;
-use crate::console::{Console, tame};
+use crate::console::Console;
 use crate::diagnose::{self, Severity};
 use crate::exit::Exit;
 use crate::fault::{self, Fault, Place};
+use crate::tame::tame;
 use lockwright_model::format::{self, Diagnostic, MAX_DIAGNOSTICS, MAX_SOURCE_BYTES, Placed, Placing};
-use lockwright_model::{MAX_EXECUTED_TASKS, Overheads, Protocol, Scheduler, System};
+use lockwright_model::{MAX_EXECUTED_TASKS, Overheads, Protocol, Scheduler, System, TaskId};
 use std::fs::File;
 use std::io::{self, Read};
 use std::path::Path;
@@ -212,4 +213,21 @@ pub fn executable(subject: &Subject, system: &System, console: &Console) -> Resu
     let names: Vec<&str> = refused.iter().map(|(protocol, _)| protocol.name()).collect();
     console.note(format!("left out because they do not support nested requests: {}; {nests}", names.join(", ")));
     Ok(protocols)
+}
+
+/// Finds the task with this name.
+///
+/// # Errors
+/// The console has the message.
+pub(crate) fn find_task(system: &System, name: &str, console: &Console) -> Result<TaskId, Exit> {
+    if let Some(task) = system.task_ids().find(|&task| system.task(task).name == name) {
+        return Ok(task);
+    }
+    let names = || system.tasks().iter().map(|task| task.name.as_str());
+    let help = match format::nearest(name, names()) {
+        Some(near) => format!("did you mean `{near}`?"),
+        None => format!("the tasks are {}", names().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ")),
+    };
+    console.error(format!("there is no task `{name}`"), &help);
+    Err(Exit::BadInput)
 }

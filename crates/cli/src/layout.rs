@@ -1,6 +1,6 @@
 //! Tables and wrapped text that fit the width of the screen.
 
-use crate::console::tame;
+use crate::tame::tame;
 use comfy_table::{CellAlignment, ColumnConstraint, ContentArrangement, LineStyle, Table, TableStyle, Width};
 use std::os::fd::AsFd;
 use terminal_size::terminal_size_of;

@@ -33,6 +33,8 @@ pub mod seed;
 pub mod simulate;
 pub mod study;
 pub mod table;
+mod tame;
+mod terms;
 pub mod units;
 pub mod verify;
 

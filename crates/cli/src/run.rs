@@ -2,7 +2,7 @@
 
 use crate::args::Run;
 use crate::charges::{self, Charges};
-use crate::console::{Console, tame};
+use crate::console::Console;
 use crate::exit::Exit;
 use crate::input::{self, Input};
 use crate::interrupt;
@@ -12,6 +12,7 @@ use crate::report::{Report, Row, Seen, Standard, interrupt_text};
 use crate::same::{self, Once, grouped};
 use crate::schedule::ScheduleFiles;
 use crate::table;
+use crate::tame::tame;
 use crate::units;
 use lockwright::tasks::MachineError;
 use lockwright_engine::observe::{Timeline, timeline};

@@ -1,10 +1,11 @@
 //! The files and the chart that show a schedule.
 
 use crate::args::Schedules;
-use crate::console::{Console, tame};
+use crate::console::Console;
 use crate::exit::Exit;
 use crate::export::ResultFile;
 use crate::perfetto;
+use crate::tame::tame;
 use lockwright_model::{Protocol, Record, System};
 use lockwright_report::text::Layout;
 use lockwright_report::{Schedule, Window, svg, text, worst_jobs};

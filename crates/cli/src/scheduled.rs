@@ -2,15 +2,16 @@
 
 use crate::args::{BoundChoice, Check, ProtocolChoice};
 use crate::charges;
-use crate::check::{find_task, grown, grown_for, terms_table};
-use crate::console::{Console, tame};
+use crate::console::Console;
 use crate::exit::Exit;
-use crate::input::Input;
+use crate::input::{self, Input};
 use crate::interrupt;
 use crate::json::{self, BlockedBy, Explain, Output, PointResult, ProtocolResult, SensitivityResult, TestResult};
 use crate::layout::{Column, Layout};
 use crate::report::{Bound, Report, Row, Standard, table_order};
 use crate::table;
+use crate::tame::tame;
+use crate::terms::{grown, grown_for, terms_table};
 use crate::units;
 use lockwright_analysis::{Demanded, Scheduled, Sensitivity, explain_demand, scheduled};
 use lockwright_model::{Duration, Overheads, Protocol, Scheduler, System, TaskId};
@@ -51,7 +52,7 @@ pub fn note_ruled(options: Option<&str>, system: &System, console: &Console) {
 pub fn check(arguments: &Check, input: &Input, overheads: &Overheads, console: &Console) -> Result<Exit, Exit> {
     let system = &input.system;
     let explained = match arguments.explain.as_deref() {
-        Some(name) => Some(explain(system, overheads, find_task(system, name, console)?, console)?),
+        Some(name) => Some(explain(system, overheads, input::find_task(system, name, console)?, console)?),
         None => None,
     };
     let is_asked = arguments.subject.protocol != ProtocolChoice::File || arguments.bound != BoundChoice::Best;

@@ -2,7 +2,7 @@
 
 use crate::args::{OffsetsChoice, ProtocolChoice, Simulate};
 use crate::charges::{self, Charges};
-use crate::console::{Console, tame};
+use crate::console::Console;
 use crate::exit::Exit;
 use crate::input::{self, Input};
 use crate::interrupt;
@@ -14,6 +14,7 @@ use crate::schedule::ScheduleFiles;
 use crate::scheduled;
 use crate::seed;
 use crate::table;
+use crate::tame::tame;
 use crate::units;
 use lockwright_analysis::Untested;
 use lockwright_model::{

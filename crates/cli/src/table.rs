@@ -1,8 +1,9 @@
 //! The table that `check`, `simulate` and `run` share, and the plain tables beside it.
 
-use crate::console::{Console, tame};
+use crate::console::Console;
 use crate::layout::Column;
 use crate::report::{Report, Row, Seen, Verdict};
+use crate::tame::tame;
 use crate::units::{self, Round, Unit};
 use lockwright_analysis::Proof;
 use lockwright_model::{CpuId, Duration, Scheduler, System, TaskId};

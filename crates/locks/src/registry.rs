@@ -1,7 +1,9 @@
 //! The claimed slots of this process, one bit each.
 
-use crate::slot::SLOTS_MAX;
 use core::sync::atomic::{AtomicUsize, Ordering};
+
+/// The maximum number of slots of a lock.
+pub const SLOTS_MAX: usize = 64;
 
 const WORD: usize = usize::BITS as usize;
 

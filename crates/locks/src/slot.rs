@@ -1,11 +1,9 @@
 //! The identity of a requester: a slot, and a priority.
 
-use crate::{Relax, registry};
+use crate::Relax;
+use crate::registry::{self, SLOTS_MAX};
 use core::cell::Cell;
 use core::marker::PhantomData;
-
-/// The maximum number of slots of a lock.
-pub const SLOTS_MAX: usize = 64;
 
 /// The value of [`Slot::index_or_waits`] while the slot waits. It is not below any number of slots.
 const WAITS: u8 = u8::MAX;

@@ -100,6 +100,13 @@ mod tests {
     }
 
     proptest! {
+        // Miri has no files, in which failures would be kept.
+        #![proptest_config(ProptestConfig {
+            cases: if cfg!(miri) { 8 } else { 256 },
+            failure_persistence: None,
+            ..ProptestConfig::default()
+        })]
+
         #[test]
         fn agrees_with_a_common_denominator(
             these in prop::collection::vec((0_u64..20, 1_u64..13), 0..6),

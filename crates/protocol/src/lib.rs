@@ -72,6 +72,7 @@
 mod action;
 #[cfg(feature = "boxed")]
 mod boxed;
+mod capacity;
 mod dflp;
 mod dpcp;
 mod fmlp_long;
@@ -97,6 +98,7 @@ mod testing;
 pub use action::{Action, Refusal};
 #[cfg(feature = "boxed")]
 pub use boxed::boxed;
+pub use capacity::{DEFAULT_RESOURCES, DEFAULT_TASKS};
 pub use dflp::Dflp;
 pub use dpcp::Dpcp;
 pub use fmlp_long::FmlpLong;
@@ -117,13 +119,6 @@ pub use parts::request_order::request_priorities;
 pub use pcp::Pcp;
 pub use pip::Pip;
 pub use srp::Srp;
-
-use lockwright_model::{MAX_EXECUTED_TASKS, MAX_RESOURCES};
-
-/// The default capacity of a machine: the tasks of the largest system that is simulated or executed.
-pub const DEFAULT_TASKS: usize = MAX_EXECUTED_TASKS;
-/// The default capacity of a machine: the resources of the largest system.
-pub const DEFAULT_RESOURCES: usize = MAX_RESOURCES;
 
 /// The examples of the README.
 #[cfg(doctest)]

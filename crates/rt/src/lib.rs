@@ -47,7 +47,12 @@ pub mod tasks;
 pub use lockwright_locks as locks;
 pub use lockwright_sys::SysError;
 
-/// The examples in the README compile and run.
+/// The examples of the README.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;
+
+/// The examples of the project's README.
 #[cfg(doctest)]
 #[doc = include_str!("../../../README.md")]
-struct Readme;
+struct ProjectReadme;

@@ -53,3 +53,8 @@ pub use horizon::{Horizon, HorizonReason, JOBS_DEFAULT, default_horizon};
 pub use lockwright_protocol::fulock::Unlock;
 pub use simulation::Simulation;
 pub use tracer::Tracer;
+
+/// The examples of the README.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

@@ -14,3 +14,8 @@ pub use generate::{Shape, generate, generate_clusters};
 pub use hold::{Excess, Quantity, attack, hold};
 pub use late::{attack_late, generate_late};
 pub use mutate::mutate;
+
+/// The examples of the README.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

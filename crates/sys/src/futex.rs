@@ -165,6 +165,9 @@ pub fn call(&Arguments([word, operation, expected, _, target, mask]): &Arguments
     let time = time.as_ref().map_or(std::ptr::null(), std::ptr::from_ref);
     // SAFETY: the words outlive the call, for the callers borrow them; the time is null or points to a timespec that does.
     let result = unsafe { libc::syscall(libc::SYS_futex, word, operation, expected, time, target, mask) };
+    if result >= 0 && operation & libc::c_long::from(libc::FUTEX_CMD_MASK) == libc::FUTEX_WAIT_REQUEUE_PI.into() {
+        sanitizer::acquire(std::ptr::with_exposed_provenance(target as usize));
+    }
     Ended::of(if result < 0 { -libc::c_long::from(errno()) } else { result })
 }
 
@@ -265,7 +268,12 @@ pub fn lock_pi(scope: Scope, word: &AtomicU32, until: Option<Deadline>) -> Resul
     let time = time.as_ref().map_or(std::ptr::null(), std::ptr::from_ref);
     // SAFETY: the word outlives the call; the time is null, which waits for ever, or points to a timespec that outlives it, too.
     let result = unsafe { libc::syscall(libc::SYS_futex, word.as_ptr(), operation | scope.flag(), 0, time) };
-    if result == 0 { Ok(()) } else { Err(SysError::last("futex lock")) }
+    if result == 0 {
+        sanitizer::acquire(word);
+        Ok(())
+    } else {
+        Err(SysError::last("futex lock"))
+    }
 }
 
 /// Takes a word that is free, or whose owner is dead, and is not free to see. The kernel's error where it refuses.
@@ -273,13 +281,47 @@ pub fn lock_pi(scope: Scope, word: &AtomicU32, until: Option<Deadline>) -> Resul
 pub fn trylock_pi(scope: Scope, word: &AtomicU32) -> Result<(), SysError> {
     // SAFETY: the word outlives the call.
     let result = unsafe { libc::syscall(libc::SYS_futex, word.as_ptr(), libc::FUTEX_TRYLOCK_PI | scope.flag()) };
-    if result == 0 { Ok(()) } else { Err(SysError::last("futex trylock")) }
+    if result == 0 {
+        sanitizer::acquire(word);
+        Ok(())
+    } else {
+        Err(SysError::last("futex trylock"))
+    }
 }
 
 /// Unlocks a word the calling thread owns, and wakes its most urgent waiter, which owns it from then on.
 #[inline]
 pub fn unlock_pi(scope: Scope, word: &AtomicU32) -> Result<(), SysError> {
+    sanitizer::release(word);
     // SAFETY: the word outlives the call.
     let result = unsafe { libc::syscall(libc::SYS_futex, word.as_ptr(), libc::FUTEX_UNLOCK_PI | scope.flag()) };
     if result == 0 { Ok(()) } else { Err(SysError::last("futex unlock")) }
+}
+
+/// The order between an unlock and a lock that the kernel performs: ThreadSanitizer sees atomic operations of the
+/// program only. It sees everything that happens in user space without help.
+mod sanitizer {
+    use std::sync::atomic::AtomicU32;
+
+    #[cfg(lockwright_tsan)]
+    unsafe extern "C" {
+        safe fn __tsan_acquire(address: *const AtomicU32);
+        safe fn __tsan_release(address: *const AtomicU32);
+    }
+
+    /// The kernel made the caller the owner of the word.
+    #[inline(always)]
+    pub(super) fn acquire(word: *const AtomicU32) {
+        #[cfg(lockwright_tsan)]
+        __tsan_acquire(word);
+        let _ = word;
+    }
+
+    /// The caller passes the word to the kernel.
+    #[inline(always)]
+    pub(super) fn release(word: *const AtomicU32) {
+        #[cfg(lockwright_tsan)]
+        __tsan_release(word);
+        let _ = word;
+    }
 }

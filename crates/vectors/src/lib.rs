@@ -10,6 +10,7 @@
 //! Times are integers in one unit. A smaller number is a more urgent priority, unless an analysis defines it otherwise.
 #![forbid(unsafe_code)]
 
+mod analysis;
 mod blocking;
 mod compare;
 mod global;
@@ -20,22 +21,13 @@ mod source;
 mod uniprocessor;
 mod work;
 
+pub use analysis::Analysis;
 pub use compare::{Closeness, difference};
 pub use input::{Input, Malformed, Vector, read};
 pub use work::Work;
 
 use serde_json::Value;
 use source::{Answers, DEFECTS, Defect};
-
-/// One analysis that examples name.
-pub struct Analysis {
-    /// The name that examples use.
-    pub id: &'static str,
-    /// Reads an input and returns the library's computation on it, not yet started.
-    pub prepare: fn(&Input) -> Result<Work, Malformed>,
-    /// The required closeness of the answers.
-    pub closeness: Closeness,
-}
 
 /// Returns all known analyses.
 pub fn analyses() -> impl Iterator<Item = &'static Analysis> {

@@ -1,7 +1,7 @@
 //! `measure`.
 
+use super::help::{OUTPUT, with_statuses};
 use super::values::{duration_in, number_in, up_to};
-use super::{OUTPUT, with_statuses};
 use clap::{Args, Subcommand, ValueHint};
 use lockwright_model::Duration;
 use std::path::PathBuf;

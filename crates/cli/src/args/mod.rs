@@ -1,5 +1,6 @@
 //! The command line: verbs, options and the texts of `--help`, one file for each family of verbs.
 
+mod help;
 mod measure;
 mod study;
 mod tasks;
@@ -14,6 +15,7 @@ pub use tasks::{
 use crate::console::Color;
 use clap::{Args, Parser, Subcommand, ValueEnum, ValueHint};
 use clap_complete::Shell;
+use help::{OUTPUT, STATUSES_UNJUDGED};
 use std::path::PathBuf;
 
 /// Real-time locking that you can analyse, simulate and run.
@@ -35,9 +37,6 @@ pub struct Cli {
     #[command(subcommand)]
     pub verb: Verb,
 }
-
-/// The heading of options that only change the form of the output.
-const OUTPUT: &str = "Output options";
 
 /// The commands.
 #[derive(Subcommand, Debug)]
@@ -88,18 +87,6 @@ const STATUSES: &str = "Exit status:
   130  interrupted (Ctrl-C); the results so far are printed
 
 The help of each command says what it judges.";
-
-/// Exit statuses of commands that judge no deadlines.
-const STATUSES_UNJUDGED: &str = "Exit status:
-  0    success
-  2    the arguments are invalid
-  3    the machine refuses, for example permission for real-time priorities
-  130  interrupted (Ctrl-C); complete results are printed";
-
-/// The end of the help of a command that judges no deadlines.
-fn with_statuses(examples: &str) -> String {
-    format!("{examples}\n\n{STATUSES_UNJUDGED}")
-}
 
 const CHECK_HELP: &str = "Examples:
   lockwright check system.toml

@@ -1,7 +1,7 @@
 //! `study`.
 
+use super::help::{OUTPUT, with_statuses};
 use super::values::{number_in, one_of, up_to};
-use super::{OUTPUT, with_statuses};
 use clap::{Args, Subcommand, ValueHint};
 use lockwright_study::bpl::{BURST_MAX, CORES_MAX, FreeLock, RATE_MAX, RATE_MIN};
 use std::path::PathBuf;

@@ -1,6 +1,6 @@
 //! `check`, `simulate`, `run` and `verify`: the commands on one task-set file.
 
-use super::OUTPUT;
+use super::help::OUTPUT;
 use super::values::{duration, one_of, up_to, window};
 use clap::builder::TypedValueParser;
 use clap::{Args, ValueEnum, ValueHint};

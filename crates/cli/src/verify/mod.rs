@@ -4,7 +4,7 @@ mod cache;
 
 use crate::args::Verify;
 use crate::charges::{self, Charges};
-use crate::console::{Console, tame};
+use crate::console::Console;
 use crate::exit::Exit;
 use crate::input::{self, Input};
 use crate::interrupt;
@@ -13,6 +13,7 @@ use crate::report::{Report, Row, Standard, Verdict, interrupt_text};
 use crate::run::{Length, Ran, Stopper, Worst, as_json, compared, execute, warn};
 use crate::same::grouped;
 use crate::schedule::ScheduleFiles;
+use crate::tame::tame;
 use crate::units;
 use cache::Cache;
 use lockwright_engine::{Ended, RunError};

@@ -1,6 +1,6 @@
 //! The ordered map.
 
-use super::{Link, Node, Nodes, Reader, WRITES};
+use super::nodes::{Link, Node, Nodes, Reader, WRITES};
 use crate::Stats;
 use crate::commit::{Commit, Locked};
 use crate::ics::Ics;

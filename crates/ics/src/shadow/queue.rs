@@ -1,6 +1,6 @@
 //! The priority queue, which is that of the paper's experiment.
 
-use super::{Nodes, Section, WRITES};
+use super::nodes::{Nodes, Section, WRITES};
 use crate::Stats;
 use crate::commit::{Commit, Locked};
 use crate::ics::Ics;

@@ -174,9 +174,18 @@ mod tests {
 
     #[test]
     fn any_name_and_every_property_round_trip() {
-        for name in
-            ["a", "\"", "'''\"\"\"", "\\", "two\nlines\r\n", "\u{0}\u{1b}\u{7f}", "µ\u{feff}\u{2028}", " ", "#[[task]]"]
-        {
+        let names = [
+            "a",
+            "\"",
+            "'''\"\"\"",
+            "\\",
+            "two\nlines\r\n",
+            "\u{0}\u{1b}\u{7f}",
+            "µ\u{feff}\u{2028}",
+            " ",
+            "#[[task]]",
+        ];
+        for name in names.into_iter().take(if cfg!(miri) { 2 } else { usize::MAX }) {
             let ns = Duration::from_ns;
             let resource =
                 |name: String, protocol, ceiling, home| Resource { name, protocol, ceiling, home, cutoff: ceiling };

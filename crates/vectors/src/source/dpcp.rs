@@ -1,8 +1,9 @@
 //! The linear program of the DPCP: constraints 1 to 3 and 6 to 8 of Brandenburg, RTAS 2013.
 
+use super::answers::Answers;
 use super::program::Program;
+use super::requests::{asked, fixed_point, issued, left_early, others};
 use super::response::{Blocking, joint, told};
-use super::{Answers, asked, fixed_point, issued, left_early, others};
 use crate::{Input, Malformed};
 use lockwright_analysis::{Demand, Sharing};
 use microlp::Variable;

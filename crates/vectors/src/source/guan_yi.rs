@@ -1,7 +1,7 @@
 //! Response times under EDF on one processor: Guan and Yi, DATE 2014. The exact response time is computed by Spuri's
 //! method, for every arrival, and the approximate one from the least slack of all intervals.
 
-use super::Answers;
+use super::answers::Answers;
 use crate::{Input, Malformed};
 use serde_json::{Value, json};
 

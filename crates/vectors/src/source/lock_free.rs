@@ -1,7 +1,8 @@
 //! Lock-free objects with non-preemptable commit loops, under partitioned EDF: Biondi and Brandenburg, ECRTS 2016.
 //! Every point of time is tested, and every loop that may block at the start.
 
-use super::{Answers, asked};
+use super::answers::Answers;
+use super::requests::asked;
 use crate::{Input, Malformed};
 use lockwright_analysis::{Sharer, Sharing};
 use serde_json::json;

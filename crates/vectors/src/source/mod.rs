@@ -6,6 +6,7 @@
 //! the answer of the library. So a test finds an example that the defect does not explain, and a wrong value of the
 //! library in an example that it explains. The analyses are written to be obvious, not fast.
 
+mod answers;
 mod dpcp;
 mod guan_yi;
 mod lock_free;
@@ -13,20 +14,13 @@ mod mpcp;
 mod omip;
 mod program;
 mod prsb;
+mod requests;
 mod response;
 mod spin;
 
-use crate::{Input, Malformed};
-use lockwright_analysis::{Sharer, Sharing};
-use serde_json::Value;
+pub(crate) use answers::Answers;
 
-/// The expectation of an example, and the correct result.
-pub(crate) struct Answers {
-    /// The answer of the source, with its defect.
-    pub published: Value,
-    /// The answer without the defect.
-    pub corrected: Value,
-}
+use crate::input::{Input, Malformed};
 
 /// A defect of a source: the answer of its program to any input, and the correct answer.
 pub(crate) struct Defect {
@@ -92,44 +86,3 @@ pub(crate) const DEFECTS: &[Defect] = &[
         answers: guan_yi::approximate,
     },
 ];
-
-/// Returns the number of requests of `x` for one resource while
-/// one job of `i` is pending, if each job makes `count` of them.
-fn issued(set: &Sharing, x: usize, interval: u64, count: u32) -> u64 {
-    let task = &set.tasks[x];
-    u64::from(count) * (interval + task.response).div_ceil(task.period)
-}
-
-fn asked(task: &Sharer, resource: u16) -> u64 {
-    task.requests.iter().filter(|request| request.resource == resource).map(|request| u64::from(request.count)).sum()
-}
-
-/// Returns the other tasks, by number.
-fn others(set: &Sharing, i: usize) -> impl Iterator<Item = usize> + Clone {
-    let count = set.tasks.len();
-    (0..count).filter(move |&x| x != i)
-}
-
-/// Returns the fixed point to which `start` leads, or `None` if it leads beyond `most`.
-fn fixed_point(start: u64, most: u64, next: impl Fn(u64) -> u64) -> Option<u64> {
-    let mut value = start;
-    while value <= most {
-        let following = next(value);
-        if following == value {
-            return Some(value);
-        }
-        value = following;
-    }
-    None
-}
-
-/// Returns the value at which the sources of the MPCP and the DPCP stop: a fixed point, the last value before one
-/// beyond `most`, or `first` if `start` is beyond `most` or equal to `first` by accident.
-fn left_early(first: u64, start: u64, most: u64, next: impl Fn(u64) -> u64) -> u64 {
-    let (mut value, mut following) = (first, start);
-    while following <= most && following != value {
-        value = following;
-        following = next(value);
-    }
-    value
-}

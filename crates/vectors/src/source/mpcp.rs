@@ -1,8 +1,9 @@
 //! The linear program of the MPCP: constraints 1, 9 to 11 and 15 to 20 of Brandenburg, RTAS 2013.
 
+use super::answers::Answers;
 use super::program::Program;
+use super::requests::{asked, fixed_point, issued, left_early, others};
 use super::response::{Blocking, joint, told};
-use super::{Answers, asked, fixed_point, issued, left_early, others};
 use crate::{Input, Malformed};
 use lockwright_analysis::Sharing;
 use microlp::Variable;

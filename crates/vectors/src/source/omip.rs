@@ -1,6 +1,7 @@
 //! The OMIP: Brandenburg, ECRTS 2013. The constraints nest, so the optimum takes the longest requests first.
 
-use super::{Answers, asked, issued, others};
+use super::answers::Answers;
+use super::requests::{asked, issued, others};
 use crate::{Input, Malformed};
 use lockwright_analysis::Sharing;
 use serde_json::{Value, json};

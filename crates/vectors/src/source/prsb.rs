@@ -1,8 +1,9 @@
 //! The PRSB under global fixed priorities: constraints 1 to 5, 9, 10, 16 to 22 and 26 of Yang, Wieder and Brandenburg,
 //! RTSS 2015.
 
+use super::answers::Answers;
 use super::program::Program;
-use super::{Answers, asked, fixed_point, issued, others};
+use super::requests::{asked, fixed_point, issued, others};
 use crate::{Input, Malformed};
 use lockwright_analysis::{Demand, Sharing};
 use microlp::Variable;

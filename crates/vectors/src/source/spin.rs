@@ -1,7 +1,8 @@
 //! Unordered spin locks: Wieder and Brandenburg, RTSS 2013. For each choice of the resource that blocks at the
 //! arrival, the constraints give a separate limit to each task's requests for each resource.
 
-use super::{Answers, asked, fixed_point, issued, others};
+use super::answers::Answers;
+use super::requests::{asked, fixed_point, issued, others};
 use crate::{Input, Malformed};
 use lockwright_analysis::Sharing;
 use serde_json::{Value, json};

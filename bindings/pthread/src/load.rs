@@ -1,0 +1,15 @@
+//! The set-up when the library is loaded.
+
+use crate::{mutex, policy};
+
+/// Called by the loader, before the program's own constructors.
+extern "C" fn load() {
+    lockwright::mutex::warm_up();
+    mutex::warm_up();
+    policy::load();
+}
+
+// SAFETY: the loader calls the functions of this section, with arguments that `load` ignores.
+#[used]
+#[unsafe(link_section = ".init_array")]
+static LOAD: extern "C" fn() = load;
