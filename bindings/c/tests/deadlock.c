@@ -3,6 +3,8 @@
 #include "lockwright.h"
 
 #include "check.h"
+#include <signal.h>
+#include <sys/mman.h>
 #include <sys/syscall.h>
 
 enum { LINKS_MAX = 64, THREADS = 3 };
@@ -27,8 +29,13 @@ static void *closes(void *argument) {
     CHECK(length == 0);
     EXPECT(0, lw_mutex_lock(&mutexes[me]));
     pthread_barrier_wait(&all_have_one);
-    struct timespec time = ms(WAIT_S_MAX * 1000L / 10);
+#ifdef MUTANT
+    /* A timed wait ends by itself, so nothing is refused. */
+    struct timespec time = ms(WAIT_S_MAX * 10L);
     int taken = lw_mutex_lock_for(&mutexes[(me + 1) % THREADS], &time);
+#else
+    int taken = lw_mutex_lock(&mutexes[(me + 1) % THREADS]);
+#endif
     if (taken == EDEADLK) {
         __atomic_fetch_add(&told, 1, __ATOMIC_SEQ_CST);
         for (int again = 0; again < 2; again++) {
@@ -124,6 +131,89 @@ static void one_of_a_cycle_through_a_wait_is_told(uint32_t protocol) {
     CHECK(told == 1);
 }
 
+static int timed_answer;
+
+/* Holds the second mutex, and requests the first one for 50 ms. */
+static void *backs_off(void *argument) {
+    EXPECT(0, lw_mutex_lock(&mutexes[1]));
+    pthread_barrier_wait(&all_have_one);
+    struct timespec time = ms(50);
+    timed_answer = lw_mutex_lock_for(&mutexes[0], &time);
+    EXPECT(0, lw_mutex_unlock(&mutexes[1]));
+    return argument;
+}
+
+/* A cycle through a timed wait passes by itself: no thread on it is refused. */
+static void a_timed_wait_is_no_deadlock(uint32_t protocol) {
+    lw_mutex_options_t options = {.protocol = protocol};
+    for (size_t i = 0; i < 2; i++) {
+        EXPECT(0, lw_mutex_init(&mutexes[i], &options));
+    }
+    pthread_barrier_init(&all_have_one, NULL, 2);
+    pthread_t other = start(backs_off, NULL);
+    EXPECT(0, lw_mutex_lock(&mutexes[0]));
+    pthread_barrier_wait(&all_have_one);
+    usleep(10000);
+    EXPECT(0, lw_mutex_lock(&mutexes[1]));
+    EXPECT(0, lw_mutex_unlock(&mutexes[1]));
+    EXPECT(0, lw_mutex_unlock(&mutexes[0]));
+    join(other);
+    EXPECT(ETIMEDOUT, timed_answer);
+    pthread_barrier_destroy(&all_have_one);
+}
+
+static lw_mutex_t waited_for;
+static volatile int its_id, is_waiting;
+
+static void end_at_once(int unused) {
+    (void)unused;
+    syscall(SYS_exit, 0);
+}
+
+static void *waits_and_ends(void *argument) {
+    its_id = (int)syscall(SYS_gettid);
+    is_waiting = 1;
+    lw_mutex_lock(argument);
+    return NULL;
+}
+
+static void *locks(void *mutex) {
+    EXPECT(0, lw_mutex_lock(mutex));
+    EXPECT(0, lw_mutex_unlock(mutex));
+    return NULL;
+}
+
+/* A thread that ends by a system call while it waits leaves nothing behind: its mutex may go, and its id may be that
+ * of another thread. */
+static void the_end_of_a_waiter_is_noticed(void) {
+    struct sigaction action = {.sa_handler = end_at_once};
+    sigaction(SIGUSR1, &action, NULL);
+    lw_mutex_options_t options = {.protocol = LW_PROTOCOL_NONE};
+    lw_mutex_t *gone = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    CHECK(gone != MAP_FAILED);
+    EXPECT(0, lw_mutex_init(gone, &options));
+    EXPECT(0, lw_mutex_init(&waited_for, &options));
+    EXPECT(0, lw_mutex_lock(gone));
+    is_waiting = 0;
+    pthread_t waiter = start(waits_and_ends, gone);
+    while (!is_waiting) {
+        usleep(100);
+    }
+    usleep(20000);
+    pthread_kill(waiter, SIGUSR1);
+    /* The C library does not know that the thread has ended. The kernel does. */
+    while (syscall(SYS_tgkill, getpid(), its_id, 0) == 0) {
+        usleep(100);
+    }
+    munmap(gone, 4096);
+    /* The ended thread owns this mutex, so the search for a cycle comes to its entry. */
+    *(volatile uint32_t *)&waited_for = (uint32_t)its_id;
+    pthread_t other = start(locks, &waited_for);
+    usleep(20000);
+    EXPECT(0, lw_mutex_unlock(&waited_for));
+    join(other);
+}
+
 static void own(void) {
     lw_mutex_t mutex = LW_MUTEX_INITIALIZER;
     lw_deadlock_link_t link;
@@ -144,5 +234,8 @@ int main(void) {
         one_of_a_cycle_through_a_wait_is_told(LW_PROTOCOL_NONE);
     }
     own();
+    a_timed_wait_is_no_deadlock(LW_PROTOCOL_INHERIT);
+    a_timed_wait_is_no_deadlock(LW_PROTOCOL_NONE);
+    the_end_of_a_waiter_is_noticed();
     return 0;
 }

@@ -87,7 +87,7 @@ mod found {
         let is_empty = list == head.addr();
         let mut told: *const u32 = std::ptr::null();
         // SAFETY: `told` is valid for writing. Kernels without this call leave it alone.
-        unsafe { libc::prctl(PR_GET_TID_ADDRESS, &raw mut told) };
+        unsafe { libc::prctl(PR_GET_TID_ADDRESS, &raw mut told, 0_usize, 0_usize, 0_usize) };
         if seen == tid
             && (!is_empty || prev == head.addr())
             && (told.is_null() || told.addr() == block.wrapping_add(TID_AT))

@@ -1,10 +1,92 @@
-//! What a child process forgets.
+//! What a child process forgets about its parent.
+//!
+//! The handler of `fork` is registered by a constructor, before the program's threads exist. So no lock registers it,
+//! and no thread waits for another one that does: a child made at any moment finds the handler, and an urgent thread's
+//! first lock does not depend on a less urgent one.
 
-/// Calls `handler` in every child of a `fork` from now on, in the one thread it has. Children made by system calls of their own
-/// (`clone`, `vfork`) are not told.
+use std::ptr;
+use std::sync::atomic::{AtomicBool, AtomicPtr, Ordering};
+
+/// The most functions that [`in_child`] accepts.
+const HANDLERS_MAX: usize = 8;
+
+/// The functions that a child calls, without gaps.
+static HANDLERS: [AtomicPtr<()>; HANDLERS_MAX] = [const { AtomicPtr::new(ptr::null_mut()) }; HANDLERS_MAX];
+
+/// Calls `handler` in every child of a `fork` from now on, in the only thread that the child has. A handler that is
+/// passed again is called once. Children made by other system calls (`clone`, `vfork`) call nothing.
 ///
-/// Where the C library has no memory for it, children are not told either.
+/// # Panics
+/// If more than 8 different handlers are passed.
+///
+/// # Bound
+/// 8 atomic operations. No thread waits.
 pub fn in_child(handler: extern "C" fn()) {
-    // SAFETY: the handler takes nothing, cannot unwind out of `extern "C"`, and lives as long as the process.
-    unsafe { libc::pthread_atfork(None, None, Some(handler)) };
+    register();
+    let handler = handler as *mut ();
+    // ORDERING: Relaxed: a slot is filled once.
+    if HANDLERS.iter().any(|slot| slot.load(Ordering::Relaxed) == handler) {
+        return;
+    }
+    let is_in = |slot: &AtomicPtr<()>| {
+        // ORDERING: Release pairs with the Acquire in `forget`.
+        match slot.compare_exchange(ptr::null_mut(), handler, Ordering::Release, Ordering::Relaxed) {
+            Ok(_) => true,
+            Err(other) => other == handler,
+        }
+    };
+    assert!(HANDLERS.iter().any(is_in), "there are more than {HANDLERS_MAX} handlers of fork");
+}
+
+/// Calls the handlers in a child process.
+extern "C" fn forget() {
+    for slot in &HANDLERS {
+        // ORDERING: as in `in_child`.
+        let handler = slot.load(Ordering::Acquire);
+        if handler.is_null() {
+            return;
+        }
+        // SAFETY: only `in_child` stores here, and it stores functions of this type.
+        unsafe { std::mem::transmute::<*mut (), extern "C" fn()>(handler)() };
+    }
+}
+
+/// Registers [`forget`] with the C library. Two threads may both do so if no constructor was called; the handlers then
+/// execute twice, and change nothing the second time.
+///
+/// If the C library has no memory for it, children call nothing.
+extern "C" fn register() {
+    static DONE: AtomicBool = AtomicBool::new(false);
+    // ORDERING: Relaxed: a second registration is harmless.
+    if !DONE.load(Ordering::Relaxed) {
+        // SAFETY: the handler takes nothing, cannot unwind out of `extern "C"`, and lives as long as the process.
+        unsafe { libc::pthread_atfork(None, None, Some(forget)) };
+        DONE.store(true, Ordering::Relaxed);
+    }
+}
+
+// SAFETY: the loader calls the functions of this section, with arguments that `register` ignores.
+#[used]
+#[unsafe(link_section = ".init_array")]
+static AT_START: extern "C" fn() = register;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::process::holds_in_child;
+    use std::sync::atomic::AtomicU32;
+
+    static CALLED: AtomicU32 = AtomicU32::new(0);
+
+    extern "C" fn count() {
+        CALLED.fetch_add(1, Ordering::Relaxed);
+    }
+
+    #[test]
+    fn a_child_calls_each_handler_once() {
+        in_child(count);
+        in_child(count);
+        assert!(holds_in_child(|| CALLED.load(Ordering::Relaxed) == 1));
+        assert_eq!(CALLED.load(Ordering::Relaxed), 0, "the parent calls none");
+    }
 }

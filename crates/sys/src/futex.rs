@@ -120,7 +120,7 @@ impl Ended {
 
 /// What the kernel is asked. The fourth one, the address of a deadline, is left open.
 #[derive(Clone, Copy, Debug)]
-pub struct Arguments(pub [libc::c_long; 6]);
+pub struct Arguments([libc::c_long; 6]);
 
 impl Arguments {
     /// Waits at `word` while it is `expected`.
@@ -153,6 +153,14 @@ impl Arguments {
             target.as_ptr().expose_provenance() as libc::c_long,
             0,
         ])
+    }
+}
+
+impl Arguments {
+    /// The arguments in the order of the system call.
+    #[must_use]
+    pub fn in_order(&self) -> [libc::c_long; 6] {
+        self.0
     }
 }
 

@@ -48,9 +48,12 @@ impl<T> Guarded<T> {
         self.word.lock_or_inherit(me).ok().map(|_| Guard { guarded: self, here: PhantomData })
     }
 
-    /// Nobody has it: in a child process, which has no other threads.
+    /// Makes it free in a child process, which has no other threads.
+    ///
+    /// # Safety
+    /// No [`Guard`] of it is used again in this process.
     #[inline]
-    pub fn reset(&self) {
+    pub unsafe fn reset(&self) {
         self.word.reset();
     }
 

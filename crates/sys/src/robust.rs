@@ -12,10 +12,9 @@
 use crate::block::{self, Block};
 use crate::error::SysError;
 use crate::fork;
-use crate::head::{Head, registered};
+use crate::head::{Head, WORD_OFFSET, registered};
 use std::cell::Cell;
 use std::ptr;
-use std::sync::Once;
 use std::sync::atomic::{Ordering, compiler_fence};
 
 /// The lowest bit of a link.
@@ -23,7 +22,7 @@ const INHERITS: usize = 1;
 
 /// What is linked: the node in a lock.
 #[repr(C)]
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Node {
     prev: Cell<usize>,
     next: Cell<usize>,
@@ -31,9 +30,20 @@ pub struct Node {
 
 impl Node {
     /// A node that is in no list.
+    ///
+    /// # Safety
+    /// The node stays where it is from the time a thread [begins](List::begin) with it or [inserts](List::insert) it
+    /// until that thread ends or removes it. It lies behind its lock's word as [`Node::fits`] says, and only the thread
+    /// that has the lock passes it to its list.
     #[must_use]
-    pub const fn new() -> Self {
+    pub const unsafe fn new() -> Self {
         Self { prev: Cell::new(0), next: Cell::new(0) }
+    }
+
+    /// Whether a node and its lock's word, at these places of one structure, are as far apart as the C library says.
+    #[must_use]
+    pub const fn fits(word: usize, node: usize) -> bool {
+        (node + std::mem::offset_of!(Self, next)) as isize + WORD_OFFSET == word as isize
     }
 
     #[inline]
@@ -78,11 +88,10 @@ impl List {
 
     #[cold]
     fn ask() -> Result<Self, SysError> {
-        static FORGET: Once = Once::new();
         extern "C" fn forget() {
             HEAD.set(ptr::null_mut());
         }
-        FORGET.call_once(|| fork::in_child(forget));
+        fork::in_child(forget);
         let head = registered()?;
         HEAD.set(head);
         Ok(Self(head))

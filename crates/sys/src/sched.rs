@@ -6,7 +6,6 @@
 use crate::error::SysError;
 use crate::{block, fork};
 use std::cell::Cell;
-use std::sync::Once;
 
 /// A thread, as the kernel names it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -37,11 +36,10 @@ fn remembered() -> Tid {
 
 #[cold]
 fn ask() -> Tid {
-    static FORGET: Once = Once::new();
     extern "C" fn forget() {
         TID.set(0);
     }
-    FORGET.call_once(|| fork::in_child(forget));
+    fork::in_child(forget);
     // SAFETY: takes nothing and cannot fail.
     TID.set(unsafe { libc::syscall(libc::SYS_gettid) } as u32);
     block::find(TID.get());

@@ -17,7 +17,6 @@ use lockwright_sys::pi_word::PiError;
 use lockwright_sys::sched::{self, ME, Scheduling};
 use lockwright_sys::{KeepErrno, SysError, fork};
 use std::cell::Cell;
-use std::sync::Once;
 
 /// Highest level of SCHED_FIFO.
 const LEVEL_MAX: usize = 99;
@@ -49,8 +48,7 @@ pub(super) fn scheduling_of_caller() -> Result<Scheduling, SysError> {
 
 /// What is asked of the system once, asked for before the first ceiling.
 pub(super) fn warm_up() {
-    static FORGET: Once = Once::new();
-    FORGET.call_once(|| fork::in_child(forget));
+    fork::in_child(forget);
 }
 
 /// Before the caller takes a mutex of this ceiling.

@@ -26,7 +26,7 @@ use lockwright_sys::futex::{self, Arguments, Clock, Deadline, Ended, Scope};
 use lockwright_sys::pi_word::PiWord;
 use lockwright_sys::sched::gettid;
 use lockwright_sys::{KeepErrno, SysError, clock, held};
-use std::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, Ordering};
 
 /// Threads of all processes that map it may wait.
 const SHARED: u32 = 1;
@@ -50,6 +50,9 @@ const NO_MEMORY_NAP_NS: u64 = 100_000;
 
 /// How often a signal may find that another one came between. More would need as many signals at one instant.
 const ATTEMPTS_MAX: u32 = 1_000;
+
+/// The kernel refuses to give a mutex to a waiter, as filters of system calls make it: all wait to be woken.
+static GIVING_IS_REFUSED: AtomicBool = AtomicBool::new(false);
 
 /// A condition variable, as memory: as large as the C library's, and zeros are one for this process. Never move it while anybody uses it.
 #[repr(C)]
@@ -190,9 +193,11 @@ impl RawCondvar {
     /// [`RawCondvar::rejoin`] or [`RawCondvar::withdraw`] comes after it, and the mutex stays where it is until then.
     pub unsafe fn enlist(&self, mutex: &RawMutex, may_be_given: bool) -> Result<Waiting, RawError> {
         let kind = mutex.kind();
-        if kind::asks_who_has_it(kind) && !mutex.is_mine() {
+        if kind::is_unlocked_by_owner(kind) && !mutex.is_mine() {
             return Err(RawError::NotOwner);
         }
+        // ORDERING: Relaxed: a hint.
+        let may_be_given = may_be_given && !GIVING_IS_REFUSED.load(Ordering::Relaxed);
         let is_bindable = kind & kind::INHERIT == 0 || may_be_given && !held::holds_two();
         // ORDERING: Relaxed: before it is shown. Who moves waiters counts that inside a look; one that can move this one looks after `bind` did.
         let moves = self.moves.load(Ordering::Relaxed);
@@ -212,6 +217,30 @@ impl RawCondvar {
                 self.leave();
                 Err(error)
             }
+        }
+    }
+
+    /// As [`RawCondvar::enlist`], for a caller whose mutex is none of these. It unlocks that mutex itself, then suspends, and locks it after
+    /// [`RawCondvar::leave_stranger`], which comes after this in any case.
+    pub fn enlist_stranger(&self) -> Waiting {
+        // ORDERING: as in `enlist`.
+        self.strangers.fetch_add(1, Ordering::Relaxed);
+        self.waiters.fetch_add(WAITER, Ordering::SeqCst);
+        let (seen, moves) = (self.signals.load(Ordering::SeqCst), self.moves.load(Ordering::Relaxed));
+        Waiting { seen, moves, kind: 0, way: Way::Takes, is_kept: false, is_counted: false, place: None }
+    }
+
+    /// After [`RawCondvar::enlist_stranger`]. `None` where the thread was cancelled: a signal that was perhaps for it goes on to another.
+    pub fn leave_stranger(&self, waiting: Waiting, ended: Option<Suspended>) -> WaitEnd {
+        let is_signalled = self.is_signalled(&waiting);
+        if ended.is_none() && is_signalled {
+            self.signal();
+        }
+        self.unbind(waiting.way);
+        self.leave();
+        match ended {
+            Some(Suspended(Ended::TimedOut)) if !is_signalled => WaitEnd::TimedOut,
+            _ => WaitEnd::Woken,
         }
     }
 
@@ -281,7 +310,7 @@ impl RawCondvar {
     /// Condition variable and mutex stay where they are meanwhile. [`RawCondvar::resumed`] or [`RawCondvar::withdraw`] comes after it.
     pub fn suspension(&self, waiting: &mut Waiting, mutex: &RawMutex, until: Option<Deadline>) -> Suspension {
         Suspension {
-            arguments: self.expect(waiting, mutex, until.map(|until| until.clock)).0,
+            arguments: self.expect(waiting, mutex, until.map(|until| until.clock)).in_order(),
             time: until.map(|until| clock::timespec(until.at_ns)),
         }
     }
@@ -358,6 +387,11 @@ impl RawCondvar {
         let acquired = acquired?;
         match ended {
             Ended::TimedOut if !is_signalled => Ok((acquired, WaitEnd::TimedOut)),
+            // It is as if it had been woken for no reason; the next time it does without.
+            Ended::Refused(libc::EPERM | libc::ENOSYS) if waiting.way == Way::Given => {
+                GIVING_IS_REFUSED.store(true, Ordering::Relaxed);
+                Ok((acquired, WaitEnd::Woken))
+            }
             Ended::Refused(errno) if !matches!(errno, libc::EDEADLK) => {
                 // The mutex is the caller's all the same; what is told is why it did not wait.
                 let _ = mutex.unlock();

@@ -16,12 +16,13 @@
 
 use super::kind;
 use super::raw::RawMutex;
+use super::word::DIED;
 use lockwright_sys::futex::{self, Scope};
 use lockwright_sys::guard::{Guard, Guarded};
-use lockwright_sys::sched::Tid;
+use lockwright_sys::robust::{List, Node};
+use lockwright_sys::sched::{Tid, gettid};
 use lockwright_sys::{clock, fork};
 use std::fmt;
-use std::sync::Once;
 use std::sync::atomic::{AtomicPtr, AtomicU8, AtomicU32, Ordering};
 
 /// Most threads that wait at once and are looked at. Those beyond wait without a look.
@@ -115,31 +116,80 @@ fn chosen() -> OnCycle {
     }
 }
 
-#[derive(Clone, Copy)]
+/// A thread that waits.
+///
+/// `thread` is the word of a robust lock as the kernel sees it, and `node` is in the thread's list of robust locks. So
+/// the kernel marks the entry of a thread that ends while it waits, by a raw system call for example, and nothing is
+/// read through it any more.
+#[repr(C)]
 struct Entry {
-    thread: u32,
+    /// The thread's id, or 0 if the entry is free; with [`DIED`] if the thread ended.
+    thread: AtomicU32,
+    /// See `signals`.
+    seen: u32,
     /// While the entry stands, its thread is inside `lock` or waits for a condition, and the mutex is there.
     mutex: *const RawMutex,
     /// The signals of the condition variable where it waits, which is there as long, and their count when that began; else null.
     signals: *const AtomicU32,
+    node: Node,
+    /// The wait ends by itself, at its deadline.
+    is_timed: bool,
+}
+
+const _: () = assert!(Node::fits(std::mem::offset_of!(Entry, thread), std::mem::offset_of!(Entry, node)));
+
+/// What a thread waits for: see [`Entry`].
+struct Wait {
+    mutex: *const RawMutex,
+    signals: *const AtomicU32,
     seen: u32,
+    is_timed: bool,
+}
+
+impl Wait {
+    /// A wait for `mutex` alone, without a deadline.
+    fn of(mutex: &RawMutex) -> Self {
+        Self { mutex, signals: std::ptr::null(), seen: 0, is_timed: false }
+    }
 }
 
 /// Whether a thread waits for its mutex, or will without waiting for anything else.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Waits {
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Waits {
     No,
     Perhaps,
+    /// Surely, until a deadline.
+    Until,
     Surely,
 }
 
 impl Entry {
-    const NONE: Self = Self { thread: 0, mutex: std::ptr::null(), signals: std::ptr::null(), seen: 0 };
+    const NONE: Self = Self {
+        thread: AtomicU32::new(0),
+        seen: 0,
+        mutex: std::ptr::null(),
+        signals: std::ptr::null(),
+        // SAFETY: the table is a static, and only the thread of an entry passes its node on.
+        node: unsafe { Node::new() },
+        is_timed: false,
+    };
+
+    /// Whether no thread that lives has it.
+    fn is_free(&self) -> bool {
+        // ORDERING: Relaxed, here and below: changed under the guard, or by the kernel for a thread that ended.
+        let thread = self.thread.load(Ordering::Relaxed);
+        thread == 0 || thread & DIED != 0
+    }
+
+    fn is_of(&self, thread: u32) -> bool {
+        self.thread.load(Ordering::Relaxed) == thread
+    }
 
     /// For who has the guard.
     fn waits(&self) -> Waits {
+        let surely = if self.is_timed { Waits::Until } else { Waits::Surely };
         if self.signals.is_null() {
-            return Waits::Surely;
+            return surely;
         }
         // SAFETY: the entry stands, and the guard is held: see `Entry`.
         let signals = unsafe { &*self.signals };
@@ -149,7 +199,7 @@ impl Entry {
         } else if futex::has_waiters(Scope::Private, signals) {
             Waits::Perhaps
         } else {
-            Waits::Surely
+            surely
         }
     }
 }
@@ -159,7 +209,7 @@ struct Table([Entry; WAITING_MAX]);
 // SAFETY: the pointers are read only while their entries stand.
 unsafe impl Send for Table {}
 
-static TABLE: Guarded<Table> = Guarded::new(Table([Entry::NONE; WAITING_MAX]));
+static TABLE: Guarded<Table> = Guarded::new(Table([const { Entry::NONE }; WAITING_MAX]));
 
 impl Table {
     fn places(thread: u32) -> impl Iterator<Item = usize> {
@@ -168,14 +218,33 @@ impl Table {
     }
 
     fn find(&self, thread: u32) -> Option<usize> {
-        Self::places(thread).find(|&place| self.0[place].thread == thread)
+        Self::places(thread).find(|&place| self.0[place].is_of(thread))
     }
 
-    /// Where it was entered, if there was a place.
-    fn enter(&mut self, entry: Entry) -> Option<usize> {
-        let place = Self::places(entry.thread).find(|&place| self.0[place].thread == 0)?;
-        self.0[place] = entry;
+    /// Enters the calling thread. Returns the place, if there was one.
+    fn enter(&mut self, me: Tid, wait: Wait) -> Option<usize> {
+        let place = Self::places(me.0).find(|&place| self.0[place].is_free())?;
+        let entry = &mut self.0[place];
+        (entry.mutex, entry.signals, entry.seen, entry.is_timed) = (wait.mutex, wait.signals, wait.seen, wait.is_timed);
+        // The list comes first: a thread that ends in between leaves no entry.
+        if let Ok(list) = List::of_this_thread() {
+            list.insert(&entry.node, false);
+        }
+        entry.thread.store(me.0, Ordering::Relaxed);
         Some(place)
+    }
+
+    /// Takes the calling thread's entry out.
+    fn leave(&mut self, me: Tid, place: usize) {
+        let entry = &mut self.0[place];
+        // In a child process the place may be free, or another thread's.
+        if !entry.is_of(me.0) {
+            return;
+        }
+        entry.thread.store(0, Ordering::Relaxed);
+        if let Ok(list) = List::of_this_thread() {
+            list.remove(&entry.node);
+        }
     }
 
     /// Whether `me` would close a cycle by waiting for `mutex`.
@@ -216,20 +285,20 @@ impl Table {
                 return closes;
             }
             let Some(place) = self.find(owner).filter(|_| owner != 0) else { return Waits::No };
-            let entry = self.0[place];
+            let entry = &self.0[place];
             // SAFETY: the entry stands, and the guard is held: see `Entry`.
             let waits_for = unsafe { &*entry.mutex };
             let next = waits_for.owner();
-            // It was given what it waits for, and has yet to take its entry out.
-            if next == owner {
+            // It was given what it waits for, and has yet to take its entry out. Or threads unlock this mutex for each other.
+            if next == owner || waits_for.is_unlocked_by_others() {
                 return Waits::No;
             }
-            moved = None;
-            match entry.waits() {
-                Waits::No => return Waits::No,
-                Waits::Perhaps => (closes, moved) = (Waits::Perhaps, Some(waits_for)),
-                Waits::Surely => {}
+            let waits = entry.waits();
+            if waits == Waits::No {
+                return Waits::No;
             }
+            moved = (waits == Waits::Perhaps).then_some(waits_for);
+            closes = closes.min(waits);
             (link, owner) = (Link { thread: owner, mutex: entry.mutex.addr() }, next);
         }
         Waits::No
@@ -248,23 +317,24 @@ pub(super) struct Published(Option<usize>);
 
 /// What is asked of the system once, asked for before the first wait.
 pub(super) fn warm_up() {
-    static FORGET: Once = Once::new();
-    FORGET.call_once(|| fork::in_child(forget));
+    fork::in_child(forget);
 }
 
 /// Enters the calling thread, which is about to wait for `mutex`.
 ///
 /// # Errors
 /// It would close a cycle, and does not wait for that: the cycle, where that is wanted.
-pub(super) fn publish(me: Tid, mutex: &RawMutex) -> Result<Published, Option<Box<Cycle>>> {
+pub(super) fn publish(me: Tid, mutex: &RawMutex, is_timed: bool) -> Result<Published, Option<Box<Cycle>>> {
     warm_up();
     // Without the table it waits unseen.
     let Some(mut table) = TABLE.lock_or_inherit() else { return Ok(Published(None)) };
-    let closes = table.closes_cycle(me.0, mutex);
+    // A thread that waits for itself is told so in any case.
+    let is_no_cycle = mutex.is_unlocked_by_others() || is_timed && mutex.owner() != me.0;
+    let closes = if is_no_cycle { Waits::No } else { table.closes_cycle(me.0, mutex) };
     if closes == Waits::Surely {
         return close_cycle(me, mutex, table);
     }
-    let published = Published(table.enter(Entry { thread: me.0, mutex, ..Entry::NONE }));
+    let published = Published(table.enter(me, Wait { is_timed, ..Wait::of(mutex) }));
     if closes == Waits::Perhaps {
         table.rouse(me.0, mutex);
     }
@@ -275,7 +345,14 @@ pub(super) fn publish(me: Tid, mutex: &RawMutex) -> Result<Published, Option<Box
 /// Enters the calling thread, which is about to wait for a signal that may move it to `mutex`. [`forget_place`] comes after it.
 pub(super) fn publish_waiting(me: Tid, mutex: &RawMutex, signals: &AtomicU32, seen: u32) -> Option<usize> {
     warm_up();
-    TABLE.lock_or_inherit()?.enter(Entry { thread: me.0, mutex, signals, seen })
+    TABLE.lock_or_inherit()?.enter(me, Wait { signals, seen, ..Wait::of(mutex) })
+}
+
+/// Whether the cycle that the calling thread, which is entered, closes by waiting for `mutex` passes by itself: another
+/// thread on it waits until a deadline.
+#[cold]
+pub(super) fn passes(me: Tid, mutex: &RawMutex) -> bool {
+    TABLE.lock_or_inherit().is_some_and(|table| table.closes_cycle(me.0, mutex) == Waits::Until)
 }
 
 /// Takes that entry out.
@@ -306,7 +383,7 @@ fn close_cycle(me: Tid, mutex: &RawMutex, mut table: Guard<'_, Table>) -> Result
         }
         OnCycle::Tell(tell) => {
             let (links, length) = table.cycle(me.0, mutex);
-            let published = Published(table.enter(Entry { thread: me.0, mutex, ..Entry::NONE }));
+            let published = Published(table.enter(me, Wait::of(mutex)));
             drop(table);
             tell(&links[..length]);
             Ok(published)
@@ -321,7 +398,7 @@ impl Drop for Published {
             // entry must not outlast the wait: it names a mutex that may go.
             loop {
                 if let Some(mut table) = TABLE.lock_or_inherit() {
-                    table.0[place].thread = 0;
+                    table.leave(gettid(), place);
                     break;
                 }
                 // A refused nap is an attempt sooner.
@@ -333,6 +410,13 @@ impl Drop for Published {
 
 /// In a child process nobody waits, and the guard is nobody's.
 extern "C" fn forget() {
-    TABLE.reset();
-    TABLE.lock().0.iter_mut().for_each(|entry| entry.thread = 0);
+    // SAFETY: the child has one thread, and it is in no function that looks at the table.
+    unsafe { TABLE.reset() };
+    // Not 0: the child's thread may have its node in its list still.
+    TABLE
+        .lock()
+        .0
+        .iter()
+        .filter(|entry| !entry.is_free())
+        .for_each(|entry| entry.thread.store(DIED, Ordering::Relaxed));
 }

@@ -3,6 +3,7 @@
 use super::cycle;
 use super::error::{Acquired, Limit, RawError};
 use super::kind::{CHECKED, KERNEL_OWNED};
+use super::nap;
 use super::raw::RawMutex;
 use super::word::{DIED, FREE, owner};
 use lockwright_sys::SysError;
@@ -12,6 +13,8 @@ use std::sync::atomic::Ordering;
 
 /// How often the kernel may answer "try again" before that counts as an error.
 const ATTEMPTS_MAX: u32 = 1_000;
+/// Between two attempts to wait where that closes a cycle.
+const CYCLE_NAP_NS: u64 = 1_000_000;
 
 impl RawMutex {
     pub(super) fn lock_inheriting(&self, me: Tid, kind: u32, limit: Limit) -> Result<Acquired, RawError> {
@@ -29,12 +32,15 @@ impl RawMutex {
         }
         let _published = match (limit, kind & CHECKED) {
             (Limit::Now, _) | (_, 0) => None,
-            _ => Some(cycle::publish(me, self).map_err(RawError::Deadlock)?),
+            _ => Some(cycle::publish(me, self, matches!(limit, Limit::At(_))).map_err(RawError::Deadlock)?),
         };
         let scope = Self::scope(kind);
         let mut last = SysError { call: "futex lock", errno: libc::EAGAIN };
-        // BOUND: ATTEMPTS_MAX rounds; in each, `limit` and until those before give back.
-        for _ in 0..ATTEMPTS_MAX {
+        let mut attempts = 0;
+        // BOUND: ATTEMPTS_MAX rounds; in each, `limit` and until those before give back. Rounds with a nap are not
+        // counted: they end with the cycle, which another thread's deadline ends, or the caller's.
+        while attempts < ATTEMPTS_MAX {
+            attempts += 1;
             let locked = match limit {
                 Limit::Now => futex::trylock_pi(scope, &self.word),
                 Limit::Never => futex::lock_pi(scope, &self.word, None),
@@ -47,6 +53,13 @@ impl RawMutex {
                 libc::ETIMEDOUT => return Err(RawError::TimedOut),
                 // It tells a try the same of a mutex that came to be the caller's.
                 libc::EDEADLK if limit == Limit::Now => return Err(RawError::Busy),
+                // The kernel lets no thread wait that closes a cycle, not even for a moment.
+                libc::EDEADLK if self.owner() != me.0 && self.cycle_passes(me, kind, limit) => {
+                    if nap(CYCLE_NAP_NS, limit) {
+                        return Err(RawError::TimedOut);
+                    }
+                    attempts -= 1;
+                }
                 libc::EDEADLK => return Err(RawError::Deadlock(None)),
                 // The owner ended and was not robust: it never comes.
                 libc::ESRCH if limit == Limit::Now => return Err(RawError::Busy),
@@ -54,6 +67,11 @@ impl RawMutex {
             }
         }
         Err(RawError::Sys(last))
+    }
+
+    /// Whether a cycle that the caller closes passes by itself, as a thread on it waits until a deadline.
+    fn cycle_passes(&self, me: Tid, kind: u32, limit: Limit) -> bool {
+        matches!(limit, Limit::At(_)) || kind & CHECKED != 0 && cycle::passes(me, self)
     }
 
     /// The kernel made the caller the owner.

@@ -41,8 +41,12 @@ pub const KERNEL_OWNED: u32 = 1 << 18;
 /// Before it waits, a thread looks whether it would wait for itself.
 pub const CHECKED: u32 = 1 << 19;
 
-/// Whether only its owner can give it back.
-pub(super) fn asks_who_has_it(kind: u32) -> bool {
+/// A thread has unlocked it for another one, so its owner need not be the one that unlocks it. Set by unlocking.
+pub const BY_OTHERS: u32 = 1 << 20;
+
+/// Whether only its owner can unlock a mutex of this kind.
+#[must_use]
+pub fn is_unlocked_by_owner(kind: u32) -> bool {
     kind & (ROBUST | INHERIT | PROTECT) != 0 || matches!(kind & TYPE, RECURSIVE | ERROR_CHECK)
 }
 

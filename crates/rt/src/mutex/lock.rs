@@ -36,7 +36,7 @@ impl RawMutex {
     /// Without contention one exchange of the word, where the kind has no more to do. Otherwise `limit`, and until those before give back.
     #[inline]
     pub fn lock(&self, limit: Limit) -> Result<Acquired, RawError> {
-        if self.take_simply() { Ok(Acquired::Clean) } else { self.lock_slow(limit) }
+        if self.lock_uncontended() { Ok(Acquired::Clean) } else { self.lock_slow(limit) }
     }
 
     /// Takes it if it is free and healthy, and its kind lets that be done here. Says whether it came; where not, [`RawMutex::lock`] knows why.
@@ -44,18 +44,18 @@ impl RawMutex {
     /// An exchange of the word waits for all stores before it, also those of a call and of the registers saved for one. So this is inlined, and
     /// whatever is called is called last.
     #[inline(always)]
-    pub fn take_simply(&self) -> bool {
+    pub fn lock_uncontended(&self) -> bool {
         let kind = self.kind();
         match block() {
             Some(block) if kind & SLOW == 0 => self.lock_plain(Tid(block.tid()), kind),
             Some(block) if kind & SLOW == ROBUST => self.lock_linked(List::of(block), Tid(block.tid()), kind),
-            _ => self.take_simply_asking(kind),
+            _ => self.lock_uncontended_asking(kind),
         }
     }
 
     /// With calls for what is not at hand.
     #[inline(never)]
-    fn take_simply_asking(&self, kind: u32) -> bool {
+    fn lock_uncontended_asking(&self, kind: u32) -> bool {
         match kind & SLOW {
             0 => self.lock_plain(gettid(), kind),
             ROBUST => List::of_this_thread().is_ok_and(|list| self.lock_linked(list, gettid(), kind)),

@@ -18,7 +18,7 @@
 //! The layout is that of the C library's mutex (glibc, 64 bits), field by field, and zeros are a free one: a static initialiser of C is
 //! one of ours, and code of the C library that meets one of ours locks and unlocks it, too.
 
-use super::kind::{INHERIT, RECURSIVE, ROBUST, SHARED, TYPE};
+use super::kind::{BY_OTHERS, INHERIT, RECURSIVE, ROBUST, SHARED, TYPE};
 use super::word::{FREE, WAITERS, owner};
 use lockwright_sys::futex::Scope;
 use lockwright_sys::robust::Node;
@@ -36,7 +36,7 @@ pub struct RawMutex {
     pub(super) word: AtomicU32,
     /// How often its owner took it again.
     pub(super) depth: AtomicU32,
-    /// The states of a robust one; otherwise not used.
+    /// The states of a robust one; otherwise the owner's id, where that is [shown](Self::show_owner).
     pub(super) state: AtomicU32,
     /// Threads that gave it back to wait for a condition, and will ask for it again.
     pub(super) away: AtomicU32,
@@ -77,7 +77,8 @@ impl RawMutex {
             urgent: AtomicU16::new(0),
             ceiling: AtomicU8::new(ceiling),
             handed_at: AtomicU8::new(0),
-            node: Node::new(),
+            // SAFETY: the caller promises the same for robust mutexes, and the nodes of others are not used.
+            node: unsafe { Node::new() },
         }
     }
 
@@ -95,6 +96,11 @@ impl RawMutex {
     pub unsafe fn add_to_kind(&self, before: u32, more: u32) -> bool {
         // ORDERING: Relaxed: of those who ask first one changes it, and all see that, for it is one word.
         self.kind.compare_exchange(before, before | more, Ordering::Relaxed, Ordering::Relaxed).is_ok()
+    }
+
+    /// Whether threads unlock it for each other, as a semaphore: then its owner is not the one that others wait for.
+    pub(super) fn is_unlocked_by_others(&self) -> bool {
+        self.kind() & BY_OTHERS != 0
     }
 
     /// Whether it survives its owners.
@@ -162,6 +168,23 @@ impl RawMutex {
     pub fn ceiling(&self) -> u8 {
         // ORDERING: Relaxed: changed by the owner only.
         self.ceiling.load(Ordering::Relaxed)
+    }
+
+    /// Shows the owner in the field where the C library has it, for programs that read it there. For the owner.
+    #[inline(always)]
+    pub fn show_owner(&self) {
+        // ORDERING: Relaxed, here and below: the owner's.
+        if self.state.load(Ordering::Relaxed) < NOT_RECOVERABLE {
+            self.state.store(gettid().0, Ordering::Relaxed);
+        }
+    }
+
+    /// Clears that field, before the owner unlocks. Does nothing for another thread, and while the owner has it more than once.
+    #[inline(always)]
+    pub fn hide_owner(&self) {
+        if self.state.load(Ordering::Relaxed) == gettid().0 && self.is_locked_once(self.kind()) {
+            self.state.store(0, Ordering::Relaxed);
+        }
     }
 
     /// Whether the caller has it.

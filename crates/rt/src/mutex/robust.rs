@@ -20,7 +20,7 @@ impl RawMutex {
             return false;
         }
         // ORDERING: Relaxed: the mutex orders it.
-        if self.state.load(Ordering::Relaxed) != 0 {
+        if self.state.load(Ordering::Relaxed) >= NOT_RECOVERABLE {
             return self.refuse_lost(list, me, kind);
         }
         list.insert(&self.node, inherits);
@@ -85,7 +85,7 @@ impl RawMutex {
     pub(super) fn is_locked_simply(&self, me: Tid, kind: u32) -> bool {
         // ORDERING: Relaxed: who reads its own id there wrote it, and the state is the owner's.
         self.word.load(Ordering::Relaxed) == me.0
-            && self.state.load(Ordering::Relaxed) == 0
+            && self.state.load(Ordering::Relaxed) < NOT_RECOVERABLE
             && self.is_locked_once(kind)
     }
 

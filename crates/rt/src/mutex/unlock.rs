@@ -2,7 +2,7 @@
 
 use super::ceiling;
 use super::error::{Acquired, RawError};
-use super::kind::{INHERIT, PROTECT, RECURSIVE, ROBUST, SLOW, TYPE, asks_who_has_it};
+use super::kind::{BY_OTHERS, CHECKED, INHERIT, PROTECT, RECURSIVE, ROBUST, SLOW, TYPE, is_unlocked_by_owner};
 use super::raw::{INCONSISTENT, NOT_RECOVERABLE, RawMutex};
 use super::word::{FREE, owner};
 use lockwright_sys::block::block;
@@ -21,32 +21,32 @@ impl RawMutex {
     /// One exchange of the word; where somebody waits, one system call, or three.
     #[inline]
     pub fn unlock(&self) -> Result<(), RawError> {
-        if self.give_back_simply() { Ok(()) } else { self.unlock_slow() }
+        if self.unlock_uncontended() { Ok(()) } else { self.unlock_slow() }
     }
 
     /// Gives it back if the caller has it, as it should be, and nobody waits for it. Says whether it was given back; where not, it is as it was, and
-    /// [`RawMutex::unlock`] knows why. Made as [`RawMutex::take_simply`].
+    /// [`RawMutex::unlock`] knows why. Made as [`RawMutex::lock_uncontended`].
     #[inline(always)]
-    pub fn give_back_simply(&self) -> bool {
+    pub fn unlock_uncontended(&self) -> bool {
         let kind = self.kind();
         match block() {
             Some(block) if kind & SLOW == 0 => self.unlock_plain(Tid(block.tid()), kind),
             Some(block) if kind & SLOW == ROBUST => {
                 let (me, list) = (Tid(block.tid()), List::of(block));
                 if !self.is_locked_simply(me, kind) || !list.is_first(&self.node, kind & INHERIT != 0) {
-                    return self.give_back_simply_asking(kind);
+                    return self.unlock_uncontended_asking(kind);
                 }
                 list.begin(&self.node, kind & INHERIT != 0);
                 list.remove_first(&self.node);
                 self.unlock_linked(list, me, kind)
             }
-            _ => self.give_back_simply_asking(kind),
+            _ => self.unlock_uncontended_asking(kind),
         }
     }
 
     /// With calls for what is not at hand.
     #[inline(never)]
-    fn give_back_simply_asking(&self, kind: u32) -> bool {
+    fn unlock_uncontended_asking(&self, kind: u32) -> bool {
         let me = gettid();
         match kind & SLOW {
             0 => self.unlock_plain(me, kind),
@@ -84,8 +84,12 @@ impl RawMutex {
         let (me, kind) = (gettid(), self.kind());
         // ORDERING: Relaxed, here and below: who reads its own id there wrote it, and the rest is the owner's.
         let has = owner(self.word.load(Ordering::Relaxed)) == me.0;
-        if asks_who_has_it(kind) && !has {
+        if is_unlocked_by_owner(kind) && !has {
             return Err(RawError::NotOwner);
+        }
+        if !has && kind & CHECKED != 0 {
+            // ORDERING: Relaxed: a hint for later looks.
+            self.kind.fetch_or(BY_OTHERS, Ordering::Relaxed);
         }
         if kind & TYPE == RECURSIVE {
             let depth = self.depth.load(Ordering::Relaxed);

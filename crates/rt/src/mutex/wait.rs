@@ -48,7 +48,8 @@ impl RawMutex {
                 }
                 Ask::Wait => {
                     if kind & CHECKED != 0 && published.is_none() {
-                        published = Some(cycle::publish(me, self).map_err(RawError::Deadlock)?);
+                        published =
+                            Some(cycle::publish(me, self, matches!(limit, Limit::At(_))).map_err(RawError::Deadlock)?);
                     }
                     if kind & (AUTO | ROBUST) == AUTO && urgent.is_none() {
                         urgent = Some(Urgent::count(&self.urgent));

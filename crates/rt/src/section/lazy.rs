@@ -27,7 +27,6 @@ use lockwright_sys::sched::{self, ME, Tid, gettid};
 use lockwright_sys::{SysError, clock, fork};
 use std::cell::Cell;
 use std::marker::PhantomData;
-use std::sync::Once;
 use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 use std::time::Instant;
 
@@ -224,8 +223,7 @@ impl Lazy {
         let no_cpu = |error| SectionError::NoCpu { cpu, error };
         let unknown = SysError { call: "finding the CPU", errno: libc::EINVAL };
         let word = Cpu::get(cpu).ok_or(no_cpu(unknown))?;
-        static FORGET: Once = Once::new();
-        FORGET.call_once(|| fork::in_child(forget_sections));
+        fork::in_child(forget_sections);
         // A thread whose thread-locals are gone is about to end.
         if AT_END.try_with(|_| {}).is_err() || PLACE.get().is_some() {
             return Err(SectionError::SecondHandle);

@@ -269,14 +269,19 @@ impl Reference {
         let answer = match op {
             Op::Lock(lock) => self.lock(thread, lock),
             Op::Try(lock) => Some(self.try_lock(thread, lock)),
-            Op::Timed(lock) => Some(self.lock(thread, lock).unwrap_or_else(|| {
-                effective = self.look_at_waiters(effective);
-                if self.fault != Fault::KeepsWaiting {
-                    self.machine.cancel(task(thread), &mut |_| ()).expect("it waits");
-                    self.fall(thread);
+            Op::Timed(lock) => Some(match self.lock(thread, lock) {
+                // A cycle through a timed wait passes by itself, so it is no deadlock.
+                Some(Answer::Deadlock(cycle)) if cycle.len() > 1 => Answer::TimedOut,
+                Some(answer) => answer,
+                None => {
+                    effective = self.look_at_waiters(effective);
+                    if self.fault != Fault::KeepsWaiting {
+                        self.machine.cancel(task(thread), &mut |_| ()).expect("it waits");
+                        self.fall(thread);
+                    }
+                    Answer::TimedOut
                 }
-                Answer::TimedOut
-            })),
+            }),
             Op::Unlock(lock) => {
                 let (answer, woken) = self.unlock(thread, lock);
                 woken.into_iter().for_each(|woken| self.woken(woken));
