@@ -2,6 +2,8 @@
 //! library.
 
 fn main() {
+    // Names that are used in this library mean its own functions.
+    println!("cargo::rustc-cdylib-link-arg=-Wl,-Bsymbolic-functions");
     // Warnings are errors only where the project is checked: a newer compiler may have new warnings.
     println!("cargo::rerun-if-env-changed=LOCKWRIGHT_REQUIRE_CC");
     let is_checked = std::env::var_os("LOCKWRIGHT_REQUIRE_CC").is_some();

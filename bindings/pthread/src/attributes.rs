@@ -1,5 +1,6 @@
 //! Attributes of mutexes and condition variables: the bits of one integer each, as in the C library.
 
+use crate::policy::Policy;
 use libc::{EINVAL, c_int};
 use lockwright::mutex::kind;
 
@@ -39,6 +40,13 @@ pub(crate) fn kind_and_ceiling(attributes: u32) -> (u32, u8) {
         _ => {}
     }
     (bits, 0)
+}
+
+/// Returns the attributes of a shared mutex under the policy: with inheritance, if the policy says so and the program
+/// requested no protocol.
+pub(crate) fn with_policy(attributes: u32) -> u32 {
+    let inherits = Policy::get().bits() & kind::INHERIT != 0 && attributes & PROTOCOL == 0;
+    if inherits { attributes | 1 << PROTOCOL_SHIFT } else { attributes }
 }
 
 /// Returns the ceiling of the attributes, or the lowest one if none was set.

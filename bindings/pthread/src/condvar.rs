@@ -6,7 +6,7 @@
 
 use crate::attributes;
 use crate::mutex::number;
-use crate::{clock, deadline};
+use crate::{clock, deadline, next, shared};
 use libc::{EBUSY, EINVAL, EOWNERDEAD, ETIMEDOUT, c_int, c_long, c_void, timespec};
 use lockwright::mutex::{
     Acquired, Clock, Deadline, Destroyed, Limit, RawCondvar, RawError, RawMutex, Suspended, WaitEnd, Waiting,
@@ -34,6 +34,11 @@ unsafe extern "C-unwind" {
 unsafe extern "C" fn cancelled(wait: *mut c_void) {
     // SAFETY: it is the wait that `suspend` passed, in a frame that still exists.
     let Wait { cond, mutex, waiting } = unsafe { *wait.cast::<Wait<'_>>() };
+    if shared::is_shared(mutex) {
+        cond.leave_stranger(waiting, None);
+        shared::lock(mutex, Limit::Never);
+        return;
+    }
     // If a robust mutex is not recoverable now, its unlock reports that.
     let _ = cond.withdraw(waiting, mutex);
 }
@@ -57,10 +62,33 @@ unsafe fn suspend(mut wait: Wait<'_>, until: Option<Deadline>) -> Suspended {
     }
 }
 
+/// Waits at a private condition variable with a mutex of the C library.
+unsafe fn wait_with_shared(cond: &RawCondvar, mutex: &RawMutex, until: Option<Deadline>) -> c_int {
+    let waiting = cond.enlist_stranger();
+    // SAFETY: POSIX requires a valid mutex.
+    let refused = unsafe { next::pthread_mutex_unlock(mutex) };
+    if refused != 0 {
+        cond.leave_stranger(waiting, None);
+        return refused;
+    }
+    // SAFETY: both outlive the wait.
+    let ended = unsafe { suspend(Wait { cond, mutex, waiting }, until) };
+    let end = cond.leave_stranger(waiting, Some(ended));
+    match (shared::lock(mutex, Limit::Never), end) {
+        (0, WaitEnd::TimedOut) => ETIMEDOUT,
+        (errno, _) => errno,
+    }
+}
+
 /// Waits until `until`, or for ever if it is `None`.
-unsafe fn wait(cond: *mut RawCondvar, mutex: *mut RawMutex, until: Option<Deadline>) -> c_int {
+unsafe fn wait(cond: *const RawCondvar, mutex: *mut RawMutex, until: Option<Deadline>) -> c_int {
     // SAFETY: POSIX requires valid pointers to objects of their types.
     let (cond, mutex) = unsafe { (&*cond, &*mutex) };
+    if shared::is_shared(mutex) {
+        // SAFETY: as above.
+        return unsafe { wait_with_shared(cond, mutex, until) };
+    }
+    mutex.hide_owner();
     // Programs destroy a condition variable and its mutex right after a broadcast, so the kernel must not hand the
     // mutex to the waiter then.
     // SAFETY: the wait rejoins below, or withdraws if the thread is cancelled. POSIX requires that the mutex stays
@@ -71,7 +99,11 @@ unsafe fn wait(cond: *mut RawCondvar, mutex: *mut RawMutex, until: Option<Deadli
     };
     // SAFETY: both outlive the wait.
     let ended = unsafe { suspend(Wait { cond, mutex, waiting }, until) };
-    match cond.rejoin(waiting, mutex, ended) {
+    let rejoined = cond.rejoin(waiting, mutex, ended);
+    if rejoined.is_ok() {
+        mutex.show_owner();
+    }
+    match rejoined {
         Ok((Acquired::OwnerDied, _)) => EOWNERDEAD,
         Ok((Acquired::Clean, WaitEnd::Woken)) => 0,
         Ok((Acquired::Clean, WaitEnd::TimedOut)) => ETIMEDOUT,
@@ -83,7 +115,17 @@ unsafe fn wait(cond: *mut RawCondvar, mutex: *mut RawMutex, until: Option<Deadli
     }
 }
 
-unsafe fn wait_until(cond: *mut RawCondvar, mutex: *mut RawMutex, clock: Clock, time: *const timespec) -> c_int {
+/// Returns what the caller waits at in place of a shared condition variable: `None` if that is the C library's own, as
+/// the mutex is, too.
+unsafe fn stand_in(cond: *const RawCondvar, mutex: *const RawMutex) -> Result<Option<*const RawCondvar>, c_int> {
+    // SAFETY: POSIX requires valid pointers to objects of their types.
+    if shared::is_shared(unsafe { &*mutex }) {
+        return Ok(None);
+    }
+    shared::make_stand_in(cond).map(|own| Some(std::ptr::from_ref(own))).ok_or(libc::ENOMEM)
+}
+
+unsafe fn wait_until(cond: *const RawCondvar, mutex: *mut RawMutex, clock: Clock, time: *const timespec) -> c_int {
     // SAFETY: POSIX requires valid pointers to objects of their types.
     match deadline(clock, unsafe { &*time }) {
         // SAFETY: POSIX requires valid pointers to objects of their types.
@@ -96,15 +138,27 @@ unsafe fn wait_until(cond: *mut RawCondvar, mutex: *mut RawMutex, clock: Clock, 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pthread_cond_init(cond: *mut RawCondvar, attributes: *const u32) -> c_int {
     // SAFETY: POSIX requires valid pointers to objects of their types.
-    let (shared, id) = unsafe { attributes.as_ref() }.map_or((false, 0), |&bits| attributes::shared_and_clock(bits));
+    let (is_shared, id) = unsafe { attributes.as_ref() }.map_or((false, 0), |&bits| attributes::shared_and_clock(bits));
+    if is_shared {
+        // SAFETY: the same is required of the caller.
+        return unsafe { next::pthread_cond_init(cond, attributes) };
+    }
     let clock = clock(id).unwrap_or(Clock::Realtime);
     // SAFETY: POSIX requires memory for a condition variable, which has this size.
-    unsafe { cond.write(RawCondvar::new(shared).with_clock(clock)) };
+    unsafe { cond.write(RawCondvar::new(false).with_clock(clock)) };
     0
 }
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pthread_cond_destroy(cond: *mut RawCondvar) -> c_int {
+    if shared::is_shared_cond(cond) {
+        if shared::stand_in(cond).is_some_and(|own| own.destroy() == Destroyed::InUse) {
+            return EBUSY;
+        }
+        shared::free_stand_in(cond);
+        // SAFETY: the same is required of the caller.
+        return unsafe { next::pthread_cond_destroy(cond) };
+    }
     // SAFETY: POSIX requires valid pointers to objects of their types.
     match unsafe { &*cond }.destroy() {
         Destroyed::Done => 0,
@@ -114,6 +168,16 @@ pub unsafe extern "C" fn pthread_cond_destroy(cond: *mut RawCondvar) -> c_int {
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C-unwind" fn pthread_cond_wait(cond: *mut RawCondvar, mutex: *mut RawMutex) -> c_int {
+    if shared::is_shared_cond(cond) {
+        // SAFETY: the same is required of the caller.
+        return match unsafe { stand_in(cond, mutex) } {
+            // SAFETY: as above.
+            Ok(None) => unsafe { next::pthread_cond_wait(cond, mutex) },
+            // SAFETY: as above.
+            Ok(Some(own)) => unsafe { wait(own, mutex, None) },
+            Err(errno) => errno,
+        };
+    }
     // SAFETY: POSIX requires valid pointers to objects of their types.
     unsafe { wait(cond, mutex, None) }
 }
@@ -124,6 +188,16 @@ pub unsafe extern "C-unwind" fn pthread_cond_timedwait(
     mutex: *mut RawMutex,
     time: *const timespec,
 ) -> c_int {
+    if shared::is_shared_cond(cond) {
+        // SAFETY: the same is required of the caller.
+        return match unsafe { stand_in(cond, mutex) } {
+            // SAFETY: as above.
+            Ok(None) => unsafe { next::pthread_cond_timedwait(cond, mutex, time) },
+            // SAFETY: as above.
+            Ok(Some(own)) => unsafe { wait_until(own, mutex, shared::clock_of(cond), time) },
+            Err(errno) => errno,
+        };
+    }
     // SAFETY: POSIX requires valid pointers to objects of their types.
     unsafe { wait_until(cond, mutex, (*cond).clock(), time) }
 }
@@ -135,15 +209,30 @@ pub unsafe extern "C-unwind" fn pthread_cond_clockwait(
     id: c_int,
     time: *const timespec,
 ) -> c_int {
-    match clock(id) {
-        // SAFETY: POSIX requires valid pointers to objects of their types.
-        Some(clock) => unsafe { wait_until(cond, mutex, clock, time) },
-        None => EINVAL,
+    let Some(clock) = clock(id) else { return EINVAL };
+    if shared::is_shared_cond(cond) {
+        // SAFETY: the same is required of the caller.
+        return match unsafe { stand_in(cond, mutex) } {
+            // SAFETY: as above.
+            Ok(None) => unsafe { next::pthread_cond_clockwait(cond, mutex, id, time) },
+            // SAFETY: as above.
+            Ok(Some(own)) => unsafe { wait_until(own, mutex, clock, time) },
+            Err(errno) => errno,
+        };
     }
+    // SAFETY: POSIX requires valid pointers to objects of their types.
+    unsafe { wait_until(cond, mutex, clock, time) }
 }
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pthread_cond_signal(cond: *mut RawCondvar) -> c_int {
+    if shared::is_shared_cond(cond) {
+        if let Some(own) = shared::stand_in(cond) {
+            own.signal();
+        }
+        // SAFETY: the same is required of the caller.
+        return unsafe { next::pthread_cond_signal(cond) };
+    }
     // SAFETY: POSIX requires valid pointers to objects of their types.
     unsafe { &*cond }.signal();
     0
@@ -151,6 +240,13 @@ pub unsafe extern "C" fn pthread_cond_signal(cond: *mut RawCondvar) -> c_int {
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pthread_cond_broadcast(cond: *mut RawCondvar) -> c_int {
+    if shared::is_shared_cond(cond) {
+        if let Some(own) = shared::stand_in(cond) {
+            own.broadcast();
+        }
+        // SAFETY: the same is required of the caller.
+        return unsafe { next::pthread_cond_broadcast(cond) };
+    }
     // SAFETY: POSIX requires valid pointers to objects of their types.
     unsafe { &*cond }.broadcast();
     0

@@ -6,6 +6,9 @@
 //! | `mutex` | `pthread_mutex_*` |
 //! | `attributes` | `pthread_mutexattr_*`, `pthread_condattr_*` |
 //! | `condvar` | `pthread_cond_*`; `suspend.c` is the part of a wait in which a thread may be cancelled |
+//! | `shared` | objects that several processes share, which are the C library's |
+//! | `dlopen` | `dlopen` and `dlvsym`, which lead past this library (x86-64) |
+//! | `next` | the C library's own functions |
 //! | `threads_h` | `mtx_*`, `cnd_*` |
 //! | `scheduling` | `pthread_setschedparam`, `pthread_setschedprio`, `pthread_getschedparam` without ceilings |
 //! | `policy` | the environment variables, which change all mutexes of the program |
@@ -36,11 +39,15 @@ macro_rules! other_names {
 
 mod attributes;
 mod condvar;
+#[cfg(target_arch = "x86_64")]
+mod dlopen;
 mod load;
 mod mutex;
+mod next;
 mod policy;
 mod report;
 mod scheduling;
+mod shared;
 mod threads_h;
 
 use libc::{c_int, timespec};

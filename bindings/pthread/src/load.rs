@@ -1,11 +1,14 @@
 //! The set-up when the library is loaded.
 
-use crate::{mutex, policy};
+use crate::{mutex, next, policy};
 
 /// Called by the loader, before the program's own constructors.
 extern "C" fn load() {
     lockwright::mutex::warm_up();
     mutex::warm_up();
+    next::warm_up();
+    #[cfg(target_arch = "x86_64")]
+    crate::dlopen::warm_up();
     policy::load();
 }
 

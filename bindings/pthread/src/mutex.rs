@@ -7,7 +7,7 @@
 use crate::attributes::{self, LEVELS};
 use crate::policy::Policy;
 use crate::report::Quiet;
-use crate::{clock, deadline};
+use crate::{clock, deadline, next, shared};
 use libc::{EBUSY, EDEADLK, EINVAL, EOWNERDEAD, ETIMEDOUT, c_int, timespec};
 use lockwright::mutex::{self, Acquired, Clock, Limit, RawError, RawMutex, kind, thread_id};
 use std::cell::Cell;
@@ -20,7 +20,7 @@ const CONVERTED: u32 = 1 << 25;
 const KNOWN: u32 = kind::TYPE | kind::ROBUST | kind::INHERIT | kind::PROTECT | kind::SHARED | ELISION;
 const ELISION: u32 = 0x300;
 /// The kind of a destroyed mutex, which no function accepts.
-const DESTROYED: u32 = !PREPARED;
+pub(crate) const DESTROYED: u32 = !PREPARED;
 
 /// The interval, in ns, at which a lock is tried again that can only succeed if something unusual happens.
 const STAY_NAP_NS: u64 = 10_000_000;
@@ -45,13 +45,18 @@ pub(crate) fn warm_up() {
 
 /// Returns the policy's bits for a mutex of this kind.
 fn policy_bits(bits: u32, may_convert: bool) -> u32 {
-    let mut more = Policy::get().bits();
+    let policy = Policy::get();
+    let mut more = policy.bits();
     if more & kind::INHERIT != 0 {
         if bits & (kind::INHERIT | kind::PROTECT) == 0 && may_convert {
             more |= CONVERTED;
         } else {
             more &= !kind::INHERIT;
         }
+    }
+    // Programs use such a mutex as a semaphore: a thread that waits for itself may be released by another one.
+    if policy.refuses() && !kind::is_unlocked_by_owner(bits | more) {
+        more &= !kind::CHECKED;
     }
     more | PREPARED
 }
@@ -68,8 +73,8 @@ fn prepare(mutex: &RawMutex) -> Result<(), c_int> {
         if before & !KNOWN != 0 {
             return Err(EINVAL);
         }
-        // If other processes map the mutex, or a thread holds it, it may already be in use without inheritance.
-        let may_convert = before & kind::SHARED == 0 && mutex.is_free();
+        // If a thread holds the mutex, it may already be in use without inheritance.
+        let may_convert = mutex.is_free();
         // SAFETY: POSIX also requires that a mutex stays where it is.
         if unsafe { mutex.add_to_kind(before, policy_bits(before, may_convert)) } {
             return Ok(());
@@ -77,7 +82,11 @@ fn prepare(mutex: &RawMutex) -> Result<(), c_int> {
     }
 }
 
-fn answer(taken: Result<Acquired, RawError>) -> c_int {
+/// Returns the error number of a lock, and shows the owner if it succeeded.
+fn answer(mutex: &RawMutex, taken: Result<Acquired, RawError>) -> c_int {
+    if taken.is_ok() {
+        mutex.show_owner();
+    }
     match taken {
         Ok(Acquired::Clean) => 0,
         Ok(Acquired::OwnerDied) => EOWNERDEAD,
@@ -113,11 +122,18 @@ unsafe fn ready<'a>(mutex: *mut RawMutex) -> Result<&'a RawMutex, c_int> {
 unsafe fn lock(mutex: *mut RawMutex, limit: Limit) -> c_int {
     // SAFETY: POSIX requires valid pointers to objects of their types.
     let known = unsafe { &*mutex };
-    if known.kind() & PREPARED != 0 && known.take_simply() { 0 } else { lock_otherwise(known, limit) }
+    if known.kind() & PREPARED != 0 && known.lock_uncontended() {
+        known.show_owner();
+        return 0;
+    }
+    lock_otherwise(known, limit)
 }
 
 #[cold]
 fn lock_otherwise(mutex: &RawMutex, limit: Limit) -> c_int {
+    if shared::is_shared(mutex) {
+        return shared::lock(mutex, limit);
+    }
     if let Err(errno) = prepare(mutex) {
         return errno;
     }
@@ -125,7 +141,7 @@ fn lock_otherwise(mutex: &RawMutex, limit: Limit) -> c_int {
     match &taken {
         Err(error) if stays(mutex, limit, error) => stay(mutex, limit),
         Err(RawError::Deadlock(_)) if !mutex.is_mine() => confirm(mutex, limit),
-        _ => answer(taken),
+        _ => answer(mutex, taken),
     }
 }
 
@@ -140,7 +156,7 @@ fn confirm(mutex: &RawMutex, limit: Limit) -> c_int {
         }
         match mutex.lock(limit) {
             Err(RawError::Deadlock(_)) => {}
-            taken => return answer(taken),
+            taken => return answer(mutex, taken),
         }
     }
     EDEADLK
@@ -153,8 +169,8 @@ fn stays(mutex: &RawMutex, limit: Limit, error: &RawError) -> bool {
     let is_normal = matches!(mutex.kind() & kind::TYPE, kind::NORMAL | kind::ADAPTIVE);
     match error {
         RawError::Sys(error) => error.errno == libc::ESRCH,
-        RawError::Deadlock(_) if Policy::get().refuses() => false,
         RawError::Deadlock(_) if mutex.is_mine() => is_normal,
+        RawError::Deadlock(_) if Policy::get().refuses() => false,
         RawError::Deadlock(_) => {
             // A robust mutex becomes available when one of the other threads ends.
             let may_come = is_normal && mutex.kind() & kind::ROBUST != 0 || matches!(limit, Limit::At(_));
@@ -176,13 +192,18 @@ fn stay(mutex: &RawMutex, limit: Limit) -> c_int {
         let taken = mutex.lock(limit);
         match &taken {
             Err(error) if stays(mutex, limit, error) => {}
-            _ => return answer(taken),
+            _ => return answer(mutex, taken),
         }
     }
 }
 
 /// Locks the mutex until `*time`. An invalid time is an error only if the mutex is busy.
 unsafe fn lock_until(mutex: *mut RawMutex, clock: Clock, time: *const timespec) -> c_int {
+    // SAFETY: POSIX requires valid pointers to objects of their types.
+    if shared::is_shared(unsafe { &*mutex }) {
+        // SAFETY: POSIX requires valid pointers to objects of their types.
+        return unsafe { next::pthread_mutex_clocklock(mutex, shared::number(clock), time) };
+    }
     // SAFETY: POSIX requires valid pointers to objects of their types.
     if let Some(deadline) = deadline(clock, unsafe { &*time }) {
         // SAFETY: POSIX requires valid pointers to objects of their types.
@@ -194,7 +215,7 @@ unsafe fn lock_until(mutex: *mut RawMutex, clock: Clock, time: *const timespec) 
         Ok(mutex) => match mutex.lock(Limit::Now) {
             Err(RawError::Busy) if mutex.kind() & kind::TYPE == kind::ERROR_CHECK && mutex.is_mine() => EDEADLK,
             Err(RawError::Busy) => EINVAL,
-            taken => answer(taken),
+            taken => answer(mutex, taken),
         },
     }
 }
@@ -207,6 +228,10 @@ pub unsafe extern "C" fn pthread_mutex_init(mutex: *mut RawMutex, attributes: *c
         Some(&attributes) => attributes::kind_and_ceiling(attributes),
         None => (kind::NORMAL, 0),
     };
+    if bits & kind::SHARED != 0 {
+        // SAFETY: the same is required of the caller.
+        return unsafe { shared::init(mutex, attributes) };
+    }
     // SAFETY: POSIX requires memory for a mutex, which has this size.
     unsafe { mutex.write(RawMutex::new(bits | policy_bits(bits, true), ceiling)) };
     0
@@ -216,6 +241,10 @@ pub unsafe extern "C" fn pthread_mutex_init(mutex: *mut RawMutex, attributes: *c
 pub unsafe extern "C" fn pthread_mutex_destroy(mutex: *mut RawMutex) -> c_int {
     // SAFETY: POSIX requires valid pointers to objects of their types.
     let known = unsafe { &*mutex };
+    if shared::is_shared(known) {
+        // SAFETY: the same is required of the caller.
+        return unsafe { next::pthread_mutex_destroy(mutex) };
+    }
     // The word of a robust mutex may still name a thread that ended.
     if known.kind() & kind::ROBUST == 0 && known.is_in_use() {
         return EBUSY;
@@ -256,18 +285,28 @@ pub unsafe extern "C" fn pthread_mutex_clocklock(mutex: *mut RawMutex, id: c_int
 pub unsafe extern "C" fn pthread_mutex_unlock(mutex: *mut RawMutex) -> c_int {
     // SAFETY: POSIX requires a valid pointer. The mutex is not accessed once it is unlocked.
     let known = unsafe { &*mutex };
-    if known.kind() & PREPARED != 0 && known.give_back_simply() { 0 } else { unlock_otherwise(known) }
+    if known.kind() & PREPARED != 0 {
+        known.hide_owner();
+        if known.unlock_uncontended() {
+            return 0;
+        }
+    }
+    unlock_otherwise(known)
 }
 
 #[cold]
 fn unlock_otherwise(mutex: &RawMutex) -> c_int {
+    if shared::is_shared(mutex) {
+        // SAFETY: the C library initialised the mutex, or it is of its type.
+        return unsafe { next::pthread_mutex_unlock(mutex) };
+    }
     if let Err(errno) = prepare(mutex) {
         return errno;
     }
     let Err(error) = mutex.unlock() else { return 0 };
     // A child process unlocks a mutex that its thread locked in the parent, as handlers of `fork` do. For the kernel,
     // the owner of such a mutex is the parent's thread.
-    let is_converted = mutex.kind() & (CONVERTED | kind::SHARED) == CONVERTED;
+    let is_converted = mutex.kind() & CONVERTED != 0;
     if error == RawError::NotOwner && is_converted && mutex.take_over(FORKED_FROM.get()) {
         return mutex.unlock().map_or_else(|error| number(&error), |()| 0);
     }
@@ -277,13 +316,22 @@ fn unlock_otherwise(mutex: &RawMutex) -> c_int {
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pthread_mutex_consistent(mutex: *mut RawMutex) -> c_int {
     // SAFETY: POSIX requires valid pointers to objects of their types.
-    unsafe { &*mutex }.make_consistent().map_or_else(|error| number(&error), |()| 0)
+    let mutex = unsafe { &*mutex };
+    if shared::is_shared(mutex) {
+        // SAFETY: the same is required of the caller.
+        return unsafe { next::pthread_mutex_consistent(mutex) };
+    }
+    mutex.make_consistent().map_or_else(|error| number(&error), |()| 0)
 }
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pthread_mutex_getprioceiling(mutex: *const RawMutex, ceiling: *mut c_int) -> c_int {
     // SAFETY: POSIX requires valid pointers to objects of their types.
     let mutex = unsafe { &*mutex };
+    if shared::is_shared(mutex) {
+        // SAFETY: the same is required of the caller.
+        return unsafe { next::pthread_mutex_getprioceiling(mutex, ceiling) };
+    }
     if mutex.kind() & kind::PROTECT == 0 || mutex.kind() == DESTROYED {
         return EINVAL;
     }
@@ -300,6 +348,11 @@ pub unsafe extern "C" fn pthread_mutex_setprioceiling(
     before: *mut c_int,
 ) -> c_int {
     // SAFETY: POSIX requires valid pointers to objects of their types.
+    if shared::is_shared(unsafe { &*mutex }) {
+        // SAFETY: the same is required of the caller.
+        return unsafe { next::pthread_mutex_setprioceiling(mutex, ceiling, before) };
+    }
+    // SAFETY: POSIX requires valid pointers to objects of their types.
     let mutex = match unsafe { ready(mutex) } {
         Ok(mutex) => mutex,
         Err(errno) => return errno,
@@ -310,7 +363,7 @@ pub unsafe extern "C" fn pthread_mutex_setprioceiling(
     // A caller that finds the owner dead gets EOWNERDEAD here, and holds the mutex.
     let locks = mutex.kind() & kind::ROBUST != 0 && !mutex.is_mine();
     if locks {
-        match answer(mutex.lock(Limit::Never)) {
+        match answer(mutex, mutex.lock(Limit::Never)) {
             0 => {}
             errno => return errno,
         }

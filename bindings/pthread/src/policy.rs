@@ -57,9 +57,15 @@ const VARIABLES: [Variable; 3] = [
     (c"LOCKWRIGHT_DEADLOCK", &[(c"off", 0), (c"report", kind::CHECKED), (c"error", kind::CHECKED | REFUSES)]),
 ];
 
-/// Reads the environment, and reports variables with unknown values.
+/// How the names of our variables begin.
+const PREFIX: &[u8] = b"LOCKWRIGHT_";
+/// The beginnings, after that, of names that mean something to other programs of this project.
+const OTHERS: [&[u8]; 4] = [b"REQUIRE_", b"WRITE_", b"DEEP", b"TEST_"];
+
+/// Reads the environment, and reports variables with unknown names or values.
 pub(crate) fn load() {
     read(report::bad_value);
+    unknown_names(report::unknown_name);
 }
 
 /// Reads the environment. Calls `complain` with each variable that has an unknown value, this value, and the known
@@ -90,4 +96,31 @@ fn read(complain: impl Fn(&CStr, &CStr, &[(&CStr, u32)])) -> Policy {
     // ORDERING: Release pairs with the Acquire in `get`. A thread that reads at the same time reads the same values.
     POLICY.store(policy, Ordering::Release);
     Policy(policy)
+}
+
+/// Calls `complain` with each variable whose name begins as ours do and is not one of them.
+fn unknown_names(complain: impl Fn(&CStr)) {
+    unsafe extern "C" {
+        static environ: *const *const c_char;
+    }
+    // SAFETY: the C library has set it before it calls constructors.
+    let mut next = unsafe { environ };
+    // BOUND: the environment, which ends with a null pointer. It is null itself if the program has cleared it.
+    while !next.is_null() {
+        // SAFETY: the array has not ended.
+        let variable = unsafe { *next };
+        if variable.is_null() {
+            return;
+        }
+        // SAFETY: each entry is a string.
+        let variable = unsafe { CStr::from_ptr(variable) };
+        let name = variable.to_bytes().split(|&byte| byte == b'=').next().unwrap_or_default();
+        let is_known = VARIABLES.iter().any(|(known, _)| known.to_bytes() == name);
+        if name.starts_with(PREFIX) && !is_known && !OTHERS.iter().any(|other| name[PREFIX.len()..].starts_with(other))
+        {
+            complain(variable);
+        }
+        // SAFETY: this was not the last entry.
+        next = unsafe { next.add(1) };
+    }
 }

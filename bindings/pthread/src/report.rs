@@ -76,6 +76,25 @@ pub(crate) fn cycle(links: &[Link]) {
     });
 }
 
+/// Reports a library that is opened with `RTLD_DEEPBIND`.
+#[cfg(target_arch = "x86_64")]
+pub(crate) fn deepbind(file: &CStr) {
+    line(|line| {
+        write!(line, "{} is opened without RTLD_DEEPBIND, with which it would miss this library's mutexes", Bytes(file))
+    });
+}
+
+/// Reports an environment variable with an unknown name. `variable` is its name and value.
+pub(crate) fn unknown_name(variable: &CStr) {
+    line(|line| {
+        write!(
+            line,
+            "{}: unknown variable (known: LOCKWRIGHT_PROTOCOL, LOCKWRIGHT_UNLOCK, LOCKWRIGHT_DEADLOCK); ignored",
+            Bytes(variable)
+        )
+    });
+}
+
 /// Reports an environment variable with an unknown value.
 pub(crate) fn bad_value(name: &CStr, value: &CStr, values: &[(&CStr, u32)]) {
     line(|line| {

@@ -65,12 +65,19 @@ struct Program(PathBuf);
 impl Program {
     /// Compiles a program. Returns `None` if there is no compiler.
     fn build(source: &str) -> Option<Self> {
+        Self::build_as(source, source, &[])
+    }
+
+    /// The same under another name, with more arguments for the compiler.
+    fn build_as(source: &str, name: &str, flags: &[&str]) -> Option<Self> {
         static FOLDER: OnceLock<tempfile::TempDir> = OnceLock::new();
         let folder = FOLDER.get_or_init(|| tempfile::tempdir().expect("a folder for programs"));
         let (compiler, standard) = if source.ends_with(".cpp") { ("c++", "-std=c++17") } else { ("cc", "-std=gnu11") };
-        let program = folder.path().join(source.replace('.', "-"));
+        let program = folder.path().join(name.replace('.', "-"));
         let compiled = Command::new(compiler)
-            .args([standard, "-O2", "-Wall", "-Wextra", "-Werror", "-pthread", "-o"])
+            .args([standard, "-O2", "-Wall", "-Wextra", "-Werror", "-pthread"])
+            .args(flags)
+            .arg("-o")
             .arg(&program)
             .arg(Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/programs").join(source))
             .output();
@@ -155,6 +162,8 @@ hold_always! {
     child_processes_continue: "fork.c", [];
     the_functions_of_c11_work: "threads_h.c", [];
     the_cpp_library_works: "standard.cpp", [];
+    the_owner_is_where_the_c_library_has_it: "owner.c", [];
+    shared_and_private_objects_combine: "combined.c", [];
 }
 
 /// The program contains threads that wait for themselves. Policies that detect these report or refuse them, so they are
@@ -189,7 +198,10 @@ fn deadlocks_are_refused_reported_or_waited_for() {
     assert_eq!(holds(&["inherit", "refused"], &[(deadlock, "error")]), "");
     assert_eq!(holds(&["plain", "waits"], &[]), "");
     assert_eq!(holds(&["plain", "waits"], &[(protocol, "inherit")]), "");
-    assert_eq!(holds(&["plain", "refused"], &[(deadlock, "error")]), "");
+    assert_eq!(holds(&["recursive", "waits"], &[]), "");
+    assert_eq!(holds(&["recursive", "refused"], &[(deadlock, "error")]), "");
+    // Another thread may unlock a plain mutex.
+    assert_eq!(holds(&["plain", "waits"], &[(deadlock, "error")]), "");
     assert_eq!(holds(&["plain", "refused"], &[(deadlock, "error"), (protocol, "inherit")]), "");
     for policy in [&[(deadlock, "report")][..], &[(deadlock, "report"), (protocol, "inherit")]] {
         let said = holds(&["plain", "waits"], policy);
@@ -197,6 +209,105 @@ fn deadlocks_are_refused_reported_or_waited_for() {
         assert!(said.starts_with("lockwright: deadlock in process "), "{said}");
         assert_eq!(said.matches("waits for the mutex at 0x").count(), 2, "{said}");
     }
+}
+
+/// A normal mutex may be a semaphore, so a cycle through it is no deadlock. `report` cannot know that at first.
+#[test]
+fn mutexes_that_are_semaphores_are_not_refused() {
+    let _turn = turn();
+    let Some(program) = Program::build("semaphore.c") else { return };
+    for policy in [&[][..], &[("LOCKWRIGHT_UNLOCK", "serial")], &[("LOCKWRIGHT_DEADLOCK", "error")]] {
+        assert_eq!(program.holds(&[], policy).expect("it needs no permission"), "");
+    }
+    let said = program.holds(&[], &[("LOCKWRIGHT_DEADLOCK", "report")]).expect("it needs no permission");
+    assert!(said.lines().count() <= 2, "not once they were unlocked by others: {said}");
+}
+
+#[test]
+fn condition_variables_work_where_the_kernel_refuses_inheritance() {
+    let _turn = turn();
+    let Some(program) = Program::build("filter.c") else { return };
+    for error in [libc::EPERM, libc::ENOSYS] {
+        program.holds(&[&error.to_string()], &[]);
+    }
+}
+
+/// Each of the two processes uses this library, or does not.
+#[test]
+fn processes_with_and_without_the_library_share_objects() {
+    let _turn = turn();
+    let Some(program) = Program::build("processes.c") else { return };
+    let folder = tempfile::tempdir().expect("a folder for the shared memory");
+    for kind in ["plain", "recursive", "robust", "inherit"] {
+        for preloaded in [[true, true], [true, false], [false, true]] {
+            for policy in [None, Some(("LOCKWRIGHT_PROTOCOL", "inherit"))] {
+                let file = folder.path().join(format!("{kind}-{preloaded:?}-{policy:?}"));
+                let mut children = ["first", "second"].into_iter().zip(preloaded).map(|(role, is_preloaded)| {
+                    let mut command = Command::new(&program.0);
+                    command.arg(&file).args([role, kind]).envs(policy).stderr(Stdio::piped());
+                    if is_preloaded {
+                        command.env("LD_PRELOAD", library());
+                    }
+                    command.spawn().expect("a process")
+                });
+                let children = [children.next(), children.next()].map(|child| child.expect("two"));
+                for child in children {
+                    let output = child.wait_with_output().expect("the child is ours");
+                    let said = String::from_utf8_lossy(&output.stderr);
+                    assert!(output.status.success(), "{kind}, {preloaded:?}, {policy:?}: {}\n{said}", output.status);
+                }
+            }
+        }
+    }
+}
+
+#[test]
+#[cfg(target_arch = "x86_64")]
+fn nothing_leads_past_the_library_unseen() {
+    let _turn = turn();
+    let Some(program) = Program::build_as("past.c", "past", &["-ldl"]) else { return };
+    let Some(opened) = Program::build_as("past.c", "past-so", &["-shared", "-fPIC", "-DLIBRARY"]) else { return };
+    let path = opened.0.to_str().expect("a path in UTF-8");
+    let said = program.holds(&[path], &[]).expect("it needs no permission");
+    assert_eq!(
+        said,
+        format!(
+            "lockwright: {path} is opened without RTLD_DEEPBIND, with which it would miss this library's mutexes\n"
+        )
+    );
+}
+
+/// ThreadSanitizer's library is loaded first, and calls the functions of this one.
+#[test]
+fn thread_sanitizer_sees_what_mutexes_order() {
+    let _turn = turn();
+    let found = Command::new("cc").arg("-print-file-name=libtsan.so").output();
+    let path = found.map(|output| PathBuf::from(String::from_utf8_lossy(&output.stdout).trim()));
+    let Ok(runtime) = path.map_err(drop).and_then(|path| path.canonicalize().map_err(drop)) else {
+        assert!(!is_required("LOCKWRIGHT_REQUIRE_CC"), "the compiler has no ThreadSanitizer");
+        eprintln!("skipped: the compiler has no ThreadSanitizer");
+        return;
+    };
+    let Some(program) = Program::build_as("race.c", "race", &["-g", "-fsanitize=thread"]) else { return };
+    let preload = format!("{}:{}", runtime.display(), library().display());
+    for policy in [&[][..], &[("LOCKWRIGHT_PROTOCOL", "inherit")], &[("LOCKWRIGHT_UNLOCK", "serial")]] {
+        let environment = [policy, &[("LD_PRELOAD", preload.as_str())]].concat();
+        assert_eq!(program.holds(&[], &environment).expect("it needs no permission"), "", "{policy:?}");
+        let said = String::from_utf8_lossy(&program.run(&["races"], &environment).stderr).into_owned();
+        assert!(said.contains("ThreadSanitizer: data race"), "{policy:?}: {said}");
+    }
+}
+
+#[test]
+fn unknown_variables_are_reported() {
+    let _turn = turn();
+    let Some(program) = Program::build("attributes.c") else { return };
+    let said = program.holds(&[], &[("LOCKWRIGHT_UNLOK", "serial")]).expect("it needs no permission");
+    assert_eq!(
+        said,
+        "lockwright: LOCKWRIGHT_UNLOK=serial: unknown variable (known: LOCKWRIGHT_PROTOCOL, LOCKWRIGHT_UNLOCK, \
+         LOCKWRIGHT_DEADLOCK); ignored\n"
+    );
 }
 
 #[test]

@@ -1,4 +1,4 @@
-/* Two threads lock two mutexes in opposite orders. Arguments: the kind of the mutexes (`inherit` or `plain`), and
+/* Two threads lock two mutexes in opposite orders. Arguments: the kind of the mutexes (`inherit`, `recursive` or `plain`), and
    the outcome for one of the threads (`refused`), or `waits` if both wait. */
 #include "check.h"
 
@@ -24,9 +24,10 @@ int main(int arguments, char **argument)
 {
     CHECK(arguments > 2);
     int protocol = strcmp(argument[1], "inherit") == 0 ? PTHREAD_PRIO_INHERIT : PTHREAD_PRIO_NONE;
-    make(&first, PTHREAD_MUTEX_NORMAL, protocol, PTHREAD_MUTEX_STALLED, 0);
-    if (protocol == PTHREAD_PRIO_INHERIT)
-        make(&second, PTHREAD_MUTEX_NORMAL, protocol, PTHREAD_MUTEX_STALLED, 0);
+    int type = strcmp(argument[1], "recursive") == 0 ? PTHREAD_MUTEX_RECURSIVE : PTHREAD_MUTEX_NORMAL;
+    make(&first, type, protocol, PTHREAD_MUTEX_STALLED, 0);
+    if (strcmp(argument[1], "plain") != 0)
+        make(&second, type, protocol, PTHREAD_MUTEX_STALLED, 0);
     pthread_barrier_init(&both, NULL, 2);
     pthread_t threads[2] = { start(cross, NULL), start(cross, (void *)1) };
     if (strcmp(argument[2], "refused") == 0) {

@@ -51,11 +51,25 @@ static void end_of_process(long ms)
     CHECK(waitpid(child, &status, 0) == child && WIFSIGNALED(status));
 }
 
-static void heal_and_give_up(void (*end)(long), long ms, int type, int protocol, int shared)
+/* A shared mutex is the C library's. */
+static void heal_shared(long ms, int type, int protocol)
 {
-    make(mutex, type, protocol, PTHREAD_MUTEX_ROBUST, shared);
+    make(mutex, type, protocol, PTHREAD_MUTEX_ROBUST, 1);
     for (int i = 0; i < 3; i++) {
-        end(ms);
+        end_of_process(ms);
+        GIVES(0, pthread_mutex_consistent(mutex));
+        GIVES(0, pthread_mutex_unlock(mutex));
+        GIVES(0, pthread_mutex_trylock(mutex));
+        GIVES(0, pthread_mutex_unlock(mutex));
+    }
+    GIVES(0, pthread_mutex_destroy(mutex));
+}
+
+static void heal_and_give_up(long ms, int type, int protocol)
+{
+    make(mutex, type, protocol, PTHREAD_MUTEX_ROBUST, 0);
+    for (int i = 0; i < 3; i++) {
+        end_of_thread(ms);
         GIVES(0, pthread_mutex_consistent(mutex));
         GIVES(EINVAL, pthread_mutex_consistent(mutex));
         GIVES(0, pthread_mutex_unlock(mutex));
@@ -63,7 +77,7 @@ static void heal_and_give_up(void (*end)(long), long ms, int type, int protocol,
         GIVES(0, pthread_mutex_unlock(mutex));
     }
     /* An unrecoverable mutex is refused to all threads, including those that already wait. */
-    end(ms);
+    end_of_thread(ms);
     pthread_t waiters[2] = { start(take, NULL), start(take, NULL) };
     sleep_ms(20);
     GIVES(0, pthread_mutex_unlock(mutex));
@@ -104,12 +118,10 @@ int main(void)
     has_it = shared_memory(sizeof *has_it);
     for (int type = PTHREAD_MUTEX_NORMAL; type <= PTHREAD_MUTEX_ADAPTIVE_NP; type++) {
         for (int protocol = PTHREAD_PRIO_NONE; protocol <= PTHREAD_PRIO_INHERIT; protocol++) {
-            for (int shared = 0; shared <= 1; shared++) {
-                heal_and_give_up(end_of_thread, 0, type, protocol, shared);
-                heal_and_give_up(end_of_thread, 20, type, protocol, shared);
-            }
-            heal_and_give_up(end_of_process, 0, type, protocol, 1);
-            heal_and_give_up(end_of_process, 30, type, protocol, 1);
+            heal_and_give_up(0, type, protocol);
+            heal_and_give_up(20, type, protocol);
+            heal_shared(0, type, protocol);
+            heal_shared(30, type, protocol);
         }
     }
     /* The end of an owner is reported to a waiter of a condition variable. */

@@ -147,12 +147,16 @@ int main(int arguments, char **argument)
     for (int type = PTHREAD_MUTEX_NORMAL; type <= PTHREAD_MUTEX_ADAPTIVE_NP; type++) {
         for (int robust = PTHREAD_MUTEX_STALLED; robust <= PTHREAD_MUTEX_ROBUST; robust++) {
             for (int shared = 0; shared <= 1; shared++) {
+                /* Shared mutexes are the C library's. */
                 if (with_ceilings) {
-                    one(type, PTHREAD_PRIO_PROTECT, robust, shared);
+                    if (!shared)
+                        one(type, PTHREAD_PRIO_PROTECT, robust, shared);
                     continue;
                 }
-                one(type, PTHREAD_PRIO_NONE, robust, shared);
-                one(type, PTHREAD_PRIO_INHERIT, robust, shared);
+                if (!shared) {
+                    one(type, PTHREAD_PRIO_NONE, robust, shared);
+                    one(type, PTHREAD_PRIO_INHERIT, robust, shared);
+                }
                 for (int protocol = PTHREAD_PRIO_NONE; protocol <= PTHREAD_PRIO_INHERIT; protocol++) {
                     make(&mutex, type, protocol, robust, shared);
                     exclude(&mutex);

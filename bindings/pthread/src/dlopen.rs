@@ -1,0 +1,130 @@
+//! Two ways past this library: `dlopen` with `RTLD_DEEPBIND`, and `dlvsym`.
+//!
+//! A library that is opened with `RTLD_DEEPBIND` would call the C library's functions on this library's objects, and
+//! threads would wait for ever. So the flag is removed, and a line says so. `dlvsym` searches for a version of a
+//! function, and this library's functions have none. So it finds them here.
+//!
+//! The loader treats its caller's library specially (its search path, what comes after it), and knows the caller by the
+//! return address. So both functions jump to the C library's, and do not call it.
+
+use crate::next::Next;
+use crate::{condvar, mutex, report};
+use libc::{c_char, c_int, c_void};
+use std::ffi::CStr;
+
+static DLOPEN: Next = Next::new("dlopen\0");
+static DLVSYM: Next = Next::new("dlvsym\0");
+
+/// Looks the C library's functions up.
+pub(crate) fn warm_up() {
+    DLOPEN.get();
+    DLVSYM.get();
+}
+
+/// Returns the C library's `dlopen`. Reports that `RTLD_DEEPBIND` is removed from the flags, if it is among them.
+extern "C" fn before_dlopen(file: *const c_char, flags: c_int) -> *mut c_void {
+    if flags & libc::RTLD_DEEPBIND != 0 && !file.is_null() {
+        // SAFETY: the caller of `dlopen` passes a string.
+        report::deepbind(unsafe { CStr::from_ptr(file) });
+    }
+    DLOPEN.get()
+}
+
+/// Returns this library's function of that name, or null.
+extern "C" fn before_dlvsym(handle: *mut c_void, name: *const c_char, version: *const c_char) -> *mut c_void {
+    let is_search = handle == libc::RTLD_DEFAULT || handle == libc::RTLD_NEXT;
+    if !is_search || name.is_null() || version.is_null() {
+        return std::ptr::null_mut();
+    }
+    // SAFETY: the caller of `dlvsym` passes strings.
+    let (name, version) = unsafe { (CStr::from_ptr(name), CStr::from_ptr(version)) };
+    // The condition variables of this version are other objects.
+    if version == c"GLIBC_2.2.5" && name.to_bytes().starts_with(b"pthread_cond_") {
+        return std::ptr::null_mut();
+    }
+    OURS.iter().find(|(ours, _)| *ours == name).map_or(std::ptr::null_mut(), |(_, function)| function())
+}
+
+extern "C" fn next_dlvsym() -> *mut c_void {
+    DLVSYM.get()
+}
+
+/// A function of this library: its name, and its address.
+type Ours = (&'static CStr, fn() -> *mut c_void);
+
+macro_rules! ours {
+    ($($module:ident::$name:ident)*) => {
+        [$((
+            match CStr::from_bytes_with_nul(concat!(stringify!($name), "\0").as_bytes()) {
+                Ok(name) => name,
+                Err(_) => panic!("a name ends with a zero"),
+            },
+            || $module::$name as *mut c_void,
+        )),*]
+    };
+}
+
+/// The functions that `dlvsym` finds here. The linker binds these names to the functions of this library
+/// (`-Bsymbolic-functions`), even if a sanitizer's library defines the same names.
+const OURS: [Ours; 15] = ours![
+    mutex::pthread_mutex_init
+    mutex::pthread_mutex_destroy
+    mutex::pthread_mutex_lock
+    mutex::pthread_mutex_trylock
+    mutex::pthread_mutex_timedlock
+    mutex::pthread_mutex_clocklock
+    mutex::pthread_mutex_unlock
+    mutex::pthread_mutex_consistent
+    condvar::pthread_cond_init
+    condvar::pthread_cond_destroy
+    condvar::pthread_cond_wait
+    condvar::pthread_cond_timedwait
+    condvar::pthread_cond_clockwait
+    condvar::pthread_cond_signal
+    condvar::pthread_cond_broadcast
+];
+
+/// As in the C library, without `RTLD_DEEPBIND`.
+#[unsafe(naked)]
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn dlopen(file: *const c_char, flags: c_int) -> *mut c_void {
+    // The stack is aligned for the call by three words.
+    std::arch::naked_asm!(
+        "push rdi",
+        "push rsi",
+        "push rax",
+        "call {before}",
+        "pop rcx",
+        "pop rsi",
+        "pop rdi",
+        "and esi, {without}",
+        "jmp rax",
+        before = sym before_dlopen,
+        without = const !libc::RTLD_DEEPBIND,
+    )
+}
+
+/// As in the C library. Finds this library's functions under every version.
+#[unsafe(naked)]
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn dlvsym(handle: *mut c_void, name: *const c_char, version: *const c_char) -> *mut c_void {
+    // The stack is aligned for the calls by three words.
+    std::arch::naked_asm!(
+        "push rdi",
+        "push rsi",
+        "push rdx",
+        "call {before}",
+        "test rax, rax",
+        "jnz 2f",
+        "call {next}",
+        "pop rdx",
+        "pop rsi",
+        "pop rdi",
+        "jmp rax",
+        "2:",
+        "add rsp, 24",
+        "ret",
+        before = sym before_dlvsym,
+        next = sym next_dlvsym,
+    )
+}

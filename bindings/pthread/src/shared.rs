@@ -1,0 +1,119 @@
+//! Objects that several processes share: those are the C library's.
+//!
+//! Another process may use the same object without this library, so both must follow one protocol on its memory. The
+//! functions here decide whose an object is, and serve the combinations of a shared object with a private one.
+//!
+//! | condition variable | mutex | a wait |
+//! |---|---|---|
+//! | private | private | this library's |
+//! | shared | shared | the C library's |
+//! | private | shared | at this library's condition variable; the C library unlocks and locks the mutex |
+//! | shared | private | at a condition variable of this process that stands for the shared one (`stand_in`) |
+
+use crate::mutex::DESTROYED;
+use crate::next;
+use libc::{c_int, timespec};
+use lockwright::mutex::{Clock, Limit, RawCondvar, RawMutex, kind};
+use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
+
+/// Returns whether the mutex is the C library's.
+#[inline]
+pub(crate) fn is_shared(mutex: &RawMutex) -> bool {
+    let kind = mutex.kind();
+    kind & kind::SHARED != 0 && kind != DESTROYED
+}
+
+/// Initialises a mutex with attributes that say it is shared. The policy may add inheritance.
+pub(crate) unsafe fn init(mutex: *mut RawMutex, attributes: *const u32) -> c_int {
+    // SAFETY: POSIX requires valid pointers to objects of their types, and these attributes are not null.
+    let attributes = crate::attributes::with_policy(unsafe { *attributes });
+    // SAFETY: as above.
+    unsafe { next::pthread_mutex_init(mutex, &raw const attributes) }
+}
+
+pub(crate) fn lock(mutex: &RawMutex, limit: Limit) -> c_int {
+    // SAFETY: the mutex is valid, and the C library's.
+    unsafe {
+        match limit {
+            Limit::Never => next::pthread_mutex_lock(mutex),
+            Limit::Now => next::pthread_mutex_trylock(mutex),
+            Limit::At(until) => {
+                let time = timespec {
+                    tv_sec: (until.at_ns / 1_000_000_000) as libc::time_t,
+                    tv_nsec: (until.at_ns % 1_000_000_000) as libc::c_long,
+                };
+                next::pthread_mutex_clocklock(mutex, number(until.clock), &raw const time)
+            }
+        }
+    }
+}
+
+/// Returns the clock's number.
+pub(crate) fn number(clock: Clock) -> c_int {
+    match clock {
+        Clock::Realtime => libc::CLOCK_REALTIME,
+        Clock::Monotonic => libc::CLOCK_MONOTONIC,
+    }
+}
+
+/// Where the C library keeps whether a condition variable is shared (bit 0) and its clock (bit 1), in bytes. This
+/// library leaves that word 0.
+const COND_FLAGS_AT: usize = 36;
+const COND_SHARED: u32 = 1;
+const COND_MONOTONIC: u32 = 2;
+
+fn flags(cond: *const RawCondvar) -> u32 {
+    // SAFETY: POSIX requires a valid pointer; the word is within the object, aligned, and changed by atomic operations.
+    let word = unsafe { &*cond.byte_add(COND_FLAGS_AT).cast::<AtomicU32>() };
+    // ORDERING: Relaxed: set before other threads know the object.
+    word.load(Ordering::Relaxed)
+}
+
+/// Returns whether the condition variable is the C library's.
+#[inline]
+pub(crate) fn is_shared_cond(cond: *const RawCondvar) -> bool {
+    flags(cond) & COND_SHARED != 0
+}
+
+/// Returns the clock of a condition variable of the C library.
+pub(crate) fn clock_of(cond: *const RawCondvar) -> Clock {
+    if flags(cond) & COND_MONOTONIC == 0 { Clock::Realtime } else { Clock::Monotonic }
+}
+
+/// The most shared condition variables that are waited for with private mutexes.
+const STAND_INS_MAX: usize = 32;
+const FREE: usize = 0;
+
+/// The addresses of the shared condition variables, and what stands for each.
+static ADDRESSES: [AtomicUsize; STAND_INS_MAX] = [const { AtomicUsize::new(FREE) }; STAND_INS_MAX];
+static STAND_INS: [RawCondvar; STAND_INS_MAX] = [const { RawCondvar::new(false) }; STAND_INS_MAX];
+
+/// Returns the condition variable of this process that stands for a shared one, if there is one.
+///
+/// # Bound
+/// STAND_INS_MAX loads.
+pub(crate) fn stand_in(cond: *const RawCondvar) -> Option<&'static RawCondvar> {
+    // ORDERING: Acquire pairs with the Release in `make_stand_in`: a signal comes after a wait that it is meant for.
+    let place = ADDRESSES.iter().position(|address| address.load(Ordering::Acquire) == cond.addr())?;
+    Some(&STAND_INS[place])
+}
+
+/// The same, and makes one. Returns `None` if there are too many.
+pub(crate) fn make_stand_in(cond: *const RawCondvar) -> Option<&'static RawCondvar> {
+    let is_it = |address: &AtomicUsize| {
+        // ORDERING: Release: see `stand_in`.
+        match address.compare_exchange(FREE, cond.addr(), Ordering::Release, Ordering::Relaxed) {
+            Ok(_) => true,
+            Err(other) => other == cond.addr(),
+        }
+    };
+    stand_in(cond).or_else(|| ADDRESSES.iter().position(is_it).map(|place| &STAND_INS[place]))
+}
+
+/// Frees what stands for a shared condition variable that is destroyed.
+pub(crate) fn free_stand_in(cond: *const RawCondvar) {
+    for address in &ADDRESSES {
+        // ORDERING: Relaxed: POSIX requires that no other thread uses the condition variable.
+        let _ = address.compare_exchange(cond.addr(), FREE, Ordering::Relaxed, Ordering::Relaxed);
+    }
+}
