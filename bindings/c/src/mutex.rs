@@ -245,7 +245,8 @@ unsafe fn lock(mutex: *mut lw_mutex_t, limit: impl FnOnce() -> Option<Limit>) ->
 /// - EOWNERDEAD: the caller holds the mutex, and its previous owner ended while it held it. Repair the protected data,
 ///   then call `lw_mutex_make_consistent`. Only robust mutexes return this.
 /// - ENOTRECOVERABLE: an owner ended, and a later owner unlocked the mutex without `lw_mutex_make_consistent`.
-/// - EDEADLK: the caller would wait for itself, directly or through other threads. See `lw_deadlock_cycle`.
+/// - EDEADLK: the caller would wait for itself, directly or through other threads. See `lw_deadlock_cycle`. A cycle in
+///   which a thread waits until a deadline is no deadlock, nor one through a mutex that threads unlock for each other.
 /// - EINVAL: `mutex` is not an initialised mutex, or the caller's own level is above the ceiling.
 /// - EPERM: the caller has no permission to rise to the ceiling. It needs CAP_SYS_NICE or an rtprio limit.
 /// - EAGAIN: the caller has locked a recursive mutex too often, or the kernel kept asking to try again.

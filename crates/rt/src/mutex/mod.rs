@@ -293,8 +293,8 @@ impl<T: ?Sized> Mutex<T> {
     /// Takes the mutex.
     ///
     /// # Errors
-    /// [`LockError::OwnerDied`] and [`LockError::NotRecoverable`] of robust ones; [`LockError::Deadlock`];
-    /// [`LockError::PriorityAboveCeiling`]; [`LockError::Sys`].
+    /// [`LockError::OwnerDied`] and [`LockError::NotRecoverable`] of robust ones; [`LockError::Deadlock`], except for a
+    /// cycle in which a thread waits until a deadline; [`LockError::PriorityAboveCeiling`]; [`LockError::Sys`].
     pub fn lock(&self) -> Result<Guard<'_, T>, LockError<'_, T>> {
         self.lock_within(Limit::Never)
     }
