@@ -14,11 +14,11 @@
 //! All start at `C + J` and rise together. Where one task with requests has no bound, none that its requests can delay has one.
 
 use crate::Failure;
-use crate::blocking::{Blocker, across, icpp};
+use crate::blocking::{BlockingSection, across, icpp};
 use crate::bound::{Analysis, Blocking, Proof, TaskBound, Unbounded};
 use crate::hazard::hazards;
-use crate::multiprocessor::{Delay, Protocol as Bounds};
-use crate::omit::Omit;
+use crate::multiprocessor::{Delay, DelayBounds};
+use crate::mutant::Mutant;
 use crate::sharing::{Demand, Sharing, sharing_of};
 use crate::tables::Tables;
 use lockwright_model::{Duration, Protocol, TaskId};
@@ -28,7 +28,7 @@ const ROUNDS_MAX: u32 = 10_000;
 
 /// How a protocol's delays are charged.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Waiting {
+pub(crate) enum Accounting {
     /// The job suspends, and what is urgent below it executes.
     Suspends,
     /// It suspends, or executes elsewhere; that counts as execution.
@@ -41,16 +41,16 @@ pub(crate) enum Waiting {
 
 /// The protocol that rules resources of the system and has its bounds here, if there is one.
 pub(crate) fn ruling(tables: &Tables<'_>) -> Option<Protocol> {
-    tables.protocols.iter().copied().find(|&protocol| waiting(protocol).is_some())
+    tables.protocols.iter().copied().find(|&protocol| accounting(protocol).is_some())
 }
 
 /// `None` for protocols whose bounds are elsewhere.
-pub(crate) fn waiting(protocol: Protocol) -> Option<Waiting> {
+pub(crate) fn accounting(protocol: Protocol) -> Option<Accounting> {
     Some(match protocol {
-        Protocol::FmlpLong | Protocol::FmlpPlus => Waiting::Suspends,
-        Protocol::Omlp | Protocol::MpcpVs => Waiting::Oblivious,
-        Protocol::Dpcp | Protocol::Dflp => Waiting::Away,
-        Protocol::FmlpShort | Protocol::Msrp | Protocol::Mrsp => Waiting::Spins,
+        Protocol::FmlpLong | Protocol::FmlpPlus => Accounting::Suspends,
+        Protocol::Omlp | Protocol::MpcpVs => Accounting::Oblivious,
+        Protocol::Dpcp | Protocol::Dflp => Accounting::Away,
+        Protocol::FmlpShort | Protocol::Msrp | Protocol::Mrsp => Accounting::Spins,
         _ => return None,
     })
 }
@@ -141,7 +141,7 @@ pub(crate) fn parts_by(
     analysis: &Analysis,
     ruling: Protocol,
     task: TaskId,
-    bounds: &mut impl Bounds,
+    bounds: &mut impl DelayBounds,
 ) -> Option<Parts> {
     analysis.task(task).response?;
     let responses: Vec<u64> = analysis.tasks.iter().map(|bound| bound.response.map_or(0, Duration::as_ns)).collect();
@@ -171,13 +171,14 @@ fn parts_of(rows: &[Row], task: TaskId, responses: &[u64]) -> Option<Parts> {
 }
 
 /// The longest section of a less urgent task under `icpp`, and how often it can delay a job of `task`.
-pub(crate) fn local(tables: &Tables<'_>, ruling: Protocol, task: TaskId) -> Option<(Blocker, u64)> {
+pub(crate) fn local(tables: &Tables<'_>, ruling: Protocol, task: TaskId) -> Option<(BlockingSection, u64)> {
     // `msrp` has them among its own, of which one delays a job.
-    let longest = icpp::longest(tables, task).filter(|_| ruling != Protocol::Msrp && !tables.omits(Omit::LocalIcpp));
+    let longest =
+        icpp::longest(tables, task).filter(|_| ruling != Protocol::Msrp && !tables.is_mutant(Mutant::LocalIcpp));
     let requests = requests(tables, ruling, task);
-    let occasions = match waiting(ruling) {
-        Some(Waiting::Spins) => 1,
-        _ if tables.omits(Omit::Repeats) => 1,
+    let occasions = match accounting(ruling) {
+        Some(Accounting::Spins) => 1,
+        _ if tables.is_mutant(Mutant::Repeats) => 1,
         _ => 1 + requests,
     };
     longest.map(|longest| (longest, occasions))
@@ -241,7 +242,7 @@ pub(crate) fn solve_by(
 fn waits(ruling: Protocol, rows: &[Row], index: usize, responses: &[u64]) -> u64 {
     let row = &rows[index];
     let own = row.suspended.saturating_add(row.executed);
-    if waiting(ruling) != Some(Waiting::Oblivious) {
+    if accounting(ruling) != Some(Accounting::Oblivious) {
         return own;
     }
     row.urgent.iter().fold(own, |sum, &h| {
@@ -278,19 +279,21 @@ fn counts(tables: &Tables<'_>, ruling: Protocol, demand: &Demand) -> bool {
 /// Whether the work of a task can be deferred by waiting.
 pub(crate) fn defers(tables: &Tables<'_>, ruling: Protocol, task: TaskId) -> bool {
     requests(tables, ruling, task) > 0
-        && !matches!(waiting(ruling), Some(Waiting::Oblivious | Waiting::Spins))
-        && !tables.omits(Omit::SuspensionJitter)
+        && !matches!(accounting(ruling), Some(Accounting::Oblivious | Accounting::Spins))
+        && !tables.is_mutant(Mutant::SuspensionJitter)
 }
 
 /// Whether a section under `icpp` that delays a job of the task does so once more with each more urgent one that keeps it waiting.
 pub(crate) fn repeats_local(tables: &Tables<'_>, ruling: Protocol, task: TaskId) -> bool {
-    waiting(ruling) == Some(Waiting::Oblivious) && requests(tables, ruling, task) > 0 && !tables.omits(Omit::Repeats)
+    accounting(ruling) == Some(Accounting::Oblivious)
+        && requests(tables, ruling, task) > 0
+        && !tables.is_mutant(Mutant::Repeats)
 }
 
 /// What a job of the task executes on other processors.
 pub(crate) fn away(tables: &Tables<'_>, ruling: Protocol, id: TaskId) -> u64 {
     let (system, task) = (tables.system, tables.system.task(id));
-    if waiting(ruling) != Some(Waiting::Away) {
+    if accounting(ruling) != Some(Accounting::Away) {
         return 0;
     }
     let is_away = |resource| tables.protocol(resource) == ruling && system.home(resource) != task.cpu;
@@ -302,7 +305,7 @@ fn row(tables: &Tables<'_>, ruling: Protocol, id: TaskId) -> Row {
     let (system, task) = (tables.system, tables.system.task(id));
     let requests = requests(tables, ruling, id);
     let local = local(tables, ruling, id);
-    let equals = |&h: &TaskId| !tables.omits(Omit::Equals) || system.task(h).priority != task.priority;
+    let equals = |&h: &TaskId| !tables.is_mutant(Mutant::Equals) || system.task(h).priority != task.priority;
     Row {
         task: id,
         cost: task.wcet.as_ns(),
@@ -313,7 +316,7 @@ fn row(tables: &Tables<'_>, ruling: Protocol, id: TaskId) -> Row {
         occasions: 1 + requests,
         kept: local.filter(|_| repeats_local(tables, ruling, id)).map_or(0, |(section, _)| section.length),
         defers: defers(tables, ruling, id),
-        late: if tables.omits(Omit::ReleaseJitter) { 0 } else { task.jitter.as_ns() },
+        late: if tables.is_mutant(Mutant::ReleaseJitter) { 0 } else { task.jitter.as_ns() },
         urgent: tables.urgent(id).filter(equals).map(TaskId::index).collect(),
         known: None,
         settled: None,
@@ -354,10 +357,10 @@ fn rise(
             };
             let row = &mut rows[index];
             (row.suspended, row.executed, row.blocked) = (charge.suspended, charge.executed, charge.blocked);
-            if tables.omits(Omit::Waiting) {
+            if tables.is_mutant(Mutant::Waiting) {
                 (row.suspended, row.executed) = (0, 0);
             }
-            if tables.omits(Omit::Boosted) {
+            if tables.is_mutant(Mutant::Boosted) {
                 row.blocked = 0;
             }
         }

@@ -71,13 +71,13 @@ const ROUNDS_MAX: u32 = 1_000;
 /// Returns an error if the charged system is not valid: it has too many tasks or steps, a time does not fit, the
 /// interrupts leave no time for sections, or a working set is larger than all measured ones.
 pub fn charge(system: &System, overheads: &Overheads, protocol: Protocol) -> Result<System, Invalid> {
-    charge_all_but(system, overheads, protocol, None)
+    charge_as(system, overheads, protocol, None)
 }
 
 /// A charge that a mutant omits. Tests use the mutants to show that they would detect the missing charge.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-#[cfg_attr(not(feature = "twins"), allow(dead_code))]
-pub enum Uncharged {
+#[cfg_attr(not(feature = "mutants"), allow(dead_code))]
+pub enum ChargeMutant {
     /// The two switches of each job.
     JobSwitches,
     /// The cache refill after a job that preempted another.
@@ -102,8 +102,8 @@ pub enum Uncharged {
     Helped,
 }
 
-#[cfg(feature = "twins")]
-impl Uncharged {
+#[cfg(feature = "mutants")]
+impl ChargeMutant {
     /// Every mutant.
     pub const ALL: [Self; 11] = [
         Self::JobSwitches,
@@ -124,27 +124,27 @@ impl Uncharged {
 ///
 /// # Errors
 /// Returns the errors of [`charge`].
-#[cfg(feature = "twins")]
-pub fn charge_omitting(
+#[cfg(feature = "mutants")]
+pub fn charge_mutant(
     system: &System,
     overheads: &Overheads,
     protocol: Protocol,
-    omit: Uncharged,
+    mutant: ChargeMutant,
 ) -> Result<System, Invalid> {
-    charge_all_but(system, overheads, protocol, Some(omit))
+    charge_as(system, overheads, protocol, Some(mutant))
 }
 
-fn charge_all_but(
+fn charge_as(
     system: &System,
     overheads: &Overheads,
     protocol: Protocol,
-    omit: Option<Uncharged>,
+    mutant: Option<ChargeMutant>,
 ) -> Result<System, Invalid> {
     // There is nothing to charge. `sensitivity` calls this for each of its steps.
     if *overheads == Overheads::default() {
         return Ok(system.clone());
     }
-    let unless = |part, time: Duration| if omit == Some(part) { Duration::ZERO } else { time };
+    let unless = |part, time: Duration| if mutant == Some(part) { Duration::ZERO } else { time };
     let system = &with_homes(system)?;
     let of = |overhead| overheads.cost(overhead).with(system.tasks().len());
     let too_long = || refuse("a time that the overheads lengthen does not fit", "check the units of the overheads");
@@ -159,10 +159,10 @@ fn charge_all_but(
     } else {
         sum(&[of(Overhead::ReleaseLatency), of(Overhead::Release)])
     };
-    let late = unless(Uncharged::Lateness, late.ok_or_else(too_long)?);
+    let late = unless(ChargeMutant::Lateness, late.ok_or_else(too_long)?);
 
     let mut interrupts = interrupts(system, overheads);
-    interrupts.retain(|(kind, _)| omit != Some(*kind));
+    interrupts.retain(|(kind, _)| mutant != Some(*kind));
     let largest = |cpu: CpuId, besides: Option<TaskId>| {
         let there = system.task_ids().filter(|&id| system.task(id).cpu == cpu && Some(id) != besides);
         there.map(|id| working_set(system, overheads, id)).max()
@@ -185,8 +185,8 @@ fn charge_all_but(
     let mut tasks = Vec::with_capacity(system.tasks().len());
     for (id, task) in system.task_ids().zip(system.tasks()) {
         let others = delay(largest(task.cpu, Some(id)));
-        let preempted = unless(Uncharged::JobRefill, refill.checked_add(others).ok_or_else(too_long)?);
-        let switches = unless(Uncharged::JobSwitches, switch);
+        let preempted = unless(ChargeMutant::JobRefill, refill.checked_add(others).ok_or_else(too_long)?);
+        let switches = unless(ChargeMutant::JobSwitches, switch);
         let job = sum(&[switches, switches, preempted]).ok_or_else(too_long)?;
         let mut charged = task.clone();
         charged.jitter = task.jitter.checked_add(late).ok_or_else(too_long)?;
@@ -205,24 +205,25 @@ fn charge_all_but(
             let ipi = of(Overhead::IpiLatency);
             let operations = [of(Overhead::Lock), ipi, of(Overhead::Unlock), of(Overhead::LeaveSection), system_call];
             let (switches, filled_there) =
-                (unless(Uncharged::SectionSwitches, switch), unless(Uncharged::SectionRefills, filled));
-            let inside = [unless(Uncharged::Operations, sum(&operations)?), switches, switches];
+                (unless(ChargeMutant::SectionSwitches, switch), unless(ChargeMutant::SectionRefills, filled));
+            let inside = [unless(ChargeMutant::Operations, sum(&operations)?), switches, switches];
             let inside = sum(&[sum(&inside)?, filled_there, filled_there])?;
             let back = match ruling.has_homes() {
                 true => sum(&[switch, ipi, filled, filled, of(Overhead::Lock), of(Overhead::Unlock), system_call])?,
                 false => Duration::ZERO,
             };
-            Some((unless(Uncharged::Before, sum(&[switch, system_call, back])?), inside))
+            Some((unless(ChargeMutant::Before, sum(&[switch, system_call, back])?), inside))
         };
         let body = lengthened(&task.body, job, section).ok_or_else(too_long)?;
         let stretch = |resource, length: Duration| {
-            if omit == Some(Uncharged::SectionInterrupts) || !(system.is_global(resource) || system.has_clusters()) {
+            if mutant == Some(ChargeMutant::SectionInterrupts) || !(system.is_global(resource) || system.has_clusters())
+            {
                 return Some(length);
             }
             let places = places(system, protocol, resource, task.cpu);
             let there = |interrupt: &&Task| places >> interrupt.cpu.index() & 1 == 1;
             let mut there: Vec<&Task> = interrupts.iter().map(|(_, interrupt)| interrupt).filter(there).collect();
-            let moves = if omit == Some(Uncharged::Helped) {
+            let moves = if mutant == Some(ChargeMutant::Helped) {
                 Vec::new()
             } else {
                 let each = sum(&[switch, switch, ipi, filled(resource)?, filled(resource)?])?;
@@ -319,7 +320,7 @@ fn refuse(message: &str, help: &str) -> Invalid {
 }
 
 /// Returns the interrupts as tasks above all others. An interrupt that takes no time is omitted.
-pub(crate) fn interrupts(system: &System, overheads: &Overheads) -> Vec<(Uncharged, Task)> {
+pub(crate) fn interrupts(system: &System, overheads: &Overheads) -> Vec<(ChargeMutant, Task)> {
     let of = |overhead| overheads.cost(overhead).with(system.tasks().len());
     let jitter = of(Overhead::ReleaseLatency);
     let interrupt = |name: String, cpu: CpuId, period: Duration, wcet: Duration, jitter: Duration| Task {
@@ -340,7 +341,7 @@ pub(crate) fn interrupts(system: &System, overheads: &Overheads) -> Vec<(Uncharg
             // A tick that is later than this coincides with the next one, and the kernel merges the two.
             let late = jitter.min(overheads.tick_period.saturating_sub(of(Overhead::Tick)));
             let tick = interrupt(name, CpuId(cpu), overheads.tick_period, of(Overhead::Tick), late);
-            tasks.push((Uncharged::Ticks, tick));
+            tasks.push((ChargeMutant::Ticks, tick));
         }
     }
     if of(Overhead::Release) != Duration::ZERO && !overheads.dedicated_interrupts {
@@ -349,7 +350,7 @@ pub(crate) fn interrupts(system: &System, overheads: &Overheads) -> Vec<(Uncharg
             // If the jobs of a task are released late, so are their interrupts.
             let jitter = task.jitter.checked_add(jitter).unwrap_or(task.jitter);
             let release = interrupt(name, task.cpu, task.period, of(Overhead::Release), jitter);
-            tasks.push((Uncharged::Releases, release));
+            tasks.push((ChargeMutant::Releases, release));
         }
     }
     tasks

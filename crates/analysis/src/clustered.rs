@@ -41,8 +41,8 @@
 use crate::across::raise_each;
 use crate::bound::{Analysis, Blocking, Proof, TaskBound, Unbounded};
 use crate::multiprocessor::spin::Fifo;
-use crate::multiprocessor::{Delay, Protocol as _};
-use crate::omit::Omit;
+use crate::multiprocessor::{Delay, DelayBounds as _};
+use crate::mutant::Mutant;
 use crate::sharing::sharing_of;
 use crate::tables::Tables;
 use lockwright_model::{CpuId, Duration, Protocol, System, TaskId};
@@ -149,7 +149,7 @@ fn solve_in_parts(tables: &Tables<'_>, protocol: Protocol) -> (Vec<Row>, Vec<u64
         reasons.fill(Some(Unbounded::Nested { task, outer, inner }));
     } else {
         let sizes = |cluster: u16| size(system, CpuId(cluster));
-        match Fifo::in_clusters(&sharing_of(system, |_| true), sizes, !tables.omits(Omit::OwnCluster)) {
+        match Fifo::in_clusters(&sharing_of(system, |_| true), sizes, !tables.is_mutant(Mutant::OwnCluster)) {
             Ok(mut fifo) => rise(tables, &mut fifo, &mut rows, &mut responses, &mut reasons),
             // The system is valid, but its numbers do not fit.
             Err(_) => reasons.fill(Some(Unbounded::BeyondPeriod)),
@@ -160,14 +160,14 @@ fn solve_in_parts(tables: &Tables<'_>, protocol: Protocol) -> (Vec<Row>, Vec<u64
 
 fn row(tables: &Tables<'_>, id: TaskId) -> Row {
     let (system, task) = (tables.system, tables.system.task(id));
-    let equals = |&h: &TaskId| !tables.omits(Omit::Equals) || system.task(h).priority != task.priority;
+    let equals = |&h: &TaskId| !tables.is_mutant(Mutant::Equals) || system.task(h).priority != task.priority;
     Row {
         cost: task.wcet.as_ns(),
         period: task.period.as_ns(),
         jitter: task.jitter.as_ns(),
         processors: size(system, task.cpu),
         urgent: tables.urgent(id).filter(equals).map(TaskId::index).collect(),
-        is_interrupt: system.is_interrupt(id) && !tables.omits(Omit::Pinned),
+        is_interrupt: system.is_interrupt(id) && !tables.is_mutant(Mutant::Pinned),
         asks: !system.requests(id).is_empty(),
         waits: 0,
         lends: 0,
@@ -197,8 +197,8 @@ fn rise(
                 reason.get_or_insert(Unbounded::BeyondPeriod);
                 continue;
             };
-            row.waits = if tables.omits(Omit::Waiting) { 0 } else { remote };
-            row.lends = if tables.omits(Omit::Boosted) || row.is_interrupt { 0 } else { delay.arrival };
+            row.waits = if tables.is_mutant(Mutant::Waiting) { 0 } else { remote };
+            row.lends = if tables.is_mutant(Mutant::Boosted) || row.is_interrupt { 0 } else { delay.arrival };
         }
         depend(rows, &delays, reasons);
         if !raise_each(tables, responses, reasons, |index, responses| respond(tables, rows, index, responses)) {
@@ -234,7 +234,7 @@ fn interference(
 ) -> Option<(u64, u64)> {
     let (own, row) = (rows[task].executed()?, &rows[h]);
     let executed = row.executed()?;
-    let ahead = if tables.omits(Omit::CarryIn) { 0 } else { responses[h].saturating_sub(executed) };
+    let ahead = if tables.is_mutant(Mutant::CarryIn) { 0 } else { responses[h].saturating_sub(executed) };
     let x = window.checked_add(ahead)?;
     let whole = (x / row.period).checked_mul(executed)?;
     let done = whole.checked_add(executed)?;

@@ -2,10 +2,10 @@
 
 mod counted;
 
-use crate::across::{self, Waiting};
+use crate::across::{self, Accounting};
 use crate::blocking::ics::Again;
 use crate::blocking::mpcp::{self, Remote};
-use crate::blocking::{Blocker, icpp, ics, pip};
+use crate::blocking::{BlockingSection, icpp, ics, pip};
 #[cfg(feature = "lp")]
 use crate::bound::Proof;
 use crate::bound::{Analysis, Unbounded};
@@ -172,7 +172,7 @@ impl Terms<'_> {
         self.list.push(Term { cause, by, resource, count, each: Duration::from_ns(each), total, why });
     }
 
-    fn block(&mut self, cause: Cause, count: u64, blocker: Blocker, why: String) {
+    fn block(&mut self, cause: Cause, count: u64, blocker: BlockingSection, why: String) {
         self.add(cause, Some(blocker.task), Some(blocker.resource), count, blocker.length, why);
     }
 }
@@ -236,7 +236,7 @@ fn program_terms(tables: &Tables<'_>, analysis: &Analysis, task: TaskId, terms: 
                     (Cause::Boosted, program_blocks(ruling))
                 };
                 let (of, resource) = (TaskId::new(section.task), ResourceId(section.resource));
-                let blocker = Blocker { task: of, resource, length: section.length };
+                let blocker = BlockingSection { task: of, resource, length: section.length };
                 terms.block(cause, section.count, blocker, why.into());
             }
         }
@@ -388,11 +388,11 @@ fn goes_first(ruling: Protocol) -> &'static str {
 
 /// Returns what a job does while its request waits.
 fn waits(ruling: Protocol) -> &'static str {
-    match across::waiting(ruling) {
-        Some(Waiting::Spins) => "spins",
-        Some(Waiting::Oblivious) => "is suspended, which counts as execution,",
-        Some(Waiting::Away) => "waits for others on the resources' home CPUs",
-        Some(Waiting::Suspends) | None => "is suspended",
+    match across::accounting(ruling) {
+        Some(Accounting::Spins) => "spins",
+        Some(Accounting::Oblivious) => "is suspended, which counts as execution,",
+        Some(Accounting::Away) => "waits for others on the resources' home CPUs",
+        Some(Accounting::Suspends) | None => "is suspended",
     }
 }
 
@@ -433,13 +433,13 @@ fn remote_terms(tables: &Tables<'_>, task: TaskId, responses: &[Option<u64>], te
             terms.block(Cause::Holder, count, holder, why);
         }
         for user in remote.equal(tables, task, request.resource) {
-            let blocker = Blocker { task: user.task, resource: request.resource, length: user.kept };
+            let blocker = BlockingSection { task: user.task, resource: request.resource, length: user.kept };
             let why = "has the same priority, and may have requested it before".into();
             terms.block(Cause::Urgent, count, blocker, why);
         }
         for user in remote.urgent(tables, task, request.resource) {
             let Some(jobs) = remote.jobs(tables, user, wait.total, responses) else { continue };
-            let blocker = Blocker { task: user.task, resource: request.resource, length: user.kept };
+            let blocker = BlockingSection { task: user.task, resource: request.resource, length: user.kept };
             let requests = jobs * user.count;
             let plural = if requests == 1 { "" } else { "s" };
             let wait = Duration::from_ns(wait.total);

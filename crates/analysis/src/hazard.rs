@@ -1,6 +1,6 @@
 //! Systems that no bound covers, found before any bound is computed.
 
-use crate::across::waiting;
+use crate::across::accounting;
 use crate::bound::Unbounded;
 use crate::tables::Tables;
 use lockwright_model::{Protocol, ResourceId, TaskId};
@@ -15,7 +15,7 @@ pub(crate) fn hazards(tables: &Tables<'_>) -> Vec<Option<Unbounded>> {
     }
     for resource in system.resource_ids() {
         let protocol = tables.protocol(resource);
-        if protocol == Protocol::Mpcp || waiting(protocol).is_some() {
+        if protocol == Protocol::Mpcp || accounting(protocol).is_some() {
             continue;
         }
         if system.is_global(resource) {
@@ -57,7 +57,7 @@ fn mixed(tables: &Tables<'_>) -> Option<Unbounded> {
         let other = resources.find(|&id| !is_interruptible(id) && !is_local_icpp(id))?;
         return Some(Unbounded::Mixed { one, other });
     }
-    let one = resources.clone().find(|&id| waiting(tables.protocol(id)).is_some())?;
+    let one = resources.clone().find(|&id| accounting(tables.protocol(id)).is_some())?;
     let other = resources.find(|&id| tables.protocol(id) != tables.protocol(one) && !is_local_icpp(id))?;
     Some(Unbounded::Mixed { one, other })
 }
@@ -84,7 +84,7 @@ fn uncovered_nesting(tables: &Tables<'_>) -> Option<Unbounded> {
             let uncovered = match over {
                 _ if over != under => true,
                 Protocol::Mpcp | Protocol::None => true,
-                _ if waiting(over).is_some() || over.is_interruptible() => true,
+                _ if accounting(over).is_some() || over.is_interruptible() => true,
                 Protocol::Icpp => ties && can_suspend(tables, task),
                 _ => false,
             };

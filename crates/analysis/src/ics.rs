@@ -81,7 +81,7 @@ pub fn response_times(tasks: &[Interruptible], reading: Reading) -> Result<Vec<u
     // terms.
     loop {
         let mut changed = false;
-        let mut urgent: Vec<Option<Charge>> = Vec::with_capacity(tasks.len());
+        let mut urgent: Vec<Option<Restarts>> = Vec::with_capacity(tasks.len());
         for i in 0..tasks.len() {
             let response = system.response(i, &mut urgent, &responses, &mut terms)?;
             changed |= response > responses[i];
@@ -100,7 +100,7 @@ struct System<'a> {
     periods: Vec<Divisor>,
     reading: Reading,
     /// By task: its sections in their order, with resources numbered from 0.
-    rows: Vec<Vec<Row>>,
+    rows: Vec<Vec<RestartedSection>>,
     /// By this number of the resource: the first task that locks it.
     ceilings: Vec<Option<usize>>,
     /// By this number of the resource: of the tasks that do not lock it, which are all more urgent than those that do,
@@ -124,9 +124,12 @@ impl<'a> System<'a> {
             if task.task.deadline > task.task.period {
                 return Err(Failure::Unsupported { task: index, what: "has a deadline beyond its period" });
             }
-            let row =
-                |section: &Section| Row { task: index, resource: number(section.resource), length: section.length };
-            rows.push(task.sections.iter().map(row).collect::<Vec<Row>>());
+            let row = |section: &Section| RestartedSection {
+                task: index,
+                resource: number(section.resource),
+                length: section.length,
+            };
+            rows.push(task.sections.iter().map(row).collect::<Vec<RestartedSection>>());
             for (section, row) in task.sections.iter().zip(&rows[index]) {
                 let first = &mut ceilings[row.resource];
                 if first.is_some() && !section.locked {
@@ -147,7 +150,7 @@ impl<'a> System<'a> {
     }
 
     /// Returns the sections of a task that it enters under a lock, or those that it enters without.
-    fn sections(&self, task: usize, locked: bool) -> impl Iterator<Item = Row> {
+    fn sections(&self, task: usize, locked: bool) -> impl Iterator<Item = RestartedSection> {
         let pairs = self.tasks[task].sections.iter().zip(&self.rows[task]);
         pairs.filter(move |(section, _)| section.locked == locked).map(|(_, row)| *row)
     }
@@ -158,13 +161,13 @@ impl<'a> System<'a> {
 
     /// Returns the charge for the sections that a job restarts, before any task below it is added. Returns `None` if it
     /// restarts none.
-    fn charge(&self, task: usize) -> Option<Charge> {
-        Charge::new(self.sections(task, false).map(|row| row.resource))
+    fn charge(&self, task: usize) -> Option<Restarts> {
+        Restarts::new(self.sections(task, false).map(|row| row.resource))
     }
 
     /// Returns btot(j, i) or bptot(j, i), where i is the last task added. For several resources, it is the bound of
-    /// [`Charge`].
-    fn again(&self, charge: &Charge, blockers: &[Row]) -> Option<u64> {
+    /// [`Restarts`].
+    fn again(&self, charge: &Restarts, blockers: &[RestartedSection]) -> Option<u64> {
         match self.reading {
             Reading::Published => Some(charge.greatest),
             Reading::Tight => u64::try_from(charge.with(blockers).0).ok(),
@@ -172,8 +175,8 @@ impl<'a> System<'a> {
     }
 
     /// Returns the sections under locks of less urgent tasks that can block i: the longest on each resource.
-    fn blockers(&self, i: usize) -> Vec<Row> {
-        let mut longest: Vec<Option<Row>> = vec![None; self.ceilings.len()];
+    fn blockers(&self, i: usize) -> Vec<RestartedSection> {
+        let mut longest: Vec<Option<RestartedSection>> = vec![None; self.ceilings.len()];
         for row in (i + 1..self.tasks.len()).flat_map(|task| self.sections(task, true)) {
             let known = &mut longest[row.resource];
             if self.can_block(row.resource, i) && known.is_none_or(|other| other.length < row.length) {
@@ -192,12 +195,12 @@ impl<'a> System<'a> {
     }
 
     /// Returns the blocking due to a section of task j, as published.
-    fn blocking_of(&self, j: usize, section: Row, responses: &[u64]) -> Option<u64> {
+    fn blocking_of(&self, j: usize, section: RestartedSection, responses: &[u64]) -> Option<u64> {
         let most = self.quickest[section.resource].map_or(1, |k| self.periods[k].ceil(responses[j]));
         section.length.checked_mul(most.max(1))
     }
 
-    fn blocking(&self, i: usize, blockers: &[Row], responses: &[u64]) -> Option<u64> {
+    fn blocking(&self, i: usize, blockers: &[RestartedSection], responses: &[u64]) -> Option<u64> {
         let mut most = 0;
         match self.reading {
             Reading::Tight => {
@@ -219,7 +222,7 @@ impl<'a> System<'a> {
     fn response(
         &self,
         i: usize,
-        urgent: &mut [Option<Charge>],
+        urgent: &mut [Option<Restarts>],
         responses: &[u64],
         terms: &mut u64,
     ) -> Result<u64, Failure> {
@@ -262,7 +265,7 @@ impl<'a> System<'a> {
 
 /// A section: its task, its resource and its length.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) struct Row {
+pub(crate) struct RestartedSection {
     pub(crate) task: usize,
     pub(crate) resource: usize,
     pub(crate) length: u64,
@@ -272,35 +275,35 @@ pub(crate) struct Row {
 ///
 /// The job restarts at most one section on each resource, and at most one of each task. The longest section on each
 /// resource, or of each task, whichever sum is less, therefore bounds the total.
-pub(crate) struct Charge {
+pub(crate) struct Restarts {
     /// The longest section on each resource, up to the last resource that the job commits. The length is 0 before there
     /// is a section; the entry is `None` if the job does not commit the resource.
-    longest: Vec<Option<Row>>,
+    longest: Vec<Option<RestartedSection>>,
     of_resources: u128,
     of_tasks: u128,
     /// The length of the longest section of all.
     pub(crate) greatest: u64,
 }
 
-impl Charge {
+impl Restarts {
     /// Creates the charge of a job that commits these resources. Returns `None` if there are none.
     pub(crate) fn new(resources: impl Iterator<Item = usize>) -> Option<Self> {
         let mut longest = Vec::new();
         for resource in resources {
             longest.resize(longest.len().max(resource + 1), None);
-            longest[resource] = Some(Row { task: usize::MAX, resource, length: 0 });
+            longest[resource] = Some(RestartedSection { task: usize::MAX, resource, length: 0 });
         }
         (!longest.is_empty()).then_some(Self { longest, of_resources: 0, of_tasks: 0, greatest: 0 })
     }
 
     /// Returns the longest section on the resource, if the job commits it.
-    fn known(&self, resource: usize) -> Option<Row> {
+    fn known(&self, resource: usize) -> Option<RestartedSection> {
         self.longest.get(resource).copied().flatten()
     }
 
     /// Adds the sections of a task below. Returns the longest of those that the job can restart.
-    pub(crate) fn add(&mut self, sections: impl Iterator<Item = Row>) -> Option<Row> {
-        let mut longest: Option<Row> = None;
+    pub(crate) fn add(&mut self, sections: impl Iterator<Item = RestartedSection>) -> Option<RestartedSection> {
+        let mut longest: Option<RestartedSection> = None;
         for section in sections {
             let Some(known) = self.known(section.resource) else { continue };
             if known.length < section.length {
@@ -319,7 +322,7 @@ impl Charge {
 
     /// Returns the charge with one more task that has these sections, each on another resource, and the length of the
     /// longest of them that the job can restart.
-    pub(crate) fn with(&self, sections: &[Row]) -> (u128, u64) {
+    pub(crate) fn with(&self, sections: &[RestartedSection]) -> (u128, u64) {
         let (mut more, mut longest) = (0, 0);
         for section in sections {
             let Some(known) = self.known(section.resource) else { continue };
@@ -329,8 +332,8 @@ impl Charge {
         ((self.of_resources + more).min(self.of_tasks + u128::from(longest)), longest)
     }
 
-    /// Returns the sections whose lengths sum to the bound. `of_tasks` are the sections that [`Charge::add`] returned.
-    pub(crate) fn chosen(self, of_tasks: Vec<Row>) -> Vec<Row> {
+    /// Returns the sections whose lengths sum to the bound. `of_tasks` are the sections that [`Restarts::add`] returned.
+    pub(crate) fn chosen(self, of_tasks: Vec<RestartedSection>) -> Vec<RestartedSection> {
         let of_resources = self.longest.into_iter().flatten().filter(|section| section.length > 0);
         if self.of_tasks < self.of_resources { of_tasks } else { of_resources.collect() }
     }

@@ -32,8 +32,8 @@ pub mod ics;
 #[cfg(feature = "lp")]
 pub mod linear;
 pub mod multiprocessor;
+mod mutant;
 pub mod nonblocking;
-mod omit;
 pub mod overheads;
 mod partition;
 mod response;
@@ -48,21 +48,21 @@ pub mod uniprocessor;
 
 pub use bound::{Analysis, Blocking, Proof, TaskBound, Unbounded};
 pub use charge::charge;
-#[cfg(feature = "twins")]
-pub use charge::{Uncharged, charge_omitting};
+#[cfg(feature = "mutants")]
+pub use charge::{ChargeMutant, charge_mutant};
 pub use explain::{Cause, Term, explain};
 pub use failure::{Failure, Limit};
-#[cfg(feature = "twins")]
-pub use omit::Omit;
+#[cfg(feature = "mutants")]
+pub use mutant::Mutant;
 pub use partition::{Fit, partition, together_first};
 pub use response::analyse;
-#[cfg(feature = "twins")]
-pub use response::analyse_omitting;
+#[cfg(feature = "mutants")]
+pub use response::analyse_mutant;
 pub use scheduled::{Blocker, Demanded, Point, Scheduled, Test, Untested, explain_demand, partitioned, scheduled};
 pub use sensitivity::{FACTOR_MAX, Growth, Sensitivity, sensitivity};
 pub use sharing::{Demand, Sharer, Sharing};
 pub use sporadic::Sporadic;
-#[cfg(all(feature = "lp", feature = "twins"))]
-pub use tighten::tighten_omitting;
+#[cfg(all(feature = "lp", feature = "mutants"))]
+pub use tighten::tighten_mutant;
 #[cfg(feature = "lp")]
 pub use tighten::{PROGRAM_WORK_MAX, Uncovered, best, tighten};

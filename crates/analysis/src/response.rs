@@ -20,7 +20,7 @@ use crate::blocking::{icpp, pip};
 use crate::bound::{Analysis, Blocking, Proof, TaskBound, Unbounded};
 use crate::clustered;
 use crate::hazard::hazards;
-use crate::omit::Omit;
+use crate::mutant::Mutant;
 use crate::tables::Tables;
 use lockwright_model::{Duration, Protocol, System, TaskId};
 
@@ -70,10 +70,10 @@ pub(crate) fn is_schedulable(system: &System, protocol: Protocol, judged: usize)
 }
 
 /// Like [`analyse`], with one term omitted: a mutant, for tests of the tests.
-#[cfg(feature = "twins")]
+#[cfg(feature = "mutants")]
 #[must_use]
-pub fn analyse_omitting(system: &System, protocol: Protocol, omit: Omit) -> Analysis {
-    solve(&Tables::new(system, protocol, Some(omit)), protocol, None)
+pub fn analyse_mutant(system: &System, protocol: Protocol, mutant: Mutant) -> Analysis {
+    solve(&Tables::new(system, protocol, Some(mutant)), protocol, None)
 }
 
 /// The parameters of one task's equation, in nanoseconds.
@@ -119,17 +119,17 @@ struct Static {
 
 /// Returns how often sections on its own processor delay a job: at its arrival and at each of its resumptions.
 pub(crate) fn occasions(tables: &Tables<'_>, task: TaskId) -> u64 {
-    if tables.omits(Omit::Repeats) { 1 } else { 1 + tables.suspensions[task.index()] }
+    if tables.is_mutant(Mutant::Repeats) { 1 } else { 1 + tables.suspensions[task.index()] }
 }
 
 fn static_blocking(tables: &Tables<'_>, task: TaskId) -> Option<Static> {
-    let longest = icpp::longest(tables, task).filter(|_| !tables.omits(Omit::LocalIcpp));
+    let longest = icpp::longest(tables, task).filter(|_| !tables.is_mutant(Mutant::LocalIcpp));
     let mut local = longest.map_or(0, |section| section.length);
     let mut inherited = pip::blockers(tables, task);
-    if tables.omits(Omit::LocalPip) {
+    if tables.is_mutant(Mutant::LocalPip) {
         inherited.clear();
     }
-    if tables.omits(Omit::LocalPipRest) {
+    if tables.is_mutant(Mutant::LocalPipRest) {
         inherited.sort_by_key(|blocker| core::cmp::Reverse(blocker.length));
         inherited.truncate(1);
     }
@@ -137,7 +137,7 @@ fn static_blocking(tables: &Tables<'_>, task: TaskId) -> Option<Static> {
         local = local.checked_add(section.length)?;
     }
     let mut boosted: u64 = 0;
-    if !tables.omits(Omit::Boosted) {
+    if !tables.is_mutant(Mutant::Boosted) {
         for section in crate::blocking::mpcp::boosted(tables, task) {
             boosted = boosted.checked_add(section.length)?;
         }
@@ -221,12 +221,12 @@ fn blocked_again(equation: &Equation, rows: &[Vec<Interferer>], response: Option
 
 fn interferer(tables: &Tables<'_>, id: TaskId) -> Interferer {
     let task = tables.system.task(id);
-    let jitter = if tables.omits(Omit::ReleaseJitter) { 0 } else { task.jitter.as_ns() };
+    let jitter = if tables.is_mutant(Mutant::ReleaseJitter) { 0 } else { task.jitter.as_ns() };
     Interferer {
         task: id,
         cost: task.wcet.as_ns(),
         period: task.period.as_ns(),
-        jitter: (!tables.suspends(id) || tables.omits(Omit::SuspensionJitter)).then_some(jitter),
+        jitter: (!tables.suspends(id) || tables.is_mutant(Mutant::SuspensionJitter)).then_some(jitter),
     }
 }
 
@@ -238,10 +238,10 @@ fn equation(
     known: Option<&Static>,
 ) -> Equation {
     let (system, task) = (tables.system, tables.system.task(id));
-    let (cpu, omits_equals) = (task.cpu.index(), tables.omits(Omit::Equals));
+    let (cpu, without_equals) = (task.cpu.index(), tables.is_mutant(Mutant::Equals));
     let end = tables.cpus[cpu].partition_point(|&h| {
         let priority = system.task(h).priority;
-        priority > task.priority || priority == task.priority && !omits_equals
+        priority > task.priority || priority == task.priority && !without_equals
     });
     let blocking = known.and_then(|known| known.local.checked_add(known.boosted)).unwrap_or(u64::MAX);
     let mut equation = Equation {

@@ -493,7 +493,7 @@ fn with_operations(system: &System, model: &Overheads) -> Result<System, Failure
 }
 
 /// Returns the costs for a system of `tasks` tasks.
-fn costs(model: &Overheads, tasks: usize) -> Result<overheads::Overheads, Failure> {
+fn costs(model: &Overheads, tasks: usize) -> Result<overheads::Costs, Failure> {
     // The cost of refilling the caches as a function of the working set, constant before the first point.
     let refill = model.cost(Overhead::CacheRefill).with(tasks).as_ns();
     let points = model.cache_delay.points();
@@ -507,7 +507,7 @@ fn costs(model: &Overheads, tasks: usize) -> Result<overheads::Overheads, Failur
     let cache =
         if rising.is_empty() { overheads::Curve::constant(refill) } else { overheads::Curve::through(&rising)? };
     let of = |overhead| overheads::Curve::constant(model.cost(overhead).with(tasks).as_ns());
-    Ok(overheads::Overheads {
+    Ok(overheads::Costs {
         quantum: model.tick_period.as_ns(),
         tick: of(Overhead::Tick),
         release: of(Overhead::Release),
@@ -520,7 +520,7 @@ fn costs(model: &Overheads, tasks: usize) -> Result<overheads::Overheads, Failur
         syscall_in: of(Overhead::SyscallIn),
         syscall_out: of(Overhead::SyscallOut),
         cache: overheads::CacheDelay { levels: vec![cache] },
-        ..overheads::Overheads::default()
+        ..overheads::Costs::default()
     })
 }
 

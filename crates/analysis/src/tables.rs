@@ -1,7 +1,7 @@
 //! The system in the form that the bounds need: flat arrays of nanoseconds, with tasks in order of priority.
 
 use crate::fixed_point::Budget;
-use crate::omit::Omit;
+use crate::mutant::Mutant;
 use lockwright_model::{NestedCeilings, Priority, Protocol, ResourceId, System, TaskId};
 
 pub(crate) struct Tables<'s> {
@@ -23,11 +23,11 @@ pub(crate) struct Tables<'s> {
     /// The number of steps left to this analysis.
     pub(crate) budget: Budget,
     /// The term that a mutant omits.
-    omit: Option<Omit>,
+    mutant: Option<Mutant>,
 }
 
 impl<'s> Tables<'s> {
-    pub(crate) fn new(system: &'s System, protocol: Protocol, omit: Option<Omit>) -> Self {
+    pub(crate) fn new(system: &'s System, protocol: Protocol, mutant: Option<Mutant>) -> Self {
         let mut protocols: Vec<Protocol> =
             system.resource_ids().map(|resource| system.protocol_of(resource, protocol)).collect();
         // If all resources are under one of these protocols, they delay jobs as `icpp` does. Combined with suspensions
@@ -73,7 +73,7 @@ impl<'s> Tables<'s> {
             cpus,
             suspensions,
             budget: Budget::new(),
-            omit,
+            mutant,
         }
     }
 
@@ -88,7 +88,7 @@ impl<'s> Tables<'s> {
             cpus: self.cpus.clone(),
             suspensions: self.suspensions.clone(),
             budget: Budget::new(),
-            omit: self.omit,
+            mutant: self.mutant,
         }
     }
 
@@ -116,8 +116,8 @@ impl<'s> Tables<'s> {
         &neighbours[first..]
     }
 
-    pub(crate) fn omits(&self, term: Omit) -> bool {
-        self.omit == Some(term)
+    pub(crate) fn is_mutant(&self, mutant: Mutant) -> bool {
+        self.mutant == Some(mutant)
     }
 
     /// Returns whether jobs of the task may suspend for a resource under `mpcp`.

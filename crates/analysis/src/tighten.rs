@@ -25,7 +25,7 @@ use crate::blocking::across::Bounds;
 use crate::blocking::dpcp::homes;
 use crate::bound::{Analysis, Proof, TaskBound, Unbounded};
 use crate::linear::{Counted, Program};
-use crate::omit::Omit;
+use crate::mutant::Mutant;
 use crate::response::analyse;
 use crate::tables::Tables;
 use lockwright_model::{Duration, Protocol, ResourceId, Scheduler, System, TaskId};
@@ -93,9 +93,9 @@ pub fn tighten(system: &System, analysis: &mut Analysis) -> Result<(), Uncovered
 ///
 /// # Errors
 /// Returns the errors of [`tighten`].
-#[cfg(feature = "twins")]
-pub fn tighten_omitting(system: &System, analysis: &mut Analysis, omit: Omit) -> Result<(), Uncovered> {
-    tighten_by(&Tables::new(system, analysis.protocol, Some(omit)), analysis)
+#[cfg(feature = "mutants")]
+pub fn tighten_mutant(system: &System, analysis: &mut Analysis, mutant: Mutant) -> Result<(), Uncovered> {
+    tighten_by(&Tables::new(system, analysis.protocol, Some(mutant)), analysis)
 }
 
 /// Returns the least of the classic bounds and those of linear programs, for each task.
@@ -169,7 +169,8 @@ fn covered(tables: &Tables<'_>, analysis: &Analysis) -> Result<Protocol, Uncover
 
 /// Returns the programs of a system that they cover, or `None` if a number does not fit.
 fn program(tables: &Tables<'_>, ruling: Protocol) -> Option<Program> {
-    let jitter = |id: TaskId| if tables.omits(Omit::ReleaseJitter) { 0 } else { tables.system.task(id).jitter.as_ns() };
+    let jitter =
+        |id: TaskId| if tables.is_mutant(Mutant::ReleaseJitter) { 0 } else { tables.system.task(id).jitter.as_ns() };
     let jitters: Vec<u64> = tables.system.task_ids().map(jitter).collect();
     let sharing = across::sharing(tables, ruling);
     Program::new(&sharing, ruling, &homes(tables), &jitters, PROGRAM_WORK_MAX).ok().flatten()

@@ -3,10 +3,10 @@
 
 use super::across::boxed;
 use super::dpcp::homes;
-use crate::multiprocessor::{Protocol, dflp::Dflp};
+use crate::multiprocessor::{DelayBounds, dflp::Dflp};
 use crate::tables::Tables;
 use crate::{Failure, Sharing};
 
-pub(crate) fn bounds(tables: &Tables<'_>, sharing: &Sharing) -> Result<Box<dyn Protocol>, Failure> {
+pub(crate) fn bounds(tables: &Tables<'_>, sharing: &Sharing) -> Result<Box<dyn DelayBounds>, Failure> {
     boxed(Dflp::new(sharing, &homes(tables)))
 }

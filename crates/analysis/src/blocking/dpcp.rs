@@ -2,11 +2,11 @@
 //! resource; see [`multiprocessor::dpcp`](crate::multiprocessor::dpcp).
 
 use super::across::boxed;
-use crate::multiprocessor::{Protocol, dpcp::Dpcp};
+use crate::multiprocessor::{DelayBounds, dpcp::Dpcp};
 use crate::tables::Tables;
 use crate::{Failure, Sharing};
 
-pub(crate) fn bounds(tables: &Tables<'_>, sharing: &Sharing) -> Result<Box<dyn Protocol>, Failure> {
+pub(crate) fn bounds(tables: &Tables<'_>, sharing: &Sharing) -> Result<Box<dyn DelayBounds>, Failure> {
     boxed(Dpcp::new(sharing, &homes(tables)))
 }
 

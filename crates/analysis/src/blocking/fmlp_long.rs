@@ -16,10 +16,10 @@
 
 use super::across::boxed;
 use crate::fixed_point::Budget;
-use crate::multiprocessor::{Charge, Delay, Protocol};
+use crate::multiprocessor::{Charge, Delay, DelayBounds};
 use crate::tables::Tables;
 use crate::{Failure, Sharing};
-use lockwright_model::{Protocol as Name, Request, ResourceId, TaskId};
+use lockwright_model::{Protocol, Request, ResourceId, TaskId};
 
 struct FmlpLong {
     tasks: Vec<Task>,
@@ -44,7 +44,7 @@ struct Wait {
     others: Vec<(usize, u64)>,
 }
 
-pub(crate) fn bounds(tables: &Tables<'_>, sharing: &Sharing) -> Result<Box<dyn Protocol>, Failure> {
+pub(crate) fn bounds(tables: &Tables<'_>, sharing: &Sharing) -> Result<Box<dyn DelayBounds>, Failure> {
     let tasks = (0..sharing.tasks.len()).map(|index| task(tables, sharing, TaskId::new(index)));
     let tasks: Result<Vec<Task>, Failure> = tasks.collect();
     let responses = vec![0; sharing.tasks.len()];
@@ -56,13 +56,13 @@ fn task(tables: &Tables<'_>, sharing: &Sharing, id: TaskId) -> Result<Task, Fail
     let system = tables.system;
     let priority = system.task(id).priority;
     let rises = |request: &&Request| match tables.protocol(request.resource) {
-        Name::FmlpLong => system.highest_user(request.resource) >= priority,
+        Protocol::FmlpLong => system.highest_user(request.resource) >= priority,
         _ => system.ceiling(request.resource) >= priority,
     };
     let count: u64 = own.requests.iter().map(|request| u64::from(request.count)).sum();
     let mut local: u64 = 0;
     for &lesser in tables.lesser(id) {
-        let inherits = |request: &&Request| tables.protocol(request.resource) == Name::FmlpLong && rises(request);
+        let inherits = |request: &&Request| tables.protocol(request.resource) == Protocol::FmlpLong && rises(request);
         let longest = system.requests(lesser).iter().filter(inherits).map(|request| request.length.as_ns()).max();
         local = local.checked_add(longest.unwrap_or(0)).ok_or(Failure::Overflow)?;
     }
@@ -115,7 +115,7 @@ impl FmlpLong {
     }
 }
 
-impl Protocol for FmlpLong {
+impl DelayBounds for FmlpLong {
     fn set_responses(&mut self, responses: &[u64]) -> Result<(), Failure> {
         self.responses.copy_from_slice(responses);
         Ok(())

@@ -2,10 +2,10 @@
 //! request was earlier.
 
 use super::across::boxed;
-use crate::multiprocessor::Protocol;
+use crate::multiprocessor::DelayBounds;
 use crate::multiprocessor::fmlp::{FmlpPlus, Sections};
 use crate::{Failure, Sharing};
 
-pub(crate) fn bounds(sharing: &Sharing) -> Result<Box<dyn Protocol>, Failure> {
+pub(crate) fn bounds(sharing: &Sharing) -> Result<Box<dyn DelayBounds>, Failure> {
     boxed(FmlpPlus::new(sharing, Sections::Preemptive))
 }

@@ -3,10 +3,10 @@
 
 use super::across::boxed;
 use crate::multiprocessor::spin::Fifo;
-use crate::multiprocessor::{Platform, Protocol};
+use crate::multiprocessor::{DelayBounds, Platform};
 use crate::{Failure, Sharing};
 
-pub(crate) fn bounds(sharing: &Sharing) -> Result<Box<dyn Protocol>, Failure> {
+pub(crate) fn bounds(sharing: &Sharing) -> Result<Box<dyn DelayBounds>, Failure> {
     boxed(Fifo::new(sharing, platform(sharing)))
 }
 

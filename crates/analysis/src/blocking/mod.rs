@@ -20,7 +20,7 @@ use lockwright_model::{ResourceId, TaskId};
 
 /// A section that may block: its task, its resource and its length.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) struct Blocker {
+pub(crate) struct BlockingSection {
     pub(crate) task: TaskId,
     pub(crate) resource: ResourceId,
     pub(crate) length: u64,

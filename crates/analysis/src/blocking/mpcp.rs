@@ -23,11 +23,11 @@
 //! R_h is that of Yang, Chen, Huang, Real-Time Systems 53(2), 2017; counting `ceil(X / T_h)` is unsafe. With R_h = T_h
 //! the waiting time is the published one, `(ceil(X / T_h) + 1)`.
 
-use super::Blocker;
+use super::BlockingSection;
 use crate::bound::Unbounded;
 use crate::divisor::Divisor;
 use crate::fixed_point::Budget;
-use crate::omit::Omit;
+use crate::mutant::Mutant;
 use crate::tables::Tables;
 use lockwright_model::{MpcpCeiling, Priority, Protocol, ResourceId, System, TaskId};
 
@@ -57,7 +57,7 @@ pub(crate) struct Wait {
     /// The length of the wait, X.
     pub(crate) total: u64,
     /// The less urgent holder that the request may find.
-    pub(crate) holder: Option<Blocker>,
+    pub(crate) holder: Option<BlockingSection>,
 }
 
 impl Remote {
@@ -78,7 +78,7 @@ impl Remote {
             }
             for &task in system.users(resource) {
                 let Some(request) = system.requests(task).iter().find(|r| r.resource == resource) else { continue };
-                let stretch = if tables.omits(Omit::Stretch) { 0 } else { stretches.of(task, resource)? };
+                let stretch = if tables.is_mutant(Mutant::Stretch) { 0 } else { stretches.of(task, resource)? };
                 let kept = request.length.as_ns().checked_add(stretch)?;
                 let (priority, count) = (system.task(task).priority, u64::from(request.count));
                 let Some(period) = Divisor::new(system.task(task).period.as_ns()) else { continue };
@@ -97,7 +97,7 @@ impl Remote {
         for (resource, users) in system.resource_ids().zip(&mut users) {
             let ceiling = self.ceilings[resource.index()].on(cpu);
             let stretch = |system| longest_above(tables, system, &self.ceilings, task, ceiling);
-            let stretches = if tables.omits(Omit::Stretch) { (0, 0) } else { (stretch(system), stretch(other)) };
+            let stretches = if tables.is_mutant(Mutant::Stretch) { (0, 0) } else { (stretch(system), stretch(other)) };
             let own = |system: &System| {
                 let request = system.requests(task).iter().find(|request| request.resource == resource);
                 request.map_or(0, |request| request.length.as_ns())
@@ -136,9 +136,9 @@ impl Remote {
     }
 
     /// Returns the less urgent user that holds the resource longest.
-    pub(crate) fn holder(&self, tables: &Tables<'_>, task: TaskId, resource: ResourceId) -> Option<Blocker> {
+    pub(crate) fn holder(&self, tables: &Tables<'_>, task: TaskId, resource: ResourceId) -> Option<BlockingSection> {
         let longest = self.split(tables, task, resource).2.iter().max_by_key(|user| user.kept)?;
-        Some(Blocker { task: longest.task, resource, length: longest.kept })
+        Some(BlockingSection { task: longest.task, resource, length: longest.kept })
     }
 
     /// Returns X for one request of `task` for `resource`, at most `limit`, for the given response times of all tasks.
@@ -163,13 +163,13 @@ impl Remote {
         responses: &[Option<u64>],
         (least, limit): (u64, u64),
     ) -> Result<Wait, Unbounded> {
-        let holder = self.holder(tables, task, resource).filter(|_| !tables.omits(Omit::RemoteHolder));
+        let holder = self.holder(tables, task, resource).filter(|_| !tables.is_mutant(Mutant::RemoteHolder));
         let urgent = self.urgent(tables, task, resource);
         if let Some(user) = urgent.iter().find(|user| responses[user.task.index()].is_none()) {
             return Err(Unbounded::DependsOn { task: user.task });
         }
         let mut met = holder.map_or(0, |holder| holder.length);
-        if !tables.omits(Omit::RemoteEquals) {
+        if !tables.is_mutant(Mutant::RemoteEquals) {
             for user in self.equal(tables, task, resource) {
                 met = met.checked_add(user.kept).ok_or(Unbounded::BeyondPeriod)?;
             }
@@ -180,7 +180,7 @@ impl Remote {
         }
         let total = budget.least(least.max(1), limit, 1 + urgent.len() as u64, |x| {
             let mut sum = met;
-            if tables.omits(Omit::RemoteUrgent) {
+            if tables.is_mutant(Mutant::RemoteUrgent) {
                 return Some(sum);
             }
             for user in urgent {
@@ -194,7 +194,7 @@ impl Remote {
 
     /// Returns the number of jobs of a user that can execute in a wait of `x`.
     pub(crate) fn jobs(&self, tables: &Tables<'_>, user: &User, x: u64, responses: &[Option<u64>]) -> Option<u64> {
-        let carry = if tables.omits(Omit::RemoteCarryIn) { 0 } else { responses[user.task.index()]? };
+        let carry = if tables.is_mutant(Mutant::RemoteCarryIn) { 0 } else { responses[user.task.index()]? };
         Some(user.period.ceil(x.checked_add(carry)?))
     }
 }
@@ -265,13 +265,13 @@ fn longest_above(
 }
 
 /// Returns the longest boosted section of each less urgent task of the processor.
-pub(crate) fn boosted<'t>(tables: &'t Tables<'_>, task: TaskId) -> impl Iterator<Item = Blocker> + 't {
+pub(crate) fn boosted<'t>(tables: &'t Tables<'_>, task: TaskId) -> impl Iterator<Item = BlockingSection> + 't {
     let system = tables.system;
     tables.lesser(task).iter().filter(|&&lesser| tables.suspends(lesser)).filter_map(move |&lesser| {
         let requests = system.requests(lesser).iter();
         let mpcp = requests.filter(|request| tables.protocol(request.resource) == Protocol::Mpcp);
         let longest = mpcp.max_by_key(|request| request.length)?;
-        Some(Blocker { task: lesser, resource: longest.resource, length: longest.length.as_ns() })
+        Some(BlockingSection { task: lesser, resource: longest.resource, length: longest.length.as_ns() })
     })
 }
 

@@ -3,15 +3,15 @@
 
 use super::across::{boxed, refuse_fixed_ceilings};
 use crate::bound::Unbounded;
-use crate::multiprocessor::Protocol;
+use crate::multiprocessor::DelayBounds;
 use crate::multiprocessor::mpcp::{CarryIn, Mpcp, Waiting};
 use crate::tables::Tables;
 use crate::{Failure, Sharing};
-use lockwright_model::Protocol as Name;
+use lockwright_model::Protocol;
 
-type Boxed = Result<Box<dyn Protocol>, Failure>;
+type Boxed = Result<Box<dyn DelayBounds>, Failure>;
 
 pub(crate) fn bounds(tables: &Tables<'_>, sharing: &Sharing) -> Result<Boxed, Unbounded> {
-    refuse_fixed_ceilings(tables, Name::MpcpVs)?;
+    refuse_fixed_ceilings(tables, Protocol::MpcpVs)?;
     Ok(boxed(Mpcp::new(sharing, Waiting::Virtual, CarryIn::Response)))
 }

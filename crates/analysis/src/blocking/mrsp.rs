@@ -10,7 +10,7 @@
 
 use crate::bound::Unbounded;
 use crate::multiprocessor::spin::Fifo;
-use crate::multiprocessor::{Charge, Delay, Protocol};
+use crate::multiprocessor::{Charge, Delay, DelayBounds};
 use crate::tables::Tables;
 use crate::{Failure, Sharer, Sharing};
 use lockwright_model::TaskId;
@@ -21,7 +21,7 @@ struct Mrsp {
     arrivals: Vec<u64>,
 }
 
-type Boxed = Result<Box<dyn Protocol>, Failure>;
+type Boxed = Result<Box<dyn DelayBounds>, Failure>;
 
 pub(crate) fn bounds(tables: &Tables<'_>, sharing: &Sharing) -> Result<Boxed, Unbounded> {
     for tasks in &tables.cpus {
@@ -32,7 +32,7 @@ pub(crate) fn bounds(tables: &Tables<'_>, sharing: &Sharing) -> Result<Boxed, Un
     }
     let arrivals = arrivals(tables, sharing);
     let requests = Fifo::new(sharing, super::fmlp_short::platform(sharing));
-    Ok(requests.map(|requests| Box::new(Mrsp { requests, arrivals }) as Box<dyn Protocol>))
+    Ok(requests.map(|requests| Box::new(Mrsp { requests, arrivals }) as Box<dyn DelayBounds>))
 }
 
 /// Returns B of each task.
@@ -63,7 +63,7 @@ fn arrivals(tables: &Tables<'_>, sharing: &Sharing) -> Vec<u64> {
     sharing.tasks.iter().enumerate().map(arrival).collect()
 }
 
-impl Protocol for Mrsp {
+impl DelayBounds for Mrsp {
     fn set_responses(&mut self, responses: &[u64]) -> Result<(), Failure> {
         self.requests.set_responses(responses)
     }

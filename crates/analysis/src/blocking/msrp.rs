@@ -3,14 +3,14 @@
 
 use super::across::{boxed, refuse_fixed_ceilings};
 use crate::bound::Unbounded;
-use crate::multiprocessor::{Protocol, msrp};
+use crate::multiprocessor::{DelayBounds, msrp};
 use crate::tables::Tables;
 use crate::{Failure, Sharing};
-use lockwright_model::Protocol as Name;
+use lockwright_model::Protocol;
 
-type Boxed = Result<Box<dyn Protocol>, Failure>;
+type Boxed = Result<Box<dyn DelayBounds>, Failure>;
 
 pub(crate) fn bounds(tables: &Tables<'_>, sharing: &Sharing) -> Result<Boxed, Unbounded> {
-    refuse_fixed_ceilings(tables, Name::Icpp)?;
+    refuse_fixed_ceilings(tables, Protocol::Icpp)?;
     Ok(boxed(msrp::protocol(sharing, None)))
 }

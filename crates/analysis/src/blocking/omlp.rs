@@ -4,10 +4,10 @@
 
 use super::across::boxed;
 use super::fmlp_short::platform;
-use crate::multiprocessor::Protocol;
+use crate::multiprocessor::DelayBounds;
 use crate::multiprocessor::spin::Fifo;
 use crate::{Failure, Sharing};
 
-pub(crate) fn bounds(sharing: &Sharing) -> Result<Box<dyn Protocol>, Failure> {
+pub(crate) fn bounds(sharing: &Sharing) -> Result<Box<dyn DelayBounds>, Failure> {
     boxed(Fifo::new(sharing, platform(sharing)))
 }

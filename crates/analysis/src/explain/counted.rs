@@ -3,8 +3,8 @@
 //!
 //! The bounds add up lengths fast and keep no names. The sections chosen here are shown only if they sum to the bound.
 
-use crate::across::{self, Waiting};
-use crate::blocking::Blocker;
+use crate::across::{self, Accounting};
+use crate::blocking::BlockingSection;
 use crate::bound::Analysis;
 use crate::tables::Tables;
 use lockwright_model::{CpuId, Duration, Priority, Protocol, Request, ResourceId, System, TaskId};
@@ -22,7 +22,7 @@ pub(super) struct Counted<'a> {
 }
 
 /// Sections, with the number of times that each counts.
-pub(super) type Sections = Vec<(u64, Blocker)>;
+pub(super) type Sections = Vec<(u64, BlockingSection)>;
 
 /// No limit.
 const ALL: u64 = u64::MAX;
@@ -35,8 +35,8 @@ impl<'a> Counted<'a> {
 
     /// Returns the sections for which its requests wait, if they are known and sum to `total`.
     pub(super) fn waits(&self, total: u64) -> Option<Sections> {
-        let sections = match (self.ruling, across::waiting(self.ruling)?) {
-            (Protocol::Omlp, _) | (_, Waiting::Spins) => self.one_of_each_cpu(),
+        let sections = match (self.ruling, across::accounting(self.ruling)?) {
+            (Protocol::Omlp, _) | (_, Accounting::Spins) => self.one_of_each_cpu(),
             (Protocol::Dpcp, _) => self.by_priority_at_homes(),
             (Protocol::Dflp, _) => self.by_arrival_at_homes(),
             (Protocol::FmlpPlus, _) => self.of_other_cpus(),
@@ -88,7 +88,8 @@ impl<'a> Counted<'a> {
             let there = self.jobs(task)?.checked_mul(u64::from(request.count))?;
             let count = there.min(each).min(left);
             left -= count;
-            sections.push((count, Blocker { task, resource: request.resource, length: request.length.as_ns() }));
+            sections
+                .push((count, BlockingSection { task, resource: request.resource, length: request.length.as_ns() }));
         }
         sections.retain(|(count, _)| *count > 0);
         Some(sections)
@@ -213,7 +214,7 @@ impl<'a> Counted<'a> {
         let longest = |other: TaskId| {
             let requests = self.ruled(other).filter(|(_, request)| delays(request));
             let (task, request) = requests.max_by_key(|(_, request)| request.length)?;
-            Some((count, Blocker { task, resource: request.resource, length: request.length.as_ns() }))
+            Some((count, BlockingSection { task, resource: request.resource, length: request.length.as_ns() }))
         };
         Some(tasks.filter_map(longest).collect())
     }
@@ -228,7 +229,7 @@ impl<'a> Counted<'a> {
                 let elsewhere = |cpu| longest(cpu, request.resource).unwrap_or(0);
                 let wait: u64 = if own { self.cpus().map(elsewhere).sum() } else { 0 };
                 let length = request.length.as_ns().checked_add(wait)?;
-                Some((1, Blocker { task: other, resource: request.resource, length }))
+                Some((1, BlockingSection { task: other, resource: request.resource, length }))
             })
         });
         Some(vec![spans.find(|(_, span)| span.length == total)?])
@@ -236,6 +237,7 @@ impl<'a> Counted<'a> {
 }
 
 fn summing_to(total: u64, sections: Sections) -> Option<Sections> {
-    let add = |sum: u64, (count, section): &(u64, Blocker)| sum.checked_add(section.length.checked_mul(*count)?);
+    let add =
+        |sum: u64, (count, section): &(u64, BlockingSection)| sum.checked_add(section.length.checked_mul(*count)?);
     (sections.iter().try_fold(0, add) == Some(total)).then_some(sections)
 }

@@ -12,9 +12,9 @@
 //! a(i,p) is the number of requests of i on p. Each waits for at most one request of each other task: a task issues its
 //! requests one after another, and a later one is queued behind.
 
-use super::lanes::{Crowd, Fair, Turns};
+use super::simd::{Crowd, Fair, Turns};
 use super::tables::{Arithmetic, Asked, Entry, Fits, Grouping, Saturates, Tables, Tally, Window, longest_of_each};
-use super::{Charge, Delay, Protocol, fitting, once};
+use super::{Charge, Delay, DelayBounds, fitting, once};
 use crate::{Failure, Sharing};
 use std::cmp::Reverse;
 
@@ -111,7 +111,7 @@ impl Dflp {
     }
 }
 
-impl Protocol for Dflp {
+impl DelayBounds for Dflp {
     fn set_responses(&mut self, responses: &[u64]) -> Result<(), Failure> {
         self.tables.set_responses(responses)
     }

@@ -13,9 +13,9 @@
 //! ```
 //! Both are counted within R_i. Of two tasks of equal priority, each counts as more urgent than the other.
 
-use super::lanes::{self, Ceilings, Crowd};
+use super::simd::{self, Ceilings, Crowd};
 use super::tables::{Arithmetic, Asked, Fits, Grouping, Saturates, Tables, Tally, Window};
-use super::{Charge, Delay, Protocol, fitting, once};
+use super::{Charge, Delay, DelayBounds, fitting, once};
 use crate::{Failure, Sharer, Sharing};
 use std::cmp::Reverse;
 use std::hint::select_unpredictable;
@@ -166,11 +166,11 @@ impl Dpcp {
             if tables.counts_all(home.issued) {
                 let steps = requests.iter().map(|request| {
                     let Request { length, count, task, priority, ceiling } = *request;
-                    tables.step(task, length, count, lanes::Ceiling::new(task, priority, ceiling))
+                    tables.step(task, length, count, simd::Ceiling::new(task, priority, ceiling))
                 });
                 let askers = waiters.iter().map(|waiter| {
                     let Waiter { task, priority, issued } = *waiter;
-                    tables.asker(task, lanes::Waiter::new(task, priority, issued))
+                    tables.asker(task, simd::Waiter::new(task, priority, issued))
                 });
                 crowd.delays(steps, askers, delays);
             } else {
@@ -238,7 +238,7 @@ fn homeless(sharing: &Sharing, homes: &[u16]) -> Failure {
     Failure::Unsupported { task, what: "it has a request for a resource without a home" }
 }
 
-impl Protocol for Dpcp {
+impl DelayBounds for Dpcp {
     fn set_responses(&mut self, responses: &[u64]) -> Result<(), Failure> {
         self.tables.set_responses(responses)
     }

@@ -24,9 +24,9 @@
 //! The bound does not cover a variant in which the holder inherits the priority of its waiters: there, the order of
 //! holders is not that of their requests.
 
-use super::lanes::{self, Counts, Crowd, Fair, LANES, Short, Turns};
+use super::simd::{self, Counts, Crowd, Fair, LANES, Short, Turns};
 use super::tables::{Arithmetic, Asked, Entry, Fits, Grouping, Saturates, Tables, Tally, Window, longest};
-use super::{Charge, Delay, Protocol, fitting, once};
+use super::{Charge, Delay, DelayBounds, fitting, once};
 use crate::{Failure, Sharing};
 use fearless_simd::{Level, dispatch};
 use std::cmp::Reverse;
@@ -132,7 +132,7 @@ struct Rows {
     issued: Vec<i16>,
     /// For each resource, the number of requests that each issues for it.
     wanted: Vec<Counts>,
-    /// For each task of the current cluster, the number of its jobs that each meets, at most [`lanes::JOBS_MAX`].
+    /// For each task of the current cluster, the number of its jobs that each meets, at most [`simd::JOBS_MAX`].
     jobs: Vec<Counts>,
     /// For each resource, the last cluster that uses it.
     seen: Vec<u32>,
@@ -190,11 +190,11 @@ fn add_longest(
         let next = requests.get(k + 1);
         let more = (entry.length - next.map_or(0, |next| next.length)) as u32;
         for ((jobs, most), lengths) in jobs.iter().zip(most).zip(lengths.iter_mut()) {
-            lanes::add_lengths(lengths, lanes::taken(*jobs, count, *most), more);
+            simd::add_lengths(lengths, simd::taken(*jobs, count, *most), more);
         }
     }
     for ((jobs, most), counts) in jobs.iter().zip(most).zip(counts) {
-        *counts = lanes::sum(*counts, lanes::taken(*jobs, count, *most));
+        *counts = simd::sum(*counts, simd::taken(*jobs, count, *most));
     }
 }
 
@@ -314,13 +314,13 @@ impl FmlpPlus {
                     let count = asked.count as i16;
                     let wanted = &rows.wanted[asked.resource as usize * blocks..][..blocks];
                     for ((d, wanted), jobs) in d.iter_mut().zip(wanted).zip(&*jobs) {
-                        *d = lanes::sum(*d, lanes::taken(*jobs, count, *wanted));
+                        *d = simd::sum(*d, simd::taken(*jobs, count, *wanted));
                     }
                     let seen = &mut rows.seen[asked.resource as usize];
                     if *seen != cluster as u32 {
                         *seen = cluster as u32;
                         for (e, wanted) in e.iter_mut().zip(wanted) {
-                            *e = lanes::sum(*e, *wanted);
+                            *e = simd::sum(*e, *wanted);
                         }
                     }
                 }
@@ -333,8 +333,8 @@ impl FmlpPlus {
                 e[block][lane] = 0;
             }
             for ((d, e), direct) in d.iter().zip(e.iter_mut()).zip(&mut rows.direct) {
-                *e = lanes::least(*e, *d);
-                *direct = lanes::sum(*direct, *d);
+                *e = simd::least(*e, *d);
+                *direct = simd::sum(*direct, *d);
             }
             for (jobs, &task) in rows.jobs.chunks_exact(blocks).zip(tables.cluster(cluster)) {
                 let its = &by_length[tables.asked_range(task as usize)];
@@ -404,7 +404,7 @@ fn within(cluster: Range<usize>, places: &Range<usize>) -> Range<usize> {
     start.saturating_sub(places.start)..end.saturating_sub(places.start)
 }
 
-impl Protocol for FmlpPlus {
+impl DelayBounds for FmlpPlus {
     fn set_responses(&mut self, responses: &[u64]) -> Result<(), Failure> {
         self.tables.set_responses(responses)
     }

@@ -25,7 +25,7 @@ pub const STEPS_MAX: u64 = 10_000_000;
 
 /// The bounds of a protocol on the blocking of a task set, as a function of its response times. The function never
 /// decreases as these grow.
-pub trait Protocol {
+pub trait DelayBounds {
     /// Sets the response times, in the order of the tasks.
     ///
     /// # Errors
@@ -90,7 +90,7 @@ struct Row {
 /// Returns [`Failure::Late`] or [`Failure::Diverged`] with a task that has no response time up to its deadline,
 /// [`Failure::Unsupported`] if a period is 0 or a deadline exceeds its period, and [`Failure::Overflow`] if a number
 /// does not fit. Returns the errors of `protocol` as well.
-pub fn joint(sharing: &Sharing, protocol: &mut impl Protocol) -> Result<Responses, Failure> {
+pub fn joint(sharing: &Sharing, protocol: &mut impl DelayBounds) -> Result<Responses, Failure> {
     let count = sharing.tasks.len();
     let mut rows = Vec::with_capacity(count);
     for (index, task) in sharing.tasks.iter().enumerate() {

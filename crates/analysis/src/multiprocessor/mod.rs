@@ -24,20 +24,20 @@ pub mod dflp;
 pub mod dpcp;
 pub mod fmlp;
 mod joint;
-mod lanes;
 pub mod mpcp;
 pub mod mrsp;
 pub mod msrp;
 pub mod omlp;
 #[cfg(test)]
 mod random;
+mod simd;
 pub mod spin;
 mod tables;
 #[cfg(test)]
 mod tests;
 
 use crate::Failure;
-pub use joint::{Charge, Protocol, ROUNDS_MAX, Responses, STEPS_MAX, joint};
+pub use joint::{Charge, DelayBounds, ROUNDS_MAX, Responses, STEPS_MAX, joint};
 use tables::Tally;
 
 /// The greatest delay of one job of a task. Times are in the unit of the input.
@@ -80,7 +80,7 @@ fn fitting(delays: &[Delay]) -> Result<(), Failure> {
 }
 
 /// Returns the bounds of a protocol for the response times in its tables.
-fn once(protocol: &mut impl Protocol, tasks: usize) -> Result<Vec<Delay>, Failure> {
+fn once(protocol: &mut impl DelayBounds, tasks: usize) -> Result<Vec<Delay>, Failure> {
     let mut delays = vec![Delay::default(); tasks];
     protocol.delays(&mut delays)?;
     Ok(delays)

@@ -16,7 +16,7 @@
 //! counts as more urgent in the other's X, and as less urgent in its local blocking.
 
 use super::tables::{Arithmetic, Grouping, Saturates, Tables};
-use super::{Charge, Delay, Protocol, STEPS_MAX, fitting, once};
+use super::{Charge, Delay, DelayBounds, STEPS_MAX, fitting, once};
 use crate::{Failure, Limit, Sharing};
 
 /// How a job waits while a task of another processor holds the resource.
@@ -129,7 +129,7 @@ impl Mpcp {
     }
 }
 
-impl Protocol for Mpcp {
+impl DelayBounds for Mpcp {
     fn set_responses(&mut self, responses: &[u64]) -> Result<(), Failure> {
         self.tables.set_responses(responses)
     }

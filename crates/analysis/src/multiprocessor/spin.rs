@@ -17,11 +17,11 @@
 //! [`phase_fair`] (read and write phases alternate; Brandenburg, Anderson, *Spin-based reader-writer synchronization
 //! for multiprocessor real-time systems*, Real-Time Systems 46(1), 2010).
 
-use super::lanes::{Crowd, Fair, Turns};
+use super::simd::{Crowd, Fair, Turns};
 use super::tables::{
     Arithmetic, Entry, Fits, Group, Grouping, Saturates, Tables, Tally, Window, longest, longest_of_each,
 };
-use super::{Charge, Delay, Platform, Protocol, fitting, once};
+use super::{Charge, Delay, DelayBounds, Platform, fitting, once};
 use crate::{Demand, Failure, Sharer, Sharing};
 
 /// Returns bounds on the blocking of one job of each task under non-preemptive FIFO spinlocks, in the order of the
@@ -174,7 +174,7 @@ pub(crate) fn ceilings(tables: &Tables) -> Vec<u64> {
     longest
 }
 
-impl Protocol for Fifo {
+impl DelayBounds for Fifo {
     fn set_responses(&mut self, responses: &[u64]) -> Result<(), Failure> {
         self.tables.set_responses(responses)
     }
@@ -304,11 +304,11 @@ impl ReadersWriters {
     }
 
     /// Returns the resources of a task, with its writes and reads of each.
-    fn accesses(&self, task: usize) -> Vec<Access> {
-        let mut accesses: Vec<Access> = self.tasks[task]
+    fn accesses(&self, task: usize) -> Vec<Accesses> {
+        let mut accesses: Vec<Accesses> = self.tasks[task]
             .requests
             .iter()
-            .map(|write| Access {
+            .map(|write| Accesses {
                 resource: write.resource,
                 writes: u64::from(write.count),
                 write_length: write.length,
@@ -321,7 +321,7 @@ impl ReadersWriters {
             match accesses.iter_mut().find(|access| access.resource == read.resource) {
                 Some(access) => (access.reads, access.read_length) = (reads, read_length),
                 None => {
-                    accesses.push(Access { resource: read.resource, writes: 0, write_length: 0, reads, read_length });
+                    accesses.push(Accesses { resource: read.resource, writes: 0, write_length: 0, reads, read_length });
                 }
             }
         }
@@ -331,7 +331,7 @@ impl ReadersWriters {
 
     /// Returns the requests as if no task could read together with another.
     fn as_mutexes(&self) -> Result<Vec<Vec<Demand>>, Failure> {
-        let demand = |access: &Access| {
+        let demand = |access: &Accesses| {
             let count = u32::try_from(access.writes + access.reads).map_err(|_| Failure::Overflow)?;
             let write_length = if access.writes > 0 { access.write_length } else { 0 };
             let read_length = if access.reads > 0 { access.read_length } else { 0 };
@@ -343,7 +343,7 @@ impl ReadersWriters {
 
 /// The accesses of a task to a resource.
 #[derive(Clone, Copy, Debug)]
-struct Access {
+struct Accesses {
     resource: u16,
     writes: u64,
     write_length: u64,
@@ -368,7 +368,7 @@ pub fn phase_fair(sharing: &ReadersWriters, platform: Platform) -> Result<Vec<De
     let (tables, reads) = of_readers_writers(sharing, platform)?;
     let parallel = processors(&tables, platform);
     let processors = u64::from(platform.clusters) * u64::from(platform.processors);
-    let wait = |task: usize, access: Access, writes: u64, reads_issued: u64| {
+    let wait = |task: usize, access: Accesses, writes: u64, reads_issued: u64| {
         let window = tables.window(task);
         let mut wait = Tally::default();
         if let Some(place) = tables.resource(access.resource) {
@@ -432,7 +432,7 @@ pub fn task_fair(sharing: &ReadersWriters, platform: Platform) -> Result<Vec<Del
     let mutexes = Tables::new(&sharing.tasks, |task| &mutexes[task], Grouping::Clusters)?;
     let processors = processors(&tables, platform);
     let mut of_clusters = vec![0; reads.cluster_count()];
-    let mut readers = |window: Window, task: usize, access: Access, issued: u64, phases: u64| {
+    let mut readers = |window: Window, task: usize, access: Accesses, issued: u64, phases: u64| {
         let Some(place) = reads.resource(access.resource) else { return Tally::default() };
         let per_task = phases.min(issued);
         let c = u64::from(platform.processors);
@@ -500,7 +500,7 @@ fn of_readers_writers(sharing: &ReadersWriters, platform: Platform) -> Result<(T
 fn readers_writers(
     sharing: &ReadersWriters,
     tables: &Tables,
-    mut wait: impl FnMut(usize, Access) -> (Tally, Tally),
+    mut wait: impl FnMut(usize, Accesses) -> (Tally, Tally),
 ) -> Result<Vec<Delay>, Failure> {
     let mut delays = Vec::with_capacity(sharing.tasks.len());
     let mut spans = Vec::with_capacity(sharing.tasks.len());

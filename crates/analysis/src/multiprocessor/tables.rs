@@ -1,6 +1,6 @@
 //! The tables behind all bounds: tasks by processor and requests by resource, created once for a task set.
 
-use super::lanes::{Asker, ISSUED_MAX, JOBS_MAX, SMALL, Short, Step, Turn};
+use super::simd::{Asker, ISSUED_MAX, JOBS_MAX, SMALL, Short, Step, Turn};
 use crate::divisor::{Divisor, SHORT};
 use crate::{Demand, Failure, Sharer};
 use std::hint::select_unpredictable;
@@ -377,7 +377,7 @@ impl Tables {
 
     /// Returns whether sums of requests in an interval as long as any response time, each counted once, are small.
     /// Lengths must be below 2^32. The sum, over the tasks, of at most as many requests as one job issues must be below
-    /// 2^14. Times and the requests of one job must be within the limits of [`lanes`](super::lanes).
+    /// 2^14. Times and the requests of one job must be within the limits of [`simd`](super::simd).
     pub(crate) fn is_small(&self) -> bool {
         self.is_small
     }

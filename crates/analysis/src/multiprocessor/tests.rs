@@ -1,6 +1,6 @@
 //! Compares the bounds with their definitions, request by request, and with properties that theory guarantees.
 
-use super::{Delay, Platform, Protocol, dflp, dpcp, fmlp, joint, mpcp, mrsp, msrp, omlp, random, spin};
+use super::{Delay, DelayBounds, Platform, dflp, dpcp, fmlp, joint, mpcp, mrsp, msrp, omlp, random, spin};
 use crate::{Demand, Failure, Sharer, Sharing};
 use fastrand::Rng;
 
@@ -499,7 +499,7 @@ fn invalid_sets_are_refused() {
 }
 
 fn with_responses(set: &Sharing) -> Vec<Result<Vec<u64>, Failure>> {
-    fn of<P: Protocol>(set: &Sharing, protocol: Result<P, Failure>) -> Result<Vec<u64>, Failure> {
+    fn of<P: DelayBounds>(set: &Sharing, protocol: Result<P, Failure>) -> Result<Vec<u64>, Failure> {
         Ok(joint(set, &mut protocol?)?.responses)
     }
     vec![

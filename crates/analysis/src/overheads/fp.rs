@@ -7,7 +7,7 @@
 //! The tasks of the release interrupts are omitted if a dedicated processor handles them; only then is ipi added. The
 //! cache delay is that of the largest working set among the other tasks.
 
-use super::{Overheads, Task, cache_of_others};
+use super::{Costs, Task, cache_of_others};
 use crate::Failure;
 
 /// Charged tasks, with those of the interrupts.
@@ -27,7 +27,7 @@ pub struct WithInterrupts {
 /// # Errors
 /// Returns [`Failure::Overload`] for a tick with a cost but no quantum, [`Failure::Task`] if a charged task does not
 /// meet its deadline alone, and [`Failure::Overflow`] if a number does not fit.
-pub fn charge(overheads: &Overheads, dedicated: bool, tasks: &[Task]) -> Result<WithInterrupts, Failure> {
+pub fn charge(overheads: &Costs, dedicated: bool, tasks: &[Task]) -> Result<WithInterrupts, Failure> {
     let n = tasks.len() as u64;
     if n == 0 {
         return Ok(WithInterrupts::default());

@@ -1,6 +1,6 @@
 //! Overheads charged to tasks, so that analyses without overheads hold for the charged tasks.
 //!
-//! Each function takes the costs of a platform ([`Overheads`]) and tasks, and returns tasks with adjusted parameters.
+//! Each function takes the costs of a platform ([`Costs`]) and tasks, and returns tasks with adjusted parameters.
 //! The charges are those of Brandenburg, *Scheduling and locking in multiprocessor real-time operating systems*,
 //! dissertation, 2011, chapters 3 and 7, in the form that SchedCAT computes, in exact fractions.
 //!
@@ -24,7 +24,7 @@ pub use fraction::Fraction;
 
 /// The costs of a platform's mechanisms, in the tasks' unit of time. Each is a [`Curve`] over the number of tasks.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub struct Overheads {
+pub struct Costs {
     /// The time between two ticks, Q; above 0 if a tick has a cost.
     pub quantum: u64,
     /// The cost of a tick interrupt.
@@ -72,7 +72,7 @@ impl CacheDelay {
     }
 }
 
-/// A task to which overheads are charged. Times are in the unit of [`Overheads`].
+/// A task to which overheads are charged. Times are in the unit of [`Costs`].
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Task {
     /// The execution time with sections, C.
@@ -109,7 +109,7 @@ fn fitting(tasks: Vec<Task>) -> Result<Vec<Task>, Failure> {
 }
 
 /// Returns for each task the cache delay that it can cause: that of the largest working set among the other tasks.
-fn cache_of_others(overheads: &Overheads, tasks: &[Task]) -> Vec<Fraction> {
+fn cache_of_others(overheads: &Costs, tasks: &[Task]) -> Vec<Fraction> {
     // The largest, and the second largest.
     let largest = tasks.iter().enumerate().max_by_key(|(_, task)| task.working_set).map(|(place, _)| place);
     let second = tasks.iter().enumerate().filter(|(place, _)| Some(*place) != largest);
@@ -124,7 +124,7 @@ fn cache_of_others(overheads: &Overheads, tasks: &[Task]) -> Vec<Fraction> {
 /// # Errors
 /// Returns [`Failure::Task`] if a charged task does not meet its deadline alone, and [`Failure::Overflow`] if a number
 /// does not fit.
-pub fn initial_load(overheads: &Overheads, tasks: &[Task]) -> Result<Vec<Task>, Failure> {
+pub fn initial_load(overheads: &Costs, tasks: &[Task]) -> Result<Vec<Task>, Failure> {
     let charged = tasks.iter().map(|task| {
         let cost = (overheads.initial_cache.at(task.working_set) + Fraction::from(task.cost)).ceil()?;
         Ok(Task { cost, ..task.clone() })

@@ -10,7 +10,7 @@ use super::joint::{Form, Point, Rooms, Shape};
 use super::{FACTOR_MAX, Growth, Part, Progress, Sensitivity, factor_within, scaled, scaled_body, shrunk, users};
 use crate::across;
 use crate::blocking::across::Bounds;
-use crate::multiprocessor::{Delay, Protocol as _};
+use crate::multiprocessor::{Delay, DelayBounds as _};
 use crate::sharing::{Sharing, demands};
 use crate::tables::Tables;
 use lockwright_model::{Duration, Protocol, Step, System, TaskId};

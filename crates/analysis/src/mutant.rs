@@ -2,8 +2,8 @@
 
 /// One term of a bound.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-#[cfg_attr(not(feature = "twins"), allow(dead_code))]
-pub enum Omit {
+#[cfg_attr(not(feature = "mutants"), allow(dead_code))]
+pub enum Mutant {
     /// Sections of less urgent tasks under `icpp`.
     LocalIcpp,
     /// Sections of less urgent tasks under `pip`.
@@ -46,8 +46,8 @@ pub enum Omit {
     Pinned,
 }
 
-#[cfg(feature = "twins")]
-impl Omit {
+#[cfg(feature = "mutants")]
+impl Mutant {
     /// Every mutant.
     pub const ALL: [Self; 20] = [
         Self::LocalIcpp,
