@@ -6,9 +6,7 @@
 
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use fastrand::Rng;
-use lockwright_analysis::multiprocessor::{
-    Delay, DelayBounds, Platform, dflp, dpcp, fmlp, joint, mpcp, msrp, omlp, spin,
-};
+use lockwright_analysis::blocking::{Delay, DelayBounds, Platform, dflp, dpcp, fmlp, joint, mpcp, msrp, omlp, spin};
 use lockwright_analysis::{Demand, Failure, Sharer, Sharing};
 use std::hint::black_box;
 

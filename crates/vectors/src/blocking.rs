@@ -1,7 +1,7 @@
 //! Blocking under locking protocols, and response times with it.
 
 use crate::{Analysis, Closeness, Input, Malformed, Work};
-use lockwright_analysis::multiprocessor::{
+use lockwright_analysis::blocking::{
     Delay, DelayBounds, Platform, Responses, dpcp, fmlp, joint, mpcp, mrsp, msrp, omlp, spin,
 };
 use lockwright_analysis::{Demand, Failure, Sharer, Sharing};

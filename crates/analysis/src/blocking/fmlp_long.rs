@@ -14,14 +14,14 @@
 //! A less urgent task delays i with the one section that it had requested before i arrived or resumed. The bound is our
 //! own; the bounds of FMLP+ do not hold here.
 
-use super::across::boxed;
-use crate::fixed_point::Budget;
-use crate::multiprocessor::{Charge, Delay, DelayBounds};
-use crate::tables::Tables;
+use super::delay::{Charge, Delay, DelayBounds};
+use crate::rows::fixed_point::Budget;
+use crate::rows::tables::Tables;
 use crate::{Failure, Sharing};
 use lockwright_model::{Protocol, Request, ResourceId, TaskId};
 
-struct FmlpLong {
+/// The bounds of a system as a function of response times.
+pub(crate) struct FmlpLong {
     tasks: Vec<Task>,
     responses: Vec<u64>,
     budget: Budget,
@@ -42,13 +42,6 @@ struct Wait {
     sections: u64,
     /// The tasks that delay these users, with the work of one job of each.
     others: Vec<(usize, u64)>,
-}
-
-pub(crate) fn bounds(tables: &Tables<'_>, sharing: &Sharing) -> Result<Box<dyn DelayBounds>, Failure> {
-    let tasks = (0..sharing.tasks.len()).map(|index| task(tables, sharing, TaskId::new(index)));
-    let tasks: Result<Vec<Task>, Failure> = tasks.collect();
-    let responses = vec![0; sharing.tasks.len()];
-    boxed(tasks.map(|tasks| FmlpLong { tasks, responses, budget: Budget::new() }))
 }
 
 fn task(tables: &Tables<'_>, sharing: &Sharing, id: TaskId) -> Result<Task, Failure> {
@@ -100,6 +93,16 @@ fn task(tables: &Tables<'_>, sharing: &Sharing, id: TaskId) -> Result<Task, Fail
 }
 
 impl FmlpLong {
+    /// Creates the bounds for a system.
+    pub(crate) fn new(tables: &Tables<'_>, sharing: &Sharing) -> Result<Self, Failure> {
+        let tasks = (0..sharing.tasks.len()).map(|index| task(tables, sharing, TaskId::new(index)));
+        Ok(Self {
+            tasks: tasks.collect::<Result<_, _>>()?,
+            responses: vec![0; sharing.tasks.len()],
+            budget: Budget::new(),
+        })
+    }
+
     /// Returns W of one request.
     fn wait(&self, wait: &Wait, limit: u64) -> Option<u64> {
         if wait.sections == 0 {

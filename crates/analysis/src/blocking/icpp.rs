@@ -10,9 +10,9 @@
 //!
 //! Reference: Sha, Rajkumar, Lehoczky, IEEE TC 39(9), 1990, and the classic formulas of PCP and SRP.
 
-use super::BlockingSection;
+use super::delay::BlockingSection;
 use super::ics::lock_ceiling;
-use crate::tables::Tables;
+use crate::rows::tables::Tables;
 use lockwright_model::TaskId;
 
 /// Returns the longest section that may block a job of `task`, or `None` if there is none.

@@ -29,11 +29,11 @@
 //! Reference: Johnson, Harathi, *Interruptible Critical Sections*, section 8. Its equations 4 and 5 differ: see
 //! docs/errata.md.
 
-use super::BlockingSection;
-use crate::bound::Unbounded;
-use crate::ics::{RestartedSection, Restarts};
-use crate::mutant::Mutant;
-use crate::tables::Tables;
+use super::delay::BlockingSection;
+use crate::rows::bound::Unbounded;
+use crate::rows::mutant::Mutant;
+use crate::rows::tables::Tables;
+use crate::uniprocessor::ics::{RestartedSection, Restarts};
 use lockwright_model::{Priority, ResourceId, TaskId};
 
 /// Returns the ceiling at which `holder` locks the resource on its processor, or `None` if it does not lock it at a
@@ -186,7 +186,7 @@ impl<'t> Again<'t> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::fixed_point::TERMS_MAX;
+    use crate::rows::fixed_point::TERMS_MAX;
     use lockwright_model::Protocol;
     use lockwright_model::format::parse_system;
 

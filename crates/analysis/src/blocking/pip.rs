@@ -14,8 +14,8 @@
 //!
 //! Reference: Sha, Rajkumar, Lehoczky, IEEE TC 39(9), 1990, theorems on the number of tasks and of semaphores.
 
-use super::BlockingSection;
-use crate::tables::Tables;
+use super::delay::BlockingSection;
+use crate::rows::tables::Tables;
 use lockwright_model::{Protocol, ResourceId, TaskId};
 
 fn rules(tables: &Tables<'_>, resource: ResourceId) -> bool {

@@ -11,7 +11,7 @@
 //! C_k: a job that misses its deadline executed for less than C_k). The test requires U < m.
 
 use super::set::{Deadlines, Greatest, Task, check, laid_out};
-use crate::exact::compare_sum;
+use crate::rows::exact::compare_sum;
 use crate::{Failure, Limit, Sporadic};
 use std::cmp::Ordering;
 

@@ -14,7 +14,7 @@
 //! - f_i is continuous and its slope decreases only at t = q T_i + D_i, so the worst case is at one of these points.
 
 use super::set::{Deadlines, Task, check, laid_out};
-use crate::exact::compare_sum;
+use crate::rows::exact::compare_sum;
 use crate::{Failure, Limit, Sporadic};
 use std::cmp::Ordering;
 

@@ -7,7 +7,7 @@
 //! Real-Time Systems 25, 2003, for implicit deadlines. With densities the test holds for constrained deadlines.
 
 use super::set::{Deadlines, check};
-use crate::exact::compare_sum;
+use crate::rows::exact::compare_sum;
 use crate::{Failure, Sporadic};
 use std::cmp::Ordering;
 

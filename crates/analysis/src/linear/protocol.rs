@@ -1,11 +1,11 @@
-//! The programs as bounds of [`multiprocessor`](crate::multiprocessor), for iterations that find response times with
+//! The programs as bounds of [`blocking`](crate::blocking), for iterations that find response times with
 //! these.
 
 use super::mpcp::Owners;
 use super::spin::{Arrivals, Order};
 use super::view::View;
 use super::{Blocked, Counted, Work, dflp, dpcp, fmlp_plus, mpcp, spin};
-use crate::multiprocessor::{Charge, Delay, DelayBounds};
+use crate::blocking::{Charge, Delay, DelayBounds};
 use crate::{Failure, Sharing};
 use lockwright_model::Protocol;
 

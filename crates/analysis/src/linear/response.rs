@@ -20,7 +20,7 @@ use super::mpcp::Owners;
 use super::spin::{Arrivals, Order};
 use super::view::{View, add_product};
 use super::{Blocked, Work, dflp, dpcp, fmlp_plus, mpcp, spin, sum};
-use crate::multiprocessor::{joint, msrp};
+use crate::blocking::{joint, msrp};
 use crate::{Failure, Limit, Sharing};
 
 /// A locking protocol under partitioned fixed priorities.
@@ -60,7 +60,7 @@ pub const ROUNDS_MAX: u32 = 10_000;
 pub const RESPONSE_STEPS_MAX: u32 = 1_000_000;
 
 /// Returns the response times of the tasks under a protocol and partitioned fixed priorities. None exceeds that of the
-/// protocol's classic bound in [`multiprocessor`](crate::multiprocessor).
+/// protocol's classic bound in [`blocking`](crate::blocking).
 ///
 /// The `response` of the tasks is ignored. Clusters are processors. Times are in the unit of the input. The sources are
 /// Brandenburg, RTAS 2013, and Wieder, Brandenburg, RTSS 2013.

@@ -759,7 +759,7 @@ fn shorter_execution_times_stay_accepted() {
 
 #[test]
 fn none_is_looser_than_the_classic_bound_of_the_library() {
-    use crate::multiprocessor::{self as classic, fmlp::Sections};
+    use crate::blocking::{self as classic, fmlp::Sections};
     let mut rng = fastrand::Rng::with_seed(17);
     let (mut tighter, mut all) = ([0; 3], 0);
     for _ in 0..600 {
@@ -786,7 +786,7 @@ fn none_is_looser_than_the_classic_bound_of_the_library() {
 
 #[test]
 fn spinning_is_no_looser_as_response_times() {
-    use crate::multiprocessor::{joint, msrp};
+    use crate::blocking::{joint, msrp};
     let mut rng = fastrand::Rng::with_seed(18);
     let (mut both, mut more, mut tighter, mut looser) = (0, 0, 0, 0);
     for _ in 0..12_000 {

@@ -3,7 +3,7 @@
 //! constrained deadlines, which the programs themselves do not model. See also `protocols_hold.rs`.
 
 use fastrand::Rng;
-use lockwright_analysis::multiprocessor::mrsp::{Access, zhao};
+use lockwright_analysis::blocking::mrsp::{Access, zhao};
 use lockwright_analysis::{Demand, Mutant, Proof, Sharer, Sharing, Uncovered, analyse, tighten, tighten_mutant};
 use lockwright_model::format::write_system;
 use lockwright_model::{Duration, Protocol, Scheduler, System};
