@@ -1,32 +1,37 @@
-//! Response times under the protocols for several processors that [`multiprocessor`](crate::blocking) bounds.
+//! Response times under the protocols for several processors whose bounds are [`DelayBounds`].
 //!
 //! ```text
-//!   w = C_i + I_i + S_i + B_i + n L_i + sum over h at least as urgent on the processor of ceil((w + J_h) / T_h) * (C_h + I_h)
+//!   w = C_i + I_i + S_i + B_i + n L_i
+//!       + sum over h at least as urgent on the processor of ceil((w + J_h) / T_h) * (C_h + I_h)
 //!   R_i = w + J_i
 //! ```
-//! I, S and B are the protocol's bounds on what a job spins (or counts as execution), suspends, and is delayed by boosted sections of less urgent tasks, all for
-//! the response times of all tasks; L the longest section of a less urgent task under `icpp`, n one, or one more than its requests where the job does not keep
-//! its processor while it waits. J_h is `R_h - C_h` where h suspends (or executes elsewhere), else its release jitter. C_h is without sections that execute on other
-//! processors.
-//! Where waiting counts as execution, a job with requests can be held back, suspended, while a more urgent one of its processor has a request: whatever `icpp`
-//! section delays that one then (n of its own for each job of h) delays both.
+//! The protocol's bounds are functions of the response times of all tasks. I_i is the execution that waiting adds to a
+//! job (spinning, or suspension that counts as execution), S_i the time that it suspends, and B_i the delay by boosted
+//! sections of less urgent tasks. L_i is the longest section of a less urgent task under `icpp`. n is 1 if the job keeps
+//! its processor while it waits; otherwise n is 1 plus the number of its requests.
 //!
-//! All start at `C + J` and rise together. Where one task with requests has no bound, none that its requests can delay has one.
+//! J_h is `R_h - C_h` if h suspends or executes elsewhere, otherwise its release jitter. C_h is the execution on the
+//! task's own processor, without sections that execute on others.
+//!
+//! If waiting counts as execution, a job with requests can be suspended while a more urgent job of its processor has a
+//! request. A section under `icpp` that delays the more urgent job then delays both. It can do so as often as it can
+//! delay the more urgent job itself, for each job of h.
+//!
+//! The response times are the least joint fixed point (`solve.rs`). If a task with requests has no bound, the tasks that
+//! its requests can delay have none.
 
 use crate::Failure;
 use crate::blocking::accounting::{Accounting, accounting};
 use crate::blocking::bounds::Bounds;
 use crate::blocking::delay::{BlockingSection, Delay, DelayBounds};
 use crate::blocking::icpp;
-use crate::rows::bound::{Analysis, Blocking, Proof, TaskBound, Unbounded};
+use crate::rows::bound::{Analysis, Blocking, Unbounded};
 use crate::rows::mutant::Mutant;
 use crate::rows::sharing::{Demand, Sharing, sharing_of};
 use crate::rows::tables::Tables;
 use crate::system::hazard::hazards;
+use crate::system::solve::{Equations, Rising, raise};
 use lockwright_model::{Duration, Protocol, TaskId};
-
-/// Most rounds over all tasks; more is taken for divergence, which is safe: it only loses bounds.
-const ROUNDS_MAX: u32 = 10_000;
 
 /// The protocol that rules resources of the system and has its bounds here, if there is one.
 pub(crate) fn ruling(tables: &Tables<'_>) -> Option<Protocol> {
@@ -77,9 +82,11 @@ impl Row {
     }
 }
 
-/// Bounds for a system under `ruling`, and `icpp` on each processor.
-pub(crate) fn solve(tables: &Tables<'_>, protocol: Protocol, ruling: Protocol) -> Analysis {
-    solve_in_parts(tables, protocol, ruling).0
+/// Bounds the response times of a system whose shared resources are under `ruling`. If `judged` is given, only the
+/// verdict on the first `judged` tasks is meaningful.
+pub(crate) fn solve(tables: &Tables<'_>, protocol: Protocol, ruling: Protocol, judged: Option<usize>) -> Analysis {
+    let make = || Bounds::new(tables, ruling, &sharing(tables, ruling));
+    solve_by(tables, protocol, ruling, judged, &[], make).0
 }
 
 /// What the response time of a task with a bound is made of, besides its execution and its jitter.
@@ -106,7 +113,8 @@ pub(crate) struct Urgent {
 
 /// The parts of the bound of `task`; `None` where it has none.
 pub(crate) fn parts(tables: &Tables<'_>, protocol: Protocol, ruling: Protocol, task: TaskId) -> Option<Parts> {
-    let (analysis, rows) = solve_in_parts(tables, protocol, ruling);
+    let make = || Bounds::new(tables, ruling, &sharing(tables, ruling));
+    let (analysis, rows) = solve_by(tables, protocol, ruling, None, &[], make);
     analysis.task(task).response?;
     let responses: Vec<u64> = rows.iter().map(|row| row.response).collect();
     parts_of(&rows, task, &responses)
@@ -168,51 +176,40 @@ pub(crate) fn requests(tables: &Tables<'_>, ruling: Protocol, task: TaskId) -> u
     ruled.map(|request| u64::from(request.count)).sum()
 }
 
-fn solve_in_parts(tables: &Tables<'_>, protocol: Protocol, ruling: Protocol) -> (Analysis, Vec<Row>) {
-    solve_by(tables, protocol, ruling, &[], || Bounds::new(tables, ruling, &sharing(tables, ruling)))
-}
-
-/// Bounds by the protocol's bounds `make`. Where a task's response time is `known` otherwise, by its id, it has that at most.
+/// Bounds the response times by the bounds that `make` returns. If `known` is not empty, it contains another bound of
+/// each task, or `None`; no response time then rises above it.
 pub(crate) fn solve_by(
     tables: &Tables<'_>,
     protocol: Protocol,
     ruling: Protocol,
+    judged: Option<usize>,
     known: &[Option<u64>],
     make: impl FnOnce() -> Result<Bounds, Unbounded>,
 ) -> (Analysis, Vec<Row>) {
     let system = tables.system;
-    let count = system.tasks().len();
-    let mut reasons = hazards(tables);
-    let mut responses = vec![0; count];
-    let mut delays = vec![Delay::default(); count];
+    let mut rising = Rising::new(system, hazards(tables));
     let mut rows: Vec<Row> = Vec::new();
-    if reasons.iter().all(Option::is_none) {
+    if rising.reasons.iter().all(Option::is_none) {
         match make() {
-            Ok(mut bounds) => {
+            Ok(bounds) => {
                 rows = system.task_ids().map(|id| row(tables, ruling, id)).collect();
                 rows.iter_mut().zip(known).for_each(|(row, known)| row.known = *known);
-                responses = rows.iter().map(|row| row.cost.saturating_add(row.jitter)).collect();
-                rise(tables, ruling, &mut bounds, &mut rows, &mut responses, &mut delays, &mut reasons);
+                let delays = vec![Delay::default(); rows.len()];
+                let mut equations = Across { tables, ruling, bounds, rows, delays };
+                raise(tables, &mut equations, &mut rising, judged);
+                rows = equations.rows;
             }
-            Err(reason) => reasons.fill(Some(reason)),
+            Err(reason) => rising.give_up_all(&reason),
         }
     }
-    let bounds = system.task_ids().map(|id| {
-        let index = id.index();
-        let unbounded = reasons[index].take();
-        let response = unbounded.is_none().then(|| Duration::from_ns(responses[index]));
-        let blocking = response.is_some().then(|| Blocking {
-            local: Duration::from_ns(rows[index].local.saturating_add(delayed(&rows, index, &responses))),
-            boosted: Duration::from_ns(rows[index].blocked),
-            remote: Duration::from_ns(waits(ruling, &rows, index, &responses)),
-        });
-        let schedulable = response.is_some_and(|response| response <= system.task(id).deadline);
-        TaskBound { blocking, response, schedulable, unbounded, proof: Proof::Classic }
-    });
-    let analysis = Analysis { protocol, tasks: bounds.collect() };
-    for (row, response) in rows.iter_mut().zip(responses) {
+    for (row, &response) in rows.iter_mut().zip(&rising.responses) {
         row.response = response;
     }
+    let analysis = rising.into_analysis(tables, protocol, |task, responses| Blocking {
+        local: Duration::from_ns(rows[task].local.saturating_add(delayed(&rows, task, responses))),
+        boosted: Duration::from_ns(rows[task].blocked),
+        remote: Duration::from_ns(waits(ruling, &rows, task, responses)),
+    });
     (analysis, rows)
 }
 
@@ -305,128 +302,78 @@ fn row(tables: &Tables<'_>, ruling: Protocol, id: TaskId) -> Row {
     }
 }
 
-/// Raises all response times to their joint least fixed point.
-///
-/// BOUND: [`ROUNDS_MAX`] rounds, and the budget of all fixed points together.
-fn rise(
-    tables: &Tables<'_>,
+/// The equations of all tasks.
+struct Across<'a> {
+    tables: &'a Tables<'a>,
     ruling: Protocol,
-    bounds: &mut Bounds,
-    rows: &mut [Row],
-    responses: &mut [u64],
-    delays: &mut [Delay],
-    reasons: &mut [Option<Unbounded>],
-) {
-    for round in 0..=ROUNDS_MAX {
-        if let Err(failure) = bounds.set_responses(responses).and_then(|()| bounds.delays(delays)) {
-            // Numbers that do not fit, or too much work.
+    bounds: Bounds,
+    rows: Vec<Row>,
+    /// The delays in this round, by task.
+    delays: Vec<Delay>,
+}
+
+impl Equations for Across<'_> {
+    fn prepare(&mut self, rising: &mut Rising) {
+        let known = self.bounds.set_responses(&rising.responses).and_then(|()| self.bounds.delays(&mut self.delays));
+        if let Err(failure) = known {
+            // The numbers do not fit, or there is too much work.
             let reason = match failure {
                 Failure::Diverged { .. } => Unbounded::Unsettled,
                 _ => Unbounded::BeyondPeriod,
             };
-            (0..rows.len()).for_each(|index| give_up(rows, responses, reasons, index, &reason));
+            (0..self.rows.len()).for_each(|task| self.give_up(rising, task, &reason));
             return;
         }
-        for index in 0..rows.len() {
-            let Some(charge) = bounds.charge(&delays[index]).filter(|_| round < ROUNDS_MAX) else {
-                let reason = if round < ROUNDS_MAX { Unbounded::BeyondPeriod } else { Unbounded::Unsettled };
-                give_up(rows, responses, reasons, index, &reason);
+        for task in 0..self.rows.len() {
+            let Some(charge) = self.bounds.charge(&self.delays[task]) else {
+                self.give_up(rising, task, &Unbounded::BeyondPeriod);
                 continue;
             };
-            let row = &mut rows[index];
+            let row = &mut self.rows[task];
             (row.suspended, row.executed, row.blocked) = (charge.suspended, charge.executed, charge.blocked);
-            if tables.is_mutant(Mutant::Waiting) {
+            if self.tables.is_mutant(Mutant::Waiting) {
                 (row.suspended, row.executed) = (0, 0);
             }
-            if tables.is_mutant(Mutant::Boosted) {
+            if self.tables.is_mutant(Mutant::Boosted) {
                 row.blocked = 0;
             }
         }
-        depend(tables, ruling, rows, responses, delays, reasons);
-        let respond = |index: usize, responses: &[u64]| {
-            let row: &Row = &rows[index];
-            match (row.known, respond(tables, row, rows, responses)) {
-                (Some(known), _) if row.settled.is_some() => Ok(known),
-                (Some(known), found) => Ok(found.map_or(known, |found| found.min(known))),
-                (None, found) => found,
-            }
-        };
-        if !raise_each(tables, responses, reasons, respond) {
-            return;
+    }
+
+    fn respond(&mut self, task: usize, rising: &Rising) -> Result<u64, Unbounded> {
+        let row = &self.rows[task];
+        let found = respond(self.tables, row, &self.rows, &rising.responses);
+        match row.known {
+            Some(known) if row.settled.is_some() => Ok(known),
+            Some(known) => Ok(found.map_or(known, |found| found.min(known))),
+            None => found,
         }
     }
-}
 
-/// A task has no bound by the protocol's: it has what is known otherwise, or none.
-fn give_up(
-    rows: &mut [Row],
-    responses: &mut [u64],
-    reasons: &mut [Option<Unbounded>],
-    index: usize,
-    reason: &Unbounded,
-) {
-    match rows[index].known {
-        Some(known) => {
-            responses[index] = known;
-            rows[index].settled.get_or_insert_with(|| reason.clone());
-        }
-        None => _ = reasons[index].get_or_insert_with(|| reason.clone()),
+    fn asks(&self, task: usize) -> bool {
+        let requests = self.tables.system.requests(TaskId::new(task));
+        requests.iter().any(|request| self.tables.protocol(request.resource) == self.ruling)
     }
-}
 
-/// Raises each response time that has no reason yet to what `respond` says, once. Whether that changed any, or gave a reason.
-pub(crate) fn raise_each(
-    tables: &Tables<'_>,
-    responses: &mut [u64],
-    reasons: &mut [Option<Unbounded>],
-    respond: impl Fn(usize, &[u64]) -> Result<u64, Unbounded>,
-) -> bool {
-    let mut changed = false;
-    for &id in tables.cpus.iter().flatten() {
-        let index = id.index();
-        if reasons[index].is_some() {
-            continue;
+    fn depends_on(&self, task: usize, asking: Option<usize>, rising: &Rising) -> Option<usize> {
+        let row = &self.rows[task];
+        if row.settled.is_some() {
+            return None;
         }
-        match respond(index, responses) {
-            Ok(response) => {
-                changed |= response != responses[index];
-                responses[index] = response;
-            }
-            Err(reason) => {
-                changed = true;
-                reasons[index] = Some(reason);
-            }
-        }
+        let mut urgent = row.urgent.iter().copied();
+        let urgent = urgent.find(|&h| rising.reasons[h].is_some() && self.rows[h].is_felt());
+        urgent.or(asking.filter(|_| self.delays[task] != Delay::default()))
     }
-    changed
-}
 
-/// Takes the bounds of those that rest on one that is not there.
-fn depend(
-    tables: &Tables<'_>,
-    ruling: Protocol,
-    rows: &mut [Row],
-    responses: &mut [u64],
-    delays: &[Delay],
-    reasons: &mut [Option<Unbounded>],
-) {
-    let asks = |index: usize| {
-        let requests = tables.system.requests(TaskId::new(index));
-        requests.iter().any(|request| tables.protocol(request.resource) == ruling)
-    };
-    // BOUND: each round but the last takes one.
-    loop {
-        let lost = (0..rows.len()).find(|&index| reasons[index].is_some() && asks(index));
-        let next = rows.iter().position(|row| {
-            let index = row.task.index();
-            let is_delayed = delays[index] != Delay::default();
-            let urgent = row.urgent.iter().any(|&h| reasons[h].is_some() && rows[h].is_felt());
-            reasons[index].is_none() && row.settled.is_none() && (lost.is_some() && is_delayed || urgent)
-        });
-        let Some(index) = next else { return };
-        let urgent = rows[index].urgent.iter().copied().find(|&h| reasons[h].is_some() && rows[h].is_felt());
-        let Some(on) = urgent.or(lost) else { return };
-        give_up(rows, responses, reasons, index, &Unbounded::DependsOn { task: TaskId::new(on) });
+    /// Gives the task its known bound, if it has one.
+    fn give_up(&mut self, rising: &mut Rising, task: usize, reason: &Unbounded) {
+        match self.rows[task].known {
+            Some(known) => {
+                rising.responses[task] = known;
+                self.rows[task].settled.get_or_insert_with(|| reason.clone());
+            }
+            None => rising.give_up(task, reason),
+        }
     }
 }
 

@@ -35,21 +35,17 @@
 //! processor. On one processor of c, it takes at most as much of the time in which i has none. Both together are at
 //! most c min(W, X). An interrupt lends no priority, and waits for no request.
 //!
-//! All response times start at `C + J` and rise together. The least joint fixed point bounds every response: the first
-//! response to exceed it would do so after all the responses on which its equation depends.
+//! The response times are the least joint fixed point (`solve.rs`). It bounds every response: the first response to
+//! exceed it would do so after all the responses on which its equation depends.
 
 use crate::blocking::spin::Fifo;
 use crate::blocking::{Delay, DelayBounds as _};
-use crate::rows::bound::{Analysis, Blocking, Proof, TaskBound, Unbounded};
+use crate::rows::bound::{Analysis, Blocking, Unbounded};
 use crate::rows::mutant::Mutant;
 use crate::rows::sharing::sharing_of;
 use crate::rows::tables::Tables;
-use crate::system::across::raise_each;
+use crate::system::solve::{Equations, Rising, raise};
 use lockwright_model::{CpuId, Duration, Protocol, System, TaskId};
-
-/// The most rounds over all tasks. An iteration that takes more counts as divergent, which is safe: the tasks then have
-/// no bound.
-const ROUNDS_MAX: u32 = 10_000;
 
 /// The parameters of one task's equation, in nanoseconds.
 struct Row {
@@ -58,9 +54,11 @@ struct Row {
     jitter: u64,
     /// The number of processors of the task's cluster, c.
     processors: u64,
+    /// The other tasks of the cluster that are at least as urgent.
     urgent: Vec<usize>,
     /// Whether the task is an interrupt: it executes on one processor, and its blocking does not count.
     is_interrupt: bool,
+    /// Whether the task has requests.
     asks: bool,
     /// The wait at requests in this round, I.
     waits: u64,
@@ -94,37 +92,27 @@ pub(crate) struct Parts {
     pub(crate) urgent: Vec<(TaskId, u64, u64)>,
 }
 
-/// Bounds the response times of a system with clusters under `protocol`.
-pub(crate) fn solve(tables: &Tables<'_>, protocol: Protocol) -> Analysis {
-    let (rows, responses, mut reasons) = solve_in_parts(tables, protocol);
-    let bounds = tables.system.task_ids().map(|id| {
-        let index = id.index();
-        let unbounded = reasons[index].take();
-        let response = unbounded.is_none().then(|| Duration::from_ns(responses[index]));
-        let blocking = response.is_some().then(|| Blocking {
-            local: Duration::ZERO,
-            boosted: Duration::from_ns(rows[index].lends),
-            remote: Duration::from_ns(rows[index].waits),
-        });
-        let schedulable = response.is_some_and(|response| response <= tables.system.task(id).deadline);
-        TaskBound { blocking, response, schedulable, unbounded, proof: Proof::Classic }
-    });
-    Analysis { protocol, tasks: bounds.collect() }
+/// Bounds the response times of a system with clusters under `protocol`. If `judged` is given, only the verdict on the
+/// first `judged` tasks is meaningful.
+pub(crate) fn solve(tables: &Tables<'_>, protocol: Protocol, judged: Option<usize>) -> Analysis {
+    let (rows, rising) = solve_in_parts(tables, protocol, judged);
+    rising.into_analysis(tables, protocol, |task, _| Blocking {
+        local: Duration::ZERO,
+        boosted: Duration::from_ns(rows[task].lends),
+        remote: Duration::from_ns(rows[task].waits),
+    })
 }
 
 /// Returns the parts of the bound of `task`, or `None` if it has no bound.
 pub(crate) fn parts(tables: &Tables<'_>, protocol: Protocol, task: TaskId) -> Option<Parts> {
-    let (rows, responses, reasons) = solve_in_parts(tables, protocol);
+    let (rows, rising) = solve_in_parts(tables, protocol, None);
     let index = task.index();
-    if reasons.get(index)?.is_some() {
-        return None;
-    }
-    let row = &rows[index];
-    let window = responses[index] - row.jitter;
+    let (row, responses) = (&rows[index], &rising.responses);
+    let window = rising.get(task)? - row.jitter;
     let (mut sum, mut shared) = (0_u64, 0);
     let mut urgent = Vec::new();
     for &h in &row.urgent {
-        let (work, _) = interference(tables, &rows, index, h, window, &responses)?;
+        let (work, _) = interference(tables, &rows, index, h, window, responses)?;
         sum = sum.checked_add(work.checked_mul(rows[h].times(row))?)?;
         let share = sum / row.processors - shared;
         shared += share;
@@ -138,24 +126,29 @@ pub(crate) fn size(system: &System, cpu: CpuId) -> u64 {
     u64::from(system.cluster(cpu).count_ones())
 }
 
-fn solve_in_parts(tables: &Tables<'_>, protocol: Protocol) -> (Vec<Row>, Vec<u64>, Vec<Option<Unbounded>>) {
+fn solve_in_parts(tables: &Tables<'_>, protocol: Protocol, judged: Option<usize>) -> (Vec<Row>, Rising) {
     let system = tables.system;
-    let mut reasons = vec![None; system.tasks().len()];
-    let mut rows: Vec<Row> = system.task_ids().map(|id| row(tables, id)).collect();
-    let mut responses: Vec<u64> = rows.iter().map(|row| row.cost.saturating_add(row.jitter)).collect();
+    let mut rising = Rising::new(system, vec![None; system.tasks().len()]);
+    let rows: Vec<Row> = system.task_ids().map(|id| row(tables, id)).collect();
     if let Some(resource) = system.refused_in_clusters(protocol) {
-        reasons.fill(Some(Unbounded::Clusters { resource, protocol: system.protocol_of(resource, protocol) }));
-    } else if let Some((task, outer, inner)) = system.refused_nesting(protocol) {
-        reasons.fill(Some(Unbounded::Nested { task, outer, inner }));
-    } else {
-        let sizes = |cluster: u16| size(system, CpuId(cluster));
-        match Fifo::in_clusters(&sharing_of(system, |_| true), sizes, !tables.is_mutant(Mutant::OwnCluster)) {
-            Ok(mut fifo) => rise(tables, &mut fifo, &mut rows, &mut responses, &mut reasons),
-            // The system is valid, but its numbers do not fit.
-            Err(_) => reasons.fill(Some(Unbounded::BeyondPeriod)),
-        }
+        rising.give_up_all(&Unbounded::Clusters { resource, protocol: system.protocol_of(resource, protocol) });
+        return (rows, rising);
     }
-    (rows, responses, reasons)
+    if let Some((task, outer, inner)) = system.refused_nesting(protocol) {
+        rising.give_up_all(&Unbounded::Nested { task, outer, inner });
+        return (rows, rising);
+    }
+    let sizes = |cluster: u16| size(system, CpuId(cluster));
+    let Ok(waits) = Fifo::in_clusters(&sharing_of(system, |_| true), sizes, !tables.is_mutant(Mutant::OwnCluster))
+    else {
+        // The system is valid, but its numbers do not fit.
+        rising.give_up_all(&Unbounded::BeyondPeriod);
+        return (rows, rising);
+    };
+    let delays = vec![Delay::default(); rows.len()];
+    let mut equations = Clustered { tables, waits, rows, delays };
+    raise(tables, &mut equations, &mut rising, judged);
+    (equations.rows, rising)
 }
 
 fn row(tables: &Tables<'_>, id: TaskId) -> Row {
@@ -174,51 +167,43 @@ fn row(tables: &Tables<'_>, id: TaskId) -> Row {
     }
 }
 
-/// Raises all response times to their least joint fixed point.
-///
-/// BOUND: [`ROUNDS_MAX`] rounds, and the budget of all fixed points together.
-fn rise(
-    tables: &Tables<'_>,
-    fifo: &mut Fifo,
-    rows: &mut [Row],
-    responses: &mut [u64],
-    reasons: &mut [Option<Unbounded>],
-) {
-    let mut delays = vec![Delay::default(); rows.len()];
-    for round in 0..=ROUNDS_MAX {
-        let known = fifo.set_responses(responses).and_then(|()| fifo.delays(&mut delays));
-        if known.is_err() || round == ROUNDS_MAX {
-            let reason = if known.is_err() { Unbounded::BeyondPeriod } else { Unbounded::Unsettled };
-            reasons.iter_mut().for_each(|known| *known = known.take().or_else(|| Some(reason.clone())));
-            return;
-        }
-        for ((row, delay), reason) in rows.iter_mut().zip(&delays).zip(reasons.iter_mut()) {
-            let Some(remote) = delay.remote else {
-                reason.get_or_insert(Unbounded::BeyondPeriod);
-                continue;
-            };
-            row.waits = if tables.is_mutant(Mutant::Waiting) { 0 } else { remote };
-            row.lends = if tables.is_mutant(Mutant::Boosted) || row.is_interrupt { 0 } else { delay.arrival };
-        }
-        depend(rows, &delays, reasons);
-        if !raise_each(tables, responses, reasons, |index, responses| respond(tables, rows, index, responses)) {
-            return;
-        }
-    }
+/// The equations of all tasks.
+struct Clustered<'a> {
+    tables: &'a Tables<'a>,
+    waits: Fifo,
+    rows: Vec<Row>,
+    /// The delays in this round, by task.
+    delays: Vec<Delay>,
 }
 
-/// Removes the bound of each task that depends on a task without one.
-fn depend(rows: &[Row], delays: &[Delay], reasons: &mut [Option<Unbounded>]) {
-    // BOUND: each round except the last removes one bound.
-    loop {
-        let lost = (0..rows.len()).find(|&index| reasons[index].is_some() && rows[index].asks);
-        let rests_on = |index: usize| {
-            let urgent = rows[index].urgent.iter().copied().find(|&h| reasons[h].is_some());
-            urgent.or_else(|| lost.filter(|_| delays[index] != Delay::default()))
-        };
-        let next = (0..rows.len()).filter(|&index| reasons[index].is_none());
-        let Some((index, on)) = next.filter_map(|index| Some((index, rests_on(index)?))).next() else { return };
-        reasons[index] = Some(Unbounded::DependsOn { task: TaskId::new(on) });
+impl Equations for Clustered<'_> {
+    fn prepare(&mut self, rising: &mut Rising) {
+        let known = self.waits.set_responses(&rising.responses).and_then(|()| self.waits.delays(&mut self.delays));
+        if known.is_err() {
+            rising.give_up_all(&Unbounded::BeyondPeriod);
+            return;
+        }
+        for (task, (row, delay)) in self.rows.iter_mut().zip(&self.delays).enumerate() {
+            let Some(remote) = delay.remote else {
+                rising.give_up(task, &Unbounded::BeyondPeriod);
+                continue;
+            };
+            row.waits = if self.tables.is_mutant(Mutant::Waiting) { 0 } else { remote };
+            row.lends = if self.tables.is_mutant(Mutant::Boosted) || row.is_interrupt { 0 } else { delay.arrival };
+        }
+    }
+
+    fn respond(&mut self, task: usize, rising: &Rising) -> Result<u64, Unbounded> {
+        respond(self.tables, &self.rows, task, &rising.responses)
+    }
+
+    fn asks(&self, task: usize) -> bool {
+        self.rows[task].asks
+    }
+
+    fn depends_on(&self, task: usize, asking: Option<usize>, rising: &Rising) -> Option<usize> {
+        let urgent = self.rows[task].urgent.iter().copied().find(|&h| rising.reasons[h].is_some());
+        urgent.or(asking.filter(|_| self.delays[task] != Delay::default()))
     }
 }
 

@@ -428,7 +428,9 @@ fn remote_terms(tables: &Tables<'_>, task: TaskId, responses: &[Option<u64>], te
             continue;
         }
         let limit = system.task(task).period.as_ns();
-        let Ok(wait) = remote.wait(tables, task, request.resource, responses, limit) else { continue };
+        let Ok(wait) = remote.wait(tables, task, request.resource, |id: TaskId| responses[id.index()], limit) else {
+            continue;
+        };
         let (count, name) = (u64::from(request.count), &system.resource(request.resource).name);
         if let Some(holder) = wait.holder {
             let why = format!("holds `{name}` when it is requested, prolonged by boosted sections of its CPU");
@@ -440,7 +442,9 @@ fn remote_terms(tables: &Tables<'_>, task: TaskId, responses: &[Option<u64>], te
             terms.block(Cause::Urgent, count, blocker, why);
         }
         for user in remote.urgent(tables, task, request.resource) {
-            let Some(jobs) = remote.jobs(tables, user, wait.total, responses) else { continue };
+            let Some(jobs) = remote.jobs(tables, user, wait.total, |id: TaskId| responses[id.index()]) else {
+                continue;
+            };
             let blocker = BlockingSection { task: user.task, resource: request.resource, length: user.kept };
             let requests = jobs * user.count;
             let plural = if requests == 1 { "" } else { "s" };

@@ -9,5 +9,6 @@ pub(crate) mod partition;
 pub(crate) mod response;
 pub(crate) mod scheduled;
 pub(crate) mod sensitivity;
+pub(crate) mod solve;
 #[cfg(feature = "lp")]
 pub(crate) mod tighten;

@@ -9,24 +9,20 @@
 //! task that never suspends, and `R_h - C_h` for a task that may suspend: its work can be deferred by that much, and no
 //! smaller jitter is safe (Chen et al., "Many suspensions, many problems", Real-Time Systems 55(1), 2019).
 //!
-//! S_i and J_h depend on the response times of tasks on any processor. All response times start at `C + J`, and rise
-//! together until none changes. A response time above the period would let jobs of one task overlap; that task then has
-//! no bound, nor has any task whose bound depends on it. Deadlines matter for the verdict only.
+//! S_i and J_h depend on the response times of tasks on any processor. The response times are the least joint fixed point
+//! (`solve.rs`). A response time above the period would let jobs of one task overlap; that task then has no bound.
 
 use crate::blocking::ics::{Again, Length};
 use crate::blocking::mpcp::system::Remote;
 use crate::blocking::{icpp, pip};
-use crate::rows::bound::{Analysis, Blocking, Proof, TaskBound, Unbounded};
+use crate::rows::bound::{Analysis, Blocking, Unbounded};
 use crate::rows::mutant::Mutant;
 use crate::rows::tables::Tables;
 use crate::system::across;
 use crate::system::clustered;
 use crate::system::hazard::hazards;
+use crate::system::solve::{Equations, Rising, raise};
 use lockwright_model::{Duration, Protocol, System, TaskId};
-
-/// The most rounds over all tasks. An iteration that takes more counts as divergent, which is safe: the tasks then have
-/// no bound.
-const ROUNDS_MAX: u32 = 10_000;
 
 /// Bounds the blocking and the response time of every task under partitioned or clustered fixed priorities.
 ///
@@ -149,24 +145,23 @@ fn static_blocking(tables: &Tables<'_>, task: TaskId) -> Option<Static> {
 /// Solves the equations of all tasks. If `judged` is given, only the verdict on the first `judged` tasks is meaningful.
 fn solve(tables: &Tables<'_>, protocol: Protocol, judged: Option<usize>) -> Analysis {
     if tables.system.has_clusters() {
-        return clustered::solve(tables, protocol);
+        return clustered::solve(tables, protocol, judged);
     }
     if let Some(ruling) = across::ruling(tables) {
-        return across::solve(tables, protocol, ruling);
+        return across::solve(tables, protocol, ruling, judged);
     }
     let system = tables.system;
     let tasks = system.tasks();
-    let mut reasons = hazards(tables);
+    let mut rising = Rising::new(system, hazards(tables));
     let statics: Vec<Option<Static>> = system.task_ids().map(|id| static_blocking(tables, id)).collect();
-    let remote = Remote::new(tables);
-    let mut responses: Vec<Option<u64>> = Vec::with_capacity(tasks.len());
-    let mut suspended: Vec<u64> = vec![0; tasks.len()];
-    for (index, task) in tasks.iter().enumerate() {
-        if (remote.is_none() || statics[index].is_none()) && reasons[index].is_none() {
-            reasons[index] = Some(Unbounded::BeyondPeriod);
+    let remote = Remote::new(tables).unwrap_or_else(|| {
+        rising.give_up_all(&Unbounded::BeyondPeriod);
+        Remote::none()
+    });
+    for task in 0..tasks.len() {
+        if statics[task].is_none() {
+            rising.give_up(task, &Unbounded::BeyondPeriod);
         }
-        let start = task.wcet.as_ns() + task.jitter.as_ns();
-        responses.push(reasons[index].is_none().then_some(start));
     }
     let rows: Vec<Vec<Interferer>> =
         tables.cpus.iter().map(|tasks| tasks.iter().map(|&id| interferer(tables, id)).collect()).collect();
@@ -182,37 +177,28 @@ fn solve(tables: &Tables<'_>, protocol: Protocol, judged: Option<usize>) -> Anal
             again.resize(h, Length::default());
             again.push(length);
         });
-        let Err(reason) = counted else { continue };
-        for id in tasks {
-            if responses[id.index()].take().is_some() {
-                reasons[id.index()] = Some(reason.clone());
-            }
+        if let Err(reason) = counted {
+            tasks.iter().for_each(|id| rising.give_up(id.index(), &reason));
         }
     }
-    if let Some(remote) = &remote {
-        iterate(tables, remote, (&equations, &rows), judged, &mut responses, &mut suspended, &mut reasons);
-    }
-    let bounds = system.task_ids().map(|id| {
-        let index = id.index();
-        let response = responses[index].map(Duration::from_ns);
-        let blocking = statics[index].as_ref().filter(|_| response.is_some()).map(|known| Blocking {
-            local: Duration::from_ns(known.local.saturating_add(blocked_again(
-                &equations[index],
-                &rows,
-                responses[index],
-            ))),
-            boosted: Duration::from_ns(known.boosted),
-            remote: Duration::from_ns(suspended[index]),
-        });
-        let schedulable = response.is_some_and(|response| response <= system.task(id).deadline);
-        TaskBound { blocking, response, schedulable, unbounded: reasons[index].take(), proof: Proof::Classic }
-    });
-    Analysis { protocol, tasks: bounds.collect() }
+    let suspended = vec![0; tasks.len()];
+    let mut partitioned = Partitioned { tables, remote, equations, rows, suspended };
+    raise(tables, &mut partitioned, &mut rising, judged);
+    let Partitioned { equations, rows, suspended, .. } = partitioned;
+    rising.into_analysis(tables, protocol, |task, responses| {
+        let (local, boosted) = statics[task].as_ref().map_or((0, 0), |known| (known.local, known.boosted));
+        let again = blocked_again(&equations[task], &rows, responses[task]);
+        Blocking {
+            local: Duration::from_ns(local.saturating_add(again)),
+            boosted: Duration::from_ns(boosted),
+            remote: Duration::from_ns(suspended[task]),
+        }
+    })
 }
 
 /// Returns the time for which the section of a less urgent task that blocks the job is executed again.
-fn blocked_again(equation: &Equation, rows: &[Vec<Interferer>], response: Option<u64>) -> u64 {
-    let window = response.unwrap_or_default().saturating_sub(equation.jitter);
+fn blocked_again(equation: &Equation, rows: &[Vec<Interferer>], response: u64) -> u64 {
+    let window = response.saturating_sub(equation.jitter);
     equation.urgent(rows).filter(|(_, again)| again.blocker > 0).fold(0, |sum, (h, again)| {
         let jobs = window.saturating_add(h.jitter.unwrap_or_default()).div_ceil(h.period);
         sum.saturating_add(jobs.saturating_mul(again.blocker))
@@ -259,101 +245,65 @@ fn equation(
     equation
 }
 
-/// Raises all response times to their least joint fixed point.
-///
-/// BOUND: [`ROUNDS_MAX`] rounds, and the budget of all fixed points together.
-fn iterate(
-    tables: &Tables<'_>,
-    remote: &Remote,
-    (equations, rows): (&[Equation], &[Vec<Interferer>]),
-    judged: Option<usize>,
-    responses: &mut [Option<u64>],
-    suspended: &mut [u64],
-    reasons: &mut [Option<Unbounded>],
-) {
-    // The most urgent tasks come first, as the jitter of others depends on their response times.
-    let order: Vec<TaskId> = tables.cpus.iter().flatten().copied().collect();
-    for round in 0..=ROUNDS_MAX {
-        let mut changed = false;
-        for &id in &order {
-            let (index, equation) = (id.index(), &equations[id.index()]);
-            let is_judged = judged.is_some_and(|judged| index < judged);
-            if responses[index].is_none() || (round > 0 && !equation.coupled) {
-                continue;
-            }
-            let next = if round == ROUNDS_MAX {
-                Err(Unbounded::Unsettled)
-            } else {
-                respond(tables, remote, id, (equation, rows), responses, suspended[index])
-            };
-            match next {
-                Ok((response, wait)) => {
-                    changed |= responses[index] != Some(response);
-                    (responses[index], suspended[index]) = (Some(response), wait);
-                    // From here on, response times only rise.
-                    if is_judged && response > tables.system.task(id).deadline.as_ns() {
-                        return;
-                    }
-                }
-                Err(reason) => {
-                    changed = true;
-                    (responses[index], reasons[index]) = (None, Some(reason));
-                    if is_judged {
-                        return;
-                    }
-                }
-            }
+/// The equations of all tasks. A task depends on tasks without a bound only where its equation contains their response
+/// times, so it is given up when it is evaluated.
+struct Partitioned<'a> {
+    tables: &'a Tables<'a>,
+    remote: Remote,
+    /// By task.
+    equations: Vec<Equation>,
+    /// By processor.
+    rows: Vec<Vec<Interferer>>,
+    /// The time suspended in the last round, S, by task.
+    suspended: Vec<u64>,
+}
+
+impl Equations for Partitioned<'_> {
+    fn is_coupled(&self, task: usize) -> bool {
+        self.equations[task].coupled
+    }
+
+    fn respond(&mut self, task: usize, rising: &Rising) -> Result<u64, Unbounded> {
+        let (tables, equation, rows) = (self.tables, &self.equations[task], &self.rows);
+        let Equation { cost, period, jitter, blocking, .. } = *equation;
+        let beyond = || Unbounded::BeyondPeriod;
+        let suspended = self.suspension(TaskId::new(task), period, rising)?;
+        let mut urgent = equation.urgent(rows);
+        if let Some((h, _)) = urgent.find(|(h, _)| h.jitter.is_none() && rising.get(h.task).is_none()) {
+            return Err(Unbounded::DependsOn { task: h.task });
         }
-        if !changed {
-            return;
-        }
+        let own = cost.checked_add(blocking).and_then(|own| own.checked_add(suspended)).ok_or_else(beyond)?;
+        // The result of the last round is a lower bound, and so is its sum with the additional waiting of this round.
+        let before = rising.responses[task] - jitter;
+        let start = own.max(before.saturating_add(suspended - self.suspended[task]));
+        // The task's own place is not before the end if the mutant omits tasks of equal priority.
+        let terms = 1 + (equation.end - usize::from(equation.place < equation.end)) as u64;
+        let window = tables.budget.least(start, period - jitter, terms, |window| {
+            equation.urgent(rows).try_fold(own, |sum, (h, again)| {
+                let jitter = match h.jitter {
+                    Some(jitter) => jitter,
+                    None => rising.responses[h.task.index()].saturating_sub(h.cost),
+                };
+                let jobs = window.checked_add(jitter)?.div_ceil(h.period);
+                sum.checked_add(jobs.checked_mul(h.cost.checked_add(again.all)?)?)
+            })
+        })?;
+        self.suspended[task] = suspended;
+        Ok(window + jitter)
     }
 }
 
-/// Returns R and S of one task for the current response times, which never exceed the final ones.
-fn respond(
-    tables: &Tables<'_>,
-    remote: &Remote,
-    id: TaskId,
-    (equation, rows): (&Equation, &[Vec<Interferer>]),
-    responses: &[Option<u64>],
-    suspended_before: u64,
-) -> Result<(u64, u64), Unbounded> {
-    let Equation { cost, period, jitter, blocking, .. } = *equation;
-    let beyond = || Unbounded::BeyondPeriod;
-    let mut suspended: u64 = 0;
-    if tables.suspends(id) {
-        for request in tables.system.requests(id) {
-            if tables.protocol(request.resource) != Protocol::Mpcp {
-                continue;
-            }
-            let wait = remote.wait(tables, id, request.resource, responses, period)?;
-            let all = wait.total.checked_mul(u64::from(request.count)).ok_or_else(beyond)?;
-            suspended = suspended.checked_add(all).ok_or_else(beyond)?;
+impl Partitioned<'_> {
+    /// Returns S of a task for the current response times, which never exceed the final ones.
+    fn suspension(&self, id: TaskId, period: u64, rising: &Rising) -> Result<u64, Unbounded> {
+        let tables = self.tables;
+        let requests = if tables.suspends(id) { tables.system.requests(id) } else { &[] };
+        let mut suspended: u64 = 0;
+        for request in requests.iter().filter(|request| tables.protocol(request.resource) == Protocol::Mpcp) {
+            let wait = self.remote.wait(tables, id, request.resource, |user| rising.get(user), period)?;
+            let all = wait.total.checked_mul(u64::from(request.count)).ok_or(Unbounded::BeyondPeriod)?;
+            suspended = suspended.checked_add(all).ok_or(Unbounded::BeyondPeriod)?;
         }
+        Ok(suspended)
     }
-    let mut urgent = equation.urgent(rows);
-    if let Some((h, _)) = urgent.find(|(h, _)| h.jitter.is_none() && responses[h.task.index()].is_none()) {
-        return Err(Unbounded::DependsOn { task: h.task });
-    }
-    let own = cost.checked_add(blocking).and_then(|own| own.checked_add(suspended)).ok_or_else(beyond)?;
-    // The result of the last round is a lower bound, and so is its sum with the additional waiting of this round.
-    let before = responses[id.index()].map_or(own, |response| response - jitter);
-    let start = own.max(before.saturating_add(suspended - suspended_before));
-    // The task's own place is not before the end if the mutant omits tasks of equal priority.
-    let terms = 1 + (equation.end - usize::from(equation.place < equation.end)) as u64;
-    let window = tables.budget.least(start, period - jitter, terms, |window| {
-        let mut sum = own;
-        for (h, again) in equation.urgent(rows) {
-            let jitter = match h.jitter {
-                Some(jitter) => jitter,
-                None => responses[h.task.index()]?.saturating_sub(h.cost),
-            };
-            sum = sum.checked_add(
-                window.checked_add(jitter)?.div_ceil(h.period).checked_mul(h.cost.checked_add(again.all)?)?,
-            )?;
-        }
-        Some(sum)
-    });
-    Ok((window? + jitter, suspended))
 }

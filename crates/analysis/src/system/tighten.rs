@@ -113,7 +113,7 @@ fn tighten_by(tables: &Tables<'_>, analysis: &mut Analysis) -> Result<(), Uncove
     let known: Vec<Option<u64>> = analysis.tasks.iter().map(|bound| bound.response.map(Duration::as_ns)).collect();
     let bounds = |program| Bounds::of(tables, program);
     let make = || program(tables, ruling).map(bounds).ok_or(Unbounded::BeyondPeriod);
-    let (found, rows) = across::solve_by(tables, analysis.protocol, ruling, &known, make);
+    let (found, rows) = across::solve_by(tables, analysis.protocol, ruling, None, &known, make);
     let is_unsettled = |bound: &TaskBound| bound.unbounded == Some(Unbounded::Unsettled);
     if found.tasks.iter().any(is_unsettled) || rows.iter().any(across::Row::is_unsettled) {
         return Err(Uncovered::Work);

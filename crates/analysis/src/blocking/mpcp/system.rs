@@ -147,7 +147,7 @@ impl Remote {
         tables: &Tables<'_>,
         task: TaskId,
         resource: ResourceId,
-        responses: &[Option<u64>],
+        responses: impl Fn(TaskId) -> Option<u64> + Copy,
         limit: u64,
     ) -> Result<Wait, Unbounded> {
         self.wait_within(tables, &tables.budget, (task, resource), responses, (0, limit))
@@ -160,12 +160,12 @@ impl Remote {
         tables: &Tables<'_>,
         budget: &Budget,
         (task, resource): (TaskId, ResourceId),
-        responses: &[Option<u64>],
+        responses: impl Fn(TaskId) -> Option<u64> + Copy,
         (least, limit): (u64, u64),
     ) -> Result<Wait, Unbounded> {
         let holder = self.holder(tables, task, resource).filter(|_| !tables.is_mutant(Mutant::RemoteHolder));
         let urgent = self.urgent(tables, task, resource);
-        if let Some(user) = urgent.iter().find(|user| responses[user.task.index()].is_none()) {
+        if let Some(user) = urgent.iter().find(|user| responses(user.task).is_none()) {
             return Err(Unbounded::DependsOn { task: user.task });
         }
         let mut met = holder.map_or(0, |holder| holder.length);
@@ -193,8 +193,14 @@ impl Remote {
     }
 
     /// Returns the number of jobs of a user that can execute in a wait of `x`.
-    pub(crate) fn jobs(&self, tables: &Tables<'_>, user: &User, x: u64, responses: &[Option<u64>]) -> Option<u64> {
-        let carry = if tables.is_mutant(Mutant::RemoteCarryIn) { 0 } else { responses[user.task.index()]? };
+    pub(crate) fn jobs(
+        &self,
+        tables: &Tables<'_>,
+        user: &User,
+        x: u64,
+        responses: impl Fn(TaskId) -> Option<u64> + Copy,
+    ) -> Option<u64> {
+        let carry = if tables.is_mutant(Mutant::RemoteCarryIn) { 0 } else { responses(user.task)? };
         Some(user.period.ceil(x.checked_add(carry)?))
     }
 }

@@ -16,7 +16,7 @@ use super::shape::{SHORT_MAX, Shape};
 use crate::blocking::mpcp::system::Remote;
 use crate::rows::fixed_point::Budget;
 use fearless_simd::dispatch;
-use lockwright_model::System;
+use lockwright_model::{System, TaskId};
 use std::ops::Range;
 use std::rc::Rc;
 
@@ -263,7 +263,7 @@ impl Shape<'_> {
                         self.tables,
                         &state.budget,
                         (self.ids[place], request.resource),
-                        &state.responses,
+                        |id: TaskId| state.responses[id.index()],
                         (state.point.waits[request.slot], period),
                     );
                     state.point.waits[request.slot] = wait.ok()?.total;

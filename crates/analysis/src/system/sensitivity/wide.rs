@@ -16,12 +16,10 @@ use crate::blocking::{Delay, DelayBounds as _};
 use crate::rows::sharing::{Sharing, demands};
 use crate::rows::tables::Tables;
 use crate::system::across;
+use crate::system::solve::ROUNDS_MAX;
 use lockwright_model::{Duration, Protocol, Step, System, TaskId};
 use std::cell::RefCell;
 use std::ops::Range;
-
-/// Most rounds over all tasks, as `across.rs` has them.
-const ROUNDS_MAX: u32 = 10_000;
 
 /// What does not rest on response times. By place.
 #[derive(Clone)]

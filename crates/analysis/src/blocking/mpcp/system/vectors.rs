@@ -3,7 +3,7 @@
 use super::{Remote, boosted};
 use crate::rows::tables::Tables;
 use lockwright_model::{
-    CpuId, Duration, Priority, Protocol, Request, Resource, ResourceId, System, Task, place_requests,
+    CpuId, Duration, Priority, Protocol, Request, Resource, ResourceId, System, Task, TaskId, place_requests,
 };
 use serde::Deserialize;
 
@@ -89,13 +89,13 @@ fn the_published_terms_are_reproduced_exactly() {
             tables.suspensions[id.index()] = system.requests(id).iter().map(|r| u64::from(r.count)).sum();
         }
         let remote = Remote::new(&tables).unwrap();
-        let periods: Vec<Option<u64>> = vector.tasks.iter().map(|task| Some(task.period)).collect();
+        let period = |id: TaskId| Some(vector.tasks[id.index()].period);
         for (id, expected) in system.task_ids().zip(&vector.expected) {
             let known = &vector.tasks[id.index()];
             // The source stops when a wait exceeds this value.
             let limit = known.response.max(known.period);
             let suspended = system.requests(id).iter().try_fold(0, |sum, request| {
-                let wait = remote.wait(&tables, id, request.resource, &periods, limit).ok()?;
+                let wait = remote.wait(&tables, id, request.resource, period, limit).ok()?;
                 Some(sum + wait.total * u64::from(request.count))
             });
             assert_eq!(suspended.unwrap_or(UNBOUNDED), expected.remote, "{} {id:?} remote", vector.id);
