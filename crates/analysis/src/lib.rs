@@ -26,15 +26,15 @@ mod rows;
 mod system;
 pub mod uniprocessor;
 
+pub use overheads::charge::charge;
+#[cfg(feature = "mutants")]
+pub use overheads::charge::charge_mutant;
 pub use rows::bound::{Analysis, Blocking, Proof, TaskBound, Unbounded};
 pub use rows::failure::{Failure, Limit};
 #[cfg(feature = "mutants")]
-pub use rows::mutant::Mutant;
+pub use rows::mutant::{ChargeMutant, Mutant};
 pub use rows::sharing::{Demand, Sharer, Sharing};
 pub use rows::sporadic::Sporadic;
-pub use system::charge::charge;
-#[cfg(feature = "mutants")]
-pub use system::charge::{ChargeMutant, charge_mutant};
 pub use system::explain::{Cause, Term, explain};
 pub use system::partition::{Fit, partition, together_first};
 pub use system::response::analyse;

@@ -45,13 +45,11 @@ pub fn charge(overheads: &Costs, interrupts: Interrupts, tasks: &[Task]) -> Resu
     let n = tasks.len() as u64;
     let dedicated = interrupts.dedicated;
     let at = |curve: &super::Curve| curve.at(n);
-    let (tick, release, latency) = (at(&overheads.tick), at(&overheads.release), at(&overheads.release_latency));
+    let (release, latency) = (at(&overheads.release), at(&overheads.release_latency));
     if let Some(task) = tasks.iter().position(|task| task.period == 0) {
         return Err(Failure::Unsupported { task, what: "its period is 0" });
     }
-    if tick.is_positive() && overheads.quantum == 0 {
-        return Err(Failure::Overload);
-    }
+    let tick = overheads.tick(n)?;
     let u_tick = &tick / &Fraction::from(overheads.quantum.max(1));
     let (mut u_release, mut releases) = (Fraction::default(), Fraction::default());
     if !dedicated {
@@ -71,7 +69,7 @@ pub fn charge(overheads: &Costs, interrupts: Interrupts, tasks: &[Task]) -> Resu
     if dedicated {
         besides = besides + release;
     }
-    let switches = (at(&overheads.schedule) + at(&overheads.context_switch)) * Fraction::from(2);
+    let switches = overheads.switch(n) * Fraction::from(2);
     let mut charged = Vec::with_capacity(tasks.len());
     for (task, (its, cache)) in tasks.iter().zip(cache_of_others(overheads, tasks)).enumerate() {
         let cost = (Fraction::from(its.cost) + switches.clone() + cache) / s.clone() + besides.clone();

@@ -48,7 +48,7 @@ struct PerRequest {
 /// does not fit.
 pub fn spin(overheads: &Costs, tasks: &[Task]) -> Result<Vec<Task>, Failure> {
     let n = tasks.len() as u64;
-    let calls = overheads.syscall_in.at(n) + overheads.syscall_out.at(n);
+    let calls = overheads.system_call(n);
     let per = |length: Fraction| PerRequest { cost: &length + &calls, length, suspended: Fraction::default() };
     let write = per(overheads.lock.at(n) + overheads.unlock.at(n));
     let read = per(overheads.read_lock.at(n) + overheads.read_unlock.at(n));
@@ -114,8 +114,8 @@ impl LockingCosts {
         Self {
             lock: overheads.lock.at(n),
             unlock: overheads.unlock.at(n),
-            calls: overheads.syscall_in.at(n) + overheads.syscall_out.at(n),
-            sched: overheads.schedule.at(n) + overheads.context_switch.at(n),
+            calls: overheads.system_call(n),
+            sched: overheads.switch(n),
             cache: overheads.cache.at(working_set),
             ipi: overheads.ipi_latency.at(n),
         }

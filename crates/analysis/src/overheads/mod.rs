@@ -11,12 +11,28 @@
 //! | [`locking`] | lock operations, system calls and wake-ups | spinlocks, semaphores, DPCP |
 //!
 //! Charge locking before scheduling: it lengthens sections and execution, and assumes no interrupts.
+//!
+//! Two private files charge overheads to a whole system. `charge.rs` is [`charge()`](crate::charge()), for partitioned and
+//! clustered fixed priorities. `edf.rs` is for the schedulers of [`scheduled()`](crate::scheduled()). Both take costs,
+//! interrupts and the time that execution takes with interrupts from `machine.rs`.
+//!
+//! The charges to systems and those to rows stay apart, although both follow the dissertation:
+//! - Rows have one section length per resource. The body of a task has an order of sections and nesting, and each
+//!   resource has a protocol with costs of its own.
+//! - The functions for rows reproduce the published numbers, with fractions and with costs that are linear in the number
+//!   of tasks. In systems, all times are integers.
+//! - [`charge()`](crate::charge()) charges interrupts in sections, clusters, homes and leaving a section, which the
+//!   published forms do not.
 
+pub(crate) mod body;
+pub(crate) mod charge;
 mod curve;
+pub(crate) mod edf;
 pub mod fp;
 mod fraction;
 pub mod jlfp;
 pub mod locking;
+pub(crate) mod machine;
 
 use crate::{Demand, Failure};
 pub use curve::Curve;
@@ -91,6 +107,27 @@ pub struct Task {
     pub requests: Vec<Demand>,
     /// The requests of a job for reading.
     pub reads: Vec<Demand>,
+}
+
+impl Costs {
+    /// Returns the cost of a switch to another job with `n` tasks: a scheduling decision and a context switch.
+    fn switch(&self, n: u64) -> Fraction {
+        self.schedule.at(n) + self.context_switch.at(n)
+    }
+
+    /// Returns the cost of a system call with `n` tasks: entering the kernel and leaving it.
+    fn system_call(&self, n: u64) -> Fraction {
+        self.syscall_in.at(n) + self.syscall_out.at(n)
+    }
+
+    /// Returns the cost of a tick with `n` tasks.
+    ///
+    /// # Errors
+    /// Returns [`Failure::Overload`] for a tick with a cost but no quantum.
+    fn tick(&self, n: u64) -> Result<Fraction, Failure> {
+        let tick = self.tick.at(n);
+        if tick.is_positive() && self.quantum == 0 { Err(Failure::Overload) } else { Ok(tick) }
+    }
 }
 
 impl Task {

@@ -1,4 +1,5 @@
-//! Terms that a mutant of the analysis omits. Tests use the mutants to show that they would detect the missing term.
+//! Terms and charges that a mutant of the analysis omits. Tests use the mutants to show that they would detect the
+//! missing term.
 
 /// One term of a bound.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -70,5 +71,51 @@ impl Mutant {
         Self::AgainRest,
         Self::AgainOfBlocker,
         Self::Pinned,
+    ];
+}
+
+/// A charge that a mutant omits. Tests use the mutants to show that they would detect the missing charge.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[cfg_attr(not(feature = "mutants"), allow(dead_code))]
+pub enum ChargeMutant {
+    /// The two switches of each job.
+    JobSwitches,
+    /// The cache refill after a job that preempted another.
+    JobRefill,
+    /// The lateness of a release.
+    Lateness,
+    /// The timer ticks.
+    Ticks,
+    /// The interrupts of releases.
+    Releases,
+    /// The operations in a section.
+    Operations,
+    /// The costs before a section.
+    Before,
+    /// The switches in a section.
+    SectionSwitches,
+    /// The cache refills in a section.
+    SectionRefills,
+    /// The interrupts during a section.
+    SectionInterrupts,
+    /// The moves of an owner whose section other jobs help to finish, under `mrsp`.
+    Helped,
+}
+
+#[cfg(feature = "mutants")]
+impl ChargeMutant {
+    /// Every mutant.
+    pub const ALL: [Self; 11] = [
+        Self::JobSwitches,
+        Self::JobRefill,
+        Self::Lateness,
+        Self::Ticks,
+        Self::Releases,
+        Self::Operations,
+        Self::Before,
+        Self::SectionSwitches,
+        Self::SectionRefills,
+        Self::SectionInterrupts,
+        Self::Helped,
     ];
 }

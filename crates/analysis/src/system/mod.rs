@@ -1,7 +1,6 @@
 //! Analyses of whole systems: bounds and verdicts, and the reasons behind them.
 
 pub(crate) mod across;
-pub(crate) mod charge;
 pub(crate) mod clustered;
 pub(crate) mod explain;
 pub(crate) mod hazard;

@@ -6,15 +6,15 @@
 //!   them, or follow from the tardiness with deadlines equal to periods.
 //! - `g-fp`: Guan's test, without resources, jitter and equal priorities. Response times are those of the test.
 
+use crate::global;
+use crate::overheads::edf::charged;
 use crate::rows::failure::Failure;
-use crate::rows::sharing::{Sharer, Sharing, demands};
+use crate::rows::sharing::{Sharer, Sharing};
 use crate::rows::sporadic::Sporadic;
-use crate::system::charge;
 use crate::system::explain::{Cause, Term};
 use crate::system::partition::{Fit, together_first};
 use crate::uniprocessor::{self, Effort, edf};
-use crate::{global, overheads};
-use lockwright_model::{CpuId, Duration, Overhead, Overheads, Protocol, ResourceId, Scheduler, System, TaskId};
+use lockwright_model::{CpuId, Duration, Overheads, ResourceId, Scheduler, System, TaskId};
 use std::fmt;
 
 /// The verdict on a system under its scheduler, with the tests behind it.
@@ -408,121 +408,6 @@ pub fn partitioned(system: &System, fit: Fit) -> Result<System, Failure> {
         task.cpu = CpuId(u16::try_from(home).map_err(|_| Failure::Overflow)?);
     }
     system.with_tasks(moved).map_err(|_| Failure::Overflow)
-}
-
-/// Returns the tasks of the system in nanoseconds, with overheads charged. The charge is centred on preemptions, as for
-/// EDF; it also holds for fixed priorities, as a job keeps its priority there as well.
-pub(crate) fn charged(system: &System, model: &Overheads) -> Result<Sharing, Failure> {
-    let longer;
-    let system = match *model == Overheads::default() {
-        true => system,
-        false => {
-            longer = with_operations(system, model)?;
-            &longer
-        }
-    };
-    // Jitter does not move the deadline of a job, which counts from its arrival.
-    let deadline = |id: TaskId| system.task(id).deadline.as_ns().saturating_sub(system.task(id).jitter.as_ns());
-    let plain = |id: TaskId| overheads::Task {
-        cost: system.task(id).wcet.as_ns(),
-        period: system.task(id).period.as_ns(),
-        deadline: deadline(id),
-        requests: demands(system, id),
-        working_set: u64::from(charge::working_set(system, model, id)),
-        ..overheads::Task::default()
-    };
-    if let Some(task) = charge::unmeasured(system, model) {
-        let what = "its working set is beyond the last point of `cache_delay`";
-        return Err(Failure::Unsupported { task: task.index(), what });
-    }
-    let mut tasks: Vec<overheads::Task> = system.task_ids().map(plain).collect();
-    if *model != Overheads::default() {
-        let mut costs = costs(model, tasks.len())?;
-        if model.dedicated_interrupts {
-            let queued = charge::queued_releases(system, model).ok_or(Failure::Overflow)?;
-            costs.release = overheads::Curve::constant(queued.as_ns());
-        }
-        let interrupts = overheads::jlfp::Interrupts {
-            processors: u16::try_from(system.cpus()).unwrap_or(u16::MAX),
-            dedicated: model.dedicated_interrupts,
-        };
-        let lengthened = overheads::jlfp::charge(&costs, interrupts, &tasks)?;
-        tasks = overheads::jlfp::quantise(&lengthened, &tasks)?;
-        // Sections are longer by the interrupts that fall into them, as other tasks wait for these.
-        let interrupts = charge::interrupts(system, model);
-        for (id, task) in system.task_ids().zip(&mut tasks) {
-            let all = interrupts.iter().map(|(_, interrupt)| interrupt);
-            let own: Vec<_> = all.filter(|interrupt| interrupt.cpu == system.task(id).cpu).collect();
-            for request in &mut task.requests {
-                let length = Duration::from_ns(request.length);
-                let stretched = charge::stretched(length, &own, Duration::ZERO).ok_or(Failure::Overload)?;
-                request.length = stretched.as_ns();
-            }
-        }
-    }
-    let sharer = |(id, task): (TaskId, overheads::Task)| Sharer {
-        cost: task.cost,
-        period: task.period,
-        deadline: task.deadline,
-        response: task.deadline,
-        priority: system.task(id).priority.level(),
-        cluster: system.task(id).cpu.0,
-        requests: task.requests,
-    };
-    Ok(Sharing { tasks: system.task_ids().zip(tasks).map(sharer).collect() })
-}
-
-/// Returns the system with the cost of all operations in its sections.
-///
-/// All costs of a request are in its section: neither `srp` nor `msrp` suspends a job, and jobs that arrive meanwhile
-/// wait for the operations as well. There are two system calls, one for the lock and one for the unlock or for leaving
-/// the section.
-fn with_operations(system: &System, model: &Overheads) -> Result<System, Failure> {
-    let section = |resource| {
-        let protocol = if system.is_global(resource) { Protocol::Msrp } else { Protocol::Srp };
-        let of = |of: Overhead| model.cost_under(of, protocol).with(system.tasks().len());
-        let [lock, unlock, leave] = [Overhead::Lock, Overhead::Unlock, Overhead::LeaveSection].map(of);
-        let [enter, exit] = [Overhead::SyscallIn, Overhead::SyscallOut].map(of);
-        Some((Duration::ZERO, charge::sum(&[lock, unlock, leave, enter, exit, enter, exit])?))
-    };
-    let mut tasks = system.tasks().to_vec();
-    for task in &mut tasks {
-        task.body = charge::lengthened(&task.body, Duration::ZERO, section).ok_or(Failure::Overflow)?;
-        task.wcet = charge::runs(&task.body).ok_or(Failure::Overflow)?;
-    }
-    system.with_tasks(tasks).map_err(|_| Failure::Overflow)
-}
-
-/// Returns the costs for a system of `tasks` tasks.
-fn costs(model: &Overheads, tasks: usize) -> Result<overheads::Costs, Failure> {
-    // The cost of refilling the caches as a function of the working set, constant before the first point.
-    let refill = model.cost(Overhead::CacheRefill).with(tasks).as_ns();
-    let points = model.cache_delay.points();
-    let first = points.first().filter(|(kib, _)| *kib > 0).map(|&(_, delay)| (0, delay));
-    let rising: Option<Vec<(u64, u64)>> = first
-        .iter()
-        .chain(points)
-        .map(|&(kib, delay)| Some((u64::from(kib), delay.as_ns().checked_add(refill)?)))
-        .collect();
-    let rising = rising.ok_or(Failure::Overflow)?;
-    let cache =
-        if rising.is_empty() { overheads::Curve::constant(refill) } else { overheads::Curve::through(&rising)? };
-    let of = |overhead| overheads::Curve::constant(model.cost(overhead).with(tasks).as_ns());
-    Ok(overheads::Costs {
-        quantum: model.tick_period.as_ns(),
-        tick: of(Overhead::Tick),
-        release: of(Overhead::Release),
-        release_latency: of(Overhead::ReleaseLatency),
-        schedule: of(Overhead::Schedule),
-        context_switch: of(Overhead::ContextSwitch),
-        ipi_latency: of(Overhead::IpiLatency),
-        lock: of(Overhead::Lock),
-        unlock: of(Overhead::Unlock),
-        syscall_in: of(Overhead::SyscallIn),
-        syscall_out: of(Overhead::SyscallOut),
-        cache: overheads::CacheDelay { levels: vec![cache] },
-        ..overheads::Costs::default()
-    })
 }
 
 fn sporadic(sharing: &Sharing) -> Vec<Sporadic> {

@@ -10,11 +10,12 @@
 
 use super::growth::{FACTOR_MAX, Growth};
 use super::scale::{Part, factor_within, halve, scaled_body};
+use crate::overheads::edf::charged;
 use crate::rows::failure::Failure;
 use crate::rows::fixed_point::TERMS_MAX;
 use crate::rows::sharing::{Sharing, demands};
 use crate::rows::sporadic::Sporadic;
-use crate::system::scheduled::{charged, processors_with_tasks};
+use crate::system::scheduled::processors_with_tasks;
 use crate::uniprocessor::Effort;
 use crate::uniprocessor::edf::{self, Demand, Step};
 use lockwright_model::{MAX_STEPS, Overheads, Scheduler, System, TaskId};
