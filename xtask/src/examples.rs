@@ -34,7 +34,7 @@ fn system(binary: &Path, file: &Path) -> Result<(), String> {
     let file = text(file);
     expect(binary, &["check", &file], 0, None)?;
     expect(binary, &["simulate", &file, "--for", SIMULATED], 0, None)?;
-    // The twin: the same file cut short is refused.
+    // Negative control: the same file, cut short, is refused.
     let whole = std::fs::read(&file).map_err(|error| format!("cannot read {file}: {error}"))?;
     let cut = [&whole[..], b"\n[[task]\n"].concat();
     expect(binary, &["check", "-"], 2, Some(&cut)).map(drop)

@@ -185,7 +185,7 @@ impl Unaware {
     }
 }
 
-/// That the library is in effect where it is preloaded; the twin of each: that it is not where it is not.
+/// Checks that the library is in effect if it is preloaded and, as a negative control, only then.
 fn preloaded(places: &Places, compilers: &[String; 2]) -> Result<(), String> {
     let program = Unaware::build("deadlock.c", places, compilers)?;
     for is_preloaded in [true, false] {

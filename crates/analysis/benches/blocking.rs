@@ -6,7 +6,7 @@
 
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use fastrand::Rng;
-use lockwright_analysis::multiprocessor::{Delay, Platform, Protocol, dflp, dpcp, fmlp, joint, mpcp, msrp, omlp, spin};
+use lockwright_analysis::blocking::{Delay, DelayBounds, Platform, dflp, dpcp, fmlp, joint, mpcp, msrp, omlp, spin};
 use lockwright_analysis::{Demand, Failure, Sharer, Sharing};
 use std::hint::black_box;
 
@@ -69,7 +69,7 @@ fn blocking(criterion: &mut Criterion) {
     group.finish();
 }
 
-fn with_responses<P: Protocol>(
+fn with_responses<P: DelayBounds>(
     criterion: &mut Criterion,
     name: &str,
     protocol: impl Fn(&Sharing) -> Result<P, Failure>,

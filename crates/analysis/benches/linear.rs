@@ -2,7 +2,7 @@
 //! quarter of them, with up to five requests per job.
 
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
-use lockwright_analysis::linear::{self, Edf, Global, Protocol};
+use lockwright_analysis::linear::{self, Edf, Global, Locking};
 use lockwright_analysis::{Demand, Sharer, Sharing};
 use std::hint::black_box;
 
@@ -52,10 +52,10 @@ fn all(c: &mut Criterion) {
     bench!("spin unordered", linear::spin_unordered);
     bench!("omip", |set| linear::omip(set, PROCESSORS, 1));
     bench!("p-edf msrp", |set| linear::p_edf(set, Edf::Msrp));
-    bench!("responses, mpcp", |set| linear::responses(set, Protocol::Mpcp));
-    bench!("responses, dpcp", |set| linear::responses(set, Protocol::Dpcp(&sites)));
-    bench!("responses, fmlp+", |set| linear::responses(set, Protocol::FmlpPlus));
-    bench!("responses, spin fifo", |set| linear::responses(set, Protocol::SpinFifo));
+    bench!("responses, mpcp", |set| linear::responses(set, Locking::Mpcp));
+    bench!("responses, dpcp", |set| linear::responses(set, Locking::Dpcp(&sites)));
+    bench!("responses, fmlp+", |set| linear::responses(set, Locking::FmlpPlus));
+    bench!("responses, spin fifo", |set| linear::responses(set, Locking::SpinFifo));
     let sets = &sets[..1];
     group.throughput(Throughput::Elements(1));
     macro_rules! bench {

@@ -16,56 +16,38 @@
 //! they wait and that counts as execution.
 #![forbid(unsafe_code)]
 
-mod across;
-mod blocking;
-mod bound;
-mod charge;
-mod clustered;
-mod divisor;
-mod exact;
-mod explain;
-mod failure;
-mod fixed_point;
+pub mod blocking;
 pub mod global;
-mod hazard;
-pub mod ics;
 #[cfg(feature = "lp")]
 pub mod linear;
-pub mod multiprocessor;
 pub mod nonblocking;
-mod omit;
 pub mod overheads;
-mod partition;
-mod response;
-mod scheduled;
-mod sensitivity;
-mod sharing;
-mod sporadic;
-mod tables;
-#[cfg(feature = "lp")]
-mod tighten;
+mod rows;
+mod system;
 pub mod uniprocessor;
 
-pub use bound::{Analysis, Blocking, Proof, TaskBound, Unbounded};
-pub use charge::charge;
-#[cfg(feature = "twins")]
-pub use charge::{Uncharged, charge_omitting};
-pub use explain::{Cause, Term, explain};
-pub use failure::{Failure, Limit};
-#[cfg(feature = "twins")]
-pub use omit::Omit;
-pub use partition::{Fit, partition, together_first};
-pub use response::analyse;
-#[cfg(feature = "twins")]
-pub use response::analyse_omitting;
-pub use scheduled::{Blocker, Demanded, Point, Scheduled, Test, Untested, explain_demand, partitioned, scheduled};
-pub use sensitivity::{FACTOR_MAX, Growth, Sensitivity, sensitivity};
-pub use sharing::{Demand, Sharer, Sharing};
-pub use sporadic::Sporadic;
-#[cfg(all(feature = "lp", feature = "twins"))]
-pub use tighten::tighten_omitting;
+pub use overheads::charge::charge;
+#[cfg(feature = "mutants")]
+pub use overheads::charge::charge_mutant;
+pub use rows::bound::{Analysis, Blocking, Proof, TaskBound, Unbounded};
+pub use rows::failure::{Failure, Limit};
+#[cfg(feature = "mutants")]
+pub use rows::mutant::{ChargeMutant, Mutant};
+pub use rows::sharing::{Demand, Sharer, Sharing};
+pub use rows::sporadic::Sporadic;
+pub use system::explain::{Cause, Term, explain};
+pub use system::partition::{Fit, partition, together_first};
+pub use system::response::analyse;
+#[cfg(feature = "mutants")]
+pub use system::response::analyse_mutant;
+pub use system::scheduled::{
+    Blocker, Demanded, Point, Scheduled, Test, Untested, explain_demand, partitioned, scheduled,
+};
+pub use system::sensitivity::{FACTOR_MAX, Growth, Sensitivity, sensitivity};
+#[cfg(all(feature = "lp", feature = "mutants"))]
+pub use system::tighten::tighten_mutant;
 #[cfg(feature = "lp")]
-pub use tighten::{PROGRAM_WORK_MAX, Uncovered, best, tighten};
+pub use system::tighten::{PROGRAM_WORK_MAX, Uncovered, best, tighten};
 
 /// The examples of the README.
 #[cfg(doctest)]

@@ -23,10 +23,10 @@
 //! A *wait-free* operation is never repeated. Its worst-case time, which grows with the number of tasks, is part of C,
 //! and it has no other cost.
 
-use crate::divisor::Divisor;
-use crate::exact::compare_sum;
-use crate::failure::{Failure, Limit};
-use crate::fixed_point::TERMS_MAX;
+use crate::rows::divisor::Divisor;
+use crate::rows::exact::compare_sum;
+use crate::rows::failure::{Failure, Limit};
+use crate::rows::fixed_point::TERMS_MAX;
 use crate::{Sharing, Sporadic};
 
 /// Returns the greatest total cost of the failed attempts of one job of each task, under any scheduler and on any

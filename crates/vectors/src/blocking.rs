@@ -1,8 +1,8 @@
 //! Blocking under locking protocols, and response times with it.
 
 use crate::{Analysis, Closeness, Input, Malformed, Work};
-use lockwright_analysis::multiprocessor::{
-    Delay, Platform, Protocol, Responses, dpcp, fmlp, joint, mpcp, mrsp, msrp, omlp, spin,
+use lockwright_analysis::blocking::{
+    Delay, DelayBounds, Platform, Responses, dpcp, fmlp, joint, mpcp, mrsp, msrp, omlp, spin,
 };
 use lockwright_analysis::{Demand, Failure, Sharer, Sharing};
 use serde_json::{Value, json};
@@ -146,7 +146,7 @@ fn of_task(delay: &Delay, shape: Shape) -> Value {
 }
 
 /// Response times and blocking together.
-pub(crate) fn responses<P: Protocol + 'static>(
+pub(crate) fn responses<P: DelayBounds + 'static>(
     input: &Input,
     protocol: impl Fn(&Sharing) -> Result<P, Failure> + 'static,
 ) -> Result<Work, Malformed> {

@@ -2,7 +2,7 @@
 
 use crate::input::{InputRequest, InputTask};
 use crate::{Analysis, Closeness, Input, Malformed, Work};
-use lockwright_analysis::linear::{self, Blocked, Edf, Global, Policy, Protocol, Section};
+use lockwright_analysis::linear::{self, Blocked, Edf, Global, Locking, Policy, Section};
 use lockwright_analysis::{Demand, Failure, Sharer, Sharing};
 use serde_json::{Value, json};
 
@@ -34,37 +34,37 @@ pub(crate) const ANALYSES: &[Analysis] = &[
     Analysis { id: "blocking.spin.unordered.lp_rtss13", prepare: unordered, closeness: ROUNDED },
     Analysis {
         id: "rta.p_fp.with_blocking.mpcp.lp",
-        prepare: |input| responses(input, |_| Protocol::Mpcp),
+        prepare: |input| responses(input, |_| Locking::Mpcp),
         closeness: ROUNDED,
     },
     Analysis {
         id: "rta.p_fp.with_blocking.dpcp.lp",
-        prepare: |input| responses(input, |sites| Protocol::Dpcp(sites)),
+        prepare: |input| responses(input, |sites| Locking::Dpcp(sites)),
         closeness: ROUNDED,
     },
     Analysis {
         id: "rta.p_fp.with_blocking.dflp.lp",
-        prepare: |input| responses(input, |sites| Protocol::Dflp(sites)),
+        prepare: |input| responses(input, |sites| Locking::Dflp(sites)),
         closeness: ROUNDED,
     },
     Analysis {
         id: "rta.p_fp.with_blocking.fmlp_plus.lp",
-        prepare: |input| responses(input, |_| Protocol::FmlpPlus),
+        prepare: |input| responses(input, |_| Locking::FmlpPlus),
         closeness: ROUNDED,
     },
     Analysis {
         id: "rta.p_fp.with_blocking.spin.fifo_nonpreemptive.lp",
-        prepare: |input| responses(input, |_| Protocol::SpinFifo),
+        prepare: |input| responses(input, |_| Locking::SpinFifo),
         closeness: ROUNDED,
     },
     Analysis {
         id: "rta.p_fp.with_blocking.spin.fifo_preemptable.lp",
-        prepare: |input| responses(input, |_| Protocol::SpinFifoPreemptable),
+        prepare: |input| responses(input, |_| Locking::SpinFifoPreemptable),
         closeness: ROUNDED,
     },
     Analysis {
         id: "rta.p_fp.with_blocking.spin.unordered.lp",
-        prepare: |input| responses(input, |_| Protocol::SpinUnordered),
+        prepare: |input| responses(input, |_| Locking::SpinUnordered),
         closeness: ROUNDED,
     },
     Analysis { id: "response.global_fmlp.lp", prepare: |input| global(input, Global::Fmlp), closeness: ROUNDED },
@@ -250,7 +250,7 @@ fn p_edf(input: &Input, edf: Edf) -> Result<Work, Malformed> {
     ))
 }
 
-fn responses(input: &Input, protocol: fn(&[u16]) -> Protocol<'_>) -> Result<Work, Malformed> {
+fn responses(input: &Input, protocol: fn(&[u16]) -> Locking<'_>) -> Result<Work, Malformed> {
     let (sharing, sites) = (sharing(input)?, sites(input)?);
     Ok(Work::new(
         move || linear::responses_of_program(&sharing, protocol(&sites)),

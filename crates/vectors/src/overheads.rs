@@ -3,7 +3,7 @@
 use crate::{Analysis, Closeness, Input, Malformed, Work};
 use lockwright_analysis::overheads::jlfp::{self, Interrupts};
 use lockwright_analysis::overheads::locking::{self, Semaphore};
-use lockwright_analysis::overheads::{CacheDelay, Curve, Overheads, Task, fp};
+use lockwright_analysis::overheads::{CacheDelay, Costs, Curve, Task, fp};
 use lockwright_analysis::{Demand, Failure};
 use serde_json::{Map, Value, json};
 
@@ -128,7 +128,7 @@ fn values(input: &Input, delay: CacheDelay) -> Result<Work, Malformed> {
 }
 
 struct Platform {
-    overheads: Overheads,
+    overheads: Costs,
     interrupts: Interrupts,
 }
 
@@ -137,7 +137,7 @@ impl Platform {
         let all = input.params.get("overheads").and_then(Value::as_object);
         let all = all.ok_or_else(|| Malformed("params.overheads is missing".into()))?;
         let constant = |name: &str| number(all, name).map(Curve::constant);
-        let overheads = Overheads {
+        let overheads = Costs {
             quantum: number(all, "quantum_length")?,
             tick: constant("tick")?,
             release: constant("release")?,

@@ -14,14 +14,14 @@
 //! A less urgent task delays i with the one section that it had requested before i arrived or resumed. The bound is our
 //! own; the bounds of FMLP+ do not hold here.
 
-use super::across::boxed;
-use crate::fixed_point::Budget;
-use crate::multiprocessor::{Charge, Delay, Protocol};
-use crate::tables::Tables;
+use super::delay::{Charge, Delay, DelayBounds};
+use crate::rows::fixed_point::Budget;
+use crate::rows::tables::Tables;
 use crate::{Failure, Sharing};
-use lockwright_model::{Protocol as Name, Request, ResourceId, TaskId};
+use lockwright_model::{Protocol, Request, ResourceId, TaskId};
 
-struct FmlpLong {
+/// The bounds of a system as a function of response times.
+pub(crate) struct FmlpLong {
     tasks: Vec<Task>,
     responses: Vec<u64>,
     budget: Budget,
@@ -44,25 +44,18 @@ struct Wait {
     others: Vec<(usize, u64)>,
 }
 
-pub(crate) fn bounds(tables: &Tables<'_>, sharing: &Sharing) -> Result<Box<dyn Protocol>, Failure> {
-    let tasks = (0..sharing.tasks.len()).map(|index| task(tables, sharing, TaskId::new(index)));
-    let tasks: Result<Vec<Task>, Failure> = tasks.collect();
-    let responses = vec![0; sharing.tasks.len()];
-    boxed(tasks.map(|tasks| FmlpLong { tasks, responses, budget: Budget::new() }))
-}
-
 fn task(tables: &Tables<'_>, sharing: &Sharing, id: TaskId) -> Result<Task, Failure> {
     let own = &sharing.tasks[id.index()];
     let system = tables.system;
     let priority = system.task(id).priority;
     let rises = |request: &&Request| match tables.protocol(request.resource) {
-        Name::FmlpLong => system.highest_user(request.resource) >= priority,
+        Protocol::FmlpLong => system.highest_user(request.resource) >= priority,
         _ => system.ceiling(request.resource) >= priority,
     };
     let count: u64 = own.requests.iter().map(|request| u64::from(request.count)).sum();
     let mut local: u64 = 0;
     for &lesser in tables.lesser(id) {
-        let inherits = |request: &&Request| tables.protocol(request.resource) == Name::FmlpLong && rises(request);
+        let inherits = |request: &&Request| tables.protocol(request.resource) == Protocol::FmlpLong && rises(request);
         let longest = system.requests(lesser).iter().filter(inherits).map(|request| request.length.as_ns()).max();
         local = local.checked_add(longest.unwrap_or(0)).ok_or(Failure::Overflow)?;
     }
@@ -100,6 +93,16 @@ fn task(tables: &Tables<'_>, sharing: &Sharing, id: TaskId) -> Result<Task, Fail
 }
 
 impl FmlpLong {
+    /// Creates the bounds for a system.
+    pub(crate) fn new(tables: &Tables<'_>, sharing: &Sharing) -> Result<Self, Failure> {
+        let tasks = (0..sharing.tasks.len()).map(|index| task(tables, sharing, TaskId::new(index)));
+        Ok(Self {
+            tasks: tasks.collect::<Result<_, _>>()?,
+            responses: vec![0; sharing.tasks.len()],
+            budget: Budget::new(),
+        })
+    }
+
     /// Returns W of one request.
     fn wait(&self, wait: &Wait, limit: u64) -> Option<u64> {
         if wait.sections == 0 {
@@ -115,7 +118,7 @@ impl FmlpLong {
     }
 }
 
-impl Protocol for FmlpLong {
+impl DelayBounds for FmlpLong {
     fn set_responses(&mut self, responses: &[u64]) -> Result<(), Failure> {
         self.responses.copy_from_slice(responses);
         Ok(())

@@ -10,13 +10,13 @@
 //!
 //! Reference: Sha, Rajkumar, Lehoczky, IEEE TC 39(9), 1990, and the classic formulas of PCP and SRP.
 
-use super::Blocker;
+use super::delay::BlockingSection;
 use super::ics::lock_ceiling;
-use crate::tables::Tables;
+use crate::rows::tables::Tables;
 use lockwright_model::TaskId;
 
 /// Returns the longest section that may block a job of `task`, or `None` if there is none.
-pub(crate) fn longest(tables: &Tables<'_>, task: TaskId) -> Option<Blocker> {
+pub(crate) fn longest(tables: &Tables<'_>, task: TaskId) -> Option<BlockingSection> {
     let system = tables.system;
     if tables.lock_ceilings.iter().all(Option::is_none) {
         return None;
@@ -24,7 +24,7 @@ pub(crate) fn longest(tables: &Tables<'_>, task: TaskId) -> Option<Blocker> {
     let priority = system.task(task).priority;
     let sections = tables.lesser(task).iter().flat_map(|&holder| {
         let requests = system.requests(holder).iter();
-        requests.map(move |request| Blocker {
+        requests.map(move |request| BlockingSection {
             task: holder,
             resource: request.resource,
             length: request.length.as_ns(),

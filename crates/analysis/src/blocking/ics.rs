@@ -10,7 +10,7 @@
 //! ```
 //! Consider the time from the start of the section of a less urgent task that blocks i (or, if there is none, from the
 //! last time at which no task at least as urgent as i was pending) until i is done. All jobs and sections that execute
-//! in this time began in it, so each restart in it is due to a commit in it. Charge each invalidated execution to the
+//! in this time began in it, so each restart in it is due to a commit in it. Restarts each invalidated execution to the
 //! last commit on its resource during that execution. Then no other section on this resource lies between the two in
 //! the order of preemption, as it would have committed later. Moreover, everything below a job stands still from the
 //! start of that job to its end. One job therefore invalidates at most one execution for each resource that it commits,
@@ -29,11 +29,11 @@
 //! Reference: Johnson, Harathi, *Interruptible Critical Sections*, section 8. Its equations 4 and 5 differ: see
 //! docs/errata.md.
 
-use super::Blocker;
-use crate::bound::Unbounded;
-use crate::ics::{Charge, Row};
-use crate::omit::Omit;
-use crate::tables::Tables;
+use super::delay::BlockingSection;
+use crate::rows::bound::Unbounded;
+use crate::rows::mutant::Mutant;
+use crate::rows::tables::Tables;
+use crate::uniprocessor::ics::{RestartedSection, Restarts};
 use lockwright_model::{Priority, ResourceId, TaskId};
 
 /// Returns the ceiling at which `holder` locks the resource on its processor, or `None` if it does not lock it at a
@@ -47,9 +47,9 @@ fn commits_freely(tables: &Tables<'_>, task: TaskId, resource: ResourceId) -> bo
     tables.cutoffs[resource.index()].is_some_and(|cutoff| tables.system.task(task).priority >= cutoff)
 }
 
-fn rows(tables: &Tables<'_>, task: TaskId) -> impl Iterator<Item = Row> {
+fn rows(tables: &Tables<'_>, task: TaskId) -> impl Iterator<Item = RestartedSection> {
     let requests = tables.system.requests(task).iter();
-    requests.map(move |request| Row {
+    requests.map(move |request| RestartedSection {
         task: task.index(),
         resource: request.resource.index(),
         length: request.length.as_ns(),
@@ -71,7 +71,7 @@ pub(crate) struct Again<'t> {
     levels: Vec<&'t [TaskId]>,
     /// By level: the sections of less urgent tasks that can block its tasks and that more urgent tasks may restart, the
     /// longest for each resource.
-    blockers: Vec<Vec<Row>>,
+    blockers: Vec<Vec<RestartedSection>>,
 }
 
 impl<'t> Again<'t> {
@@ -92,11 +92,11 @@ impl<'t> Again<'t> {
     /// Goes from the least urgent level up. Of sections of the same length, that of the more urgent task counts.
     fn find_blockers(&mut self) {
         let tables = self.tables;
-        let under_lock = |row: Row| {
+        let under_lock = |row: RestartedSection| {
             let ceiling = lock_ceiling(tables, TaskId::new(row.task), ResourceId::new(row.resource))?;
             tables.cutoffs[row.resource].is_some().then_some((ceiling, row))
         };
-        let mut longest: Vec<Option<(Priority, Row)>> = vec![None; tables.cutoffs.len()];
+        let mut longest: Vec<Option<(Priority, RestartedSection)>> = vec![None; tables.cutoffs.len()];
         for level in self.levels.iter().rev() {
             let can_block = longest.iter().flatten().filter(|(ceiling, _)| *ceiling >= self.priority(level[0]));
             self.blockers.push(can_block.map(|(_, row)| *row).collect());
@@ -119,8 +119,8 @@ impl<'t> Again<'t> {
 
     /// Returns the charge for the sections that a job of `h` restarts, before any task below it is added. Returns
     /// `None` if it commits nothing without a lock.
-    fn charge(&self, h: TaskId) -> Option<Charge> {
-        Charge::new(self.freely(h).map(ResourceId::index))
+    fn charge(&self, h: TaskId) -> Option<Restarts> {
+        Restarts::new(self.freely(h).map(ResourceId::index))
     }
 
     /// Calls `found` with every pair of tasks of which the first, named by its place, commits a resource without a
@@ -154,27 +154,27 @@ impl<'t> Again<'t> {
         terms as u64
     }
 
-    fn length(&self, charge: &Charge, blockers: &[Row]) -> Length {
+    fn length(&self, charge: &Restarts, blockers: &[RestartedSection]) -> Length {
         let (sum, blocker) = charge.with(blockers);
         let all = match () {
-            () if self.tables.omits(Omit::Again) => 0,
-            () if self.tables.omits(Omit::AgainRest) => charge.greatest.max(blocker).into(),
-            () if self.tables.omits(Omit::AgainOfBlocker) => charge.with(&[]).0,
+            () if self.tables.is_mutant(Mutant::Again) => 0,
+            () if self.tables.is_mutant(Mutant::AgainRest) => charge.greatest.max(blocker).into(),
+            () if self.tables.is_mutant(Mutant::AgainOfBlocker) => charge.with(&[]).0,
             () => sum,
         };
         Length { all: u64::try_from(all).unwrap_or(u64::MAX), blocker }
     }
 
     /// Returns the sections that one job of `h` restarts at worst while `task` is delayed. Their sum is the bound.
-    pub(crate) fn sections(&self, h: TaskId, task: TaskId) -> Vec<Blocker> {
+    pub(crate) fn sections(&self, h: TaskId, task: TaskId) -> Vec<BlockingSection> {
         let Some(mut charge) = self.charge(h) else { return Vec::new() };
         let down_to = |task| self.levels.partition_point(|level| self.priority(level[0]) >= self.priority(task));
-        let mut of_tasks: Vec<Row> = Vec::new();
+        let mut of_tasks: Vec<RestartedSection> = Vec::new();
         for &k in self.levels[down_to(h)..down_to(task)].iter().copied().flatten() {
             of_tasks.extend(charge.add(rows(self.tables, k)));
         }
         of_tasks.extend(charge.add(self.blockers[down_to(task) - 1].iter().copied()));
-        let section = |row: Row| Blocker {
+        let section = |row: RestartedSection| BlockingSection {
             task: TaskId::new(row.task),
             resource: ResourceId::new(row.resource),
             length: row.length,
@@ -186,7 +186,7 @@ impl<'t> Again<'t> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::fixed_point::TERMS_MAX;
+    use crate::rows::fixed_point::TERMS_MAX;
     use lockwright_model::Protocol;
     use lockwright_model::format::parse_system;
 

@@ -1,27 +1,48 @@
-//! Blocking bounds of a system, with one file per protocol, named as in `lockwright-protocol`. `pcp` and `srp` have
-//! none of their own, as they delay jobs as `icpp` does.
+//! Blocking under multiprocessor locking protocols, and response times with it.
+//!
+//! Each bound is for a set of sporadic tasks, [`Sharing`](crate::Sharing), whose sections are not nested. The file of
+//! each protocol names its source and its formula. All bounds count the requests that others can issue while a job is
+//! pending: in an interval of length t, task k has at most `ceil((t + R_k) / T_k)` jobs, including those pending at its
+//! start (Yang, Chen, Huang, Real-Time Systems 53(2), 2017). Each of its `N(k,q)` requests for a resource takes at most
+//! `L(k,q)`. The bound is the sum of the longest requests that the protocol allows to come first. It therefore depends
+//! on response times and grows with them: [`joint`] finds both together.
+//!
+//! | file | protocol | waiting | charged to |
+//! |---|---|---|---|
+//! | [`mpcp`] | MPCP, also with virtual spinning | suspends | response |
+//! | [`dpcp`] | DPCP | suspends | response |
+//! | [`dflp`] | DFLP | suspends | response |
+//! | [`fmlp`] | FMLP long (global), FMLP+ (partitioned) | suspends | execution; response |
+//! | [`omlp`] | OMLP: global, partitioned, clustered, readers and writers, several units | suspends | execution |
+//! | [`spin`] | FIFO spinlocks, non-preemptive; task-fair and phase-fair readers and writers | spins | execution |
+//! | [`msrp`] | MSRP | spins | execution |
+//! | [`mrsp`] | MrsP; spinlocks without inflated execution times | spins | response |
+//!
+//! Other files contain bounds for whole systems only. `pip.rs`, `icpp.rs`, `ics.rs`, `mpcp/system.rs` and
+//! `fmlp_long.rs` need priorities, ceilings or nesting that rows do not have. `bounds.rs` chooses the bounds of a
+//! protocol for a system, and `accounting.rs` how they are charged. `pcp` and `srp` have no bounds of their own, as
+//! they delay jobs as `icpp` does.
+//!
+//! All times are integers in the unit of the input. Overheads are not included.
 
-pub(crate) mod across;
-pub(crate) mod dflp;
-pub(crate) mod dpcp;
+pub(crate) mod accounting;
+pub(crate) mod bounds;
+pub(crate) mod delay;
+pub mod dflp;
+pub mod dpcp;
+pub mod fmlp;
 pub(crate) mod fmlp_long;
-pub(crate) mod fmlp_plus;
-pub(crate) mod fmlp_short;
 pub(crate) mod icpp;
 pub(crate) mod ics;
-pub(crate) mod mpcp;
-pub(crate) mod mpcp_vs;
-pub(crate) mod mrsp;
-pub(crate) mod msrp;
-pub(crate) mod omlp;
+mod joint;
+pub mod mpcp;
+pub mod mrsp;
+pub mod msrp;
+pub mod omlp;
 pub(crate) mod pip;
+pub mod spin;
+#[cfg(test)]
+mod tests;
 
-use lockwright_model::{ResourceId, TaskId};
-
-/// A section that may block: its task, its resource and its length.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) struct Blocker {
-    pub(crate) task: TaskId,
-    pub(crate) resource: ResourceId,
-    pub(crate) length: u64,
-}
+pub use delay::{Charge, Delay, DelayBounds, Platform};
+pub use joint::{ROUNDS_MAX, Responses, STEPS_MAX, joint};

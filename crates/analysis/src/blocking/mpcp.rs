@@ -1,279 +1,308 @@
-//! `mpcp`: waiting for other processors, and boosted sections on the job's own processor.
+//! Classic bounds for the multiprocessor priority ceiling protocol (MPCP).
 //!
-//! *Stretch.* A section of t on q executes on t's processor above every base priority, at q's ceiling there. Only
-//! boosted sections with at least that ceiling delay it, and at most one of every other task o of that processor: o
-//! must execute below t to request another.
+//! Scheduling is by partitioned fixed priorities. Waiters suspend, in queues by priority. A section executes at its
+//! ceiling on its task's processor. The source is Lakshmanan, de Niz, Rajkumar, *Coordinated task scheduling,
+//! allocation and synchronization on multiprocessors*, RTSS 2009, in the form that SchedCAT computes.
+//!
 //! ```text
-//!   g(t,q) = L(t,q) + sum over o on t's processor of max { L(o,r) : ceiling(r) >= ceiling(q) on that processor }
+//! g(t,q) = L(t,q) + sum over o on t's processor, o != t, of max { L(o,r) : ceiling(r) >= ceiling(q) }
+//! X(i,q) = max { g(l,q) : l less urgent } + sum over h more urgent of jobs_h(X) N(h,q) g(h,q)
+//! remote = sum over q of N(i,q) X(i,q)
+//! local  = (1 + sum over q of N(i,q)) * sum over less urgent l on i's processor of max over q of L(l,q)
 //! ```
-//! *Waiting.* Waiters are served by base priority. A request of i for q waits for at most one less urgent holder, and
-//! then only for sections of more urgent tasks. These have at most `ceil((X + R_h) / T_h)` jobs in a wait of X: those
-//! that arrive in it, and those that arrived up to R_h before it and are not done.
-//! ```text
-//!   X = max { g(l,q) : l less urgent } + sum over e of equal priority of g(e,q)
-//!     + sum over h more urgent of ceil((X + R_h) / T_h) * N(h,q) * g(h,q)
-//! ```
-//! A task of equal priority is served first only with the one request that it made before, as equals are served first
-//! come, first served.
-//!
-//! *Boosted sections.* While i is pending and not suspended, a less urgent task of its processor executes at most the
-//! section that it had requested before: one at the arrival of i, and one at each of its resumptions.
-//!
-//! Reference: Rajkumar, ICDCS 1990; Lakshmanan, de Niz, Rajkumar, RTSS 2009, for the form of the terms. The carry-in
-//! R_h is that of Yang, Chen, Huang, Real-Time Systems 53(2), 2017; counting `ceil(X / T_h)` is unsafe. With R_h = T_h
-//! the waiting time is the published one, `(ceil(X / T_h) + 1)`.
+//! g(t,q) is the response time of a section, and X(i,q) one wait of i for q. With virtual spinning, local counts once,
+//! without the factor. ceiling(r) on a processor is the highest priority of any task elsewhere that uses r. The more
+//! urgent tasks include those of i's own processor, as X is a response time. Of two tasks of equal priority, each
+//! counts as more urgent in the other's X, and as less urgent in its local blocking.
 
-use super::Blocker;
-use crate::bound::Unbounded;
-use crate::divisor::Divisor;
-use crate::fixed_point::Budget;
-use crate::omit::Omit;
-use crate::tables::Tables;
-use lockwright_model::{MpcpCeiling, Priority, Protocol, ResourceId, System, TaskId};
+pub(crate) mod system;
 
-/// One user of a resource, with the parameters that matter to its waiters.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct User {
-    pub(crate) task: TaskId,
-    priority: Priority,
-    period: Divisor,
-    /// The number of requests of one job.
-    pub(crate) count: u64,
-    /// The longest time for which one of its sections holds the resource, g.
-    pub(crate) kept: u64,
+use super::delay::{Charge, Delay, DelayBounds, fitting, once};
+use super::joint::STEPS_MAX;
+use crate::rows::requests::{Grouping, RequestTables};
+use crate::rows::tally::{Arithmetic, Saturates};
+use crate::{Failure, Limit, Sharing};
+
+/// How a job waits while a task of another processor holds the resource.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Waiting {
+    /// The job suspends. Less urgent tasks execute, and may delay it by a section each time it resumes.
+    Suspended,
+    /// Less urgent tasks may execute but not begin sections, so they delay the job once. The wait counts as execution
+    /// ("virtual spinning").
+    Virtual,
 }
 
-/// The users of every resource under `mpcp`, most urgent first.
-pub(crate) struct Remote {
-    /// By resource; empty if another protocol governs it.
-    users: Vec<Vec<User>>,
-    /// By resource.
-    ceilings: Vec<MpcpCeiling>,
+/// How jobs that were pending before the wait began are counted.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum CarryIn {
+    /// As one more job of each task: `ceil(X / T) + 1`, as published. This holds for response times up to the period.
+    OneJob,
+    /// By the response time: `ceil((X + R) / T)`. This is never more than the other count, if that is safe.
+    Response,
 }
 
-/// The wait of one request for one resource.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub(crate) struct Wait {
-    /// The length of the wait, X.
-    pub(crate) total: u64,
-    /// The less urgent holder that the request may find.
-    pub(crate) holder: Option<Blocker>,
+/// Returns bounds on the blocking of one job of each task under MPCP, with partitioned fixed priorities, in the order
+/// of the tasks.
+///
+/// [`Delay::remote`] is `None` if one wait exceeds both the task's period and its response time. Times are in the unit
+/// of the input. The source is in the [module](self).
+///
+/// # Errors
+/// Returns [`Failure::Overflow`] if a number does not fit, [`Failure::Unsupported`] for a period of 0 and for
+/// [`CarryIn::OneJob`] if a response time exceeds its period, and [`Failure::Diverged`] after [`STEPS_MAX`] steps.
+pub fn mpcp(sharing: &Sharing, waiting: Waiting, carry_in: CarryIn) -> Result<Vec<Delay>, Failure> {
+    once(&mut Mpcp::new(sharing, waiting, carry_in)?, sharing.tasks.len())
 }
 
-impl Remote {
-    /// Returns the value for a system without a resource under `mpcp`.
-    pub(crate) fn none() -> Self {
-        Self { users: Vec::new(), ceilings: Vec::new() }
+/// The bounds of [`mpcp`] as a function of response times, for [`joint`](super::joint).
+#[derive(Debug)]
+pub struct Mpcp {
+    waiting: Waiting,
+    carry_in: CarryIn,
+    tables: RequestTables,
+    /// By resource, those of the most urgent task first.
+    sections: Vec<Section>,
+    /// The start of each resource's sections, with one more entry than there are resources.
+    resources: Vec<u32>,
+    /// For each request, in the order of the tables, the number of sections of tasks at least as urgent, and the
+    /// longest of the others.
+    below: Vec<(u32, u64)>,
+    local: Vec<u64>,
+}
+
+/// The sections of one task on one resource.
+#[derive(Clone, Copy, Debug, Default)]
+struct Section {
+    /// N g.
+    demand: u64,
+    response: u64,
+    task: u32,
+    priority: u32,
+    /// The place of its request in the tables.
+    place: u32,
+}
+
+impl Mpcp {
+    /// Creates the bounds.
+    ///
+    /// # Errors
+    /// Returns the errors of [`mpcp`].
+    pub fn new(sharing: &Sharing, waiting: Waiting, carry_in: CarryIn) -> Result<Self, Failure> {
+        let tasks = &sharing.tasks;
+        let tables = RequestTables::new(tasks, |task| &tasks[task].requests, Grouping::Apart)?;
+        let ceilings = Ceilings::of(&tables);
+        let responses = section_responses(&tables, &ceilings);
+        let (resources, sections, below) = by_urgency(&tables, &responses);
+        let local = local(&tables, waiting);
+        Ok(Self { waiting, carry_in, tables, sections, resources, below, local })
     }
 
-    /// Returns `None` if a time does not fit in 64 bits.
-    pub(crate) fn new(tables: &Tables<'_>) -> Option<Self> {
-        let system = tables.system;
-        let mut users = vec![Vec::new(); system.resources().len()];
-        let ceilings: Vec<MpcpCeiling> = system.resource_ids().map(|resource| system.mpcp_ceiling(resource)).collect();
-        let stretches = Stretches::new(tables, &ceilings);
-        for resource in system.resource_ids() {
-            if tables.protocol(resource) != Protocol::Mpcp {
-                continue;
-            }
-            for &task in system.users(resource) {
-                let Some(request) = system.requests(task).iter().find(|r| r.resource == resource) else { continue };
-                let stretch = if tables.omits(Omit::Stretch) { 0 } else { stretches.of(task, resource)? };
-                let kept = request.length.as_ns().checked_add(stretch)?;
-                let (priority, count) = (system.task(task).priority, u64::from(request.count));
-                let Some(period) = Divisor::new(system.task(task).period.as_ns()) else { continue };
-                users[resource.index()].push(User { task, priority, period, count, kept });
-            }
-            users[resource.index()].sort_by_key(|user: &User| (core::cmp::Reverse(user.priority), user.task));
+    /// Returns the longest time that `task` waits for the resource of its request at `place`, or `None` if it exceeds
+    /// `limit`.
+    fn wait(&self, task: usize, place: usize, limit: u64, steps: &mut u64) -> Result<Option<u64>, Failure> {
+        let (count, lower) = self.below[place];
+        let first = self.resources[self.tables.all_asked()[place].resource as usize] as usize;
+        let all = &self.sections[first..first + count as usize];
+        let higher = || all.iter().filter(|section| section.task as usize != task);
+        let mut x = higher().fold(lower, |sum, section| sum.saturating_add(section.demand));
+        if x == 0 {
+            return Ok(Some(0));
         }
-        Some(Self { users, ceilings })
-    }
-
-    /// Returns the same for `other`, a system that differs from that of `tables`, for which `self` was computed, only
-    /// in the lengths of the sections of `task`.
-    pub(crate) fn beside(&self, tables: &Tables<'_>, other: &System, task: TaskId) -> Option<Self> {
-        let (system, cpu) = (tables.system, tables.system.task(task).cpu);
-        let mut users = self.users.clone();
-        for (resource, users) in system.resource_ids().zip(&mut users) {
-            let ceiling = self.ceilings[resource.index()].on(cpu);
-            let stretch = |system| longest_above(tables, system, &self.ceilings, task, ceiling);
-            let stretches = if tables.omits(Omit::Stretch) { (0, 0) } else { (stretch(system), stretch(other)) };
-            let own = |system: &System| {
-                let request = system.requests(task).iter().find(|request| request.resource == resource);
-                request.map_or(0, |request| request.length.as_ns())
-            };
-            for user in users.iter_mut().filter(|user| system.task(user.task).cpu == cpu) {
-                let (old, new) = if user.task == task { (own(system), own(other)) } else { stretches };
-                user.kept = user.kept.checked_sub(old)?.checked_add(new)?;
+        loop {
+            if x > limit {
+                return Ok(None);
             }
-        }
-        Some(Self { users, ceilings: self.ceilings.clone() })
-    }
-
-    /// Returns the users by priority: those more urgent than `task`, those of its priority including itself, and those
-    /// less urgent.
-    fn split(&self, tables: &Tables<'_>, task: TaskId, resource: ResourceId) -> (&[User], &[User], &[User]) {
-        let priority = tables.system.task(task).priority;
-        let users = &self.users[resource.index()];
-        let (urgent, rest) = users.split_at(users.partition_point(|user| user.priority > priority));
-        let (equal, lesser) = rest.split_at(rest.partition_point(|user| user.priority == priority));
-        (urgent, equal, lesser)
-    }
-
-    /// Returns the users that are more urgent than `task`.
-    pub(crate) fn urgent(&self, tables: &Tables<'_>, task: TaskId, resource: ResourceId) -> &[User] {
-        self.split(tables, task, resource).0
-    }
-
-    /// Returns the other users with the priority of `task`.
-    pub(crate) fn equal(
-        &self,
-        tables: &Tables<'_>,
-        task: TaskId,
-        resource: ResourceId,
-    ) -> impl Iterator<Item = &User> + Clone {
-        self.split(tables, task, resource).1.iter().filter(move |user| user.task != task)
-    }
-
-    /// Returns the less urgent user that holds the resource longest.
-    pub(crate) fn holder(&self, tables: &Tables<'_>, task: TaskId, resource: ResourceId) -> Option<Blocker> {
-        let longest = self.split(tables, task, resource).2.iter().max_by_key(|user| user.kept)?;
-        Some(Blocker { task: longest.task, resource, length: longest.kept })
-    }
-
-    /// Returns X for one request of `task` for `resource`, at most `limit`, for the given response times of all tasks.
-    pub(crate) fn wait(
-        &self,
-        tables: &Tables<'_>,
-        task: TaskId,
-        resource: ResourceId,
-        responses: &[Option<u64>],
-        limit: u64,
-    ) -> Result<Wait, Unbounded> {
-        self.wait_within(tables, &tables.budget, (task, resource), responses, (0, limit))
-    }
-
-    /// Like [`Remote::wait`], with a budget other than that of the tables, and from a known lower bound, the first of
-    /// the two limits.
-    pub(crate) fn wait_within(
-        &self,
-        tables: &Tables<'_>,
-        budget: &Budget,
-        (task, resource): (TaskId, ResourceId),
-        responses: &[Option<u64>],
-        (least, limit): (u64, u64),
-    ) -> Result<Wait, Unbounded> {
-        let holder = self.holder(tables, task, resource).filter(|_| !tables.omits(Omit::RemoteHolder));
-        let urgent = self.urgent(tables, task, resource);
-        if let Some(user) = urgent.iter().find(|user| responses[user.task.index()].is_none()) {
-            return Err(Unbounded::DependsOn { task: user.task });
-        }
-        let mut met = holder.map_or(0, |holder| holder.length);
-        if !tables.omits(Omit::RemoteEquals) {
-            for user in self.equal(tables, task, resource) {
-                met = met.checked_add(user.kept).ok_or(Unbounded::BeyondPeriod)?;
+            *steps = steps
+                .checked_sub(1)
+                .ok_or(Failure::Diverged { task, limit: Limit { name: "steps", most: STEPS_MAX } })?;
+            let mut sum = lower;
+            for section in higher() {
+                let other = section.task as usize;
+                let jobs = match self.carry_in {
+                    CarryIn::OneJob => self.tables.arrivals[other].period.ceil(x) + 1,
+                    CarryIn::Response => Saturates::jobs(self.tables.arrivals[other], x),
+                };
+                sum = sum.saturating_add(jobs.saturating_mul(section.demand));
             }
-        }
-        // A wait of 0 would be a fixed point below the first value that is tried.
-        if met == 0 && urgent.is_empty() {
-            return Ok(Wait { total: 0, holder });
-        }
-        let total = budget.least(least.max(1), limit, 1 + urgent.len() as u64, |x| {
-            let mut sum = met;
-            if tables.omits(Omit::RemoteUrgent) {
-                return Some(sum);
+            if sum <= x {
+                return Ok(Some(x));
             }
-            for user in urgent {
-                let jobs = self.jobs(tables, user, x, responses)?;
-                sum = sum.checked_add(jobs.checked_mul(user.count)?.checked_mul(user.kept)?)?;
-            }
-            Some(sum)
-        });
-        Ok(Wait { total: total?, holder })
-    }
-
-    /// Returns the number of jobs of a user that can execute in a wait of `x`.
-    pub(crate) fn jobs(&self, tables: &Tables<'_>, user: &User, x: u64, responses: &[Option<u64>]) -> Option<u64> {
-        let carry = if tables.omits(Omit::RemoteCarryIn) { 0 } else { responses[user.task.index()]? };
-        Some(user.period.ceil(x.checked_add(carry)?))
+            x = sum;
+        }
     }
 }
 
-/// The time by which boosted sections on the same processor can stretch sections.
-struct Stretches<'a> {
-    tables: &'a Tables<'a>,
-    ceilings: &'a [MpcpCeiling],
-    /// By CPU, for each ceiling from the highest down: the sum over its tasks of the longest section of each at this
-    /// ceiling or above.
-    longest: Vec<Vec<(Priority, u128)>>,
+impl DelayBounds for Mpcp {
+    fn set_responses(&mut self, responses: &[u64]) -> Result<(), Failure> {
+        self.tables.set_responses(responses)
+    }
+
+    fn delays(&mut self, delays: &mut [Delay]) -> Result<(), Failure> {
+        let mut steps = STEPS_MAX;
+        for (task, delay) in delays.iter_mut().enumerate() {
+            let (response, period) = (self.tables.responses[task], self.tables.arrivals[task].period.get());
+            if self.carry_in == CarryIn::OneJob && response > period {
+                return Err(Failure::Unsupported { task, what: "its response time exceeds its period" });
+            }
+            let mut remote = Some(0_u64);
+            for place in self.tables.asked_range(task) {
+                let count = u64::from(self.tables.all_asked()[place].count);
+                let Some(wait) = self.wait(task, place, response.max(period), &mut steps)? else {
+                    remote = None;
+                    break;
+                };
+                remote = remote.map(|sum| sum.saturating_add(wait.saturating_mul(count)));
+            }
+            *delay = Delay { remote, local: self.local[task], arrival: 0, requests: 0 };
+        }
+        fitting(delays)
+    }
+
+    fn charge(&self, delay: &Delay) -> Option<Charge> {
+        let remote = delay.remote?;
+        Some(match self.waiting {
+            Waiting::Suspended => Charge { suspended: remote, blocked: delay.local, executed: 0 },
+            Waiting::Virtual => Charge { suspended: 0, blocked: delay.local, executed: remote },
+        })
+    }
 }
 
-impl<'a> Stretches<'a> {
-    fn new(tables: &'a Tables<'_>, ceilings: &'a [MpcpCeiling]) -> Self {
-        let system = tables.system;
-        let mut so_far = vec![0; system.tasks().len()];
-        let mut on = |tasks: &Vec<TaskId>| {
-            let of = |&task: &TaskId| {
-                let mpcp = system.requests(task).iter().filter(|r| tables.protocol(r.resource) == Protocol::Mpcp);
-                mpcp.map(move |r| (ceilings[r.resource.index()].on(system.task(task).cpu), task, r.length.as_ns()))
-            };
-            let mut sections: Vec<(Priority, TaskId, u64)> = tasks.iter().flat_map(of).collect();
-            sections.sort_unstable_by_key(|&(ceiling, ..)| core::cmp::Reverse(ceiling));
-            let (mut longest, mut together) = (Vec::new(), 0);
-            for (ceiling, task, length) in sections {
-                let before: &mut u64 = &mut so_far[task.index()];
-                together += u128::from(length.saturating_sub(*before));
-                *before = length.max(*before);
-                match longest.last_mut() {
-                    Some((last, sum)) if *last == ceiling => *sum = together,
-                    _ => longest.push((ceiling, together)),
+/// For each resource, the highest priority of any user plus one, with the cluster of that user, and the same for users
+/// elsewhere.
+struct Ceilings(Vec<(u64, u32, u64)>);
+
+impl Ceilings {
+    fn of(tables: &RequestTables) -> Self {
+        let mut ceilings = vec![(0, u32::MAX, 0); tables.resource_count()];
+        for task in 0..tables.rows.len() {
+            let row = tables.rows[task];
+            let level = u64::from(row.priority) + 1;
+            for request in tables.asked(task) {
+                let (best, where_best, elsewhere) = &mut ceilings[request.resource as usize];
+                if row.cluster == *where_best {
+                    *best = level.max(*best);
+                } else if level > *best {
+                    (*elsewhere, *best, *where_best) = (*best, level, row.cluster);
+                } else {
+                    *elsewhere = level.max(*elsewhere);
                 }
             }
-            longest
-        };
-        Self { tables, ceilings, longest: tables.cpus.iter().map(&mut on).collect() }
+        }
+        Self(ceilings)
     }
 
-    /// Returns the time by which other tasks of the processor can stretch one section of `task` on `resource`, or
-    /// `None` if it does not fit.
-    fn of(&self, task: TaskId, resource: ResourceId) -> Option<u64> {
-        let system = self.tables.system;
-        let cpu = system.task(task).cpu;
-        let ceiling = self.ceilings[resource.index()].on(cpu);
-        let longest = &self.longest[cpu.index()];
-        let above = longest.partition_point(|&(other, _)| other >= ceiling);
-        let together = longest[..above].last().map_or(0, |&(_, together)| together);
-        let own = longest_above(self.tables, system, self.ceilings, task, ceiling);
-        u64::try_from(together.checked_sub(u128::from(own))?).ok()
+    /// Returns the ceiling on the processor `cluster`, or 0 if no task elsewhere uses the resource.
+    fn seen_from(&self, cluster: u32, resource: u32) -> u64 {
+        let (best, where_best, elsewhere) = self.0[resource as usize];
+        if where_best == cluster { elsewhere } else { best }
     }
 }
 
-/// Returns the longest section of the task in `system` whose ceiling on its processor is at least `ceiling`, or 0 if
-/// there is none.
-fn longest_above(
-    tables: &Tables<'_>,
-    system: &System,
-    ceilings: &[MpcpCeiling],
-    task: TaskId,
-    ceiling: Priority,
-) -> u64 {
-    let cpu = system.task(task).cpu;
-    let above = system.requests(task).iter().filter(|request| {
-        tables.protocol(request.resource) == Protocol::Mpcp && ceilings[request.resource.index()].on(cpu) >= ceiling
-    });
-    above.map(|request| request.length.as_ns()).max().unwrap_or(0)
+/// Returns g of each request, in the order of the tables.
+fn section_responses(tables: &RequestTables, ceilings: &Ceilings) -> Vec<u64> {
+    let asked = tables.all_asked();
+    let mut responses = vec![0; asked.len()];
+    // For one processor: the ceiling and place of each request, the highest ceiling first; the longest section so far
+    // of each task, and their sum.
+    let mut keys: Vec<u64> = Vec::with_capacity(asked.len());
+    let mut of_places = vec![0_u32; asked.len()];
+    let mut longest = vec![0_u64; tables.rows.len()];
+    for cluster in 0..tables.cluster_count() {
+        keys.clear();
+        for &task in tables.cluster(cluster) {
+            for place in tables.asked_range(task as usize) {
+                // This is at most 2^32.
+                let ceiling = ceilings.seen_from(cluster as u32, asked[place].resource);
+                keys.push(((SEEN_MAX - ceiling) << PLACE_BITS) | place as u64);
+                of_places[place] = task;
+            }
+        }
+        keys.sort_unstable();
+        let mut sum = 0_u64;
+        for equals in keys.chunk_by(|a, b| a >> PLACE_BITS == b >> PLACE_BITS) {
+            let place = |key: &u64| (*key & ((1 << PLACE_BITS) - 1)) as usize;
+            for place in equals.iter().map(place) {
+                let (longest, length) = (&mut longest[of_places[place] as usize], asked[place].length);
+                if length > *longest {
+                    sum = sum.saturating_add(length - *longest);
+                    *longest = length;
+                }
+            }
+            for place in equals.iter().map(place) {
+                let others = if sum == u64::MAX { sum } else { sum - longest[of_places[place] as usize] };
+                responses[place] = others.saturating_add(asked[place].length);
+            }
+        }
+    }
+    responses
 }
 
-/// Returns the longest boosted section of each less urgent task of the processor.
-pub(crate) fn boosted<'t>(tables: &'t Tables<'_>, task: TaskId) -> impl Iterator<Item = Blocker> + 't {
-    let system = tables.system;
-    tables.lesser(task).iter().filter(|&&lesser| tables.suspends(lesser)).filter_map(move |&lesser| {
-        let requests = system.requests(lesser).iter();
-        let mpcp = requests.filter(|request| tables.protocol(request.resource) == Protocol::Mpcp);
-        let longest = mpcp.max_by_key(|request| request.length)?;
-        Some(Blocker { task: lesser, resource: longest.resource, length: longest.length.as_ns() })
-    })
+/// The number of bits for the place of a request in a key.
+const PLACE_BITS: u32 = 31;
+
+/// The highest ceiling.
+const SEEN_MAX: u64 = 1 << 32;
+
+/// Returns the start of each resource's sections; all sections by resource, those of the most urgent task first; and
+/// for each request the number of sections on its resource of tasks at least as urgent, including its own, and the
+/// longest of the others.
+fn by_urgency(tables: &RequestTables, responses: &[u64]) -> (Vec<u32>, Vec<Section>, Vec<(u32, u64)>) {
+    let resources = tables.resource_count();
+    let mut begins = vec![0_u32; resources + 1];
+    for request in tables.all_asked() {
+        begins[request.resource as usize + 1] += 1;
+    }
+    for resource in 0..resources {
+        begins[resource + 1] += begins[resource];
+    }
+    let mut free = begins.clone();
+    let mut sections = vec![Section::default(); responses.len()];
+    for task in tables.by_priority() {
+        let priority = tables.rows[task as usize].priority;
+        for place in tables.asked_range(task as usize) {
+            let request = tables.all_asked()[place];
+            let response = responses[place];
+            let demand = response.saturating_mul(u64::from(request.count));
+            let free = &mut free[request.resource as usize];
+            sections[*free as usize] = Section { demand, response, task, priority, place: place as u32 };
+            *free += 1;
+        }
+    }
+    let mut below = vec![(0, 0); responses.len()];
+    for ends in begins.windows(2) {
+        let all = &sections[ends[0] as usize..ends[1] as usize];
+        let mut longest = 0;
+        let mut end = all.len();
+        for equals in all.chunk_by(|a, b| a.priority == b.priority).rev() {
+            for section in equals {
+                below[section.place as usize] = (end as u32, longest);
+            }
+            end -= equals.len();
+            longest = equals.iter().map(|section| section.response).max().unwrap_or(0).max(longest);
+        }
+    }
+    (begins, sections, below)
 }
 
-#[cfg(test)]
-mod vectors;
+fn local(tables: &RequestTables, waiting: Waiting) -> Vec<u64> {
+    let mut local = vec![0; tables.rows.len()];
+    let longest = |task: &u32| tables.asked(*task as usize).iter().map(|request| request.length).max().unwrap_or(0);
+    for cluster in 0..tables.cluster_count() {
+        let priority = |task: &u32| tables.rows[*task as usize].priority;
+        let mut below = 0_u64;
+        for equals in tables.cluster(cluster).chunk_by(|a, b| priority(a) == priority(b)).rev() {
+            let sum = equals.iter().map(longest).fold(below, u64::saturating_add);
+            for task in equals {
+                let requests: u64 = tables.asked(*task as usize).iter().map(|request| u64::from(request.count)).sum();
+                let others = if sum == u64::MAX { sum } else { sum - longest(task) };
+                local[*task as usize] = match waiting {
+                    Waiting::Suspended => others.saturating_mul(requests + 1),
+                    Waiting::Virtual => others,
+                };
+            }
+            below = sum;
+        }
+    }
+    local
+}

@@ -14,8 +14,8 @@
 //!
 //! Reference: Sha, Rajkumar, Lehoczky, IEEE TC 39(9), 1990, theorems on the number of tasks and of semaphores.
 
-use super::Blocker;
-use crate::tables::Tables;
+use super::delay::BlockingSection;
+use crate::rows::tables::Tables;
 use lockwright_model::{Protocol, ResourceId, TaskId};
 
 fn rules(tables: &Tables<'_>, resource: ResourceId) -> bool {
@@ -23,23 +23,23 @@ fn rules(tables: &Tables<'_>, resource: ResourceId) -> bool {
 }
 
 /// Returns the sections that may block a job of `task`. Their sum is the bound.
-pub(crate) fn blockers(tables: &Tables<'_>, task: TaskId) -> Vec<Blocker> {
+pub(crate) fn blockers(tables: &Tables<'_>, task: TaskId) -> Vec<BlockingSection> {
     let system = tables.system;
     if !system.resource_ids().any(|resource| rules(tables, resource)) {
         return Vec::new();
     }
     let priority = system.task(task).priority;
-    let mut by_task: Vec<Blocker> = Vec::new();
-    let mut by_resource: Vec<Blocker> = Vec::new();
+    let mut by_task: Vec<BlockingSection> = Vec::new();
+    let mut by_resource: Vec<BlockingSection> = Vec::new();
     let mut flat = true;
     for &holder in tables.lesser(task) {
         flat &= !system.sections(holder).iter().any(|s| s.parent.is_some() && rules(tables, s.resource));
-        let mut longest: Option<Blocker> = None;
+        let mut longest: Option<BlockingSection> = None;
         for request in system.requests(holder) {
             if !rules(tables, request.resource) || tables.ceilings.get(request.resource) < priority {
                 continue;
             }
-            let section = Blocker { task: holder, resource: request.resource, length: request.length.as_ns() };
+            let section = BlockingSection { task: holder, resource: request.resource, length: request.length.as_ns() };
             if longest.is_none_or(|longest| section.length > longest.length) {
                 longest = Some(section);
             }
@@ -55,6 +55,6 @@ pub(crate) fn blockers(tables: &Tables<'_>, task: TaskId) -> Vec<Blocker> {
     // sum by task holds then.
     let nested = |id: TaskId| system.sections(id).iter().any(|s| s.parent.is_some() && rules(tables, s.resource));
     flat &= !tables.neighbours(task).iter().any(|&id| nested(id));
-    let sum = |blockers: &[Blocker]| blockers.iter().map(|blocker| u128::from(blocker.length)).sum::<u128>();
+    let sum = |blockers: &[BlockingSection]| blockers.iter().map(|blocker| u128::from(blocker.length)).sum::<u128>();
     if flat && sum(&by_resource) < sum(&by_task) { by_resource } else { by_task }
 }

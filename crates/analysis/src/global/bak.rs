@@ -39,8 +39,8 @@ pub fn bak(tasks: &[Sporadic], processors: u32) -> Result<(), Failure> {
 ///
 /// # Errors
 /// Returns the errors of the test.
-#[cfg(feature = "twins")]
-pub fn twin(tasks: &[Sporadic], processors: u32) -> Result<(), Failure> {
+#[cfg(feature = "mutants")]
+pub fn mutant(tasks: &[Sporadic], processors: u32) -> Result<(), Failure> {
     test::<false>(tasks, processors)
 }
 

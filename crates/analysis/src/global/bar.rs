@@ -11,7 +11,7 @@
 //! C_k: a job that misses its deadline executed for less than C_k). The test requires U < m.
 
 use super::set::{Deadlines, Greatest, Task, check, laid_out};
-use crate::exact::compare_sum;
+use crate::rows::exact::compare_sum;
 use crate::{Failure, Limit, Sporadic};
 use std::cmp::Ordering;
 
@@ -37,8 +37,8 @@ pub fn bar(tasks: &[Sporadic], processors: u32) -> Result<(), Failure> {
 ///
 /// # Errors
 /// Returns the errors of the test.
-#[cfg(feature = "twins")]
-pub fn twin(tasks: &[Sporadic], processors: u32) -> Result<(), Failure> {
+#[cfg(feature = "mutants")]
+pub fn mutant(tasks: &[Sporadic], processors: u32) -> Result<(), Failure> {
     test::<false>(tasks, processors)
 }
 

@@ -25,8 +25,8 @@ pub fn bcl(tasks: &[Sporadic], processors: u32) -> Result<(), Failure> {
 ///
 /// # Errors
 /// Returns the errors of the test.
-#[cfg(feature = "twins")]
-pub fn twin(tasks: &[Sporadic], processors: u32) -> Result<(), Failure> {
+#[cfg(feature = "mutants")]
+pub fn mutant(tasks: &[Sporadic], processors: u32) -> Result<(), Failure> {
     test::<false>(tasks, processors)
 }
 

@@ -14,7 +14,7 @@
 //! - f_i is continuous and its slope decreases only at t = q T_i + D_i, so the worst case is at one of these points.
 
 use super::set::{Deadlines, Task, check, laid_out};
-use crate::exact::compare_sum;
+use crate::rows::exact::compare_sum;
 use crate::{Failure, Limit, Sporadic};
 use std::cmp::Ordering;
 
@@ -47,8 +47,8 @@ pub fn ff_dbf(tasks: &[Sporadic], processors: u32) -> Result<(), Failure> {
 ///
 /// # Errors
 /// Returns the errors of the test.
-#[cfg(feature = "twins")]
-pub fn twin(tasks: &[Sporadic], processors: u32) -> Result<(), Failure> {
+#[cfg(feature = "mutants")]
+pub fn mutant(tasks: &[Sporadic], processors: u32) -> Result<(), Failure> {
     test::<false>(tasks, processors)
 }
 

@@ -56,8 +56,8 @@ pub fn bertogna_cirinei(
 ///
 /// # Errors
 /// Returns the errors of the bound.
-#[cfg(feature = "twins")]
-pub fn twin_bertogna_cirinei(tasks: &[Sporadic], processors: u32) -> Result<Vec<u64>, Failure> {
+#[cfg(feature = "mutants")]
+pub fn mutant_bertogna_cirinei(tasks: &[Sporadic], processors: u32) -> Result<Vec<u64>, Failure> {
     published::<false>(tasks, &[], processors, CarryIn::Responses)
 }
 
@@ -124,8 +124,8 @@ pub fn guan(tasks: &[Sporadic], processors: u32) -> Result<Vec<u64>, Failure> {
 ///
 /// # Errors
 /// Returns the errors of the bound.
-#[cfg(feature = "twins")]
-pub fn twin_guan(tasks: &[Sporadic], processors: u32) -> Result<Vec<u64>, Failure> {
+#[cfg(feature = "mutants")]
+pub fn mutant_guan(tasks: &[Sporadic], processors: u32) -> Result<Vec<u64>, Failure> {
     limited::<false>(tasks, processors)
 }
 

@@ -16,7 +16,7 @@
 //! after at most one step per piece.
 
 use super::set::{Deadlines, check};
-use crate::exact::compare_sum;
+use crate::rows::exact::compare_sum;
 use crate::{Failure, Sporadic};
 use num_rational::BigRational;
 use std::cmp::Ordering;

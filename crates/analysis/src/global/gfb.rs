@@ -7,7 +7,7 @@
 //! Real-Time Systems 25, 2003, for implicit deadlines. With densities the test holds for constrained deadlines.
 
 use super::set::{Deadlines, check};
-use crate::exact::compare_sum;
+use crate::rows::exact::compare_sum;
 use crate::{Failure, Sporadic};
 use std::cmp::Ordering;
 
@@ -28,8 +28,8 @@ pub fn gfb(tasks: &[Sporadic], processors: u32) -> Result<(), Failure> {
 ///
 /// # Errors
 /// Returns the errors of the test.
-#[cfg(feature = "twins")]
-pub fn twin(tasks: &[Sporadic], processors: u32) -> Result<(), Failure> {
+#[cfg(feature = "mutants")]
+pub fn mutant(tasks: &[Sporadic], processors: u32) -> Result<(), Failure> {
     test::<false>(tasks, processors)
 }
 

@@ -47,17 +47,17 @@ pub use set::STEPS_MAX;
 pub use tardiness::{devi_anderson, devi_anderson_non_preemptive_as_published, devi_anderson_sections};
 
 /// The same tests as mutants: each omits something that it needs.
-#[cfg(feature = "twins")]
-pub mod twins {
-    pub use super::bak::twin as bak_without_early_deadlines;
-    pub use super::bar::twin as bar_without_carry_in;
-    pub use super::bcl::twin as bcl_without_carry_in;
-    pub use super::bcl_iterative::twin as bcl_iterative_without_carry_in;
-    pub use super::ff_dbf::twin as ff_dbf_without_forced_demand;
-    pub use super::fp::twin_bertogna_cirinei as bertogna_cirinei_without_carry_in;
-    pub use super::fp::twin_guan as guan_without_carry_in;
-    pub use super::gfb::twin as gfb_without_the_densest;
-    pub use super::rta::twin as rta_without_carry_in;
+#[cfg(feature = "mutants")]
+pub mod mutants {
+    pub use super::bak::mutant as bak_without_early_deadlines;
+    pub use super::bar::mutant as bar_without_carry_in;
+    pub use super::bcl::mutant as bcl_without_carry_in;
+    pub use super::bcl_iterative::mutant as bcl_iterative_without_carry_in;
+    pub use super::ff_dbf::mutant as ff_dbf_without_forced_demand;
+    pub use super::fp::mutant_bertogna_cirinei as bertogna_cirinei_without_carry_in;
+    pub use super::fp::mutant_guan as guan_without_carry_in;
+    pub use super::gfb::mutant as gfb_without_the_densest;
+    pub use super::rta::mutant as rta_without_carry_in;
 }
 
 #[cfg(test)]

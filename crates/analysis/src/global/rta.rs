@@ -31,8 +31,8 @@ pub fn rta(tasks: &[Sporadic], processors: u32) -> Result<Vec<u64>, Failure> {
 ///
 /// # Errors
 /// Returns the errors of the test.
-#[cfg(feature = "twins")]
-pub fn twin(tasks: &[Sporadic], processors: u32) -> Result<Vec<u64>, Failure> {
+#[cfg(feature = "mutants")]
+pub fn mutant(tasks: &[Sporadic], processors: u32) -> Result<Vec<u64>, Failure> {
     test::<false>(tasks, processors)
 }
 

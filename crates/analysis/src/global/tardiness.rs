@@ -14,7 +14,7 @@
 //! a bound: see docs/errata.md.
 
 use super::set::{Deadlines, Greatest, check};
-use crate::exact::compare_sum;
+use crate::rows::exact::compare_sum;
 use crate::{Failure, Sporadic};
 use num_rational::BigRational;
 use std::cmp::Ordering;

@@ -46,7 +46,7 @@ pub use mpcp::mpcp;
 pub use omip::omip;
 pub use p_edf::{Edf, POINTS_MAX, p_edf};
 pub(crate) use protocol::Program;
-pub use response::{Protocol, RESPONSE_STEPS_MAX, ROUNDS_MAX, Responses, responses, responses_of_program};
+pub use response::{Locking, RESPONSE_STEPS_MAX, ROUNDS_MAX, Responses, responses, responses_of_program};
 pub use spin::{spin_fifo, spin_fifo_preemptable, spin_unordered, spin_unordered_preemptable};
 
 pub use spin_nested::{NESTED_RESOURCES_MAX, Section, spin_fifo_nested};

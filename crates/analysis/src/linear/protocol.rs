@@ -1,13 +1,13 @@
-//! The programs as bounds of [`multiprocessor`](crate::multiprocessor), for iterations that find response times with
+//! The programs as bounds of [`blocking`](crate::blocking), for iterations that find response times with
 //! these.
 
 use super::mpcp::Owners;
 use super::spin::{Arrivals, Order};
 use super::view::View;
 use super::{Blocked, Counted, Work, dflp, dpcp, fmlp_plus, mpcp, spin};
-use crate::multiprocessor::{Charge, Delay, Protocol};
+use crate::blocking::{Charge, Delay, DelayBounds};
 use crate::{Failure, Sharing};
-use lockwright_model::Protocol as Name;
+use lockwright_model::Protocol;
 
 /// The programs of all tasks under one protocol.
 #[derive(Debug)]
@@ -46,25 +46,25 @@ impl Program {
     /// requests are examined.
     pub(crate) fn new(
         sharing: &Sharing,
-        protocol: Name,
+        protocol: Protocol,
         homes: &[u16],
         jitters: &[u64],
         work: u64,
     ) -> Result<Option<Self>, Failure> {
-        let is_placed = matches!(protocol, Name::Dpcp | Name::Dflp);
+        let is_placed = matches!(protocol, Protocol::Dpcp | Protocol::Dflp);
         let mut view = View::new(sharing, if is_placed { homes } else { &[] })?;
         for (row, &jitter) in view.rows.iter_mut().zip(jitters) {
             // Waits are bounded up to the period, whatever the response times are, so no bound decreases as these grow.
             (row.jitter, row.deadline) = (jitter, row.period);
         }
         let which = match protocol {
-            Name::Mpcp => Which::Mpcp(Owners::new(&view)?),
-            Name::Dpcp => Which::Dpcp(view.placed(homes)?),
-            Name::Dflp => Which::Dflp(view.placed(homes)?),
-            Name::FmlpPlus => Which::FmlpPlus,
-            Name::FmlpShort => Which::Spin(Arrivals::All),
-            Name::Msrp => Which::Spin(Arrivals::Shared),
-            Name::Mrsp => Which::Spin(Arrivals::Ceilings),
+            Protocol::Mpcp => Which::Mpcp(Owners::new(&view)?),
+            Protocol::Dpcp => Which::Dpcp(view.placed(homes)?),
+            Protocol::Dflp => Which::Dflp(view.placed(homes)?),
+            Protocol::FmlpPlus => Which::FmlpPlus,
+            Protocol::FmlpShort => Which::Spin(Arrivals::All),
+            Protocol::Msrp => Which::Spin(Arrivals::Shared),
+            Protocol::Mrsp => Which::Spin(Arrivals::Ceilings),
             _ => return Ok(None),
         };
         Ok(Some(Self { view, which, left: work }))
@@ -85,7 +85,7 @@ impl Program {
     }
 }
 
-impl Protocol for Program {
+impl DelayBounds for Program {
     fn set_responses(&mut self, responses: &[u64]) -> Result<(), Failure> {
         for (row, &response) in self.view.rows.iter_mut().zip(responses) {
             row.response = response;

@@ -20,12 +20,12 @@ use super::mpcp::Owners;
 use super::spin::{Arrivals, Order};
 use super::view::{View, add_product};
 use super::{Blocked, Work, dflp, dpcp, fmlp_plus, mpcp, spin, sum};
-use crate::multiprocessor::{joint, msrp};
+use crate::blocking::{joint, msrp};
 use crate::{Failure, Limit, Sharing};
 
 /// A locking protocol under partitioned fixed priorities.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Protocol<'a> {
+pub enum Locking<'a> {
     /// MPCP; see [`mpcp`](super::mpcp()).
     Mpcp,
     /// DPCP, with the processor of each resource, by its number; see [`dpcp`](super::dpcp()).
@@ -60,7 +60,7 @@ pub const ROUNDS_MAX: u32 = 10_000;
 pub const RESPONSE_STEPS_MAX: u32 = 1_000_000;
 
 /// Returns the response times of the tasks under a protocol and partitioned fixed priorities. None exceeds that of the
-/// protocol's classic bound in [`multiprocessor`](crate::multiprocessor).
+/// protocol's classic bound in [`blocking`](crate::blocking).
 ///
 /// The `response` of the tasks is ignored. Clusters are processors. Times are in the unit of the input. The sources are
 /// Brandenburg, RTAS 2013, and Wieder, Brandenburg, RTSS 2013.
@@ -69,9 +69,9 @@ pub const RESPONSE_STEPS_MAX: u32 = 1_000_000;
 /// Returns [`Failure::Late`] with a task that may miss its deadline, [`Failure::Unsupported`] if a period is 0, a
 /// deadline exceeds its period or a resource has no processor, [`Failure::Diverged`] after [`ROUNDS_MAX`] rounds or
 /// [`RESPONSE_STEPS_MAX`] steps, and [`Failure::Overflow`] if a number does not fit.
-pub fn responses(sharing: &Sharing, protocol: Protocol<'_>) -> Result<Responses, Failure> {
+pub fn responses(sharing: &Sharing, protocol: Locking<'_>) -> Result<Responses, Failure> {
     let program = responses_of_program(sharing, protocol);
-    if protocol != Protocol::SpinFifo {
+    if protocol != Locking::SpinFifo {
         return program;
     }
     // The classic bound is that of MSRP.
@@ -88,22 +88,22 @@ pub fn responses(sharing: &Sharing, protocol: Protocol<'_>) -> Result<Responses,
     }
 }
 
-/// Like [`responses`], from the program alone. Under [`Protocol::SpinFifo`], a response time may exceed the classic
+/// Like [`responses`], from the program alone. Under [`Locking::SpinFifo`], a response time may exceed the classic
 /// one.
 ///
 /// # Errors
 /// Returns the errors of [`responses`].
-pub fn responses_of_program(sharing: &Sharing, protocol: Protocol<'_>) -> Result<Responses, Failure> {
+pub fn responses_of_program(sharing: &Sharing, protocol: Locking<'_>) -> Result<Responses, Failure> {
     if let Some(task) = sharing.tasks.iter().position(|task| task.deadline > task.period) {
         return Err(Failure::Unsupported { task, what: "its deadline is beyond its period" });
     }
     let sites = match protocol {
-        Protocol::Dpcp(sites) | Protocol::Dflp(sites) => sites,
+        Locking::Dpcp(sites) | Locking::Dflp(sites) => sites,
         _ => &[],
     };
     let mut view = View::new(sharing, sites)?;
-    let placed = if let Protocol::Dpcp(_) | Protocol::Dflp(_) = protocol { view.placed(sites)? } else { Vec::new() };
-    let owners = if protocol == Protocol::Mpcp { Some(Owners::new(&view)?) } else { None };
+    let placed = if let Locking::Dpcp(_) | Locking::Dflp(_) = protocol { view.placed(sites)? } else { Vec::new() };
+    let owners = if protocol == Locking::Mpcp { Some(Owners::new(&view)?) } else { None };
     let mut order: Vec<usize> = (0..view.tasks()).collect();
     order.sort_by_key(|&task| (std::cmp::Reverse(view.rows[task].priority), task));
     for row in &mut view.rows {
@@ -119,17 +119,17 @@ pub fn responses_of_program(sharing: &Sharing, protocol: Protocol<'_>) -> Result
             )
         };
         let blocked: Vec<Blocked> = match protocol {
-            Protocol::Mpcp => match &owners {
+            Locking::Mpcp => match &owners {
                 Some(owners) => mpcp::bounds(&view, owners, work)?,
                 None => Vec::new(),
             },
-            Protocol::Dpcp(_) => dpcp::bounds(&view, &placed, work)?,
-            Protocol::Dflp(_) => dflp::bounds(&view, &placed, work)?,
-            Protocol::FmlpPlus => fmlp_plus::bounds(&view, work)?,
-            Protocol::SpinFifo => spinning(Order::Fifo)?,
-            Protocol::SpinFifoPreemptable => spinning(Order::FifoPreemptable)?,
-            Protocol::SpinUnordered => spinning(Order::Unordered)?,
-            Protocol::SpinUnorderedPreemptable => spinning(Order::UnorderedPreemptable)?,
+            Locking::Dpcp(_) => dpcp::bounds(&view, &placed, work)?,
+            Locking::Dflp(_) => dflp::bounds(&view, &placed, work)?,
+            Locking::FmlpPlus => fmlp_plus::bounds(&view, work)?,
+            Locking::SpinFifo => spinning(Order::Fifo)?,
+            Locking::SpinFifoPreemptable => spinning(Order::FifoPreemptable)?,
+            Locking::SpinUnordered => spinning(Order::Unordered)?,
+            Locking::SpinUnorderedPreemptable => spinning(Order::UnorderedPreemptable)?,
         };
         let mut changed = false;
         for &task in &order {

@@ -664,7 +664,7 @@ fn with_more_users_than_the_queue_holds_a_local_task_precedes_twice() {
 fn tasks_of_equal_priority_interfere() {
     let mut tasks = vec![task(3, 20, 1, 0, 1, 0), task(4, 20, 1, 0, 1, 0)];
     tasks.iter_mut().for_each(|task| task.requests.clear());
-    assert_eq!(responses(&Sharing { tasks }, Protocol::FmlpPlus).unwrap().responses, [7, 7]);
+    assert_eq!(responses(&Sharing { tasks }, Locking::FmlpPlus).unwrap().responses, [7, 7]);
 }
 
 #[test]
@@ -702,7 +702,7 @@ fn invalid_input_is_an_error() {
     assert_eq!(dpcp(&empty, &[]), Ok(vec![]));
     assert_eq!(p_edf(&empty, Edf::Msrp), Ok(()));
     assert_eq!(global(&empty, 2, Global::Pip), Ok(vec![]));
-    assert_eq!(responses(&empty, Protocol::Mpcp).unwrap().rounds, 1);
+    assert_eq!(responses(&empty, Locking::Mpcp).unwrap().rounds, 1);
 
     let zero = Sharing { tasks: vec![task(1, 0, 1, 0, 1, 1)] };
     let unsupported = Err(Failure::Unsupported { task: 0, what: "its period is 0" });
@@ -720,10 +720,10 @@ fn invalid_input_is_an_error() {
     }
     assert_eq!(spin_fifo(&huge), Err(Failure::Overflow));
     assert_eq!(global(&huge, 2, Global::FmlpPlus), Err(Failure::Overflow));
-    assert!(responses(&huge, Protocol::SpinFifo).is_err());
+    assert!(responses(&huge, Locking::SpinFifo).is_err());
 
     let late = Sharing { tasks: vec![task(5, 9, 2, 0, 1, 1), task(5, 9, 1, 0, 1, 1)] };
-    assert!(matches!(responses(&late, Protocol::FmlpPlus), Err(Failure::Late { task: 1, .. })));
+    assert!(matches!(responses(&late, Locking::FmlpPlus), Err(Failure::Late { task: 1, .. })));
     let over = Sharing { tasks: vec![task(5, 9, 2, 0, 1, 1), task(5, 9, 1, 0, 1, 1)] };
     assert!(p_edf(&over, Edf::SpinFifoPreemptable).is_err());
 }
@@ -739,7 +739,7 @@ fn shorter_execution_times_stay_accepted() {
             task.deadline = task.period;
         }
         for protocol in
-            [Protocol::Mpcp, Protocol::Dpcp(&sites), Protocol::Dflp(&sites), Protocol::FmlpPlus, Protocol::SpinFifo]
+            [Locking::Mpcp, Locking::Dpcp(&sites), Locking::Dflp(&sites), Locking::FmlpPlus, Locking::SpinFifo]
         {
             let Ok(before) = responses(&sharing, protocol) else { continue };
             met += 1;
@@ -759,7 +759,7 @@ fn shorter_execution_times_stay_accepted() {
 
 #[test]
 fn none_is_looser_than_the_classic_bound_of_the_library() {
-    use crate::multiprocessor::{self as classic, fmlp::Sections};
+    use crate::blocking::{self as classic, fmlp::Sections};
     let mut rng = fastrand::Rng::with_seed(17);
     let (mut tighter, mut all) = ([0; 3], 0);
     for _ in 0..600 {
@@ -786,7 +786,7 @@ fn none_is_looser_than_the_classic_bound_of_the_library() {
 
 #[test]
 fn spinning_is_no_looser_as_response_times() {
-    use crate::multiprocessor::{joint, msrp};
+    use crate::blocking::{joint, msrp};
     let mut rng = fastrand::Rng::with_seed(18);
     let (mut both, mut more, mut tighter, mut looser) = (0, 0, 0, 0);
     for _ in 0..12_000 {
@@ -796,9 +796,9 @@ fn spinning_is_no_looser_as_response_times() {
             task.deadline = task.period;
         }
         let classic = joint(&sharing, &mut msrp::protocol(&sharing, None).unwrap());
-        let program = responses(&sharing, Protocol::SpinFifo);
+        let program = responses(&sharing, Locking::SpinFifo);
         // The program alone sometimes exceeds the classic bound.
-        let alone = responses_of_program(&sharing, Protocol::SpinFifo);
+        let alone = responses_of_program(&sharing, Locking::SpinFifo);
         if let (Ok(alone), Ok(classic)) = (&alone, &classic) {
             looser += u32::from(alone.responses.iter().zip(&classic.responses).any(|(alone, classic)| alone > classic));
         }

@@ -7,7 +7,7 @@
 //! The tasks of the release interrupts are omitted if a dedicated processor handles them; only then is ipi added. The
 //! cache delay is that of the largest working set among the other tasks.
 
-use super::{Overheads, Task, cache_of_others};
+use super::{Costs, Task, cache_of_others};
 use crate::Failure;
 
 /// Charged tasks, with those of the interrupts.
@@ -27,21 +27,18 @@ pub struct WithInterrupts {
 /// # Errors
 /// Returns [`Failure::Overload`] for a tick with a cost but no quantum, [`Failure::Task`] if a charged task does not
 /// meet its deadline alone, and [`Failure::Overflow`] if a number does not fit.
-pub fn charge(overheads: &Overheads, dedicated: bool, tasks: &[Task]) -> Result<WithInterrupts, Failure> {
+pub fn charge(overheads: &Costs, dedicated: bool, tasks: &[Task]) -> Result<WithInterrupts, Failure> {
     let n = tasks.len() as u64;
     if n == 0 {
         return Ok(WithInterrupts::default());
     }
-    let (tick, release, latency) = (overheads.tick.at(n), overheads.release.at(n), overheads.release_latency.at(n));
+    let (tick, release, latency) = (overheads.tick(n)?, overheads.release.at(n), overheads.release_latency.at(n));
     let mut interrupts = Vec::new();
     let jitter = latency.ceil()?;
     let mut add = |cost: u64, period: u64| {
         interrupts.push(Task { cost, period, deadline: period, jitter, ..Task::default() });
     };
     if tick.is_positive() {
-        if overheads.quantum == 0 {
-            return Err(Failure::Overload);
-        }
         add(tick.ceil()?, overheads.quantum);
     }
     if !dedicated && release.is_positive() {
@@ -53,7 +50,7 @@ pub fn charge(overheads: &Overheads, dedicated: bool, tasks: &[Task]) -> Result<
         delay = delay + overheads.ipi_latency.at(n);
     }
     let delay = delay.ceil()?;
-    let switches = (overheads.schedule.at(n) + overheads.context_switch.at(n)) * 2.into();
+    let switches = overheads.switch(n) * 2.into();
     let mut charged = Vec::with_capacity(tasks.len());
     for (task, cache) in tasks.iter().zip(cache_of_others(overheads, tasks)) {
         let cost = (&switches + &cache).ceil()?.checked_add(task.cost).ok_or(Failure::Overflow)?;

@@ -11,7 +11,7 @@
 //! 0 and c_pre lacks its terms; only then is release added to C'. ipi is added if there are several processors. The
 //! cache delay is that of the largest working set among the other tasks.
 
-use super::{Fraction, Overheads, Task, cache_of_others};
+use super::{Costs, Fraction, Task, cache_of_others};
 use crate::Failure;
 
 /// The processors that handle interrupts.
@@ -41,17 +41,15 @@ pub struct Charged {
 /// # Errors
 /// Returns [`Failure::Overload`] if interrupts leave no time or a tick has a cost but no quantum, [`Failure::Task`] if
 /// a charged task does not meet its deadline alone, and [`Failure::Unsupported`] for a task without a period.
-pub fn charge(overheads: &Overheads, interrupts: Interrupts, tasks: &[Task]) -> Result<Vec<Charged>, Failure> {
+pub fn charge(overheads: &Costs, interrupts: Interrupts, tasks: &[Task]) -> Result<Vec<Charged>, Failure> {
     let n = tasks.len() as u64;
     let dedicated = interrupts.dedicated;
     let at = |curve: &super::Curve| curve.at(n);
-    let (tick, release, latency) = (at(&overheads.tick), at(&overheads.release), at(&overheads.release_latency));
+    let (release, latency) = (at(&overheads.release), at(&overheads.release_latency));
     if let Some(task) = tasks.iter().position(|task| task.period == 0) {
         return Err(Failure::Unsupported { task, what: "its period is 0" });
     }
-    if tick.is_positive() && overheads.quantum == 0 {
-        return Err(Failure::Overload);
-    }
+    let tick = overheads.tick(n)?;
     let u_tick = &tick / &Fraction::from(overheads.quantum.max(1));
     let (mut u_release, mut releases) = (Fraction::default(), Fraction::default());
     if !dedicated {
@@ -71,7 +69,7 @@ pub fn charge(overheads: &Overheads, interrupts: Interrupts, tasks: &[Task]) -> 
     if dedicated {
         besides = besides + release;
     }
-    let switches = (at(&overheads.schedule) + at(&overheads.context_switch)) * Fraction::from(2);
+    let switches = overheads.switch(n) * Fraction::from(2);
     let mut charged = Vec::with_capacity(tasks.len());
     for (task, (its, cache)) in tasks.iter().zip(cache_of_others(overheads, tasks)).enumerate() {
         let cost = (Fraction::from(its.cost) + switches.clone() + cache) / s.clone() + besides.clone();
@@ -116,15 +114,15 @@ mod tests {
     #[test]
     fn without_overheads_nothing_changes() {
         let interrupts = Interrupts { processors: 1, dedicated: false };
-        let charged = charge(&Overheads::default(), interrupts, &tasks()).unwrap();
+        let charged = charge(&Costs::default(), interrupts, &tasks()).unwrap();
         assert_eq!(quantise(&charged, &tasks()), Ok(tasks()));
-        assert_eq!(charge(&Overheads::default(), interrupts, &[]), Ok(vec![]));
+        assert_eq!(charge(&Costs::default(), interrupts, &[]), Ok(vec![]));
     }
 
     #[test]
     fn the_largest_working_set_of_the_others_counts() {
         let cache = CacheDelay { levels: vec![Curve::through(&[(0, 0), (10, 10)]).unwrap()] };
-        let overheads = Overheads { cache, ..Overheads::default() };
+        let overheads = Costs { cache, ..Costs::default() };
         let charged = charge(&overheads, Interrupts { processors: 1, dedicated: false }, &tasks()).unwrap();
         let costs: Vec<u64> = quantise(&charged, &tasks()).unwrap().iter().map(|task| task.cost).collect();
         assert_eq!(costs, [60, 29, 80]);
@@ -133,11 +131,11 @@ mod tests {
     #[test]
     fn too_many_interrupts_are_an_overload() {
         let interrupts = Interrupts { processors: 1, dedicated: false };
-        let tick = |cost, quantum| Overheads { tick: Curve::constant(cost), quantum, ..Overheads::default() };
+        let tick = |cost, quantum| Costs { tick: Curve::constant(cost), quantum, ..Costs::default() };
         assert_eq!(charge(&tick(10, 10), interrupts, &tasks()), Err(Failure::Overload));
         assert_eq!(charge(&tick(1, 0), interrupts, &tasks()), Err(Failure::Overload));
         assert_eq!(charge(&tick(90, 100), interrupts, &tasks()), Err(Failure::Task { task: 0 }));
-        let late = Overheads { release_latency: Curve::constant(1_000), ..Overheads::default() };
+        let late = Costs { release_latency: Curve::constant(1_000), ..Costs::default() };
         assert_eq!(charge(&late, interrupts, &tasks()), Err(Failure::Task { task: 0 }));
     }
 }

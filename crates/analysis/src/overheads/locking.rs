@@ -11,7 +11,7 @@
 //! ```
 //! The cache delay is that of the largest working set of all tasks.
 
-use super::{Fraction, Overheads, Task};
+use super::{Costs, Fraction, Task};
 use crate::{Demand, Failure};
 
 /// The properties of a semaphore's protocol and analysis.
@@ -46,9 +46,9 @@ struct PerRequest {
 /// # Errors
 /// Returns [`Failure::Task`] if a charged task does not meet its deadline alone, and [`Failure::Overflow`] if a number
 /// does not fit.
-pub fn spin(overheads: &Overheads, tasks: &[Task]) -> Result<Vec<Task>, Failure> {
+pub fn spin(overheads: &Costs, tasks: &[Task]) -> Result<Vec<Task>, Failure> {
     let n = tasks.len() as u64;
-    let calls = overheads.syscall_in.at(n) + overheads.syscall_out.at(n);
+    let calls = overheads.system_call(n);
     let per = |length: Fraction| PerRequest { cost: &length + &calls, length, suspended: Fraction::default() };
     let write = per(overheads.lock.at(n) + overheads.unlock.at(n));
     let read = per(overheads.read_lock.at(n) + overheads.read_unlock.at(n));
@@ -61,9 +61,9 @@ pub fn spin(overheads: &Overheads, tasks: &[Task]) -> Result<Vec<Task>, Failure>
 ///
 /// # Errors
 /// Returns the errors of [`spin`], and [`Failure::Unsupported`] for tasks with requests for reading.
-pub fn semaphore(overheads: &Overheads, semaphore: Semaphore, tasks: &[Task]) -> Result<WithSemaphores, Failure> {
+pub fn semaphore(overheads: &Costs, semaphore: Semaphore, tasks: &[Task]) -> Result<WithSemaphores, Failure> {
     nobody_reads(tasks)?;
-    let Costs { lock, unlock, calls, sched, cache, ipi } = Costs::new(overheads, tasks);
+    let LockingCosts { lock, unlock, calls, sched, cache, ipi } = LockingCosts::new(overheads, tasks);
     let two = || Fraction::from(2);
     let mut per = PerRequest {
         length: &ipi + &sched + calls.clone() + unlock.clone(),
@@ -88,9 +88,9 @@ pub fn semaphore(overheads: &Overheads, semaphore: Semaphore, tasks: &[Task]) ->
 ///
 /// # Errors
 /// Returns the errors of [`semaphore`].
-pub fn dpcp(overheads: &Overheads, tasks: &[Task]) -> Result<Vec<Task>, Failure> {
+pub fn dpcp(overheads: &Costs, tasks: &[Task]) -> Result<Vec<Task>, Failure> {
     nobody_reads(tasks)?;
-    let Costs { lock, unlock, calls, sched, cache, ipi } = Costs::new(overheads, tasks);
+    let LockingCosts { lock, unlock, calls, sched, cache, ipi } = LockingCosts::new(overheads, tasks);
     let length = &sched * &Fraction::from(3) + calls.clone() + lock + unlock;
     let cost = calls + (sched + cache) * 2.into();
     let suspended = ipi * 2.into() + length.clone();
@@ -98,7 +98,7 @@ pub fn dpcp(overheads: &Overheads, tasks: &[Task]) -> Result<Vec<Task>, Failure>
     tasks_with(tasks, &per, &per)
 }
 
-struct Costs {
+struct LockingCosts {
     lock: Fraction,
     unlock: Fraction,
     calls: Fraction,
@@ -107,15 +107,15 @@ struct Costs {
     ipi: Fraction,
 }
 
-impl Costs {
-    fn new(overheads: &Overheads, tasks: &[Task]) -> Self {
+impl LockingCosts {
+    fn new(overheads: &Costs, tasks: &[Task]) -> Self {
         let n = tasks.len() as u64;
         let working_set = tasks.iter().map(|task| task.working_set).max().unwrap_or(0);
         Self {
             lock: overheads.lock.at(n),
             unlock: overheads.unlock.at(n),
-            calls: overheads.syscall_in.at(n) + overheads.syscall_out.at(n),
-            sched: overheads.schedule.at(n) + overheads.context_switch.at(n),
+            calls: overheads.system_call(n),
+            sched: overheads.switch(n),
             cache: overheads.cache.at(working_set),
             ipi: overheads.ipi_latency.at(n),
         }
@@ -160,13 +160,13 @@ mod tests {
 
     #[test]
     fn readers_pay_for_their_own_operations() {
-        let overheads = Overheads {
+        let overheads = Costs {
             lock: Curve::constant(1),
             unlock: Curve::constant(2),
             read_lock: Curve::constant(10),
             read_unlock: Curve::constant(20),
             syscall_in: Curve::constant(100),
-            ..Overheads::default()
+            ..Costs::default()
         };
         let demand = |count| vec![Demand { resource: 0, count, length: 5 }];
         let task = Task { cost: 50, period: 5_000, deadline: 5_000, requests: demand(2), ..Task::default() };
@@ -180,7 +180,7 @@ mod tests {
     #[test]
     fn a_wait_costs_the_largest_working_set() {
         let cache = CacheDelay { levels: vec![Curve::through(&[(0, 0), (10, 10)]).unwrap()] };
-        let overheads = Overheads { cache, ..Overheads::default() };
+        let overheads = Costs { cache, ..Costs::default() };
         let requests = vec![Demand { resource: 0, count: 3, length: 5 }];
         let task = Task { cost: 50, period: 900, deadline: 900, requests, working_set: 40, ..Task::default() };
         let small = Task { working_set: 1, ..task.clone() };
@@ -192,7 +192,7 @@ mod tests {
 
     #[test]
     fn numbers_that_do_not_fit_are_errors() {
-        let overheads = Overheads { lock: Curve::constant(u64::MAX), ..Overheads::default() };
+        let overheads = Costs { lock: Curve::constant(u64::MAX), ..Costs::default() };
         let requests = vec![Demand { resource: 0, count: 2, length: 5 }];
         let task = Task { cost: 5, period: 10, deadline: 10, requests, ..Task::default() };
         assert_eq!(spin(&overheads, &[task]), Err(Failure::Overflow));

@@ -1,6 +1,6 @@
 //! Overheads charged to tasks, so that analyses without overheads hold for the charged tasks.
 //!
-//! Each function takes the costs of a platform ([`Overheads`]) and tasks, and returns tasks with adjusted parameters.
+//! Each function takes the costs of a platform ([`Costs`]) and tasks, and returns tasks with adjusted parameters.
 //! The charges are those of Brandenburg, *Scheduling and locking in multiprocessor real-time operating systems*,
 //! dissertation, 2011, chapters 3 and 7, in the form that SchedCAT computes, in exact fractions.
 //!
@@ -11,12 +11,28 @@
 //! | [`locking`] | lock operations, system calls and wake-ups | spinlocks, semaphores, DPCP |
 //!
 //! Charge locking before scheduling: it lengthens sections and execution, and assumes no interrupts.
+//!
+//! Two private files charge overheads to a whole system. `charge.rs` is [`charge()`](crate::charge()), for partitioned and
+//! clustered fixed priorities. `edf.rs` is for the schedulers of [`scheduled()`](crate::scheduled()). Both take costs,
+//! interrupts and the time that execution takes with interrupts from `machine.rs`.
+//!
+//! The charges to systems and those to rows stay apart, although both follow the dissertation:
+//! - Rows have one section length per resource. The body of a task has an order of sections and nesting, and each
+//!   resource has a protocol with costs of its own.
+//! - The functions for rows reproduce the published numbers, with fractions and with costs that are linear in the number
+//!   of tasks. In systems, all times are integers.
+//! - [`charge()`](crate::charge()) charges interrupts in sections, clusters, homes and leaving a section, which the
+//!   published forms do not.
 
+pub(crate) mod body;
+pub(crate) mod charge;
 mod curve;
+pub(crate) mod edf;
 pub mod fp;
 mod fraction;
 pub mod jlfp;
 pub mod locking;
+pub(crate) mod machine;
 
 use crate::{Demand, Failure};
 pub use curve::Curve;
@@ -24,7 +40,7 @@ pub use fraction::Fraction;
 
 /// The costs of a platform's mechanisms, in the tasks' unit of time. Each is a [`Curve`] over the number of tasks.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub struct Overheads {
+pub struct Costs {
     /// The time between two ticks, Q; above 0 if a tick has a cost.
     pub quantum: u64,
     /// The cost of a tick interrupt.
@@ -72,7 +88,7 @@ impl CacheDelay {
     }
 }
 
-/// A task to which overheads are charged. Times are in the unit of [`Overheads`].
+/// A task to which overheads are charged. Times are in the unit of [`Costs`].
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Task {
     /// The execution time with sections, C.
@@ -93,6 +109,27 @@ pub struct Task {
     pub reads: Vec<Demand>,
 }
 
+impl Costs {
+    /// Returns the cost of a switch to another job with `n` tasks: a scheduling decision and a context switch.
+    fn switch(&self, n: u64) -> Fraction {
+        self.schedule.at(n) + self.context_switch.at(n)
+    }
+
+    /// Returns the cost of a system call with `n` tasks: entering the kernel and leaving it.
+    fn system_call(&self, n: u64) -> Fraction {
+        self.syscall_in.at(n) + self.syscall_out.at(n)
+    }
+
+    /// Returns the cost of a tick with `n` tasks.
+    ///
+    /// # Errors
+    /// Returns [`Failure::Overload`] for a tick with a cost but no quantum.
+    fn tick(&self, n: u64) -> Result<Fraction, Failure> {
+        let tick = self.tick.at(n);
+        if tick.is_positive() && self.quantum == 0 { Err(Failure::Overload) } else { Ok(tick) }
+    }
+}
+
 impl Task {
     /// Returns whether the task meets its deadline and period without other tasks.
     fn fits(&self) -> bool {
@@ -109,7 +146,7 @@ fn fitting(tasks: Vec<Task>) -> Result<Vec<Task>, Failure> {
 }
 
 /// Returns for each task the cache delay that it can cause: that of the largest working set among the other tasks.
-fn cache_of_others(overheads: &Overheads, tasks: &[Task]) -> Vec<Fraction> {
+fn cache_of_others(overheads: &Costs, tasks: &[Task]) -> Vec<Fraction> {
     // The largest, and the second largest.
     let largest = tasks.iter().enumerate().max_by_key(|(_, task)| task.working_set).map(|(place, _)| place);
     let second = tasks.iter().enumerate().filter(|(place, _)| Some(*place) != largest);
@@ -124,7 +161,7 @@ fn cache_of_others(overheads: &Overheads, tasks: &[Task]) -> Vec<Fraction> {
 /// # Errors
 /// Returns [`Failure::Task`] if a charged task does not meet its deadline alone, and [`Failure::Overflow`] if a number
 /// does not fit.
-pub fn initial_load(overheads: &Overheads, tasks: &[Task]) -> Result<Vec<Task>, Failure> {
+pub fn initial_load(overheads: &Costs, tasks: &[Task]) -> Result<Vec<Task>, Failure> {
     let charged = tasks.iter().map(|task| {
         let cost = (overheads.initial_cache.at(task.working_set) + Fraction::from(task.cost)).ceil()?;
         Ok(Task { cost, ..task.clone() })

@@ -14,10 +14,10 @@
 //! Axer, Ernst (WATERS 2012). d' is the longer of two distances that both hold: that of the ends, and that of two jobs
 //! of one task.
 
-use crate::divisor::Divisor;
-use crate::exact::compare_sum;
-use crate::failure::{Failure, Limit};
-use crate::fixed_point::TERMS_MAX;
+use crate::rows::divisor::Divisor;
+use crate::rows::exact::compare_sum;
+use crate::rows::failure::{Failure, Limit};
+use crate::rows::fixed_point::TERMS_MAX;
 
 /// The most times that all responses are recomputed.
 pub const ROUNDS_MAX: u64 = 10_000;

@@ -23,12 +23,12 @@
 //! h(t))`. Limited preemption follows Bozhko, Brandenburg (ECRTS 2020).
 
 use super::{Arrivals, Effort, Preemption, Task, Terms, busy_period, least};
-use crate::divisor::Divisor;
-use crate::exact::compare_sum;
-use crate::failure::Failure;
-use crate::fixed_point::TERMS_MAX;
-use crate::sharing::{self, Sharing};
-use crate::sporadic::Sporadic;
+use crate::rows::divisor::Divisor;
+use crate::rows::exact::compare_sum;
+use crate::rows::failure::Failure;
+use crate::rows::fixed_point::TERMS_MAX;
+use crate::rows::sharing::{self, Sharing};
+use crate::rows::sporadic::Sporadic;
 use std::cmp::{Ordering, Reverse};
 use std::collections::BinaryHeap;
 

@@ -8,7 +8,7 @@
 //! Vardishvili, Bozhko, Maida, Brandenburg (RTSS 2022).
 
 use super::{Arrivals, Task, Terms, busy_period};
-use crate::failure::Failure;
+use crate::rows::failure::Failure;
 
 /// Returns the longest time from the release of a job of any task to its end, under FIFO on one processor.
 ///

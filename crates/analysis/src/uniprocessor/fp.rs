@@ -19,8 +19,8 @@
 //! bound otherwise.
 
 use super::{Arrivals, Preemption, Task, Terms, least, work_of};
-use crate::exact::compare_sum;
-use crate::failure::Failure;
+use crate::rows::exact::compare_sum;
+use crate::rows::failure::Failure;
 
 /// Returns the response times from arrival under fixed priorities on one processor, in the order of the tasks, if every
 /// job meets its deadline.

@@ -10,7 +10,7 @@
 //! States of the same set are merged if their intervals overlap. The result is exact for one processor (Nasri,
 //! Brandenburg, RTSS 2017), and sufficient for several (Nasri, Nelissen, Brandenburg, ECRTS 2018).
 
-use crate::failure::{Failure, Limit};
+use crate::rows::failure::{Failure, Limit};
 
 /// The most states at one time.
 pub const STATES_MAX: usize = 1_000_000;

@@ -13,12 +13,13 @@ pub mod compositional;
 pub mod edf;
 pub mod fifo;
 pub mod fp;
+pub mod ics;
 pub mod jobs;
 
-use crate::divisor::Divisor;
-use crate::failure::{Failure, Limit};
-use crate::fixed_point::TERMS_MAX;
-use crate::sporadic::Sporadic;
+use crate::rows::divisor::Divisor;
+use crate::rows::failure::{Failure, Limit};
+use crate::rows::fixed_point::TERMS_MAX;
+use crate::rows::sporadic::Sporadic;
 
 /// A task on one processor. Times are integers in one unit, which is the same for all tasks.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -193,7 +194,7 @@ fn least(
 
 /// Returns the longest time for which a processor can be busy without a pause.
 fn busy_period(all: &[Arrivals], horizon: u64, terms: &mut Terms<'_>) -> Result<u64, Failure> {
-    let overload = crate::exact::compare_sum(all.iter().map(|one| (one.cost, one.period.get())), 1).is_gt();
+    let overload = crate::rows::exact::compare_sum(all.iter().map(|one| (one.cost, one.period.get())), 1).is_gt();
     if overload {
         return Err(Failure::Overload);
     }

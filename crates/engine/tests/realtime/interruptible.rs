@@ -78,7 +78,7 @@ fn nobody_waits_and_no_section_in_vain_is_committed() {
             // Each commit of another makes one section of a task in vain at most.
             let commits = |task: u16| outcome.tasks[usize::from(task)].observation.jobs;
             assert!(restarts[0] <= commits(1) + commits(2) + 2 && restarts[1] <= commits(2) + 1, "{restarts:?}");
-            // The twin: were nothing executed again, the checker would see it.
+            // The mutant: without restarts, the checker rejects the records.
             let kept = |record: &&Record| !matches!(record.event, Event::Restart(_));
             let records: Vec<Record> = outcome.records.iter().filter(kept).copied().collect();
             assert!(unsound(&records).is_some(), "{protocol}");

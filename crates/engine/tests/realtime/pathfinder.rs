@@ -63,7 +63,7 @@ fn a_ceiling_meets_every_deadline() {
     meets_every_deadline(Protocol::Icpp);
 }
 
-/// The twin of a disturbance: a job that arrives and is never woken leaves its CPU to others, and that is no excuse.
+/// Negative control: a job that arrives and is never woken leaves its CPU to others, which is no disturbance.
 #[test]
 fn a_job_that_nobody_wakes_is_no_disturbance() {
     let Some(_machine) = require_realtime() else { return };

@@ -66,9 +66,9 @@ fn a_request_inside_its_group_needs_no_lock() {
         ("L0 r L1 r U1 r U0".into(), Duration::from_ms(3))
     );
     // Negative control: without the group both are locks.
-    let twin = GROUP.replace("group = \"arms\"", "");
+    let ungrouped = GROUP.replace("group = \"arms\"", "");
     let body = r#"{ lock = "left" }, { lock = "right" }, { run = "1 ms" }, { unlock = "right" }, { unlock = "left" }"#;
-    assert_eq!(steps(&read(&system(&twin, body))), "L0 L2 r U2 U0");
+    assert_eq!(steps(&read(&system(&ungrouped, body))), "L0 L2 r U2 U0");
     assert_eq!(steps(&read(&system(GROUP, body))), "L0 r U0");
 }
 

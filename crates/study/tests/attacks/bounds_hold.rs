@@ -1,7 +1,7 @@
 //! Simulated schedules never exceed a bound, for every protocol. A bound without one of its terms is caught.
 
 use fastrand::Rng;
-use lockwright_analysis::{Omit, analyse, analyse_omitting};
+use lockwright_analysis::{Mutant, analyse, analyse_mutant};
 use lockwright_model::format::parse_system;
 use lockwright_model::{Instant, Protocol};
 use lockwright_sim::{Config, Simulation};
@@ -63,15 +63,15 @@ fn resources_of_several_protocols() {
 }
 
 /// Returns the protocol and the shape of systems that should reveal an omitted term.
-fn hunting_ground(omit: Omit) -> (Protocol, Shape) {
+fn hunting_ground(mutant: Mutant) -> (Protocol, Shape) {
     let one = Shape { cpus: (1, 1), nested: 0, utilization: (20, 70), ..Shape::small() };
     let several = Shape { cpus: (2, 3), nested: 0, utilization: (10, 60), ..Shape::small() };
-    match omit {
-        Omit::LocalIcpp => (Protocol::Icpp, one),
-        Omit::LocalPip | Omit::LocalPipRest => (Protocol::Pip, one),
-        Omit::ReleaseJitter => (Protocol::Icpp, Shape { jitter: 80, ..one }),
-        Omit::Equals => (Protocol::Icpp, Shape { shuffled: 100, ..one }),
-        Omit::RemoteEquals => (Protocol::Mpcp, Shape { shuffled: 100, ..several }),
+    match mutant {
+        Mutant::LocalIcpp => (Protocol::Icpp, one),
+        Mutant::LocalPip | Mutant::LocalPipRest => (Protocol::Pip, one),
+        Mutant::ReleaseJitter => (Protocol::Icpp, Shape { jitter: 80, ..one }),
+        Mutant::Equals => (Protocol::Icpp, Shape { shuffled: 100, ..one }),
+        Mutant::RemoteEquals => (Protocol::Mpcp, Shape { shuffled: 100, ..several }),
         _ => (Protocol::Mpcp, several),
     }
 }
@@ -81,26 +81,26 @@ fn every_mutant_is_caught() {
     // `RemoteCarryIn` is tested below. The others up to `AgainOfBlocker` belong to other protocols:
     // `protocols_hold.rs`, and `clusters_hold.rs` for clusters.
     let elsewhere = [
-        Omit::RemoteCarryIn,
-        Omit::Waiting,
-        Omit::OwnCluster,
-        Omit::CarryIn,
-        Omit::Again,
-        Omit::AgainRest,
-        Omit::AgainOfBlocker,
+        Mutant::RemoteCarryIn,
+        Mutant::Waiting,
+        Mutant::OwnCluster,
+        Mutant::CarryIn,
+        Mutant::Again,
+        Mutant::AgainRest,
+        Mutant::AgainOfBlocker,
         // This one concerns interrupts in clusters: `overheads_hold.rs`.
-        Omit::Pinned,
+        Mutant::Pinned,
     ];
-    for omit in Omit::ALL.into_iter().filter(|omit| !elsewhere.contains(omit)) {
-        let (protocol, shape) = hunting_ground(omit);
+    for mutant in Mutant::ALL.into_iter().filter(|mutant| !elsewhere.contains(mutant)) {
+        let (protocol, shape) = hunting_ground(mutant);
         let caught = (0..100_000_u64).find(|&seed| {
             let mut random = Rng::with_seed(seed);
             let system = generate(&mut random, &shape);
-            let broken = analyse_omitting(&system, protocol, omit);
+            let broken = analyse_mutant(&system, protocol, mutant);
             attack(&system, &broken, protocol, &mut random, RUNS, HORIZON).is_some()
         });
-        println!("{omit:?}: caught at set {caught:?}");
-        assert!(caught.is_some(), "{omit:?} was omitted, and no schedule shows it");
+        println!("{mutant:?}: caught at set {caught:?}");
+        assert!(caught.is_some(), "{mutant:?} was omitted, and no schedule shows it");
     }
 }
 
@@ -114,7 +114,7 @@ fn jobs_without_carry_in_are_caught() {
         simulation.run_until(Instant::from_ns(990));
         let (seen, ages) = (simulation.observations(), simulation.ages());
         assert_eq!(hold(&analyse(&system, protocol), &seen, &ages), None);
-        let broken = analyse_omitting(&system, protocol, Omit::RemoteCarryIn);
+        let broken = analyse_mutant(&system, protocol, Mutant::RemoteCarryIn);
         let excess = hold(&broken, &seen, &ages).expect("the broken bound is exceeded");
         let name = system.task(excess.task).name.as_str();
         assert_eq!((name, excess.bound.as_ns(), excess.observed.as_ns()), ("i", 35, 44), "{protocol}");

@@ -3,7 +3,7 @@
 //! and the terms of an explanation sum to the bound. See also `protocols_hold.rs`.
 
 use fastrand::Rng;
-use lockwright_analysis::{Omit, analyse, analyse_omitting, explain};
+use lockwright_analysis::{Mutant, analyse, analyse_mutant, explain};
 use lockwright_model::format::{parse_system, write_system};
 use lockwright_model::{Duration, Instant, Protocol, Scheduler, System, TaskId};
 use lockwright_sim::{Config, Simulation};
@@ -71,14 +71,14 @@ fn bounds_hold() {
 
 #[test]
 fn bounds_without_a_term_do_not() {
-    for omit in [Omit::Waiting, Omit::Boosted, Omit::OwnCluster, Omit::CarryIn, Omit::Equals] {
+    for mutant in [Mutant::Waiting, Mutant::Boosted, Mutant::OwnCluster, Mutant::CarryIn, Mutant::Equals] {
         let caught = (0..100_000_u64).find(|&seed| {
             let (system, mut random) = draw(seed);
-            let broken = analyse_omitting(&system, Protocol::Omlp, omit);
+            let broken = analyse_mutant(&system, Protocol::Omlp, mutant);
             attack(&system, &broken, Protocol::Omlp, &mut random, RUNS, HORIZON).is_some()
         });
-        println!("{omit:?}: caught at set {caught:?}");
-        assert!(caught.is_some(), "{omit:?} was left out, and no schedule noticed");
+        println!("{mutant:?}: caught at set {caught:?}");
+        assert!(caught.is_some(), "{mutant:?} was omitted, and no schedule shows it");
     }
 }
 

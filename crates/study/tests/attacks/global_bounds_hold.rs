@@ -2,7 +2,7 @@
 //! fixed priorities. A bound with an omission is caught.
 
 use fastrand::Rng;
-use lockwright_analysis::global::{self, CarryIn, twins};
+use lockwright_analysis::global::{self, CarryIn, mutants};
 use lockwright_analysis::{Failure, Sporadic};
 use lockwright_sim::plain::{Order, PlainTask, Sporadically, simulate, simulate_partitioned};
 
@@ -219,16 +219,18 @@ const BOUNDS: [Bound; 15] = [
     }),
 ];
 
-const TWINS: [Bound; 14] = [
-    bound("gfb", Scheduler::GlobalEdf, |set| deadlines(set, twins::gfb_without_the_densest(&set.tasks, set.m))),
-    bound("bak", Scheduler::GlobalEdf, |set| deadlines(set, twins::bak_without_early_deadlines(&set.tasks, set.m))),
-    bound("bcl", Scheduler::GlobalEdf, |set| deadlines(set, twins::bcl_without_carry_in(&set.tasks, set.m))),
+const MUTANTS: [Bound; 14] = [
+    bound("gfb", Scheduler::GlobalEdf, |set| deadlines(set, mutants::gfb_without_the_densest(&set.tasks, set.m))),
+    bound("bak", Scheduler::GlobalEdf, |set| deadlines(set, mutants::bak_without_early_deadlines(&set.tasks, set.m))),
+    bound("bcl", Scheduler::GlobalEdf, |set| deadlines(set, mutants::bcl_without_carry_in(&set.tasks, set.m))),
     bound("bcl_iterative", Scheduler::GlobalEdf, |set| {
-        deadlines(set, twins::bcl_iterative_without_carry_in(&set.tasks, set.m))
+        deadlines(set, mutants::bcl_iterative_without_carry_in(&set.tasks, set.m))
     }),
-    bound("bar", Scheduler::GlobalEdf, |set| deadlines(set, twins::bar_without_carry_in(&set.tasks, set.m))),
-    bound("ff_dbf", Scheduler::GlobalEdf, |set| deadlines(set, twins::ff_dbf_without_forced_demand(&set.tasks, set.m))),
-    bound("rta", Scheduler::GlobalEdf, |set| twins::rta_without_carry_in(&set.tasks, set.m).ok()),
+    bound("bar", Scheduler::GlobalEdf, |set| deadlines(set, mutants::bar_without_carry_in(&set.tasks, set.m))),
+    bound("ff_dbf", Scheduler::GlobalEdf, |set| {
+        deadlines(set, mutants::ff_dbf_without_forced_demand(&set.tasks, set.m))
+    }),
+    bound("rta", Scheduler::GlobalEdf, |set| mutants::rta_without_carry_in(&set.tasks, set.m).ok()),
     // Without the task's own cost.
     bound("devi_anderson", Scheduler::GlobalEdf, |set| {
         let x = global::devi_anderson(&set.tasks, set.m).ok()?;
@@ -248,9 +250,9 @@ const TWINS: [Bound; 14] = [
         Some(set.tasks.iter().zip(found).map(|(task, bound)| bound - bound.saturating_sub(task.cost) / 3).collect())
     }),
     bound("bertogna_cirinei", Scheduler::FixedPriority, |set| {
-        twins::bertogna_cirinei_without_carry_in(&set.tasks, set.m).ok()
+        mutants::bertogna_cirinei_without_carry_in(&set.tasks, set.m).ok()
     }),
-    bound("guan", Scheduler::FixedPriority, |set| twins::guan_without_carry_in(&set.tasks, set.m).ok()),
+    bound("guan", Scheduler::FixedPriority, |set| mutants::guan_without_carry_in(&set.tasks, set.m).ok()),
     // With deadlines one period later than they are.
     bound("processor demand", Scheduler::PartitionedEdf, |set| {
         deadlines(set, demand_fits(set, |task, time| time.saturating_sub(task.deadline) / task.period))
@@ -296,11 +298,11 @@ fn no_schedule_exceeds_a_bound() {
 
 #[test]
 fn every_mutant_is_caught() {
-    let found = attack(&TWINS, 4_000);
-    for (bound, (_, excess)) in TWINS.iter().zip(&found) {
+    let found = attack(&MUTANTS, 4_000);
+    for (bound, (_, excess)) in MUTANTS.iter().zip(&found) {
         println!("{}: {excess:?}", bound.name);
     }
-    for (bound, (_, excess)) in TWINS.iter().zip(&found) {
+    for (bound, (_, excess)) in MUTANTS.iter().zip(&found) {
         assert!(excess.is_some(), "no schedule exceeds the mutant of {}", bound.name);
     }
 }

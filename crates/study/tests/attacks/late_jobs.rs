@@ -2,7 +2,7 @@
 //! a mutant without carry-in, and do not exceed the bounds themselves.
 
 use fastrand::Rng;
-use lockwright_analysis::{Analysis, Omit, analyse, analyse_omitting, tighten, tighten_omitting};
+use lockwright_analysis::{Analysis, Mutant, analyse, analyse_mutant, tighten, tighten_mutant};
 use lockwright_model::format::write_system;
 use lockwright_model::{Protocol, System};
 use lockwright_study::{attack_late, generate_late};
@@ -61,7 +61,7 @@ macro_rules! protocols {
             #[test]
             fn bounds_without_carry_in_do_not() {
                 broken_ones_do_not(Protocol::$protocol, |system| {
-                    Some(analyse_omitting(system, Protocol::$protocol, Omit::RemoteCarryIn))
+                    Some(analyse_mutant(system, Protocol::$protocol, Mutant::RemoteCarryIn))
                 });
             }
         }
@@ -74,7 +74,7 @@ macro_rules! programs {
         fn $name() {
             broken_ones_do_not(Protocol::$protocol, |system| {
                 let mut broken = analyse(system, Protocol::$protocol);
-                tighten_omitting(system, &mut broken, Omit::RemoteCarryIn).ok()?;
+                tighten_mutant(system, &mut broken, Mutant::RemoteCarryIn).ok()?;
                 Some(broken)
             });
         }

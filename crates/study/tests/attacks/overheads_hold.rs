@@ -7,7 +7,7 @@
 
 use fastrand::Rng;
 use lockwright_analysis::{
-    Analysis, Omit, Proof, Uncharged, analyse, analyse_omitting, best, charge, charge_omitting, scheduled,
+    Analysis, ChargeMutant, Mutant, Proof, analyse, analyse_mutant, best, charge, charge_mutant, scheduled,
 };
 use lockwright_model::format::{write_overheads, write_system};
 use lockwright_model::{
@@ -262,19 +262,19 @@ fn clusters() {
 }
 
 /// Returns the protocol and the only costs with which a mutant is hunted.
-fn hunting_ground(omit: Uncharged) -> (Protocol, &'static [Overhead]) {
-    match omit {
-        Uncharged::JobSwitches => (Protocol::Icpp, &[Overhead::Schedule, Overhead::ContextSwitch]),
-        Uncharged::JobRefill => (Protocol::Icpp, &[Overhead::CacheRefill]),
-        Uncharged::Lateness => (Protocol::Icpp, &[Overhead::ReleaseLatency, Overhead::Release]),
-        Uncharged::Ticks => (Protocol::Icpp, &[Overhead::Tick]),
-        Uncharged::Releases => (Protocol::Icpp, &[Overhead::Release]),
-        Uncharged::Operations => (Protocol::Mpcp, &[Overhead::Lock, Overhead::Unlock, Overhead::LeaveSection]),
-        Uncharged::Before => (Protocol::Dpcp, &[Overhead::Schedule, Overhead::SyscallIn, Overhead::SyscallOut]),
-        Uncharged::SectionSwitches => (Protocol::Mpcp, &[Overhead::Schedule, Overhead::ContextSwitch]),
-        Uncharged::SectionRefills => (Protocol::Mpcp, &[Overhead::CacheRefill]),
-        Uncharged::SectionInterrupts => (Protocol::Mpcp, &[Overhead::Tick, Overhead::Release]),
-        Uncharged::Helped => (Protocol::Mrsp, &[Overhead::Schedule, Overhead::ContextSwitch, Overhead::CacheRefill]),
+fn hunting_ground(mutant: ChargeMutant) -> (Protocol, &'static [Overhead]) {
+    match mutant {
+        ChargeMutant::JobSwitches => (Protocol::Icpp, &[Overhead::Schedule, Overhead::ContextSwitch]),
+        ChargeMutant::JobRefill => (Protocol::Icpp, &[Overhead::CacheRefill]),
+        ChargeMutant::Lateness => (Protocol::Icpp, &[Overhead::ReleaseLatency, Overhead::Release]),
+        ChargeMutant::Ticks => (Protocol::Icpp, &[Overhead::Tick]),
+        ChargeMutant::Releases => (Protocol::Icpp, &[Overhead::Release]),
+        ChargeMutant::Operations => (Protocol::Mpcp, &[Overhead::Lock, Overhead::Unlock, Overhead::LeaveSection]),
+        ChargeMutant::Before => (Protocol::Dpcp, &[Overhead::Schedule, Overhead::SyscallIn, Overhead::SyscallOut]),
+        ChargeMutant::SectionSwitches => (Protocol::Mpcp, &[Overhead::Schedule, Overhead::ContextSwitch]),
+        ChargeMutant::SectionRefills => (Protocol::Mpcp, &[Overhead::CacheRefill]),
+        ChargeMutant::SectionInterrupts => (Protocol::Mpcp, &[Overhead::Tick, Overhead::Release]),
+        ChargeMutant::Helped => (Protocol::Mrsp, &[Overhead::Schedule, Overhead::ContextSwitch, Overhead::CacheRefill]),
     }
 }
 
@@ -289,16 +289,16 @@ fn only(overheads: &Overheads, kept: &[Overhead]) -> Overheads {
 fn every_omitted_charge_is_noticed() {
     let mut missed = Vec::new();
     // No schedule is known that shows the charge for moving an owner to a waiter's processor (CAVEATS.md).
-    for omit in Uncharged::ALL.into_iter().filter(|&omit| omit != Uncharged::Helped) {
-        let (protocol, kept) = hunting_ground(omit);
+    for mutant in ChargeMutant::ALL.into_iter().filter(|&mutant| mutant != ChargeMutant::Helped) {
+        let (protocol, kept) = hunting_ground(mutant);
         let caught = (0..HUNTED).find(|&seed| {
             let (system, overheads, mut random) = draw(protocol, seed);
             let overheads = only(&overheads, kept);
-            let Ok(charged) = charge_omitting(&system, &overheads, protocol, omit) else { return false };
+            let Ok(charged) = charge_mutant(&system, &overheads, protocol, mutant) else { return false };
             exceeded(&system, &best(&charged, protocol).0, protocol, &overheads, &mut random).is_some()
         });
-        println!("{omit:?} under {protocol}: caught at set {caught:?}");
-        missed.extend(caught.is_none().then_some(omit));
+        println!("{mutant:?} under {protocol}: caught at set {caught:?}");
+        missed.extend(caught.is_none().then_some(mutant));
     }
     assert!(missed.is_empty(), "{missed:?} omitted, and no schedule shows it");
 }
@@ -310,7 +310,7 @@ fn interrupts_shared_by_a_cluster_are_noticed() {
         let (system, overheads, mut random) = draw_clusters(seed);
         let overheads = only(&overheads, &[Overhead::Tick, Overhead::Release]);
         let Ok(charged) = charge(&system, &overheads, Protocol::Omlp) else { return false };
-        let broken = analyse_omitting(&charged, Protocol::Omlp, Omit::Pinned);
+        let broken = analyse_mutant(&charged, Protocol::Omlp, Mutant::Pinned);
         exceeded(&system, &broken, Protocol::Omlp, &overheads, &mut random).is_some()
     });
     println!("caught at set {caught:?}");

@@ -3,8 +3,8 @@
 //! constrained deadlines, which the programs themselves do not model. See also `protocols_hold.rs`.
 
 use fastrand::Rng;
-use lockwright_analysis::multiprocessor::mrsp::{Access, zhao};
-use lockwright_analysis::{Demand, Omit, Proof, Sharer, Sharing, Uncovered, analyse, tighten, tighten_omitting};
+use lockwright_analysis::blocking::mrsp::{Access, zhao};
+use lockwright_analysis::{Demand, Mutant, Proof, Sharer, Sharing, Uncovered, analyse, tighten, tighten_mutant};
 use lockwright_model::format::write_system;
 use lockwright_model::{Duration, Protocol, Scheduler, System};
 use lockwright_study::{Shape, attack, generate, generate_clusters};
@@ -33,7 +33,7 @@ fn shapes(protocol: Protocol) -> [Shape; 2] {
 fn hold_all(protocol: Protocol) {
     let (mut tasks, mut bounded, mut lowered, mut alone) = (0_u64, 0_u64, 0_u64, 0_u64);
     let mut ratios: Vec<f64> = Vec::new();
-    let mut twins_caught = 0;
+    let mut mutants_caught = 0;
     for (which, shape) in shapes(protocol).iter().enumerate() {
         let (mut seed, mut covered) = ((which as u64) << 32, 0);
         // BOUND: at least every third system shares a resource across processors.
@@ -63,11 +63,11 @@ fn hold_all(protocol: Protocol) {
                 panic!("{}", report(&system, protocol, seed, &format!("{excess:?} under {config:?}\n{analysis:#?}")));
             }
             // The mutant: bounds lower by a tenth are exceeded.
-            if twins_caught < 10 {
+            if mutants_caught < 10 {
                 for task in &mut analysis.tasks {
                     task.response = task.response.map(|response| Duration::from_ns(response.as_ns() * 9 / 10));
                 }
-                twins_caught += u64::from(attack(&system, &analysis, protocol, &mut random, RUNS, HORIZON).is_some());
+                mutants_caught += u64::from(attack(&system, &analysis, protocol, &mut random, RUNS, HORIZON).is_some());
             }
         }
     }
@@ -80,7 +80,7 @@ fn hold_all(protocol: Protocol) {
         percent(alone, bounded)
     );
     assert!(lowered * 50 > bounded, "{protocol}: {lowered} of {bounded}");
-    assert_eq!(twins_caught, 10);
+    assert_eq!(mutants_caught, 10);
 }
 
 /// Zhao's analysis counts each remote request once, as the program
@@ -153,7 +153,7 @@ fn uncovered_systems_are_reported() {
 }
 
 macro_rules! programs {
-    ($($name:ident: $protocol:ident, [$($omit:ident),*];)*) => {$(
+    ($($name:ident: $protocol:ident, [$($mutant:ident),*];)*) => {$(
         mod $name {
             use super::*;
 
@@ -164,17 +164,17 @@ macro_rules! programs {
 
             #[test]
             fn bounds_without_a_term_do_not() {
-                for omit in [$(Omit::$omit),*] {
+                for mutant in [$(Mutant::$mutant),*] {
                     let [shape, _] = shapes(Protocol::$protocol);
                     let caught = (0..100_000_u64).find(|&seed| {
                         let mut random = Rng::with_seed(seed);
                         let system = generate(&mut random, &shape);
                         let mut broken = analyse(&system, Protocol::$protocol);
-                        tighten_omitting(&system, &mut broken, omit).is_ok()
+                        tighten_mutant(&system, &mut broken, mutant).is_ok()
                             && attack(&system, &broken, Protocol::$protocol, &mut random, RUNS, HORIZON).is_some()
                     });
-                    println!("{omit:?}: caught at set {caught:?}");
-                    assert!(caught.is_some(), "{omit:?} was omitted, and no schedule shows it");
+                    println!("{mutant:?}: caught at set {caught:?}");
+                    assert!(caught.is_some(), "{mutant:?} was omitted, and no schedule shows it");
                 }
             }
         }

@@ -2,7 +2,7 @@
 //! system exceeds its bound, and a bound without one of its terms is exceeded. See also `bounds_hold.rs`.
 
 use fastrand::Rng;
-use lockwright_analysis::{Omit, analyse, analyse_omitting};
+use lockwright_analysis::{Mutant, analyse, analyse_mutant};
 use lockwright_model::format::parse_system;
 use lockwright_model::{Duration, Instant, Protocol, System};
 use lockwright_sim::{Config, Simulation};
@@ -97,7 +97,7 @@ fn sections_delay_a_job_at_each_wait_under_fmlp_long() {
     let (response, excess) = seen(&system, Protocol::FmlpLong, "victim", &analysis);
     assert_eq!(excess, None, "{analysis:#?}");
     assert!(analysis.tasks[1].response.is_some_and(|bound| bound >= response), "it has a bound");
-    let broken = analyse_omitting(&system, Protocol::FmlpLong, Omit::Repeats);
+    let broken = analyse_mutant(&system, Protocol::FmlpLong, Mutant::Repeats);
     assert!(seen(&system, Protocol::FmlpLong, "victim", &broken).1.is_some(), "the term is needed");
 }
 
@@ -120,7 +120,7 @@ fn sections_delay_the_task_a_held_back_job_waits_for() {
         assert_eq!(excess, None, "{protocol}: {analysis:#?}");
         assert!(response >= Duration::from_ms(150), "{protocol}: {response}");
         assert!(analysis.tasks[2].response.is_some(), "{protocol}: it has a bound");
-        let broken = analyse_omitting(&system, protocol, Omit::Repeats);
+        let broken = analyse_mutant(&system, protocol, Mutant::Repeats);
         assert!(seen(&system, protocol, "victim", &broken).1.is_some(), "{protocol}: the term is needed");
     }
 }
@@ -153,7 +153,7 @@ fn a_job_that_commits_two_resources() {
     let (response, excess) = seen(&system, Protocol::Ics, "low", &analysis);
     assert_eq!((response, excess), (Duration::from_ns(32), None), "{analysis:#?}");
     assert_eq!(analysis.tasks[2].response, Some(response), "the bound is reached");
-    let broken = analyse_omitting(&system, Protocol::Ics, Omit::AgainRest);
+    let broken = analyse_mutant(&system, Protocol::Ics, Mutant::AgainRest);
     assert_eq!(broken.tasks[2].response, Some(Duration::from_ns(27)));
     assert!(seen(&system, Protocol::Ics, "low", &broken).1.is_some(), "the term is needed");
 }
@@ -169,11 +169,11 @@ fn interruptible_sections_beside_ceilings() {
 }
 
 /// Returns the shape of systems that should reveal an omitted term.
-fn hunting_ground(protocol: Protocol, omit: Omit) -> Shape {
+fn hunting_ground(protocol: Protocol, mutant: Mutant) -> Shape {
     let [shape, _] = shapes(protocol);
-    match omit {
+    match mutant {
         // Jobs that wait often, beside others of their processor with many sections.
-        Omit::Repeats => {
+        Mutant::Repeats => {
             Shape { cpus: (2, 2), tasks: (3, 5), resources: (2, 3), sections: (2, 5), period: (40, 300), ..shape }
         }
         _ => shape,
@@ -181,29 +181,29 @@ fn hunting_ground(protocol: Protocol, omit: Omit) -> Shape {
 }
 
 /// Returns the terms whose omission under the protocol is tested elsewhere than in [`protocols!`].
-fn left_out_elsewhere(protocol: Protocol) -> Vec<Omit> {
+fn left_out_elsewhere(protocol: Protocol) -> Vec<Mutant> {
     match protocol {
         Protocol::Pcp | Protocol::Srp | Protocol::Ics | Protocol::IcsLock => vec![],
         // `sections_delay_a_job_at_each_wait_under_fmlp_long`, and `late_jobs.rs`.
-        Protocol::FmlpLong => vec![Omit::Repeats, Omit::RemoteCarryIn],
-        _ => vec![Omit::RemoteCarryIn],
+        Protocol::FmlpLong => vec![Mutant::Repeats, Mutant::RemoteCarryIn],
+        _ => vec![Mutant::RemoteCarryIn],
     }
 }
 
 /// Returns whether the omission of the term changes some bound of a random system under the protocol. Systems of
 /// several processors without a shared resource do not count, because other protocols rule them.
-fn has_effect(protocol: Protocol, omit: Omit) -> bool {
+fn has_effect(protocol: Protocol, mutant: Mutant) -> bool {
     let [first, second] = shapes(protocol);
     (0..2_000).any(|seed| {
         let shape = if seed % 2 == 0 { &first } else { &second };
         let system = generate(&mut Rng::with_seed(seed), shape);
         let is_ruled = system.cpus() == 1 || system.resource_ids().any(|id| system.is_global(id));
-        is_ruled && analyse_omitting(&system, protocol, omit) != analyse(&system, protocol)
+        is_ruled && analyse_mutant(&system, protocol, mutant) != analyse(&system, protocol)
     })
 }
 
 macro_rules! protocols {
-    ($($name:ident: $protocol:ident, [$($omit:ident),*];)*) => {$(
+    ($($name:ident: $protocol:ident, [$($mutant:ident),*];)*) => {$(
         mod $name {
             use super::*;
 
@@ -216,27 +216,27 @@ macro_rules! protocols {
 
             #[test]
             fn bounds_without_a_term_do_not() {
-                for omit in [$(Omit::$omit),*] {
-                    let shape = hunting_ground(Protocol::$protocol, omit);
+                for mutant in [$(Mutant::$mutant),*] {
+                    let shape = hunting_ground(Protocol::$protocol, mutant);
                     let caught = (0..100_000_u64).find(|&seed| {
                         let mut random = Rng::with_seed(seed);
                         let system = generate(&mut random, &shape);
-                        let broken = analyse_omitting(&system, Protocol::$protocol, omit);
+                        let broken = analyse_mutant(&system, Protocol::$protocol, mutant);
                         attack(&system, &broken, Protocol::$protocol, &mut random, RUNS, HORIZON).is_some()
                     });
-                    println!("{} {omit:?}: caught at set {caught:?}", Protocol::$protocol);
+                    println!("{} {mutant:?}: caught at set {caught:?}", Protocol::$protocol);
 
-                    assert!(caught.is_some(), "{omit:?} was omitted, and no schedule shows it");
+                    assert!(caught.is_some(), "{mutant:?} was omitted, and no schedule shows it");
                 }
             }
 
             #[test]
             fn every_term_with_an_effect_is_omitted_once() {
-                let mut listed = vec![$(Omit::$omit),*];
+                let mut listed = vec![$(Mutant::$mutant),*];
                 listed.extend(left_out_elsewhere(Protocol::$protocol));
-                for omit in Omit::ALL {
-                    let has_effect = has_effect(Protocol::$protocol, omit);
-                    assert_eq!(listed.contains(&omit), has_effect, "{} {omit:?}", Protocol::$protocol);
+                for mutant in Mutant::ALL {
+                    let has_effect = has_effect(Protocol::$protocol, mutant);
+                    assert_eq!(listed.contains(&mutant), has_effect, "{} {mutant:?}", Protocol::$protocol);
                 }
             }
         }

@@ -1,8 +1,8 @@
 //! Examples of docs/errata.md in which another program is wrong:
 //! the library's answer beside the answer of that program.
 
+use lockwright_analysis::blocking::{Delay, Platform, omlp, spin};
 use lockwright_analysis::global::bak;
-use lockwright_analysis::multiprocessor::{Delay, Platform, omlp, spin};
 use lockwright_analysis::uniprocessor::{Task, edf};
 use lockwright_analysis::{Demand, Sharer, Sharing, Sporadic, linear};
 use lockwright_vectors::{check, departure, read};

@@ -47,9 +47,9 @@ fn a_wrong_expectation_is_noticed() {
     let mut deaf = Vec::new();
     for vector in all() {
         let notices = |more| {
-            let twin = Vector { expected: wrong(&vector.expected, more), ..vector.clone() };
+            let mutant = Vector { expected: wrong(&vector.expected, more), ..vector.clone() };
             // If the source is wrong, the opposite may be right.
-            !matches!(check(&twin), Ok(None)) || departure(&twin).expect("an analysis").is_none()
+            !matches!(check(&mutant), Ok(None)) || departure(&mutant).expect("an analysis").is_none()
         };
         if !notices(true) && !notices(false) {
             deaf.push(format!("{} ({})", vector.id, vector.analysis));
@@ -68,8 +68,8 @@ fn a_wrong_answer_to_a_departed_example_is_noticed() {
         let ours = answer(&vector).expect("an input");
         assert_eq!(judge(&vector, &ours), Ok(None), "{}: {why}", vector.id);
         for more in [true, false] {
-            let twin = judge(&vector, &wrong(&ours, more)).expect("an analysis");
-            assert!(twin.is_some(), "{}: {why}; wrong: {}, right: {corrected}", vector.id, wrong(&ours, more));
+            let mutant = judge(&vector, &wrong(&ours, more)).expect("an analysis");
+            assert!(mutant.is_some(), "{}: {why}; wrong: {}, right: {corrected}", vector.id, wrong(&ours, more));
         }
         // The value of the source is such a wrong value.
         assert!(judge(&vector, &vector.expected).expect("an analysis").is_some(), "{}: {why}", vector.id);

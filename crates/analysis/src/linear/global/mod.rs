@@ -30,7 +30,7 @@ use super::program::Program;
 use super::sum;
 use super::view::{View, add_product, product};
 use crate::{Failure, Sharing};
-use waits::Holds;
+use waits::{Holds, Progress, workload};
 
 /// A locking protocol under global fixed-priority scheduling.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -59,14 +59,6 @@ pub enum Global {
 enum Queue {
     Fifo,
     Priority,
-}
-
-/// The mechanism that ensures the progress of an owner.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Progress {
-    Inheritance,
-    SegmentBoosting,
-    None,
 }
 
 impl Global {
@@ -108,13 +100,6 @@ pub fn global(sharing: &Sharing, processors: u16, protocol: Global) -> Result<Ve
         delays[task] = Model::new(&view, i, processors.into(), protocol)?.delay()?;
     }
     Ok(delays)
-}
-
-/// Returns W_x(t).
-fn workload(view: &View, x: usize, interval: u64) -> Result<u64, Failure> {
-    let row = &view.rows[x];
-    let span = sum(interval, row.response)?.saturating_sub(row.cost);
-    sum(product(span / row.period, row.cost)?, row.cost.min(span % row.period))
 }
 
 /// The variables for the requests of another task for one resource.

@@ -2,8 +2,15 @@
 
 use super::super::view::{View, add, add_product, product};
 use super::super::{sum, wait};
-use super::{Progress, workload};
 use crate::Failure;
+
+/// The mechanism that ensures the progress of an owner.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Progress {
+    Inheritance,
+    SegmentBoosting,
+    None,
+}
 
 /// How long each request of other tasks holds its resource while a job of task `i` is pending.
 pub(super) struct Holds<'a> {
@@ -99,4 +106,11 @@ pub(super) fn most_urgent(view: &View) -> Vec<usize> {
         ranks[entry.resource] = ranks[entry.resource].min(entry.task);
     }
     ranks
+}
+
+/// Returns W_x(t).
+pub(super) fn workload(view: &View, x: usize, interval: u64) -> Result<u64, Failure> {
+    let row = &view.rows[x];
+    let span = sum(interval, row.response)?.saturating_sub(row.cost);
+    sum(product(span / row.period, row.cost)?, row.cost.min(span % row.period))
 }

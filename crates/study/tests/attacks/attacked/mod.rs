@@ -1,7 +1,7 @@
 //! Random systems whose bounds are attacked by simulation.
 
 use fastrand::Rng;
-use lockwright_analysis::{Omit, analyse, analyse_omitting};
+use lockwright_analysis::{Mutant, analyse, analyse_mutant};
 use lockwright_model::format::write_system;
 use lockwright_model::{Protocol, System};
 use lockwright_study::{Shape, attack, generate};
@@ -37,7 +37,7 @@ pub fn hold_all(protocol: Protocol, shape: &Shape, seeds: Range<u64>, runs: usiz
         tally.bounded += u64::from(bounded * 2 > system.tasks().len());
         tally.with_blocking += u64::from(blocked.any(|blocking| blocking.as_ns() > 0));
         if protocol.is_interruptible() {
-            let without = analyse_omitting(&system, protocol, Omit::Again);
+            let without = analyse_mutant(&system, protocol, Mutant::Again);
             tally.with_again += u64::from(without != analysis);
         }
         tally.schedulable += u64::from(analysis.schedulable());

@@ -1,0 +1,121 @@
+//! Terms and charges that a mutant of the analysis omits. Tests use the mutants to show that they would detect the
+//! missing term.
+
+/// One term of a bound.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[cfg_attr(not(feature = "mutants"), allow(dead_code))]
+pub enum Mutant {
+    /// Sections of less urgent tasks under `icpp`.
+    LocalIcpp,
+    /// Sections of less urgent tasks under `pip`.
+    LocalPip,
+    /// All sections that block under `pip`, except the longest.
+    LocalPipRest,
+    /// Boosted sections of less urgent tasks.
+    Boosted,
+    /// The repetition of blocking at every resumption.
+    Repeats,
+    /// The less urgent holder that a request may find.
+    RemoteHolder,
+    /// More urgent requests that are granted first.
+    RemoteUrgent,
+    /// Requests of equal priority that are granted first.
+    RemoteEquals,
+    /// Jobs of more urgent tasks that arrived before the request: the mutant omits R in `ceil((X + R) / T)`.
+    RemoteCarryIn,
+    /// Boosted sections that prolong the section of a holder.
+    Stretch,
+    /// The jitter of tasks that suspend.
+    SuspensionJitter,
+    /// Release jitter.
+    ReleaseJitter,
+    /// Interference of tasks of equal priority.
+    Equals,
+    /// The waits of requests, under the protocols of `system/across.rs`.
+    Waiting,
+    /// In clusters: the requests of other tasks of the job's own cluster.
+    OwnCluster,
+    /// In clusters: the work left from before the window.
+    CarryIn,
+    /// Interruptible sections that are executed again.
+    Again,
+    /// All sections that one job restarts, except the longest.
+    AgainRest,
+    /// The restarts of the section under a lock of a less urgent task that blocks.
+    AgainOfBlocker,
+    /// In clusters: that each interrupt executes on one processor, so that its work is not divided.
+    Pinned,
+}
+
+#[cfg(feature = "mutants")]
+impl Mutant {
+    /// Every mutant.
+    pub const ALL: [Self; 20] = [
+        Self::LocalIcpp,
+        Self::LocalPip,
+        Self::LocalPipRest,
+        Self::Boosted,
+        Self::Repeats,
+        Self::RemoteHolder,
+        Self::RemoteUrgent,
+        Self::RemoteEquals,
+        Self::RemoteCarryIn,
+        Self::Stretch,
+        Self::SuspensionJitter,
+        Self::ReleaseJitter,
+        Self::Equals,
+        Self::Waiting,
+        Self::OwnCluster,
+        Self::CarryIn,
+        Self::Again,
+        Self::AgainRest,
+        Self::AgainOfBlocker,
+        Self::Pinned,
+    ];
+}
+
+/// A charge that a mutant omits. Tests use the mutants to show that they would detect the missing charge.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[cfg_attr(not(feature = "mutants"), allow(dead_code))]
+pub enum ChargeMutant {
+    /// The two switches of each job.
+    JobSwitches,
+    /// The cache refill after a job that preempted another.
+    JobRefill,
+    /// The lateness of a release.
+    Lateness,
+    /// The timer ticks.
+    Ticks,
+    /// The interrupts of releases.
+    Releases,
+    /// The operations in a section.
+    Operations,
+    /// The costs before a section.
+    Before,
+    /// The switches in a section.
+    SectionSwitches,
+    /// The cache refills in a section.
+    SectionRefills,
+    /// The interrupts during a section.
+    SectionInterrupts,
+    /// The moves of an owner whose section other jobs help to finish, under `mrsp`.
+    Helped,
+}
+
+#[cfg(feature = "mutants")]
+impl ChargeMutant {
+    /// Every mutant.
+    pub const ALL: [Self; 11] = [
+        Self::JobSwitches,
+        Self::JobRefill,
+        Self::Lateness,
+        Self::Ticks,
+        Self::Releases,
+        Self::Operations,
+        Self::Before,
+        Self::SectionSwitches,
+        Self::SectionRefills,
+        Self::SectionInterrupts,
+        Self::Helped,
+    ];
+}

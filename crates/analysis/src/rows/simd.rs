@@ -1,0 +1,352 @@
+//! Computation with small numbers of several tasks at once. Loops over blocks compile to the widest vector instructions
+//! of the machine that executes them.
+
+use crate::rows::tally::{Arrivals, Tally};
+use fearless_simd::{Level, dispatch};
+
+/// The number of values in a block.
+pub(crate) const LANES: usize = 8;
+
+/// Greater numbers of jobs count as this number.
+pub(crate) const JOBS_MAX: i16 = 256;
+
+/// Times are below this value.
+pub(crate) const SMALL: u64 = 1 << 31;
+
+/// The most requests that one job issues, so that those of [`JOBS_MAX`] jobs fit.
+pub(crate) const ISSUED_MAX: u64 = 127;
+
+/// The arrivals of a task, prepared for counting its jobs in many intervals.
+///
+/// Division by the period d is a multiplication by its reciprocal. With 2^(k-1) < d <= 2^k and s = 31 + k, m =
+/// floor((2^s - 1) / d) + 1 exceeds 2^s / d by at most 1. For a below 2^31, m a / 2^s therefore exceeds a / d by at
+/// most a / 2^s, which is less than 1 / d. m is below 2^32.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Short {
+    multiplier: u32,
+    shift: u32,
+    carry: u32,
+}
+
+impl Short {
+    #[inline]
+    pub(crate) fn new(arrivals: Arrivals) -> Self {
+        let k = 64 - (arrivals.period.get() - 1).leading_zeros();
+        let shift = 31 + k;
+        let multiplier = ((arrivals.period.inverse() >> (64 - shift)) as u32).wrapping_add(1);
+        Self { multiplier, shift, carry: arrivals.carry as u32 }
+    }
+
+    /// Computes the number of jobs that each interval of `times` meets, which is below 2^15, limited to [`JOBS_MAX`].
+    ///
+    /// It works on slices of any length, so that the compiler can vectorize the loop.
+    #[inline(always)]
+    pub(crate) fn jobs(self, times: &[[u32; LANES]], into: &mut [Counts]) {
+        for (jobs, time) in into.as_flattened_mut().iter_mut().zip(times.as_flattened()) {
+            let product = u64::from(time.wrapping_add(self.carry)) * u64::from(self.multiplier);
+            *jobs = (product.wrapping_shr(self.shift) as i16).min(JOBS_MAX);
+        }
+    }
+}
+
+/// Numbers of requests or jobs.
+pub(crate) type Counts = [i16; LANES];
+
+/// Returns the sums.
+#[inline(always)]
+pub(crate) fn sum(a: Counts, b: Counts) -> Counts {
+    each(|lane| a[lane].wrapping_add(b[lane]))
+}
+
+/// Returns the minima.
+#[inline(always)]
+pub(crate) fn least(a: Counts, b: Counts) -> Counts {
+    each(|lane| a[lane].min(b[lane]))
+}
+
+/// Returns the number of requests of these `jobs`, with `count` in each, at most `most`.
+#[inline(always)]
+pub(crate) fn taken(jobs: Counts, count: i16, most: Counts) -> Counts {
+    each(|lane| jobs[lane].wrapping_mul(count).min(most[lane]))
+}
+
+/// Adds `length` for each of `taken`, none of which is negative.
+#[inline(always)]
+pub(crate) fn add_lengths(lengths: &mut [u32; LANES], taken: Counts, length: u32) {
+    let mut sums = *lengths;
+    for (sum, taken) in sums.iter_mut().zip(taken) {
+        *sum = sum.wrapping_add(u32::from(taken as u16).wrapping_mul(length));
+    }
+    *lengths = sums;
+}
+
+/// A task with a request at some place.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Asker<R> {
+    /// The response time of the task.
+    pub(crate) time: u32,
+    pub(crate) rule: R,
+}
+
+/// The requests of a task that delay others at that place.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Step<R> {
+    pub(crate) arrivals: Short,
+    pub(crate) length: u32,
+    pub(crate) count: i16,
+    pub(crate) rule: R,
+}
+
+impl<S> Step<S> {
+    /// Adds the part of it that delays in `times`. `jobs` has room for as many values.
+    #[inline(always)]
+    fn take<R: Rule<Step = S>>(&self, times: &[[u32; LANES]], jobs: &mut [Counts], blocks: &mut [Block<R>]) {
+        self.arrivals.jobs(times, jobs);
+        for (block, jobs) in blocks.iter_mut().zip(jobs) {
+            let taken = block.rule.take(&self.rule, each(|lane| jobs[lane].wrapping_mul(self.count)));
+            block.requests = sum(block.requests, taken);
+            add_lengths(&mut block.lengths, taken, self.length);
+        }
+    }
+}
+
+/// A rule for the number of requests that delay each asker of a block.
+pub(crate) trait Rule: Clone + Default {
+    /// The data of an asker, and those of a step.
+    type Asker;
+    type Step;
+
+    fn enter(&mut self, lane: usize, asker: Self::Asker);
+
+    /// Returns the number of requests of a step that delay, of the `all` that it has.
+    fn take(&mut self, step: &Self::Step, all: Counts) -> Counts;
+}
+
+/// An asker under [`Fair`]. Requests of `key` do not delay it. At most `each` of every other request delay it, and at
+/// most `total` of each key.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Turns {
+    pub(crate) key: i16,
+    pub(crate) each: i16,
+    pub(crate) total: i16,
+}
+
+/// A step under [`Fair`].
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Turn {
+    pub(crate) key: i16,
+    /// Whether it is the first of its key, and thus the longest.
+    pub(crate) leads: bool,
+}
+
+/// A limited number of requests of each key. The requests of a key are adjacent.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Fair {
+    keys: Counts,
+    each: Counts,
+    total: Counts,
+    left: Counts,
+}
+
+impl Rule for Fair {
+    type Asker = Turns;
+    type Step = Turn;
+
+    #[inline]
+    fn enter(&mut self, lane: usize, asker: Turns) {
+        self.keys[lane] = asker.key;
+        self.each[lane] = asker.each;
+        self.total[lane] = asker.total;
+    }
+
+    #[inline(always)]
+    fn take(&mut self, step: &Turn, all: Counts) -> Counts {
+        let (keys, limits) = (self.keys, self.each);
+        let first = i16::from(step.leads).wrapping_neg();
+        let left = each(|lane| (self.total[lane] & first) | (self.left[lane] & !first));
+        let other = each(|lane| i16::from(keys[lane] != step.key).wrapping_neg());
+        let most = least(limits, left);
+        let most = each(|lane| most[lane] & other[lane]);
+        let taken = least(all, most);
+        self.left = each(|lane| left[lane].wrapping_sub(taken[lane]));
+        taken
+    }
+}
+
+/// An asker under [`Ceilings`], with the number of less urgent requests that delay it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Waiter {
+    task: i16,
+    left: i16,
+    priority: i32,
+}
+
+impl Waiter {
+    #[inline]
+    pub(crate) fn new(task: u32, priority: u32, left: u64) -> Self {
+        Self { task: task as i16, left: left as i16, priority: signed(priority) }
+    }
+}
+
+/// A step under [`Ceilings`].
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Ceiling {
+    task: i16,
+    priority: i32,
+    ceiling: i32,
+}
+
+impl Ceiling {
+    #[inline]
+    pub(crate) fn new(task: u32, priority: u32, ceiling: u32) -> Self {
+        Self { task: task as i16, priority: signed(priority), ceiling: signed(ceiling) }
+    }
+}
+
+/// All requests that are at least as urgent, and a limited number of the others under ceilings that are.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Ceilings {
+    tasks: Counts,
+    left: Counts,
+    priorities: [i32; LANES],
+}
+
+impl Rule for Ceilings {
+    type Asker = Waiter;
+    type Step = Ceiling;
+
+    #[inline]
+    fn enter(&mut self, lane: usize, asker: Waiter) {
+        self.tasks[lane] = asker.task;
+        self.left[lane] = asker.left;
+        self.priorities[lane] = asker.priority;
+    }
+
+    #[inline(always)]
+    fn take(&mut self, step: &Ceiling, all: Counts) -> Counts {
+        let (tasks, left) = (self.tasks, self.left);
+        let (first, may) = (at_most(&self.priorities, step.priority), at_most(&self.priorities, step.ceiling));
+        let other = each(|lane| all[lane] & i16::from(tasks[lane] != step.task).wrapping_neg());
+        let less = least(other, left);
+        let less = each(|lane| less[lane] & may[lane] & !first[lane]);
+        self.left = each(|lane| left[lane].wrapping_sub(less[lane]));
+        each(|lane| (other[lane] & first[lane]) | less[lane])
+    }
+}
+
+/// Returns a mask with all bits set for each number that is at most `limit`.
+#[inline(always)]
+fn at_most(numbers: &[i32; LANES], limit: i32) -> Counts {
+    let mut all = [0; LANES];
+    for (mask, number) in all.iter_mut().zip(numbers) {
+        *mask = i16::from(*number <= limit).wrapping_neg();
+    }
+    all
+}
+
+/// Maps priorities to signed numbers in the same order.
+#[inline]
+fn signed(priority: u32) -> i32 {
+    (priority ^ 1 << 31) as i32
+}
+
+/// The delays of the askers at one place, in blocks.
+#[derive(Debug)]
+pub(crate) struct Crowd<R> {
+    level: Level,
+    times: Vec<[u32; LANES]>,
+    jobs: Vec<Counts>,
+    blocks: Vec<Block<R>>,
+}
+
+#[derive(Clone, Debug, Default)]
+struct Block<R> {
+    rule: R,
+    requests: Counts,
+    lengths: [u32; LANES],
+}
+
+impl<R: Rule> Crowd<R> {
+    /// Creates the blocks with room for `askers` askers at one place.
+    pub(crate) fn new(askers: usize) -> Self {
+        let blocks = askers.div_ceil(LANES);
+        let (times, jobs) = (Vec::with_capacity(blocks), Vec::with_capacity(blocks));
+        Self { level: Level::new(), times, jobs, blocks: Vec::with_capacity(blocks) }
+    }
+
+    /// Computes the delay of each of `askers` by the requests of `steps`, in their order. `add` receives the place of
+    /// the asker and its delay.
+    #[inline]
+    pub(crate) fn delays(
+        &mut self,
+        steps: impl Iterator<Item = Step<R::Step>>,
+        askers: impl Iterator<Item = Asker<R::Asker>>,
+        mut add: impl FnMut(usize, Tally),
+    ) {
+        self.times.clear();
+        self.blocks.clear();
+        let mut count = 0;
+        for asker in askers {
+            let lane = count % LANES;
+            if lane == 0 {
+                self.times.push([0; LANES]);
+                self.blocks.push(Block::default());
+            }
+            count += 1;
+            if let (Some(times), Some(block)) = (self.times.last_mut(), self.blocks.last_mut()) {
+                times[lane] = asker.time;
+                block.rule.enter(lane, asker.rule);
+            }
+        }
+        self.jobs.resize(self.blocks.len(), [0; LANES]);
+        let Self { level, times, jobs, blocks } = self;
+        dispatch!(*level, _ => for step in steps {
+            step.take(times, jobs, blocks);
+        });
+        for place in 0..count {
+            let (block, lane) = (&self.blocks[place / LANES], place % LANES);
+            add(place, Tally { length: u64::from(block.lengths[lane]), requests: block.requests[lane] as u64 });
+        }
+    }
+}
+
+#[inline(always)]
+fn each(of: impl Fn(usize) -> i16) -> Counts {
+    let mut all = [0; LANES];
+    for (lane, number) in all.iter_mut().enumerate() {
+        *number = of(lane);
+    }
+    all
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::rows::divisor::Divisor;
+
+    #[test]
+    fn job_counts_equal_the_divisions() {
+        let mut random = fastrand::Rng::with_seed(1);
+        let edges = |x: u64| [x.saturating_sub(1), x, x + 1];
+        for shift in 0..31 {
+            let all = edges(1 << shift).into_iter().chain((0..50).map(|_| random.u64(1..SMALL) >> shift));
+            for period in all.filter(|period| (1..SMALL).contains(period)).collect::<Vec<_>>() {
+                let carry = random.u64(..SMALL) >> random.u32(..31);
+                let arrivals = Arrivals { period: Divisor::new(period).unwrap(), carry };
+                let times = || random.u64(..SMALL - carry) >> random.u32(..31);
+                let mut all: Vec<u64> = std::iter::repeat_with(times).take(50).collect();
+                let jobs_max = JOBS_MAX as u64;
+                for jobs in (1..20).chain([jobs_max - 1, jobs_max, jobs_max + 1, SMALL / period]) {
+                    all.extend(edges(period * jobs).map(|a| a.saturating_sub(carry)));
+                }
+                all.push(SMALL - 1 - carry);
+                for t in all.into_iter().filter(|t| t + carry < SMALL.min(period << 15)) {
+                    let jobs = ((t + carry) / period).min(jobs_max) as i16;
+                    let mut found = [[0; LANES]];
+                    Short::new(arrivals).jobs(&[[t as u32; LANES]], &mut found);
+                    assert_eq!(found, [[jobs; LANES]], "{t} + {carry}, {period}");
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,401 @@
+//! Response times under the protocols for several processors whose bounds are [`DelayBounds`].
+//!
+//! ```text
+//!   w = C_i + I_i + S_i + B_i + n L_i
+//!       + sum over h at least as urgent on the processor of ceil((w + J_h) / T_h) * (C_h + I_h)
+//!   R_i = w + J_i
+//! ```
+//! The protocol's bounds are functions of the response times of all tasks. I_i is the execution that waiting adds to a
+//! job (spinning, or suspension that counts as execution), S_i the time that it suspends, and B_i the delay by boosted
+//! sections of less urgent tasks. L_i is the longest section of a less urgent task under `icpp`. n is 1 if the job keeps
+//! its processor while it waits; otherwise n is 1 plus the number of its requests.
+//!
+//! J_h is `R_h - C_h` if h suspends or executes elsewhere, otherwise its release jitter. C_h is the execution on the
+//! task's own processor, without sections that execute on others.
+//!
+//! If waiting counts as execution, a job with requests can be suspended while a more urgent job of its processor has a
+//! request. A section under `icpp` that delays the more urgent job then delays both. It can do so as often as it can
+//! delay the more urgent job itself, for each job of h.
+//!
+//! The response times are the least joint fixed point (`solve.rs`). If a task with requests has no bound, the tasks that
+//! its requests can delay have none.
+
+use crate::Failure;
+use crate::blocking::accounting::{Accounting, accounting};
+use crate::blocking::bounds::Bounds;
+use crate::blocking::delay::{BlockingSection, Delay, DelayBounds};
+use crate::blocking::icpp;
+use crate::rows::bound::{Analysis, Blocking, Unbounded};
+use crate::rows::mutant::Mutant;
+use crate::rows::sharing::{Demand, Sharing, sharing_of};
+use crate::rows::tables::Tables;
+use crate::system::hazard::hazards;
+use crate::system::solve::{Equations, Rising, raise};
+use lockwright_model::{Duration, Protocol, TaskId};
+
+/// The protocol that rules resources of the system and has its bounds here, if there is one.
+pub(crate) fn ruling(tables: &Tables<'_>) -> Option<Protocol> {
+    tables.protocols.iter().copied().find(|&protocol| accounting(protocol).is_some())
+}
+
+/// What one task's equation needs, in nanoseconds.
+pub(crate) struct Row {
+    task: TaskId,
+    cost: u64,
+    /// Of that, on its own processor.
+    here: u64,
+    period: u64,
+    jitter: u64,
+    /// Sections under `icpp`.
+    local: u64,
+    /// How often those of one less urgent task can delay it: at its arrival, and at each request.
+    occasions: u64,
+    /// The longest of them, where a more urgent task can keep this one waiting before it has asked: what delays that one then delays this one, too.
+    kept: u64,
+    /// Whether its work can be deferred by waiting.
+    defers: bool,
+    /// How late others find its jobs released, where it is not.
+    late: u64,
+    urgent: Vec<usize>,
+    /// A bound that is known otherwise: the response time rises no higher.
+    known: Option<u64>,
+    /// It has that bound, for the protocol gives it none: why.
+    settled: Option<Unbounded>,
+    // Of this round.
+    suspended: u64,
+    executed: u64,
+    blocked: u64,
+    /// Of the last one.
+    response: u64,
+}
+
+impl Row {
+    /// Whether the protocol gave it no bound because that would have taken too many steps.
+    #[cfg(feature = "lp")]
+    pub(crate) fn is_unsettled(&self) -> bool {
+        self.settled == Some(Unbounded::Unsettled)
+    }
+
+    /// Whether its own waiting delays those below it: deferred, or as execution.
+    fn is_felt(&self) -> bool {
+        self.defers || self.executed > 0
+    }
+}
+
+/// Bounds the response times of a system whose shared resources are under `ruling`. If `judged` is given, only the
+/// verdict on the first `judged` tasks is meaningful.
+pub(crate) fn solve(tables: &Tables<'_>, protocol: Protocol, ruling: Protocol, judged: Option<usize>) -> Analysis {
+    let make = || Bounds::new(tables, ruling, &sharing(tables, ruling));
+    solve_by(tables, protocol, ruling, judged, &[], make).0
+}
+
+/// What the response time of a task with a bound is made of, besides its execution and its jitter.
+pub(crate) struct Parts {
+    /// At its requests, suspended or executed.
+    pub(crate) waits: u64,
+    /// By boosted sections and requests of others on its processor.
+    pub(crate) blocked: u64,
+    /// Jobs of tasks at least as urgent.
+    pub(crate) urgent: Vec<Urgent>,
+}
+
+/// Jobs of one task at least as urgent, on the same processor.
+pub(crate) struct Urgent {
+    pub(crate) task: TaskId,
+    pub(crate) jobs: u64,
+    /// What one executes there, but for its waiting.
+    pub(crate) here: u64,
+    /// What its waiting counts as execution.
+    pub(crate) executed: u64,
+    /// How often sections under `icpp` can delay its jobs, and with them one of the task that they keep waiting.
+    pub(crate) delayed: u64,
+}
+
+/// The parts of the bound of `task`; `None` where it has none.
+pub(crate) fn parts(tables: &Tables<'_>, protocol: Protocol, ruling: Protocol, task: TaskId) -> Option<Parts> {
+    let make = || Bounds::new(tables, ruling, &sharing(tables, ruling));
+    let (analysis, rows) = solve_by(tables, protocol, ruling, None, &[], make);
+    analysis.task(task).response?;
+    let responses: Vec<u64> = rows.iter().map(|row| row.response).collect();
+    parts_of(&rows, task, &responses)
+}
+
+/// The parts of the bound that the protocol's `bounds` give `task` where the response times are those of `analysis`.
+#[cfg(feature = "lp")]
+pub(crate) fn parts_by(
+    tables: &Tables<'_>,
+    analysis: &Analysis,
+    ruling: Protocol,
+    task: TaskId,
+    bounds: &mut impl DelayBounds,
+) -> Option<Parts> {
+    analysis.task(task).response?;
+    let responses: Vec<u64> = analysis.tasks.iter().map(|bound| bound.response.map_or(0, Duration::as_ns)).collect();
+    let mut rows: Vec<Row> = tables.system.task_ids().map(|id| row(tables, ruling, id)).collect();
+    let mut delays = vec![Delay::default(); rows.len()];
+    bounds.set_responses(&responses).and_then(|()| bounds.delays(&mut delays)).ok()?;
+    for ((row, delay), &response) in rows.iter_mut().zip(&delays).zip(&responses) {
+        let charge = bounds.charge(delay)?;
+        (row.suspended, row.executed, row.blocked) = (charge.suspended, charge.executed, charge.blocked);
+        row.response = response;
+    }
+    parts_of(&rows, task, &responses)
+}
+
+fn parts_of(rows: &[Row], task: TaskId, responses: &[u64]) -> Option<Parts> {
+    let row = rows.get(task.index())?;
+    let urgent = row.urgent.iter().map(|&h| {
+        let jobs = jobs(rows, h, row.response - row.jitter, responses)?;
+        let delayed = if row.kept > 0 { jobs.checked_mul(rows[h].occasions)? } else { 0 };
+        Some(Urgent { task: rows[h].task, jobs, here: rows[h].here, executed: rows[h].executed, delayed })
+    });
+    Some(Parts {
+        waits: row.suspended.checked_add(row.executed)?,
+        blocked: row.blocked,
+        urgent: urgent.collect::<Option<_>>()?,
+    })
+}
+
+/// The longest section of a less urgent task under `icpp`, and how often it can delay a job of `task`.
+pub(crate) fn local(tables: &Tables<'_>, ruling: Protocol, task: TaskId) -> Option<(BlockingSection, u64)> {
+    // `msrp` has them among its own, of which one delays a job.
+    let longest =
+        icpp::longest(tables, task).filter(|_| ruling != Protocol::Msrp && !tables.is_mutant(Mutant::LocalIcpp));
+    let requests = requests(tables, ruling, task);
+    let occasions = match accounting(ruling) {
+        Some(Accounting::Spins) => 1,
+        _ if tables.is_mutant(Mutant::Repeats) => 1,
+        _ => 1 + requests,
+    };
+    longest.map(|longest| (longest, occasions))
+}
+
+/// How often a job of `task` asks for what `ruling` rules.
+pub(crate) fn requests(tables: &Tables<'_>, ruling: Protocol, task: TaskId) -> u64 {
+    let ruled = tables.system.requests(task).iter().filter(|request| tables.protocol(request.resource) == ruling);
+    ruled.map(|request| u64::from(request.count)).sum()
+}
+
+/// Bounds the response times by the bounds that `make` returns. If `known` is not empty, it contains another bound of
+/// each task, or `None`; no response time then rises above it.
+pub(crate) fn solve_by(
+    tables: &Tables<'_>,
+    protocol: Protocol,
+    ruling: Protocol,
+    judged: Option<usize>,
+    known: &[Option<u64>],
+    make: impl FnOnce() -> Result<Bounds, Unbounded>,
+) -> (Analysis, Vec<Row>) {
+    let system = tables.system;
+    let mut rising = Rising::new(system, hazards(tables));
+    let mut rows: Vec<Row> = Vec::new();
+    if rising.reasons.iter().all(Option::is_none) {
+        match make() {
+            Ok(bounds) => {
+                rows = system.task_ids().map(|id| row(tables, ruling, id)).collect();
+                rows.iter_mut().zip(known).for_each(|(row, known)| row.known = *known);
+                let delays = vec![Delay::default(); rows.len()];
+                let mut equations = Across { tables, ruling, bounds, rows, delays };
+                raise(tables, &mut equations, &mut rising, judged);
+                rows = equations.rows;
+            }
+            Err(reason) => rising.give_up_all(&reason),
+        }
+    }
+    for (row, &response) in rows.iter_mut().zip(&rising.responses) {
+        row.response = response;
+    }
+    let analysis = rising.into_analysis(tables, protocol, |task, responses| Blocking {
+        local: Duration::from_ns(rows[task].local.saturating_add(delayed(&rows, task, responses))),
+        boosted: Duration::from_ns(rows[task].blocked),
+        remote: Duration::from_ns(waits(ruling, &rows, task, responses)),
+    });
+    (analysis, rows)
+}
+
+/// What a job waits for at its requests; where waiting counts as execution, that of more urgent tasks, too: they keep it from executing.
+fn waits(ruling: Protocol, rows: &[Row], index: usize, responses: &[u64]) -> u64 {
+    let row = &rows[index];
+    let own = row.suspended.saturating_add(row.executed);
+    if accounting(ruling) != Some(Accounting::Oblivious) {
+        return own;
+    }
+    row.urgent.iter().fold(own, |sum, &h| {
+        let jobs = jobs(rows, h, responses[index] - row.jitter, responses);
+        sum.saturating_add(jobs.unwrap_or(u64::MAX).saturating_mul(rows[h].executed))
+    })
+}
+
+/// What sections under `icpp` take from more urgent jobs while these keep one waiting, which is suspended then.
+fn delayed(rows: &[Row], index: usize, responses: &[u64]) -> u64 {
+    let row = &rows[index];
+    row.urgent.iter().filter(|_| row.kept > 0).fold(0, |sum: u64, &h| {
+        let jobs = jobs(rows, h, responses[index] - row.jitter, responses).unwrap_or(u64::MAX);
+        sum.saturating_add(jobs.saturating_mul(rows[h].occasions).saturating_mul(row.kept))
+    })
+}
+
+/// The requests that the protocol's bounds are of.
+pub(crate) fn sharing(tables: &Tables<'_>, ruling: Protocol) -> Sharing {
+    sharing_of(tables.system, |demand| counts(tables, ruling, demand))
+}
+
+/// Of what a task asks for, what the protocol's bounds are of.
+pub(crate) fn counted(tables: &Tables<'_>, ruling: Protocol, mut demands: Vec<Demand>) -> Vec<Demand> {
+    demands.retain(|demand| counts(tables, ruling, demand));
+    demands
+}
+
+fn counts(tables: &Tables<'_>, ruling: Protocol, demand: &Demand) -> bool {
+    let protocol = tables.protocols[usize::from(demand.resource)];
+    protocol == ruling || (ruling == Protocol::Msrp && protocol == Protocol::Icpp)
+}
+
+/// Whether the work of a task can be deferred by waiting.
+pub(crate) fn defers(tables: &Tables<'_>, ruling: Protocol, task: TaskId) -> bool {
+    requests(tables, ruling, task) > 0
+        && !matches!(accounting(ruling), Some(Accounting::Oblivious | Accounting::Spins))
+        && !tables.is_mutant(Mutant::SuspensionJitter)
+}
+
+/// Whether a section under `icpp` that delays a job of the task does so once more with each more urgent one that keeps it waiting.
+pub(crate) fn repeats_local(tables: &Tables<'_>, ruling: Protocol, task: TaskId) -> bool {
+    accounting(ruling) == Some(Accounting::Oblivious)
+        && requests(tables, ruling, task) > 0
+        && !tables.is_mutant(Mutant::Repeats)
+}
+
+/// What a job of the task executes on other processors.
+pub(crate) fn away(tables: &Tables<'_>, ruling: Protocol, id: TaskId) -> u64 {
+    let (system, task) = (tables.system, tables.system.task(id));
+    if accounting(ruling) != Some(Accounting::Away) {
+        return 0;
+    }
+    let is_away = |resource| tables.protocol(resource) == ruling && system.home(resource) != task.cpu;
+    let sections = system.sections(id).iter().filter(|section| is_away(section.resource));
+    sections.fold(0, |sum: u64, section| sum.saturating_add(section.length.as_ns())).min(task.wcet.as_ns())
+}
+
+fn row(tables: &Tables<'_>, ruling: Protocol, id: TaskId) -> Row {
+    let (system, task) = (tables.system, tables.system.task(id));
+    let requests = requests(tables, ruling, id);
+    let local = local(tables, ruling, id);
+    let equals = |&h: &TaskId| !tables.is_mutant(Mutant::Equals) || system.task(h).priority != task.priority;
+    Row {
+        task: id,
+        cost: task.wcet.as_ns(),
+        here: task.wcet.as_ns() - away(tables, ruling, id),
+        period: task.period.as_ns(),
+        jitter: task.jitter.as_ns(),
+        local: local.as_ref().map_or(0, |(section, occasions)| section.length.saturating_mul(*occasions)),
+        occasions: 1 + requests,
+        kept: local.filter(|_| repeats_local(tables, ruling, id)).map_or(0, |(section, _)| section.length),
+        defers: defers(tables, ruling, id),
+        late: if tables.is_mutant(Mutant::ReleaseJitter) { 0 } else { task.jitter.as_ns() },
+        urgent: tables.urgent(id).filter(equals).map(TaskId::index).collect(),
+        known: None,
+        settled: None,
+        suspended: 0,
+        executed: 0,
+        blocked: 0,
+        response: 0,
+    }
+}
+
+/// The equations of all tasks.
+struct Across<'a> {
+    tables: &'a Tables<'a>,
+    ruling: Protocol,
+    bounds: Bounds,
+    rows: Vec<Row>,
+    /// The delays in this round, by task.
+    delays: Vec<Delay>,
+}
+
+impl Equations for Across<'_> {
+    fn prepare(&mut self, rising: &mut Rising) {
+        let known = self.bounds.set_responses(&rising.responses).and_then(|()| self.bounds.delays(&mut self.delays));
+        if let Err(failure) = known {
+            // The numbers do not fit, or there is too much work.
+            let reason = match failure {
+                Failure::Diverged { .. } => Unbounded::Unsettled,
+                _ => Unbounded::BeyondPeriod,
+            };
+            (0..self.rows.len()).for_each(|task| self.give_up(rising, task, &reason));
+            return;
+        }
+        for task in 0..self.rows.len() {
+            let Some(charge) = self.bounds.charge(&self.delays[task]) else {
+                self.give_up(rising, task, &Unbounded::BeyondPeriod);
+                continue;
+            };
+            let row = &mut self.rows[task];
+            (row.suspended, row.executed, row.blocked) = (charge.suspended, charge.executed, charge.blocked);
+            if self.tables.is_mutant(Mutant::Waiting) {
+                (row.suspended, row.executed) = (0, 0);
+            }
+            if self.tables.is_mutant(Mutant::Boosted) {
+                row.blocked = 0;
+            }
+        }
+    }
+
+    fn respond(&mut self, task: usize, rising: &Rising) -> Result<u64, Unbounded> {
+        let row = &self.rows[task];
+        let found = respond(self.tables, row, &self.rows, &rising.responses);
+        match row.known {
+            Some(known) if row.settled.is_some() => Ok(known),
+            Some(known) => Ok(found.map_or(known, |found| found.min(known))),
+            None => found,
+        }
+    }
+
+    fn asks(&self, task: usize) -> bool {
+        let requests = self.tables.system.requests(TaskId::new(task));
+        requests.iter().any(|request| self.tables.protocol(request.resource) == self.ruling)
+    }
+
+    fn depends_on(&self, task: usize, asking: Option<usize>, rising: &Rising) -> Option<usize> {
+        let row = &self.rows[task];
+        if row.settled.is_some() {
+            return None;
+        }
+        let mut urgent = row.urgent.iter().copied();
+        let urgent = urgent.find(|&h| rising.reasons[h].is_some() && self.rows[h].is_felt());
+        urgent.or(asking.filter(|_| self.delays[task] != Delay::default()))
+    }
+
+    /// Gives the task its known bound, if it has one.
+    fn give_up(&mut self, rising: &mut Rising, task: usize, reason: &Unbounded) {
+        match self.rows[task].known {
+            Some(known) => {
+                rising.responses[task] = known;
+                self.rows[task].settled.get_or_insert_with(|| reason.clone());
+            }
+            None => rising.give_up(task, reason),
+        }
+    }
+}
+
+/// Jobs of `h` that a window of `window` meets on its processor.
+fn jobs(rows: &[Row], h: usize, window: u64, responses: &[u64]) -> Option<u64> {
+    let row = &rows[h];
+    let jitter = if row.defers { responses[h].saturating_sub(row.here) } else { row.late };
+    Some(window.checked_add(jitter)?.div_ceil(row.period))
+}
+
+fn respond(tables: &Tables<'_>, row: &Row, rows: &[Row], responses: &[u64]) -> Result<u64, Unbounded> {
+    let index = row.task.index();
+    let own = [row.executed, row.suspended, row.blocked, row.local].into_iter().try_fold(row.cost, u64::checked_add);
+    let own = own.ok_or(Unbounded::BeyondPeriod)?;
+    let start = own.max(responses[index] - row.jitter);
+    let terms = 1 + row.urgent.len() as u64;
+    let window = tables.budget.least(start, row.period - row.jitter, terms, |window| {
+        row.urgent.iter().try_fold(own, |sum, &h| {
+            let kept = row.kept.checked_mul(rows[h].occasions)?;
+            let each = rows[h].here.checked_add(rows[h].executed)?.checked_add(kept)?;
+            sum.checked_add(jobs(rows, h, window, responses)?.checked_mul(each)?)
+        })
+    });
+    Ok(window? + row.jitter)
+}

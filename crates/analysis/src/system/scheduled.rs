@@ -1,0 +1,593 @@
+//! Tests and response times of whole systems under schedulers other than partitioned fixed priorities.
+//!
+//! - `p-edf`: the processor demand of each processor. Resources are under SRP, and those shared across processors under
+//!   non-preemptive spinning (MSRP). Response times are exact; they are computed without resources and jitter only.
+//! - `g-edf`: all tests of [`global`], without resources and jitter. Response times are those of the test that bounds
+//!   them, or follow from the tardiness with deadlines equal to periods.
+//! - `g-fp`: Guan's test, without resources, jitter and equal priorities. Response times are those of the test.
+
+use crate::global;
+use crate::overheads::edf::charged;
+use crate::rows::failure::Failure;
+use crate::rows::sharing::{Sharer, Sharing};
+use crate::rows::sporadic::Sporadic;
+use crate::system::explain::{Cause, Term};
+use crate::system::partition::{Fit, together_first};
+use crate::uniprocessor::{self, Effort, edf};
+use lockwright_model::{CpuId, Duration, Overheads, ResourceId, Scheduler, System, TaskId};
+use std::fmt;
+
+/// The verdict on a system under its scheduler, with the tests behind it.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Scheduled {
+    /// The tests, in order of increasing effort.
+    pub tests: Vec<Test>,
+    /// Bounds on response times, from arrival to finish, by task id; `None` if there is none.
+    pub responses: Vec<Option<Duration>>,
+    /// Why the search for a response time failed, by task id; `None` if it succeeded or if there was no search.
+    pub unbounded: Vec<Option<Failure>>,
+    /// Whether it is proved that the task meets its deadlines, by task id.
+    pub proved: Vec<bool>,
+    /// Whether it is proved that every task meets its deadlines.
+    pub schedulable: bool,
+    /// The section that can delay a job of the task longest at its arrival, by task id. Only partitioned EDF has such
+    /// sections.
+    pub blocked: Vec<Option<Blocker>>,
+    /// Whether the verdict is exact: if the tests reject, some arrivals lead to a missed deadline.
+    pub exact: bool,
+}
+
+impl Scheduled {
+    /// Returns why the search for a response time of the task failed, as a message with the names of the system, or
+    /// `None` if it did not fail.
+    #[must_use]
+    pub fn describe_unbounded(&self, task: TaskId) -> Option<String> {
+        Some(match (*self.unbounded.get(task.index())?)? {
+            Failure::Overload => "more work arrives on its CPU than it can execute".into(),
+            Failure::Diverged { limit, .. } => {
+                format!("the response times of its CPU need more than {} {}", limit.most, limit.name)
+            }
+            other => other.to_string(),
+        })
+    }
+}
+
+/// The result of one test.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Test {
+    /// The usual name of the test.
+    pub name: &'static str,
+    /// The processor that the test is about, if it is about one.
+    pub cpu: Option<CpuId>,
+    /// Why the test does not accept; `None` if it accepts. Its task indices refer to `tasks`.
+    pub failure: Option<Failure>,
+    /// The tasks in the order in which the test numbers them.
+    pub tasks: Vec<TaskId>,
+    /// The interval in which more work is due than fits, under partitioned EDF.
+    pub point: Option<Point>,
+}
+
+/// A section that delays jobs with earlier deadlines.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Blocker {
+    /// The task that executes the section.
+    pub task: TaskId,
+    /// The resource of the section.
+    pub resource: ResourceId,
+    /// The length of the section.
+    pub length: Duration,
+    /// How long the task spins before the section begins, if the resource is shared across processors.
+    pub spin: Duration,
+}
+
+impl Blocker {
+    /// Returns the time for which the section blocks: its length and its spinning.
+    #[must_use]
+    pub fn total(&self) -> Duration {
+        Duration::from_ns(self.length.as_ns().saturating_add(self.spin.as_ns()))
+    }
+
+    /// Describes the section in words.
+    fn describe(&self, system: &System) -> String {
+        let (task, resource) = (&system.task(self.task).name, &system.resource(self.resource).name);
+        let spins = if self.spin > Duration::ZERO { ", with its spinning" } else { "" };
+        format!("the section of `{task}` on `{resource}`{spins}")
+    }
+
+    fn of(held: &edf::Held) -> Self {
+        Self {
+            task: TaskId::new(held.task),
+            resource: ResourceId(held.resource),
+            length: Duration::from_ns(held.length),
+            spin: Duration::from_ns(held.spin),
+        }
+    }
+}
+
+/// An interval that a test of the processor demand examined.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Point {
+    /// The length t of the interval.
+    pub interval: Duration,
+    /// The work with arrival and deadline in the interval, spinning included, h(t).
+    pub due: Duration,
+    /// The section that blocks this work, if there is one. Its length is B(t).
+    pub blocker: Option<Blocker>,
+}
+
+/// Why a system cannot be tested under its scheduler.
+#[derive(Clone, PartialEq, Eq, Debug)]
+#[non_exhaustive]
+pub enum Untested {
+    /// The system is under fixed priorities on partitioned or clustered processors: use [`analyse`](crate::analyse).
+    FixedPriorities,
+    /// Jobs execute on any processor, so no single processor has a demand.
+    Global,
+    /// The tasks share resources.
+    Resources,
+    /// A task holds two resources at a time, and one of them is shared across processors.
+    Nested(TaskId),
+    /// A task has release jitter.
+    Jitter(TaskId),
+    /// Two tasks have the same priority.
+    EqualPriorities(TaskId, TaskId),
+    /// A cost in the overheads cannot be charged.
+    Overheads(Failure),
+}
+
+impl Untested {
+    /// Describes the reason in one sentence, with the names of the system.
+    #[must_use]
+    pub fn describe(&self, system: &System) -> String {
+        let name = |task: &TaskId| &system.task(*task).name;
+        let scheduler = system.scheduler();
+        match self {
+            Self::FixedPriorities => format!("`{scheduler}` has bounds of its own"),
+            Self::Global => format!("there are no terms to explain under `{scheduler}`"),
+            Self::Resources => format!("its tasks share resources, which no test here covers under `{scheduler}`"),
+            Self::Nested(task) => {
+                format!("`{}` holds two resources at a time, one of them shared across CPUs", name(task))
+            }
+            Self::Jitter(task) => {
+                format!("`{}` has a release jitter, which no test here covers under `{scheduler}`", name(task))
+            }
+            Self::EqualPriorities(one, other) => {
+                format!(
+                    "`{}` and `{}` have one priority, which no test here covers under `{scheduler}`",
+                    name(one),
+                    name(other)
+                )
+            }
+            Self::Overheads(why) => format!("the overheads cannot be charged: {why}"),
+        }
+    }
+}
+
+impl fmt::Display for Test {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.cpu {
+            Some(cpu) => write!(f, "{}, CPU {}", self.name, cpu.0),
+            None => f.pad(self.name),
+        }
+    }
+}
+
+impl Test {
+    /// Returns why the test does not accept, with the names of the system, or `None` if it accepts.
+    #[must_use]
+    pub fn describe(&self, system: &System) -> Option<String> {
+        let failure = self.failure?;
+        let task =
+            |index: usize| self.tasks.get(index).map_or_else(String::new, |&id| format!("`{}`", system.task(id).name));
+        let time = Duration::from_ns;
+        Some(match failure {
+            Failure::Task { task: index } => format!("the condition does not hold for {}", task(index)),
+            Failure::Late { task: index, response } => {
+                format!("the response time of {} is at least {}, beyond its deadline", task(index), time(response))
+            }
+            Failure::Demand { interval, demand } => {
+                let due = format!("in {} work of {} is due", time(interval), time(demand));
+                match self.point.and_then(|point| point.blocker) {
+                    Some(blocker) => format!("{due}, {} of it {}", blocker.total(), blocker.describe(system)),
+                    None => due,
+                }
+            }
+            Failure::Diverged { task: index, limit } => {
+                format!("no fixed point was found for {} within {} {}", task(index), limit.most, limit.name)
+            }
+            Failure::Unsupported { task: index, what } => format!("{}: {what}", task(index)),
+            other => other.to_string(),
+        })
+    }
+}
+
+/// Tests a system under partitioned EDF, global EDF or global fixed priorities, with overheads charged to it.
+///
+/// Under partitioned EDF, local resources are under SRP, and shared ones under MSRP, whatever protocols the system
+/// names. The module [`uniprocessor::edf`] has the processor demand, and [`global`] the global tests; each names its
+/// source. All times are in nanoseconds. If the overheads alone leave no time, the result contains a single test named
+/// "overheads" that does not accept.
+///
+/// # Errors
+/// Returns an error if no test covers the system: it is under partitioned or clustered fixed priorities
+/// ([`analyse`](crate::analyse) covers these), shares resources or has release jitter where no test covers that, has
+/// equal priorities under global fixed priorities, or its overheads cannot be charged.
+pub fn scheduled(system: &System, overheads: &Overheads) -> Result<Scheduled, Untested> {
+    if let Some(why) = uncovered(system) {
+        return Err(why);
+    }
+    let sharing = match charged(system, overheads) {
+        Ok(sharing) => sharing,
+        Err(failure @ (Failure::Overload | Failure::Task { .. })) => return Ok(overwhelmed(system, failure)),
+        Err(other) => return Err(Untested::Overheads(other)),
+    };
+    let mut result = match system.scheduler() {
+        Scheduler::GEdf => global_edf(system, &sporadic(&sharing)),
+        Scheduler::GFp => global_fp(system, &sporadic(&sharing))?,
+        _ => partitioned_edf(system, &sharing),
+    };
+    for (id, response) in system.task_ids().zip(&mut result.responses) {
+        // Overheads shorten deadlines by the delay with which a release is noticed.
+        let deadline = system.task(id).deadline;
+        let late = deadline.as_ns().saturating_sub(sharing.tasks[id.index()].deadline);
+        *response = response.and_then(|response| response.checked_add(Duration::from_ns(late)));
+        // Another test may accept although the one that bounds responses does not.
+        if result.schedulable {
+            *response = response.map(|response| response.min(deadline));
+        }
+    }
+    Ok(result)
+}
+
+/// An interval that proves that a system under partitioned EDF misses a deadline, and would miss one with greater
+/// execution times.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Refutation {
+    cpu: u16,
+    interval: u64,
+}
+
+/// Like [`scheduled()`], but returns the verdict alone and limits the effort. The inner error holds a refutation of the
+/// system, if one is known.
+///
+/// # Errors
+/// Returns an error if the caller interrupted the test.
+pub(crate) fn verdict(
+    system: &System,
+    overheads: &Overheads,
+    effort: Effort<'_>,
+) -> Result<Result<(), Option<Refutation>>, Interrupted> {
+    let go_on = effort.go_on;
+    if uncovered(system).is_some() {
+        return Ok(Err(None));
+    }
+    let Ok(sharing) = charged(system, overheads) else { return Ok(Err(None)) };
+    let holds = match system.scheduler() {
+        Scheduler::GEdf => {
+            let (tasks, m) = (sporadic(&sharing), processors(system));
+            EDF_TESTS.iter().any(|(_, test)| go_on() && test(&tasks, m).is_ok())
+                || go_on() && global::rta(&tasks, m).is_ok()
+                || m == 1 && edf::schedulable_within(&tasks, &[], effort).is_ok()
+        }
+        Scheduler::GFp => global_fp(system, &sporadic(&sharing)).is_ok_and(|result| result.schedulable),
+        _ => {
+            for cpu in processors_with_tasks(system) {
+                let Ok((tasks, blocking)) = edf::msrp(&sharing, cpu) else { return Ok(Err(None)) };
+                // The search starts from the longest interval, and would reach a short one late.
+                if let Some(interval) = edf::refuted_early(&tasks, &blocking) {
+                    return Ok(Err(Some(Refutation { cpu, interval })));
+                }
+                match edf::schedulable_within(&tasks, &blocking, effort) {
+                    Ok(()) => {}
+                    Err(Failure::Interrupted) => return Err(Interrupted),
+                    Err(Failure::Demand { interval, .. }) => return Ok(Err(Some(Refutation { cpu, interval }))),
+                    Err(_) => return Ok(Err(None)),
+                }
+            }
+            true
+        }
+    };
+    // A test that was skipped did not reject.
+    if holds {
+        Ok(Ok(()))
+    } else if go_on() {
+        Ok(Err(None))
+    } else {
+        Err(Interrupted)
+    }
+}
+
+/// The caller interrupted the test.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Interrupted;
+
+/// Returns whether one of these refutations, or a number that does not fit, refutes the system under partitioned EDF.
+/// That also holds for greater execution times.
+pub(crate) fn is_refuted(system: &System, overheads: &Overheads, by: &[Refutation]) -> bool {
+    let Ok(sharing) = charged(system, overheads) else { return true };
+    processors_with_tasks(system).any(|cpu| match edf::msrp(&sharing, cpu) {
+        Ok((tasks, blocking)) => {
+            // An interval of length 0 adds the check for overload, and refutes nothing else.
+            let known = by.iter().filter(|known| known.cpu == cpu).map(|known| known.interval);
+            edf::is_refuted_at(&tasks, &blocking, known.chain([0]))
+        }
+        Err(_) => true,
+    })
+}
+
+pub(crate) fn processors_with_tasks(system: &System) -> impl Iterator<Item = u16> {
+    let has_tasks = |&cpu: &u16| system.tasks().iter().any(|task| task.cpu == CpuId(cpu));
+    (0..system.cpus()).filter_map(|cpu| u16::try_from(cpu).ok()).filter(has_tasks)
+}
+
+/// Returns why [`scheduled()`] does not cover the system, or `None` if it does.
+pub(crate) fn uncovered(system: &System) -> Option<Untested> {
+    let jitter = || system.task_ids().find(|&id| system.task(id).jitter != Duration::ZERO);
+    let shares = system.task_ids().any(|id| !system.requests(id).is_empty());
+    match system.scheduler() {
+        Scheduler::PFp | Scheduler::CFp => Some(Untested::FixedPriorities),
+        Scheduler::PEdf if !shares => None,
+        // With resources, preemption levels follow deadlines relative to the release, so jitter is not covered.
+        Scheduler::PEdf => jitter().map(Untested::Jitter).or_else(|| nested(system).map(Untested::Nested)),
+        _ if shares => Some(Untested::Resources),
+        _ => jitter().map(Untested::Jitter),
+    }
+}
+
+/// Returns a task that holds two resources at a time, one of them shared across processors.
+fn nested(system: &System) -> Option<TaskId> {
+    system.task_ids().find(|&id| {
+        let sections = system.sections(id);
+        sections.iter().any(|section| section.parent.is_some())
+            && sections.iter().any(|section| system.is_global(section.resource))
+    })
+}
+
+/// Returns the result for a system whose overheads leave no time.
+fn overwhelmed(system: &System, failure: Failure) -> Scheduled {
+    let count = system.tasks().len();
+    let test =
+        Test { name: "overheads", cpu: None, failure: Some(failure), tasks: system.task_ids().collect(), point: None };
+    Scheduled {
+        tests: vec![test],
+        responses: vec![None; count],
+        unbounded: vec![None; count],
+        proved: vec![false; count],
+        blocked: vec![None; count],
+        schedulable: false,
+        exact: false,
+    }
+}
+
+fn processors(system: &System) -> u32 {
+    u32::try_from(system.cpus()).unwrap_or(u32::MAX)
+}
+
+/// Returns the system with its tasks on processors chosen by `fit`, in order of decreasing utilization.
+///
+/// Tasks that share a resource are placed on one processor if that succeeds for all; otherwise every task is placed
+/// individually. A processor accepts tasks if the system's scheduler, partitioned EDF or fixed priorities, meets their
+/// deadlines there without blocking.
+///
+/// # Errors
+/// Returns [`Failure::Task`] with a task that fits on no processor.
+pub fn partitioned(system: &System, fit: Fit) -> Result<System, Failure> {
+    let tasks: Vec<uniprocessor::Task> = system
+        .tasks()
+        .iter()
+        .map(|task| uniprocessor::Task {
+            cost: task.wcet.as_ns(),
+            period: task.period.as_ns(),
+            deadline: task.deadline.as_ns().saturating_sub(task.jitter.as_ns()),
+            jitter: task.jitter.as_ns(),
+            priority: task.priority.level(),
+            ..uniprocessor::Task::default()
+        })
+        .collect();
+    let plain: Vec<Sporadic> =
+        tasks.iter().map(|task| Sporadic { cost: task.cost, period: task.period, deadline: task.deadline }).collect();
+    let groups: Vec<Vec<usize>> = system
+        .resource_ids()
+        .map(|resource| system.users(resource).iter().map(|task| task.index()).collect())
+        .filter(|group: &Vec<usize>| group.len() > 1)
+        .collect();
+    let is_edf = system.scheduler() == Scheduler::PEdf;
+    let fits = |members: &[usize]| {
+        if is_edf {
+            let members: Vec<Sporadic> = members.iter().map(|&index| plain[index]).collect();
+            edf::schedulable(&members, &[]).is_ok()
+        } else {
+            let mut members: Vec<uniprocessor::Task> = members.iter().map(|&index| tasks[index]).collect();
+            members.sort_by_key(|task| std::cmp::Reverse(task.priority));
+            uniprocessor::fp::response_times(&members).is_ok()
+        }
+    };
+    let homes = together_first(&plain, system.cpus(), fit, &groups, fits)?;
+    let mut moved = system.tasks().to_vec();
+    for (task, home) in moved.iter_mut().zip(homes) {
+        task.cpu = CpuId(u16::try_from(home).map_err(|_| Failure::Overflow)?);
+    }
+    system.with_tasks(moved).map_err(|_| Failure::Overflow)
+}
+
+fn sporadic(sharing: &Sharing) -> Vec<Sporadic> {
+    let one = |task: &Sharer| Sporadic { cost: task.cost, period: task.period, deadline: task.deadline };
+    sharing.tasks.iter().map(one).collect()
+}
+
+/// Tests one processor after the other.
+fn partitioned_edf(system: &System, sharing: &Sharing) -> Scheduled {
+    let count = sharing.tasks.len();
+    let mut result = Scheduled {
+        tests: Vec::new(),
+        responses: vec![None; count],
+        unbounded: vec![None; count],
+        proved: vec![false; count],
+        blocked: vec![None; count],
+        schedulable: true,
+        exact: system.task_ids().all(|id| system.requests(id).is_empty()),
+    };
+    for cpu in (0..system.cpus()).filter_map(|cpu| u16::try_from(cpu).ok()).map(CpuId) {
+        let tasks: Vec<TaskId> = system.task_ids().filter(|&id| system.task(id).cpu == cpu).collect();
+        if tasks.is_empty() {
+            continue;
+        }
+        let tested = edf::msrp(sharing, cpu.0);
+        let failure =
+            tested.as_ref().map_or_else(|&why| Some(why), |(tasks, blocking)| edf::schedulable(tasks, blocking).err());
+        result.schedulable &= failure.is_none();
+        result.exact &= matches!(failure, None | Some(Failure::Overload | Failure::Demand { .. }));
+        tasks.iter().for_each(|id| result.proved[id.index()] = failure.is_none());
+        let alone = tasks.iter().all(|&id| system.requests(id).is_empty() && system.task(id).jitter == Duration::ZERO);
+        if let (true, Ok((inflated, _))) = (alone, &tested) {
+            let on_cpu: Vec<uniprocessor::Task> = inflated.iter().map(|&task| task.into()).collect();
+            match edf::response_bounds(&on_cpu, u64::MAX) {
+                Ok(responses) => tasks
+                    .iter()
+                    .zip(responses)
+                    .for_each(|(id, response)| result.responses[id.index()] = Some(Duration::from_ns(response))),
+                Err(why) => tasks.iter().for_each(|id| result.unbounded[id.index()] = Some(why)),
+            }
+        }
+        let held = edf::held(sharing, cpu.0).unwrap_or_default();
+        for id in &tasks {
+            let deadline = sharing.tasks[id.index()].deadline;
+            result.blocked[id.index()] = edf::blocker(&held, deadline).map(Blocker::of);
+        }
+        let point = failure.and_then(|failure| point(failure, &held));
+        result.tests.push(Test { name: "processor demand", cpu: Some(cpu), failure, tasks, point });
+    }
+    result
+}
+
+/// Returns the interval in which the demand of a processor with these sections was found too great.
+fn point(failure: Failure, held: &[edf::Held]) -> Option<Point> {
+    let Failure::Demand { interval, demand } = failure else { return None };
+    let blocker = edf::blocker(held, interval).map(Blocker::of);
+    let blocking = blocker.map_or(0, |blocker| blocker.total().as_ns());
+    let due = Duration::from_ns(demand.saturating_sub(blocking));
+    Some(Point { interval: Duration::from_ns(interval), due, blocker })
+}
+
+/// The processor demand of one interval, split into its terms.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Demanded {
+    /// The length of the interval.
+    pub interval: Duration,
+    /// The terms, which sum to the work that is due in the interval and the section that blocks it.
+    pub terms: Vec<Term>,
+}
+
+/// Returns every term of the processor demand on the processor of `task` under partitioned EDF.
+///
+/// The interval is one in which the demand is too great, or, if there is none, one as long as the deadline of the task.
+/// All times are in nanoseconds; see [`uniprocessor::edf`] for the formula and its source.
+///
+/// # Errors
+/// Returns the errors of [`scheduled()`], [`Untested::FixedPriorities`] under partitioned and clustered fixed
+/// priorities, and [`Untested::Global`] under global schedulers.
+pub fn explain_demand(system: &System, overheads: &Overheads, task: TaskId) -> Result<Demanded, Untested> {
+    match system.scheduler() {
+        Scheduler::PEdf => {}
+        Scheduler::PFp | Scheduler::CFp => return Err(Untested::FixedPriorities),
+        _ => return Err(Untested::Global),
+    }
+    if let Some(why) = uncovered(system) {
+        return Err(why);
+    }
+    let sharing = charged(system, overheads).map_err(Untested::Overheads)?;
+    let cpu = system.task(task).cpu.0;
+    let (tasks, blocking) = edf::msrp(&sharing, cpu).map_err(Untested::Overheads)?;
+    let held = edf::held(&sharing, cpu).map_err(Untested::Overheads)?;
+    let interval = match edf::schedulable(&tasks, &blocking) {
+        Err(Failure::Demand { interval, .. }) => interval,
+        _ => sharing.tasks[task.index()].deadline,
+    };
+    let mut terms = Vec::new();
+    let mut add = |cause, by, resource, count: u64, each: u64, why: String| {
+        let total = Duration::from_ns(each.saturating_mul(count));
+        terms.push(Term { cause, by, resource, count, each: Duration::from_ns(each), total, why });
+    };
+    let others = system.task_ids().filter(|&id| id != task && system.task(id).cpu.0 == cpu);
+    for id in std::iter::once(task).chain(others) {
+        let it = &sharing.tasks[id.index()];
+        let Some(room) = interval.checked_sub(it.deadline) else { continue };
+        let jobs = room / it.period + 1;
+        let (cause, by) = if id == task { (Cause::Execution, None) } else { (Cause::Interference, Some(id)) };
+        add(cause, by, None, jobs, it.cost, "jobs with a deadline in it".into());
+        for one in held.iter().filter(|one| one.task == id.index() && one.spin > 0) {
+            let resource = ResourceId(one.resource);
+            let why = "spins for the longest section of each other CPU".into();
+            add(Cause::Urgent, by, Some(resource), jobs.saturating_mul(u64::from(one.count)), one.spin, why);
+        }
+    }
+    if let Some(one) = edf::blocker(&held, interval) {
+        let why = if one.spin > 0 {
+            format!(
+                "has begun its section, or spins for it: {}, then {}",
+                Duration::from_ns(one.spin),
+                Duration::from_ns(one.length)
+            )
+        } else {
+            "has begun its section, and has a later deadline".into()
+        };
+        add(Cause::Local, Some(TaskId::new(one.task)), Some(ResourceId(one.resource)), 1, one.span, why);
+    }
+    Ok(Demanded { interval: Duration::from_ns(interval), terms })
+}
+
+type Verdict = fn(&[Sporadic], u32) -> Result<(), Failure>;
+
+/// The tests of global EDF except the one that returns response times, in order of increasing effort.
+const EDF_TESTS: [(&str, Verdict); 6] = [
+    ("GFB", global::gfb),
+    ("BAK", global::bak),
+    ("BCL", global::bcl),
+    ("iterative BCL", global::bcl_iterative),
+    ("FF-DBF", global::ff_dbf),
+    ("BAR", global::bar),
+];
+
+fn global_edf(system: &System, tasks: &[Sporadic]) -> Scheduled {
+    let processors = processors(system);
+    let rta = global::rta(tasks, processors);
+    let ids: Vec<TaskId> = system.task_ids().collect();
+    let test = |name, failure| Test { name, cpu: None, failure, tasks: ids.clone(), point: None };
+    let mut tests: Vec<Test> =
+        EDF_TESTS.iter().map(|(name, verdict)| test(*name, verdict(tasks, processors).err())).collect();
+    tests.push(test("RTA", rta.as_ref().err().copied()));
+    // On one processor, the processor demand is exact.
+    if processors == 1 {
+        tests.push(test("processor demand", edf::schedulable(tasks, &[]).err()));
+    }
+    let schedulable = tests.iter().any(|test| test.failure.is_none());
+    // If no deadline is missed, a bound from tardiness adds nothing.
+    let responses = rta.or_else(|why| if schedulable { Err(why) } else { global::g_edf(tasks, processors) });
+    let responses = responses.map_or_else(
+        |_| vec![None; tasks.len()],
+        |responses| responses.into_iter().map(|response| Some(Duration::from_ns(response))).collect(),
+    );
+    let (proved, blocked) = (vec![schedulable; tasks.len()], vec![None; tasks.len()]);
+    let unbounded = vec![None; tasks.len()];
+    Scheduled { tests, responses, unbounded, proved, blocked, schedulable, exact: processors == 1 }
+}
+
+fn global_fp(system: &System, tasks: &[Sporadic]) -> Result<Scheduled, Untested> {
+    let mut order: Vec<TaskId> = system.task_ids().collect();
+    order.sort_by_key(|&id| std::cmp::Reverse(system.task(id).priority));
+    if let Some(pair) = order.windows(2).find(|pair| system.task(pair[0]).priority == system.task(pair[1]).priority) {
+        return Err(Untested::EqualPriorities(pair[0], pair[1]));
+    }
+    let sorted: Vec<Sporadic> = order.iter().map(|id| tasks[id.index()]).collect();
+    let tested = global::guan(&sorted, processors(system));
+    let mut responses = vec![None; tasks.len()];
+    for (id, &response) in order.iter().zip(tested.iter().flatten()) {
+        responses[id.index()] = Some(Duration::from_ns(response));
+    }
+    let failure = tested.err();
+    let tests = vec![Test { name: "Guan", cpu: None, failure, tasks: order, point: None }];
+    let schedulable = failure.is_none();
+    let (proved, blocked) = (vec![schedulable; tasks.len()], vec![None; tasks.len()]);
+    let unbounded = vec![None; tasks.len()];
+    Ok(Scheduled { tests, responses, unbounded, proved, blocked, schedulable, exact: false })
+}

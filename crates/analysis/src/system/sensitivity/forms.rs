@@ -1,0 +1,288 @@
+//! The factors of a system that [`joint`](super::joint) covers.
+//!
+//! The time that a task has room for outside of its sections is found first. Beyond it no factor helps its execution
+//! times, nor any part of them; so where sections grow, too, the search begins there.
+
+use super::bisection;
+use super::growth::{FACTOR_MAX, Growth, Progress, Sensitivity};
+use super::joint::{Changed, Form, Point};
+use super::locals::Locals;
+use super::rooms::Rooms;
+use super::scale::{Part, factor_within, scaled, scaled_body, shrunk, users};
+use super::shape::Shape;
+use crate::rows::tables::Tables;
+use lockwright_model::{Duration, Overheads, Protocol, System, TaskId};
+use std::cell::RefCell;
+use std::ops::Range;
+
+/// The step of a search that halves from the beginning.
+const FAR: u64 = u64::MAX;
+
+/// What is looked for, and what is known.
+struct Search<'a, F> {
+    shape: &'a Shape<'a>,
+    progress: &'a Progress<F>,
+    system: &'a System,
+    /// The same, but while a form is made of it.
+    scratch: RefCell<System>,
+    form: &'a Form,
+    /// What blocks each task, as it is.
+    locals: Locals,
+    /// Where all deadlines hold as it is.
+    unchanged: Option<Unchanged<'a>>,
+}
+
+/// What is known of a system whose deadlines hold as it is.
+struct Unchanged<'a> {
+    /// The fixed point.
+    point: &'a Point,
+    alone: RefCell<Rooms<'a, 'a>>,
+    /// How much longer each task can execute outside of its sections, by id.
+    rooms: Vec<u64>,
+}
+
+/// As [`sensitivity`](super::sensitivity()).
+pub(super) fn find<F: FnMut(usize, usize) -> bool>(
+    tables: &Tables<'_>,
+    protocol: Protocol,
+    progress: &Progress<F>,
+) -> Option<Sensitivity> {
+    let system = tables.system;
+    let shape = Shape::new(tables);
+    let Some(form) = shape.form(system) else {
+        // A number does not fit; in a form with shorter times it may.
+        return bisection::find(system, &Overheads::default(), protocol, progress);
+    };
+    let holds = shape.settle(&form, &shape.bottom(), Changed::Anything);
+    let scratch = RefCell::new(system.clone());
+    let mut search =
+        Search { shape: &shape, progress, system, scratch, form: &form, locals: shape.locals(), unchanged: None };
+    if let Some(point) = &holds {
+        let mut alone = Rooms::new(&shape, &form, point);
+        let room = |task| {
+            let most = search.room(&mut alone, point, task)?;
+            progress.add();
+            Some(most)
+        };
+        let rooms = system.task_ids().map(room).collect::<Option<Vec<u64>>>()?;
+        search.unchanged = Some(Unchanged { point, alone: RefCell::new(alone), rooms });
+    } else {
+        system.tasks().iter().for_each(|_| progress.add());
+    }
+    let growth = |part| {
+        let growth = search.growth(part)?;
+        progress.add();
+        Some(growth)
+    };
+    let all = growth(Part::All)?;
+    let tasks = if search.unchanged.is_some() {
+        system.task_ids().map(|task| growth(Part::Task(task))).collect::<Option<Vec<Growth>>>()?
+    } else {
+        let mut found = Vec::with_capacity(system.tasks().len());
+        search.shrink(0..system.tasks().len(), &shape.bottom(), &mut found)?;
+        found
+    };
+    let tasks = system.task_ids().zip(tasks).collect();
+    let resources = system.resource_ids().map(|resource| Some((resource, growth(Part::Sections(resource))?)));
+    let resources = resources.collect::<Option<_>>()?;
+    let room = |task: TaskId| search.unchanged.as_ref().map(|known| Duration::from_ns(known.rooms[task.index()]));
+    let tolerated = system.task_ids().map(|task| (task, room(task))).collect();
+    Some(Sensitivity { all, tasks, resources, tolerated })
+}
+
+impl<F: FnMut(usize, usize) -> bool> Search<'_, F> {
+    fn asked(&self) -> Option<()> {
+        self.progress.asked().then_some(())
+    }
+
+    /// How much longer the task can execute outside of its sections. `None` where it was interrupted.
+    fn room(&self, alone: &mut Rooms<'_, '_>, point: &Point, task: TaskId) -> Option<u64> {
+        self.asked()?;
+        let place = self.shape.place(task);
+        let most = alone.of(place, &|| self.progress.asked())?;
+        if most == 0 || !self.shape.is_coupled() {
+            return Some(most);
+        }
+        self.coupled(place, most, point)
+    }
+
+    /// The most, but no more than `most`, that the task at `place` can execute longer where response times rest on one another. `None` where it was interrupted.
+    ///
+    /// The deadline that broke last says how much more holds at most where the others stay as they are with an amount that holds, and about how much holds where they are
+    /// as they were when it broke.
+    fn coupled(&self, place: usize, most: u64, point: &Point) -> Option<u64> {
+        let (mut holding, mut breaking, mut tried) = (0, most.saturating_add(1), most);
+        let (mut from, mut turn, mut beyond) = (point.clone(), 0_u32, 1_u64);
+        // BOUND: of four turns one halves the distance.
+        while breaking - holding > 1 {
+            self.asked()?;
+            let form = self.shape.lengthened(self.form, place, tried);
+            let settled =
+                form.ok_or(None).and_then(|form| self.shape.settle_or_break(&form, &from, Changed::Cost(place)));
+            let last = breaking;
+            let next = match settled {
+                Ok(point) => {
+                    (holding, from, beyond) = (tried, point, 1);
+                    let most = Rooms::at(self.shape, self.form, &from).of_critical(place, (holding, breaking - 1));
+                    breaking = most.saturating_add(1);
+                    (breaking < last).then_some(most)
+                }
+                Err(broken) => {
+                    breaking = tried;
+                    let near = broken.map(|point| {
+                        Rooms::at(self.shape, self.form, &point).of_critical(place, (holding, breaking - 1))
+                    });
+                    // Where that was too much more than once, it is too much by far.
+                    let far = near.map(|near| (breaking - near).saturating_mul(beyond));
+                    beyond = beyond.saturating_mul(4);
+                    far.and_then(|far| breaking.checked_sub(far)).filter(|&next| next > holding)
+                }
+            };
+            turn += 1;
+            let middle = holding + (breaking - holding) / 2;
+            tried = if turn.is_multiple_of(4) { middle } else { next.unwrap_or(middle) };
+        }
+        Some(holding)
+    }
+
+    /// The greatest amount whose form holds: at most the second. That of the first has its fixed point at or above
+    /// `from`. `None` where it was interrupted.
+    fn greatest(
+        &self,
+        amounts: (u64, u64),
+        mut from: Point,
+        form: impl Fn(u64) -> Option<Form>,
+        changed: Changed,
+        step: u64,
+    ) -> Option<u64> {
+        self.greatest_of(amounts, step, |tried| {
+            let found = form(tried).and_then(|form| self.shape.settle(&form, &from, changed));
+            found.map(|point| from = point).is_some()
+        })
+    }
+
+    /// The greatest amount that `holds`: the first does, and it is at most the second. `None` where it was interrupted.
+    ///
+    /// It is looked for that far below the second first, and then eight times as far, until it is cheaper to halve.
+    fn greatest_of(
+        &self,
+        (mut holding, most): (u64, u64),
+        mut step: u64,
+        mut holds: impl FnMut(u64) -> bool,
+    ) -> Option<u64> {
+        let (mut tried, mut breaking) = (most, most.saturating_add(1));
+        // BOUND: each turn but the first and thirty-two more halves the distance.
+        while breaking - holding > 1 {
+            self.asked()?;
+            if holds(tried) {
+                (holding, step) = (tried, FAR);
+            } else {
+                breaking = tried;
+            }
+            let half = (breaking - holding) / 2;
+            tried = if step < half { breaking - step } else { holding + half };
+            step = step.saturating_mul(8);
+        }
+        Some(holding)
+    }
+
+    /// What `of` says of the system with that task's runs taken so many thousandths of; `None` where that is no valid system.
+    fn with_task<R>(&self, task: TaskId, permille: u64, of: impl FnOnce(&System) -> R) -> Option<R> {
+        let (body, _) = scaled_body(self.system.task(task), task, Part::Task(task), permille)?;
+        let mut system = self.scratch.borrow_mut();
+        system.set_body(task, body).ok()?;
+        let found = of(&system);
+        // What was valid is so again.
+        system.set_body(task, self.system.task(task).body.clone()).ok()?;
+        Some(found)
+    }
+
+    /// The largest factor of a task's execution times, up to `most`, where none suspends. `None` where it was interrupted.
+    ///
+    /// One deadline after the other: what has been found for those before is seldom too much for the next.
+    fn beside(&self, task: TaskId, most: u64, alone: &mut Rooms<'_, '_>) -> Option<u64> {
+        let place = self.shape.place(task);
+        let mut most =
+            self.greatest_of((1000, most), FAR, |permille| self.with_task(task, permille, |_| ()).is_some())?;
+        let mut others = alone.resting(place);
+        // BOUND: each turn but the last finds a task whose deadline breaks, and goes on behind it.
+        loop {
+            let mut hold = |system: &System| others.find(|&other| !alone.holds(place, system, &self.locals, other));
+            let Some(other) = self.with_task(task, most, &mut hold)? else { return Some(most) };
+            most = self.greatest_of((1000, most - 1), FAR, |permille| {
+                let holds = |system: &System| alone.holds(place, system, &self.locals, other);
+                self.with_task(task, permille, holds) == Some(true)
+            })?;
+        }
+    }
+
+    fn form_of(&self, part: Part, permille: u64) -> Option<Form> {
+        match part {
+            Part::Task(task) => {
+                let place = self.shape.place(task);
+                self.with_task(task, permille, |system| self.shape.form_beside(self.form, &self.locals, system, place))?
+            }
+            _ => self.shape.form(&scaled(self.system, part, permille)?),
+        }
+    }
+
+    /// Adds the factors of those tasks, by id, where a deadline breaks as the system is. `None` where it was
+    /// interrupted.
+    ///
+    /// What does not hold with all of them shrunk to next to nothing holds with none of them shrunk; and where it
+    /// holds, the search for the fixed points of parts of them begins there.
+    fn shrink(&self, tasks: Range<usize>, from: &Point, found: &mut Vec<Growth>) -> Option<()> {
+        self.asked()?;
+        let Some(point) = shrunk(self.system, &tasks)
+            .and_then(|system| self.shape.form(&system))
+            .and_then(|form| self.shape.settle(&form, from, Changed::Anything))
+        else {
+            for _ in tasks {
+                found.push(Growth::Broken);
+                self.progress.add();
+            }
+            return Some(());
+        };
+        if tasks.len() > 1 {
+            let middle = tasks.start + tasks.len() / 2;
+            self.shrink(tasks.start..middle, &point, found)?;
+            return self.shrink(middle..tasks.end, &point, found);
+        }
+        for task in tasks.map(TaskId::new) {
+            let form = |permille| self.form_of(Part::Task(task), permille);
+            let most = self.greatest((1, 999), point.clone(), form, Changed::Sections(self.shape.place(task)), FAR)?;
+            found.push(Growth::Permille(most));
+            self.progress.add();
+        }
+        Some(())
+    }
+
+    fn growth(&self, part: Part) -> Option<Growth> {
+        self.asked()?;
+        let users = users(self.system, part);
+        if users.is_empty() {
+            return Some(Growth::Unlimited);
+        }
+        let form = |permille| self.form_of(part, permille);
+        let Some(Unchanged { point, alone, rooms }) = &self.unchanged else {
+            let least = form(1).and_then(|form| self.shape.settle(&form, &self.shape.bottom(), Changed::Anything));
+            let Some(least) = least else { return Some(Growth::Broken) };
+            return self.greatest((1, 999), least, form, Changed::Anything, FAR).map(Growth::Permille);
+        };
+        let most = users.iter().map(|&user| factor_within(self.system, user, part, rooms[user.index()])).min();
+        let most = most.unwrap_or(FACTOR_MAX);
+        let has_sections = users.iter().any(|&user| !self.system.sections(user).is_empty());
+        let found = match part {
+            // What is outside of sections alone is what it has room for.
+            Part::Task(_) if !has_sections => most,
+            Part::Task(task) if self.shape.is_coupled() => {
+                // Sections are seldom much of what it executes.
+                let changed = Changed::Sections(self.shape.place(task));
+                self.greatest((1000, most), Point::clone(point), form, changed, 1)?
+            }
+            Part::Task(task) => self.beside(task, most, &mut alone.borrow_mut())?,
+            _ => self.greatest((1000, most), Point::clone(point), form, Changed::Anything, FAR)?,
+        };
+        Some(if found == FACTOR_MAX { Growth::Unlimited } else { Growth::Permille(found) })
+    }
+}

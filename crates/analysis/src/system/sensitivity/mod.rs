@@ -1,0 +1,86 @@
+//! How far execution times and blocking can grow before a deadline is missed.
+
+mod bisection;
+mod demands;
+mod forms;
+mod growth;
+mod joint;
+mod locals;
+mod rooms;
+mod scale;
+mod shape;
+mod wide;
+
+use crate::analyse;
+use crate::rows::bound::Unbounded;
+use crate::rows::tables::Tables;
+use crate::system::{across, scheduled};
+use growth::Progress;
+pub use growth::{FACTOR_MAX, Growth, Sensitivity};
+use lockwright_model::{Overheads, Protocol, Scheduler, System};
+
+/// Finds how far execution times and blocking can grow with all deadlines met.
+///
+/// The factors are found by bisection over the verdict of [`analyse`], or of [`scheduled()`](crate::scheduled()) under
+/// other schedulers. The verdict never improves as execution times grow. Scaled times are rounded up, so no factor is
+/// too large. `protocol` governs the resources for which the system names no protocol. Overheads are charged anew to
+/// each scaled system, so they do not grow. The homes of resources do not change.
+///
+/// `go_on` is called repeatedly with the number of factors found and the number of all factors. If it returns `false`,
+/// the search ends and the result is `None`.
+pub fn sensitivity(
+    system: &System,
+    overheads: &Overheads,
+    protocol: Protocol,
+    go_on: impl FnMut(usize, usize) -> bool,
+) -> Option<Sensitivity> {
+    // Homes that are derived from execution times would change as these grow.
+    let has_homes = |resource| system.protocol_of(resource, protocol).has_homes();
+    let at_home = system.resource_ids().any(has_homes).then(|| system.clone().with_homes());
+    let system = at_home.as_ref().unwrap_or(system);
+    let whole = 1 + 2 * system.tasks().len() + system.resources().len();
+    let progress = Progress::new(whole, go_on);
+    if has_hazard(system, protocol) {
+        return progress.asked().then(|| Sensitivity::broken(system));
+    }
+    if let Some(tables) = joint_tables(system, overheads, protocol) {
+        match across::ruling(&tables) {
+            None => return forms::find(&tables, protocol, &progress),
+            Some(ruling) => {
+                if let Some(found) = wide::find(&tables, ruling, &progress)? {
+                    return Some(found);
+                }
+            }
+        }
+    }
+    bisection::find(system, overheads, protocol, &progress)
+}
+
+/// Returns whether a task has no bound, whatever the execution times are.
+fn has_hazard(system: &System, protocol: Protocol) -> bool {
+    match system.scheduler() {
+        Scheduler::PFp | Scheduler::CFp => {
+            analyse(system, protocol).tasks.iter().any(|task| task.unbounded.as_ref().is_some_and(is_hazard))
+        }
+        _ => scheduled::uncovered(system).is_some(),
+    }
+}
+
+/// Returns the tables of a system that [`forms`] or [`wide`] covers, or `None` for any other system.
+fn joint_tables<'s>(system: &'s System, overheads: &Overheads, protocol: Protocol) -> Option<Tables<'s>> {
+    let is_partitioned = matches!(system.scheduler(), Scheduler::PFp | Scheduler::CFp) && !system.has_clusters();
+    if !is_partitioned || *overheads != Overheads::default() {
+        return None;
+    }
+    let tables = Tables::new(system, protocol, None);
+    let is_covered = across::ruling(&tables).is_some() || tables.cutoffs.iter().all(Option::is_none);
+    is_covered.then_some(tables)
+}
+
+/// Returns whether the reason does not depend on execution times.
+fn is_hazard(reason: &Unbounded) -> bool {
+    !matches!(reason, Unbounded::BeyondPeriod | Unbounded::DependsOn { .. } | Unbounded::Unsettled)
+}
+
+#[cfg(test)]
+mod tests;

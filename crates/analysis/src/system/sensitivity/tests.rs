@@ -1,0 +1,231 @@
+//! The fast searches find what bisection over whole analyses finds.
+
+use super::bisection::{self, Subject, growth, tolerance};
+use super::scale::{Part, scaled};
+use super::*;
+use fastrand::Rng;
+use lockwright_model::{CpuId, Duration, Priority, Resource, ResourceId, Step, Task};
+use std::cell::{Cell, RefCell};
+
+/// A small system with short times, so that a few nanoseconds decide.
+fn drawn(random: &mut Rng) -> System {
+    let cpus = random.usize(1..=3);
+    let count = random.usize(cpus..=7);
+    let resources = random.usize(1..=3);
+    let locks = [Protocol::None, Protocol::Pip, Protocol::Icpp, Protocol::Mpcp];
+    let list: Vec<Resource> = (0..resources)
+        .map(|index| Resource {
+            name: format!("r{index}"),
+            protocol: (random.u8(0..10) == 0).then(|| locks[random.usize(0..locks.len())]),
+            ceiling: (random.u8(0..20) == 0).then(|| Priority::base(20)),
+            ..Resource::default()
+        })
+        .collect();
+    let tasks = (0..count)
+        .map(|index| {
+            let period = random.u64(20..200);
+            let mut body = vec![Step::Run(Duration::from_ns(random.u64(1..6)))];
+            for _ in 0..random.usize(0..=2) {
+                let resource = ResourceId::new(random.usize(0..resources));
+                let inner = ResourceId::new(resource.index() + 1);
+                body.extend([Step::Lock(resource), Step::Run(Duration::from_ns(random.u64(1..6)))]);
+                if random.u8(0..8) == 0 && inner.index() < resources {
+                    body.extend([Step::Lock(inner), Step::Run(Duration::from_ns(1)), Step::Unlock(inner)]);
+                }
+                body.push(Step::Unlock(resource));
+                if random.bool() {
+                    body.push(Step::Run(Duration::from_ns(random.u64(1..4))));
+                }
+            }
+            let runs = body.iter().filter_map(|step| if let Step::Run(time) = step { Some(*time) } else { None });
+            let deadline = random.u64(period / 2..=period);
+            Task {
+                name: format!("t{index}"),
+                cpu: CpuId::new(random.usize(0..cpus)),
+                priority: Priority::base(random.u32(1..8)),
+                period: Duration::from_ns(period),
+                deadline: Duration::from_ns(deadline),
+                jitter: Duration::from_ns(if random.u8(0..4) == 0 { random.u64(0..deadline / 4) } else { 0 }),
+                offset: Duration::ZERO,
+                wcet: runs.sum(),
+                body,
+            }
+        })
+        .collect();
+    System::new("drawn".into(), cpus, None, list, tasks).expect("a valid system")
+}
+
+/// How often each kind of answer came.
+#[derive(Default, Debug)]
+struct Seen {
+    grows: u32,
+    shrinks: u32,
+    broken: u32,
+    tolerates: u32,
+    coupled: u32,
+    wide: u32,
+}
+
+/// Those of `response.rs`; where resources are shared across processors only the last has bounds.
+const JOINT: [Protocol; 8] = [
+    Protocol::None,
+    Protocol::Pip,
+    Protocol::Icpp,
+    Protocol::Pcp,
+    Protocol::Srp,
+    Protocol::Mpcp,
+    Protocol::Mpcp,
+    Protocol::Mpcp,
+];
+
+/// Those of `across.rs`.
+const WIDE: [Protocol; 9] = [
+    Protocol::FmlpLong,
+    Protocol::FmlpPlus,
+    Protocol::Omlp,
+    Protocol::MpcpVs,
+    Protocol::Dpcp,
+    Protocol::Dflp,
+    Protocol::FmlpShort,
+    Protocol::Msrp,
+    Protocol::Mrsp,
+];
+
+/// Compares so many systems under some of `protocols`. Says what differs first.
+fn compare(systems: u32, seed: u64, protocols: &[Protocol]) -> Result<Seen, String> {
+    let mut random = Rng::with_seed(seed);
+    let mut seen = Seen::default();
+    for number in 0..systems {
+        let system = drawn(&mut random).with_homes();
+        let protocol = protocols[random.usize(0..protocols.len())];
+        let none = Overheads::default();
+        let whole = 1 + 2 * system.tasks().len() + system.resources().len();
+        let progress = Progress::new(whole, |_, _| true);
+        if has_hazard(&system, protocol) {
+            continue;
+        }
+        let Some(tables) = joint_tables(&system, &none, protocol) else { continue };
+        let known = bisection::find(&system, &none, protocol, &progress).ok_or("it was stopped")?;
+        let found = match across::ruling(&tables) {
+            Some(ruling) => wide::find(&tables, ruling, &progress).ok_or("it was stopped")?.ok_or("it does not fit")?,
+            None => forms::find(&tables, protocol, &progress).ok_or("it was stopped")?,
+        };
+        if known != found {
+            return Err(format!("{number}: {protocol}: {known:?} is found as {found:?} in {system:?}"));
+        }
+        seen.coupled += u32::from(tables.suspensions.iter().any(|&count| count > 0));
+        seen.wide += u32::from(across::ruling(&tables).is_some());
+        for growth in found.tasks.iter().map(|(_, growth)| growth).chain(found.resources.iter().map(|(_, g)| g)) {
+            match growth {
+                Growth::Permille(1001..) => seen.grows += 1,
+                Growth::Permille(..1000) => seen.shrinks += 1,
+                Growth::Broken => seen.broken += 1,
+                Growth::Permille(1000) | Growth::Unlimited => {}
+            }
+        }
+        seen.tolerates +=
+            found.tolerated.iter().filter(|(_, most)| most.is_some_and(|most| most.as_ns() > 0)).count() as u32;
+    }
+    Ok(seen)
+}
+
+/// Compares the search by intervals under partitioned EDF with bisection. Returns how often something could grow, and how
+/// often with sections.
+fn compare_demands(systems: u32, seed: u64) -> Result<(u32, u32), String> {
+    let mut random = Rng::with_seed(seed);
+    let (mut seen, mut with_sections) = (0, 0);
+    let (none, go_on) = (Overheads::default(), || true);
+    for number in 0..systems {
+        let system = drawn(&mut random).under(Scheduler::PEdf);
+        let subject = Subject {
+            system: &system,
+            overheads: &none,
+            protocol: Protocol::None,
+            refutations: RefCell::new(Vec::new()),
+            unchanged: Cell::new(None),
+        };
+        if has_hazard(&system, Protocol::None) || subject.holds_unchanged(&go_on) != Some(true) {
+            continue;
+        }
+        let processors = demands::Processors::new(&system, &none).ok_or("it is not covered")?;
+        for task in system.task_ids() {
+            let (known, found) = (tolerance(&subject, task, &go_on).flatten(), processors.room(task, &go_on));
+            if known != found {
+                return Err(format!("{number}: room of {task:?}: {known:?} is found as {found:?} in {system:?}"));
+            }
+            seen += u32::from(found > Some(0));
+            if !processors.is_alone(task) {
+                continue;
+            }
+            let known = growth(&subject, Part::Task(task), &go_on);
+            let found = processors.growth(task, found.unwrap_or(0), &go_on);
+            if known != found {
+                return Err(format!("{number}: growth of {task:?}: {known:?} is found as {found:?} in {system:?}"));
+            }
+            with_sections += u32::from(!system.sections(task).is_empty());
+        }
+    }
+    Ok((seen, with_sections))
+}
+
+#[test]
+fn room_in_intervals_is_as_each_form_by_itself_has_it() {
+    let (seen, with_sections) = compare_demands(1_500, 13).unwrap_or_else(|difference| panic!("{difference}"));
+    assert!(seen > 500 && with_sections > 100, "{seen}, {with_sections}");
+}
+
+/// Blocking of forms that differ in one task is told from what is known of the system, whether its sections grow or shrink.
+#[test]
+fn blocking_beside_a_task_is_that_of_its_form() {
+    let mut random = Rng::with_seed(14);
+    let (mut grown, mut shrunk) = (0, 0);
+    for number in 0..2_000 {
+        let system = drawn(&mut random);
+        let protocol = [Protocol::None, Protocol::Pip, Protocol::Icpp, Protocol::Mpcp][number % 4];
+        if has_hazard(&system, protocol) {
+            continue;
+        }
+        let Some(tables) = joint_tables(&system, &Overheads::default(), protocol) else { continue };
+        let shape = shape::Shape::new(&tables);
+        let known = shape.locals();
+        for task in system.task_ids() {
+            let permille = random.u64(1..3_000);
+            let Some(form) = scaled(&system, Part::Task(task), permille) else { continue };
+            let all = locals::Locals::new(&shape, &tables, &form).blocking().expect("short sections");
+            let before = known.blocking().expect("short sections");
+            let place = shape.place(task);
+            for above in 0..place {
+                if shape.urgent(above).0 != shape.urgent(place).0 || shape.urgent(above).1 > place {
+                    continue;
+                }
+                let found = known.beside(&shape, &tables, &form, place, above);
+                assert_eq!(found, Some(all[above]), "{number}: {task:?} times {permille} in {system:?}");
+                grown += u32::from(all[above] > before[above]);
+                shrunk += u32::from(all[above] < before[above]);
+            }
+        }
+    }
+    assert!(grown > 100 && shrunk > 100, "{grown}, {shrunk}");
+}
+
+#[test]
+fn from_point_to_point_is_as_from_the_beginning() {
+    let seen = compare(600, 11, &JOINT).unwrap_or_else(|difference| panic!("{difference}"));
+    assert!(seen.grows > 200 && seen.shrinks > 20 && seen.broken > 20, "{seen:?}");
+    assert!(seen.tolerates > 200 && seen.coupled > 60, "{seen:?}");
+}
+
+#[test]
+#[ignore = "a minute"]
+fn from_point_to_point_is_as_from_the_beginning_of_many() {
+    for protocols in [&JOINT[..], &WIDE] {
+        println!("{:?}", compare(50_000, 12, protocols).unwrap_or_else(|difference| panic!("{difference}")));
+    }
+}
+
+#[test]
+fn across_processors_from_point_to_point_is_as_from_the_beginning() {
+    let seen = compare(900, 15, &WIDE).unwrap_or_else(|difference| panic!("{difference}"));
+    assert!(seen.grows > 200 && seen.shrinks > 20 && seen.broken > 20, "{seen:?}");
+    assert!(seen.tolerates > 200 && seen.wide > 200, "{seen:?}");
+}

@@ -1,0 +1,378 @@
+//! The factors of a system under the protocols of `across.rs`.
+//!
+//! For given response times the protocol's bounds are numbers, and the equations are those of [`joint`](super::joint): what others meet of a job is what it executes on its
+//! processor with its waiting, and all else that delays it blocks it. A [`Settled`] system has such a form, at its fixed point. So what a task has room for there is the most
+//! that it can have, since bounds only grow; and with the bounds of response times that are all at their deadlines it is what holds for sure.
+//!
+//! Between the two the search goes by the deadline that broke last: its equation is taken to change evenly from the form that holds to the one that breaks.
+
+use super::growth::{FACTOR_MAX, Growth, Progress, Sensitivity};
+use super::joint::{Form, Point};
+use super::rooms::Rooms;
+use super::scale::{Part, factor_within, scaled, scaled_body, shrunk, users};
+use super::shape::Shape;
+use crate::blocking::bounds::Bounds;
+use crate::blocking::{Delay, DelayBounds as _};
+use crate::rows::sharing::{Sharing, demands};
+use crate::rows::tables::Tables;
+use crate::system::across;
+use crate::system::solve::ROUNDS_MAX;
+use lockwright_model::{Duration, Protocol, Step, System, TaskId};
+use std::cell::RefCell;
+use std::ops::Range;
+
+/// What does not rest on response times. By place.
+#[derive(Clone)]
+struct Load {
+    costs: Vec<u64>,
+    /// Of these, on other processors.
+    away: Vec<u64>,
+    /// Sections under `icpp`.
+    local: Vec<u64>,
+    /// The one that delays it once more on each occasion of each more urgent job.
+    kept: Vec<u64>,
+}
+
+/// A load at its fixed point, or below.
+struct Settled {
+    /// R - C. By place.
+    beside: Vec<u64>,
+    /// With the protocol's bounds there.
+    form: Form,
+    point: Point,
+}
+
+/// What became of a load: where it broke, it is below the fixed point, if there is one.
+type Outcome = Result<Settled, Option<Box<Settled>>>;
+
+/// What is looked for, and what is known.
+struct Search<'a, F> {
+    shape: &'a Shape<'a>,
+    tables: &'a Tables<'a>,
+    ruling: Protocol,
+    progress: &'a Progress<F>,
+    system: &'a System,
+    /// The same, but while a form is made of it.
+    scratch: RefCell<(System, Sharing)>,
+    load: Load,
+    bounds: RefCell<Bounds>,
+}
+
+/// As [`sensitivity`](super::sensitivity()). `None` within where a number does not fit.
+pub(super) fn find<F: FnMut(usize, usize) -> bool>(
+    tables: &Tables<'_>,
+    ruling: Protocol,
+    progress: &Progress<F>,
+) -> Option<Option<Sensitivity>> {
+    let system = tables.system;
+    let shape = Shape::new(tables);
+    let sharing = across::sharing(tables, ruling);
+    let Ok(bounds) = Bounds::new(tables, ruling, &sharing) else { return Some(None) };
+    let Some(load) = load(tables, ruling, &shape) else { return Some(None) };
+    let scratch = RefCell::new((system.clone(), sharing));
+    let bounds = RefCell::new(bounds);
+    let search = Search { shape: &shape, tables, ruling, progress, system, scratch, load, bounds };
+    search.all().map(Some)
+}
+
+fn load(tables: &Tables<'_>, ruling: Protocol, shape: &Shape<'_>) -> Option<Load> {
+    let count = tables.system.tasks().len();
+    let ids = || (0..count).map(|place| shape.id(place));
+    let mut load = Load {
+        costs: ids().map(|id| tables.system.task(id).wcet.as_ns()).collect(),
+        away: ids().map(|id| across::away(tables, ruling, id)).collect(),
+        local: vec![0; count],
+        kept: vec![0; count],
+    };
+    load.set_local(tables, ruling, shape, 0..count)?;
+    Some(load)
+}
+
+impl Load {
+    /// Sees anew which sections under `icpp` delay the tasks at `places`. `None` where a number does not fit.
+    fn set_local(
+        &mut self,
+        tables: &Tables<'_>,
+        ruling: Protocol,
+        shape: &Shape<'_>,
+        places: Range<usize>,
+    ) -> Option<()> {
+        for place in places {
+            if let Some((section, occasions)) = across::local(tables, ruling, shape.id(place)) {
+                self.local[place] = section.length.checked_mul(occasions)?;
+                let repeats = across::repeats_local(tables, ruling, shape.id(place));
+                self.kept[place] = if repeats { section.length } else { 0 };
+            }
+        }
+        Some(())
+    }
+}
+
+impl<F: FnMut(usize, usize) -> bool> Search<'_, F> {
+    fn asked(&self) -> Option<()> {
+        self.progress.asked().then_some(())
+    }
+
+    fn all(&self) -> Option<Sensitivity> {
+        let system = self.system;
+        let bottom: Vec<u64> = (0..system.tasks().len()).map(|place| self.shape.jitter(place)).collect();
+        let unchanged = self.settle(&self.load, &mut self.bounds.borrow_mut(), &bottom).ok();
+        let mut rooms = vec![None; system.tasks().len()];
+        if let Some(settled) = &unchanged {
+            let mut most = Rooms::new(self.shape, &settled.form, &settled.point);
+            let sure = self.sure();
+            let mut sure = sure.as_ref().map(|sure| Rooms::new(self.shape, &sure.form, &sure.point));
+            for task in system.task_ids() {
+                rooms[task.index()] = Some(self.room(settled, &mut most, sure.as_mut(), task)?);
+                self.progress.add();
+            }
+        } else {
+            system.tasks().iter().for_each(|_| self.progress.add());
+        }
+        let growth = |part| {
+            let growth = self.growth(part, unchanged.as_ref(), &rooms, &bottom)?;
+            self.progress.add();
+            Some(growth)
+        };
+        let all = growth(Part::All)?;
+        let tasks = if unchanged.is_some() {
+            system.task_ids().map(|task| growth(Part::Task(task))).collect::<Option<Vec<Growth>>>()?
+        } else {
+            let mut found = Vec::with_capacity(system.tasks().len());
+            self.shrink(0..system.tasks().len(), &bottom, &mut found)?;
+            found
+        };
+        let tasks = system.task_ids().zip(tasks).collect();
+        let resources = system.resource_ids().map(|resource| Some((resource, growth(Part::Sections(resource))?)));
+        let resources = resources.collect::<Option<_>>()?;
+        let tolerated = system.task_ids().zip(rooms).map(|(task, most)| (task, most.map(Duration::from_ns))).collect();
+        Some(Sensitivity { all, tasks, resources, tolerated })
+    }
+
+    /// The form that `load` has where response times, by task, are these. `None` where there is no bound.
+    fn form(&self, load: &Load, bounds: &mut Bounds, responses: &[u64], delays: &mut [Delay]) -> Option<Form> {
+        bounds.set_responses(responses).and_then(|()| bounds.delays(delays)).ok()?;
+        let count = load.costs.len();
+        let (mut costs, mut blocking) = (Vec::with_capacity(count), Vec::with_capacity(count));
+        for place in 0..count {
+            let charge = bounds.charge(&delays[self.shape.id(place).index()])?;
+            costs.push((load.costs[place] - load.away[place]).checked_add(charge.executed)?);
+            let blocked = load.away[place].checked_add(load.local[place])?.checked_add(charge.suspended)?;
+            blocking.push(blocked.checked_add(charge.blocked)?);
+        }
+        Some(self.shape.form_of(costs, blocking, load.kept.clone()))
+    }
+
+    /// The least fixed point of `load`, where every deadline holds there; else, where there is one, a point below it at which one breaks. `from`, R - C by place, must not be
+    /// above it.
+    fn settle(&self, load: &Load, bounds: &mut Bounds, from: &[u64]) -> Outcome {
+        let count = load.costs.len();
+        let mut responses = vec![0; count];
+        for place in 0..count {
+            responses[self.shape.id(place).index()] = load.costs[place].checked_add(from[place]).ok_or(None)?;
+        }
+        let mut delays = vec![Delay::default(); count];
+        let mut last: Option<Form> = None;
+        for _ in 0..ROUNDS_MAX {
+            let form = self.form(load, bounds, &responses, &mut delays).ok_or(None)?;
+            let (point, raised) = self.shape.raise(&form, last.as_ref(), &mut responses);
+            if raised != Some(true) {
+                let beside = (0..count).map(|place| responses[self.shape.id(place).index()] - load.costs[place]);
+                let settled = Settled { beside: beside.collect(), form, point };
+                return if raised.is_some() { Ok(settled) } else { Err(Some(Box::new(settled))) };
+            }
+            last = Some(form);
+        }
+        Err(None)
+    }
+
+    /// The system with the bounds of response times that are all at their deadlines, if those then hold.
+    fn sure(&self) -> Option<Settled> {
+        if self.shape.is_coupled() || self.ruling == Protocol::FmlpLong {
+            return None;
+        }
+        let mut delays = vec![Delay::default(); self.load.costs.len()];
+        let deadlines: Vec<u64> = self.system.tasks().iter().map(|task| task.deadline.as_ns()).collect();
+        let form = self.form(&self.load, &mut self.bounds.borrow_mut(), &deadlines, &mut delays)?;
+        let mut responses: Vec<u64> =
+            self.system.tasks().iter().map(|task| task.wcet.as_ns() + task.jitter.as_ns()).collect();
+        let (point, raised) = self.shape.raise(&form, None, &mut responses);
+        raised.map(|_| Settled { beside: Vec::new(), form, point })
+    }
+
+    /// How much longer the task can execute outside of its sections. `None` where it was interrupted.
+    fn room(
+        &self,
+        settled: &Settled,
+        most: &mut Rooms<'_, '_>,
+        sure: Option<&mut Rooms<'_, '_>>,
+        task: TaskId,
+    ) -> Option<u64> {
+        self.asked()?;
+        let (place, go_on) = (self.shape.place(task), || self.progress.asked());
+        let most = most.of(place, &go_on)?;
+        let sure = match sure {
+            Some(sure) if most > 0 => sure.of(place, &go_on)?,
+            _ => 0,
+        };
+        self.greatest((sure.min(most), most), settled, |extra, from| {
+            let mut load = self.load.clone();
+            load.costs[place] = load.costs[place].checked_add(extra).ok_or(None)?;
+            if self.ruling != Protocol::FmlpLong {
+                return self.settle(&load, &mut self.bounds.borrow_mut(), from);
+            }
+            let longer = |body: &mut Vec<Step>| {
+                body.push(Step::Run(Duration::from_ns(extra)));
+                Some(())
+            };
+            self.with_task(task, longer, |_, mut bounds| self.settle(&load, &mut bounds, from)).ok_or(None)?
+        })
+    }
+
+    /// What `of` says of the system with that task's body changed, and its bounds; `None` where there are none.
+    fn with_task<R>(
+        &self,
+        task: TaskId,
+        change: impl FnOnce(&mut Vec<Step>) -> Option<()>,
+        of: impl FnOnce(&Tables<'_>, Bounds) -> R,
+    ) -> Option<R> {
+        let mut body = self.system.task(task).body.clone();
+        change(&mut body)?;
+        let (system, sharing) = &mut *self.scratch.borrow_mut();
+        system.set_body(task, body).ok()?;
+        let before = sharing.tasks[task.index()].clone();
+        let changed = &mut sharing.tasks[task.index()];
+        changed.cost = system.task(task).wcet.as_ns();
+        for (request, now) in
+            changed.requests.iter_mut().zip(across::counted(self.tables, self.ruling, demands(system, task)))
+        {
+            *request = now;
+        }
+        let tables = self.tables.of_form(system);
+        let found = Bounds::new(&tables, self.ruling, sharing).ok().map(|bounds| of(&tables, bounds));
+        sharing.tasks[task.index()] = before;
+        // What was valid is so again.
+        system.set_body(task, self.system.task(task).body.clone()).ok()?;
+        found
+    }
+
+    /// Settles the system with the runs of that part taken `permille` thousandths of.
+    fn settle_scaled(&self, part: Part, permille: u64, from: &[u64]) -> Outcome {
+        if let Part::Task(task) = part {
+            let longer = |body: &mut Vec<Step>| {
+                (*body, _) = scaled_body(self.system.task(task), task, part, permille)?;
+                Some(())
+            };
+            let settled = self.with_task(task, longer, |tables, mut bounds| {
+                let place = self.shape.place(task);
+                let mut load = self.load.clone();
+                load.set_local(tables, self.ruling, self.shape, self.shape.more_urgent(place))?;
+                load.costs[place] = tables.system.task(task).wcet.as_ns();
+                load.away[place] = across::away(tables, self.ruling, task);
+                Some(self.settle(&load, &mut bounds, from))
+            });
+            return settled.flatten().ok_or(None)?;
+        }
+        let system = scaled(self.system, part, permille).ok_or(None)?;
+        self.settle_system(&system, from)
+    }
+
+    fn settle_system(&self, system: &System, from: &[u64]) -> Outcome {
+        let tables = self.tables.of_form(system);
+        let mut bounds = Bounds::new(&tables, self.ruling, &across::sharing(&tables, self.ruling)).map_err(|_| None)?;
+        let load = load(&tables, self.ruling, self.shape).ok_or(None)?;
+        self.settle(&load, &mut bounds, from)
+    }
+
+    /// The greatest amount that settles: the first does, at or above what is `settled`, and it is at most the second. `None` where it was interrupted.
+    fn greatest(
+        &self,
+        (mut holding, most): (u64, u64),
+        settled: &Settled,
+        settle: impl Fn(u64, &[u64]) -> Outcome,
+    ) -> Option<u64> {
+        let (mut tried, mut breaking, mut turn) = (most, most.saturating_add(1), 0_u32);
+        // What is below it, at which amount, and what broke.
+        let mut below: Option<(u64, Settled)> = None;
+        let mut broken: Option<(u64, Box<Settled>)> = None;
+        // BOUND: of four turns one halves the distance.
+        while breaking - holding > 1 {
+            self.asked()?;
+            let from = below.as_ref().map_or(settled, |(_, below)| below);
+            match settle(tried, &from.beside) {
+                Ok(found) => (holding, below) = (tried, Some((tried, found))),
+                Err(found) => (breaking, broken) = (tried, found.map(|found| (tried, found))),
+            }
+            if breaking - holding <= 1 {
+                break;
+            }
+            turn += 1;
+            let middle = holding + (breaking - holding) / 2;
+            let between = || {
+                let (at, from) = below.as_ref().map_or((None, settled), |(at, below)| (Some(*at), below));
+                let (end, to) = broken.as_ref()?;
+                let least = at.unwrap_or(0).min(holding);
+                let next = self.shape.between((least, &from.form, &from.point), (*end, &to.form, &to.point))?;
+                Some(next.clamp(holding + 1, breaking - 1))
+            };
+            tried = if turn.is_multiple_of(4) { middle } else { between().unwrap_or(middle) };
+        }
+        Some(holding)
+    }
+
+    /// Adds the factors of those tasks, by id, where a deadline breaks as the system is; see `forms.rs`. `None` where it was interrupted.
+    fn shrink(&self, tasks: Range<usize>, from: &[u64], found: &mut Vec<Growth>) -> Option<()> {
+        self.asked()?;
+        let settled = shrunk(self.system, &tasks).and_then(|system| self.settle_system(&system, from).ok());
+        let Some(settled) = settled else {
+            for _ in tasks {
+                found.push(Growth::Broken);
+                self.progress.add();
+            }
+            return Some(());
+        };
+        if tasks.len() > 1 {
+            let middle = tasks.start + tasks.len() / 2;
+            self.shrink(tasks.start..middle, &settled.beside, found)?;
+            return self.shrink(middle..tasks.end, &settled.beside, found);
+        }
+        for task in tasks.map(TaskId::new) {
+            let most = self
+                .greatest((1, 999), &settled, |permille, from| self.settle_scaled(Part::Task(task), permille, from))?;
+            found.push(Growth::Permille(most));
+            self.progress.add();
+        }
+        Some(())
+    }
+
+    fn growth(&self, part: Part, unchanged: Option<&Settled>, rooms: &[Option<u64>], bottom: &[u64]) -> Option<Growth> {
+        self.asked()?;
+        let users = users(self.system, part);
+        if users.is_empty() {
+            return Some(Growth::Unlimited);
+        }
+        let settle = |permille, from: &[u64]| self.settle_scaled(part, permille, from);
+        let Some(settled) = unchanged else {
+            let Ok(least) = settle(1, bottom) else { return Some(Growth::Broken) };
+            return self.greatest((1, 999), &least, settle).map(Growth::Permille);
+        };
+        let room = |user: TaskId| {
+            let place = self.shape.place(user);
+            if self.load.away[place] == 0 {
+                return rooms[user.index()].unwrap_or(0);
+            }
+            // What it executes elsewhere takes nothing from others of its processor.
+            let response = settled.beside[place] + self.load.costs[place];
+            self.system.task(user).deadline.as_ns().saturating_sub(response)
+        };
+        let most = users.iter().map(|&user| factor_within(self.system, user, part, room(user))).min();
+        let most = most.unwrap_or(FACTOR_MAX);
+        let has_sections = users.iter().any(|&user| !self.system.sections(user).is_empty());
+        let found = match part {
+            // What is outside of sections alone is what it has room for.
+            Part::Task(_) if !has_sections => most,
+            _ => self.greatest((1000, most), settled, settle)?,
+        };
+        Some(if found == FACTOR_MAX { Growth::Unlimited } else { Growth::Permille(found) })
+    }
+}
