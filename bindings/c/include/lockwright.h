@@ -174,7 +174,7 @@ typedef struct lw_ics_t {
 } lw_ics_t;
 
 // A slot: the right to write an object in sections. Only one thread may use a slot at a time; several threads may
-// share one under a lock. Its fields are private.
+// share one under a lock. Never move or copy it: a copy is no slot. Its fields are private.
 typedef struct lw_ics_slot_t {
     const void *lw_object;
     uint32_t lw_index;
@@ -257,7 +257,8 @@ int lw_mutex_destroy(struct lw_mutex_t *mutex);
 // - EOWNERDEAD: the caller holds the mutex, and its previous owner ended while it held it. Repair the protected data,
 //   then call `lw_mutex_make_consistent`. Only robust mutexes return this.
 // - ENOTRECOVERABLE: an owner ended, and a later owner unlocked the mutex without `lw_mutex_make_consistent`.
-// - EDEADLK: the caller would wait for itself, directly or through other threads. See `lw_deadlock_cycle`.
+// - EDEADLK: the caller would wait for itself, directly or through other threads. See `lw_deadlock_cycle`. A cycle in
+//   which a thread waits until a deadline is no deadlock, nor one through a mutex that threads unlock for each other.
 // - EINVAL: `mutex` is not an initialised mutex, or the caller's own level is above the ceiling.
 // - EPERM: the caller has no permission to rise to the ceiling. It needs CAP_SYS_NICE or an rtprio limit.
 // - EAGAIN: the caller has locked a recursive mutex too often, or the kernel kept asking to try again.
@@ -535,7 +536,7 @@ int lw_section_lazy_close(void);
 //
 // Returns:
 // - 0: success.
-// - EINVAL: `ics` is NULL or misaligned, or `commit` is another value.
+// - EINVAL: `ics` is NULL or misaligned, `commit` is another value, or the machine has no such CPU.
 int lw_ics_init(struct lw_ics_t *ics, uint32_t commit, uint32_t cpu);
 
 // Destroys an object and frees its memory.
@@ -545,6 +546,7 @@ int lw_ics_init(struct lw_ics_t *ics, uint32_t commit, uint32_t cpu);
 //
 // Returns:
 // - 0: success.
+// - EBUSY: a slot of the object is open. Nothing is changed.
 // - EINVAL: `ics` is not an object.
 int lw_ics_destroy(struct lw_ics_t *ics);
 
@@ -664,7 +666,8 @@ int lw_ics_check(struct lw_ics_section_t *section);
 // Writes `value` to a word, 0 to `LW_ICS_WORDS` - 1, in a section. Other sections see the value once this section has
 // committed.
 //
-// `section` must be the one that the calling body received.
+// `section` must be the one that the calling body received. A section with a refused write does not commit, even if its
+// body returns 0.
 //
 // Returns:
 // - 0: success.

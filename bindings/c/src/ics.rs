@@ -39,7 +39,7 @@ pub struct lw_ics_t {
 }
 
 /// A slot: the right to write an object in sections. Only one thread may use a slot at a time; several threads may
-/// share one under a lock. Its fields are private.
+/// share one under a lock. Never move or copy it: a copy is no slot. Its fields are private.
 #[repr(C)]
 pub struct lw_ics_slot_t {
     lw_object: *const c_void,
@@ -48,7 +48,11 @@ pub struct lw_ics_slot_t {
 }
 
 /// A section in progress. Valid only inside the body that receives it.
-pub struct lw_ics_section_t(Section<'static>);
+pub struct lw_ics_section_t {
+    part: Section<'static>,
+    /// Why a write was refused, or 0: the section cannot commit then, whatever its body returns.
+    refused: c_int,
+}
 
 /// Statistics of a slot. They count since `lw_ics_init`, whichever threads used the slot.
 #[repr(C)]
@@ -107,7 +111,23 @@ enum Section<'s> {
 }
 
 const OBJECT_CHECK: u32 = 0x4c57_6963;
-const SLOT_CHECK: u32 = 0x4c57_736c;
+
+/// Returns the check value of a slot at this place. It depends on the place, so a copy has a wrong one.
+fn slot_check(place: *const lw_ics_slot_t) -> u32 {
+    0x4c57_736c ^ place.addr() as u32
+}
+
+/// Where the kernel lists its CPUs.
+const CPUS: &str = "/sys/devices/system/cpu";
+
+/// Returns whether the machine has this CPU, or does not tell which CPUs it has.
+fn exists(cpu: u32) -> bool {
+    let cpus = std::path::Path::new(CPUS);
+    !cpus.is_dir() || cpus.join(format!("cpu{cpu}")).is_dir()
+}
+
+/// After how many attempts a section that does not commit is reported, in debug builds.
+const ATTEMPTS_TOLD: u32 = 100_000;
 
 /// Returns the check value at `place` as an atomic: one thread may read garbage there while another makes an object of
 /// it.
@@ -151,7 +171,7 @@ unsafe fn slot<'a>(slot: *const lw_ics_slot_t) -> Option<(&'a Shared, Kept<'a>)>
     // `lw_ics_slot_open` put there: a slot that it forgot, and that the header allows only one thread at a time to use.
     unsafe {
         // ORDERING: Relaxed: the thread that made the slot published it.
-        if check(&raw const (*slot).lw_check).load(Ordering::Relaxed) != SLOT_CHECK {
+        if check(&raw const (*slot).lw_check).load(Ordering::Relaxed) != slot_check(slot) {
             return None;
         }
         let shared = (*slot).lw_object.cast::<Shared>().as_ref()?;
@@ -162,7 +182,7 @@ unsafe fn slot<'a>(slot: *const lw_ics_slot_t) -> Option<(&'a Shared, Kept<'a>)>
 
 impl lw_ics_section_t {
     fn check(&self) -> Result<(), Stop> {
-        match &self.0 {
+        match &self.part {
             Section::Writes(transaction) => transaction.check(),
             Section::Queries(view) => view.check(),
         }
@@ -226,10 +246,9 @@ fn of_stop(stop: Stop) -> c_int {
     }
 }
 
-/// Executes a body in a section and decides how the section ends. Keeps the body's answer in `answer`.
-fn execute(body: impl FnOnce() -> c_int, answer: &mut c_int) -> Result<(), Stop> {
-    *answer = body();
-    match *answer {
+/// Decides by the body's answer how the section ends.
+fn decide(answer: c_int) -> Result<(), Stop> {
+    match answer {
         0 => Ok(()),
         libc::EAGAIN => Err(Stop::Conflict),
         _ => Err(Stop::Cancelled),
@@ -251,12 +270,12 @@ fn of_ended(ended: Result<(), Stop>, answer: c_int) -> c_int {
 ///
 /// Returns:
 /// - 0: success.
-/// - EINVAL: `ics` is NULL or misaligned, or `commit` is another value.
+/// - EINVAL: `ics` is NULL or misaligned, `commit` is another value, or the machine has no such CPU.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn lw_ics_init(ics: *mut lw_ics_t, commit: u32, cpu: u32) -> c_int {
     guarded(|| {
         let strategy = match commit {
-            LW_ICS_AUTO => Strategy::for_cpu(cpu),
+            LW_ICS_AUTO if exists(cpu) => Strategy::for_cpu(cpu),
             LW_ICS_LOCKED => Strategy::locked(),
             // SAFETY: the header requires that all threads are bound to one CPU.
             LW_ICS_PLAIN => unsafe { Strategy::plain() },
@@ -282,14 +301,18 @@ pub unsafe extern "C" fn lw_ics_init(ics: *mut lw_ics_t, commit: u32, cpu: u32) 
 ///
 /// Returns:
 /// - 0: success.
+/// - EBUSY: a slot of the object is open. Nothing is changed.
 /// - EINVAL: `ics` is not an object.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn lw_ics_destroy(ics: *mut lw_ics_t) -> c_int {
     guarded(|| {
         // SAFETY: the header requires pointers that are valid for the call.
-        if unsafe { object(ics) }.is_none() {
-            return libc::EINVAL;
+        let Some(shared) = (unsafe { object(ics) }) else { return libc::EINVAL };
+        let slots = [(); SLOTS].map(|()| shared.object.writer());
+        if slots.iter().any(Option::is_none) {
+            return libc::EBUSY;
         }
+        drop(slots);
         // SAFETY: it is an object that `lw_ics_init` made in a box, and the header requires that no thread uses it any
         // more.
         unsafe {
@@ -344,7 +367,8 @@ pub unsafe extern "C" fn lw_ics_slot_open(ics: *const lw_ics_t, slot: *mut lw_ic
         let Some(claimed) = shared.object.writer() else { return libc::EAGAIN };
         let index = claimed.index() as u32;
         std::mem::forget(claimed);
-        let opened = lw_ics_slot_t { lw_object: ptr::from_ref(shared).cast(), lw_index: index, lw_check: SLOT_CHECK };
+        let lw_check = slot_check(slot);
+        let opened = lw_ics_slot_t { lw_object: ptr::from_ref(shared).cast(), lw_index: index, lw_check };
         // SAFETY: not null and aligned, as checked above; the header requires memory of this type.
         unsafe { slot.write(opened) };
         0
@@ -507,13 +531,24 @@ unsafe fn watched_update(
 /// Repeats a section until it commits or gives up.
 #[inline]
 fn sections(slot: &mut Kept<'_>, mut call: impl FnMut(*mut lw_ics_section_t) -> c_int) -> c_int {
-    let mut answer = 0;
+    let (mut answer, mut attempts) = (0, 0_u32);
     let ended = slot.update(|transaction| {
         // SAFETY: only lifetimes change. The header allows the body to use the section during this call only.
-        let mut section = lw_ics_section_t(Section::Writes(unsafe {
+        let part = Section::Writes(unsafe {
             std::mem::transmute::<&mut Transaction<'_, _, _, _, _>, &mut Transaction<'_, _, _, _, _>>(transaction)
-        }));
-        execute(|| call(&raw mut section), &mut answer)
+        });
+        let mut section = lw_ics_section_t { part, refused: 0 };
+        answer = call(&raw mut section);
+        if answer == 0 {
+            answer = section.refused;
+        }
+        if cfg!(debug_assertions) {
+            attempts += 1;
+            if attempts == ATTEMPTS_TOLD {
+                eprintln!("lockwright: a section has begun {ATTEMPTS_TOLD} times: its body may enter a section of the same object");
+            }
+        }
+        decide(answer)
     });
     of_ended(ended, answer)
 }
@@ -536,11 +571,12 @@ pub unsafe extern "C" fn lw_ics_query(ics: *const lw_ics_t, body: lw_ics_body_t,
         let mut answer = 0;
         let ended = shared.object.query(|view| {
             // SAFETY: as in `sections`.
-            let mut section = lw_ics_section_t(Section::Queries(unsafe {
-                std::mem::transmute::<&View<'_, _, _, _, _>, &View<'_, _, _, _, _>>(view)
-            }));
+            let part =
+                Section::Queries(unsafe { std::mem::transmute::<&View<'_, _, _, _, _>, &View<'_, _, _, _, _>>(view) });
+            let mut section = lw_ics_section_t { part, refused: 0 };
             // SAFETY: the header requires a function of this type.
-            execute(|| unsafe { body(&raw mut section, argument) }, &mut answer)
+            answer = unsafe { body(&raw mut section, argument) };
+            decide(answer)
         });
         of_ended(ended, answer)
     })
@@ -563,7 +599,7 @@ pub unsafe extern "C" fn lw_ics_read(section: *mut lw_ics_section_t, word: u32, 
             return libc::EINVAL;
         }
         let var = Var::<u64>::new(word as usize);
-        let read = match &section.0 {
+        let read = match &section.part {
             Section::Writes(transaction) => transaction.read(var),
             Section::Queries(view) => view.read(var),
         };
@@ -597,7 +633,8 @@ pub unsafe extern "C" fn lw_ics_check(section: *mut lw_ics_section_t) -> c_int {
 /// Writes `value` to a word, 0 to `LW_ICS_WORDS` - 1, in a section. Other sections see the value once this section has
 /// committed.
 ///
-/// `section` must be the one that the calling body received.
+/// `section` must be the one that the calling body received. A section with a refused write does not commit, even if its
+/// body returns 0.
 ///
 /// Returns:
 /// - 0: success.
@@ -608,9 +645,15 @@ pub unsafe extern "C" fn lw_ics_check(section: *mut lw_ics_section_t) -> c_int {
 ///   this.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn lw_ics_write(section: *mut lw_ics_section_t, word: u32, value: u64) -> c_int {
-    let write = |section: &mut lw_ics_section_t| match &mut section.0 {
+    let write = |section: &mut lw_ics_section_t| match &mut section.part {
         Section::Queries(_) => libc::EPERM,
-        Section::Writes(transaction) => transaction.write(Var::new(word as usize), value).map_or_else(of_stop, |()| 0),
+        Section::Writes(transaction) => match transaction.write(Var::new(word as usize), value) {
+            Ok(()) => 0,
+            Err(stop) => {
+                section.refused = of_stop(stop);
+                section.refused
+            }
+        },
     };
     // SAFETY: as in `lw_ics_read`.
     unsafe { in_section(section, write) }

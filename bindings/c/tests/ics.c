@@ -144,6 +144,12 @@ static int writes_much(lw_ics_section_t *section, void *argument) {
     return lw_ics_write(section, LW_ICS_WRITES, 1);
 }
 
+/* Ignores the refusal, and asks for a commit. */
+static int ignores_a_refusal(lw_ics_section_t *section, void *argument) {
+    EXPECT(ENOSPC, writes_much(section, argument));
+    return 0;
+}
+
 static int writes_in_a_query(lw_ics_section_t *section, void *argument) {
     (void)argument;
     return lw_ics_write(section, 0, 1);
@@ -163,6 +169,7 @@ static void what_is_refused(void) {
     EXPECT(EINVAL, lw_ics_update(&one_more, add_to_both, NULL));
     EXPECT(EINVAL, lw_ics_init(&ics, LW_ICS_RSEQ, 0));
     EXPECT(EINVAL, lw_ics_init(NULL, LW_ICS_AUTO, 0));
+    EXPECT(EINVAL, lw_ics_init(&ics, LW_ICS_AUTO, 9999));
     EXPECT(0, lw_ics_init(&ics, LW_ICS_AUTO, 0));
     EXPECT(EINVAL, lw_ics_commit(&ics, NULL));
     EXPECT(0, lw_ics_commit(&ics, &commit));
@@ -177,10 +184,15 @@ static void what_is_refused(void) {
     EXPECT(EINVAL, lw_ics_update(&slots[0], NULL, NULL));
     EXPECT(EDOM, lw_ics_update(&slots[0], gives_up, &answer));
     EXPECT(ENOSPC, lw_ics_update(&slots[0], writes_much, NULL));
+    EXPECT(ENOSPC, lw_ics_update(&slots[0], ignores_a_refusal, NULL));
+    one_more = slots[0];
+    EXPECT(EINVAL, lw_ics_update(&one_more, add_to_both, NULL));
+    EXPECT(EINVAL, lw_ics_slot_close(&one_more));
     EXPECT(EPERM, lw_ics_query(&ics, writes_in_a_query, NULL));
     EXPECT(0, lw_ics_query(&ics, read_both, words));
     CHECK(words[0] == 0 && words[1] == 0);
     for (uint32_t i = 0; i < LW_ICS_SLOTS; i++) {
+        EXPECT(EBUSY, lw_ics_destroy(&ics));
         EXPECT(0, lw_ics_slot_close(&slots[i]));
     }
     EXPECT(0, lw_ics_destroy(&ics));

@@ -2,13 +2,13 @@
 
 use super::cycle;
 use super::error::{Acquired, Limit, RawError};
-use super::kind::{CHECKED, KERNEL_OWNED};
+use super::kind::{CHECKED, KERNEL_OWNED, SHARED};
 use super::nap;
 use super::raw::RawMutex;
 use super::word::{DIED, FREE, owner};
 use lockwright_sys::SysError;
 use lockwright_sys::futex::{self, Scope};
-use lockwright_sys::sched::Tid;
+use lockwright_sys::sched::{Tid, is_ours};
 use std::sync::atomic::Ordering;
 
 /// How often the kernel may answer "try again" before that counts as an error.
@@ -63,10 +63,21 @@ impl RawMutex {
                 libc::EDEADLK => return Err(RawError::Deadlock(None)),
                 // The owner ended and was not robust: it never comes.
                 libc::ESRCH if limit == Limit::Now => return Err(RawError::Busy),
+                // In a child process: the owner is a thread of the parent, and never unlocks it here.
+                libc::EPERM if limit == Limit::Now && !self.is_owner_here() => return Err(RawError::Busy),
+                libc::EPERM if !self.is_owner_here() => {
+                    return Err(RawError::Sys(SysError { call: "futex lock", errno: libc::ESRCH }));
+                }
                 _ => return Err(RawError::Sys(error)),
             }
         }
         Err(RawError::Sys(last))
+    }
+
+    /// Whether the owner is a thread of this process.
+    #[cold]
+    fn is_owner_here(&self) -> bool {
+        self.kind() & SHARED != 0 || is_ours(Tid(self.owner()))
     }
 
     /// Whether a cycle that the caller closes passes by itself, as a thread on it waits until a deadline.
