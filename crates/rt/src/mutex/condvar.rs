@@ -223,8 +223,12 @@ impl RawCondvar {
     /// As [`RawCondvar::enlist`], for a caller whose mutex is none of these. It unlocks that mutex itself, then suspends, and locks it after
     /// [`RawCondvar::leave_stranger`], which comes after this in any case.
     pub fn enlist_stranger(&self) -> Waiting {
+        // As in `bind`: nobody is moved by a look that does not know of this stranger.
+        let be_stranger = || self.strangers.fetch_add(1, Ordering::Relaxed);
+        if self.scope() == Scope::Shared || self.looking(be_stranger).is_none() {
+            be_stranger();
+        }
         // ORDERING: as in `enlist`.
-        self.strangers.fetch_add(1, Ordering::Relaxed);
         self.waiters.fetch_add(WAITER, Ordering::SeqCst);
         let (seen, moves) = (self.signals.load(Ordering::SeqCst), self.moves.load(Ordering::Relaxed));
         Waiting { seen, moves, kind: 0, way: Way::Takes, is_kept: false, is_counted: false, place: None }

@@ -2,7 +2,7 @@
 //! is none none is found.
 
 use crate::support::*;
-use lockwright::mutex::{Builder, Condvar, Cycle, LockError, Mutex, Protocol, RawMutex, WaitEnd};
+use lockwright::mutex::{Builder, Condvar, Cycle, Guard, LockError, Mutex, Protocol, RawMutex, WaitEnd};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -54,13 +54,18 @@ fn waiter(board: &Arc<Board>) -> Player<End> {
     player
 }
 
+/// A wait with a limit is on no deadlock, for it ends by itself.
+fn lock_within(mutex: &Mutex<()>, limit: Option<Duration>) -> Result<Guard<'_, ()>, LockError<'_, ()>> {
+    limit.map_or_else(|| mutex.lock(), |limit| mutex.lock_for(limit))
+}
+
 /// Takes what the waiter waits with, does `first`, and asks for what the waiter has.
-fn opponent(board: &Arc<Board>, limit: Duration, first: impl FnOnce(&Condvar) + Send + 'static) -> Player<End> {
+fn opponent(board: &Arc<Board>, limit: Option<Duration>, first: impl FnOnce(&Condvar) + Send + 'static) -> Player<End> {
     let ours = Arc::clone(board);
     Player::enter(None, move || {
         let _shown = ours.shown.lock().expect("free");
         first(&ours.condvar);
-        end_of(ours.kept.lock_for(limit))
+        end_of(lock_within(&ours.kept, limit))
     })
 }
 
@@ -85,7 +90,7 @@ fn a_signal_into_a_cycle_reaches_the_waiter() {
         for all in [false, true] {
             let board = Board::new(kept, shown);
             let (waiter, start) = (waiter(&board), Instant::now());
-            let opponent = opponent(&board, LONG, |_| ());
+            let opponent = opponent(&board, None, |_| ());
             until_waiting(opponent.tid, board.kept.inside());
             if all {
                 board.condvar.broadcast();
@@ -144,7 +149,7 @@ fn a_cycle_through_a_moved_waiter_is_found() {
     for shown in checked_kinds().chain([Mutex::builder()]) {
         let board = Board::new(Mutex::builder().protocol(Protocol::None), shown);
         let waiter = waiter(&board);
-        let opponent = opponent(&board, SHORT, Condvar::signal);
+        let opponent = opponent(&board, None, Condvar::signal);
         let (ours, waits) = (opponent.tid, waiter.tid);
         let told = opponent.end();
         let End::Deadlock(Some(cycle)) = told else { panic!("{shown:?}: {told:?}") };
@@ -160,7 +165,7 @@ fn who_was_not_moved_closes_no_cycle() {
     for shown in checked_kinds().chain([Mutex::builder()]) {
         let board = Board::new(Mutex::builder().protocol(Protocol::None), shown);
         let waiter = waiter(&board);
-        assert_eq!(opponent(&board, ms(30), |_| ()).end(), End::TimedOut, "{shown:?}");
+        assert_eq!(opponent(&board, Some(ms(30)), |_| ()).end(), End::TimedOut, "{shown:?}");
         board.condvar.signal();
         assert_eq!(waiter.end(), End::Came);
     }
@@ -190,7 +195,8 @@ fn of_two_waiters_the_moved_one_closes_a_cycle() {
                 let _shown = ours.1.lock().expect("free");
                 // The more urgent one is moved.
                 ours.2.signal();
-                end_of(ours.0[usize::from(!asks_for_moved)].lock_for(if asks_for_moved { LONG } else { ms(30) }))
+                let limit = (!asks_for_moved).then(|| ms(30));
+                end_of(lock_within(&ours.0[usize::from(!asks_for_moved)], limit))
             });
             let start = Instant::now();
             let told = opponent.end();
@@ -224,7 +230,7 @@ fn a_move_by_somebody_else_is_looked_after() {
         });
         until_waiting_at(first.tid, &board.condvar);
         let (second, start) = (waiter(&board), Instant::now());
-        let opponent = opponent(&board, LONG, |_| ());
+        let opponent = opponent(&board, None, |_| ());
         until_waiting(opponent.tid, board.kept.inside());
         board.condvar.broadcast();
         let told = second.end();
@@ -247,7 +253,7 @@ fn who_timed_out_asks_and_is_told() {
         end_of(ours.condvar.wait_for(shown, ms(1_000)).map(drop))
     });
     until_waiting_at(late.tid, &board.condvar);
-    let opponent = opponent(&board, LONG, |_| ());
+    let opponent = opponent(&board, None, |_| ());
     assert!(matches!(late.end(), End::Deadlock(Some(_))));
     assert_eq!(opponent.end(), End::Came);
 }

@@ -7,8 +7,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-/// Thread k has mutex k and asks for mutex k + 1, round the ring. What each found, with the threads' ids and the mutexes' addresses.
-fn ring(kinds: &[Builder], limit: Option<Duration>) -> (Vec<Option<Cycle>>, BTreeSet<u32>, BTreeSet<usize>) {
+/// Thread k has mutex k and asks for mutex k + 1, round the ring. After `rescue` the first mutex is unlocked by another thread. What each found, with the threads' ids and the mutexes' addresses.
+fn ring(kinds: &[Builder], rescue: Option<Duration>) -> (Vec<Option<Cycle>>, BTreeSet<u32>, BTreeSet<usize>) {
     let mutexes: Arc<Vec<_>> = Arc::new(kinds.iter().map(|kind| kind.build(())).collect());
     let addresses = mutexes.iter().map(|mutex| std::ptr::from_ref(mutex.inside()).addr()).collect();
     let all_have = Gate::default();
@@ -19,8 +19,8 @@ fn ring(kinds: &[Builder], limit: Option<Duration>) -> (Vec<Option<Cycle>>, BTre
                 let _own = mutexes[place].lock().expect("free");
                 all_have.pass();
                 let next = &mutexes[(place + 1) % mutexes.len()];
-                match limit.map_or_else(|| next.lock(), |limit| next.lock_for(limit)) {
-                    Ok(_) | Err(LockError::TimedOut) => None,
+                match next.lock() {
+                    Ok(_) => None,
                     Err(LockError::Deadlock { cycle }) => Some(*cycle.expect("all of them are looked at")),
                     Err(error) => panic!("{error}"),
                 }
@@ -30,6 +30,10 @@ fn ring(kinds: &[Builder], limit: Option<Duration>) -> (Vec<Option<Cycle>>, BTre
     until("each has its own", || mutexes.iter().all(|mutex| mutex.inside().owner() != 0));
     let ids = players.iter().map(|player| player.tid).collect();
     all_have.open();
+    if let Some(rescue) = rescue {
+        std::thread::sleep(rescue);
+        mutexes[0].inside().unlock().expect("any thread may unlock it");
+    }
     (players.into_iter().map(Player::end).collect(), ids, addresses)
 }
 
@@ -97,12 +101,12 @@ fn a_ring_with_one_that_is_not_looked_at_is_not_found() {
 #[test]
 fn the_longest_ring_that_is_found() {
     let Some(_stage) = Stage::set() else { return };
-    let found = |length| {
-        let (found, ..) = ring(&vec![looks(Protocol::None); length], Some(ms(1_500)));
+    let found = |length, rescue| {
+        let (found, ..) = ring(&vec![looks(Protocol::None); length], rescue);
         found.into_iter().flatten().map(|cycle| cycle.links().len()).collect::<Vec<_>>()
     };
-    assert_eq!(found(CHAIN_MAX), [CHAIN_MAX]);
-    assert_eq!(found(CHAIN_MAX + 1), []);
+    assert_eq!(found(CHAIN_MAX, None), [CHAIN_MAX]);
+    assert_eq!(found(CHAIN_MAX + 1, Some(ms(1_500))), []);
 }
 
 /// Many threads that take several mutexes in one order: no cycle is possible, and none is found. They give up now and then, and wait for
