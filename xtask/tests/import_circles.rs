@@ -14,7 +14,6 @@ const ALLOWED: [(&str, &[&str], &str); 7] = [
         &["cut.rs", "ics.rs"],
         "a section that a signal may end is a section of `lw_ics`, which announces it",
     ),
-    ("crates/analysis", &[""], "equations and the tables that they read name each other"),
     ("crates/cli", &["measure/"], "the figures and the commands share the names of the caches"),
     (
         "crates/ics",

@@ -45,7 +45,7 @@ fn cost_result(cost: &Cost, cycles_per_ns: f64) -> LockCost {
 
 /// Three digits of a number, or more if it has more before the point. A number above 0 is not printed as 0.
 fn three_digits(number: f64) -> String {
-    let decimals = (2 - number.log10().floor() as i32).clamp(0, 9) as usize;
+    let decimals = 2_i32.saturating_sub(number.log10().floor() as i32).clamp(0, 9) as usize;
     format!("{number:.decimals$}")
 }
 

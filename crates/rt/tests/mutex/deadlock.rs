@@ -1,14 +1,15 @@
 //! Cycles of owners: each is found by exactly one of its threads, and named in full; where there is none none is found.
 
 use crate::support::*;
-use lockwright::mutex::{Builder, CHAIN_MAX, Cycle, LockError, Mutex, Protocol};
+use lockwright::mutex::{Builder, CHAIN_MAX, Cycle, Limit, LockError, Mutex, Protocol, RawError, RawMutex, kind};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-/// Thread k has mutex k and asks for mutex k + 1, round the ring. After `rescue` the first mutex is unlocked by another thread. What each found, with the threads' ids and the mutexes' addresses.
-fn ring(kinds: &[Builder], rescue: Option<Duration>) -> (Vec<Option<Cycle>>, BTreeSet<u32>, BTreeSet<usize>) {
+/// Thread k has mutex k and asks for mutex k + 1, round the ring. Returns the cycle that each found, with the threads' ids
+/// and the mutexes' addresses. `limited` is a thread that waits no longer than 100 ms.
+fn ring(kinds: &[Builder], limited: Option<usize>) -> (Vec<Option<Cycle>>, BTreeSet<u32>, BTreeSet<usize>) {
     let mutexes: Arc<Vec<_>> = Arc::new(kinds.iter().map(|kind| kind.build(())).collect());
     let addresses = mutexes.iter().map(|mutex| std::ptr::from_ref(mutex.inside()).addr()).collect();
     let all_have = Gate::default();
@@ -19,8 +20,8 @@ fn ring(kinds: &[Builder], rescue: Option<Duration>) -> (Vec<Option<Cycle>>, BTr
                 let _own = mutexes[place].lock().expect("free");
                 all_have.pass();
                 let next = &mutexes[(place + 1) % mutexes.len()];
-                match next.lock() {
-                    Ok(_) => None,
+                match if limited == Some(place) { next.lock_for(ms(100)) } else { next.lock() } {
+                    Ok(_) | Err(LockError::TimedOut) => None,
                     Err(LockError::Deadlock { cycle }) => Some(*cycle.expect("all of them are looked at")),
                     Err(error) => panic!("{error}"),
                 }
@@ -30,10 +31,6 @@ fn ring(kinds: &[Builder], rescue: Option<Duration>) -> (Vec<Option<Cycle>>, BTr
     until("each has its own", || mutexes.iter().all(|mutex| mutex.inside().owner() != 0));
     let ids = players.iter().map(|player| player.tid).collect();
     all_have.open();
-    if let Some(rescue) = rescue {
-        std::thread::sleep(rescue);
-        mutexes[0].inside().unlock().expect("any thread may unlock it");
-    }
     (players.into_iter().map(Player::end).collect(), ids, addresses)
 }
 
@@ -94,19 +91,47 @@ fn a_ring_with_one_that_is_not_looked_at_is_not_found() {
     let Some(_stage) = Stage::set() else { return };
     let mut kinds = vec![looks(Protocol::None); 4];
     kinds[2] = kinds[2].check_deadlocks(false);
-    let (found, ..) = ring(&kinds, Some(ms(100)));
+    let (found, ..) = ring(&kinds, Some(1));
     assert_eq!(found.into_iter().flatten().count(), 0);
+}
+
+/// A ring of normal mutexes. Returns the lengths of the cycles that are found within a second. Then the main thread
+/// unlocks the first mutex, so that all threads come to their end.
+fn lengths_found(length: usize) -> Vec<usize> {
+    // SAFETY: the mutexes are not robust.
+    let mutexes: Vec<_> = (0..length).map(|_| unsafe { RawMutex::new(kind::NORMAL | kind::CHECKED, 0) }).collect();
+    let mutexes = Arc::new(mutexes);
+    let (all_have, lengths) = (Gate::default(), Arc::new(Mutex::new(Vec::new())));
+    let players: Vec<_> = (0..length)
+        .map(|place| {
+            let (mutexes, all_have, lengths) = (Arc::clone(&mutexes), all_have.clone(), Arc::clone(&lengths));
+            Player::enter(None, move || {
+                mutexes[place].lock(Limit::Never).expect("free");
+                all_have.pass();
+                let next = &mutexes[(place + 1) % length];
+                match next.lock(Limit::Never) {
+                    Ok(_) => next.unlock().expect("its own"),
+                    Err(RawError::Deadlock(Some(cycle))) => lengths.lock().expect("a list").push(cycle.links().len()),
+                    Err(error) => panic!("{error:?}"),
+                }
+                mutexes[place].unlock().expect("its own");
+            })
+        })
+        .collect();
+    until("each has its own", || mutexes.iter().all(|mutex| mutex.owner() != 0));
+    all_have.open();
+    std::thread::sleep(ms(1_000));
+    let found = lengths.lock().expect("a list").clone();
+    mutexes[0].unlock().expect("any thread may unlock it");
+    players.into_iter().for_each(Player::end);
+    found
 }
 
 #[test]
 fn the_longest_ring_that_is_found() {
     let Some(_stage) = Stage::set() else { return };
-    let found = |length, rescue| {
-        let (found, ..) = ring(&vec![looks(Protocol::None); length], rescue);
-        found.into_iter().flatten().map(|cycle| cycle.links().len()).collect::<Vec<_>>()
-    };
-    assert_eq!(found(CHAIN_MAX, None), [CHAIN_MAX]);
-    assert_eq!(found(CHAIN_MAX + 1, Some(ms(1_500))), []);
+    assert_eq!(lengths_found(CHAIN_MAX), [CHAIN_MAX]);
+    assert_eq!(lengths_found(CHAIN_MAX + 1), []);
 }
 
 /// Many threads that take several mutexes in one order: no cycle is possible, and none is found. They give up now and then, and wait for
