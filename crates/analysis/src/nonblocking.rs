@@ -22,6 +22,15 @@
 //!
 //! A *wait-free* operation is never repeated. Its worst-case time, which grows with the number of tasks, is part of C,
 //! and it has no other cost.
+//!
+//! # Examples
+//! ```
+//! use lockwright_analysis::{Sporadic, nonblocking};
+//! let task = |cost, period| Sporadic { cost, period, deadline: period };
+//! // Each failed attempt takes one more unit of time.
+//! assert_eq!(nonblocking::lock_free_fp(&[task(2, 10), task(5, 20)], 1)?, [2, 8]);
+//! # Ok::<(), lockwright_analysis::Failure>(())
+//! ```
 
 use crate::rows::divisor::Divisor;
 use crate::rows::exact::compare_sum;

@@ -11,6 +11,24 @@
 //! ```
 //! a(i,p) is the number of requests of i on p. Each waits for at most one request of each other task: a task issues its
 //! requests one after another, and a later one is queued behind.
+//!
+//! # Examples
+//! ```
+//! use lockwright_analysis::blocking::dflp::dflp;
+//! # use lockwright_analysis::{Demand, Sharer, Sharing};
+//! let task = |cluster, priority, length| Sharer {
+//!     cost: 10,
+//!     period: 100,
+//!     deadline: 100,
+//!     response: 20,
+//!     priority,
+//!     cluster,
+//!     requests: vec![Demand { resource: 0, count: 1, length }],
+//! };
+//! let sharing = Sharing { tasks: vec![task(0, 2, 3), task(1, 1, 5)] };
+//! assert_eq!(dflp(&sharing, &[1])?[0].remote, Some(5));
+//! # Ok::<(), lockwright_analysis::Failure>(())
+//! ```
 
 use super::delay::{Charge, Delay, DelayBounds, fitting, once};
 use crate::rows::requests::{Asked, Entry, Grouping, RequestTables, Window, longest_of_each};

@@ -12,6 +12,25 @@
 //! local  = all requests of other tasks for resources whose home is i's processor
 //! ```
 //! Both are counted within R_i. Of two tasks of equal priority, each counts as more urgent than the other.
+//!
+//! # Examples
+//! ```
+//! use lockwright_analysis::blocking::dpcp::dpcp;
+//! # use lockwright_analysis::{Demand, Sharer, Sharing};
+//! let task = |cluster, priority, length| Sharer {
+//!     cost: 10,
+//!     period: 100,
+//!     deadline: 100,
+//!     response: 20,
+//!     priority,
+//!     cluster,
+//!     requests: vec![Demand { resource: 0, count: 1, length }],
+//! };
+//! let sharing = Sharing { tasks: vec![task(0, 2, 3), task(1, 1, 5)] };
+//! let delays = dpcp(&sharing, &[1])?;
+//! assert_eq!((delays[0].remote, delays[1].local), (Some(5), 3));
+//! # Ok::<(), lockwright_analysis::Failure>(())
+//! ```
 
 use super::delay::{Charge, Delay, DelayBounds, fitting, once};
 use crate::rows::requests::{Asked, Grouping, RequestTables, Window};

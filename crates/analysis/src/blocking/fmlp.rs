@@ -23,6 +23,24 @@
 //!
 //! The bound does not cover a variant in which the holder inherits the priority of its waiters: there, the order of
 //! holders is not that of their requests.
+//!
+//! # Examples
+//! ```
+//! use lockwright_analysis::blocking::fmlp::{Sections, fmlp_plus};
+//! # use lockwright_analysis::{Demand, Sharer, Sharing};
+//! let task = |cluster, priority, length| Sharer {
+//!     cost: 10,
+//!     period: 100,
+//!     deadline: 100,
+//!     response: 20,
+//!     priority,
+//!     cluster,
+//!     requests: vec![Demand { resource: 0, count: 1, length }],
+//! };
+//! let sharing = Sharing { tasks: vec![task(0, 2, 3), task(1, 1, 5)] };
+//! assert_eq!(fmlp_plus(&sharing, Sections::Preemptive)?[0].remote, Some(5));
+//! # Ok::<(), lockwright_analysis::Failure>(())
+//! ```
 
 use super::delay::{Charge, Delay, DelayBounds, fitting, once};
 use crate::rows::requests::{Asked, Entry, Grouping, RequestTables, Window, longest};

@@ -24,6 +24,30 @@
 //! they delay jobs as `icpp` does.
 //!
 //! All times are integers in the unit of the input. Overheads are not included.
+//!
+//! # Examples
+//! The bounds of one protocol for given response times, and response times with them:
+//! ```
+//! use lockwright_analysis::blocking::dpcp::{Dpcp, dpcp};
+//! use lockwright_analysis::blocking::joint;
+//! # use lockwright_analysis::{Demand, Sharer, Sharing};
+//! let task = |cluster, priority, length| Sharer {
+//!     cost: 10,
+//!     period: 100,
+//!     deadline: 100,
+//!     response: 20,
+//!     priority,
+//!     cluster,
+//!     requests: vec![Demand { resource: 0, count: 1, length }],
+//! };
+//! let sharing = Sharing { tasks: vec![task(0, 2, 3), task(1, 1, 5)] };
+//! // The resource is at home on processor 1.
+//! let delays = dpcp(&sharing, &[1])?;
+//! assert_eq!(delays[0].remote, Some(5));
+//! let found = joint(&sharing, &mut Dpcp::new(&sharing, &[1])?)?;
+//! assert_eq!(found.responses, [15, 13]);
+//! # Ok::<(), lockwright_analysis::Failure>(())
+//! ```
 
 pub(crate) mod accounting;
 pub(crate) mod bounds;

@@ -14,6 +14,25 @@
 //! without the factor. ceiling(r) on a processor is the highest priority of any task elsewhere that uses r. The more
 //! urgent tasks include those of i's own processor, as X is a response time. Of two tasks of equal priority, each
 //! counts as more urgent in the other's X, and as less urgent in its local blocking.
+//!
+//! # Examples
+//! ```
+//! use lockwright_analysis::blocking::mpcp::{CarryIn, Waiting, mpcp};
+//! # use lockwright_analysis::{Demand, Sharer, Sharing};
+//! let task = |cluster, priority, length| Sharer {
+//!     cost: 10,
+//!     period: 100,
+//!     deadline: 100,
+//!     response: 20,
+//!     priority,
+//!     cluster,
+//!     requests: vec![Demand { resource: 0, count: 1, length }],
+//! };
+//! let sharing = Sharing { tasks: vec![task(0, 2, 3), task(1, 1, 5)] };
+//! let delays = mpcp(&sharing, Waiting::Suspended, CarryIn::Response)?;
+//! assert_eq!((delays[0].remote, delays[1].remote), (Some(5), Some(3)));
+//! # Ok::<(), lockwright_analysis::Failure>(())
+//! ```
 
 pub(crate) mod system;
 

@@ -30,6 +30,25 @@
 //! With preemptable spinning, direct counts the requests of i and of all h together. Each preemption (there are `sum of
 //! ceil(t / T_h)`) cancels a wait that then starts again: it costs one more of the requests left on each p, the most
 //! expensive ones first. The arrival term is one section.
+//!
+//! # Examples
+//! ```
+//! use lockwright_analysis::blocking::mrsp;
+//! # use lockwright_analysis::{Demand, Sharer, Sharing};
+//! let task = |cluster, priority, length| Sharer {
+//!     cost: 10,
+//!     period: 100,
+//!     deadline: 100,
+//!     response: 20,
+//!     priority,
+//!     cluster,
+//!     requests: vec![Demand { resource: 0, count: 1, length }],
+//! };
+//! let sharing = Sharing { tasks: vec![task(0, 2, 3), task(1, 1, 5)] };
+//! // All sections on a resource count with the length of the longest, 5.
+//! assert_eq!(mrsp::zhao(&sharing, mrsp::Access::Helped)?.responses, [17, 15]);
+//! # Ok::<(), lockwright_analysis::Failure>(())
+//! ```
 
 pub(crate) mod system;
 

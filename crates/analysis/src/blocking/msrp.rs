@@ -21,6 +21,24 @@
 //! C' is the execution time without sections, and h ranges over the more urgent tasks on i's processor. The maximum is
 //! over the resources that a less urgent task there uses; those of one processor count if their ceiling is at least i's
 //! priority.
+//!
+//! # Examples
+//! ```
+//! use lockwright_analysis::blocking::msrp;
+//! # use lockwright_analysis::{Demand, Sharer, Sharing};
+//! let task = |cluster, priority, length| Sharer {
+//!     cost: 10,
+//!     period: 100,
+//!     deadline: 100,
+//!     response: 20,
+//!     priority,
+//!     cluster,
+//!     requests: vec![Demand { resource: 0, count: 1, length }],
+//! };
+//! let sharing = Sharing { tasks: vec![task(0, 2, 3), task(1, 1, 5)] };
+//! assert_eq!(msrp::classic(&sharing)?[0].remote, Some(5));
+//! # Ok::<(), lockwright_analysis::Failure>(())
+//! ```
 
 use super::delay::{Delay, fitting, once};
 use super::mrsp::{Answer, Boosted, inflated};

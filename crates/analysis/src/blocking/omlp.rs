@@ -13,6 +13,24 @@
 //! readers and writers: as a phase-fair lock
 //! ```
 //! All delays add to execution. Times are in the unit of the input.
+//!
+//! # Examples
+//! ```
+//! use lockwright_analysis::blocking::omlp;
+//! # use lockwright_analysis::{Demand, Sharer, Sharing};
+//! let task = |cluster, priority, length| Sharer {
+//!     cost: 10,
+//!     period: 100,
+//!     deadline: 100,
+//!     response: 20,
+//!     priority,
+//!     cluster,
+//!     requests: vec![Demand { resource: 0, count: 1, length }],
+//! };
+//! let sharing = Sharing { tasks: vec![task(0, 2, 3), task(1, 1, 5)] };
+//! assert_eq!(omlp::global(&sharing, 2)?[0].remote, Some(5));
+//! # Ok::<(), lockwright_analysis::Failure>(())
+//! ```
 
 use super::delay::{Delay, Platform, fitting};
 use super::fmlp::of_resources;

@@ -16,6 +16,25 @@
 //! Readers and writers are covered by [`task_fair`] (in the order of requests; adjacent readers read together) and
 //! [`phase_fair`] (read and write phases alternate; Brandenburg, Anderson, *Spin-based reader-writer synchronization
 //! for multiprocessor real-time systems*, Real-Time Systems 46(1), 2010).
+//!
+//! # Examples
+//! ```
+//! use lockwright_analysis::blocking::{Platform, spin};
+//! # use lockwright_analysis::{Demand, Sharer, Sharing};
+//! let task = |cluster, priority, length| Sharer {
+//!     cost: 10,
+//!     period: 100,
+//!     deadline: 100,
+//!     response: 20,
+//!     priority,
+//!     cluster,
+//!     requests: vec![Demand { resource: 0, count: 1, length }],
+//! };
+//! let sharing = Sharing { tasks: vec![task(0, 2, 3), task(1, 1, 5)] };
+//! let platform = Platform { clusters: 2, processors: 1, interrupts: None };
+//! assert_eq!(spin::fifo(&sharing, platform)?[0].remote, Some(5));
+//! # Ok::<(), lockwright_analysis::Failure>(())
+//! ```
 
 use super::delay::{Charge, Delay, DelayBounds, Platform, fitting, once};
 use crate::rows::requests::{Entry, Group, Grouping, RequestTables, Window, longest, longest_of_each};

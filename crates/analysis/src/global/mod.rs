@@ -17,6 +17,17 @@
 //! [`Failure::Overflow`](crate::Failure::Overflow) if a sum could overflow.
 //! Symbols: m is the number of processors, C the execution time, T the period, D the deadline, u = C/T, U the sum of
 //! all u, and δ = C/min(D, T).
+//!
+//! # Examples
+//! ```
+//! use lockwright_analysis::{Sporadic, global};
+//! let task = |cost, period| Sporadic { cost, period, deadline: period };
+//! let tasks = [task(1, 3), task(1, 3), task(2, 6)];
+//! assert!(global::gfb(&tasks, 2).is_ok());
+//! // Response times under fixed priorities, the most urgent task first.
+//! assert_eq!(global::guan(&tasks, 2)?, [1, 1, 3]);
+//! # Ok::<(), lockwright_analysis::Failure>(())
+//! ```
 
 mod bak;
 mod bar;

@@ -18,6 +18,25 @@
 //! [`responses`] returns the lesser for each task.
 //!
 //! All times are integers in the unit of the input. Overheads are not included.
+//!
+//! # Examples
+//! ```
+//! use lockwright_analysis::linear::{Locking, mpcp, responses};
+//! # use lockwright_analysis::{Demand, Sharer, Sharing};
+//! let task = |cluster, priority, length| Sharer {
+//!     cost: 10,
+//!     period: 100,
+//!     deadline: 100,
+//!     response: 20,
+//!     priority,
+//!     cluster,
+//!     requests: vec![Demand { resource: 0, count: 1, length }],
+//! };
+//! let sharing = Sharing { tasks: vec![task(0, 2, 3), task(1, 1, 5)] };
+//! assert_eq!(mpcp(&sharing)?[0].remote, 5);
+//! assert_eq!(responses(&sharing, Locking::Mpcp)?.responses, [15, 13]);
+//! # Ok::<(), lockwright_analysis::Failure>(())
+//! ```
 
 mod dflp;
 mod dpcp;

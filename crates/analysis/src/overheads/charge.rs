@@ -70,6 +70,35 @@ use lockwright_model::{
 /// # Errors
 /// Returns an error if the charged system is not valid: it has too many tasks or steps, a time does not fit, the
 /// interrupts leave no time for sections, or a working set is larger than all measured ones.
+///
+/// # Examples
+/// ```
+/// use lockwright_analysis::{analyse, charge};
+/// use lockwright_model::format::{parse_overheads, parse_system};
+/// use lockwright_model::{Duration, Protocol, System};
+/// let system = parse_system(
+///     r#"
+///     [[resource]]
+///     name = "bus"
+///
+///     [[task]]
+///     name = "control"
+///     period = "10 ms"
+///     body = [{ run = "1 ms" }, { lock = "bus" }, { run = "1 ms" }, { unlock = "bus" }]
+///
+///     [[task]]
+///     name = "log"
+///     period = "50 ms"
+///     body = [{ lock = "bus" }, { run = "4 ms" }, { unlock = "bus" }, { run = "10 ms" }]
+///     "#,
+/// )
+/// .expect("a valid task set");
+/// let overheads = parse_overheads("schedule = \"100 us\"\ncontext_switch = \"50 us\"").expect("valid overheads");
+/// let charged = charge(&system, &overheads, Protocol::Icpp).expect("the times fit");
+/// let response = |system: &System| analyse(system, Protocol::Icpp).tasks[0].response;
+/// assert_eq!(response(&system), Some(Duration::from_ms(6)));
+/// assert!(response(&charged) > response(&system));
+/// ```
 pub fn charge(system: &System, overheads: &Overheads, protocol: Protocol) -> Result<System, Invalid> {
     charge_as(system, overheads, protocol, None)
 }

@@ -6,6 +6,16 @@
 //! ```
 //! The tasks of the release interrupts are omitted if a dedicated processor handles them; only then is ipi added. The
 //! cache delay is that of the largest working set among the other tasks.
+//!
+//! # Examples
+//! ```
+//! use lockwright_analysis::overheads::{Costs, Curve, Task, fp};
+//! let costs = Costs { tick: Curve::constant(1), quantum: 10, ..Costs::default() };
+//! let task = Task { cost: 20, period: 100, deadline: 100, ..Task::default() };
+//! let charged = fp::charge(&costs, false, &[task])?;
+//! assert_eq!((charged.interrupts[0].cost, charged.interrupts[0].period), (1, 10));
+//! # Ok::<(), lockwright_analysis::Failure>(())
+//! ```
 
 use super::{Costs, Task, cache_of_others};
 use crate::Failure;

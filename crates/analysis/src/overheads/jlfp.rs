@@ -10,6 +10,18 @@
 //! s is the share of the time that interrupts leave. If a dedicated processor handles the release interrupts, u_rel is
 //! 0 and c_pre lacks its terms; only then is release added to C'. ipi is added if there are several processors. The
 //! cache delay is that of the largest working set among the other tasks.
+//!
+//! # Examples
+//! ```
+//! use lockwright_analysis::overheads::jlfp::{self, Interrupts};
+//! use lockwright_analysis::overheads::{Costs, Curve, Task};
+//! let costs = Costs { schedule: Curve::constant(1), context_switch: Curve::constant(2), ..Costs::default() };
+//! let task = Task { cost: 20, period: 100, deadline: 100, ..Task::default() };
+//! let tasks = [task];
+//! let charged = jlfp::charge(&costs, Interrupts { processors: 1, dedicated: false }, &tasks)?;
+//! assert_eq!(jlfp::quantise(&charged, &tasks)?[0].cost, 26);
+//! # Ok::<(), lockwright_analysis::Failure>(())
+//! ```
 
 use super::{Costs, Fraction, Task, cache_of_others};
 use crate::Failure;

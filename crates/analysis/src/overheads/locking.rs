@@ -10,6 +10,18 @@
 //! DPCP:       L += l, l = 3 sched' + in + out + lock + unlock;  C += in + out + 2 sched' + 2 cache;  S += 2 ipi + l
 //! ```
 //! The cache delay is that of the largest working set of all tasks.
+//!
+//! # Examples
+//! ```
+//! use lockwright_analysis::Demand;
+//! use lockwright_analysis::overheads::{Costs, Curve, Task, locking};
+//! let costs = Costs { lock: Curve::constant(1), unlock: Curve::constant(2), ..Costs::default() };
+//! let requests = vec![Demand { resource: 0, count: 2, length: 5 }];
+//! let task = Task { cost: 20, period: 100, deadline: 100, requests, ..Task::default() };
+//! let charged = locking::spin(&costs, &[task])?;
+//! assert_eq!((charged[0].cost, charged[0].requests[0].length), (26, 8));
+//! # Ok::<(), lockwright_analysis::Failure>(())
+//! ```
 
 use super::{Costs, Fraction, Task};
 use crate::{Demand, Failure};

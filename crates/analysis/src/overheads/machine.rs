@@ -35,8 +35,8 @@ impl Machine<'_> {
         sum(&[Overhead::SyscallIn, Overhead::SyscallOut].map(|of| self.cost_under(of, protocol)))
     }
 
-    /// Returns the working set for which the cache delay of a task counts, in KiB: its own, or that of the last measured
-    /// point.
+    /// Returns the working set for which the cache delay of a task counts, in KiB: its own, or that of the last
+    /// measured point.
     pub(crate) fn working_set(self, task: TaskId) -> u32 {
         let largest = || self.overheads.cache_delay.points().last().map_or(0, |&(kib, _)| kib);
         self.system.working_set(task).unwrap_or_else(largest)

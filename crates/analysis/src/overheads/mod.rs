@@ -12,17 +12,27 @@
 //!
 //! Charge locking before scheduling: it lengthens sections and execution, and assumes no interrupts.
 //!
-//! Two private files charge overheads to a whole system. `charge.rs` is [`charge()`](crate::charge()), for partitioned and
-//! clustered fixed priorities. `edf.rs` is for the schedulers of [`scheduled()`](crate::scheduled()). Both take costs,
-//! interrupts and the time that execution takes with interrupts from `machine.rs`.
+//! Two private files charge overheads to a whole system. `charge.rs` is [`charge()`](crate::charge()), for partitioned
+//! and clustered fixed priorities. `edf.rs` is for the schedulers of [`scheduled()`](crate::scheduled()). Both take
+//! costs, interrupts and the time that execution takes with interrupts from `machine.rs`.
 //!
 //! The charges to systems and those to rows stay apart, although both follow the dissertation:
 //! - Rows have one section length per resource. The body of a task has an order of sections and nesting, and each
 //!   resource has a protocol with costs of its own.
-//! - The functions for rows reproduce the published numbers, with fractions and with costs that are linear in the number
-//!   of tasks. In systems, all times are integers.
+//! - The functions for rows reproduce the published numbers, with fractions and with costs that are linear in the
+//!   number of tasks. In systems, all times are integers.
 //! - [`charge()`](crate::charge()) charges interrupts in sections, clusters, homes and leaving a section, which the
 //!   published forms do not.
+//!
+//! # Examples
+//! ```
+//! use lockwright_analysis::overheads::{Costs, Curve, Task, fp};
+//! let costs = Costs { schedule: Curve::constant(1), context_switch: Curve::constant(2), ..Costs::default() };
+//! let task = Task { cost: 20, period: 100, deadline: 100, ..Task::default() };
+//! // A job causes two switches.
+//! assert_eq!(fp::charge(&costs, false, &[task])?.tasks[0].cost, 26);
+//! # Ok::<(), lockwright_analysis::Failure>(())
+//! ```
 
 pub(crate) mod body;
 pub(crate) mod charge;

@@ -69,6 +69,38 @@ impl Blocking {
 }
 
 /// Why a task has no response-time bound.
+///
+/// # Examples
+/// ```
+/// use lockwright_analysis::{Unbounded, analyse};
+/// use lockwright_model::format::parse_system;
+/// use lockwright_model::Protocol;
+/// let system = parse_system(
+///     r#"
+///     [platform]
+///     cpus = 2
+///
+///     [[resource]]
+///     name = "bus"
+///
+///     [[task]]
+///     name = "control"
+///     cpu = 0
+///     period = "10 ms"
+///     body = [{ run = "1 ms" }, { lock = "bus" }, { run = "1 ms" }, { unlock = "bus" }]
+///
+///     [[task]]
+///     name = "log"
+///     cpu = 1
+///     period = "50 ms"
+///     body = [{ lock = "bus" }, { run = "4 ms" }, { unlock = "bus" }, { run = "10 ms" }]
+///     "#,
+/// )
+/// .expect("a valid task set");
+/// // Plain mutexes have no bound across processors.
+/// let analysis = analyse(&system, Protocol::None);
+/// assert!(matches!(analysis.tasks[0].unbounded, Some(Unbounded::Shared { .. })));
+/// ```
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub enum Unbounded {

@@ -5,6 +5,14 @@ use std::fmt;
 /// Why a test does not accept a task set.
 ///
 /// Tasks are indices into the input of the test. Times are in the unit of that input.
+///
+/// # Examples
+/// ```
+/// use lockwright_analysis::uniprocessor::{Task, fp};
+/// use lockwright_analysis::Failure;
+/// let task = Task { cost: 3, period: 2, deadline: 2, ..Task::default() };
+/// assert_eq!(fp::response_times(&[task]), Err(Failure::Late { task: 0, response: 3 }));
+/// ```
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub enum Failure {

@@ -176,43 +176,9 @@ impl RequestTables {
             issued_most = issued_most.max(demand_of_all.requests - before);
         }
 
-        // The requests by resource: reserve room for each, then fill it in the order of the clusters.
         let of_resources = if grouping == Grouping::Apart { &[] } else { order.as_slice() };
-        let mut next = 0;
-        for (count, _) in &mut askers {
-            let here = *count;
-            *count = next;
-            next += here;
-        }
-        let mut entries = vec![Entry::default(); if of_resources.is_empty() { 0 } else { asked.len() }];
-        for &task in of_resources {
-            let row = rows[task as usize];
-            for request in &asked[row.first as usize..row.last as usize] {
-                let (free, _) = &mut askers[request.resource as usize];
-                let Asked { length, count, .. } = *request;
-                entries[*free as usize] = Entry { length, task, count, cluster: row.cluster, leads: false };
-                *free += 1;
-            }
-        }
-        let mut groups = Vec::with_capacity(entries.len());
-        let mut resources = Vec::with_capacity(askers.len() + 1);
-        let together = grouping == Grouping::Together;
-        let mut first = 0;
-        for &(last, _) in &askers {
-            resources.push(groups.len() as u32);
-            if entries.is_empty() {
-                continue;
-            }
-            let its = &mut entries[first as usize..last as usize];
-            for group in its.chunk_by_mut(|a, b| together || a.cluster == b.cluster) {
-                longest_first(group);
-                group[0].leads = true;
-                let last = first + group.len() as u32;
-                groups.push(Group { cluster: group[0].cluster, first, last });
-                first = last;
-            }
-        }
-        resources.push(groups.len() as u32);
+        let (entries, groups, resources) =
+            by_resource(&rows, &asked, askers, of_resources, grouping == Grouping::Together);
         let mut tables = Self {
             rows,
             arrivals,
@@ -474,6 +440,54 @@ fn by_cluster(tasks: &[Sharer]) -> (Vec<u32>, Vec<u32>, Vec<u16>, Vec<Row>) {
         order[ends[0] as usize..ends[1] as usize].sort_by_key(|task| std::cmp::Reverse(rows[*task as usize].priority));
     }
     (order, clusters, ids, rows)
+}
+
+/// Returns the requests by resource, by cluster, and the longest first; their groups; and the start of each resource's
+/// groups. `askers` contains the number of tasks with requests for each resource. Only the requests of the tasks in
+/// `order`, which is by cluster, are included. With `together`, all requests for a resource form one group.
+fn by_resource(
+    rows: &[Row],
+    asked: &[Asked],
+    mut askers: Vec<(u32, u32)>,
+    order: &[u32],
+    together: bool,
+) -> (Vec<Entry>, Vec<Group>, Vec<u32>) {
+    // Room for the entries of each resource, which are filled in the order of the tasks.
+    let mut next = 0;
+    for (count, _) in &mut askers {
+        let here = *count;
+        *count = next;
+        next += here;
+    }
+    let mut entries = vec![Entry::default(); if order.is_empty() { 0 } else { asked.len() }];
+    for &task in order {
+        let row = rows[task as usize];
+        for request in &asked[row.first as usize..row.last as usize] {
+            let (free, _) = &mut askers[request.resource as usize];
+            let Asked { length, count, .. } = *request;
+            entries[*free as usize] = Entry { length, task, count, cluster: row.cluster, leads: false };
+            *free += 1;
+        }
+    }
+    let mut groups = Vec::with_capacity(entries.len());
+    let mut resources = Vec::with_capacity(askers.len() + 1);
+    let mut first = 0;
+    for &(last, _) in &askers {
+        resources.push(groups.len() as u32);
+        if entries.is_empty() {
+            continue;
+        }
+        let its = &mut entries[first as usize..last as usize];
+        for group in its.chunk_by_mut(|a, b| together || a.cluster == b.cluster) {
+            longest_first(group);
+            group[0].leads = true;
+            let last = first + group.len() as u32;
+            groups.push(Group { cluster: group[0].cluster, first, last });
+            first = last;
+        }
+    }
+    resources.push(groups.len() as u32);
+    (entries, groups, resources)
 }
 
 fn longest_first(entries: &mut [Entry]) {

@@ -4,6 +4,24 @@ use lockwright_model::{Request, System, TaskId};
 
 /// Tasks on clusters of processors, with their requests for resources. Times are integers in one unit, which is the
 /// same for all tasks.
+///
+/// # Examples
+/// ```
+/// use lockwright_analysis::blocking::dflp::dflp;
+/// use lockwright_analysis::{Demand, Sharer, Sharing};
+/// let task = |cluster, priority, length| Sharer {
+///     cost: 10,
+///     period: 100,
+///     deadline: 100,
+///     response: 20,
+///     priority,
+///     cluster,
+///     requests: vec![Demand { resource: 0, count: 1, length }],
+/// };
+/// let sharing = Sharing { tasks: vec![task(0, 2, 3), task(1, 1, 5)] };
+/// assert_eq!(dflp(&sharing, &[0])?[1].remote, Some(3));
+/// # Ok::<(), lockwright_analysis::Failure>(())
+/// ```
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Sharing {
     /// The tasks, in any order.

@@ -1,6 +1,14 @@
 //! Tasks for the tests without resources.
 
 /// A sporadic task. Times are integers in one unit, which is the same for all tasks.
+///
+/// # Examples
+/// ```
+/// use lockwright_analysis::Sporadic;
+/// use lockwright_analysis::uniprocessor::edf;
+/// let task = Sporadic { cost: 3, period: 10, deadline: 5 };
+/// assert!(edf::schedulable(&[task], &[]).is_ok());
+/// ```
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Sporadic {
     /// The worst-case execution time, C.

@@ -7,8 +7,8 @@
 //! ```
 //! The protocol's bounds are functions of the response times of all tasks. I_i is the execution that waiting adds to a
 //! job (spinning, or suspension that counts as execution), S_i the time that it suspends, and B_i the delay by boosted
-//! sections of less urgent tasks. L_i is the longest section of a less urgent task under `icpp`. n is 1 if the job keeps
-//! its processor while it waits; otherwise n is 1 plus the number of its requests.
+//! sections of less urgent tasks. L_i is the longest section of a less urgent task under `icpp`. n is 1 if the job
+//! keeps its processor while it waits; otherwise n is 1 plus the number of its requests.
 //!
 //! J_h is `R_h - C_h` if h suspends or executes elsewhere, otherwise its release jitter. C_h is the execution on the
 //! task's own processor, without sections that execute on others.
@@ -17,8 +17,8 @@
 //! request. A section under `icpp` that delays the more urgent job then delays both. It can do so as often as it can
 //! delay the more urgent job itself, for each job of h.
 //!
-//! The response times are the least joint fixed point (`solve.rs`). If a task with requests has no bound, the tasks that
-//! its requests can delay have none.
+//! The response times are the least joint fixed point (`solve.rs`). If a task with requests has no bound, the tasks
+//! that its requests can delay have none.
 
 use crate::Failure;
 use crate::blocking::accounting::{Accounting, accounting};
@@ -33,50 +33,51 @@ use crate::system::hazard::hazards;
 use crate::system::solve::{Equations, Rising, raise};
 use lockwright_model::{Duration, Protocol, TaskId};
 
-/// The protocol that rules resources of the system and has its bounds here, if there is one.
+/// Returns the protocol of the system's resources whose bounds are in this file, or `None` if there is none.
 pub(crate) fn ruling(tables: &Tables<'_>) -> Option<Protocol> {
     tables.protocols.iter().copied().find(|&protocol| accounting(protocol).is_some())
 }
 
-/// What one task's equation needs, in nanoseconds.
+/// The parameters of one task's equation, in nanoseconds.
 pub(crate) struct Row {
     task: TaskId,
     cost: u64,
-    /// Of that, on its own processor.
+    /// The execution time on the task's own processor.
     here: u64,
     period: u64,
     jitter: u64,
-    /// Sections under `icpp`.
+    /// The delay by sections under `icpp`.
     local: u64,
-    /// How often those of one less urgent task can delay it: at its arrival, and at each request.
+    /// How often sections under `icpp` of one less urgent task can delay a job: at its arrival, and at each request.
     occasions: u64,
-    /// The longest of them, where a more urgent task can keep this one waiting before it has asked: what delays that one then delays this one, too.
+    /// The longest of these sections, if a more urgent task can keep the job waiting before it has its resource. A
+    /// section that delays the more urgent task then delays this one as well.
     kept: u64,
-    /// Whether its work can be deferred by waiting.
+    /// Whether waiting can defer the work of the task.
     defers: bool,
-    /// How late others find its jobs released, where it is not.
+    /// The release jitter, which others count if the work is not deferred.
     late: u64,
     urgent: Vec<usize>,
-    /// A bound that is known otherwise: the response time rises no higher.
+    /// Another bound of the task, above which the response time does not rise.
     known: Option<u64>,
-    /// It has that bound, for the protocol gives it none: why.
+    /// Why the task has that other bound because the protocol's bounds give none.
     settled: Option<Unbounded>,
-    // Of this round.
+    // The values of this round.
     suspended: u64,
     executed: u64,
     blocked: u64,
-    /// Of the last one.
+    /// The response time of the last round.
     response: u64,
 }
 
 impl Row {
-    /// Whether the protocol gave it no bound because that would have taken too many steps.
+    /// Returns whether the protocol's bounds gave the task none because they need too many steps.
     #[cfg(feature = "lp")]
     pub(crate) fn is_unsettled(&self) -> bool {
         self.settled == Some(Unbounded::Unsettled)
     }
 
-    /// Whether its own waiting delays those below it: deferred, or as execution.
+    /// Returns whether waiting of the task delays less urgent tasks: as deferred work, or as execution.
     fn is_felt(&self) -> bool {
         self.defers || self.executed > 0
     }
@@ -89,29 +90,29 @@ pub(crate) fn solve(tables: &Tables<'_>, protocol: Protocol, ruling: Protocol, j
     solve_by(tables, protocol, ruling, judged, &[], make).0
 }
 
-/// What the response time of a task with a bound is made of, besides its execution and its jitter.
+/// The parts of a response time with a bound, besides execution and jitter.
 pub(crate) struct Parts {
-    /// At its requests, suspended or executed.
+    /// The waits at requests, suspended or executed.
     pub(crate) waits: u64,
-    /// By boosted sections and requests of others on its processor.
+    /// Boosted sections and requests of others on the task's processor.
     pub(crate) blocked: u64,
-    /// Jobs of tasks at least as urgent.
+    /// The jobs of tasks at least as urgent.
     pub(crate) urgent: Vec<Urgent>,
 }
 
-/// Jobs of one task at least as urgent, on the same processor.
+/// The jobs of one task at least as urgent, on the same processor.
 pub(crate) struct Urgent {
     pub(crate) task: TaskId,
     pub(crate) jobs: u64,
-    /// What one executes there, but for its waiting.
+    /// The execution of one job there, without waiting.
     pub(crate) here: u64,
-    /// What its waiting counts as execution.
+    /// The waiting of one job that counts as execution.
     pub(crate) executed: u64,
-    /// How often sections under `icpp` can delay its jobs, and with them one of the task that they keep waiting.
+    /// How often sections under `icpp` can delay these jobs, and with them a job that they keep waiting.
     pub(crate) delayed: u64,
 }
 
-/// The parts of the bound of `task`; `None` where it has none.
+/// Returns the parts of the bound of `task`, or `None` if it has no bound.
 pub(crate) fn parts(tables: &Tables<'_>, protocol: Protocol, ruling: Protocol, task: TaskId) -> Option<Parts> {
     let make = || Bounds::new(tables, ruling, &sharing(tables, ruling));
     let (analysis, rows) = solve_by(tables, protocol, ruling, None, &[], make);
@@ -120,7 +121,7 @@ pub(crate) fn parts(tables: &Tables<'_>, protocol: Protocol, ruling: Protocol, t
     parts_of(&rows, task, &responses)
 }
 
-/// The parts of the bound that the protocol's `bounds` give `task` where the response times are those of `analysis`.
+/// Returns the parts of the bound of `task` by `bounds`, for the response times of `analysis`.
 #[cfg(feature = "lp")]
 pub(crate) fn parts_by(
     tables: &Tables<'_>,
@@ -156,9 +157,9 @@ fn parts_of(rows: &[Row], task: TaskId, responses: &[u64]) -> Option<Parts> {
     })
 }
 
-/// The longest section of a less urgent task under `icpp`, and how often it can delay a job of `task`.
+/// Returns the longest section of a less urgent task under `icpp`, and how often it can delay a job of `task`.
 pub(crate) fn local(tables: &Tables<'_>, ruling: Protocol, task: TaskId) -> Option<(BlockingSection, u64)> {
-    // `msrp` has them among its own, of which one delays a job.
+    // The bounds of `msrp` contain these sections, of which one delays a job.
     let longest =
         icpp::longest(tables, task).filter(|_| ruling != Protocol::Msrp && !tables.is_mutant(Mutant::LocalIcpp));
     let requests = requests(tables, ruling, task);
@@ -170,7 +171,7 @@ pub(crate) fn local(tables: &Tables<'_>, ruling: Protocol, task: TaskId) -> Opti
     longest.map(|longest| (longest, occasions))
 }
 
-/// How often a job of `task` asks for what `ruling` rules.
+/// Returns the number of requests of a job of `task` for resources under `ruling`.
 pub(crate) fn requests(tables: &Tables<'_>, ruling: Protocol, task: TaskId) -> u64 {
     let ruled = tables.system.requests(task).iter().filter(|request| tables.protocol(request.resource) == ruling);
     ruled.map(|request| u64::from(request.count)).sum()
@@ -213,7 +214,8 @@ pub(crate) fn solve_by(
     (analysis, rows)
 }
 
-/// What a job waits for at its requests; where waiting counts as execution, that of more urgent tasks, too: they keep it from executing.
+/// Returns the time for which a job waits at its requests. If waiting counts as execution, the waits of more urgent
+/// tasks are included, because they keep the job from executing.
 fn waits(ruling: Protocol, rows: &[Row], index: usize, responses: &[u64]) -> u64 {
     let row = &rows[index];
     let own = row.suspended.saturating_add(row.executed);
@@ -226,7 +228,7 @@ fn waits(ruling: Protocol, rows: &[Row], index: usize, responses: &[u64]) -> u64
     })
 }
 
-/// What sections under `icpp` take from more urgent jobs while these keep one waiting, which is suspended then.
+/// Returns the delay by sections under `icpp` that delay more urgent jobs while these keep the job waiting, suspended.
 fn delayed(rows: &[Row], index: usize, responses: &[u64]) -> u64 {
     let row = &rows[index];
     row.urgent.iter().filter(|_| row.kept > 0).fold(0, |sum: u64, &h| {
@@ -235,12 +237,12 @@ fn delayed(rows: &[Row], index: usize, responses: &[u64]) -> u64 {
     })
 }
 
-/// The requests that the protocol's bounds are of.
+/// Returns the tasks with the requests that the protocol's bounds count.
 pub(crate) fn sharing(tables: &Tables<'_>, ruling: Protocol) -> Sharing {
     sharing_of(tables.system, |demand| counts(tables, ruling, demand))
 }
 
-/// Of what a task asks for, what the protocol's bounds are of.
+/// Returns those demands that the protocol's bounds count.
 pub(crate) fn counted(tables: &Tables<'_>, ruling: Protocol, mut demands: Vec<Demand>) -> Vec<Demand> {
     demands.retain(|demand| counts(tables, ruling, demand));
     demands
@@ -251,21 +253,22 @@ fn counts(tables: &Tables<'_>, ruling: Protocol, demand: &Demand) -> bool {
     protocol == ruling || (ruling == Protocol::Msrp && protocol == Protocol::Icpp)
 }
 
-/// Whether the work of a task can be deferred by waiting.
+/// Returns whether waiting can defer the work of a task.
 pub(crate) fn defers(tables: &Tables<'_>, ruling: Protocol, task: TaskId) -> bool {
     requests(tables, ruling, task) > 0
         && !matches!(accounting(ruling), Some(Accounting::Oblivious | Accounting::Spins))
         && !tables.is_mutant(Mutant::SuspensionJitter)
 }
 
-/// Whether a section under `icpp` that delays a job of the task does so once more with each more urgent one that keeps it waiting.
+/// Returns whether a section under `icpp` that delays a job of the task can delay it again with each more urgent job
+/// that keeps it waiting.
 pub(crate) fn repeats_local(tables: &Tables<'_>, ruling: Protocol, task: TaskId) -> bool {
     accounting(ruling) == Some(Accounting::Oblivious)
         && requests(tables, ruling, task) > 0
         && !tables.is_mutant(Mutant::Repeats)
 }
 
-/// What a job of the task executes on other processors.
+/// Returns the time for which a job of the task executes on other processors.
 pub(crate) fn away(tables: &Tables<'_>, ruling: Protocol, id: TaskId) -> u64 {
     let (system, task) = (tables.system, tables.system.task(id));
     if accounting(ruling) != Some(Accounting::Away) {
@@ -377,7 +380,7 @@ impl Equations for Across<'_> {
     }
 }
 
-/// Jobs of `h` that a window of `window` meets on its processor.
+/// Returns the number of jobs of `h` that can execute in a window on its processor.
 fn jobs(rows: &[Row], h: usize, window: u64, responses: &[u64]) -> Option<u64> {
     let row = &rows[h];
     let jitter = if row.defers { responses[h].saturating_sub(row.here) } else { row.late };

@@ -88,6 +88,34 @@ pub struct Term {
 ///
 /// # Panics
 /// Panics if `analysis` has another number of tasks than `system`.
+///
+/// # Examples
+/// ```
+/// use lockwright_analysis::{Cause, analyse, explain};
+/// use lockwright_model::format::parse_system;
+/// use lockwright_model::{Duration, Protocol, TaskId};
+/// let system = parse_system(
+///     r#"
+///     [[resource]]
+///     name = "bus"
+///
+///     [[task]]
+///     name = "control"
+///     period = "10 ms"
+///     body = [{ run = "1 ms" }, { lock = "bus" }, { run = "1 ms" }, { unlock = "bus" }]
+///
+///     [[task]]
+///     name = "log"
+///     period = "50 ms"
+///     body = [{ lock = "bus" }, { run = "4 ms" }, { unlock = "bus" }, { run = "10 ms" }]
+///     "#,
+/// )
+/// .expect("a valid task set");
+/// let analysis = analyse(&system, Protocol::Icpp);
+/// let terms = explain(&system, &analysis, TaskId(0));
+/// assert_eq!((terms[0].cause, terms[0].total), (Cause::Execution, Duration::from_ms(2)));
+/// assert_eq!((terms[1].cause, terms[1].total), (Cause::Local, Duration::from_ms(4)));
+/// ```
 #[must_use]
 pub fn explain(system: &System, analysis: &Analysis, task: TaskId) -> Vec<Term> {
     assert_eq!(analysis.tasks.len(), system.tasks().len(), "the analysis must belong to this system");

@@ -27,6 +27,16 @@ pub enum Fit {
 /// # Errors
 /// Returns [`Failure::Task`] with the task that fits on no processor, or with the first task of such a group. Returns
 /// [`Failure::Unsupported`] if a group contains an index without a task, or if a task has no period.
+///
+/// # Examples
+/// ```
+/// use lockwright_analysis::{Fit, Sporadic, partition};
+/// let task = |cost| Sporadic { cost, period: 100, deadline: 100 };
+/// let tasks = [task(60), task(50), task(40)];
+/// let fits = |members: &[usize]| members.iter().map(|&index| tasks[index].cost).sum::<u64>() <= 100;
+/// assert_eq!(partition(&tasks, 2, Fit::First, &[], fits)?, [0, 1, 0]);
+/// # Ok::<(), lockwright_analysis::Failure>(())
+/// ```
 pub fn partition(
     tasks: &[Sporadic],
     processors: usize,
@@ -66,6 +76,17 @@ pub fn partition(
 ///
 /// # Errors
 /// Returns the error of the attempt without groups.
+///
+/// # Examples
+/// ```
+/// use lockwright_analysis::{Fit, Sporadic, together_first};
+/// let task = |cost| Sporadic { cost, period: 100, deadline: 100 };
+/// let tasks = [task(60), task(50), task(40)];
+/// let fits = |members: &[usize]| members.iter().map(|&index| tasks[index].cost).sum::<u64>() <= 100;
+/// // The second and the third task should stay together.
+/// assert_eq!(together_first(&tasks, 2, Fit::First, &[vec![1, 2]], fits)?, [1, 0, 0]);
+/// # Ok::<(), lockwright_analysis::Failure>(())
+/// ```
 pub fn together_first(
     tasks: &[Sporadic],
     processors: usize,

@@ -9,8 +9,9 @@
 //! task that never suspends, and `R_h - C_h` for a task that may suspend: its work can be deferred by that much, and no
 //! smaller jitter is safe (Chen et al., "Many suspensions, many problems", Real-Time Systems 55(1), 2019).
 //!
-//! S_i and J_h depend on the response times of tasks on any processor. The response times are the least joint fixed point
-//! (`solve.rs`). A response time above the period would let jobs of one task overlap; that task then has no bound.
+//! S_i and J_h depend on the response times of tasks on any processor. The response times are the least joint fixed
+//! point (`solve.rs`). A response time above the period would let jobs of one task overlap; that task then has no
+//! bound.
 
 use crate::blocking::ics::{Again, Length};
 use crate::blocking::mpcp::system::Remote;
@@ -28,7 +29,8 @@ use lockwright_model::{Duration, Protocol, System, TaskId};
 ///
 /// `protocol` governs the resources for which the system names no protocol. All protocols are covered, each for the
 /// systems that its page in `docs/` describes. All times are in nanoseconds. A task without a bound has `response:
-/// None`, and [`TaskBound::unbounded`] holds the reason. The sources of the bounds are in `REFERENCES.md`.
+/// None`, and [`TaskBound::unbounded`](crate::TaskBound::unbounded) holds the reason. The sources of the bounds are in
+/// `REFERENCES.md`.
 ///
 /// The system's scheduler is not examined: see [`scheduled()`](crate::scheduled()) for EDF and for global scheduling.
 /// Overheads count if [`charge()`](crate::charge()) has added them to the system.
@@ -158,10 +160,8 @@ fn solve(tables: &Tables<'_>, protocol: Protocol, judged: Option<usize>) -> Anal
         rising.give_up_all(&Unbounded::BeyondPeriod);
         Remote::none()
     });
-    for task in 0..tasks.len() {
-        if statics[task].is_none() {
-            rising.give_up(task, &Unbounded::BeyondPeriod);
-        }
+    for (task, _) in statics.iter().enumerate().filter(|(_, known)| known.is_none()) {
+        rising.give_up(task, &Unbounded::BeyondPeriod);
     }
     let rows: Vec<Vec<Interferer>> =
         tables.cpus.iter().map(|tasks| tasks.iter().map(|&id| interferer(tables, id)).collect()).collect();

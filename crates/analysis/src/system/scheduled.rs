@@ -212,6 +212,32 @@ impl Test {
 /// Returns an error if no test covers the system: it is under partitioned or clustered fixed priorities
 /// ([`analyse`](crate::analyse) covers these), shares resources or has release jitter where no test covers that, has
 /// equal priorities under global fixed priorities, or its overheads cannot be charged.
+///
+/// # Examples
+/// ```
+/// use lockwright_analysis::scheduled;
+/// use lockwright_model::format::parse_system;
+/// use lockwright_model::{Overheads, Scheduler};
+/// let system = parse_system(
+///     r#"
+///     [[resource]]
+///     name = "bus"
+///
+///     [[task]]
+///     name = "control"
+///     period = "10 ms"
+///     body = [{ run = "1 ms" }, { lock = "bus" }, { run = "1 ms" }, { unlock = "bus" }]
+///
+///     [[task]]
+///     name = "log"
+///     period = "50 ms"
+///     body = [{ lock = "bus" }, { run = "4 ms" }, { unlock = "bus" }, { run = "10 ms" }]
+///     "#,
+/// )
+/// .expect("a valid task set");
+/// let found = scheduled(&system.under(Scheduler::PEdf), &Overheads::default()).expect("a test covers it");
+/// assert!(found.schedulable);
+/// ```
 pub fn scheduled(system: &System, overheads: &Overheads) -> Result<Scheduled, Untested> {
     if let Some(why) = uncovered(system) {
         return Err(why);
@@ -371,6 +397,37 @@ fn processors(system: &System) -> u32 {
 ///
 /// # Errors
 /// Returns [`Failure::Task`] with a task that fits on no processor.
+///
+/// # Examples
+/// ```
+/// use lockwright_analysis::{Fit, partitioned};
+/// use lockwright_model::format::parse_system;
+/// let system = parse_system(
+///     r#"
+///     [platform]
+///     cpus = 2
+///
+///     [[resource]]
+///     name = "bus"
+///
+///     [[task]]
+///     name = "control"
+///     cpu = 0
+///     period = "10 ms"
+///     body = [{ run = "1 ms" }, { lock = "bus" }, { run = "1 ms" }, { unlock = "bus" }]
+///
+///     [[task]]
+///     name = "log"
+///     cpu = 1
+///     period = "50 ms"
+///     body = [{ lock = "bus" }, { run = "4 ms" }, { unlock = "bus" }, { run = "10 ms" }]
+///     "#,
+/// )
+/// .expect("a valid task set");
+/// // Both tasks share the bus, and fit on one processor.
+/// let placed = partitioned(&system, Fit::First).expect("the tasks fit");
+/// assert_eq!(placed.tasks()[0].cpu, placed.tasks()[1].cpu);
+/// ```
 pub fn partitioned(system: &System, fit: Fit) -> Result<System, Failure> {
     let tasks: Vec<uniprocessor::Task> = system
         .tasks()
@@ -486,6 +543,33 @@ pub struct Demanded {
 /// # Errors
 /// Returns the errors of [`scheduled()`], [`Untested::FixedPriorities`] under partitioned and clustered fixed
 /// priorities, and [`Untested::Global`] under global schedulers.
+///
+/// # Examples
+/// ```
+/// use lockwright_analysis::explain_demand;
+/// use lockwright_model::format::parse_system;
+/// use lockwright_model::{Duration, Overheads, Scheduler, TaskId};
+/// let system = parse_system(
+///     r#"
+///     [[resource]]
+///     name = "bus"
+///
+///     [[task]]
+///     name = "control"
+///     period = "10 ms"
+///     body = [{ run = "1 ms" }, { lock = "bus" }, { run = "1 ms" }, { unlock = "bus" }]
+///
+///     [[task]]
+///     name = "log"
+///     period = "50 ms"
+///     body = [{ lock = "bus" }, { run = "4 ms" }, { unlock = "bus" }, { run = "10 ms" }]
+///     "#,
+/// )
+/// .expect("a valid task set");
+/// let found = explain_demand(&system.under(Scheduler::PEdf), &Overheads::default(), TaskId(0)).expect("a test covers it");
+/// assert_eq!(found.interval, Duration::from_ms(10));
+/// assert!(found.terms.iter().map(|term| term.total).sum::<Duration>() <= found.interval);
+/// ```
 pub fn explain_demand(system: &System, overheads: &Overheads, task: TaskId) -> Result<Demanded, Untested> {
     match system.scheduler() {
         Scheduler::PEdf => {}

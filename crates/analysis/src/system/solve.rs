@@ -6,12 +6,12 @@
 //! joint fixed point, unless a task has none within its period. That task then has no bound, nor has any task whose
 //! equation depends on it. Deadlines matter for the verdict only.
 //!
-//! The equations are [`Equations`]: those of `response.rs` for protocols of one processor and `mpcp`, of `across.rs` for
-//! the other protocols for several processors, and of `clustered.rs` for clusters.
+//! The equations are [`Equations`]: those of `response.rs` for protocols of one processor and `mpcp`, of `across.rs`
+//! for the other protocols for several processors, and of `clustered.rs` for clusters.
 //!
 //! Three iterations of this kind stay apart:
-//! - `blocking::joint` works on rows without names or reasons. It ends at the first task beyond its deadline, and is the
-//!   iteration of the publications that the bounds are compared with.
+//! - `blocking::joint` works on rows without names or reasons. It ends at the first task beyond its deadline, and is
+//!   the iteration of the publications that the bounds are compared with.
 //! - `linear::responses` evaluates a program for each task in each round, within a limit of its own.
 //! - `sensitivity/` evaluates only the equations that a change concerns, and starts from the fixed point of another
 //!   system. Its tests compare it with this one.

@@ -84,6 +84,39 @@ impl Uncovered {
 ///
 /// # Errors
 /// Returns an error if the programs do not cover the system. The analysis is then unchanged.
+///
+/// # Examples
+/// ```
+/// use lockwright_analysis::{analyse, tighten};
+/// use lockwright_model::format::parse_system;
+/// use lockwright_model::Protocol;
+/// let system = parse_system(
+///     r#"
+///     [platform]
+///     cpus = 2
+///
+///     [[resource]]
+///     name = "bus"
+///
+///     [[task]]
+///     name = "control"
+///     cpu = 0
+///     period = "10 ms"
+///     body = [{ run = "1 ms" }, { lock = "bus" }, { run = "1 ms" }, { unlock = "bus" }]
+///
+///     [[task]]
+///     name = "log"
+///     cpu = 1
+///     period = "50 ms"
+///     body = [{ lock = "bus" }, { run = "4 ms" }, { unlock = "bus" }, { run = "10 ms" }]
+///     "#,
+/// )
+/// .expect("a valid task set");
+/// let mut analysis = analyse(&system, Protocol::FmlpPlus);
+/// let classic = analysis.tasks[0].response;
+/// tighten(&system, &mut analysis).expect("the programs cover the system");
+/// assert!(analysis.tasks[0].response <= classic);
+/// ```
 pub fn tighten(system: &System, analysis: &mut Analysis) -> Result<(), Uncovered> {
     tighten_by(&Tables::new(system, analysis.protocol, None), analysis)
 }
@@ -101,6 +134,37 @@ pub fn tighten_mutant(system: &System, analysis: &mut Analysis, mutant: Mutant) 
 ///
 /// `protocol` governs the resources for which the system names no protocol. The second value is the reason why linear
 /// programs do not cover the system, or `None` if they do; without them, the bounds are those of [`analyse`].
+///
+/// # Examples
+/// ```
+/// use lockwright_analysis::best;
+/// use lockwright_model::format::parse_system;
+/// use lockwright_model::Protocol;
+/// let system = parse_system(
+///     r#"
+///     [platform]
+///     cpus = 2
+///
+///     [[resource]]
+///     name = "bus"
+///
+///     [[task]]
+///     name = "control"
+///     cpu = 0
+///     period = "10 ms"
+///     body = [{ run = "1 ms" }, { lock = "bus" }, { run = "1 ms" }, { unlock = "bus" }]
+///
+///     [[task]]
+///     name = "log"
+///     cpu = 1
+///     period = "50 ms"
+///     body = [{ lock = "bus" }, { run = "4 ms" }, { unlock = "bus" }, { run = "10 ms" }]
+///     "#,
+/// )
+/// .expect("a valid task set");
+/// let (analysis, uncovered) = best(&system, Protocol::Mpcp);
+/// assert!(analysis.schedulable() && uncovered.is_none());
+/// ```
 #[must_use]
 pub fn best(system: &System, protocol: Protocol) -> (Analysis, Option<Uncovered>) {
     let mut analysis = analyse(system, protocol);

@@ -13,6 +13,17 @@
 //! Clark (Microprocessing and Microprogramming 40, 1994), Richter (dissertation, TU Braunschweig 2005), and Diemer,
 //! Axer, Ernst (WATERS 2012). d' is the longer of two distances that both hold: that of the ends, and that of two jobs
 //! of one task.
+//!
+//! # Examples
+//! ```
+//! use lockwright_analysis::uniprocessor::compositional::{Activation, Events, Link, response_times};
+//! let source = Activation::Source(Events { period: 10, jitter: 0, distance: 10 });
+//! let link = |activation, processor| Link { cost: 2, cost_min: 1, processor, priority: 1, activation };
+//! // The second task is activated by the first one.
+//! let found = response_times(&[link(source, 0), link(Activation::After(0), 1)])?;
+//! assert_eq!((found[0].worst, found[1].worst), (2, 2));
+//! # Ok::<(), lockwright_analysis::Failure>(())
+//! ```
 
 use crate::rows::divisor::Divisor;
 use crate::rows::exact::compare_sum;

@@ -21,6 +21,15 @@
 //! RR-2772, 1996) and George, Rivierre, Spuri (INRIA RR-2966, 1996). The result is exact for full preemption. Guan, Yi
 //! (DATE 2014) obtain the same values in another way, and the approximation `R_i <= D_i - min over t >= D_i of (t -
 //! h(t))`. Limited preemption follows Bozhko, Brandenburg (ECRTS 2020).
+//!
+//! # Examples
+//! ```
+//! use lockwright_analysis::Sporadic;
+//! use lockwright_analysis::uniprocessor::edf;
+//! let task = |cost, period, deadline| Sporadic { cost, period, deadline };
+//! assert!(edf::schedulable(&[task(2, 4, 4), task(3, 7, 7)], &[]).is_ok());
+//! assert!(edf::schedulable(&[task(2, 4, 2), task(3, 7, 4)], &[]).is_err());
+//! ```
 
 use super::{Arrivals, Effort, Preemption, Task, Terms, busy_period, least};
 use crate::rows::divisor::Divisor;

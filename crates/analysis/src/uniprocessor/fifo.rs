@@ -6,6 +6,14 @@
 //! A ranges over the offsets within the longest busy interval at which some ceil increases. R is measured from the
 //! release and is the same for all tasks. It is exact. The sources are George, Minet (ICDCS 1997) and Bedarkar,
 //! Vardishvili, Bozhko, Maida, Brandenburg (RTSS 2022).
+//!
+//! # Examples
+//! ```
+//! use lockwright_analysis::uniprocessor::{Task, fifo};
+//! let task = |cost, period| Task { cost, period, deadline: period, ..Task::default() };
+//! assert_eq!(fifo::response_bound(&[task(2, 10), task(3, 20)], u64::MAX)?, 5);
+//! # Ok::<(), lockwright_analysis::Failure>(())
+//! ```
 
 use super::{Arrivals, Task, Terms, busy_period};
 use crate::rows::failure::Failure;

@@ -17,6 +17,14 @@
 //!
 //! The result is exact for synchronous arrivals of fully preemptive tasks without blocking and suspension, and an upper
 //! bound otherwise.
+//!
+//! # Examples
+//! ```
+//! use lockwright_analysis::uniprocessor::{Task, fp};
+//! let task = |cost, period, priority| Task { cost, period, deadline: period, priority, ..Task::default() };
+//! assert_eq!(fp::response_times(&[task(1, 4, 2), task(3, 10, 1)])?, [1, 4]);
+//! # Ok::<(), lockwright_analysis::Failure>(())
+//! ```
 
 use super::{Arrivals, Preemption, Task, Terms, least, work_of};
 use crate::rows::exact::compare_sum;

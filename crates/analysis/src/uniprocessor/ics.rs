@@ -20,6 +20,19 @@
 //! than the first task that locks it.
 //!
 //! The published figures and equation 5 differ, and neither is a bound: see [`Reading`].
+//!
+//! # Examples
+//! ```
+//! use lockwright_analysis::Sporadic;
+//! use lockwright_analysis::uniprocessor::ics::{Interruptible, Reading, Section, response_times};
+//! let task = |cost, period, length| Interruptible {
+//!     task: Sporadic { cost, period, deadline: period },
+//!     sections: vec![Section { resource: 0, length, ..Section::default() }],
+//! };
+//! // A job of the first task may restart a section of 3.
+//! assert_eq!(response_times(&[task(2, 20, 1), task(5, 40, 3)], Reading::Tight)?, [2, 10]);
+//! # Ok::<(), lockwright_analysis::Failure>(())
+//! ```
 
 use crate::rows::divisor::Divisor;
 use crate::rows::failure::Failure;
@@ -332,7 +345,8 @@ impl Restarts {
         ((self.of_resources + more).min(self.of_tasks + u128::from(longest)), longest)
     }
 
-    /// Returns the sections whose lengths sum to the bound. `of_tasks` are the sections that [`Restarts::add`] returned.
+    /// Returns the sections whose lengths sum to the bound. `of_tasks` are the sections that [`Restarts::add`]
+    /// returned.
     pub(crate) fn chosen(self, of_tasks: Vec<RestartedSection>) -> Vec<RestartedSection> {
         let of_resources = self.longest.into_iter().flatten().filter(|section| section.length > 0);
         if self.of_tasks < self.of_resources { of_tasks } else { of_resources.collect() }

@@ -9,6 +9,16 @@
 //! ```
 //! States of the same set are merged if their intervals overlap. The result is exact for one processor (Nasri,
 //! Brandenburg, RTSS 2017), and sufficient for several (Nasri, Nelissen, Brandenburg, ECRTS 2018).
+//!
+//! # Examples
+//! ```
+//! use lockwright_analysis::uniprocessor::jobs::{Job, completions};
+//! let job = |priority| Job { release_min: 0, release_max: 1, cost_min: 1, cost_max: 2, deadline: 9, priority };
+//! let found = completions(&[job(2), job(1)], 1)?;
+//! // Either job may be released first.
+//! assert_eq!((found[0].best, found[0].worst), (1, 4));
+//! # Ok::<(), lockwright_analysis::Failure>(())
+//! ```
 
 use crate::rows::failure::{Failure, Limit};
 

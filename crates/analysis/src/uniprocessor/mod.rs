@@ -8,6 +8,16 @@
 //!
 //! Time is discrete. A job arrives and is released at most J later. The deadline counts from the release. Arrivals of a
 //! task are at least T apart, so at most `ceil((t + J) / T)` of its jobs are released in an interval of length t.
+//!
+//! # Examples
+//! ```
+//! use lockwright_analysis::uniprocessor::{Task, edf, fp};
+//! let task = |cost, period, priority| Task { cost, period, deadline: period, priority, ..Task::default() };
+//! let tasks = [task(2, 4, 2), task(3, 6, 1)];
+//! assert!(fp::response_times(&tasks).is_err());
+//! // The tasks use all of the processor, which EDF permits.
+//! assert!(edf::response_times(&tasks).is_ok());
+//! ```
 
 pub mod compositional;
 pub mod edf;

@@ -1,6 +1,6 @@
-//! MrsP as `analyse` bounds it for a system: requests wait as for a FIFO spinlock, in time of their own processor, because a waiter's processor executes
-//! the owner whenever it is preempted. At its arrival a job is delayed by one request of a less urgent task of its
-//! processor, with its wait, if the ceiling there is at least the job's priority.
+//! MrsP as `analyse` bounds it for a system: requests wait as for a FIFO spinlock, in time of their own processor,
+//! because a waiter's processor executes the owner whenever it is preempted. At its arrival a job is delayed by one
+//! request of a less urgent task of its processor, with its wait, if the ceiling there is at least the job's priority.
 //!
 //! ```text
 //!   B = max over l less urgent, q with a local ceiling of at least i's priority,

@@ -22,8 +22,8 @@ pub(super) struct Subject<'a> {
 }
 
 impl Subject<'_> {
-    /// Returns whether the unchanged system meets all deadlines, or `None` if the test was interrupted. The effort is not
-    /// limited, so the verdict is that of the test itself.
+    /// Returns whether the unchanged system meets all deadlines, or `None` if the test was interrupted. The effort is
+    /// not limited, so the verdict is that of the test itself.
     pub(super) fn holds_unchanged(&self, go_on: &dyn Fn() -> bool) -> Option<bool> {
         if self.unchanged.get().is_none() {
             self.unchanged.set(Some(self.holds_within(self.system, Effort { go_on, ..Effort::FULL })?));

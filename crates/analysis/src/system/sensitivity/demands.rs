@@ -1,12 +1,12 @@
-//! How much longer one task can execute under partitioned EDF where all deadlines hold as they are.
+//! How much longer one task can execute under partitioned EDF if the unchanged system meets all deadlines.
 //!
-//! Time outside of sections changes neither what blocks nor what other processors do. So an amount e more of each job of one task holds where no interval t of its processor
-//! is refuted:
+//! Execution outside of sections changes neither the blocking nor the spinning on other processors. An additional
+//! amount e in each job of one task is therefore possible if, for every interval t of its processor,
 //! ```text
 //!   h(t) + jobs(t) * e + B(t) <= t
 //! ```
-//! What is left in an interval as the system is, divided by the task's jobs in it, is the most that it has room for there. The greatest amount that no interval seen so far
-//! refutes is tried: it holds, or one more interval is seen.
+//! The time left in an interval of the unchanged system, divided by the number of the task's jobs in it, limits the
+//! amount. The search tries the greatest amount that no known interval refutes. It holds, or yields one more interval.
 
 use super::growth::{FACTOR_MAX, Growth};
 use super::scale::{Part, factor_within, halve, scaled_body};
@@ -21,29 +21,29 @@ use crate::uniprocessor::edf::{self, Demand, Step};
 use lockwright_model::{MAX_STEPS, Overheads, Scheduler, System, TaskId};
 use std::cell::RefCell;
 
-/// The most terms to decide whether a system with scaled execution times is schedulable under partitioned EDF. If almost
-/// all of a processor is used, the greatest factor may need more; a smaller factor is then found.
+/// The most terms to decide whether a system with scaled execution times is schedulable under partitioned EDF. If
+/// almost all of a processor is used, the greatest factor may need more; a smaller factor is then found.
 pub(super) const FORM_TERMS_MAX: u64 = TERMS_MAX / 16;
 
-/// One processor as it is.
+/// One unchanged processor.
 struct Processor {
-    /// Its tasks, and whatever shares a resource with them.
+    /// Its tasks, and those that share a resource with them.
     sharing: Sharing,
     cpu: u16,
     tasks: Vec<Sporadic>,
     blocking: Vec<Step>,
     demand: Demand,
-    /// Intervals, and what is left in them.
+    /// Intervals, and the time left in each.
     seen: RefCell<Vec<(u64, u64)>>,
 }
 
-/// All of them.
+/// All processors.
 pub(super) struct Processors<'a> {
     system: &'a System,
-    /// The same, but while a form is made of it.
+    /// The system, which changes while a form is built.
     scratch: RefCell<System>,
     processors: Vec<Processor>,
-    /// By task: its processor, its place there, and that in the sharing of the processor.
+    /// By task: its processor, its place there, and its place in the sharing of the processor.
     places: Vec<(usize, usize, usize)>,
 }
 
@@ -66,7 +66,7 @@ impl Processor {
         Some(Self { sharing, cpu, tasks, blocking, demand, seen: RefCell::new(seen) })
     }
 
-    /// The most that no interval seen so far refutes for the task at `place`.
+    /// Returns the greatest amount for the task at `place` that no known interval refutes.
     fn unrefuted(&self, place: usize) -> u64 {
         let room = |&(interval, left): &(u64, u64)| left.checked_div(self.demand.jobs(place, interval));
         self.seen.borrow().iter().filter_map(room).min().unwrap_or(0)
@@ -78,10 +78,10 @@ impl Processor {
         Some(tasks)
     }
 
-    /// The most that the task at `place` can execute longer. The outer `None` where it was interrupted.
+    /// Returns how much longer the task at `place` can execute. The outer `None` means that the search was interrupted.
     fn room(&self, place: usize, go_on: &dyn Fn() -> bool) -> Option<u64> {
         let fits = |extra| self.longer(place, extra).is_some_and(|tasks| Demand::new(&tasks).is_ok());
-        // BOUND: each turn but the last sees one more interval of those in which work is due.
+        // BOUND: each round except the last adds one interval to the finite number of those with demand.
         let mut breaking = u64::MAX;
         loop {
             go_on().then_some(())?;
@@ -96,7 +96,7 @@ impl Processor {
                 Ok(()) => return Some(most),
                 Err(Failure::Interrupted) => return None,
                 Err(Failure::Demand { interval, .. }) if self.see(interval) => breaking = most,
-                // Too much effort: what is less takes less.
+                // This verdict needs too much effort. Smaller amounts need less.
                 Err(_) => {
                     return halve((0, most), |extra| match self.verdict(place, extra, go_on) {
                         Err(Failure::Interrupted) => None,
@@ -107,7 +107,7 @@ impl Processor {
         }
     }
 
-    /// Keeps what is left in that interval, if it is known.
+    /// Keeps the time left in an interval, if it is known.
     fn see(&self, interval: u64) -> bool {
         let left = self.demand.room(&self.blocking, interval);
         self.seen.borrow_mut().extend(left.map(|left| (interval, left)));
@@ -121,7 +121,7 @@ impl Processor {
 }
 
 impl<'a> Processors<'a> {
-    /// Of a system whose deadlines hold. `None` where this does not cover it.
+    /// Returns the processors of a system that meets all deadlines, or `None` if this search does not cover it.
     pub(super) fn new(system: &'a System, overheads: &Overheads) -> Option<Self> {
         if system.scheduler() != Scheduler::PEdf || *overheads != Overheads::default() {
             return None;
@@ -140,13 +140,15 @@ impl<'a> Processors<'a> {
         Some(Self { system, scratch: RefCell::new(system.clone()), processors, places })
     }
 
-    /// The most that a job of the task can execute longer outside of its sections. `None` where it was interrupted.
+    /// Returns how much longer a job of the task can execute outside of its sections. The outer `None` means that the
+    /// search was interrupted.
     pub(super) fn room(&self, task: TaskId, go_on: &dyn Fn() -> bool) -> Option<u64> {
         let (processor, place, _) = self.places[task.index()];
         self.processors[processor].room(place, go_on)
     }
 
-    /// The largest factor of the execution times of a task that has room for so much, and no sections that other processors wait for. `None` where it was interrupted.
+    /// Returns the greatest factor of the execution times of a task with this room that has no sections for which other
+    /// processors wait. Returns `None` if the search was interrupted.
     pub(super) fn growth(&self, task: TaskId, room: u64, go_on: &dyn Fn() -> bool) -> Option<Growth> {
         let most = factor_within(self.system, task, Part::Task(task), room);
         let found = match self.system.sections(task).is_empty() {
@@ -156,7 +158,7 @@ impl<'a> Processors<'a> {
         Some(if found == FACTOR_MAX { Growth::Unlimited } else { Growth::Permille(found) })
     }
 
-    /// The same where what blocks grows, too: at most `most`.
+    /// Returns the greatest factor, up to `most`, if the blocking grows as well.
     fn with_sections(&self, task: TaskId, most: u64, go_on: &dyn Fn() -> bool) -> Option<u64> {
         let (processor, _, shared) = self.places[task.index()];
         let processor = &self.processors[processor];
@@ -171,7 +173,7 @@ impl<'a> Processors<'a> {
             let mut sharing = processor.sharing.clone();
             sharing.tasks[shared].cost = wcet.as_ns();
             sharing.tasks[shared].requests = demands(&system, task);
-            // What was valid is so again.
+            // The original body is valid.
             system.set_body(task, self.system.task(task).body.clone()).ok()?;
             let Ok((tasks, blocking)) = edf::msrp(&sharing, processor.cpu) else { return Some(false) };
             if edf::is_refuted_at(&tasks, &blocking, processor.seen.borrow().iter().rev().map(|&(at, _)| at)) {
@@ -189,12 +191,12 @@ impl<'a> Processors<'a> {
         if holds(most)? { Some(most) } else { halve((1000, most), holds) }
     }
 
-    /// Whether the room that the task has is told here: its body may be as long as bodies can be.
+    /// Returns whether this search covers the room of the task: its body must be short enough to be lengthened.
     pub(super) fn covers(&self, task: TaskId) -> bool {
         self.system.task(task).body.len() < MAX_STEPS
     }
 
-    /// Whether other processors wait for no section of the task.
+    /// Returns whether other processors wait for no section of the task.
     pub(super) fn is_alone(&self, task: TaskId) -> bool {
         self.system.requests(task).iter().all(|request| !self.system.is_global(request.resource))
     }

@@ -1,7 +1,7 @@
-//! The factors of a system that [`joint`](super::joint) covers.
+//! The search in systems that [`joint`](super::joint) covers.
 //!
-//! The time that a task has room for outside of its sections is found first. Beyond it no factor helps its execution
-//! times, nor any part of them; so where sections grow, too, the search begins there.
+//! The room of each task for execution outside of its sections is found first. No factor of its execution times, or of
+//! a part of them, exceeds that room. If sections grow as well, the search begins there.
 
 use super::bisection;
 use super::growth::{FACTOR_MAX, Growth, Progress, Sensitivity};
@@ -18,21 +18,21 @@ use std::ops::Range;
 /// The step of a search that halves from the beginning.
 const FAR: u64 = u64::MAX;
 
-/// What is looked for, and what is known.
+/// The search and its known values.
 struct Search<'a, F> {
     shape: &'a Shape<'a>,
     progress: &'a Progress<F>,
     system: &'a System,
-    /// The same, but while a form is made of it.
+    /// The system, which changes while a form is built.
     scratch: RefCell<System>,
     form: &'a Form,
-    /// What blocks each task, as it is.
+    /// The local and boosted blocking of the unchanged system.
     locals: Locals,
-    /// Where all deadlines hold as it is.
+    /// The known values if the unchanged system meets all deadlines.
     unchanged: Option<Unchanged<'a>>,
 }
 
-/// What is known of a system whose deadlines hold as it is.
+/// The known values of an unchanged system that meets all deadlines.
 struct Unchanged<'a> {
     /// The fixed point.
     point: &'a Point,
@@ -41,7 +41,7 @@ struct Unchanged<'a> {
     rooms: Vec<u64>,
 }
 
-/// As [`sensitivity`](super::sensitivity()).
+/// Like [`sensitivity`](super::sensitivity()).
 pub(super) fn find<F: FnMut(usize, usize) -> bool>(
     tables: &Tables<'_>,
     protocol: Protocol,
@@ -50,7 +50,7 @@ pub(super) fn find<F: FnMut(usize, usize) -> bool>(
     let system = tables.system;
     let shape = Shape::new(tables);
     let Some(form) = shape.form(system) else {
-        // A number does not fit; in a form with shorter times it may.
+        // A number does not fit. It may fit in a form with shorter times.
         return bisection::find(system, &Overheads::default(), protocol, progress);
     };
     let holds = shape.settle(&form, &shape.bottom(), Changed::Anything);
@@ -95,7 +95,7 @@ impl<F: FnMut(usize, usize) -> bool> Search<'_, F> {
         self.progress.asked().then_some(())
     }
 
-    /// How much longer the task can execute outside of its sections. `None` where it was interrupted.
+    /// Returns how much longer the task can execute outside of its sections, or `None` if the search was interrupted.
     fn room(&self, alone: &mut Rooms<'_, '_>, point: &Point, task: TaskId) -> Option<u64> {
         self.asked()?;
         let place = self.shape.place(task);
@@ -106,14 +106,15 @@ impl<F: FnMut(usize, usize) -> bool> Search<'_, F> {
         self.coupled(place, most, point)
     }
 
-    /// The most, but no more than `most`, that the task at `place` can execute longer where response times rest on one another. `None` where it was interrupted.
+    /// Returns how much longer the task at `place` can execute, up to `most`, if response times depend on each other.
+    /// Returns `None` if the search was interrupted.
     ///
-    /// The deadline that broke last says how much more holds at most where the others stay as they are with an amount that holds, and about how much holds where they are
-    /// as they were when it broke.
+    /// The deadline that was missed last limits the amount: an upper limit follows from the other response times with
+    /// an amount that holds, and an estimate from those with the amount that failed.
     fn coupled(&self, place: usize, most: u64, point: &Point) -> Option<u64> {
         let (mut holding, mut breaking, mut tried) = (0, most.saturating_add(1), most);
         let (mut from, mut turn, mut beyond) = (point.clone(), 0_u32, 1_u64);
-        // BOUND: of four turns one halves the distance.
+        // BOUND: one of four rounds halves the distance.
         while breaking - holding > 1 {
             self.asked()?;
             let form = self.shape.lengthened(self.form, place, tried);
@@ -132,7 +133,7 @@ impl<F: FnMut(usize, usize) -> bool> Search<'_, F> {
                     let near = broken.map(|point| {
                         Rooms::at(self.shape, self.form, &point).of_critical(place, (holding, breaking - 1))
                     });
-                    // Where that was too much more than once, it is too much by far.
+                    // An estimate that was too great more than once is far too great.
                     let far = near.map(|near| (breaking - near).saturating_mul(beyond));
                     beyond = beyond.saturating_mul(4);
                     far.and_then(|far| breaking.checked_sub(far)).filter(|&next| next > holding)
@@ -145,8 +146,8 @@ impl<F: FnMut(usize, usize) -> bool> Search<'_, F> {
         Some(holding)
     }
 
-    /// The greatest amount whose form holds: at most the second. That of the first has its fixed point at or above
-    /// `from`. `None` where it was interrupted.
+    /// Returns the greatest amount whose form holds, up to the second one given. The form of the first amount has its
+    /// fixed point at or above `from`. Returns `None` if the search was interrupted.
     fn greatest(
         &self,
         amounts: (u64, u64),
@@ -161,9 +162,10 @@ impl<F: FnMut(usize, usize) -> bool> Search<'_, F> {
         })
     }
 
-    /// The greatest amount that `holds`: the first does, and it is at most the second. `None` where it was interrupted.
+    /// Returns the greatest amount that `holds`, between the two given. The first amount holds. Returns `None` if the
+    /// search was interrupted.
     ///
-    /// It is looked for that far below the second first, and then eight times as far, until it is cheaper to halve.
+    /// The first trial is one step below the second amount. The step then grows eightfold, until halving is cheaper.
     fn greatest_of(
         &self,
         (mut holding, most): (u64, u64),
@@ -171,7 +173,7 @@ impl<F: FnMut(usize, usize) -> bool> Search<'_, F> {
         mut holds: impl FnMut(u64) -> bool,
     ) -> Option<u64> {
         let (mut tried, mut breaking) = (most, most.saturating_add(1));
-        // BOUND: each turn but the first and thirty-two more halves the distance.
+        // BOUND: each round except the first and thirty-two more halves the distance.
         while breaking - holding > 1 {
             self.asked()?;
             if holds(tried) {
@@ -186,26 +188,29 @@ impl<F: FnMut(usize, usize) -> bool> Search<'_, F> {
         Some(holding)
     }
 
-    /// What `of` says of the system with that task's runs taken so many thousandths of; `None` where that is no valid system.
+    /// Returns the result of `of` for the system with the execution times of one task multiplied by `permille` / 1000,
+    /// or `None` if that is not valid.
     fn with_task<R>(&self, task: TaskId, permille: u64, of: impl FnOnce(&System) -> R) -> Option<R> {
         let (body, _) = scaled_body(self.system.task(task), task, Part::Task(task), permille)?;
         let mut system = self.scratch.borrow_mut();
         system.set_body(task, body).ok()?;
         let found = of(&system);
-        // What was valid is so again.
+        // The original body is valid.
         system.set_body(task, self.system.task(task).body.clone()).ok()?;
         Some(found)
     }
 
-    /// The largest factor of a task's execution times, up to `most`, where none suspends. `None` where it was interrupted.
+    /// Returns the greatest factor of a task's execution times, up to `most`, if no task suspends. Returns `None` if
+    /// the search was interrupted.
     ///
-    /// One deadline after the other: what has been found for those before is seldom too much for the next.
+    /// Deadlines are examined one after another. A factor that was found for the previous ones is seldom too great for
+    /// the next.
     fn beside(&self, task: TaskId, most: u64, alone: &mut Rooms<'_, '_>) -> Option<u64> {
         let place = self.shape.place(task);
         let mut most =
             self.greatest_of((1000, most), FAR, |permille| self.with_task(task, permille, |_| ()).is_some())?;
         let mut others = alone.resting(place);
-        // BOUND: each turn but the last finds a task whose deadline breaks, and goes on behind it.
+        // BOUND: each round except the last finds a task that misses its deadline, and continues after it.
         loop {
             let mut hold = |system: &System| others.find(|&other| !alone.holds(place, system, &self.locals, other));
             let Some(other) = self.with_task(task, most, &mut hold)? else { return Some(most) };
@@ -226,11 +231,11 @@ impl<F: FnMut(usize, usize) -> bool> Search<'_, F> {
         }
     }
 
-    /// Adds the factors of those tasks, by id, where a deadline breaks as the system is. `None` where it was
-    /// interrupted.
+    /// Adds the factors of the given tasks, by id, if the unchanged system misses a deadline. Returns `None` if the
+    /// search was interrupted.
     ///
-    /// What does not hold with all of them shrunk to next to nothing holds with none of them shrunk; and where it
-    /// holds, the search for the fixed points of parts of them begins there.
+    /// If the system misses a deadline with all of these tasks shrunk to almost nothing, it does so with none of them
+    /// shrunk. If it meets all deadlines, the search for the fixed points of subsets begins there.
     fn shrink(&self, tasks: Range<usize>, from: &Point, found: &mut Vec<Growth>) -> Option<()> {
         self.asked()?;
         let Some(point) = shrunk(self.system, &tasks)
@@ -273,10 +278,10 @@ impl<F: FnMut(usize, usize) -> bool> Search<'_, F> {
         let most = most.unwrap_or(FACTOR_MAX);
         let has_sections = users.iter().any(|&user| !self.system.sections(user).is_empty());
         let found = match part {
-            // What is outside of sections alone is what it has room for.
+            // If nothing but execution outside of sections grows, the room is the limit.
             Part::Task(_) if !has_sections => most,
             Part::Task(task) if self.shape.is_coupled() => {
-                // Sections are seldom much of what it executes.
+                // Sections are seldom a large part of the execution time.
                 let changed = Changed::Sections(self.shape.place(task));
                 self.greatest((1000, most), Point::clone(point), form, changed, 1)?
             }

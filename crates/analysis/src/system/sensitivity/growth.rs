@@ -27,8 +27,8 @@ pub struct Sensitivity {
     /// The factor for the sections on one resource, by resource id.
     pub resources: Vec<(ResourceId, Growth)>,
     /// The longest additional blocking of each job of one task, from outside the system, with which all deadlines are
-    /// met. `None` if a deadline is missed without it. The blocking counts as execution of the job, so less urgent tasks
-    /// wait for it as well. By task id.
+    /// met. `None` if a deadline is missed without it. The blocking counts as execution of the job, so less urgent
+    /// tasks wait for it as well. By task id.
     pub tolerated: Vec<(TaskId, Option<Duration>)>,
 }
 

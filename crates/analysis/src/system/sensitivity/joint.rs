@@ -1,15 +1,19 @@
-//! Verdicts of many forms of one system under partitioned fixed priorities, from one fixed point to the next.
+//! Verdicts on many systems under partitioned fixed priorities that differ in execution times (*forms*), each found
+//! from the fixed point of another.
 //!
-//! The equations are those of `response.rs`. Written in X = R - C, which is what the response time has beside the job's own execution,
+//! The equations are those of `response.rs`, written in X = R - C, the response time without the job's own execution:
 //! ```text
 //!   X_i + C_i = J_i + w,   w = C_i + S_i(X + C) + B_i + sum over h of ceil((w + J_h) / T_h) * C_h,   J_h = X_h where h suspends
 //! ```
-//! the right side falls nowhere as C, B, the lengths of sections or X grow. So the least fixed point of a form with longer executions is nowhere below that of one with
-//! shorter ones, and the search for it may begin there: it still ends at the least one. (In R it may not: with R as it was, and C greater, `R_h - C_h` would be too small.)
-//! What is above its deadline on the way stays so, and the form does not hold.
+//! The right side never decreases as C, B, the lengths of sections or X grow. The least fixed point of a form with
+//! longer executions is therefore not below that of a form with shorter ones, and the search for it may begin there. It
+//! still ends at the least fixed point. (This does not hold in R: with the former R and a greater C, `R_h - C_h` would
+//! be too small.) A response time that exceeds its deadline on the way still does at the end, so the form does not
+//! hold.
 //!
-//! Where a form differs from one whose fixed point is known in the execution times of one task alone, only equations that rest on it are looked at: those of tasks no more
-//! urgent on its processor, and, from there on, whatever rests on a response time that has changed.
+//! If a form differs from one with a known fixed point in the execution times of one task alone, only the equations
+//! that depend on it are evaluated: those of the tasks of its processor that are no more urgent, and then those that
+//! depend on a response time that changed.
 
 use super::locals::Locals;
 use super::shape::{SHORT_MAX, Shape};
@@ -20,38 +24,39 @@ use lockwright_model::{System, TaskId};
 use std::ops::Range;
 use std::rc::Rc;
 
-/// Execution times, and what rests on the lengths of sections alone. By place.
+/// The execution times of a form, and the values that depend on the lengths of its sections, by place.
 #[derive(Clone)]
 pub(super) struct Form {
     pub(super) costs: Vec<u64>,
-    /// Whether all times are short, and none of these is above its period.
+    /// Whether all times are short, and no execution time exceeds its period.
     pub(super) is_short: bool,
-    /// B.
+    /// The local and boosted blocking, B.
     pub(super) blocking: Vec<u64>,
-    /// What delays it once more on each occasion of each more urgent job; nothing for those behind.
+    /// The section that delays a job once more at each occasion of each more urgent job. Tasks beyond the end have
+    /// none.
     pub(super) kept: Vec<u64>,
-    /// Where the sections are.
+    /// The users of the resources under `mpcp`.
     pub(super) remote: Rc<Remote>,
 }
 
-/// A fixed point, or what is below one. By place.
+/// A fixed point, or values below one, by place.
 #[derive(Clone)]
 pub(super) struct Point {
     /// X.
     pub(super) beside: Vec<u64>,
     /// S.
     pub(super) suspended: Vec<u64>,
-    /// For one request each. By slot.
+    /// The wait of one request, by slot.
     pub(super) waits: Vec<u64>,
 }
 
-/// Which equations are to be looked at.
+/// The equations to evaluate first.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Changed {
     Anything,
-    /// The execution time of the task at that place.
+    /// Those that depend on the execution time of the task at this place.
     Cost(usize),
-    /// That, and the lengths of its sections.
+    /// Those, and the ones that depend on the lengths of its sections.
     Sections(usize),
 }
 
@@ -59,13 +64,14 @@ const WINDOW: u8 = 1;
 const WAITS: u8 = 2;
 
 impl Shape<'_> {
-    /// A form without waits, of what others meet of each job, what else delays it, and what does so once more on each occasion of each more urgent job. By place.
+    /// Returns a form without waits. By place: the execution of a job that others count, its blocking, and the section
+    /// that delays it once more at each occasion of each more urgent job.
     pub(super) fn form_of(&self, costs: Vec<u64>, blocking: Vec<u64>, kept: Vec<u64>) -> Form {
         Form { is_short: self.are_short(&costs), costs, blocking, kept, remote: Rc::new(Remote::none()) }
     }
 
-    /// Raises the response times, by task, to what `form` has, which has no waits, and grew since the `last` one was raised. Whether it changed any; `None` where a deadline
-    /// breaks.
+    /// Raises the response times, by task, to those of `form`. The form has no waits, and is not below `last`, whose
+    /// response times were raised before. Returns whether a response time changed, or `None` if a deadline is missed.
     pub(super) fn raise(&self, form: &Form, last: Option<&Form>, responses: &mut [u64]) -> (Point, Option<bool>) {
         let count = self.ids.len();
         let mut dirty = Dirty { places: vec![WINDOW; count], waits: Vec::new() };
@@ -88,7 +94,7 @@ impl Shape<'_> {
             budget: Budget::new(),
         };
         for place in 0..count {
-            // No response time is below that.
+            // No response time is below this value.
             let least = form.costs[place].saturating_add(self.jitters[place]);
             state.set(self, place, responses[self.ids[place].index()].max(least), form.costs[place]);
         }
@@ -102,7 +108,8 @@ impl Shape<'_> {
         (state.point, risen.map(|()| changed))
     }
 
-    /// The greatest amount for which the deadline that broke last holds, with all numbers between the two forms that hold and break with these amounts.
+    /// Returns the greatest amount with which the deadline that was missed last is met, if all values are interpolated
+    /// between those of two forms: one that holds with the first amount, and one that does not hold with the second.
     pub(super) fn between(&self, from: (u64, &Form, &Point), to: (u64, &Form, &Point)) -> Option<u64> {
         let place = self.critical.get();
         let (first, end) = self.urgent[place];
@@ -136,12 +143,13 @@ impl Shape<'_> {
         Some(from.0 + super::scale::halve((0, to.0 - from.0), &mut holds)?)
     }
 
-    /// What blocks each task of the system of the tables.
+    /// Returns the local and boosted blocking of the tasks of the system.
     pub(super) fn locals(&self) -> Locals {
         Locals::new(self, self.tables, self.tables.system)
     }
 
-    /// The form that `system` is, which differs from the one of the tables in execution times alone; `None` where a number does not fit.
+    /// Returns the form of `system`, which differs from the system of the tables in execution times alone, or `None` if
+    /// a number does not fit.
     pub(super) fn form(&self, system: &System) -> Option<Form> {
         let costs: Vec<u64> = self.ids.iter().map(|&id| system.task(id).wcet.as_ns()).collect();
         Some(Form {
@@ -153,13 +161,14 @@ impl Shape<'_> {
         })
     }
 
-    /// As [`Shape::form`], where `system` differs from the one of the tables, whose form `base` is, in the task at `place` alone.
+    /// Like [`Shape::form`], for a system that differs from that of the tables, whose form is `base`, in the task at
+    /// `place` alone.
     pub(super) fn form_beside(&self, base: &Form, locals: &Locals, system: &System, place: usize) -> Option<Form> {
         let task = self.ids[place];
         let mut form = base.clone();
         form.costs[place] = system.task(task).wcet.as_ns();
         form.is_short = self.are_short(&form.costs);
-        // Its sections block more urgent tasks of its processor, and stretch those of all.
+        // Its sections block more urgent tasks of its processor, and stretch the sections of all tasks there.
         for above in self.more_urgent(place) {
             form.blocking[above] = locals.beside(self, self.tables, system, place, above)?;
         }
@@ -169,19 +178,20 @@ impl Shape<'_> {
         Some(form)
     }
 
-    /// Nothing but execution.
+    /// Returns the point at which jobs only execute.
     pub(super) fn bottom(&self) -> Point {
         let slots = self.requests.iter().map(Vec::len).sum();
         Point { beside: self.jitters.clone(), suspended: vec![0; self.ids.len()], waits: vec![0; slots] }
     }
 
-    /// The least fixed point of `form`, where every deadline holds there. `from` must not be above it; it is the one of a form that differs in what has `changed`, or, where
-    /// that is anything, any point below.
+    /// Returns the least fixed point of `form` if all deadlines are met there. `from` must not be above it. It is the
+    /// fixed point of a form that differs in what has `changed`, or any lower point for [`Changed::Anything`].
     pub(super) fn settle(&self, form: &Form, from: &Point, changed: Changed) -> Option<Point> {
         self.settle_or_break(form, from, changed).ok()
     }
 
-    /// The same; where a deadline breaks, a point below the fixed point at which it does, if there is one.
+    /// Like [`settle`](Self::settle). If a deadline is missed, the error is a point below the fixed point at which it
+    /// is missed, if there is one.
     pub(super) fn settle_or_break(&self, form: &Form, from: &Point, changed: Changed) -> Result<Point, Option<Point>> {
         let count = self.ids.len();
         let mut dirty = Dirty { places: vec![0; count], waits: vec![false; from.waits.len()] };
@@ -192,13 +202,14 @@ impl Shape<'_> {
                 dirty.waits.fill(true);
             }
             Changed::Cost(place) => {
-                // Its response time has grown by as much already: who waits for it meets more of its jobs.
+                // Its response time has grown by at least as much, so its waiters count more of its jobs.
                 self.mark_windows(&mut dirty, place);
                 self.delays[place].iter().for_each(|&delayed| dirty.mark_wait(delayed));
                 dirty.places[place] |= WINDOW;
             }
             Changed::Sections(place) => {
-                // It blocks more urgent tasks, and stretches the sections of all on its processor: who waits for one of these waits longer.
+                // It blocks more urgent tasks and stretches the sections of all tasks of its processor, so the waits
+                // for these grow.
                 let own = self.urgent[place].0..self.ends[place];
                 dirty.places[own.clone()].fill(WINDOW);
                 let mut held = vec![false; self.tables.system.resources().len()];
@@ -225,13 +236,13 @@ impl Shape<'_> {
         }
     }
 
-    /// Raises response times to the fixed point; `None` where a deadline does not hold.
+    /// Raises response times to the fixed point. Returns `None` if a deadline is missed.
     fn rise(&self, form: &Form, state: &mut State, dirty: &mut Dirty) -> Option<()> {
         let critical = self.critical.get();
         if dirty.places[critical] != 0 {
             self.look(form, state, dirty, critical)?;
         }
-        // BOUND: the budget; each round but the last changes a response time, which only rise.
+        // BOUND: the budget. Each round except the last raises a response time.
         loop {
             let mut looked = false;
             for place in 0..dirty.places.len() {
@@ -250,7 +261,7 @@ impl Shape<'_> {
         }
     }
 
-    /// Looks at one equation anew; `None` where its deadline does not hold.
+    /// Evaluates one equation. Returns `None` if its deadline is missed.
     fn look(&self, form: &Form, state: &mut State, dirty: &mut Dirty, place: usize) -> Option<()> {
         let waits = std::mem::take(&mut dirty.places[place]) & WAITS != 0;
         let cost = form.costs[place];
@@ -286,14 +297,15 @@ impl Shape<'_> {
         Some(())
     }
 
-    /// The windows in which jobs of the task at `place` are met rest on its response time, or on its execution time.
+    /// Marks the windows that contain jobs of the task at `place`. They depend on its response time and its execution
+    /// time.
     fn mark_windows(&self, dirty: &mut Dirty, place: usize) {
         let itself = dirty.places[place];
         dirty.places[self.equals[place]..self.ends[place]].iter_mut().for_each(|dirty| *dirty |= WINDOW);
         dirty.places[place] = itself;
     }
 
-    /// Waits for sections of the task at `place` rest on its response time, where that is met with one more job than before.
+    /// Marks the waits for sections of the task at `place` that now count one more of its jobs.
     fn mark_waits(&self, dirty: &mut Dirty, point: &Point, place: usize, (before, response): (u64, u64)) {
         let period = self.periods[place];
         for &delayed in &self.delays[place] {
@@ -304,7 +316,7 @@ impl Shape<'_> {
         }
     }
 
-    /// The least w at or above `start`, within the deadline.
+    /// Returns the least window w from `start` on, or `None` if it is beyond the deadline.
     pub(super) fn window(
         &self,
         form: &Form,
@@ -320,12 +332,13 @@ impl Shape<'_> {
         budget.least(own.max(start), limit, (end - first) as u64, work).ok()
     }
 
-    /// What is due in a window of the task at `place`: its own, and that of tasks at least as urgent on its processor.
+    /// Returns the work due in a window of the task at `place`: its own, and that of tasks at least as urgent on its
+    /// processor.
     pub(super) fn work(&self, form: &Form, jitters: &[u64], place: usize, own: u64, window: u64) -> Option<u64> {
         let (first, end) = self.urgent[place];
         let own = own.checked_add(self.repeated(form, jitters, place, window)?)?;
         if self.is_short && form.is_short && (1..SHORT_MAX).contains(&window) {
-            // What it would take from itself is among the sum.
+            // The sum includes the work that it would take from itself.
             let itself = self.periods[place].ceil(window + jitters[place]) * form.costs[place];
             let halves = &self.halves[first..end];
             let sum =
@@ -337,7 +350,7 @@ impl Shape<'_> {
         sum(place + 1..end, sum(first..place, own)?)
     }
 
-    /// What delays the task at `place` on occasions of more urgent jobs in that window.
+    /// Returns the delay of the task at `place` in a window by sections at the occasions of more urgent jobs.
     pub(super) fn repeated(&self, form: &Form, jitters: &[u64], place: usize, window: u64) -> Option<u64> {
         let kept = form.kept.get(place).copied().unwrap_or(0);
         if kept == 0 {
@@ -349,7 +362,7 @@ impl Shape<'_> {
         others.try_fold(0_u64, |sum, h| sum.checked_add(jobs(h)?))?.checked_mul(kept)
     }
 
-    /// The form in which the task at `place` executes longer outside of its sections.
+    /// Returns the form in which the task at `place` executes `extra` longer outside of its sections.
     pub(super) fn lengthened(&self, form: &Form, place: usize, extra: u64) -> Option<Form> {
         let mut longer = form.clone();
         longer.costs[place] = form.costs[place].checked_add(extra)?;
@@ -358,12 +371,13 @@ impl Shape<'_> {
     }
 }
 
-/// The sum of `ceil((window + jitter) / period) * cost`, of a window above 0 and times that are all short, with no cost above its period.
+/// Returns the sum of `ceil((window + jitter) / period) * cost` for a window above 0. All times are short, and no cost
+/// exceeds its period.
 #[inline(always)]
 fn short_work(window: u64, jitters: &[u64], halves: &[[u32; 2]], costs: &[u64]) -> u64 {
     let tasks = jitters.iter().zip(halves).zip(costs);
     tasks.fold(0, |sum: u64, ((&jitter, &[high, low]), &cost)| {
-        // The sum of the two has 32 bits, and so have the jobs. Each task is due for less than 2^33.
+        // The sum of two times has 32 bits, and so has the number of jobs. The work of each task is below 2^33.
         let before = (window as u32).wrapping_add(jitter as u32).wrapping_sub(1);
         let (before, high, low) = (u64::from(before), u64::from(high), u64::from(low));
         let jobs = ((before * high).wrapping_add((before * low) >> 32) >> 32).wrapping_add(1);
@@ -371,7 +385,7 @@ fn short_work(window: u64, jitters: &[u64], halves: &[[u32; 2]], costs: &[u64]) 
     })
 }
 
-/// The equations to be looked at.
+/// The equations to evaluate.
 struct Dirty {
     /// By place.
     places: Vec<u8>,
@@ -380,16 +394,16 @@ struct Dirty {
 }
 
 impl Dirty {
-    /// The wait of that task, by place, in that slot.
+    /// Marks the wait of a task, given by place, in a slot.
     fn mark_wait(&mut self, (place, slot): (usize, usize)) {
         self.places[place] |= WAITS | WINDOW;
         self.waits[slot] = true;
     }
 }
 
-/// On the way to a fixed point. By place, but for `responses`.
+/// The state of the search for a fixed point. By place, except for `responses`.
 struct State {
-    /// J_h, as others see it.
+    /// J_h, as other tasks count it.
     jitters: Vec<u64>,
     /// R, by task.
     responses: Vec<Option<u64>>,
@@ -414,7 +428,7 @@ mod tests {
     use crate::rows::tables::Tables;
     use lockwright_model::{CpuId, Duration, Priority, Protocol, Step, Task};
 
-    /// A time at an edge, or any, above 0 and below `end`.
+    /// Returns an edge case, or any time above 0 and below `end`.
     fn drawn(random: &mut fastrand::Rng, end: u64) -> u64 {
         let edge = [1, 2, 1 << 16, 1 << 31, 1 << 32][random.usize(..5)];
         let time = match random.u8(0..3) {
@@ -431,7 +445,7 @@ mod tests {
         for round in 0..100_000 {
             let (jitter, period) = (drawn(&mut random, SHORT_MAX), drawn(&mut random, SHORT_MAX).max(2));
             let cost = drawn(&mut random, period + 1);
-            // As often as not where the last job begins, or just behind.
+            // Often, the window ends where the last job begins, or just after.
             let edge = (jitter / period + random.u64(1..4)) * period - jitter + u64::from(random.bool());
             let window = if random.bool() { drawn(&mut random, SHORT_MAX) } else { edge.clamp(1, SHORT_MAX - 1) };
             let inverse = Divisor::new(period).map_or(0, Divisor::inverse).wrapping_add(1);
@@ -442,7 +456,7 @@ mod tests {
         }
     }
 
-    /// Whether times count as short or not, the work is the same.
+    /// The work is the same whether or not times count as short.
     #[test]
     fn work_of_long_times_is_work() {
         let mut random = fastrand::Rng::with_seed(2);

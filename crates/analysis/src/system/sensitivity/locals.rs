@@ -1,14 +1,15 @@
 //! Local and boosted blocking of all tasks of a system at once, and of forms that differ in one task.
 //!
-//! What a task is blocked by are sections of less urgent tasks of its processor (`blocking/icpp.rs`, `pip.rs`, `mpcp.rs`). So each processor is gone over once, the least
-//! urgent task first, and what has been seen so far is what blocks the next one.
+//! Sections of less urgent tasks of the same processor block a task (`blocking/icpp.rs`, `pip.rs`, `mpcp/system.rs`).
+//! One pass over each processor, from the least urgent task on, therefore suffices: the sections seen so far block the
+//! next task.
 
 use super::shape::Shape;
 use crate::rows::tables::Tables;
 use crate::system::response::occasions;
 use lockwright_model::{Priority, Protocol, ResourceId, System};
 
-/// The longest of sections of several tasks, whose it is, and the longest that is of another task.
+/// The longest section of several tasks, its task, and the longest section of any other task.
 #[derive(Clone, Copy, Default)]
 struct Longest {
     length: u64,
@@ -17,7 +18,7 @@ struct Longest {
 }
 
 impl Longest {
-    /// Adds a section of a task that has none here yet.
+    /// Adds a section of a task without a section here.
     fn add(&mut self, length: u64, place: usize) {
         if length > self.length {
             *self = Self { length, place, second: self.length };
@@ -26,28 +27,29 @@ impl Longest {
         }
     }
 
-    /// The longest of other tasks than that.
+    /// Returns the longest section of a task other than that at `place`.
     fn beside(self, place: usize) -> u64 {
         if place == self.place { self.second } else { self.length }
     }
 }
 
-/// What blocks one task.
+/// The blocking of one task.
 #[derive(Clone, Copy, Default)]
 struct Local {
-    /// Under `icpp`.
+    /// The sections under `icpp`.
     ceilings: Longest,
-    /// Under `pip` or `none`: the longest section of each task, together, and that on each resource.
+    /// The sum of the longest sections of each task, and on each resource, under `pip` or `none`.
     by_task: u128,
     by_resource: u128,
-    /// Under `mpcp`: the longest section of each task.
+    /// The sum of the longest sections of each task under `mpcp`.
     boosted: u128,
-    /// How often.
+    /// How often these sections can block a job.
     occasions: u64,
 }
 
 impl Local {
-    /// B, where a resource freed goes to the more urgent or not; `None` where that does not fit.
+    /// Returns B, or `None` if it does not fit. `is_flat` tells whether no sections are nested, so that one section of
+    /// each resource is a bound as well.
     fn blocking(&self, is_flat: bool) -> Option<u64> {
         let inherited = if is_flat { self.by_task.min(self.by_resource) } else { self.by_task };
         let whole = u128::from(self.ceilings.length).checked_add(inherited)?.checked_add(self.boosted)?;
@@ -55,21 +57,22 @@ impl Local {
     }
 }
 
-/// The blocking of all tasks. By place, but for `suffixes`.
+/// The blocking of all tasks. By place, except for `suffixes`.
 pub(super) struct Locals {
     locals: Vec<Local>,
-    /// Whether no sections under `pip` or `none` are nested on its processor.
+    /// Whether no sections under `pip` or `none` are nested on the processor.
     flat: Vec<bool>,
-    /// By resource under `pip` or `none`, on its only processor: from the place of each user on, the last one first.
+    /// By resource under `pip` or `none`, on its only processor: the longest sections from the place of each user on,
+    /// the last user first.
     suffixes: Vec<Vec<(usize, Longest)>>,
 }
 
-/// Whether sections under that protocol inherit.
+/// Returns whether holders under the protocol inherit priorities.
 fn inherits(protocol: Protocol) -> bool {
     matches!(protocol, Protocol::Pip | Protocol::None)
 }
 
-/// The longest section of the task under inheritance that can pass on that priority.
+/// Returns the longest section of the task that can pass on this priority by inheritance.
 fn inherited(tables: &Tables<'_>, system: &System, shape: &Shape<'_>, place: usize, priority: Priority) -> u64 {
     let requests = system.requests(shape.id(place)).iter();
     let passing = requests
@@ -78,7 +81,7 @@ fn inherited(tables: &Tables<'_>, system: &System, shape: &Shape<'_>, place: usi
     passing.max().unwrap_or(0)
 }
 
-/// The longest section of the task under `mpcp`.
+/// Returns the longest section of the task under `mpcp`.
 fn boosted(tables: &Tables<'_>, system: &System, shape: &Shape<'_>, place: usize) -> u64 {
     let requests = system.requests(shape.id(place)).iter();
     let mpcp = requests.filter(|request| tables.protocol(request.resource) == Protocol::Mpcp);
@@ -86,7 +89,7 @@ fn boosted(tables: &Tables<'_>, system: &System, shape: &Shape<'_>, place: usize
 }
 
 impl Locals {
-    /// Of a form of the system of the tables.
+    /// Computes the blocking of a form of the system of the tables.
     pub(super) fn new(shape: &Shape<'_>, tables: &Tables<'_>, system: &System) -> Self {
         let (count, resources) = (system.tasks().len(), system.resources().len());
         let mut all = Self {
@@ -102,7 +105,7 @@ impl Locals {
         all
     }
 
-    /// One processor, whose tasks have these places.
+    /// Computes the blocking on one processor, whose tasks are at these places.
     fn go_over(
         &mut self,
         shape: &Shape<'_>,
@@ -127,12 +130,12 @@ impl Locals {
         };
         let is_flat = !(first..end).any(is_nested);
         self.flat[first..end].fill(is_flat);
-        // Those that pass on no priority any more are behind these, the lowest ceiling first.
+        // Resources that cannot pass on such a priority are at the end, the lowest ceiling first.
         let (mut passing, mut contributed) = (&used[..], vec![0; end - first]);
         let mut so_far = Local::default();
         let mut place = end;
         while place > first {
-            // Of one priority, these do not block one another.
+            // Tasks of equal priority do not block each other.
             let equals = shape.urgent(place - 1).1;
             let priority = system.task(shape.id(place - 1)).priority;
             while let Some((&resource, rest)) = passing.split_first()
@@ -178,12 +181,13 @@ impl Locals {
         }
     }
 
-    /// B of all tasks; `None` where one does not fit.
+    /// Returns B of each task, or `None` if one does not fit.
     pub(super) fn blocking(&self) -> Option<Vec<u64>> {
         self.locals.iter().zip(&self.flat).map(|(local, &is_flat)| local.blocking(is_flat)).collect()
     }
 
-    /// B of the task at `above` where `system` differs from the one this is of in the less urgent task at `place` alone.
+    /// Returns B of the task at `above` in a system that differs from the one of `self` in the less urgent task at
+    /// `place` alone.
     pub(super) fn beside(
         &self,
         shape: &Shape<'_>,

@@ -28,6 +28,34 @@ use lockwright_model::{Overheads, Protocol, Scheduler, System};
 ///
 /// `go_on` is called repeatedly with the number of factors found and the number of all factors. If it returns `false`,
 /// the search ends and the result is `None`.
+///
+/// # Examples
+/// ```
+/// use lockwright_analysis::{Growth, sensitivity};
+/// use lockwright_model::format::parse_system;
+/// use lockwright_model::{Duration, Overheads, Protocol};
+/// let system = parse_system(
+///     r#"
+///     [[resource]]
+///     name = "bus"
+///
+///     [[task]]
+///     name = "control"
+///     period = "10 ms"
+///     body = [{ run = "1 ms" }, { lock = "bus" }, { run = "1 ms" }, { unlock = "bus" }]
+///
+///     [[task]]
+///     name = "log"
+///     period = "50 ms"
+///     body = [{ lock = "bus" }, { run = "4 ms" }, { unlock = "bus" }, { run = "10 ms" }]
+///     "#,
+/// )
+/// .expect("a valid task set");
+/// let found = sensitivity(&system, &Overheads::default(), Protocol::Icpp, |_, _| true).expect("not interrupted");
+/// // The deadline of `control` is 10 ms, and its response time 6 ms.
+/// assert_eq!(found.all, Growth::Permille(1666));
+/// assert_eq!(found.tolerated[0].1, Some(Duration::from_ms(4)));
+/// ```
 pub fn sensitivity(
     system: &System,
     overheads: &Overheads,

@@ -6,46 +6,48 @@ use super::shape::Shape;
 use crate::rows::fixed_point::Budget;
 use lockwright_model::System;
 
-/// How much longer each task can execute outside of its sections, as far as response times do not rest on one another.
+/// How much longer each task can execute outside of its sections, for fixed jitters.
 ///
-/// A window w in which so much work is due as the form is, is long enough for an amount e more of each job of the task at k where
+/// Let w be a window in which at most w of work is due. It is long enough for an additional amount e in each job of the
+/// task at k if
 /// ```text
 ///   work(w) + ceil((w + J_k) / T_k) * e <= w
 /// ```
-/// So what was computed once says for every k how much surely fits, and only where the least of these amounts is not enough is a fixed point looked for.
+/// One evaluation therefore yields a safe amount for every k. A fixed point is searched for only if the least of these
+/// amounts is too small.
 pub(super) struct Rooms<'a, 't> {
     shape: &'a Shape<'t>,
     form: &'a Form,
     point: &'a Point,
-    /// J_h, as others see it. By place.
+    /// J_h, as other tasks count it, by place.
     jitters: Vec<u64>,
-    /// By place, at most [`SEEN_MAX`] each.
+    /// The windows seen for each place, at most [`SEEN_MAX`].
     seen: Vec<Vec<Seen>>,
 }
 
-/// A window of one task, and the work in it that is due, which is no more.
+/// A window of one task in which all due work fits, and that work.
 #[derive(Clone, Copy)]
 struct Seen {
     window: u64,
     work: u64,
 }
 
-/// Most windows kept for one task.
+/// The most windows that are kept for one task.
 const SEEN_MAX: usize = 32;
 
 impl<'a, 't> Rooms<'a, 't> {
-    /// Of a form, with what others suspend as it is at `point`.
+    /// Returns the rooms of a form, with the suspensions of other tasks at `point`.
     pub(super) fn at(shape: &'a Shape<'t>, form: &'a Form, point: &'a Point) -> Self {
         let count = shape.ids.len();
         let jitter = |h: usize| if shape.suspends[h] { point.beside[h] } else { shape.jitters[h] };
         Self { shape, form, point, jitters: (0..count).map(jitter).collect(), seen: vec![Vec::new(); count] }
     }
 
-    /// Of a form whose deadlines hold at `point`, its fixed point.
+    /// Returns the rooms of a form whose deadlines are met at `point`, its fixed point.
     pub(super) fn new(shape: &'a Shape<'t>, form: &'a Form, point: &'a Point) -> Self {
         let mut rooms = Self::at(shape, form, point);
         for place in 0..shape.ids.len() {
-            // The longest window that is short enough.
+            // The longest window that meets the deadline.
             let limit = shape.deadlines[place] - shape.jitters[place];
             let work = rooms.own(place).and_then(|own| shape.work(form, &rooms.jitters, place, own, limit));
             rooms.seen[place].extend(work.filter(|&work| work <= limit).map(|work| Seen { window: limit, work }));
@@ -53,12 +55,12 @@ impl<'a, 't> Rooms<'a, 't> {
         rooms
     }
 
-    /// What the task at `place` executes and waits for by itself.
+    /// Returns the time for which the task at `place` executes, waits and is blocked.
     fn own(&self, place: usize) -> Option<u64> {
         self.form.costs[place].checked_add(self.form.blocking[place])?.checked_add(self.point.suspended[place])
     }
 
-    /// Jobs of the task at `place` in a window of the one at `other`.
+    /// Returns the number of jobs of the task at `place` in a window of the one at `other`.
     fn jobs(&self, place: usize, other: usize, window: u64) -> Option<u64> {
         if place == other {
             return Some(1);
@@ -66,26 +68,27 @@ impl<'a, 't> Rooms<'a, 't> {
         Some(self.shape.periods[place].ceil(window.checked_add(self.jitters[place])?))
     }
 
-    /// An amount that the task at `place` can execute longer with the deadline of `other` met.
+    /// Returns an amount by which the task at `place` can execute longer while the deadline of `other` is met.
     fn certain(&self, place: usize, other: usize) -> u64 {
         let fits =
             |seen: &Seen| Some(seen.window.saturating_sub(seen.work) / self.jobs(place, other, seen.window)?.max(1));
         self.seen[other].iter().filter_map(fits).max().unwrap_or(0)
     }
 
-    /// The most that the task at `place` can execute longer with every deadline met, with what others suspend as it is at the point. `None` where it was interrupted.
+    /// Returns the greatest amount by which the task at `place` can execute longer while all deadlines are met, with
+    /// the suspensions of other tasks at the point. Returns `None` if the search was interrupted.
     pub(super) fn of(&mut self, place: usize, go_on: &dyn Fn() -> bool) -> Option<u64> {
         let shape = self.shape;
         let rests = |&other: &usize| other == place || shape.urgent[other].1 > place;
         let resting = (shape.urgent[place].0..shape.ends[place]).filter(rests);
         let (mut most, mut order) = (u64::MAX, Vec::new());
         for other in resting {
-            // Its window grows by as much, and more.
+            // Its own window grows by at least this amount.
             let response = self.point.beside[other].saturating_add(self.form.costs[other]);
             most = most.min(shape.deadlines[other].saturating_sub(response));
             order.push((self.certain(place, other), other));
         }
-        // The tightest first: what it has room for is seldom too much for the others.
+        // The tightest task comes first. Its room is seldom too much for the others.
         order.sort_unstable();
         for (certain, other) in order {
             if certain >= most {
@@ -97,28 +100,28 @@ impl<'a, 't> Rooms<'a, 't> {
         Some(most)
     }
 
-    /// The most that the task at `place` can execute longer with the deadline of the one that broke last met, at least the first amount, and at most the second. The point
-    /// is not above the fixed point with the first amount.
+    /// Returns the greatest amount, within the two given, by which the task at `place` can execute longer while the
+    /// deadline that was missed last is met. The point is not above the fixed point with the first amount.
     pub(super) fn of_critical(&mut self, place: usize, (holding, most): (u64, u64)) -> u64 {
         let critical = self.shape.critical.get();
         let rests = critical == place || (self.shape.equals[place]..self.shape.ends[place]).contains(&critical);
         if rests { self.greatest(place, critical, (holding, most), holding) } else { most }
     }
 
-    /// The most that the task at `place` can execute longer with the deadline of `other` met: at least the first amount, and at most the second. The point is not above
-    /// the fixed point with the amount `reached`.
+    /// Returns the greatest amount, within the two given, by which the task at `place` can execute longer while the
+    /// deadline of `other` is met. The point is not above the fixed point with the amount `reached`.
     fn greatest(&mut self, place: usize, other: usize, (mut holding, most): (u64, u64), reached: u64) -> u64 {
         let own = if other == place { reached } else { 0 };
         let response = self.form.costs[other] + own + self.point.beside[other];
-        // The least fixed point of a lesser amount, or what is below it, and that amount.
+        // The least fixed point of a smaller amount, or a value below it, and that amount.
         let mut below = (response - self.shape.jitters[other], reached);
         let (mut tried, mut breaking, mut is_next) = (most, most.saturating_add(1), false);
-        // BOUND: of two turns one halves the distance, or is the last.
+        // BOUND: one of two rounds halves the distance, or is the last.
         while breaking - holding > 1 {
             let start = below.0.saturating_add(tried - below.1);
             if let Some(window) = self.longer(place, other, (tried, 0), start) {
                 below = (window, tried);
-                // The window may be long enough for more. Often it is the best one: the next amount has none then.
+                // The window may be long enough for more. It is often the best one, and the next amount then has none.
                 holding = self.keep(place, other, window).unwrap_or(tried).clamp(tried, breaking - 1);
                 is_next = !is_next;
             } else {
@@ -130,7 +133,8 @@ impl<'a, 't> Rooms<'a, 't> {
         holding
     }
 
-    /// The least window of the task at `other` with so much more of each job of the one at `place`, and so much more blocking.
+    /// Returns the least window of the task at `other` if each job of the one at `place` executes longer by `extra`,
+    /// and the task is blocked for `blocked` more.
     fn longer(&self, place: usize, other: usize, (extra, blocked): (u64, u64), start: u64) -> Option<u64> {
         let shape = self.shape;
         let own = self.own(other)?.checked_add(blocked)?;
@@ -143,7 +147,7 @@ impl<'a, 't> Rooms<'a, 't> {
         found.ok()
     }
 
-    /// Those whose deadlines rest on the task at `place`, the one that broke last first.
+    /// Returns the tasks whose deadlines depend on the task at `place`. The one that was missed last comes first.
     pub(super) fn resting(&self, place: usize) -> impl Iterator<Item = usize> + use<> {
         let critical = self.shape.critical.get();
         let all = self.shape.urgent[place].0..self.shape.ends[place];
@@ -151,7 +155,8 @@ impl<'a, 't> Rooms<'a, 't> {
         first.into_iter().chain(all)
     }
 
-    /// Whether the deadline of the task at `other` holds in `system`, which differs in the task at `place` alone, where that executes no less, and no task suspends.
+    /// Returns whether the deadline of the task at `other` is met in `system`, which differs in the task at `place`
+    /// alone. That task executes no less, and no task suspends.
     pub(super) fn holds(&mut self, place: usize, system: &System, locals: &Locals, other: usize) -> bool {
         let holds = self.longer_sections(place, system, locals, other).is_some();
         if !holds {
@@ -185,7 +190,7 @@ impl<'a, 't> Rooms<'a, 't> {
         Some(())
     }
 
-    /// Keeps a window of the task at `other`; how much longer that at `place` can execute with it.
+    /// Keeps a window of the task at `other`. Returns by how much the task at `place` can execute longer with it.
     fn keep(&mut self, place: usize, other: usize, window: u64) -> Option<u64> {
         let jobs = self.jobs(place, other, window)?;
         let work = self.shape.work(self.form, &self.jitters, other, self.own(other)?, window)?;

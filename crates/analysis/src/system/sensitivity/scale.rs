@@ -31,8 +31,8 @@ pub(super) fn halve(
     Some(holding)
 }
 
-/// Returns the greatest factor of a part, at least 1000, with which the execution time of a task grows by at most `room`
-/// nanoseconds.
+/// Returns the greatest factor of a part, at least 1000, with which the execution time of a task grows by at most
+/// `room` nanoseconds.
 pub(super) fn factor_within(system: &System, id: TaskId, part: Part, room: u64) -> u64 {
     let task = system.task(id);
     let most = task.wcet.as_ns().saturating_add(room);
@@ -43,7 +43,8 @@ pub(super) fn factor_within(system: &System, id: TaskId, part: Part, room: u64) 
     halve((1000, FACTOR_MAX), |permille| Some(fits(permille))).unwrap_or(1000)
 }
 
-/// Returns the system with the execution time of one task longer by `extra` nanoseconds, or `None` if that is not valid.
+/// Returns the system with the execution time of one task longer by `extra` nanoseconds, or `None` if that is not
+/// valid.
 pub(super) fn lengthened(system: &System, task: TaskId, extra: u64) -> Option<System> {
     let mut tasks = system.tasks().to_vec();
     if extra > 0 {

@@ -8,52 +8,54 @@ use lockwright_model::{Priority, Protocol, ResourceId, TaskId};
 use std::cell::Cell;
 use std::ops::Range;
 
-/// What does not depend on execution times. Tasks have their places: processor by processor, the most urgent first.
+/// The part of a system that does not depend on execution times. Each task has a place: tasks are ordered by processor,
+/// and on each processor the most urgent comes first.
 pub(super) struct Shape<'t> {
     pub(super) tables: &'t Tables<'t>,
-    /// By place.
+    /// The task at each place.
     pub(super) ids: Vec<TaskId>,
-    /// By task.
+    /// The place of each task.
     pub(super) places: Vec<usize>,
     pub(super) periods: Vec<Divisor>,
-    /// The first place of its processor, and the place behind the last task at least as urgent.
+    /// The first place of the processor, and the end of the places of tasks at least as urgent, by place.
     pub(super) urgent: Vec<(usize, usize)>,
-    /// The first place of its priority on its processor.
+    /// The first place with the same priority on the processor, by place.
     pub(super) equals: Vec<usize>,
-    /// The place behind the last task of its processor.
+    /// The end of the places of the processor, by place.
     pub(super) ends: Vec<usize>,
     pub(super) jitters: Vec<u64>,
     pub(super) deadlines: Vec<u64>,
     pub(super) suspends: Vec<bool>,
-    /// How often sections under `icpp` can delay a job of it, and whatever that keeps waiting.
+    /// How often sections under `icpp` can delay a job of the task, and every job that it keeps waiting.
     pub(super) occasions: Vec<u64>,
-    /// What it asks for under `mpcp`, and where its wait for that is in a [`Point`].
+    /// The requests under `mpcp`, with the slots of their waits in a point, by place.
     pub(super) requests: Vec<Vec<Request>>,
-    /// Whose waits its response time lengthens, and which.
+    /// The waits that grow with the response time of the task, as pairs of place and slot.
     pub(super) delays: Vec<Vec<(usize, usize)>>,
     /// Whether all periods, deadlines and jitters are short.
     pub(super) is_short: bool,
-    /// Of the inverse of each period, rounded up: 2^64 divided by it. The high 32 bits and the low ones.
+    /// 2^64 divided by each period, rounded up: the high 32 bits and the low ones.
     pub(super) halves: Vec<[u32; 2]>,
     pub(super) level: Level,
-    /// The place that refuted the last form.
+    /// The place of the task whose deadline refuted the last form.
     pub(super) critical: Cell<usize>,
 }
 
-/// What jobs of a task ask for under `mpcp`.
+/// The requests of a job for one resource under `mpcp`.
 #[derive(Clone, Copy)]
 pub(super) struct Request {
     pub(super) resource: ResourceId,
     pub(super) count: u64,
-    /// Where the wait is among those of all tasks.
+    /// The place of the wait among those of all tasks.
     pub(super) slot: usize,
 }
 
-/// Times below it are short: the sum of two has 32 bits.
+/// Times below this value are short: the sum of two has 32 bits.
 pub(super) const SHORT_MAX: u64 = 1 << 31;
 
 impl<'t> Shape<'t> {
-    /// Of tables whose resources are ruled by what `response.rs` covers, without interruptible sections.
+    /// Creates the shape of tables whose resources are under the protocols of `response.rs`, without interruptible
+    /// sections.
     pub(super) fn new(tables: &'t Tables<'t>) -> Self {
         let system = tables.system;
         let ids: Vec<TaskId> = tables.cpus.iter().flatten().copied().collect();
@@ -129,7 +131,7 @@ impl<'t> Shape<'t> {
         self.places[task.index()]
     }
 
-    /// Whether response times rest on one another.
+    /// Returns whether response times depend on each other.
     pub(super) fn is_coupled(&self) -> bool {
         self.suspends.contains(&true)
     }
@@ -138,22 +140,22 @@ impl<'t> Shape<'t> {
         self.ids[place]
     }
 
-    /// The first place of its processor, and the place behind the last task at least as urgent.
+    /// Returns the first place of the processor, and the end of the places of tasks at least as urgent.
     pub(super) fn urgent(&self, place: usize) -> (usize, usize) {
         self.urgent[place]
     }
 
-    /// Its release jitter.
+    /// Returns the release jitter.
     pub(super) fn jitter(&self, place: usize) -> u64 {
         self.jitters[place]
     }
 
-    /// Whether work of executions of that length may be counted as that of short ones.
+    /// Returns whether the work of these execution times may be computed as that of short ones.
     pub(super) fn are_short(&self, costs: &[u64]) -> bool {
         self.is_short && costs.iter().zip(&self.periods).all(|(&cost, period)| cost <= period.get())
     }
 
-    /// The places of more urgent tasks of the processor.
+    /// Returns the places of the more urgent tasks of the processor.
     pub(super) fn more_urgent(&self, place: usize) -> Range<usize> {
         self.urgent[place].0..self.equals[place]
     }

@@ -129,8 +129,8 @@ fn compare(systems: u32, seed: u64, protocols: &[Protocol]) -> Result<Seen, Stri
     Ok(seen)
 }
 
-/// Compares the search by intervals under partitioned EDF with bisection. Returns how often something could grow, and how
-/// often with sections.
+/// Compares the search by intervals under partitioned EDF with bisection. Returns how often something could grow, and
+/// how often with sections.
 fn compare_demands(systems: u32, seed: u64) -> Result<(u32, u32), String> {
     let mut random = Rng::with_seed(seed);
     let (mut seen, mut with_sections) = (0, 0);
@@ -174,7 +174,8 @@ fn room_in_intervals_is_as_each_form_by_itself_has_it() {
     assert!(seen > 500 && with_sections > 100, "{seen}, {with_sections}");
 }
 
-/// Blocking of forms that differ in one task is told from what is known of the system, whether its sections grow or shrink.
+/// Blocking of forms that differ in one task is told from what is known of the system, whether its sections grow or
+/// shrink.
 #[test]
 fn blocking_beside_a_task_is_that_of_its_form() {
     let mut random = Rng::with_seed(14);

@@ -1,10 +1,13 @@
-//! The factors of a system under the protocols of `across.rs`.
+//! The search in systems under the protocols of `across.rs`.
 //!
-//! For given response times the protocol's bounds are numbers, and the equations are those of [`joint`](super::joint): what others meet of a job is what it executes on its
-//! processor with its waiting, and all else that delays it blocks it. A [`Settled`] system has such a form, at its fixed point. So what a task has room for there is the most
-//! that it can have, since bounds only grow; and with the bounds of response times that are all at their deadlines it is what holds for sure.
+//! For given response times, the protocol's bounds are numbers, and the equations are those of [`joint`](super::joint).
+//! Other tasks count the execution of a job on its processor with its waiting, and everything else that delays the job
+//! counts as its blocking. A [`Settled`] system has such a form at its fixed point. The room of a task there is the
+//! most that it can have, as bounds only grow. The bounds for response times equal to the deadlines yield an amount
+//! that holds in any case.
 //!
-//! Between the two the search goes by the deadline that broke last: its equation is taken to change evenly from the form that holds to the one that breaks.
+//! Between the two, the search follows the deadline that was missed last. It assumes that its equation changes linearly
+//! between a form that holds and one that does not.
 
 use super::growth::{FACTOR_MAX, Growth, Progress, Sensitivity};
 use super::joint::{Form, Point};
@@ -21,44 +24,44 @@ use lockwright_model::{Duration, Protocol, Step, System, TaskId};
 use std::cell::RefCell;
 use std::ops::Range;
 
-/// What does not rest on response times. By place.
+/// The values that do not depend on response times, by place.
 #[derive(Clone)]
 struct Load {
     costs: Vec<u64>,
-    /// Of these, on other processors.
+    /// The execution times on other processors.
     away: Vec<u64>,
-    /// Sections under `icpp`.
+    /// The delays by sections under `icpp`.
     local: Vec<u64>,
-    /// The one that delays it once more on each occasion of each more urgent job.
+    /// The section that delays a job once more at each occasion of each more urgent job.
     kept: Vec<u64>,
 }
 
-/// A load at its fixed point, or below.
+/// A load at its fixed point, or below it.
 struct Settled {
-    /// R - C. By place.
+    /// R - C, by place.
     beside: Vec<u64>,
-    /// With the protocol's bounds there.
+    /// The form with the protocol's bounds at this point.
     form: Form,
     point: Point,
 }
 
-/// What became of a load: where it broke, it is below the fixed point, if there is one.
+/// The result for a load. If a deadline is missed, the error is a state below the fixed point, if there is one.
 type Outcome = Result<Settled, Option<Box<Settled>>>;
 
-/// What is looked for, and what is known.
+/// The search and its known values.
 struct Search<'a, F> {
     shape: &'a Shape<'a>,
     tables: &'a Tables<'a>,
     ruling: Protocol,
     progress: &'a Progress<F>,
     system: &'a System,
-    /// The same, but while a form is made of it.
+    /// The system and its requests, which change while a form is built.
     scratch: RefCell<(System, Sharing)>,
     load: Load,
     bounds: RefCell<Bounds>,
 }
 
-/// As [`sensitivity`](super::sensitivity()). `None` within where a number does not fit.
+/// Like [`sensitivity`](super::sensitivity()). The inner `None` means that a number does not fit.
 pub(super) fn find<F: FnMut(usize, usize) -> bool>(
     tables: &Tables<'_>,
     ruling: Protocol,
@@ -89,7 +92,7 @@ fn load(tables: &Tables<'_>, ruling: Protocol, shape: &Shape<'_>) -> Option<Load
 }
 
 impl Load {
-    /// Sees anew which sections under `icpp` delay the tasks at `places`. `None` where a number does not fit.
+    /// Computes which sections under `icpp` delay the tasks at `places`. Returns `None` if a number does not fit.
     fn set_local(
         &mut self,
         tables: &Tables<'_>,
@@ -149,7 +152,7 @@ impl<F: FnMut(usize, usize) -> bool> Search<'_, F> {
         Some(Sensitivity { all, tasks, resources, tolerated })
     }
 
-    /// The form that `load` has where response times, by task, are these. `None` where there is no bound.
+    /// Returns the form of `load` for these response times, by task, or `None` if there is no bound.
     fn form(&self, load: &Load, bounds: &mut Bounds, responses: &[u64], delays: &mut [Delay]) -> Option<Form> {
         bounds.set_responses(responses).and_then(|()| bounds.delays(delays)).ok()?;
         let count = load.costs.len();
@@ -163,8 +166,8 @@ impl<F: FnMut(usize, usize) -> bool> Search<'_, F> {
         Some(self.shape.form_of(costs, blocking, load.kept.clone()))
     }
 
-    /// The least fixed point of `load`, where every deadline holds there; else, where there is one, a point below it at which one breaks. `from`, R - C by place, must not be
-    /// above it.
+    /// Returns the least fixed point of `load` if all deadlines are met there. Otherwise, the error is a point below it
+    /// at which a deadline is missed, if there is one. `from`, R - C by place, must not be above it.
     fn settle(&self, load: &Load, bounds: &mut Bounds, from: &[u64]) -> Outcome {
         let count = load.costs.len();
         let mut responses = vec![0; count];
@@ -186,7 +189,7 @@ impl<F: FnMut(usize, usize) -> bool> Search<'_, F> {
         Err(None)
     }
 
-    /// The system with the bounds of response times that are all at their deadlines, if those then hold.
+    /// Returns the system with the bounds for response times equal to the deadlines, if all deadlines are met then.
     fn sure(&self) -> Option<Settled> {
         if self.shape.is_coupled() || self.ruling == Protocol::FmlpLong {
             return None;
@@ -200,7 +203,7 @@ impl<F: FnMut(usize, usize) -> bool> Search<'_, F> {
         raised.map(|_| Settled { beside: Vec::new(), form, point })
     }
 
-    /// How much longer the task can execute outside of its sections. `None` where it was interrupted.
+    /// Returns how much longer the task can execute outside of its sections, or `None` if the search was interrupted.
     fn room(
         &self,
         settled: &Settled,
@@ -229,7 +232,8 @@ impl<F: FnMut(usize, usize) -> bool> Search<'_, F> {
         })
     }
 
-    /// What `of` says of the system with that task's body changed, and its bounds; `None` where there are none.
+    /// Returns the result of `of` for the system with a changed body of the task, or `None` if there are no bounds for
+    /// it.
     fn with_task<R>(
         &self,
         task: TaskId,
@@ -251,12 +255,12 @@ impl<F: FnMut(usize, usize) -> bool> Search<'_, F> {
         let tables = self.tables.of_form(system);
         let found = Bounds::new(&tables, self.ruling, sharing).ok().map(|bounds| of(&tables, bounds));
         sharing.tasks[task.index()] = before;
-        // What was valid is so again.
+        // The original body is valid.
         system.set_body(task, self.system.task(task).body.clone()).ok()?;
         found
     }
 
-    /// Settles the system with the runs of that part taken `permille` thousandths of.
+    /// Settles the system with the execution times of a part multiplied by `permille` / 1000.
     fn settle_scaled(&self, part: Part, permille: u64, from: &[u64]) -> Outcome {
         if let Part::Task(task) = part {
             let longer = |body: &mut Vec<Step>| {
@@ -284,7 +288,8 @@ impl<F: FnMut(usize, usize) -> bool> Search<'_, F> {
         self.settle(&load, &mut bounds, from)
     }
 
-    /// The greatest amount that settles: the first does, at or above what is `settled`, and it is at most the second. `None` where it was interrupted.
+    /// Returns the greatest amount that settles, between the two given. The first amount settles, at or above
+    /// `settled`. Returns `None` if the search was interrupted.
     fn greatest(
         &self,
         (mut holding, most): (u64, u64),
@@ -292,10 +297,10 @@ impl<F: FnMut(usize, usize) -> bool> Search<'_, F> {
         settle: impl Fn(u64, &[u64]) -> Outcome,
     ) -> Option<u64> {
         let (mut tried, mut breaking, mut turn) = (most, most.saturating_add(1), 0_u32);
-        // What is below it, at which amount, and what broke.
+        // A lower point with its amount, and the last outcome with a missed deadline.
         let mut below: Option<(u64, Settled)> = None;
         let mut broken: Option<(u64, Box<Settled>)> = None;
-        // BOUND: of four turns one halves the distance.
+        // BOUND: one of four rounds halves the distance.
         while breaking - holding > 1 {
             self.asked()?;
             let from = below.as_ref().map_or(settled, |(_, below)| below);
@@ -320,7 +325,8 @@ impl<F: FnMut(usize, usize) -> bool> Search<'_, F> {
         Some(holding)
     }
 
-    /// Adds the factors of those tasks, by id, where a deadline breaks as the system is; see `forms.rs`. `None` where it was interrupted.
+    /// Adds the factors of the given tasks, by id, if the unchanged system misses a deadline; see `forms.rs`. Returns
+    /// `None` if the search was interrupted.
     fn shrink(&self, tasks: Range<usize>, from: &[u64], found: &mut Vec<Growth>) -> Option<()> {
         self.asked()?;
         let settled = shrunk(self.system, &tasks).and_then(|system| self.settle_system(&system, from).ok());
@@ -361,7 +367,7 @@ impl<F: FnMut(usize, usize) -> bool> Search<'_, F> {
             if self.load.away[place] == 0 {
                 return rooms[user.index()].unwrap_or(0);
             }
-            // What it executes elsewhere takes nothing from others of its processor.
+            // Its execution on other processors delays no task of its own.
             let response = settled.beside[place] + self.load.costs[place];
             self.system.task(user).deadline.as_ns().saturating_sub(response)
         };
@@ -369,7 +375,7 @@ impl<F: FnMut(usize, usize) -> bool> Search<'_, F> {
         let most = most.unwrap_or(FACTOR_MAX);
         let has_sections = users.iter().any(|&user| !self.system.sections(user).is_empty());
         let found = match part {
-            // What is outside of sections alone is what it has room for.
+            // If nothing but execution outside of sections grows, the room is the limit.
             Part::Task(_) if !has_sections => most,
             _ => self.greatest((1000, most), settled, settle)?,
         };
