@@ -29,7 +29,8 @@ use lockwright_model::{Duration, Protocol, System, TaskId};
 ///
 /// `protocol` governs the resources for which the system names no protocol. All protocols are covered, each for the
 /// systems that its page in `docs/` describes. All times are in nanoseconds. A task without a bound has `response:
-/// None`, and [`TaskBound::unbounded`](crate::TaskBound::unbounded) holds the reason. The sources of the bounds are in `REFERENCES.md`.
+/// None`, and [`TaskBound::unbounded`](crate::TaskBound::unbounded) holds the reason. The sources of the bounds are in
+/// `REFERENCES.md`.
 ///
 /// The system's scheduler is not examined: see [`scheduled()`](crate::scheduled()) for EDF and for global scheduling.
 /// Overheads count if [`charge()`](crate::charge()) has added them to the system.
