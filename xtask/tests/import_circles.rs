@@ -14,6 +14,7 @@ const ALLOWED: [(&str, &[&str], &str); 7] = [
         &["cut.rs", "ics.rs"],
         "a section that a signal may end is a section of `lw_ics`, which announces it",
     ),
+    ("crates/analysis", &["linear/"], "the module has the types that its programs share, and lists the programs"),
     ("crates/cli", &["measure/"], "the figures and the commands share the names of the caches"),
     (
         "crates/ics",

@@ -7,6 +7,7 @@
 use crate::attributes::{self, LEVELS};
 use crate::policy::Policy;
 use crate::report::Quiet;
+use crate::shared::DESTROYED;
 use crate::{clock, deadline, next, shared};
 use libc::{EBUSY, EDEADLK, EINVAL, EOWNERDEAD, ETIMEDOUT, c_int, timespec};
 use lockwright::mutex::{self, Acquired, Clock, Limit, RawError, RawMutex, kind, thread_id};
@@ -19,8 +20,6 @@ const CONVERTED: u32 = 1 << 25;
 /// The bits that a program or an initialiser may set in a kind. The C library's bits for lock elision are ignored here.
 const KNOWN: u32 = kind::TYPE | kind::ROBUST | kind::INHERIT | kind::PROTECT | kind::SHARED | ELISION;
 const ELISION: u32 = 0x300;
-/// The kind of a destroyed mutex, which no function accepts.
-pub(crate) const DESTROYED: u32 = !PREPARED;
 
 /// The interval, in ns, at which a lock is tried again that can only succeed if something unusual happens.
 const STAY_NAP_NS: u64 = 10_000_000;

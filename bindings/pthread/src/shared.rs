@@ -10,11 +10,13 @@
 //! | private | shared | at this library's condition variable; the C library unlocks and locks the mutex |
 //! | shared | private | at a condition variable of this process that stands for the shared one (`stand_in`) |
 
-use crate::mutex::DESTROYED;
 use crate::next;
 use libc::{c_int, timespec};
 use lockwright::mutex::{Clock, Limit, RawCondvar, RawMutex, kind};
 use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
+
+/// The kind of a destroyed mutex, which no function accepts. It has the bit of a shared one, and is none.
+pub(crate) const DESTROYED: u32 = !(1 << 24);
 
 /// Returns whether the mutex is the C library's.
 #[inline]
