@@ -1,13 +1,14 @@
-//! What the C library keeps about each thread, read without a call.
+//! What the C library keeps about each thread, read without a system call.
 //!
 //! ```text
 //!   thread pointer + TID_AT:  [ tid ] [ .. ] [ prev ] [ list ] [ offset ] [ pending ]
 //!                                                       \ head of the list of robust locks, registered with the kernel
 //! ```
 //!
-//! No header says where that is. So it is made sure, once a process, by what the kernel was told: the head of the list of robust locks and the
-//! address of the thread's id, which it clears when the thread ends. Where anything does not fit, nothing is read here, and callers do
-//! without: another C library, another processor, another layout.
+//! No header documents this layout. It is therefore verified once in each process against what the C library told the
+//! kernel: the head of the list of robust locks, and the address of the thread's id, which the kernel clears when the
+//! thread ends. If anything differs (another C library, processor or layout), nothing is read here, and callers use
+//! their fallback.
 
 use crate::head::Head;
 
@@ -18,25 +19,25 @@ mod found {
     use std::arch::asm;
     use std::sync::atomic::{AtomicBool, Ordering};
 
-    /// Whether this is so here; false while that is not known. That a known place is right the processor predicts; a place that has to be looked up
-    /// it would have to read before the id.
+    /// Whether the layout was verified; false until then. The processor predicts the branch on this flag; a layout held
+    /// in variables would have to be loaded before the id.
     static FITS: AtomicBool = AtomicBool::new(false);
 
-    /// From the thread pointer to the thread's id, in bytes, under glibc 2.36.
+    /// The distance from the thread pointer to the thread's id, in bytes, in glibc 2.36.
     const TID_AT: usize = 720;
-    /// To the head of the list of robust locks.
+    /// The distance from the thread pointer to the head of the list of robust locks, in bytes.
     const HEAD_AT: usize = TID_AT + 16;
-    /// `prctl`: where the kernel clears the thread's id when it ends.
+    /// The option of `prctl` that returns the address at which the kernel clears the thread's id when the thread ends.
     const PR_GET_TID_ADDRESS: i32 = 40;
 
-    /// That it fits.
+    /// Proof that the layout was verified.
     #[derive(Clone, Copy)]
     pub struct Block(());
 
-    /// `None` where nothing can be read.
+    /// Returns `None` if the layout is unknown.
     #[inline]
     pub fn block() -> Option<Block> {
-        // ORDERING: Relaxed: that it fits is all there is to know.
+        // ORDERING: Relaxed: the flag publishes no other data.
         FITS.load(Ordering::Relaxed).then_some(Block(()))
     }
 
@@ -45,14 +46,14 @@ mod found {
         #[inline]
         pub fn tid(self) -> u32 {
             let tid: u32;
-            // SAFETY: that is the thread's id in the block of every thread, as `find` made sure.
+            // SAFETY: `find` verified that the block of every thread has the thread's id at this place.
             unsafe {
                 asm!("mov {tid:e}, fs:[{at}]", tid = out(reg) tid, at = const TID_AT, options(nostack, preserves_flags, readonly));
             }
             tid
         }
 
-        /// The head of its list of robust locks.
+        /// The head of the calling thread's list of robust locks.
         #[inline]
         pub fn head(self) -> *mut Head {
             std::ptr::with_exposed_provenance_mut(thread_pointer().wrapping_add(HEAD_AT))
@@ -62,12 +63,12 @@ mod found {
     #[inline]
     fn thread_pointer() -> usize {
         let pointer: usize;
-        // SAFETY: the first word of the block is its own address: that is the processor's convention.
+        // SAFETY: by the convention of the processor's ABI, the first word of the block is its own address.
         unsafe { asm!("mov {}, fs:0", out(reg) pointer, options(nostack, preserves_flags, readonly)) };
         pointer
     }
 
-    /// Looks whether it fits, with the caller's block, whose id is `tid`.
+    /// Verifies the layout against the calling thread's block; `tid` is the id of that thread.
     #[cold]
     pub fn find(tid: u32) {
         let Ok(head) = registered() else { return };
@@ -75,7 +76,7 @@ mod found {
         if head.addr() != block.wrapping_add(HEAD_AT) {
             return;
         }
-        // SAFETY: from the thread pointer to the head, both of which are in the block, all is mapped.
+        // SAFETY: the thread pointer and the head are both in the block, so everything between them is mapped.
         let (seen, prev, list) = unsafe {
             let words = head.cast::<usize>();
             (
@@ -86,7 +87,7 @@ mod found {
         };
         let is_empty = list == head.addr();
         let mut told: *const u32 = std::ptr::null();
-        // SAFETY: `told` is valid for writing. Kernels without this call leave it alone.
+        // SAFETY: `told` is valid for writing. A kernel without this call leaves it unchanged.
         unsafe { libc::prctl(PR_GET_TID_ADDRESS, &raw mut told, 0_usize, 0_usize, 0_usize) };
         if seen == tid
             && (!is_empty || prev == head.addr())
@@ -102,7 +103,7 @@ mod found {
 mod found {
     use super::Head;
 
-    /// There is none.
+    /// The type has no values: the layout is unknown here.
     #[derive(Clone, Copy)]
     pub enum Block {}
 
@@ -137,21 +138,21 @@ mod tests {
     use crate::sched;
 
     fn asked() -> u32 {
-        // SAFETY: takes nothing and cannot fail.
+        // SAFETY: the call has no arguments and cannot fail.
         unsafe { libc::syscall(libc::SYS_gettid) as u32 }
     }
 
-    /// What is read is what the kernel says, or nothing is read.
+    /// Whether the values read equal the kernel's answers, or nothing is read.
     fn fits() -> bool {
         block().is_none_or(|block| block.tid() == asked() && Ok(block.head()) == registered())
             && sched::gettid().0 == asked()
     }
 
     #[test]
-    fn every_thread_and_child_reads_its_own() {
+    fn every_thread_and_child_reads_its_own_block() {
         sched::gettid();
         #[cfg(all(target_arch = "x86_64", target_env = "gnu"))]
-        assert!(block().is_some(), "it is found under glibc");
+        assert!(block().is_some(), "the layout is not verified under glibc");
         assert!(fits());
         let threads: Vec<_> = (0..8).map(|_| std::thread::spawn(fits)).collect();
         assert!(threads.into_iter().all(|thread| thread.join().expect("a thread")));

@@ -1,10 +1,10 @@
-//! The monotonic clock.
+//! The clocks, and sleeping until a time.
 
 use crate::error::SysError;
 
 const NS_PER_S: u64 = 1_000_000_000;
 
-/// Nanoseconds of `CLOCK_MONOTONIC`. Where the clock source allows, no system call.
+/// Nanoseconds of `CLOCK_MONOTONIC`. Makes no system call if the clock source allows that.
 #[inline]
 pub fn now_ns() -> u64 {
     read(libc::CLOCK_MONOTONIC)
@@ -16,7 +16,7 @@ pub fn time_of_day_ns() -> u64 {
     read(libc::CLOCK_REALTIME)
 }
 
-/// Nanoseconds the calling thread has executed.
+/// The CPU time of the calling thread, in nanoseconds.
 #[inline]
 pub fn executed_ns() -> u64 {
     read(libc::CLOCK_THREAD_CPUTIME_ID)
@@ -30,18 +30,19 @@ fn read(clock: libc::clockid_t) -> u64 {
     time.tv_sec as u64 * NS_PER_S + time.tv_nsec as u64
 }
 
-/// `ns` as the kernel wants it.
+/// Converts `ns` to the kernel's representation.
 #[inline]
 pub fn timespec(ns: u64) -> libc::timespec {
     libc::timespec { tv_sec: (ns / NS_PER_S) as libc::time_t, tv_nsec: (ns % NS_PER_S) as libc::c_long }
 }
 
-/// Sleeps until the clock reads `at_ns`; a signal does not end the sleep.
+/// Sleeps until the monotonic clock reads `at_ns`. A signal does not end the sleep.
 pub fn sleep_until(at_ns: u64) -> Result<(), SysError> {
     let until = timespec(at_ns);
     // BOUND: each round ends at the absolute time or at a signal; signals alone repeat it.
     loop {
-        // The system call, not the C library's function: that is a point of cancellation, and Rust frames cannot be unwound by one.
+        // This is the system call, not the C library's function: that function is a cancellation point, and
+        // cancellation cannot unwind Rust frames.
         // SAFETY: `until` is valid for reading; with TIMER_ABSTIME the remaining time is not written.
         let result = unsafe {
             libc::syscall(

@@ -1,5 +1,6 @@
-//! The processor's own counter, and emptying its caches: of a value, or of everything. Elsewhere than on x86-64 the counter is the clock, and of a
-//! value alone they are not emptied.
+//! The processor's cycle counter, and evicting one value or everything from its caches.
+//!
+//! On processors other than x86-64, the counter is the clock, and a single value cannot be evicted.
 
 use crate::clock;
 use std::hint::black_box;
@@ -7,7 +8,7 @@ use std::hint::black_box;
 /// Whether [`flush`] does anything.
 pub const CAN_FLUSH: bool = cfg!(target_arch = "x86_64");
 
-/// Cycles of the time-stamp counter; nothing before is still under way, nothing after has begun.
+/// Reads the time-stamp counter. Earlier instructions have completed, and later ones have not begun.
 #[cfg(target_arch = "x86_64")]
 #[inline(always)]
 pub fn now() -> u64 {
@@ -21,14 +22,14 @@ pub fn now() -> u64 {
     }
 }
 
-/// Nanoseconds of the clock stand for cycles.
+/// Reads the clock in nanoseconds, which stand for cycles here.
 #[cfg(not(target_arch = "x86_64"))]
 #[inline(always)]
 pub fn now() -> u64 {
     clock::now_ns()
 }
 
-/// Empties all caches of `value`.
+/// Evicts `value` from all caches.
 #[cfg(target_arch = "x86_64")]
 pub fn flush<T: ?Sized>(value: &T) {
     use std::arch::x86_64::{_mm_clflush, _mm_mfence};
@@ -42,33 +43,33 @@ pub fn flush<T: ?Sized>(value: &T) {
     unsafe { _mm_mfence() };
 }
 
-/// Nothing: see [`CAN_FLUSH`].
+/// Does nothing; see [`CAN_FLUSH`].
 #[cfg(not(target_arch = "x86_64"))]
 pub fn flush<T: ?Sized>(_: &T) {}
 
-/// Memory that does not fit into a processor's caches, nor its pages into the cache of their addresses: who reads all of it drives everything
-/// else out.
+/// Memory that exceeds a processor's caches, and whose pages exceed its translation caches. Reading all of it evicts
+/// everything else.
 pub struct Sweep(Vec<u8>);
 
 impl Sweep {
-    /// The smallest cache line there is.
+    /// The smallest cache line of any supported processor, in bytes.
     const LINE: usize = 32;
-    /// Of a last-level cache: so that what is kept at random is driven out, too.
+    /// The size of the sweep in multiples of the last-level cache. A cache with random replacement needs more than one.
     const TIMES: usize = 2;
-    /// Where the machine does not say how large its caches are.
+    /// The size in bytes if the machine does not report its caches.
     const USUAL: usize = 64 << 20;
-    /// No more, however large a cache is: what is left in it then is not from memory.
+    /// The largest size in bytes. A larger cache is not evicted completely.
     const MOST: usize = 256 << 20;
     const PAGE: usize = 4096;
 
-    /// For the caches of this CPU. All of it is there before it is read.
+    /// Allocates and touches the memory for the caches of this CPU.
     pub fn new(cpu: usize) -> Self {
         let bytes = Self::bytes_for(largest_cache(cpu));
         let mut memory = vec![0_u8; bytes];
         let skipped = memory.as_ptr().align_offset(Self::PAGE).min(bytes);
-        // SAFETY: within `memory`. Refused, it is memory all the same, with fewer addresses.
+        // SAFETY: the range lies within `memory`. If the kernel refuses, the memory has fewer pages but is still valid.
         unsafe { libc::madvise(memory.as_mut_ptr().add(skipped).cast(), bytes - skipped, libc::MADV_NOHUGEPAGE) };
-        // What was never written to has no page of its own.
+        // A page that was never written to is not backed by memory.
         memory.iter_mut().step_by(Self::PAGE).for_each(|byte| *byte = 1);
         Self(memory)
     }
@@ -77,17 +78,17 @@ impl Sweep {
         cache.map_or(Self::USUAL, |cache| cache.saturating_mul(Self::TIMES).min(Self::MOST))
     }
 
-    /// Reads every line of it.
+    /// Reads every line.
     ///
     /// # Returns
     ///
-    /// The sum of what stands first in each line, which nobody needs: that it is asked for keeps the reads.
+    /// The sum of the first byte of each line. Returning it keeps the compiler from removing the reads.
     pub fn read(&self) -> usize {
         black_box(black_box(&self.0).iter().step_by(Self::LINE).map(|&byte| usize::from(byte)).sum())
     }
 }
 
-/// In bytes, if the machine says so.
+/// The size of the CPU's largest cache in bytes, or `None` if the machine does not report it.
 fn largest_cache(cpu: usize) -> Option<usize> {
     let caches = std::fs::read_dir(format!("/sys/devices/system/cpu/cpu{cpu}/cache")).ok()?;
     let sizes =
@@ -95,7 +96,7 @@ fn largest_cache(cpu: usize) -> Option<usize> {
     sizes.max()
 }
 
-/// As the kernel writes sizes of caches: 32K, 8M.
+/// Parses the size of a cache as the kernel writes it: `32K`, `8M`.
 fn bytes_of(size: &str) -> Option<usize> {
     let size = size.trim();
     let (number, unit) = match size.strip_suffix('K') {
@@ -108,9 +109,9 @@ fn bytes_of(size: &str) -> Option<usize> {
     number.parse::<usize>().ok()?.checked_mul(unit).filter(|&bytes| bytes > 0)
 }
 
-/// Cycles a nanosecond, measured against the clock.
+/// Cycles per nanosecond, measured against the clock.
 ///
-/// BOUND: 20 ms, and what comes between.
+/// BOUND: 20 ms, plus preemptions.
 pub fn per_ns() -> f64 {
     const SPAN_NS: u64 = 20_000_000;
     let (start_ns, start) = (clock::now_ns(), now());
@@ -126,14 +127,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn sizes_of_caches_are_read() {
+    fn cache_sizes_are_parsed() {
         let read = ["32K\n", "1024K", "8M", "512", "", "K", "0", "x"].map(bytes_of);
         assert_eq!(read, [Some(32 << 10), Some(1 << 20), Some(8 << 20), Some(512), None, None, None, None]);
     }
 
-    /// How long reads take after it depends on the machine and on who else works there: `measure mutex` shows it.
+    /// The time of reads after a sweep depends on the machine and its load, so it is not tested; `measure mutex`
+    /// reports it.
     #[test]
-    fn a_sweep_reads_every_line_of_more_than_the_caches_hold() {
+    fn a_sweep_exceeds_the_caches_and_reads_every_line() {
         let mut sweep = Sweep(vec![1; 4096 * Sweep::LINE]);
         assert_eq!(sweep.read(), 4096);
         sweep.0[77 * Sweep::LINE] = 0;

@@ -1,4 +1,4 @@
-//! What the kernel answered where it refused.
+//! Errors of system calls.
 
 use std::fmt;
 
@@ -17,7 +17,7 @@ impl SysError {
         Self { call, errno: errno() }
     }
 
-    /// Whether the kernel refused for want of permission.
+    /// Whether the kernel refused for lack of permission.
     #[must_use]
     #[inline]
     pub fn is_permission(self) -> bool {
@@ -33,11 +33,11 @@ impl fmt::Display for SysError {
 
 impl std::error::Error for SysError {}
 
-/// Leaves `errno` as it was when this was made: the C library's mutexes do not touch it.
+/// Restores `errno` on drop to its value at construction. The C library's mutexes do not change `errno` either.
 pub struct KeepErrno(i32);
 
 impl KeepErrno {
-    /// Remembers `errno` as it is now.
+    /// Saves the current `errno`.
     #[inline]
     #[must_use]
     pub fn now() -> Self {
@@ -48,7 +48,7 @@ impl KeepErrno {
 impl Drop for KeepErrno {
     #[inline]
     fn drop(&mut self) {
-        // SAFETY: the address is that of the calling thread's own, for as long as it lives.
+        // SAFETY: the address is that of the calling thread's own `errno`, which is valid while the thread lives.
         unsafe { *libc::__errno_location() = self.0 };
     }
 }

@@ -1,16 +1,16 @@
-//! Futexes: wait, wake and move waiters, and those with an owner the kernel lends priority to.
+//! Futexes: wait, wake and move waiters; lock and unlock with priority inheritance.
 
 use crate::clock::{self, timespec};
 use crate::error::{SysError, errno};
 use std::sync::atomic::AtomicU32;
 use std::time::Duration;
 
-/// Who may meet at a futex.
+/// The threads that share a futex.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Scope {
     /// Threads of this process.
     Private,
-    /// Those of all processes that map the memory.
+    /// Threads of all processes that map the memory.
     Shared,
 }
 
@@ -23,41 +23,41 @@ impl Scope {
     }
 }
 
-/// A clock that futexes know.
+/// A clock that futexes support.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Clock {
     /// `CLOCK_MONOTONIC`: does not jump.
     #[default]
     Monotonic,
-    /// `CLOCK_REALTIME`: the time of day, as it is set.
+    /// `CLOCK_REALTIME`: the time of day; jumps when it is set.
     Realtime,
 }
 
-/// A point of time.
+/// A point in time.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Deadline {
-    /// By which clock.
+    /// The clock that measures it.
     pub clock: Clock,
     /// Nanoseconds since the clock's zero.
     pub at_ns: u64,
 }
 
 impl Deadline {
-    /// When the monotonic clock reads this.
+    /// The time at which the monotonic clock reads `at_ns`.
     #[inline]
     #[must_use]
     pub const fn monotonic(at_ns: u64) -> Self {
         Self { clock: Clock::Monotonic, at_ns }
     }
 
-    /// So long from now by the monotonic clock.
+    /// `time` from now by the monotonic clock.
     #[must_use]
     pub fn after(time: Duration) -> Self {
         let ns = u64::try_from(time.as_nanos()).unwrap_or(u64::MAX / 4);
         Self::monotonic(clock::now_ns().saturating_add(ns).min(u64::MAX / 4))
     }
 
-    /// How long it is until then.
+    /// The time left until the deadline, in nanoseconds; 0 if it has passed.
     #[must_use]
     pub fn left_ns(self) -> u64 {
         let now = match self.clock {
@@ -78,26 +78,26 @@ impl Clock {
 }
 
 /// How a wait ended.
-#[must_use = "where the kernel refused, to look at the word again and again would be to spin"]
+#[must_use = "a caller that ignores a refusal and reads the word again and again would spin"]
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Ended {
-    /// Somebody woke this waiter.
+    /// Another thread woke this waiter.
     Woken,
-    /// The word had another value.
+    /// The word had another value than expected.
     Changed,
-    /// A signal came.
+    /// A signal arrived.
     Interrupted,
-    /// The time has come.
+    /// The deadline passed.
     TimedOut,
-    /// The kernel refused: the error.
+    /// The kernel refused with this error.
     Refused(i32),
 }
 
 impl Ended {
-    /// For a caller that can only look at the word again.
+    /// Panics on a refusal, for a caller that can only read the word again.
     ///
     /// # Panics
-    /// When the kernel refuses futexes (a filter, say): to look again and again would be to spin.
+    /// If the kernel refuses futexes, for example because of a seccomp filter. Retrying would be spinning.
     #[inline]
     pub fn or_panic(self) {
         if let Self::Refused(errno) = self {
@@ -105,7 +105,7 @@ impl Ended {
         }
     }
 
-    /// Of the kernel's own answer: an error is negative.
+    /// Converts the kernel's own answer, in which an error is negative.
     #[inline]
     pub fn of(answer: libc::c_long) -> Self {
         match if answer >= 0 { 0 } else { i32::try_from(-answer).unwrap_or(libc::EINVAL) } {
@@ -118,12 +118,12 @@ impl Ended {
     }
 }
 
-/// What the kernel is asked. The fourth one, the address of a deadline, is left open.
+/// The arguments of a waiting `futex` call. The fourth, the address of the deadline, is filled in by the caller.
 #[derive(Clone, Copy, Debug)]
 pub struct Arguments([libc::c_long; 6]);
 
 impl Arguments {
-    /// Waits at `word` while it is `expected`.
+    /// Waits at `word` if it is `expected`.
     #[inline]
     pub fn wait(scope: Scope, word: &AtomicU32, expected: u32, clock: Option<Clock>) -> Self {
         Self([
@@ -136,7 +136,8 @@ impl Arguments {
         ])
     }
 
-    /// Waits at `word` while it is `expected`, to be moved to `target`, which has an owner: returns as its owner when woken.
+    /// Waits at `word` if it is `expected`, to be moved to `target`, a word with priority inheritance. When woken
+    /// there, the caller owns `target`.
     #[inline]
     pub fn wait_requeue_pi(
         scope: Scope,
@@ -164,14 +165,15 @@ impl Arguments {
     }
 }
 
-/// Asks that.
+/// Makes the call with `arguments`.
 ///
-/// BOUND: `until`; else whoever changes the word must wake it, and an owner unlock.
+/// BOUND: `until`. Without it, until the thread that changes the word wakes the caller, or the owner unlocks.
 #[inline]
 pub fn call(&Arguments([word, operation, expected, _, target, mask]): &Arguments, until: Option<Deadline>) -> Ended {
     let time = until.map(|until| timespec(until.at_ns));
     let time = time.as_ref().map_or(std::ptr::null(), std::ptr::from_ref);
-    // SAFETY: the words outlive the call, for the callers borrow them; the time is null or points to a timespec that does.
+    // SAFETY: the words outlive the call because the callers borrow them; the time is null or points to a timespec that
+    // does.
     let result = unsafe { libc::syscall(libc::SYS_futex, word, operation, expected, time, target, mask) };
     if result >= 0 && operation & libc::c_long::from(libc::FUTEX_CMD_MASK) == libc::FUTEX_WAIT_REQUEUE_PI.into() {
         sanitizer::acquire(std::ptr::with_exposed_provenance(target as usize));
@@ -179,34 +181,37 @@ pub fn call(&Arguments([word, operation, expected, _, target, mask]): &Arguments
     Ended::of(if result < 0 { -libc::c_long::from(errno()) } else { result })
 }
 
-/// Suspends while `word` is `expected`, until woken or until `until`, and says how that ended.
+/// Suspends the caller if `word` is `expected`, until it is woken or `until` passes. Returns how the wait ended.
 ///
-/// BOUND: `until`; else whoever changes the word must wake it.
+/// BOUND: `until`. Without it, until the thread that changes the word wakes the caller.
 #[inline]
 pub fn wait(scope: Scope, word: &AtomicU32, expected: u32, until: Option<Deadline>) -> Ended {
     call(&Arguments::wait(scope, word, expected, until.map(|until| until.clock)), until)
 }
 
-/// Whether somebody waits at `word`: moved from there to there, the first one is counted, and keeps its place.
+/// Whether a thread waits at `word`. Requeues the first waiter to the same word: the kernel counts it, and it keeps its
+/// place.
 #[inline]
 pub fn has_waiters(scope: Scope, word: &AtomicU32) -> bool {
     let operation = libc::FUTEX_REQUEUE | scope.flag();
     // SAFETY: the word outlives the call.
     let count =
         unsafe { libc::syscall(libc::SYS_futex, word.as_ptr(), operation, 0, 1 as libc::c_long, word.as_ptr()) };
-    // Those that wait to be moved to a word with inheritance are refused.
+    // The kernel refuses to move waiters that wait to be moved to a word with priority inheritance.
     count > 0 || count < 0 && errno() == libc::EINVAL
 }
 
-/// Wakes up to `count` waiters, the most urgent first. Says how many were woken.
+/// Wakes up to `count` waiters, the most urgent first. Returns the number of threads woken.
 ///
-/// It takes an address: the word may be gone by the time of the call, with its last user. What is woken then, if anything, looks and waits again.
+/// `word` is an address because the word may be gone, together with its last user, at the time of the call. A thread
+/// that such a call wakes by mistake reads its own word and waits again.
 #[inline]
 pub fn wake(scope: Scope, word: *const AtomicU32, count: i32) -> usize {
     try_wake(scope, word, count).unwrap_or(0)
 }
 
-/// As [`wake`]. EINVAL where it meets a waiter of [`Arguments::wait_requeue_pi`]: those before it are woken then.
+/// As [`wake`], but returns the kernel's error. The error is EINVAL if there is a waiter of
+/// [`Arguments::wait_requeue_pi`]; the waiters before it have been woken by then.
 #[expect(
     clippy::not_unsafe_ptr_arg_deref,
     reason = "the kernel uses the address as a name, and refuses one that is not mapped"
@@ -218,8 +223,10 @@ pub fn try_wake(scope: Scope, word: *const AtomicU32, count: i32) -> Result<usiz
     usize::try_from(woken).map_err(|_| errno())
 }
 
-/// While `word` is `expected`, wakes up to `wake` of its waiters and moves up to `count` others to `target`, the most urgent first.
-/// Says how many both were; `None` where the word had another value.
+/// If `word` is `expected`, wakes up to `wake` of its waiters and moves up to `count` others to `target`, the most
+/// urgent first.
+///
+/// Returns the number of waiters woken and moved, or `None` if the word had another value.
 #[expect(
     clippy::not_unsafe_ptr_arg_deref,
     reason = "the kernel uses the address as a name, and refuses one that is not mapped"
@@ -234,15 +241,20 @@ pub fn requeue(
     target: *const AtomicU32,
 ) -> Option<usize> {
     let operation = libc::FUTEX_CMP_REQUEUE | scope.flag();
-    // SAFETY: as in `wake`.
+    // SAFETY: the kernel uses the addresses as names only, and refuses one that is not mapped.
     let moved = unsafe {
         libc::syscall(libc::SYS_futex, word.as_ptr(), operation, wake, count as libc::c_long, target, expected)
     };
     usize::try_from(moved).ok()
 }
 
-/// While `word` is `expected`, makes the most urgent waiter of [`Arguments::wait_requeue_pi`] there the owner of `target`, or lets it wait for that,
-/// and moves up to `count` others. The kernel's error where it refuses.
+/// If `word` is `expected`, moves its waiters to `target`, a word with priority inheritance.
+///
+/// The most urgent waiter of [`Arguments::wait_requeue_pi`] becomes the owner of `target`, or waits for it. Up to
+/// `count` others are moved.
+///
+/// # Errors
+/// The kernel's error number.
 #[expect(
     clippy::not_unsafe_ptr_arg_deref,
     reason = "the kernel uses the address as a name, and refuses one that is not mapped"
@@ -256,25 +268,26 @@ pub fn cmp_requeue_pi(
     target: *const AtomicU32,
 ) -> Result<usize, i32> {
     let operation = libc::FUTEX_CMP_REQUEUE_PI | scope.flag();
-    // SAFETY: as in `wake`.
+    // SAFETY: the kernel uses the addresses as names only, and refuses one that is not mapped.
     let moved =
         unsafe { libc::syscall(libc::SYS_futex, word.as_ptr(), operation, 1, count as libc::c_long, target, expected) };
     usize::try_from(moved).map_err(|_| errno())
 }
 
-/// Locks a word that another thread owns; the kernel lends that thread the caller's priority. The kernel's error where it refuses.
+/// Locks a word that another thread owns. The kernel lends the owner the caller's priority.
 ///
-/// BOUND: `until`; else until the owner unlocks.
+/// BOUND: `until`. Without it, until the owner unlocks.
 #[inline]
 pub fn lock_pi(scope: Scope, word: &AtomicU32, until: Option<Deadline>) -> Result<(), SysError> {
-    // The older call knows the time of day only.
+    // The older operation supports CLOCK_REALTIME only.
     let operation = match until {
         Some(Deadline { clock: Clock::Monotonic, .. }) => libc::FUTEX_LOCK_PI2,
         _ => libc::FUTEX_LOCK_PI,
     };
     let time = until.map(|until| timespec(until.at_ns));
     let time = time.as_ref().map_or(std::ptr::null(), std::ptr::from_ref);
-    // SAFETY: the word outlives the call; the time is null, which waits for ever, or points to a timespec that outlives it, too.
+    // SAFETY: the word outlives the call; the time is null, which means no deadline, or points to a timespec that
+    // outlives the call.
     let result = unsafe { libc::syscall(libc::SYS_futex, word.as_ptr(), operation | scope.flag(), 0, time) };
     if result == 0 {
         sanitizer::acquire(word);
@@ -284,7 +297,8 @@ pub fn lock_pi(scope: Scope, word: &AtomicU32, until: Option<Deadline>) -> Resul
     }
 }
 
-/// Takes a word that is free, or whose owner is dead, and is not free to see. The kernel's error where it refuses.
+/// Locks a word through the kernel without waiting. This also acquires a word whose owner has died and whose value does
+/// not show it.
 #[inline]
 pub fn trylock_pi(scope: Scope, word: &AtomicU32) -> Result<(), SysError> {
     // SAFETY: the word outlives the call.
@@ -297,7 +311,7 @@ pub fn trylock_pi(scope: Scope, word: &AtomicU32) -> Result<(), SysError> {
     }
 }
 
-/// Unlocks a word the calling thread owns, and wakes its most urgent waiter, which owns it from then on.
+/// Unlocks a word that the calling thread owns. The most urgent waiter is woken and becomes the owner.
 #[inline]
 pub fn unlock_pi(scope: Scope, word: &AtomicU32) -> Result<(), SysError> {
     sanitizer::release(word);
@@ -306,8 +320,8 @@ pub fn unlock_pi(scope: Scope, word: &AtomicU32) -> Result<(), SysError> {
     if result == 0 { Ok(()) } else { Err(SysError::last("futex unlock")) }
 }
 
-/// The order between an unlock and a lock that the kernel performs: ThreadSanitizer sees atomic operations of the
-/// program only. It sees everything that happens in user space without help.
+/// Annotations for ThreadSanitizer of the order that the kernel creates between an unlock and a lock. ThreadSanitizer
+/// sees only the atomic operations of the program; operations in user space need no annotation.
 mod sanitizer {
     use std::sync::atomic::AtomicU32;
 
@@ -317,7 +331,7 @@ mod sanitizer {
         safe fn __tsan_release(address: *const AtomicU32);
     }
 
-    /// The kernel made the caller the owner of the word.
+    /// States that the kernel made the caller the owner of the word.
     #[inline(always)]
     pub(super) fn acquire(word: *const AtomicU32) {
         #[cfg(lockwright_tsan)]
@@ -325,7 +339,7 @@ mod sanitizer {
         let _ = word;
     }
 
-    /// The caller passes the word to the kernel.
+    /// States that the caller passes the word to the kernel.
     #[inline(always)]
     pub(super) fn release(word: *const AtomicU32) {
         #[cfg(lockwright_tsan)]

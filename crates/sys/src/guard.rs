@@ -1,8 +1,10 @@
-//! The guard around a machine: short mutual exclusion between threads of any priority.
+//! The guard around a protocol's state machine: short mutual exclusion between threads of any priority.
 //!
-//! A waiter suspends and the holder inherits its priority; nobody spins in user space. (The kernel itself spins for an owner that
-//! is executing on another CPU, for as long as it does.) Uncontended it is one atomic
-//! operation each way. What is done under it is bounded: a machine's decision, with the priorities that are in effect before the next, or one priority change.
+//! A waiter suspends, and the holder inherits its priority. No thread spins in user space. (The kernel itself spins
+//! while the owner executes on another CPU.) Without contention, lock and unlock are one atomic operation each.
+//!
+//! Every section under the guard is bounded. It is one decision of a state machine, which puts its priorities into
+//! effect before the next decision, or it is one priority change.
 
 use crate::pi_word::PiWord;
 use crate::sched::gettid;
@@ -10,17 +12,18 @@ use std::cell::UnsafeCell;
 use std::marker::PhantomData;
 use std::ops::{Deref, DerefMut};
 
-/// A value for one thread at a time.
+/// A value that one thread at a time may access.
 #[derive(Debug)]
 pub struct Guarded<T> {
     word: PiWord,
     value: UnsafeCell<T>,
 }
 
-// SAFETY: the value is reached through `Guard` only, which one thread at a time has; it moves between threads, so it is Send.
+// SAFETY: the value is reached only through `Guard`, which one thread at a time has; it moves between threads, so `T`
+// is Send.
 unsafe impl<T: Send> Sync for Guarded<T> {}
 
-/// The right to the value, given back when dropped, in a panic too; by the thread that has it, and by no other.
+/// Access to the value. The thread that locked it unlocks it when the guard is dropped, also in a panic.
 #[derive(Debug)]
 pub struct Guard<'a, T> {
     guarded: &'a Guarded<T>,
@@ -35,8 +38,8 @@ impl<T> Guarded<T> {
         Self { word: PiWord::new(), value: UnsafeCell::new(value) }
     }
 
-    /// As [`Guarded::lock`], also after a holder that ended. `None` where the caller has the guard, which it then is a signal handler of, or the
-    /// kernel refuses.
+    /// As [`Guarded::lock`], but also succeeds after a holder ended without unlocking. Returns `None` if the caller
+    /// already holds the guard (it is then a signal handler of the holder), or if the kernel refuses.
     ///
     /// BOUND: as in `lock`.
     #[inline]
@@ -48,26 +51,26 @@ impl<T> Guarded<T> {
         self.word.lock_or_inherit(me).ok().map(|_| Guard { guarded: self, here: PhantomData })
     }
 
-    /// Makes it free in a child process, which has no other threads.
+    /// Unlocks it in a child process, which has no other threads.
     ///
     /// # Safety
-    /// No [`Guard`] of it is used again in this process.
+    /// No [`Guard`] of this value is used again in this process.
     #[inline]
     pub unsafe fn reset(&self) {
         self.word.reset();
     }
 
-    /// Waits for the value.
+    /// Locks the value. Waits while another thread holds it.
     ///
-    /// BOUND: what each of the threads before it does under the guard; the holder runs with the caller's priority.
+    /// BOUND: one section under the guard of each thread before the caller; the holder executes with at least the
+    /// caller's priority.
     ///
     /// # Panics
-    /// When the thread has the guard already, or the holder has ended without giving it back: both are faults of
-    /// this crate.
+    /// If the thread already holds the guard, or the holder ended without unlocking. Both are faults of this crate.
     #[inline]
     pub fn lock(&self) -> Guard<'_, T> {
         if let Err(error) = self.word.lock(gettid()) {
-            panic!("a guard is taken once by a thread and given back by the same: {error:?}");
+            panic!("a thread locks a guard once and unlocks it before it ends: {error:?}");
         }
         Guard { guarded: self, here: PhantomData }
     }
@@ -77,8 +80,8 @@ impl<T> Drop for Guard<'_, T> {
     #[inline]
     fn drop(&mut self) {
         let unlocked = self.guarded.word.unlock(gettid());
-        // A guard that stays taken would suspend everybody who asks for it, and nobody would be told why.
-        assert!(unlocked.is_ok(), "the guard is given back by the thread that has it: {unlocked:?}");
+        // A guard that stayed locked would suspend every later caller without a message.
+        assert!(unlocked.is_ok(), "the thread that holds the guard can unlock it: {unlocked:?}");
     }
 }
 
@@ -116,7 +119,7 @@ mod tests {
         sched::set_fifo(me, level).expect("permission was checked");
     }
 
-    /// Executes for `ns`, whatever comes between.
+    /// Executes for `ns` of CPU time; preemptions do not count.
     fn burn(ns: u64) {
         let (mut left, mut last) = (ns, clock::now_ns());
         while left > 0 {
@@ -126,8 +129,8 @@ mod tests {
         }
     }
 
-    /// On one CPU: a low thread takes the lock for 10 ms, a medium one executes 40 ms, a high one wants the lock.
-    /// Says whether the high one got it before the medium one was done.
+    /// Runs three threads on one CPU: a low one holds the lock for 10 ms, a medium one executes for 40 ms, and a high
+    /// one requests the lock. Returns whether the high one acquired it before the medium one was done.
     fn high_is_served_before_medium<L: Send + Sync + 'static>(lock: L, with: fn(&L, &mut dyn FnMut())) -> bool {
         let cpu = sched::affinity().expect("a CPU set")[0];
         let lock = Arc::new(lock);
@@ -158,9 +161,9 @@ mod tests {
         got < ended
     }
 
-    /// With a guard that is spun on, the high thread would never get it: the holder never runs again.
+    /// With a guard that spins, the high thread would never acquire it, because the holder would never execute again.
     #[test]
-    fn a_holder_on_the_same_cpu_goes_on_at_the_priority_of_its_waiter() {
+    fn the_holder_inherits_the_priority_of_its_waiter() {
         let Some(_machine) = require_realtime() else { return };
         assert!(high_is_served_before_medium(Guarded::new(()), |guarded, section| {
             let _guard = guarded.lock();
@@ -168,9 +171,10 @@ mod tests {
         }));
     }
 
-    /// The same with a lock that lends nothing: if this passed, the test above would say nothing.
+    /// The control experiment, with a lock without inheritance. If the high thread were served first here, the test
+    /// above would prove nothing.
     #[test]
-    fn a_plain_mutex_lets_the_medium_thread_through() {
+    fn a_plain_mutex_suffers_priority_inversion() {
         let Some(_machine) = require_realtime() else { return };
         assert!(!high_is_served_before_medium(std::sync::Mutex::new(()), |mutex, section| {
             let _guard = mutex.lock();
@@ -179,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_lost_between_threads_of_all_priorities() {
+    fn no_update_is_lost_between_threads_of_all_priorities() {
         const THREADS: u8 = 6;
         const ROUNDS: u64 = 20_000;
         let Some(_machine) = require_realtime() else { return };
@@ -204,13 +208,13 @@ mod tests {
     }
 
     #[test]
-    fn a_panic_gives_the_guard_back() {
+    fn a_panic_unlocks_the_guard() {
         let guarded = Arc::new(Guarded::new(0));
         let thread = spawn({
             let guarded = Arc::clone(&guarded);
             move || {
                 let _guard = guarded.lock();
-                panic!("a test of what follows");
+                panic!("a test of unlocking in a panic");
             }
         });
         assert!(thread.join().is_err());
@@ -219,7 +223,7 @@ mod tests {
     }
 
     #[test]
-    fn who_has_the_guard_is_told_that_it_would_wait_for_itself() {
+    fn locking_a_word_twice_is_a_deadlock_error() {
         let word = PiWord::new();
         let me = gettid();
         assert_eq!(word.lock(me), Ok(false));

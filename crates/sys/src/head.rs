@@ -3,10 +3,11 @@
 use crate::error::SysError;
 use std::ptr;
 
-/// From a node to the lock's word, in bytes: what the C library registers, and so the only layout the list can have.
+/// The distance from a node to the lock's word, in bytes. The C library registers it, so the list can have no other
+/// layout.
 pub const WORD_OFFSET: isize = -32;
 
-/// The head as the kernel has it.
+/// The head, in the kernel's layout.
 #[repr(C)]
 pub struct Head {
     pub(crate) list: usize,
@@ -17,7 +18,7 @@ pub struct Head {
 /// The head the C library registered for the calling thread.
 ///
 /// # Errors
-/// Where the C library registered none, or one of another layout.
+/// ENOTSUP if the C library registered no head, or one with another layout. The kernel's error if the call fails.
 pub fn registered() -> Result<*mut Head, SysError> {
     let mut head: *mut Head = ptr::null_mut();
     let mut bytes = 0_usize;
@@ -27,7 +28,7 @@ pub fn registered() -> Result<*mut Head, SysError> {
     if result < 0 {
         return Err(SysError::last(unsupported.call));
     }
-    // SAFETY: the kernel was given this address by the C library, for as long as the thread lives.
+    // SAFETY: the C library gave the kernel this address, which stays valid while the thread lives.
     if head.is_null() || bytes != size_of::<Head>() || unsafe { (*head).offset } != WORD_OFFSET {
         return Err(unsupported);
     }

@@ -1,14 +1,17 @@
-//! How many locks with priority inheritance the calling thread holds: a count of its own, and the robust ones from the list the kernel has.
+//! Counts the locks with priority inheritance that the calling thread holds.
 //!
-//! The count is written with each lock and unlock of such a mutex, so it is found without a call, in shared libraries, too: a thread-local word
-//! at a fixed distance from the thread pointer (the initial-exec model), where the processor is one that is known here.
+//! Robust locks are in the list that the C library registered with the kernel. The others are counted here.
+//!
+//! The count is written with each lock and unlock of such a mutex, so accessing it must not need a call, also in shared
+//! libraries. On x86-64 with glibc, it is a thread-local word at a fixed distance from the thread pointer (the
+//! initial-exec model).
 
 use crate::block;
 use crate::head::{Head, registered};
 
-/// The lowest bit of a link, as `robust` has it: the lock inherits.
+/// The lowest bit of a link: the lock has priority inheritance. See `robust`.
 const INHERITS: usize = 1;
-/// Of the list no more is looked at; one that is longer counts as one that holds some.
+/// The most links that are read. A longer list counts as two locks.
 const LINKS_MAX: usize = 1_024;
 
 #[cfg(all(target_arch = "x86_64", target_os = "linux", target_env = "gnu"))]
@@ -29,7 +32,7 @@ mod count {
 
     #[inline]
     pub fn add(change: i32) {
-        // SAFETY: the word is the calling thread's, for as long as it lives, and named nowhere but here.
+        // SAFETY: the word belongs to the calling thread while it lives, and no other code names it.
         unsafe {
             asm!(
                 "mov {at}, qword ptr [rip + lockwright_held@GOTTPOFF]",
@@ -42,7 +45,7 @@ mod count {
     #[inline]
     pub fn get() -> i32 {
         let count: i32;
-        // SAFETY: as in `add`.
+        // SAFETY: the word belongs to the calling thread while it lives, and is only read.
         unsafe {
             asm!(
                 "mov {at}, qword ptr [rip + lockwright_held@GOTTPOFF]",
@@ -73,19 +76,20 @@ mod count {
     }
 }
 
-/// The calling thread took one that inherits and is not robust.
+/// Records that the calling thread locked a mutex that has priority inheritance and is not robust.
 #[inline]
 pub fn took_one() {
     count::add(1);
 }
 
-/// It gave one back.
+/// Records that the calling thread unlocked such a mutex.
 #[inline]
 pub fn gave_one_back() {
     count::add(-1);
 }
 
-/// Whether the calling thread, which holds one lock with inheritance, holds another. Those that other libraries took count where they are robust.
+/// Whether the calling thread, which holds one lock with inheritance, holds another. Locks of other libraries count if
+/// they are robust.
 ///
 /// BOUND: LINKS_MAX steps.
 pub fn holds_two() -> bool {
@@ -94,12 +98,13 @@ pub fn holds_two() -> bool {
     i64::from(count::get()) + robust > 1
 }
 
-/// Those of the list that inherit; two stand for all of a long one.
+/// The number of locks in the list that have priority inheritance; 2 if the list is too long.
 fn robust_ones(head: *mut Head) -> i64 {
     let mut count = 0;
     let mut at = head.cast::<usize>();
     for _ in 0..LINKS_MAX {
-        // SAFETY: `at` is the first word of the head, or the `next` of a lock that this thread holds, which stays where it is.
+        // SAFETY: `at` is the first word of the head, or the `next` of a lock that this thread holds, which does not
+        // move.
         let link = unsafe { at.read_volatile() };
         at = std::ptr::with_exposed_provenance_mut(link & !INHERITS);
         if at.is_null() || at == head.cast() {

@@ -1,33 +1,36 @@
-//! The part of Lockwright that calls Linux: every system call of its runtime behind a typed error, the words and lists that it shares with the
-//! kernel, and the guard around what is decided in user space.
+//! Lockwright's interface to Linux.
 //!
-//! This crate is not meant for programs: it has what the crates of Lockwright need, no more, and changes with them. Depend on
-//! [`lockwright`](https://docs.rs/lockwright), which has mutexes, condition variables, sections and task sets.
+//! This crate wraps every system call of the runtime with a typed error. It also has the lock words and the list that
+//! Lockwright shares with the kernel, and the guard around decisions that are made in user space.
+//!
+//! Programs should not depend on this crate. It has only what Lockwright's other crates need, and changes with them.
+//! Depend on [`lockwright`](https://docs.rs/lockwright) instead, which has mutexes, condition variables, sections and
+//! task sets.
 //!
 //! | file | calls |
 //! |---|---|
 //! | `futex` | `futex`: wait, wake, move waiters, lock and unlock with priority inheritance |
-//! | `pi_word` | none of its own: a word with an owner, free and locked in user space, waited for in the kernel |
-//! | `guard` | none of its own: a value behind such a word |
+//! | `pi_word` | none itself: a lock word with an owner; uncontended in user space, contended in the kernel |
+//! | `guard` | none itself: a value behind such a word |
 //! | `head` | `get_robust_list` |
-//! | `robust` | none: the list itself |
+//! | `robust` | none: the list of robust locks |
 //! | `rseq` | `membarrier`; then none: restartable sequences |
 //! | `sched` | `gettid`, `sched_{set,get}scheduler`, `sched_{set,get}param`, `sched_{set,get}affinity`, timer slack, `tgkill` |
-//! | `block` | `prctl`, once; then none: the C library's own record of the thread |
-//! | `held` | none: what the thread itself counts |
+//! | `block` | `prctl`, once; then none: reads the C library's own record of the thread |
+//! | `held` | none: counts the locks that the thread holds |
 //! | `clock` | `clock_gettime`, `clock_nanosleep` |
 //! | `cycles` | none: the processor's counter and caches |
 //! | `fork` | `pthread_atfork` |
 //! | `memory` | `mlockall`, resource limits |
 //! | `signal` | `pthread_sigmask` |
-//! | `native` | the C library's mutex, to measure beside |
-//! | `probe` | calls that only ask whether something exists |
+//! | `native` | the C library's mutex and semaphore, for comparison in measurements |
+//! | `probe` | calls that only test whether the kernel has a feature |
 //!
-//! Times are nanoseconds of `CLOCK_MONOTONIC`.
+//! Times are in nanoseconds of `CLOCK_MONOTONIC`.
 //!
 //! # Examples
 //!
-//! A value for one thread at a time. A thread that waits for it lends its priority to the thread that has it.
+//! A value that one thread at a time may access. A thread that waits for the value lends its priority to the holder.
 //!
 //! ```
 //! use lockwright_sys::guard::Guarded;
@@ -60,7 +63,7 @@ pub mod native;
 pub mod pi_word;
 pub mod probe;
 #[cfg(test)]
-#[allow(dead_code)] // One function is for the tests of sections.
+#[allow(dead_code)] // One function is used only by the tests of sections.
 #[path = "../tests/support/process.rs"]
 mod process;
 pub mod robust;

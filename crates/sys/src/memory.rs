@@ -1,35 +1,36 @@
-//! Memory that stays in memory, and the limits of the process.
+//! Locked memory, and the limits of the process.
 
 use crate::error::SysError;
 
-/// Keeps in memory all that is mapped now.
+/// Locks all memory that is mapped now.
 pub fn lock_all() -> Result<(), SysError> {
-    // SAFETY: takes flags only. What is mapped later is not locked, so later allocations cannot fail by it.
+    // SAFETY: the call takes flags only. Memory that is mapped later is not locked, so locking cannot make later
+    // allocations fail.
     if unsafe { libc::mlockall(libc::MCL_CURRENT) } == 0 { Ok(()) } else { Err(SysError::last("mlockall")) }
 }
 
-/// Touches the calling thread's stack, so that its pages are there before they are needed.
+/// Touches the calling thread's stack, so that its pages are present before they are needed.
 #[inline(never)]
 pub fn prefault_stack<const BYTES: usize>() {
     let mut stack = [0_u8; BYTES];
     std::hint::black_box(&mut stack);
 }
 
-/// A limit of the process; `None` is unlimited.
+/// A limit of the process; `None` means unlimited.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Limit {
-    /// What the process may use.
+    /// The limit in effect.
     pub soft: Option<u64>,
-    /// Up to where it may raise that.
+    /// The highest value to which the process may raise it.
     pub hard: Option<u64>,
 }
 
-/// The highest real-time priority the process may ask for without a capability.
+/// The highest real-time priority that the process may request without a capability.
 pub fn realtime_limit() -> Result<Limit, SysError> {
     limit(i64::from(libc::RLIMIT_RTPRIO))
 }
 
-/// The bytes the process may lock without a capability.
+/// The number of bytes that the process may lock without a capability.
 pub fn lock_limit() -> Result<Limit, SysError> {
     limit(i64::from(libc::RLIMIT_MEMLOCK))
 }
@@ -45,7 +46,7 @@ fn limit(resource: i64) -> Result<Limit, SysError> {
     Ok(Limit { soft: read(limit.rlim_cur), hard: read(limit.rlim_max) })
 }
 
-/// Whether the process has CAP_IPC_LOCK, by its effective capabilities.
+/// Whether the process has CAP_IPC_LOCK in its effective capabilities.
 pub fn may_lock_anything() -> bool {
     const CAP_IPC_LOCK: u32 = 14;
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();

@@ -1,24 +1,24 @@
-//! The C library's mutex and semaphore, to measure ours beside them.
+//! The C library's mutex and semaphore, for comparison in measurements.
 
 use std::cell::UnsafeCell;
 
-/// What kind.
+/// The attributes of a mutex.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct NativeKind {
-    /// With priority inheritance.
+    /// Whether it has priority inheritance.
     pub inherits: bool,
-    /// Survives its owner.
+    /// Whether it is robust, so that it can be locked after its owner has died.
     pub robust: bool,
-    /// With a ceiling of this level, if any.
+    /// The ceiling, if it has one.
     pub ceiling: Option<u8>,
 }
 
 /// A mutex of the C library.
 pub struct NativeMutex(Box<UnsafeCell<libc::pthread_mutex_t>>);
 
-// SAFETY: it is made for several threads.
+// SAFETY: a `pthread_mutex_t` may be used by several threads.
 unsafe impl Sync for NativeMutex {}
-// SAFETY: it stays where it is, in its box.
+// SAFETY: the mutex is boxed, so it does not move in memory.
 unsafe impl Send for NativeMutex {}
 
 const PRIO_INHERIT: i32 = 1;
@@ -29,7 +29,7 @@ unsafe extern "C" {
 }
 
 impl NativeMutex {
-    /// `None` where the C library has no such kind.
+    /// Initialises a mutex. Returns `None` if the C library refuses these attributes.
     pub fn new(kind: NativeKind) -> Option<Self> {
         let mutex = Box::new(UnsafeCell::new(libc::PTHREAD_MUTEX_INITIALIZER));
         // SAFETY: the attributes are initialised before they are used, and all pointers are valid.
@@ -53,56 +53,57 @@ impl NativeMutex {
         (made == 0).then_some(Self(mutex))
     }
 
-    /// Where it is.
+    /// The memory of the mutex.
     #[inline]
     pub fn memory(&self) -> &impl Sized {
         &*self.0
     }
 
-    /// Locks it. False where the C library refuses.
+    /// Locks it. Returns false if the C library refuses.
     #[inline]
     pub fn lock(&self) -> bool {
-        // SAFETY: it was initialised.
+        // SAFETY: the mutex was initialised in `new`.
         unsafe { libc::pthread_mutex_lock(self.0.get()) == 0 }
     }
 
-    /// By who locked it.
+    /// Unlocks it. The caller must be the owner.
     #[inline]
     pub fn unlock(&self) {
-        // SAFETY: it was initialised; unlocked by another it does something defined for the kinds that are measured.
+        // SAFETY: the mutex was initialised in `new`. An unlock by another thread is defined for the kinds that are
+        // measured.
         unsafe { libc::pthread_mutex_unlock(self.0.get()) };
     }
 }
 
-/// A semaphore of the C library, for one at a time.
+/// A semaphore of the C library with an initial count of 1.
 pub struct NativeSemaphore(Box<UnsafeCell<libc::sem_t>>);
 
-// SAFETY: it is made for several threads.
+// SAFETY: a `sem_t` may be used by several threads.
 unsafe impl Sync for NativeSemaphore {}
-// SAFETY: it stays where it is, in its box.
+// SAFETY: the semaphore is boxed, so it does not move in memory.
 unsafe impl Send for NativeSemaphore {}
 
 impl NativeSemaphore {
-    /// `None` where the C library has none.
+    /// Initialises a semaphore. Returns `None` if the C library refuses.
     pub fn new() -> Option<Self> {
-        // SAFETY: all zeros is memory like any other; it is initialised just now.
+        // SAFETY: all zeros are valid contents of a `sem_t`, which is initialised below.
         let semaphore = Box::new(UnsafeCell::new(unsafe { std::mem::zeroed::<libc::sem_t>() }));
         // SAFETY: the pointer is valid.
         let made = unsafe { libc::sem_init(semaphore.get(), 0, 1) };
         (made == 0).then_some(Self(semaphore))
     }
 
-    /// Waits for it. False where the C library refuses, or a signal came.
+    /// Waits for it. Returns false if the C library refuses or a signal interrupts the wait.
     #[inline]
     pub fn wait(&self) -> bool {
-        // SAFETY: it was initialised.
+        // SAFETY: the semaphore was initialised in `new`.
         unsafe { libc::sem_wait(self.0.get()) == 0 }
     }
 
     /// Posts it.
     #[inline]
     pub fn post(&self) {
-        // SAFETY: it was initialised.
+        // SAFETY: the semaphore was initialised in `new`.
         unsafe { libc::sem_post(self.0.get()) };
     }
 }

@@ -1,19 +1,21 @@
-//! A lock word with an owner: free and taken in user space, waited for in the kernel, which lends the
-//! owner the priority of its waiters.
+//! A lock word with an owner. It is locked in user space when it is free. Waiters wait in the kernel, which lends the
+//! owner their priority.
 //!
 //! ```text
 //!   word                   meaning                             lock                    unlock
 //!   0                      free                                -> tid, one CAS         -
-//!   tid                    owned, nobody waits                 ask the kernel, wait    -> 0, one CAS
+//!   tid                    owned, no waiters                   ask the kernel, wait    -> 0, one CAS
 //!   tid | WAITERS          owned, the kernel has a queue       ask the kernel, wait    ask the kernel
-//!   tid of the dead        the owner ended, nobody waited      the kernel: ESRCH       -
-//!   tid | WAITERS | DIED   the owner ended, a waiter was       ask the kernel, wait    ask the kernel
-//!                          given the word
+//!   tid of a dead thread   the owner ended, no waiters         the kernel: ESRCH       -
+//!   tid | WAITERS | DIED   the owner ended, and the kernel     ask the kernel, wait    ask the kernel
+//!                          handed the word to a waiter
 //! ```
 //!
-//! [`PiWord::lock`] is for owners that end only after they unlocked; [`PiWord::lock_or_inherit`] for those that may not.
+//! [`PiWord::lock`] is for owners that always unlock before they end; [`PiWord::lock_or_inherit`] is for owners that
+//! may not.
 //!
-//! Nothing here spins in user space: a more urgent thread that spun for a less urgent one of its own processor would spin for ever.
+//! No thread spins in user space: a more urgent thread that spins for a less urgent one on its own processor would spin
+//! for ever.
 
 use crate::clock;
 use crate::error::SysError;
@@ -21,18 +23,19 @@ use crate::futex::{self, Scope};
 use crate::sched::{self, Tid};
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// How often the kernel may answer "try again" (it does where the word changes under its hands, or where it
-/// is short of memory) before that counts as an error.
+/// How often the kernel may answer "try again" before that counts as an error. The kernel answers so if the word
+/// changes during the call, or if it is short of memory.
 const ATTEMPTS_MAX: u32 = 1_000;
-/// How often a word of the dead is asked for. Once, but for races with others who ask, and for an heir that has yet to execute.
+/// How often a word of a dead owner is requested. One attempt is enough unless other threads request it at the same
+/// time, or an heir has not executed yet.
 const INHERIT_ATTEMPTS_MAX: u32 = 100;
-/// How long the heir of a word is given to execute, each time.
+/// How long the heir of a word is given to execute, in each attempt.
 const HEIR_NAP_NS: u64 = 100_000;
 
 /// Why a word could not be locked or unlocked.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum PiError {
-    /// The caller would wait for itself.
+    /// The calling thread already owns the word, or would wait for itself.
     Deadlock,
     /// The owner has ended without unlocking.
     OwnerDied,
@@ -40,31 +43,31 @@ pub enum PiError {
     Sys(SysError),
 }
 
-/// How the caller came by a word.
+/// How the caller acquired a word.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Locked {
     /// It was free.
     Free,
-    /// Its owner unlocked it.
+    /// The caller asked the kernel, and the previous owner had unlocked.
     Waited,
-    /// Its owner ended, or forgot it.
+    /// The owner ended without unlocking, or the word was already in the caller's name.
     Inherited,
 }
 
-/// See the table above.
+/// A lock word with an owner; see the table at the top of this file.
 #[derive(Debug, Default)]
 pub struct PiWord(AtomicU32);
 
 impl PiWord {
-    /// Nobody has it.
+    /// A free word.
     #[must_use]
     pub const fn new() -> Self {
         Self(AtomicU32::new(0))
     }
 
-    /// `0 -> tid`, or waits. Says whether it asked the kernel.
+    /// Locks the word: `0 -> tid`, or waits. Returns whether it asked the kernel.
     ///
-    /// BOUND: until the owner, which has at least the caller's priority meanwhile, unlocks.
+    /// BOUND: until the owner unlocks; the owner has at least the caller's priority meanwhile.
     #[inline]
     pub fn lock(&self, me: Tid) -> Result<bool, PiError> {
         // ORDERING: Acquire pairs with the Release of the CAS in `unlock`; the kernel's own path is a full barrier.
@@ -74,11 +77,11 @@ impl PiWord {
         }
     }
 
-    /// As [`PiWord::lock`], and a word whose owner ended without unlocking becomes the caller's. So does one that is in the
-    /// caller's name already: the caller forgot it, or has the id of a thread that ended.
+    /// As [`PiWord::lock`], but also acquires a word whose owner ended without unlocking. It also acquires a word that
+    /// is already in the caller's name: the caller did not unlock it, or it has the thread id of a thread that ended.
     ///
-    /// BOUND: as in `lock`. Where another was given the word of the dead and does not execute to say so, INHERIT_ATTEMPTS_MAX naps, and
-    /// then [`PiError::OwnerDied`].
+    /// BOUND: as in `lock`. If another thread was handed the word of a dead owner and does not execute,
+    /// INHERIT_ATTEMPTS_MAX naps, and then [`PiError::OwnerDied`].
     #[inline]
     pub fn lock_or_inherit(&self, me: Tid) -> Result<Locked, PiError> {
         // ORDERING: as in `lock`.
@@ -92,29 +95,31 @@ impl PiWord {
     fn wait_or_inherit(&self, me: Tid) -> Result<Locked, PiError> {
         // BOUND: INHERIT_ATTEMPTS_MAX rounds.
         for _ in 0..INHERIT_ATTEMPTS_MAX {
-            // ORDERING: Relaxed: only compared with.
+            // ORDERING: Relaxed: the value is only compared.
             let seen = self.0.load(Ordering::Relaxed);
             match self.lock_slow() {
                 Ok(()) => {
-                    // ORDERING: Relaxed: the word is the caller's.
+                    // ORDERING: Relaxed: the caller owns the word.
                     let has_died = self.0.load(Ordering::Relaxed) & libc::FUTEX_OWNER_DIED != 0;
                     return Ok(if has_died { Locked::Inherited } else { Locked::Waited });
                 }
-                // The kernel read another name than was seen, and who was seen may have come back since; or who was seen is on its way out.
+                // The owner that was seen is alive: it is ending, or it locked the word again after the kernel read
+                // another owner.
                 Err(PiError::OwnerDied) if sched::is_ours(Tid(seen & libc::FUTEX_TID_MASK)) => {
                     clock::sleep_until(clock::now_ns() + HEIR_NAP_NS).map_err(PiError::Sys)?;
                 }
                 Err(PiError::OwnerDied) => {
-                    // dead | WAITERS -> tid | WAITERS. The kernel sets WAITERS before it looks for the owner; a word that
-                    // changed since it was seen is not that of the dead.
+                    // dead | WAITERS -> tid | WAITERS. The kernel sets WAITERS before it looks for the owner. A word
+                    // that has changed since it was read is no longer the dead owner's.
                     let (dead, mine) = (seen | libc::FUTEX_WAITERS, me.0 | libc::FUTEX_WAITERS);
-                    // ORDERING: Acquire: the dead published nothing; for what was published before it.
+                    // ORDERING: Acquire: pairs with the last unlock. The dead owner itself published nothing.
                     if self.0.compare_exchange(dead, mine, Ordering::Acquire, Ordering::Relaxed).is_ok() {
                         return Ok(Locked::Inherited);
                     }
                 }
                 Err(PiError::Deadlock) if self.is_owned_by(me) => return Ok(Locked::Inherited),
-                // The owner ended, and the waiter that was given the word has not executed since: word and queue disagree.
+                // The owner ended, and the waiter that was handed the word has not executed since: the word and the
+                // kernel's queue disagree.
                 Err(PiError::Sys(SysError { errno: libc::EINVAL, .. })) => {
                     clock::sleep_until(clock::now_ns() + HEIR_NAP_NS).map_err(PiError::Sys)?;
                 }
@@ -124,24 +129,24 @@ impl PiWord {
         Err(PiError::OwnerDied)
     }
 
-    /// Nobody has the word: in a child process, which has no other threads.
+    /// Makes the word free in a child process, which has no other threads.
     #[inline]
     pub fn reset(&self) {
-        // ORDERING: Relaxed: there is one thread.
+        // ORDERING: Relaxed: there is only one thread.
         self.0.store(0, Ordering::Relaxed);
     }
 
-    /// Whether nobody has the word.
+    /// Whether the word is free.
     #[inline]
     pub fn is_free(&self) -> bool {
         // ORDERING: Acquire pairs with the Release of the CAS in `unlock`.
         self.0.load(Ordering::Acquire) == 0
     }
 
-    /// Whether the word is in this thread's name.
+    /// Whether the thread `tid` owns the word.
     #[inline]
     pub fn is_owned_by(&self, tid: Tid) -> bool {
-        // ORDERING: Relaxed: a thread sees its own name where it wrote it, and nobody else writes it.
+        // ORDERING: Relaxed: a thread sees its own id if it wrote it, and no other thread writes that id.
         self.0.load(Ordering::Relaxed) & libc::FUTEX_TID_MASK == tid.0
     }
 
@@ -149,7 +154,7 @@ impl PiWord {
     #[must_use]
     #[inline]
     pub fn has_waiters(&self) -> bool {
-        // ORDERING: Relaxed: only looked at.
+        // ORDERING: Relaxed: the value publishes nothing.
         self.0.load(Ordering::Relaxed) & libc::FUTEX_WAITERS != 0
     }
 
@@ -162,7 +167,7 @@ impl PiWord {
             match error.errno {
                 libc::EAGAIN | libc::EINTR | libc::ENOMEM => last = Some(error),
                 libc::EDEADLK => return Err(PiError::Deadlock),
-                // EPERM: the owner's id is that of a kernel thread, or of another user's process, now.
+                // EPERM: the owner's id now belongs to a kernel thread or to a process of another user.
                 libc::ESRCH | libc::EPERM => return Err(PiError::OwnerDied),
                 _ => return Err(PiError::Sys(error)),
             }
@@ -170,7 +175,7 @@ impl PiWord {
         last.map_or(Ok(()), |error| Err(PiError::Sys(error)))
     }
 
-    /// `tid -> 0`, or lets the kernel hand the word to its most urgent waiter.
+    /// Unlocks the word: `tid -> 0`, or lets the kernel hand it to its most urgent waiter.
     #[inline]
     pub fn unlock(&self, me: Tid) -> Result<(), PiError> {
         // ORDERING: Release pairs with the Acquire of the CAS in `lock`.

@@ -1,21 +1,22 @@
-//! Calls that only ask whether the kernel has something.
+//! Tests whether the kernel has a feature.
 
-/// Whether threads of this process may leave a list of robust futexes with the kernel.
+/// Whether threads can register a list of robust futexes with the kernel.
 pub fn has_robust_list() -> bool {
     let mut head: *mut libc::c_void = std::ptr::null_mut();
     let mut length: usize = 0;
-    // SAFETY: both places are valid for writing; 0 is the calling thread.
+    // SAFETY: both pointers are valid for writing; 0 is the calling thread.
     unsafe { libc::syscall(libc::SYS_get_robust_list, 0, &raw mut head, &raw mut length) == 0 }
 }
 
-/// Whether the kernel knows restartable sequences: it refuses a registration of nothing as invalid, not as unknown.
+/// Whether the kernel supports restartable sequences. A kernel that does refuses an empty registration as invalid;
+/// others refuse the system call as unknown.
 pub fn has_rseq() -> bool {
     // SAFETY: a null area of no size with an unknown flag is refused before anything is registered.
     let result = unsafe { libc::syscall(libc::SYS_rseq, std::ptr::null::<u8>(), 0, 1 << 30, 0) };
     result == 0 || crate::error::errno() != libc::ENOSYS
 }
 
-/// Whether barriers can be asked for on all threads of this process.
+/// Whether the process can request memory barriers on all of its threads.
 pub fn has_membarrier() -> bool {
     const QUERY: i32 = 0;
     const PRIVATE_EXPEDITED: i64 = 1 << 3;
@@ -24,7 +25,7 @@ pub fn has_membarrier() -> bool {
     commands > 0 && commands & PRIVATE_EXPEDITED != 0
 }
 
-/// Locks and unlocks a PI futex by way of the kernel.
+/// Locks and unlocks a PI futex through the kernel.
 pub fn try_pi_futex() -> Result<(), crate::error::SysError> {
     let word = std::sync::atomic::AtomicU32::new(0);
     crate::futex::lock_pi(crate::futex::Scope::Private, &word, None)?;

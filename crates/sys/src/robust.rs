@@ -1,13 +1,15 @@
-//! The list by which the kernel finds what a thread holds when it ends: the C library's own, which ours are linked into.
+//! The list of robust locks that a thread holds, which the kernel reads when the thread ends. It is the C library's own
+//! list; Lockwright links its locks into it.
 //!
 //! ```text
-//!   head:  [ prev ] [ list ] [ offset ] [ pending ]      one a thread, registered by the C library
+//!   head:  [ prev ] [ list ] [ offset ] [ pending ]      one per thread, registered by the C library
 //!                      |
-//!   node:           [ next ]   preceded by [ prev ]      in each lock, `offset` bytes behind its word
+//!   node:           [ next ]   preceded by [ prev ]      in each lock, `offset` bytes after its word
 //! ```
 //!
-//! The kernel follows `list` through the `next`s, and sets FUTEX_OWNER_DIED in each word that has the thread's id. `pending` names a lock
-//! that is being taken or given back. The lowest bit of a link says that the word is under priority inheritance.
+//! The kernel follows `list` through the `next` links, and sets FUTEX_OWNER_DIED in each word that has the thread's id.
+//! `pending` names a lock that is being locked or unlocked. The lowest bit of a link is set if the word has priority
+//! inheritance.
 
 use crate::block::{self, Block};
 use crate::error::SysError;
@@ -17,10 +19,10 @@ use std::cell::Cell;
 use std::ptr;
 use std::sync::atomic::{Ordering, compiler_fence};
 
-/// The lowest bit of a link.
+/// The lowest bit of a link: the word has priority inheritance.
 const INHERITS: usize = 1;
 
-/// What is linked: the node in a lock.
+/// The node in a lock, which is linked into the list.
 #[repr(C)]
 #[derive(Debug)]
 pub struct Node {
@@ -32,15 +34,16 @@ impl Node {
     /// A node that is in no list.
     ///
     /// # Safety
-    /// The node stays where it is from the time a thread [begins](List::begin) with it or [inserts](List::insert) it
-    /// until that thread ends or removes it. It lies behind its lock's word as [`Node::fits`] says, and only the thread
-    /// that has the lock passes it to its list.
+    /// The node does not move from the time a thread [begins](List::begin) with it or [inserts](List::insert) it until
+    /// that thread ends or removes it. Its distance from its lock's word satisfies [`Node::fits`]. Only the thread that
+    /// holds the lock passes the node to its list.
     #[must_use]
     pub const unsafe fn new() -> Self {
         Self { prev: Cell::new(0), next: Cell::new(0) }
     }
 
-    /// Whether a node and its lock's word, at these places of one structure, are as far apart as the C library says.
+    /// Whether a node and its lock's word, at these offsets of one structure, are as far apart as the C library
+    /// registered.
     #[must_use]
     pub const fn fits(word: usize, node: usize) -> bool {
         (node + std::mem::offset_of!(Self, next)) as isize + WORD_OFFSET == word as isize
@@ -61,10 +64,10 @@ thread_local! {
 pub struct List(*mut Head);
 
 impl List {
-    /// Finds the list. One system call a thread.
+    /// Finds the list. Makes at most one system call in each thread.
     ///
     /// # Errors
-    /// Where the C library registered none, or one of another layout.
+    /// If the C library registered no list, or one with another layout.
     #[inline]
     pub fn of_this_thread() -> Result<Self, SysError> {
         match block::block() {
@@ -73,7 +76,7 @@ impl List {
         }
     }
 
-    /// The same where that takes no call.
+    /// Finds the list from the thread's block, without a system call.
     #[inline]
     pub fn of(block: Block) -> Self {
         Self(block.head())
@@ -97,15 +100,16 @@ impl List {
         Ok(Self(head))
     }
 
-    /// Says what is about to be taken, or given back: should the thread end in between, the kernel looks at it.
+    /// Announces that this lock is about to be locked or unlocked. If the thread ends before [`List::end`], the kernel
+    /// examines the lock.
     #[inline]
     pub fn begin(self, node: &Node, inherits: bool) {
-        // SAFETY: the head is this thread's, which alone writes it; the kernel reads it when the thread ends.
+        // SAFETY: the head belongs to this thread, which alone writes it; the kernel reads it when the thread ends.
         unsafe { ptr::write_volatile(&raw mut (*self.0).pending, node.link(inherits)) };
         compiler_fence(Ordering::SeqCst);
     }
 
-    /// It was taken or given back, or not: that is over.
+    /// Withdraws the announcement of [`List::begin`].
     #[inline]
     pub fn end(self) {
         compiler_fence(Ordering::SeqCst);
@@ -113,10 +117,11 @@ impl List {
         unsafe { ptr::write_volatile(&raw mut (*self.0).pending, 0) };
     }
 
-    /// Links a lock that this thread has taken.
+    /// Links a lock that this thread has locked.
     #[inline]
     pub fn insert(self, node: &Node, inherits: bool) {
-        // SAFETY: the head, and every node linked, belong to locks this thread holds, which stay where they are; it alone changes their links.
+        // SAFETY: the head and every linked node belong to locks that this thread holds. They do not move, and only
+        // this thread changes their links.
         unsafe {
             let first = (*self.0).list;
             node.next.set(first);
@@ -127,14 +132,14 @@ impl List {
         }
     }
 
-    /// Whether a lock is the first in the list, as the last one taken is.
+    /// Whether this lock is the first in the list. The lock that was locked last is.
     #[inline]
     pub fn is_first(self, node: &Node, inherits: bool) -> bool {
-        // SAFETY: as in `begin`.
+        // SAFETY: the head belongs to this thread, which alone writes it.
         unsafe { (*self.0).list == node.link(inherits) }
     }
 
-    /// Takes the first lock out of the list: what [`List::remove`] does, with less to read.
+    /// Removes the first lock from the list. As [`List::remove`], with fewer reads.
     #[inline]
     pub fn remove_first(self, node: &Node) {
         let next = node.next.get();
@@ -148,7 +153,7 @@ impl List {
         node.next.set(0);
     }
 
-    /// Takes a lock out of the list. One that is in none is left alone.
+    /// Removes a lock from the list. A lock that is in no list is left unchanged.
     #[inline]
     pub fn remove(self, node: &Node) {
         let (prev, next) = (node.prev.get() & !INHERITS, node.next.get());
@@ -165,13 +170,14 @@ impl List {
         node.next.set(0);
     }
 
-    /// What precedes the link `next` points at is its `prev`; the C library keeps one before the head, too.
+    /// Sets the `prev` of the node whose link `next` points to. It is the word before the link; the C library also
+    /// keeps one before the head.
     ///
     /// # Safety
     /// `next` is a link of the calling thread's list.
     unsafe fn set_prev(next: usize, prev: usize) {
         let next = ptr::with_exposed_provenance_mut::<usize>(next & !INHERITS);
-        // SAFETY: promised by the caller.
+        // SAFETY: the caller passes a link of its own list, and a `prev` precedes every such link.
         unsafe { ptr::write_volatile(next.sub(1), prev) };
     }
 }

@@ -1,11 +1,14 @@
-//! Restartable sequences, as the C library has registered them: a few instructions that are executed on one processor without a preemption, a signal or a migration in
-//! between, or not to their end.
+//! Restartable sequences, as registered by the C library.
+//!
+//! A sequence is a few instructions on one processor. It either completes without a preemption, a signal or a
+//! migration, or it is aborted.
 //!
 //! ```text
-//!   thread pointer + __rseq_offset:  [ cpu_id_start ] [ cpu_id ] [ rseq_cs: the sequence under way ] ...
+//!   thread pointer + __rseq_offset:  [ cpu_id_start ] [ cpu_id ] [ rseq_cs: the current sequence ] ...
 //! ```
-//! The kernel looks at `rseq_cs` before the thread goes on after any of those: where it points to a sequence that the thread stands in, the thread goes on at the
-//! sequence's other end instead.
+//!
+//! The kernel reads `rseq_cs` before it resumes the thread after any of these events. If the thread is inside the
+//! sequence that `rseq_cs` points to, it resumes at the sequence's abort handler.
 
 use crate::error::SysError;
 use std::sync::atomic::{AtomicU32, AtomicU64};
@@ -13,63 +16,65 @@ use std::sync::atomic::{AtomicU32, AtomicU64};
 /// How a sequence ended.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Ended {
-    /// It stored.
+    /// The value was stored.
     Stored,
-    /// The word was another.
+    /// The compared word had another value.
     Differs,
     /// The thread was interrupted before it could store.
     Aborted,
-    /// The thread is on another processor.
+    /// The thread is on another processor than `home`.
     Elsewhere,
 }
 
-/// That the C library registers threads, and where.
+/// Where the C library registered the threads of this process.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Registered {
     offset: isize,
 }
 
-/// Numbers of the system call of barriers.
+/// Commands of the system call `membarrier`.
 const PRIVATE_EXPEDITED_RSEQ: i32 = 1 << 7;
 const REGISTER_PRIVATE_EXPEDITED_RSEQ: i32 = 1 << 8;
 
 fn membarrier(command: i32) -> Result<(), SysError> {
-    // SAFETY: takes integers.
+    // SAFETY: the call takes integers only.
     match unsafe { libc::syscall(libc::SYS_membarrier, command, 0, 0) } {
         0 => Ok(()),
         _ => Err(SysError::last("membarrier")),
     }
 }
 
-/// Announces that the process will call [`abort_all`]. Once a process; again does no harm.
+/// Announces that the process will call [`abort_all`]. Must be called once in each process; further calls are harmless.
 pub fn prepare_to_abort() -> Result<(), SysError> {
     membarrier(REGISTER_PRIVATE_EXPEDITED_RSEQ)
 }
 
-/// Every sequence of this process that is under way is aborted, and what those that are not have stored is seen from here on.
+/// Aborts every sequence of this process that is in progress. The stores of completed sequences are visible to the
+/// caller afterwards.
 #[inline]
 pub fn abort_all() -> Result<(), SysError> {
     membarrier(PRIVATE_EXPEDITED_RSEQ)
 }
 
-/// Sequences under way can neither be aborted nor waited for: whoever went on would lose updates. Allocates nothing: it may be in a signal handler.
+/// Aborts the process. If sequences in progress can be neither aborted nor waited for, a thread that continued would
+/// lose updates. Allocates nothing, because the caller may be in a signal handler.
 #[cold]
 pub fn give_up() -> ! {
     const MESSAGE: &[u8] =
         b"lockwright: ics: the kernel refuses membarrier, so a thread on another processor cannot go on; aborted\n";
-    // SAFETY: the place and length of a constant.
+    // SAFETY: the pointer and the length are those of a constant.
     unsafe { libc::write(libc::STDERR_FILENO, MESSAGE.as_ptr().cast(), MESSAGE.len()) };
     std::process::abort()
 }
 
 #[cfg(not(all(target_arch = "x86_64", target_env = "gnu")))]
 impl Registered {
-    /// `None`: not written for this processor or C library.
+    /// Returns `None`: restartable sequences are not implemented for this processor or C library.
     pub fn find() -> Option<Self> {
         None
     }
 
-    /// The processor the calling thread is on.
+    /// Returns `None`: there is no registration.
     pub fn cpu(self) -> Option<u32> {
         None
     }
@@ -81,14 +86,15 @@ impl Registered {
 
 #[cfg(all(target_arch = "x86_64", target_env = "gnu"))]
 impl Registered {
-    /// `None` where the C library is too old, was told not to (`glibc.pthread.rseq=0`), or the kernel refused.
+    /// Finds the registration. Returns `None` if the C library is too old, was told not to register
+    /// (`glibc.pthread.rseq=0`), or was refused by the kernel.
     pub fn find() -> Option<Self> {
         let symbol = |name: &std::ffi::CStr| {
-            // SAFETY: the name ends with a zero.
+            // SAFETY: the name ends with a zero byte.
             let place = unsafe { libc::dlsym(libc::RTLD_DEFAULT, name.as_ptr()) };
             (!place.is_null()).then_some(place)
         };
-        // SAFETY: the C library's constants of these names, since 2.35: an `unsigned int` and a `ptrdiff_t`.
+        // SAFETY: since 2.35 the C library has constants with these names: an `unsigned int` and a `ptrdiff_t`.
         let (size, offset) = unsafe {
             let size = symbol(c"__rseq_size")?.cast::<u32>().read();
             (size, symbol(c"__rseq_offset")?.cast::<isize>().read())
@@ -97,34 +103,37 @@ impl Registered {
         (size != 0 && found.cpu().is_some()).then_some(found)
     }
 
-    /// Of the calling thread.
+    /// The address of the calling thread's registered area.
     #[inline]
     fn area(self) -> usize {
         let pointer: usize;
-        // SAFETY: the first word at the thread pointer is its own address: that is the processor's convention.
+        // SAFETY: by the convention of the processor's ABI, the first word at the thread pointer is its own address.
         unsafe {
             std::arch::asm!("mov {}, fs:0", out(reg) pointer, options(nostack, preserves_flags, readonly));
         }
         pointer.wrapping_add_signed(self.offset)
     }
 
-    /// The processor the calling thread is on, or was just now.
+    /// The processor on which the calling thread executes; it may migrate at any time.
     #[inline]
     pub fn cpu(self) -> Option<u32> {
         let cpu: i32;
-        // SAFETY: the area was registered for this thread, and has the processor's number at 4; the kernel changes it.
+        // SAFETY: the area was registered for this thread and holds the processor's number at offset 4; the kernel
+        // changes it.
         unsafe {
             std::arch::asm!("mov {cpu:e}, [{area} + 4]", area = in(reg) self.area(), cpu = out(reg) cpu, options(nostack, preserves_flags, readonly));
         }
         u32::try_from(cpu).ok()
     }
 
-    /// `*word = new` if `*seen_at` is `seen` and the thread is on processor `*home`, with nobody on that processor in between.
+    /// Stores `new` in `*word` if `*seen_at` is `seen` and the thread is on processor `*home`. No other thread executes
+    /// on that processor in between.
     #[inline]
     pub fn store_if(self, home: &AtomicU32, seen_at: &AtomicU64, seen: u64, word: &AtomicU64, new: u64) -> Ended {
-        // SAFETY: the area was registered for this thread. The sequence is `2:` to `3:`; it writes nothing before its last instruction, and where the kernel aborts it the
-        // thread goes on at `4:`, before which the signature is that the C library registered. Nothing else of the area is touched. `rseq_cs` may go on pointing to
-        // a sequence the thread has left: the kernel clears it then.
+        // SAFETY: the area was registered for this thread. The sequence is `2:` to `3:`. It writes nothing before its
+        // last instruction. If the kernel aborts it, the thread resumes at `4:`, which follows the signature that the C
+        // library registered. Nothing else in the area is written. `rseq_cs` may still point to a sequence that the
+        // thread has left; the kernel clears it in that case.
         unsafe {
             std::arch::asm!(
                 ".pushsection __rseq_cs, \"aw\"",
@@ -144,7 +153,7 @@ impl Registered {
                 "mov qword ptr [{word}], {new}",
                 "3:",
                 ".pushsection __rseq_failure, \"ax\"",
-                // An undefined instruction, so that nobody comes here by chance.
+                // The signature is the operand of an undefined instruction, so that execution cannot run into it.
                 ".byte 0x0f, 0xb9, 0x3d",
                 ".long 0x53053053",
                 "4:",

@@ -1,13 +1,13 @@
-//! Threads as the scheduler sees them: their id, policy, priority and processors.
+//! Scheduling of threads: their id, policy, priority and processors.
 //!
-//! All by thread id and by system call: the C library's functions of these names mean processes in some
-//! libraries, and do nothing in others.
+//! All functions take thread ids and make system calls directly: the C library's functions of the same names refer to
+//! processes in some libraries, and do nothing in others.
 
 use crate::error::SysError;
 use crate::{block, fork};
 use std::cell::Cell;
 
-/// A thread, as the kernel names it.
+/// A thread, by the kernel's id.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Tid(pub u32);
 
@@ -15,10 +15,11 @@ thread_local! {
     static TID: Cell<u32> = const { Cell::new(0) };
 }
 
-/// The calling thread, to calls that name a thread: holds in a child process too.
+/// The calling thread, for system calls that take a thread id. Also valid in a child process.
 pub const ME: Tid = Tid(0);
 
-/// The calling thread. Read from where the C library has it; else one system call a thread, then a thread-local word.
+/// The id of the calling thread. Read from the C library's record of the thread; without that, from a thread-local word
+/// after one system call in each thread.
 #[inline]
 pub fn gettid() -> Tid {
     match block::block() {
@@ -40,29 +41,29 @@ fn ask() -> Tid {
         TID.set(0);
     }
     fork::in_child(forget);
-    // SAFETY: takes nothing and cannot fail.
+    // SAFETY: the call has no arguments and cannot fail.
     TID.set(unsafe { libc::syscall(libc::SYS_gettid) } as u32);
     block::find(TID.get());
     Tid(TID.get())
 }
 
-/// Whether a thread of this process has this id. (One that has just ended may still.)
+/// Whether a thread of this process has this id. A thread that has just ended may still count.
 pub fn is_ours(tid: Tid) -> bool {
-    // SAFETY: signal 0 is none: it is only asked whether it could be sent.
+    // SAFETY: signal 0 is not sent; the kernel only checks whether it could be.
     unsafe { libc::syscall(libc::SYS_tgkill, libc::getpid(), tid.0, 0) == 0 }
 }
 
 /// A system call that does nothing.
 #[inline]
 pub fn null_call() {
-    // SAFETY: takes nothing and cannot fail.
+    // SAFETY: the call has no arguments and cannot fail.
     unsafe { libc::syscall(libc::SYS_getppid) };
 }
 
 /// Lets another thread of the same level execute, if one is ready.
 #[inline]
 pub fn yield_now() {
-    // SAFETY: takes nothing and cannot fail.
+    // SAFETY: the call has no arguments and cannot fail.
     unsafe { libc::syscall(libc::SYS_sched_yield) };
 }
 
@@ -72,10 +73,10 @@ pub fn set_fifo(tid: Tid, level: u8) -> Result<(), SysError> {
     set_scheduler(tid, libc::SCHED_FIFO, level)
 }
 
-/// Whether this process may put a thread under SCHED_FIFO at this level: tries it on a thread of its own.
+/// Whether this process may put a thread under SCHED_FIFO at this level. Tries it on a new thread.
 ///
 /// # Errors
-/// The kernel's answer where it may not, or where no thread can be started.
+/// The kernel's error if it refuses, or if no thread can be started.
 pub fn try_fifo(level: u8) -> Result<(), SysError> {
     let thread = std::thread::Builder::new()
         .spawn(move || set_fifo(gettid(), level))
@@ -86,7 +87,7 @@ pub fn try_fifo(level: u8) -> Result<(), SysError> {
     }
 }
 
-/// Puts a thread under the ordinary policy.
+/// Puts a thread under the ordinary policy, SCHED_OTHER.
 #[inline]
 pub fn set_other(tid: Tid) -> Result<(), SysError> {
     set_scheduler(tid, libc::SCHED_OTHER, 0)
@@ -100,8 +101,8 @@ fn set_scheduler(tid: Tid, policy: i32, level: u8) -> Result<(), SysError> {
     if result == 0 { Ok(()) } else { Err(SysError::last("sched_setscheduler")) }
 }
 
-/// Changes the level of a thread that is under SCHED_FIFO. On a thread that was put under the ordinary
-/// policy meanwhile it fails (EINVAL) and changes nothing: nobody climbs back by it.
+/// Changes the level of a thread that is under SCHED_FIFO. If the thread has been put under the ordinary policy
+/// meanwhile, the call fails with EINVAL and changes nothing, so it cannot promote a demoted thread.
 #[inline]
 pub fn set_level(tid: Tid, level: u8) -> Result<(), SysError> {
     let param = libc::sched_param { sched_priority: i32::from(level) };
@@ -110,12 +111,12 @@ pub fn set_level(tid: Tid, level: u8) -> Result<(), SysError> {
     if result == 0 { Ok(()) } else { Err(SysError::last("sched_setparam")) }
 }
 
-/// How a thread is scheduled.
+/// The scheduling policy and level of a thread.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Scheduling {
-    /// With the flag that children do not inherit it, where that is set.
+    /// The policy; SCHED_RESET_ON_FORK is included if it is set.
     policy: i32,
-    /// 0 but for real-time policies.
+    /// The real-time level; 0 for other policies.
     pub level: u8,
 }
 
@@ -144,23 +145,23 @@ impl Scheduling {
         self.policy & !libc::SCHED_RESET_ON_FORK
     }
 
-    /// Whether levels mean something to the policy: SCHED_FIFO and SCHED_RR.
+    /// Whether the policy has levels: SCHED_FIFO and SCHED_RR.
     #[inline]
     pub fn has_level(self) -> bool {
         matches!(self.policy(), libc::SCHED_FIFO | libc::SCHED_RR)
     }
 
-    /// Whether it is SCHED_DEADLINE, which has more to it than a level.
+    /// Whether the policy is SCHED_DEADLINE, whose parameters a level does not describe.
     #[inline]
     pub fn is_deadline(self) -> bool {
         self.policy() == libc::SCHED_DEADLINE
     }
 }
 
-/// How the kernel schedules a thread, inheritance not counted.
+/// How the kernel schedules a thread, without inherited priorities.
 #[inline]
 pub fn scheduling(tid: Tid) -> Result<Scheduling, SysError> {
-    // SAFETY: takes an integer.
+    // SAFETY: the call takes an integer.
     let policy = unsafe { libc::syscall(libc::SYS_sched_getscheduler, tid.0) };
     if policy < 0 {
         return Err(SysError::last("sched_getscheduler"));
@@ -174,18 +175,18 @@ pub fn scheduling(tid: Tid) -> Result<Scheduling, SysError> {
     Ok(Scheduling { policy: policy as i32, level: param.sched_priority as u8 })
 }
 
-/// Schedules a thread in this way.
+/// Schedules a thread as `scheduling` describes.
 #[inline]
 pub fn set_scheduling(tid: Tid, scheduling: Scheduling) -> Result<(), SysError> {
     set_scheduler(tid, scheduling.policy, scheduling.level)
 }
 
-/// Binds a thread to processors, by their Linux numbers.
+/// Binds a thread to processors, given by their Linux numbers.
 pub fn set_affinity(tid: Tid, cpus: &[usize]) -> Result<(), SysError> {
-    // SAFETY: all zeros is an empty set.
+    // SAFETY: all zeros are an empty set.
     let mut set: libc::cpu_set_t = unsafe { std::mem::zeroed() };
     for &cpu in cpus.iter().filter(|&&cpu| cpu < libc::CPU_SETSIZE as usize) {
-        // SAFETY: `cpu` is within the set.
+        // SAFETY: `cpu` is less than the size of the set.
         unsafe { libc::CPU_SET(cpu, &mut set) };
     }
     // SAFETY: `set` is valid for reading and its size is given.
@@ -194,28 +195,29 @@ pub fn set_affinity(tid: Tid, cpus: &[usize]) -> Result<(), SysError> {
     if result == 0 { Ok(()) } else { Err(SysError::last("sched_setaffinity")) }
 }
 
-/// The processors the calling thread may use, by their Linux numbers, ascending.
+/// The processors that the calling thread may use, as Linux numbers in ascending order.
 pub fn affinity() -> Result<Vec<usize>, SysError> {
-    // SAFETY: all zeros is an empty set.
+    // SAFETY: all zeros are an empty set.
     let mut set: libc::cpu_set_t = unsafe { std::mem::zeroed() };
     // SAFETY: `set` is valid for writing and its size is given.
     let result = unsafe { libc::syscall(libc::SYS_sched_getaffinity, 0, size_of::<libc::cpu_set_t>(), &raw mut set) };
     if result < 0 {
         return Err(SysError::last("sched_getaffinity"));
     }
-    // SAFETY: every `cpu` is within the set.
+    // SAFETY: every `cpu` is less than the size of the set.
     Ok((0..libc::CPU_SETSIZE as usize).filter(|&cpu| unsafe { libc::CPU_ISSET(cpu, &set) }).collect())
 }
 
-/// The Linux number of the processor on which the caller executes; it may be another at once.
+/// The Linux number of the processor on which the caller executes. It may change at any time.
 #[inline]
 pub fn current_cpu() -> Option<usize> {
-    // SAFETY: takes nothing.
+    // SAFETY: the call has no arguments.
     usize::try_from(unsafe { libc::sched_getcpu() }).ok()
 }
 
-/// Lets the calling thread's timers expire on time. Recent kernels do so for real-time threads by themselves.
+/// Sets the calling thread's timer slack to 1 ns. Recent kernels do so for real-time threads by themselves.
 pub fn exact_timers() {
-    // SAFETY: takes two integers. A refusal leaves the default slack of 50 us, which is late, not wrong.
+    // SAFETY: the call takes two integers. A refusal leaves the default slack of 50 us, so timers are late but still
+    // work.
     unsafe { libc::prctl(libc::PR_SET_TIMERSLACK, 1) };
 }

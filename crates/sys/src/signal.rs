@@ -1,6 +1,6 @@
-//! Which signals a thread takes.
+//! The signal mask of a thread.
 
-/// Calls `body` with all signals blocked; threads it starts begin, and stay, that way.
+/// Calls `body` with all signals blocked. Threads that `body` starts keep them blocked.
 pub fn with_all_blocked<T>(body: impl FnOnce() -> T) -> T {
     // SAFETY: all zeros is a valid set, and it is filled before it is read.
     let (mut all, mut before): (libc::sigset_t, libc::sigset_t) = unsafe { (std::mem::zeroed(), std::mem::zeroed()) };
@@ -13,7 +13,7 @@ pub fn with_all_blocked<T>(body: impl FnOnce() -> T) -> T {
     body()
 }
 
-/// Takes these signals again, after a panic too.
+/// Restores the signal mask on drop, also after a panic.
 struct Restore(libc::sigset_t);
 
 impl Drop for Restore {
