@@ -1,8 +1,8 @@
-//! Burning CPU time: execute for exactly as long as was demanded, however often something comes between.
+//! Burning CPU time: executes for exactly the demanded time, however often the thread is interrupted.
 //!
-//! The clock is read over and over. A short step from one reading to the next is execution. A long one is a
-//! *gap*: the thread did not execute (preempted, interrupt, host); it does not count, and is logged as Stop
-//! at its start and Run at its end.
+//! The clock is read in a loop. A short step between two readings counts as execution. A long step is a *gap*: the
+//! thread did not execute, because of a preemption, an interrupt or the host. A gap does not count, and is logged as
+//! Stop at its start and Run at its end.
 
 use crate::calibrate::Calibration;
 use crate::control::Control;
@@ -14,15 +14,16 @@ use std::sync::atomic::{AtomicU32, Ordering};
 /// The execution of one thread.
 #[derive(Debug)]
 pub(crate) struct Burner<'a> {
-    /// Where the thread was sent last, and where it was when the log was told last.
+    /// The CPU the thread was last sent to, and the CPU that was last logged.
     places: Option<(&'a AtomicU32, u32)>,
-    /// By processor of the system its Linux number, where the kernel chooses among several.
+    /// The Linux numbers of the system's processors, if the kernel chooses among several; else empty.
     cluster: &'a [usize],
     gap_ns: u64,
     call_gap_ns: u64,
     /// The last reading of the clock while executing.
     last_ns: u64,
-    /// Executed more than was demanded: the last step is never split.
+    /// Execution beyond the demand so far. It arises because the last step is never split, and counts for the next
+    /// demand.
     ahead_ns: u64,
     pub(crate) log: Log,
 }
@@ -33,9 +34,9 @@ impl<'a> Burner<'a> {
         Self { places: None, cluster: &[], gap_ns, call_gap_ns, last_ns: 0, ahead_ns: 0, log }
     }
 
-    /// The log is told, too, when the thread executes on another processor.
+    /// Also logs each change of the processor on which the thread executes.
     pub(crate) fn at(self, places: &'a AtomicU32) -> Self {
-        // ORDERING: Relaxed, here and in `note_place`: for the log.
+        // ORDERING: Relaxed, here and in `note_place`: the value is only logged.
         Self { places: Some((places, places.load(Ordering::Relaxed))), ..self }
     }
 
@@ -50,7 +51,7 @@ impl<'a> Burner<'a> {
                 && let Some(cpu) = sched::current_cpu()
                 && let Some(place) = self.cluster.iter().position(|&known| known == cpu)
             {
-                // At most MAX_CPUS.
+                // The position is less than MAX_CPUS.
                 places.store(place as u32, Ordering::Relaxed);
             }
             let now = places.load(Ordering::Relaxed);
@@ -61,7 +62,7 @@ impl<'a> Burner<'a> {
         }
     }
 
-    /// The thread goes on after a wait that was meant. Returns the time.
+    /// Continues after an intended wait. Returns the time.
     pub(crate) fn begin(&mut self) -> u64 {
         self.last_ns = clock::now_ns();
         self.ahead_ns = 0;
@@ -70,7 +71,7 @@ impl<'a> Burner<'a> {
         self.last_ns
     }
 
-    /// The thread is about to wait as it is meant to, at the time last read.
+    /// Logs an intended wait, which begins at the last reading of the clock.
     pub(crate) fn end(&mut self) {
         self.log.push(self.last_ns, Event::Stop);
     }
@@ -81,30 +82,30 @@ impl<'a> Burner<'a> {
         self.last_ns
     }
 
-    /// The time after a lock operation; `waited` where it is known that the thread left its CPU.
+    /// The time after a lock operation; `waited` states that the thread left its CPU.
     pub(crate) fn after_call(&mut self, waited: bool) -> u64 {
         self.step(if waited { 0 } else { self.call_gap_ns });
-        // A move within a call leaves no gap.
+        // A migration within a call leaves no gap.
         self.note_place(self.last_ns);
         self.last_ns
     }
 
-    /// A time that was read within a lock operation, later than the last.
+    /// Records a time that was read within a lock operation, later than the last reading.
     pub(crate) fn called(&mut self, at_ns: u64) {
         self.step_to(at_ns, self.call_gap_ns);
         self.note_place(at_ns);
     }
 
-    /// The time after a wait that was execution.
+    /// The time after a wait that counts as execution.
     pub(crate) fn after_spinning(&mut self) -> u64 {
         self.last_ns = clock::now_ns();
         self.note_place(self.last_ns);
         self.last_ns
     }
 
-    /// Executes for `demand_ns`. False where the run was stopped before that.
+    /// Executes for `demand_ns`. Returns false if the run was stopped before that.
     ///
-    /// BOUND: steps of at least one clock reading, until the demand is met or the run is stopped.
+    /// BOUND: one reading of the clock per step, until the demand is met or the run is stopped.
     pub(crate) fn burn(&mut self, demand_ns: u64, control: &Control) -> bool {
         let mut left = demand_ns.saturating_sub(self.ahead_ns);
         self.ahead_ns = self.ahead_ns.saturating_sub(demand_ns);
@@ -119,7 +120,7 @@ impl<'a> Burner<'a> {
         true
     }
 
-    /// Reads the clock. Returns what was executed since the last reading: nothing, if it is above `gap_ns` ago.
+    /// Reads the clock. Returns the execution time since the last reading, or 0 if that was more than `gap_ns` ago.
     #[inline]
     fn step(&mut self, gap_ns: u64) -> u64 {
         self.step_to(clock::now_ns(), gap_ns)
@@ -157,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_demanded_is_executed_and_gaps_are_not_counted() {
+    fn gaps_do_not_count_as_execution() {
         let mut burner = burner();
         let start = burner.begin();
         std::thread::sleep(std::time::Duration::from_millis(2));
@@ -172,12 +173,12 @@ mod tests {
                     executed += record.at.since(from).as_ns();
                     since = None;
                 }
-                other => panic!("Run and Stop take turns: {other:?}"),
+                other => panic!("Run and Stop do not alternate: {other:?}"),
             }
         }
         assert!((3_000_000..3_000_000 + 20_000).contains(&executed), "{executed}");
         let first: Vec<_> = burner.log.records(TaskId(0), start).take(3).collect();
-        assert_eq!(first[1].at, Instant::ZERO, "the sleep is a gap from the start on");
+        assert_eq!(first[1].at, Instant::ZERO, "the sleep is a gap that begins at the start");
         assert!(first[2].at >= Instant::from_ns(2_000_000));
     }
 

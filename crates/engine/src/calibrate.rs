@@ -1,18 +1,18 @@
-//! What the machine's clock and its priority changes cost: measured before every run, for they decide what
-//! counts as execution.
+//! Measures the costs of the clock and of priority changes. Each run does so first, because they decide what counts as
+//! execution.
 
 use lockwright_model::Duration;
 use lockwright_sys::{SysError, clock, sched};
 
-/// How often each thing is measured.
+/// The number of samples of each cost.
 const SAMPLES: usize = 1_001;
-/// Least gap while burning, whatever the clock costs.
+/// The shortest gap while burning, however fast the clock is, in nanoseconds.
 const GAP_NS_MIN: u64 = 1_000;
-/// Reads of the clock in a gap, at least.
+/// The shortest gap in readings of the clock.
 const GAP_READS: u64 = 20;
-/// Least gap around a lock operation.
+/// The shortest gap around a lock operation, in nanoseconds.
 const CALL_GAP_NS_MIN: u64 = 5_000;
-/// Priority changes in a gap around a lock operation, at least. An operation makes at most two.
+/// The shortest gap around a lock operation in priority changes. An operation makes at most two.
 const CALL_GAP_CHANGES: u64 = 4;
 
 /// Measured costs, and the thresholds that follow from them.
@@ -22,14 +22,14 @@ pub struct Calibration {
     pub clock_read: Duration,
     /// Median cost of one change of a thread's own priority.
     pub priority_change: Duration,
-    /// While executing: two readings further apart than this have something else between them (another thread,
-    /// an interrupt, the host), which does not count as execution.
+    /// The gap while executing. If two readings of the clock are further apart, something else executed between them
+    /// (another thread, an interrupt, the host), and the time does not count as execution.
     pub gap: Duration,
-    /// The same around a lock operation, which may itself change a priority.
+    /// The gap around a lock operation, which may itself change a priority.
     pub call_gap: Duration,
 }
 
-/// Measures on the calling thread, which must be under SCHED_FIFO and comes out at level 1.
+/// Measures on the calling thread, which must be under SCHED_FIFO. Leaves it at level 1.
 ///
 /// BOUND: 2 * SAMPLES steps, a few milliseconds.
 pub(crate) fn calibrate() -> Result<Calibration, SysError> {

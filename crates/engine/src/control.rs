@@ -1,11 +1,11 @@
-//! The handle on a run: stop it, see how far it is.
+//! The handle on a run: stops it and reports its progress.
 //!
 //! ```text
 //!   state         meaning                                   left by
 //!   RUNS          jobs arrive and execute                   stop(), the watchdog, a failure
 //!   INTERRUPTED   stop() was called: drain and end          -
-//!   CUT           the watchdog ended it: drain and end      -
-//!   FAILED        a task cannot go on: drain and end        -
+//!   CUT           the watchdog stopped it: drain and end    -
+//!   FAILED        a task failed: drain and end              -
 //! ```
 
 use lockwright_model::Duration;
@@ -19,7 +19,8 @@ pub(crate) const INTERRUPTED: u32 = 1;
 pub(crate) const CUT: u32 = 2;
 pub(crate) const FAILED: u32 = 3;
 
-/// Stops a run from elsewhere. Clones are the same handle. One handle serves one run: once stopped, it stays so.
+/// Stops a run from another thread. Clones are the same handle. A handle serves one run: once stopped, it stays
+/// stopped.
 ///
 /// # Examples
 /// ```
@@ -34,9 +35,9 @@ pub struct Control(Arc<State>);
 #[derive(Debug, Default)]
 struct State {
     state: AtomicU32,
-    /// Changes whenever the watchdog should look; it waits on this.
+    /// Changes whenever the watchdog must act; the watchdog waits on this word.
     bell: AtomicU32,
-    /// The common start by the monotonic clock; 0 before it is known.
+    /// The common start in nanoseconds of the monotonic clock; 0 before it is chosen.
     start_ns: AtomicU64,
 }
 
@@ -47,7 +48,7 @@ impl Control {
         Self::default()
     }
 
-    /// Ends the run: executing jobs are abandoned, their locks released. May be called from a signal handler.
+    /// Stops the run: executing jobs are abandoned and their locks unlocked. May be called from a signal handler.
     pub fn stop(&self) {
         self.leave(INTERRUPTED);
     }
@@ -56,23 +57,23 @@ impl Control {
     #[inline]
     #[must_use]
     pub fn is_stopped(&self) -> bool {
-        // ORDERING: Relaxed: nothing is published with it; locks are released in the usual way.
+        // ORDERING: Relaxed: the state publishes no other data; locks are unlocked in the usual way.
         self.0.state.load(Ordering::Relaxed) != RUNS
     }
 
     /// Time since the common start, or `None` before it.
     #[must_use]
     pub fn elapsed(&self) -> Option<Duration> {
-        // ORDERING: Relaxed: the value is all that is meant.
+        // ORDERING: Relaxed: the value publishes no other data.
         match self.0.start_ns.load(Ordering::Relaxed) {
             0 => None,
             start => clock::now_ns().checked_sub(start).map(Duration::from_ns),
         }
     }
 
-    /// RUNS -> `state`; the first reason stands.
+    /// RUNS -> `state`; only the first call has an effect on the state.
     pub(crate) fn leave(&self, state: u32) {
-        // ORDERING: Relaxed: the bell orders it for the watchdog, and the others need no order.
+        // ORDERING: Relaxed: the bell orders it for the watchdog; other threads need no order.
         let _ = self.0.state.compare_exchange(RUNS, state, Ordering::Relaxed, Ordering::Relaxed);
         self.ring();
     }
@@ -87,20 +88,21 @@ impl Control {
         self.0.start_ns.store(start_ns, Ordering::Relaxed);
     }
 
-    /// Calls the watchdog.
+    /// Wakes the watchdog.
     pub(crate) fn ring(&self) {
-        // ORDERING: Release pairs with the Acquire in `listen`: who hears the bell sees why it was rung.
+        // ORDERING: Release pairs with the Acquire in `listen`: a thread that reads the bell sees the reason for
+        // ringing.
         self.0.bell.fetch_add(1, Ordering::Release);
         futex::wake(Scope::Private, &self.0.bell, 1);
     }
 
-    /// What the bell shows now. Look at everything else after it, then wait in [`Control::wait_for_bell`].
+    /// The value of the bell. Read it, then check every other condition, then call [`Control::wait_for_bell`].
     pub(crate) fn listen(&self) -> u32 {
         // ORDERING: Acquire pairs with the Release in `ring`.
         self.0.bell.load(Ordering::Acquire)
     }
 
-    /// Waits until the bell shows something other than `heard`, or until the clock reads `until_ns`.
+    /// Waits until the bell has another value than `heard`, or until the monotonic clock reads `until_ns`.
     pub(crate) fn wait_for_bell(&self, heard: u32, until_ns: u64) {
         futex::wait(Scope::Private, &self.0.bell, heard, Some(Deadline::monotonic(until_ns))).or_panic();
     }

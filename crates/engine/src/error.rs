@@ -1,4 +1,4 @@
-//! Why a run could not be, or could not go on.
+//! Errors of a run.
 
 use lockwright::SysError;
 use lockwright::locks::SLOTS_MAX;
@@ -6,55 +6,56 @@ use lockwright::tasks::{MachineError, ResourceError};
 use lockwright_model::{ResourceId, TaskId};
 use std::fmt;
 
-/// Why there is no outcome. Tasks are named by id; the system knows their names.
+/// Why a run has no outcome. Tasks are named by id; the system has their names.
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub enum RunError {
-    /// The machine cannot execute the system: too few CPUs or levels, no permission, a protocol's limits; or a system call failed.
+    /// The machine cannot execute the system (too few CPUs or levels, no permission, or a limit of a protocol), or a
+    /// system call failed.
     Machine(MachineError),
     /// A scripted change names a task the system does not have.
     UnknownTask(TaskId),
-    /// A scripted change lifts a task above the ceiling of a resource it uses.
+    /// A scripted change raises a task above the ceiling of a resource that it uses.
     AboveCeiling {
         /// The task.
         task: TaskId,
-        /// The resource, whose protocol has ceilings.
+        /// The resource, whose protocol uses ceilings.
         resource: ResourceId,
     },
-    /// The duration and the longest deadline do not fit the clock.
+    /// The duration plus the longest deadline exceeds the range of the clock.
     TooLong,
     /// All slots of spinlocks are claimed (see [`Slot::claim`](lockwright::locks::Slot::claim)).
     NoSlot,
-    /// A thread ended while it was set up, which is a fault of this crate.
+    /// A thread ended during set-up, which is a bug in Lockwright.
     SetUp,
     /// A lock failed during the run.
     Lock {
-        /// Whose.
+        /// The task that used the lock.
         task: TaskId,
-        /// Which.
+        /// The resource.
         resource: ResourceId,
-        /// Why.
+        /// The error.
         error: ResourceError,
     },
     /// A job could not begin or end.
     Job {
-        /// Whose.
+        /// The task.
         task: TaskId,
-        /// Why.
+        /// The error.
         error: ResourceError,
     },
     /// A scripted change failed during the run.
     Change {
-        /// Whose priority.
+        /// The task whose priority was to change.
         task: TaskId,
-        /// Why.
+        /// The error.
         error: ResourceError,
     },
-    /// The thread of a task panicked, which is a fault of this crate. It holds nothing any more.
+    /// The thread of a task panicked, which is a bug in Lockwright. The task holds no locks any more.
     Panicked(TaskId),
-    /// Tasks did not end in the time the watchdog gives. They are left behind under the ordinary policy.
+    /// Tasks did not end within the watchdog's grace periods. They are left behind under the ordinary policy.
     Stuck {
-        /// Which.
+        /// The tasks that did not end.
         tasks: Vec<TaskId>,
     },
 }
@@ -73,7 +74,7 @@ impl fmt::Display for RunError {
             Self::NoSlot => {
                 write!(f, "all {} slots of spinlocks are claimed by this process; drop some", SLOTS_MAX)
             }
-            Self::SetUp => f.write_str("a thread ended while it was set up; this is a fault of Lockwright"),
+            Self::SetUp => f.write_str("a thread ended while it was set up; this is a bug in Lockwright"),
             Self::TooLong => f.write_str("the duration and the longest deadline are too long together"),
             Self::Lock { task, resource, error } => {
                 write!(f, "task {} failed at resource {}: {error}", task.0, resource.0)
@@ -81,7 +82,7 @@ impl fmt::Display for RunError {
             Self::Job { task, error } => write!(f, "a job of task {} could not begin or end: {error}", task.0),
             Self::Change { task, error } => write!(f, "the priority of task {} could not be changed: {error}", task.0),
             Self::Panicked(task) => {
-                write!(f, "the thread of task {} panicked; this is a fault, please report it", task.0)
+                write!(f, "the thread of task {} panicked; this is a bug in Lockwright, please report it", task.0)
             }
             Self::Stuck { tasks } => {
                 f.write_str("the run did not end; still executing or waiting, under the ordinary policy: tasks")?;

@@ -1,15 +1,18 @@
-//! Executes task sets on Linux: real-time threads, real locks, what was seen held against what was promised.
+//! Executes task sets on Linux with real-time threads and real locks, and compares observed times with guaranteed
+//! bounds.
 //!
-//! [`run`] takes a [`System`](lockwright_model::System) and executes it: one SCHED_FIFO thread a task, bound to its CPU, burning the
-//! execution times its body names, taking real locks under the protocol asked for. What was seen comes
-//! back as an [`Outcome`]: response times, misses, lock waits, and a record of who executed when.
+//! [`run`] executes a [`System`](lockwright_model::System). Each task is a SCHED_FIFO thread bound to its CPU. It burns
+//! the execution times that its body names, and acquires real locks under the chosen protocol. The result is an
+//! [`Outcome`]: response times, deadline misses, lock waits, and a record of which task executed when.
 //!
-//! - [`observe`] reads blocking and time lines off such records, of a run or of a simulation.
-//! - [`doctor`] says what this machine lacks for real time, and how to mend it.
+//! - [`observe`] derives blocking and time lines from such records, of a run or of a simulation.
+//! - [`doctor`] reports what this machine lacks for real time, and how to fix it.
 //!
-//! The protocols are the state machines of `lockwright_protocol`; the locks are those of [`lockwright::tasks`], which a program can have for threads of its own.
+//! The protocols are the state machines of `lockwright_protocol`. The locks are those of [`lockwright::tasks`], which
+//! programs can use for their own threads.
 //!
-//! Real-time priorities need a permission; without it [`run`] returns [`MachineError::NoPermission`](lockwright::tasks::MachineError::NoPermission), which says what to grant.
+//! Real-time priorities require a permission. Without it, [`run`] returns
+//! [`MachineError::NoPermission`](lockwright::tasks::MachineError::NoPermission), which names the permission to grant.
 //!
 //! # Examples
 //!

@@ -1,11 +1,11 @@
-//! What one thread did: a list of fixed capacity, written by that thread alone, read when it is done.
+//! The log of one thread: a list of fixed capacity, written only by that thread and read when it is done.
 //!
-//! Nothing is allocated while it is written, and every page of it was touched before. When it is full, what
-//! comes later is counted and dropped.
+//! Writing allocates nothing, and every page is touched beforehand. When the log is full, later entries are counted and
+//! dropped.
 
 use lockwright_model::{Event, Instant, Record, TaskId};
 
-/// See above. Times are nanoseconds of the monotonic clock.
+/// The log of one thread. Times are in nanoseconds of the monotonic clock.
 #[derive(Debug, Default)]
 pub(crate) struct Log {
     entries: Vec<(u64, Event)>,
@@ -13,7 +13,7 @@ pub(crate) struct Log {
 }
 
 impl Log {
-    /// Room for `capacity` entries, in memory.
+    /// A log for `capacity` entries, with every page touched.
     pub(crate) fn new(capacity: usize) -> Self {
         let mut entries = vec![(1, Event::Arrive); capacity];
         entries.clear();
@@ -34,7 +34,7 @@ impl Log {
         self.entries.capacity() - self.entries.len()
     }
 
-    /// Counts entries that nobody tried to write.
+    /// Counts entries that were dropped without a call of [`Log::push`].
     pub(crate) fn drop_unseen(&mut self, entries: u64) {
         self.dropped += entries;
     }

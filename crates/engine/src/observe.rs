@@ -1,18 +1,18 @@
-//! What records say of a run or of a simulation, worked out afterwards.
+//! Derives observations from the records of a run or of a simulation.
 //!
-//! Who executes on a CPU is read off Run and Stop. From it follow the *blocking* of a job (its CPU was idle or
-//! executed something less urgent, while it was not finished) and its *time line* (what its CPU did
-//! from its arrival to its finish).
+//! Run and Stop events show which task executes on a CPU. From them follow the *blocking* of a job (the time in which
+//! the job was unfinished, and its CPU was idle or executed something less urgent) and its *time line* (what its CPU
+//! did from its arrival to its finish).
 //!
-//! Where there are clusters, a job is blocked while it is among the most urgent of its cluster, as many as that has CPUs, and does not execute: waiting
-//! counts as execution.
+//! In a cluster of m CPUs, a job is blocked while it is among the m most urgent unfinished jobs of its cluster and does
+//! not execute. More urgent jobs count even while they wait: the analysis treats waiting as execution.
 //!
-//! In a simulation that is the blocking of the theory. On a machine it includes what the theory leaves out:
-//! wake-up latency, the kernel, interrupts, the host; for then no task executes.
+//! In a simulation, this is the blocking of the theory. On a machine, no task executes during wake-up latency, kernel
+//! activity, interrupts or preemption by the host, so the blocking includes these times, which the theory omits.
 
 use lockwright_model::{CpuId, Duration, Event, Instant, Observation, Record, ResourceId, System, Task, TaskId};
 
-/// A stretch of time in which the same task executes on a CPU, or none.
+/// A stretch of time in which one task, or no task, executes on a CPU.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 struct Stretch {
     from: Instant,
@@ -20,56 +20,57 @@ struct Stretch {
     task: Option<TaskId>,
 }
 
-/// What a CPU did from the arrival of a job to its finish.
+/// What a CPU, or the CPUs of a cluster, did from the arrival of a job to its finish.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Timeline {
-    /// Who executed for how long, the longest first.
+    /// The tasks that executed, and for how long; the longest first.
     pub executed: Vec<(TaskId, Duration)>,
-    /// When no task of the system executed on which CPU: idle, wake-up latency, the kernel, other threads, interrupts, the host.
+    /// The times at which no task of the system executed on a CPU: idle, wake-up latency, the kernel, other threads,
+    /// interrupts, the host.
     pub gaps: Vec<Gap>,
 }
 
 impl Timeline {
-    /// How long no task of the system executed, on all its CPUs together.
+    /// The total length of the gaps, over all CPUs.
     #[must_use]
     pub fn unaccounted(&self) -> Duration {
         self.gaps.iter().map(Gap::length).sum()
     }
 }
 
-/// A time in which no task of the system executed on a CPU.
+/// A stretch of time in which no task of the system executed on a CPU.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Gap {
-    /// Of the system.
+    /// The CPU, by its number in the system.
     pub cpu: CpuId,
-    /// From when.
+    /// The start.
     pub from: Instant,
-    /// Until when.
+    /// The end.
     pub until: Instant,
 }
 
 impl Gap {
-    /// How long.
+    /// The length of the gap.
     #[must_use]
     pub fn length(&self) -> Duration {
         self.until.since(self.from)
     }
 }
 
-/// One job as the records show it.
+/// One job, as the records show it.
 #[derive(Clone, Copy)]
 struct Seen {
     arrival: Instant,
     finish: Option<Instant>,
     lock_wait: Duration,
-    /// Of that, executing.
+    /// The part of `lock_wait` in which the job executed.
     spun: Duration,
 }
 
-/// What was seen of every task, by id. `records` must be in order of time.
+/// Derives the observations of every task, by id. `records` must be in order of time.
 ///
-/// A job that is not finished when the records end counts as a miss if its deadline was before that; its
-/// response, blocking and waiting are not counted. Base priorities are those of the system.
+/// A job that is unfinished at the end of the records counts as a miss if its deadline has passed; its response time,
+/// blocking and lock waits are not counted. The base priorities are those of the system.
 #[must_use]
 pub fn observe(system: &System, records: &[Record]) -> Vec<Observation> {
     let end = records.last().map_or(Instant::ZERO, |record| record.at);
@@ -101,7 +102,7 @@ pub fn observe(system: &System, records: &[Record]) -> Vec<Observation> {
                 seen.response = seen.response.max(Some(response));
                 seen.lock_wait = seen.lock_wait.max(Some(job.lock_wait));
                 let blocked = blocking(system, stretches, task, job.arrival, finish);
-                // To execute elsewhere is no blocking.
+                // Execution on another CPU is not blocking.
                 let blocked = (blocked + job.spun).saturating_sub(away(&others, id, job.arrival, finish));
                 seen.blocking = seen.blocking.max(Some(blocked));
             }
@@ -115,7 +116,7 @@ pub fn observe(system: &System, records: &[Record]) -> Vec<Observation> {
     observations
 }
 
-/// Of each task, the longest time for which a job of its was delayed, where there are clusters.
+/// The longest delay of any job of each task, in a system with clusters.
 fn delays_in_clusters(system: &System, records: &[Record]) -> Vec<Option<Duration>> {
     let tasks = system.tasks();
     let (mut jobs, mut runs) = (vec![0_u32; tasks.len()], vec![false; tasks.len()]);
@@ -154,7 +155,8 @@ fn delays_in_clusters(system: &System, records: &[Record]) -> Vec<Option<Duratio
     longest
 }
 
-/// What the CPU of `task`, or all CPUs of its cluster together, did in [`arrival`, `finish`). `records` must be in order of time.
+/// The time line of the CPU of `task`, or of all CPUs of its cluster, in [`arrival`, `finish`). `records` must be in
+/// order of time.
 #[must_use]
 pub fn timeline(system: &System, records: &[Record], task: TaskId, arrival: Instant, finish: Instant) -> Timeline {
     let mut executed: Vec<(TaskId, Duration)> = Vec::new();
@@ -177,10 +179,12 @@ pub fn timeline(system: &System, records: &[Record], task: TaskId, arrival: Inst
     Timeline { executed, gaps }
 }
 
-/// When a job could have executed on a CPU and no task did: something else took the CPU, or it was late to switch. `records` must be in order of time.
+/// The times at which a job could have executed on a CPU and no task did, because the CPU was used otherwise or
+/// switched late. `records` must be in order of time.
 ///
-/// A job could execute from its arrival to its finish, but where it waits for a resource that another one owns. A job that its protocol keeps
-/// from starting counts as one that could execute, so a simulated schedule has such times, too.
+/// A job can execute from its arrival to its finish, except while it waits for a resource that another task owns. A job
+/// that its protocol keeps from starting counts as one that could execute, so a simulated schedule has such times as
+/// well.
 #[must_use]
 pub fn losses(system: &System, records: &[Record]) -> Vec<Gap> {
     let tasks = system.tasks().len();
@@ -190,10 +194,10 @@ pub fn losses(system: &System, records: &[Record]) -> Vec<Gap> {
     let mut asked: Vec<Option<ResourceId>> = vec![None; tasks];
     let mut owners = vec![0_u32; system.resources().len()];
     let mut losses: Vec<Gap> = Vec::new();
-    // By CPU: since when it is lost.
+    // The start of the current loss of each CPU.
     let mut lost: Vec<Option<Instant>> = vec![None; system.cpus()];
     for record in records {
-        // What comes at the same time is one change; it makes stretches of no length, which are dropped.
+        // Records with the same time are one change. Stretches of zero length between them are removed below.
         let task = record.task.index();
         match record.event {
             Event::Arrive => jobs[task] += 1,
@@ -240,7 +244,8 @@ pub fn losses(system: &System, records: &[Record]) -> Vec<Gap> {
     losses
 }
 
-/// Time in [`arrival`, `finish`) in which none of the CPU's own tasks of at least `base` executed on it.
+/// The time in [`arrival`, `finish`) in which the CPU executed none of its own tasks with at least the priority of
+/// `own`.
 fn blocking(system: &System, stretches: &[Stretch], own: &Task, arrival: Instant, finish: Instant) -> Duration {
     let is_own = |task: &Task| task.cpu == own.cpu && task.priority >= own.priority;
     let serves = |stretch: &Stretch| stretch.task.is_some_and(|task| is_own(system.task(task)));
@@ -248,23 +253,22 @@ fn blocking(system: &System, stretches: &[Stretch], own: &Task, arrival: Instant
     finish.since(arrival).saturating_sub(served.sum())
 }
 
-/// Time in [`arrival`, `finish`) in which the task executed on one of these CPUs.
+/// The time in [`arrival`, `finish`) in which the task executed on one of these CPUs.
 fn away(others: &[&[Stretch]], task: TaskId, arrival: Instant, finish: Instant) -> Duration {
     let stretches = others.iter().flat_map(|stretches| within(stretches, arrival, finish));
     stretches.filter(|(stretch, _)| stretch.task == Some(task)).map(|(_, time)| time).sum()
 }
 
-/// The stretches that meet [`from`, `until`), each with how long it does.
+/// The stretches that intersect [`from`, `until`), each with the length of the intersection.
 fn within(stretches: &[Stretch], from: Instant, until: Instant) -> impl Iterator<Item = (Stretch, Duration)> + use<'_> {
     let first = stretches.partition_point(|stretch| stretch.until <= from);
     let meets = stretches[first..].iter().take_while(move |stretch| stretch.from < until);
     meets.map(move |&stretch| (stretch, stretch.until.min(until).since(stretch.from.max(from))))
 }
 
-/// Who executes on `cpu`, without gaps from the first record of one of its tasks to the last record of all.
+/// The tasks that execute on `cpu`, without gaps from the first record of one of its tasks to the last record.
 ///
-/// Where two tasks say they execute (on a machine, for as long as it takes to switch), the one that began
-/// last does.
+/// If the records show two tasks executing, as on a machine during a context switch, the one that began last counts.
 fn stretches(system: &System, records: &[Record], cpu: CpuId) -> Vec<Stretch> {
     let mut stretches: Vec<Stretch> = Vec::new();
     let mut running: Vec<TaskId> = Vec::new();
@@ -278,7 +282,7 @@ fn stretches(system: &System, records: &[Record], cpu: CpuId) -> Vec<Stretch> {
         }
         *since = at;
     };
-    // By task: where it is, and whether it executes.
+    // The CPU of each task, and whether the task executes.
     let mut places: Vec<(CpuId, bool)> = system.tasks().iter().map(|task| (task.cpu, false)).collect();
     for record in records {
         let (place, executes) = &mut places[record.task.index()];
@@ -304,17 +308,17 @@ fn stretches(system: &System, records: &[Record], cpu: CpuId) -> Vec<Stretch> {
     stretches
 }
 
-/// The jobs of every task in order of arrival.
+/// The jobs of every task, in order of arrival.
 fn jobs(system: &System, records: &[Record]) -> Vec<Vec<Seen>> {
     let count = system.tasks().len();
     let mut jobs: Vec<Vec<Seen>> = vec![Vec::new(); count];
-    // By task: how many jobs have finished, when the current one asked, and since when it executes.
+    // For each task: the number of finished jobs, the time of the open request, and the time since which it executes.
     let mut finished = vec![0; count];
     let mut asked: Vec<Option<Instant>> = vec![None; count];
     let mut executes: Vec<Option<Instant>> = vec![None; count];
     for record in records {
         let task = record.task.index();
-        // Between a request and its grant only those execute that spin.
+        // A task that executes between its request and the grant spins.
         if let (Some(asked), Some(since)) = (asked[task], executes[task])
             && let Some(job) = jobs[task].get_mut(finished[task])
         {
@@ -360,7 +364,7 @@ mod tests {
         Duration::from_ns(ns)
     }
 
-    /// Three tasks on CPU 0, and one as urgent as any on CPU 1.
+    /// Three tasks on CPU 0, and one on CPU 1 that is as urgent as the highest of them.
     fn system() -> System {
         let task = |name: &str, cpu, priority| Task {
             name: name.into(),
@@ -382,7 +386,7 @@ mod tests {
         rows.iter().map(|&(at, task, event)| Record { at: Instant::from_ns(at), task, event }).collect()
     }
 
-    /// The inversion of the textbooks: low holds, high waits, medium executes.
+    /// The textbook priority inversion: low holds the resource, high waits for it, and medium executes.
     fn inversion() -> Vec<Record> {
         records(&[
             (0, LOW, Event::Arrive),
@@ -418,16 +422,16 @@ mod tests {
         let high = seen[HIGH.index()];
         assert_eq!((high.jobs, high.misses, high.response), (1, 1, Some(ns(55))));
         assert_eq!((high.blocking, high.lock_wait), (Some(ns(34)), Some(ns(34))));
-        // The medium task and the low one were delayed by nothing less urgent.
+        // No less urgent task delayed the medium and the low task.
         assert_eq!(seen[MEDIUM.index()].blocking, Some(ns(0)));
         assert_eq!((seen[LOW.index()].blocking, seen[LOW.index()].misses), (Some(ns(0)), 1));
         assert_eq!(seen[3], Observation::default());
     }
 
     #[test]
-    fn without_the_inversion_there_is_none() {
+    fn without_the_inversion_nothing_is_blocked() {
         let mut records = inversion();
-        // Low executes nothing between, as if it had held nothing: high goes on at once.
+        // Low executes nothing in between, as if it did not hold the resource; high continues at once.
         for record in &mut records {
             if record.task != HIGH && record.at > Instant::from_ns(5) && record.at < Instant::from_ns(60) {
                 record.at = Instant::from_ns(60);
@@ -443,7 +447,7 @@ mod tests {
     }
 
     #[test]
-    fn an_idle_cpu_blocks_and_another_cpu_serves_nobody_here() {
+    fn an_idle_cpu_blocks_whatever_other_cpus_execute() {
         let remote = TaskId(3);
         let records = records(&[
             (0, HIGH, Event::Arrive),
@@ -466,7 +470,7 @@ mod tests {
     }
 
     #[test]
-    fn the_time_line_of_a_job_adds_up() {
+    fn the_time_line_of_a_job_is_complete() {
         let line = timeline(&system(), &inversion(), HIGH, Instant::from_ns(5), Instant::from_ns(60));
         assert_eq!(line.executed, [(MEDIUM, ns(30)), (HIGH, ns(21)), (LOW, ns(4))]);
         assert_eq!(line.unaccounted(), ns(0));
@@ -475,7 +479,7 @@ mod tests {
         let early = timeline(&system(), &inversion()[1..], LOW, Instant::from_ns(0), Instant::from_ns(6));
         assert_eq!(early.unaccounted(), ns(0));
         let mut records = inversion();
-        // Medium is late on its CPU by 4, and low by 2 after it.
+        // Medium starts 4 late on its CPU, and low 2 late after it.
         records[11].at = Instant::from_ns(11);
         records[14].at = Instant::from_ns(39);
         let late = timeline(&system(), &records, HIGH, Instant::from_ns(5), Instant::from_ns(60));
@@ -504,15 +508,15 @@ mod tests {
                 (13, HIGH, Event::Stop),
             ])
         };
-        // To wait for an owner is no loss; to wait for a resource that is free is one.
+        // Waiting for an owner is no loss; waiting for a free resource is one.
         assert_eq!(losses(&system(), &owned_elsewhere(12)), [gap(0, 2)]);
         assert_eq!(losses(&system(), &owned_elsewhere(9)), [gap(0, 2), gap(9, 12)]);
-        // Until the end of the records, where it never goes on.
+        // A loss that never ends lasts until the end of the records.
         assert_eq!(losses(&system(), &owned_elsewhere(9)[..7]), [gap(0, 2), gap(9, 12)]);
     }
 
     #[test]
-    fn no_records_say_nothing() {
+    fn no_records_give_empty_observations() {
         assert_eq!(observe(&system(), &[]), vec![Observation::default(); 4]);
     }
 }

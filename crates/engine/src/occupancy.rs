@@ -1,7 +1,7 @@
-//! Who had the CPUs of a run, by the kernel's record of context switches.
+//! Which threads had the CPUs of a run, from the kernel's record of context switches.
 //!
-//! An ordinary thread takes the records out of the kernel's rings while the run goes on. Where it does not get to that
-//! in time, or there are too many, what is missing is told as [`Taker::Unknown`].
+//! An ordinary thread empties the kernel's rings during the run. If it does not execute in time, or there are too many
+//! records, the missing time is reported as [`Taker::Unknown`].
 
 use crate::observe::Gap;
 use crate::switches::{Ring, Switch};
@@ -14,24 +14,24 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 
-/// How often the rings are emptied.
+/// The interval at which the rings are emptied.
 const ROUND: std::time::Duration = std::time::Duration::from_millis(20);
-/// Most switches that are kept, of all CPUs together: 32 MiB.
+/// The most switches that are kept for all CPUs together: 32 MiB.
 const SWITCHES_MAX: usize = 1 << 21;
 
-/// Who had a CPU while no task of the run executed there.
+/// What had a CPU while no task of the run executed on it.
 #[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
 #[non_exhaustive]
 pub enum Taker {
-    /// A thread that is no task of the run, by its name.
+    /// A thread that is not a task of the run, by name.
     Thread(String),
-    /// A thread that is no task of the run, or none: the kernel tells this user no more.
+    /// A thread that is not a task of the run, or none. The kernel does not disclose more to this user.
     Others,
-    /// No thread had it.
+    /// No thread: the CPU was idle.
     Idle,
-    /// A task of the run had it by the kernel's record, and did not execute: interrupts, the kernel, or the host.
+    /// Interrupts, the kernel, or the host: the kernel's record shows a task of the run, but it did not execute.
     Machine,
-    /// There is no record of that time.
+    /// Unknown: there is no record of that time.
     Unknown,
 }
 
@@ -47,19 +47,19 @@ impl fmt::Display for Taker {
     }
 }
 
-/// Who has a CPU from a time on.
+/// What has a CPU from some time on.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Holder {
     Thread(u32),
-    /// Not one of the threads that are recorded.
+    /// A thread that is not recorded.
     Other,
     Unknown,
 }
 
-/// Who had the CPUs of a run.
+/// Which threads had the CPUs of a run.
 #[derive(Clone, Debug)]
 pub struct Occupancy {
-    /// By CPU of the system, in order of time.
+    /// The holders of each CPU of the system, in order of time.
     cpus: Vec<Vec<(u64, Holder)>>,
     /// The threads of the run that execute tasks.
     tasks: Vec<u32>,
@@ -68,7 +68,7 @@ pub struct Occupancy {
 }
 
 impl Occupancy {
-    /// Who had the CPUs in these stretches of time, the longest first.
+    /// What had the CPUs in these stretches of time, and for how long; the longest first.
     #[must_use]
     pub fn takers<'a>(&self, gaps: impl IntoIterator<Item = &'a Gap>) -> Vec<(Taker, Duration)> {
         let mut taken: HashMap<Taker, Duration> = HashMap::new();
@@ -100,7 +100,7 @@ impl Occupancy {
         match holder {
             Holder::Thread(0) => Taker::Idle,
             Holder::Thread(id) if self.tasks.contains(&id) => Taker::Machine,
-            // Whoever is noted has a name.
+            // Every thread that `Book::holder` returns has a name.
             Holder::Thread(id) => self.names.get(&id).cloned().map_or(Taker::Unknown, Taker::Thread),
             Holder::Other => Taker::Others,
             Holder::Unknown => Taker::Unknown,
@@ -108,7 +108,7 @@ impl Occupancy {
     }
 }
 
-/// Records until it is stopped or dropped.
+/// Records context switches until it is stopped or dropped.
 pub struct Recorder {
     thread: Option<JoinHandle<Occupancy>>,
     is_over: Arc<AtomicBool>,
@@ -116,7 +116,7 @@ pub struct Recorder {
 
 impl Drop for Recorder {
     fn drop(&mut self) {
-        // ORDERING: Relaxed: it only says that one more round is enough.
+        // ORDERING: Relaxed: the flag only says that one more round is enough.
         self.is_over.store(true, Ordering::Relaxed);
         if let Some(thread) = &self.thread {
             thread.thread().unpark();
@@ -125,8 +125,8 @@ impl Drop for Recorder {
 }
 
 impl Recorder {
-    /// Of these CPUs, by their Linux numbers in the order of the system's; or, where that is not allowed, of these threads alone.
-    /// `None` where neither is.
+    /// Starts to record these CPUs, given by their Linux numbers in the order of the system's CPUs. If that is not
+    /// permitted, records only these threads. Returns `None` if neither is permitted.
     pub fn start(cpus: &[usize], tasks: &[Tid]) -> Option<Self> {
         let all: Result<Vec<Ring>, _> = cpus.iter().map(|&cpu| Ring::of_cpu(cpu)).collect();
         let mut rings = all.or_else(|_| tasks.iter().map(|&task| Ring::of_thread(task)).collect()).ok()?;
@@ -136,10 +136,10 @@ impl Recorder {
         let is_over = Arc::new(AtomicBool::new(false));
         let (cpus, tasks, over) = (cpus.to_vec(), tasks.to_vec(), Arc::clone(&is_over));
         let record = move || {
-            // A refusal leaves the caller's policy: the thread then comes between tasks for some microseconds.
+            // If the kernel refuses, the thread keeps the caller's policy, and may delay tasks by some microseconds.
             let _ = sched::set_other(ME);
             let mut book = Book::new(&cpus);
-            // BOUND: until the run is over, which ends in bounded time.
+            // BOUND: until the run ends, which it does in bounded time.
             loop {
                 // ORDERING: Relaxed: as in `Recorder::drop`.
                 let is_last = over.load(Ordering::Relaxed);
@@ -157,9 +157,9 @@ impl Recorder {
         Some(Self { thread: Some(thread), is_over })
     }
 
-    /// What was recorded of a run that began at `start_ns`.
+    /// Stops, and returns what was recorded of a run that began at `start_ns`.
     ///
-    /// BOUND: a last look at the rings.
+    /// BOUND: one last read of the rings.
     pub fn stop(mut self, start_ns: u64) -> Option<Occupancy> {
         let thread = self.thread.take()?;
         // ORDERING: Relaxed: as in `drop`.
@@ -170,13 +170,13 @@ impl Recorder {
     }
 }
 
-/// What the rings have said so far.
+/// The records so far.
 struct Book {
-    /// By CPU of the system: its Linux number, and who had it when.
+    /// For each CPU of the system, its Linux number and its holders in order of time.
     cpus: Vec<(usize, Vec<(u64, Holder)>)>,
     names: HashMap<u32, String>,
     written: usize,
-    /// Threads of all namespaces have numbers here.
+    /// Whether threads of all PID namespaces have ids here.
     sees_all: bool,
 }
 
@@ -214,7 +214,7 @@ impl Book {
         }
     }
 
-    /// What comes after the last record of each CPU is unknown until the next one.
+    /// Notes that records were lost: each CPU's holder is unknown from its last record to its next one.
     fn lose(&mut self) {
         for (_, switches) in &mut self.cpus {
             if let Some(&(at, _)) = switches.last() {
@@ -223,7 +223,8 @@ impl Book {
         }
     }
 
-    /// The kernel's number of a thread: 0 for the idle thread, and for a thread outside of the own namespace; the greatest for one that has ended.
+    /// The holder for the kernel's thread id. The id is 0 for the idle thread and for threads outside the process's
+    /// namespace, and `u32::MAX` for a thread that has ended.
     fn holder(&mut self, thread: u32) -> Holder {
         match thread {
             0 if self.sees_all => Holder::Thread(0),
@@ -237,22 +238,23 @@ impl Book {
 
     fn close(self, tasks: &[Tid]) -> Occupancy {
         let mut cpus: Vec<Vec<(u64, Holder)>> = self.cpus.into_iter().map(|(_, switches)| switches).collect();
-        // Those of several threads come one ring after the other. Of two at the same time the one noted later counts.
+        // The rings of several threads were read one after the other. Of two records with the same time, the later one
+        // counts.
         cpus.iter_mut().for_each(|switches| switches.sort_by_key(|&(at, _)| at));
         let tasks = tasks.iter().map(|task| task.0).collect();
         Occupancy { cpus, tasks, names: self.names, start_ns: 0 }
     }
 }
 
-/// What the kernel calls a thread, or its number if it has ended.
+/// The kernel's name for a thread, or its id if it has ended.
 fn name(thread: u32) -> String {
     let name = std::fs::read_to_string(format!("/proc/{thread}/comm"));
-    // A thread may give itself any name.
+    // A thread can set any name, including control characters.
     let tame = |name: &str| name.trim_end().replace(|c: char| c.is_control(), "?");
     name.map_or_else(|_| format!("thread {thread}"), |name| tame(&name))
 }
 
-/// Whether the process is in the namespace of process numbers that the kernel began with.
+/// Whether the process is in the initial PID namespace.
 fn is_first_namespace() -> bool {
     std::fs::read_link("/proc/self/ns/pid").is_ok_and(|link| link.as_os_str() == "pid:[4026531836]")
 }
@@ -275,7 +277,7 @@ mod tests {
         for (at_ns, thread) in [(1_000, 7), (1_010, 8), (1_030, 0), (1_040, 7)] {
             book.note(Switch::In { at_ns, cpu: 3, thread });
         }
-        // Of another CPU.
+        // A record of another CPU is ignored.
         book.note(Switch::In { at_ns: 1_050, cpu: 2, thread: 8 });
         book
     }
@@ -286,17 +288,17 @@ mod tests {
     }
 
     #[test]
-    fn each_gets_what_it_took() {
+    fn each_holder_gets_its_time() {
         let cat = || Taker::Thread("cat".into());
         assert_eq!(taken(book(), &[gap(100, 145)]), [(cat(), 20), (Taker::Machine, 15), (Taker::Idle, 10)]);
         assert_eq!(taken(book(), &[gap(115, 120), gap(125, 135)]), [(cat(), 10), (Taker::Idle, 5)]);
-        // Nobody knows who had it before the first record.
+        // The holder before the first record is unknown.
         assert_eq!(taken(book(), &[gap(90, 105)]), [(Taker::Unknown, 10), (Taker::Machine, 5)]);
         assert_eq!(taken(book(), &[gap(110, 110)]), []);
     }
 
     #[test]
-    fn what_was_lost_is_unknown_until_the_next_record() {
+    fn lost_records_are_unknown_until_the_next_one() {
         let mut book = book();
         book.note(Switch::Lost);
         book.note(Switch::Out { at_ns: 1_100, cpu: 3 });
@@ -307,7 +309,7 @@ mod tests {
     }
 
     #[test]
-    fn a_full_book_says_so() {
+    fn time_after_a_full_book_is_unknown() {
         let mut book = book();
         book.written = SWITCHES_MAX - 1;
         book.note(Switch::In { at_ns: 1_060, cpu: 3, thread: 0 });
@@ -316,7 +318,7 @@ mod tests {
     }
 
     #[test]
-    fn a_number_of_no_thread_here_is_another_thread() {
+    fn an_unnamed_thread_counts_as_others() {
         let mut book = Book { sees_all: false, ..Book::new(&[3]) };
         book.note(Switch::In { at_ns: 1_000, cpu: 3, thread: 0 });
         book.note(Switch::In { at_ns: 1_010, cpu: 3, thread: u32::MAX });

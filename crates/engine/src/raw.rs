@@ -1,5 +1,6 @@
-//! What `lockwright-measure` needs beyond the public interface: threads that are set up together, and the kernel's record of context switches.
-//! It changes with that crate, and is for nobody else.
+//! Internals for `lockwright-measure`: threads that are set up together, and the kernel's record of context switches.
+//!
+//! This module is not part of the public interface, and changes with that crate.
 
 pub use crate::occupancy::Recorder;
 pub use crate::switches::Ring;

@@ -1,53 +1,54 @@
 //! `perf_event_open`: the kernel's record of who executes, as a ring of context switches.
 //!
-//! A ring of a CPU has all its threads, and needs a right: root, CAP_PERFMON, or a `kernel.perf_event_paranoid` below 1. A
-//! ring of one thread of the own process needs none.
+//! The ring of a CPU records all of its threads. It requires root, CAP_PERFMON, or a `kernel.perf_event_paranoid` below
+//! 1. The ring of one thread of the process requires no permission.
 
 use lockwright_sys::SysError;
 use lockwright_sys::sched::Tid;
 use perf_event::events::Software;
 use perf_event::{Builder, Clock, SampleFlag, Sampler};
 
-/// Bytes of the ring of a CPU: some 12,000 switches.
+/// The size of a CPU's ring in bytes: room for about 12,000 switches.
 const CPU_RING: usize = 1 << 20;
-/// Bytes of the ring of a thread. All rings of a user together may have half a MiB, if he is not root.
+/// The size of a thread's ring in bytes. For a user other than root, all rings together are limited to half a MiB.
 const THREAD_RING: usize = 1 << 15;
 
-/// Types of records and a flag, as `linux/perf_event.h` has them.
+/// Types of records, and a flag, from `linux/perf_event.h`.
 const LOST: u32 = 2;
 const SWITCH: u32 = 14;
 const SWITCH_CPU_WIDE: u32 = 15;
 const IS_OUT: u16 = 1 << 13;
-/// Bytes before each record, and most of a record with them.
+/// The bytes of the header of each record.
 const HEADER: usize = 8;
+/// The most bytes of one record, with its header.
 const RECORD_MAX: usize = 64;
 
-/// What a ring said.
+/// A record of a ring.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Switch {
-    /// The thread has the CPU from now on; the idle thread is 0.
+    /// The thread executes on the CPU from this time on; thread 0 is the idle thread.
     In { at_ns: u64, cpu: usize, thread: u32 },
-    /// The thread has left the CPU, and the ring does not know for whom.
+    /// The thread has left the CPU; the next thread is not recorded.
     Out { at_ns: u64, cpu: usize },
     /// Records did not fit into the ring.
     Lost,
 }
 
-/// The switches of a CPU or of a thread, from when it was opened.
+/// The context switches of a CPU or of a thread since the ring was opened.
 pub struct Ring {
     sampler: Sampler,
     bytes: usize,
 }
 
 impl Ring {
-    /// Of all threads on this CPU, by its Linux number.
+    /// Opens a ring for all threads on this CPU, given by its Linux number.
     pub(crate) fn of_cpu(cpu: usize) -> Result<Self, SysError> {
         Self::open(builder().any_pid().one_cpu(cpu).include_kernel(), CPU_RING)
     }
 
-    /// Of this thread, wherever it executes.
+    /// Opens a ring for this thread, on any CPU.
     pub fn of_thread(thread: Tid) -> Result<Self, SysError> {
-        // Ids of threads are positive numbers of 22 bits.
+        // Thread ids are positive numbers of 22 bits.
         Self::open(builder().observe_pid(thread.0.cast_signed()).any_cpu(), THREAD_RING)
     }
 
@@ -63,10 +64,10 @@ impl Ring {
             .map_err(failed)
     }
 
-    /// Takes everything out of the ring, in order. A ring that was full counts as one that lost records: the kernel says so
-    /// with the next one only, and there may be none.
+    /// Removes all records from the ring, in order. A full ring is reported as [`Switch::Lost`]: the kernel reports
+    /// lost records only with the next record, and there may be none.
     ///
-    /// BOUND: the records that are there, and those that come meanwhile: a switch takes longer than reading one.
+    /// BOUND: the records in the ring, plus those that arrive meanwhile. A switch takes longer than reading its record.
     pub(crate) fn drain(&mut self, mut each: impl FnMut(Switch)) {
         let mut read = 0;
         while let Some(record) = self.sampler.next_record() {
@@ -93,7 +94,7 @@ fn builder() -> Builder<'static> {
     builder
 }
 
-/// Each record ends with who it is of, when it was written, and where: `u32 pid, tid; u64 time; u32 cpu, reserved`.
+/// Parses a record. Each ends with its thread, time and CPU: `u32 pid, tid; u64 time; u32 cpu, reserved`.
 fn parse(data: &[u8], flags: u16, kind: u32) -> Option<Switch> {
     const TAIL: usize = 24;
     let tail = &data[data.len().checked_sub(TAIL)?..];
@@ -103,7 +104,7 @@ fn parse(data: &[u8], flags: u16, kind: u32) -> Option<Switch> {
     match (flags & IS_OUT != 0, kind) {
         (false, _) => Some(Switch::In { at_ns, cpu, thread }),
         (true, SWITCH) => Some(Switch::Out { at_ns, cpu }),
-        // Who comes after it is told by the next record.
+        // The next record names the thread that follows.
         (true, _) => None,
     }
 }
@@ -113,7 +114,7 @@ mod tests {
     use super::*;
     use lockwright_sys::{clock, sched};
 
-    /// When the calling thread went onto a CPU and left it, while it slept twice.
+    /// How often the calling thread was switched to and from while it slept twice.
     fn sleeps(ring: &mut Ring, own: Tid) -> (usize, usize) {
         let from = clock::now_ns();
         for _ in 0..2 {
@@ -124,7 +125,7 @@ mod tests {
         ring.drain(|switch| {
             let at = match switch {
                 Switch::In { at_ns, .. } | Switch::Out { at_ns, .. } => at_ns,
-                Switch::Lost => panic!("the ring is large enough"),
+                Switch::Lost => panic!("the ring lost records"),
             };
             if !(from..until).contains(&at) {
                 return;
@@ -138,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn a_thread_sees_its_own_sleeps_without_any_right() {
+    fn a_thread_records_its_sleeps_without_permission() {
         let me = sched::gettid();
         let mut ring = match Ring::of_thread(me) {
             Ok(ring) => ring,
@@ -149,13 +150,13 @@ mod tests {
     }
 
     #[test]
-    fn a_cpu_sees_all_threads() {
+    fn a_cpu_records_all_its_threads() {
         let me = sched::gettid();
         let allowed = sched::affinity().expect("a set of CPUs");
-        sched::set_affinity(me, &allowed[..1]).expect("a CPU of it");
+        sched::set_affinity(me, &allowed[..1]).expect("an allowed CPU");
         let ring = Ring::of_cpu(allowed[0]);
         let seen = ring.map(|mut ring| sleeps(&mut ring, me));
-        sched::set_affinity(me, &allowed).expect("as before");
+        sched::set_affinity(me, &allowed).expect("the original CPUs");
         match seen {
             Ok((ins, outs)) => assert!(ins >= 2 && outs >= 1, "{ins} {outs}"),
             Err(error) if error.is_permission() => eprintln!("skipped: {error}"),
@@ -164,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_too_short_is_no_record() {
+    fn a_short_record_is_not_parsed() {
         assert_eq!(parse(&[0; 23], 0, SWITCH), None);
         let mut data = [0; 24];
         (data[4], data[8], data[16]) = (7, 9, 1);

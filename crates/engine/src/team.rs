@@ -1,4 +1,4 @@
-//! Threads that are set up together, begin together, and leave something behind.
+//! Threads that are set up together, start together, and leave reports.
 
 use crate::control::Control;
 use crate::error::RunError;
@@ -10,12 +10,12 @@ use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 
-/// Stack of a thread.
+/// The stack size of a thread.
 const STACK_BYTES: usize = 256 << 10;
-/// As much of it is touched before the start.
+/// The part of the stack that is touched before the start.
 const STACK_TOUCHED: usize = 64 << 10;
 
-/// Starts a thread.
+/// Starts a thread with a name.
 pub fn spawn<T: Send + 'static>(
     name: &str,
     body: impl FnOnce() -> T + Send + 'static,
@@ -32,25 +32,25 @@ pub fn become_realtime(level: u8, cpus: &[usize]) -> Result<(), SysError> {
     let me = sched::gettid();
     memory::prefault_stack::<STACK_TOUCHED>();
     sched::exact_timers();
-    // In this order: an ordinary thread on a processor that is taken would not get to the second call.
+    // The order matters: an ordinary thread on a busy processor might never reach the second call.
     sched::set_fifo(me, level)?;
     sched::set_affinity(me, cpus)
 }
 
-/// Counts the threads that are being set up. A thread that ends without an answer counts as one that failed.
+/// Counts the threads that are being set up. A thread that ends without an answer counts as a failure.
 #[derive(Debug, Default)]
 pub struct Muster {
     missing: AtomicU32,
-    /// What failed first.
+    /// The first failure.
     fault: Mutex<Option<RunError>>,
 }
 
 impl Muster {
-    /// Waits for the answers of all who have a place.
+    /// Waits for the answers of all places. Returns the first failure.
     ///
-    /// BOUND: set-up of each thread.
+    /// BOUND: the set-up of each thread.
     pub fn wait(&self) -> Result<(), RunError> {
-        // BOUND: see above; the last place wakes.
+        // BOUND: see above; the last place wakes this thread.
         loop {
             // ORDERING: Acquire pairs with the Release in `Place::drop`.
             match self.missing.load(Ordering::Acquire) {
@@ -62,21 +62,21 @@ impl Muster {
     }
 }
 
-/// A thread's place in the muster, given up with its answer, or when the thread ends.
+/// A thread's place in the muster. It is released with the thread's answer, or when the thread ends.
 pub struct Place {
     muster: Arc<Muster>,
     answer: Option<Result<(), RunError>>,
 }
 
 impl Place {
-    /// A place in `muster`, which waits for it from now on.
+    /// Adds a place to `muster`, which waits for it from now on.
     pub fn new(muster: &Arc<Muster>) -> Self {
-        // ORDERING: Relaxed: counted before the thread starts.
+        // ORDERING: Relaxed: the place is counted before the thread starts.
         muster.missing.fetch_add(1, Ordering::Relaxed);
         Self { muster: Arc::clone(muster), answer: None }
     }
 
-    /// Gives the place up: the thread is ready, or cannot be.
+    /// Answers and releases the place: the thread is ready, or its set-up failed.
     pub fn answer(mut self, answer: Result<(), RunError>) {
         self.answer = Some(answer);
     }
@@ -95,7 +95,7 @@ impl Drop for Place {
     }
 }
 
-/// Closed once, opened once.
+/// A gate that threads wait at. It is opened or abandoned once.
 #[derive(Debug, Default)]
 pub struct Gate(AtomicU32);
 
@@ -104,9 +104,9 @@ const OPEN: u32 = 1;
 const ABANDONED: u32 = 2;
 
 impl Gate {
-    /// Waits until the gate opens. False where it never will.
+    /// Waits until the gate opens. Returns false if it was abandoned.
     ///
-    /// BOUND: set-up, or the watchdog's grace.
+    /// BOUND: the set-up, or the watchdog's grace periods.
     pub fn pass(&self) -> bool {
         // BOUND: see above.
         loop {
@@ -120,12 +120,12 @@ impl Gate {
         }
     }
 
-    /// Lets all pass.
+    /// Opens the gate for all threads.
     pub fn open(&self) {
         self.set(OPEN);
     }
 
-    /// Sends all away.
+    /// Abandons the gate: all threads return false from [`Gate::pass`].
     pub fn abandon(&self) {
         self.set(ABANDONED);
     }
@@ -137,7 +137,7 @@ impl Gate {
     }
 }
 
-/// Who has finished, with what.
+/// The tasks that have finished, and their reports.
 #[derive(Debug)]
 pub struct Ends<T> {
     left: AtomicU32,
@@ -146,7 +146,7 @@ pub struct Ends<T> {
 }
 
 impl<T> Ends<T> {
-    /// For so many tasks, none of which has finished.
+    /// Creates the record for this number of tasks, none of which has finished.
     pub fn new(tasks: usize) -> Self {
         Self {
             left: AtomicU32::new(tasks as u32),
@@ -155,7 +155,7 @@ impl<T> Ends<T> {
         }
     }
 
-    /// A task leaves its report; the last one calls the watchdog.
+    /// Leaves the report of a finished task. The last task wakes the watchdog.
     pub fn leave(&self, task: TaskId, report: T, control: &Control) {
         *self.reports[task.index()].lock().unwrap_or_else(PoisonError::into_inner) = Some(report);
         // ORDERING: Release, here and below, pairs with the Acquire in `all` and `unfinished`.
@@ -177,9 +177,10 @@ impl<T> Ends<T> {
         (0..self.done.len()).filter(unfinished).map(TaskId::new)
     }
 
-    /// Waits until all have finished (true), until `enough`, or until the clock reads `until_ns`.
+    /// Waits until all tasks have finished, until `enough`, or until the monotonic clock reads `until_ns`. Returns
+    /// whether all tasks have finished.
     pub fn wait(&self, control: &Control, until_ns: u64, enough: impl Fn() -> bool) -> bool {
-        // BOUND: `until_ns`; the bell rings once a stop and once when all are done.
+        // BOUND: `until_ns`; the bell rings once for each stop and once when all tasks are done.
         loop {
             let heard = control.listen();
             if self.all() {
@@ -192,7 +193,7 @@ impl<T> Ends<T> {
         }
     }
 
-    /// The report of a task that has finished, once.
+    /// Takes the report of a finished task. Later calls return `None`.
     pub fn take(&self, task: TaskId) -> Option<T> {
         self.reports[task.index()].lock().unwrap_or_else(PoisonError::into_inner).take()
     }

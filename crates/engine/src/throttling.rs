@@ -1,20 +1,20 @@
-//! The limit that the kernel sets on the CPU time of real-time threads.
+//! The kernel's limit on the CPU time of real-time threads.
 
 use lockwright_model::Duration;
 
-/// Real-time threads get at most `runtime` of every `period` on a CPU that others want.
+/// Real-time threads get at most `runtime` of every `period` on a CPU that ordinary threads need as well.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Throttling {
-    /// For real-time threads.
+    /// The CPU time for real-time threads.
     pub runtime: Duration,
-    /// Of this.
+    /// The period of the limit.
     pub period: Duration,
 }
 
-/// What the kernel leaves to real-time threads, where that is not everything.
+/// The kernel's limit on real-time threads, or `None` if there is none.
 ///
-/// Since Linux 6.12 it is not the sysctl that limits them, but a server that lends ordinary threads of each CPU
-/// their share; its figures are in debugfs, and the kernel's defaults are taken where that cannot be read.
+/// Before Linux 6.12, a sysctl sets the limit. Since then, a server on each CPU reserves a share for ordinary threads.
+/// Its parameters are in debugfs; if they cannot be read, the kernel's defaults are assumed.
 pub(crate) fn throttling() -> Option<Throttling> {
     let read = |path: &str| std::fs::read_to_string(path).ok()?.trim().parse::<i64>().ok();
     let (runtime, period) = if has_fair_server() {

@@ -15,7 +15,7 @@
 //! | `head` | `get_robust_list` |
 //! | `robust` | none: the list of robust locks |
 //! | `rseq` | `membarrier`; then none: restartable sequences |
-//! | `sched` | `gettid`, `sched_{set,get}scheduler`, `sched_{set,get}param`, `sched_{set,get}affinity`, timer slack, `tgkill` |
+//! | `sched` | `gettid`, `sched_{set,get}{scheduler,param,affinity}`, `sched_yield`, timer slack, `tgkill` |
 //! | `block` | `prctl`, once; then none: reads the C library's own record of the thread |
 //! | `held` | none: counts the locks that the thread holds |
 //! | `clock` | `clock_gettime`, `clock_nanosleep` |

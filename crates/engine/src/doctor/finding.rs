@@ -1,4 +1,4 @@
-//! What one look at the machine finds.
+//! The result of one check of the machine.
 
 use std::fmt;
 
@@ -7,14 +7,14 @@ use std::fmt;
 pub enum State {
     /// As it should be.
     Ok,
-    /// Runs work, but times suffer or say less.
+    /// Runs work, but their times are worse or less meaningful.
     Warn,
     /// Runs do not work.
     Missing,
 }
 
 impl State {
-    /// In one word: `ok`, `warn`, `missing`.
+    /// The state in one word: `ok`, `warn`, `missing`.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -31,16 +31,16 @@ impl fmt::Display for State {
     }
 }
 
-/// One thing that was examined.
+/// The result of one check.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Finding {
-    /// What.
+    /// The thing that was checked.
     pub name: &'static str,
-    /// How it stands.
+    /// How serious it is.
     pub state: State,
-    /// What was found.
+    /// What the check found.
     pub found: String,
-    /// What to do; empty where there is nothing to do.
+    /// How to fix it; empty if the state is [`State::Ok`].
     pub fix: String,
 }
 
@@ -49,7 +49,7 @@ pub(super) fn finding(name: &'static str, state: State, found: impl Into<String>
     Finding { name, state, found: found.into(), fix }
 }
 
-/// The text of a file of the kernel, without the line's end.
+/// The text of a file of the kernel, trimmed. `None` if it cannot be read.
 pub(super) fn read(path: &str) -> Option<String> {
     std::fs::read_to_string(path).ok().map(|text| text.trim().to_owned())
 }

@@ -6,7 +6,7 @@ use lockwright_sys::{SysError, clock, sched};
 
 const SAMPLES: usize = 200;
 const SAMPLE_PERIOD_NS: u64 = 1_000_000;
-/// A wake-up later than this is worth a word.
+/// A wake-up that is later than this causes a warning, in nanoseconds.
 const LATE_NS: u64 = 1_000_000;
 
 pub(super) fn cpus() -> Finding {
@@ -45,7 +45,7 @@ pub(super) fn isolation() -> Finding {
     }
 }
 
-/// Nothing where the kernel does not change frequencies.
+/// Returns `None` if the kernel does not scale the frequency.
 pub(super) fn governor() -> Option<Finding> {
     let cpus = sched::affinity().ok()?;
     let governor = |cpu: &usize| read(&format!("/sys/devices/system/cpu/cpu{cpu}/cpufreq/scaling_governor"));
@@ -64,7 +64,7 @@ pub(super) fn clock() -> Finding {
     const NAME: &str = "clock source";
     let source = read("/sys/devices/system/clocksource/clocksource0/current_clocksource");
     let source = source.unwrap_or_else(|| "unknown".into());
-    // Others take a system call or a read of a slow device.
+    // Other sources require a system call or a read of a slow device.
     let fast = ["tsc", "arch_sys_counter", "kvm-clock", "hyperv_clocksource_tsc_page", "riscv_clocksource"];
     let state = if fast.contains(&source.as_str()) { State::Ok } else { State::Warn };
     finding(NAME, state, source, "boot with clocksource=tsc where the processor's is stable; reading this one is slow")
@@ -85,6 +85,8 @@ pub(super) fn virtual_machine() -> Finding {
     finding(NAME, State::Ok, "none seen", "")
 }
 
+/// Measures how late threads wake up.
+///
 /// BOUND: SAMPLES periods, a fifth of a second.
 pub(super) fn latency() -> Finding {
     const NAME: &str = "wake-up latency";
@@ -108,7 +110,7 @@ pub(super) fn latency() -> Finding {
     }
 }
 
-/// How late each of some wake-ups is, in nanoseconds.
+/// The lateness of each of SAMPLES wake-ups, in nanoseconds.
 fn sample() -> Result<Vec<u64>, SysError> {
     sched::set_fifo(sched::gettid(), SCRIPT_LEVEL)?;
     sched::exact_timers();

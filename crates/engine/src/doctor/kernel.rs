@@ -1,10 +1,10 @@
-//! How the kernel was built and set up.
+//! How the kernel was built and configured.
 
 use super::finding::{Finding, State, finding, read};
 use crate::throttling::{has_fair_server, throttling as read_throttling};
 use lockwright_sys::probe;
 
-/// A PI futex is locked and unlocked by way of the kernel.
+/// Locks and unlocks a PI futex through the kernel.
 pub(super) fn pi_futexes() -> Finding {
     const NAME: &str = "PI futexes";
     match probe::try_pi_futex() {
@@ -26,7 +26,7 @@ pub(super) fn preemption() -> Finding {
     if model == Some(&"PREEMPT_RT") {
         return finding(NAME, State::Ok, "the kernel is fully preemptible", "");
     }
-    // "none voluntary (full)": the one in parentheses is in force.
+    // "none voluntary (full)": the mode in parentheses is active.
     let dynamic = read("/sys/kernel/debug/sched/preempt");
     let dynamic =
         dynamic.as_deref().and_then(|modes| modes.split(['(', ')']).nth(1)).map(|mode| format!(", now {mode}"));
@@ -84,7 +84,7 @@ pub(super) fn membarrier() -> Finding {
     known("membarrier", probe::has_membarrier(), "Linux 4.14 or later with CONFIG_MEMBARRIER")
 }
 
-/// Something runs do without today.
+/// A feature without which runs still work.
 fn known(name: &'static str, has: bool, fix: &str) -> Finding {
     match has {
         true => finding(name, State::Ok, "available", ""),

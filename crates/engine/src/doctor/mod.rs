@@ -1,11 +1,11 @@
-//! What this machine lacks for real time, each with its fix.
+//! Checks what this machine lacks for real time, and suggests fixes.
 //!
-//! Nothing is changed: files are read, and what can only be known by trying is tried on a thread of its own.
+//! The checks change nothing. They read files, and try on a separate thread what only trying can show.
 //!
 //! | file | about |
 //! |---|---|
-//! | `rights` | what the process may do: priorities, locked memory |
-//! | `kernel` | how the kernel was built and set up |
+//! | `rights` | the permissions of the process: priorities, locked memory |
+//! | `kernel` | how the kernel was built and configured |
 //! | `hardware` | processors, clock, virtual machine, and a sample of wake-up latencies |
 
 mod finding;
@@ -43,7 +43,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_finding_that_is_not_well_says_what_to_do() {
+    fn every_problem_has_a_fix() {
         for finding in examine() {
             println!("{:<24} {:<8} {}  {}", finding.name, finding.state, finding.found, finding.fix);
             assert!(!finding.found.is_empty(), "{finding:?}");

@@ -1,4 +1,4 @@
-//! What the process may do.
+//! The permissions of the process.
 
 use super::finding::{Finding, State, finding};
 use lockwright::raw::WATCHDOG_LEVEL;
@@ -6,13 +6,13 @@ use lockwright::tasks::MachineError;
 use lockwright_sys::memory::Limit;
 use lockwright_sys::{memory, sched};
 
-/// Locked memory that is enough for a run of a few tasks.
+/// The locked memory that suffices for a run of a few tasks, in bytes.
 const LOCKED_BYTES_MIN: u64 = 64 << 20;
 
-/// Whether this process may use every real-time level: tries the highest on a thread of its own.
+/// Checks that this process may use every real-time level, by trying the highest on a new thread.
 ///
 /// # Errors
-/// [`MachineError::NoPermission`] says what to grant.
+/// [`MachineError::NoPermission`], which names the permission to grant, or the error of a system call.
 pub fn try_realtime() -> Result<(), MachineError> {
     Ok(sched::try_fifo(WATCHDOG_LEVEL)?)
 }
@@ -39,9 +39,9 @@ pub(super) fn realtime_limit() -> Finding {
         Ok(Limit { soft: Some(soft), .. }) if soft >= u64::from(WATCHDOG_LEVEL) => {
             finding(NAME, State::Ok, soft.to_string(), "")
         }
-        // A capability makes up for the limit.
+        // A capability overrides the limit.
         Ok(Limit { soft: Some(soft), .. }) if try_realtime().is_ok() => {
-            finding(NAME, State::Ok, format!("{soft}, and CAP_SYS_NICE, which counts for more"), "")
+            finding(NAME, State::Ok, format!("{soft}, overridden by CAP_SYS_NICE"), "")
         }
         Ok(Limit { soft: Some(soft), hard }) => finding(
             NAME,
@@ -57,9 +57,7 @@ pub(super) fn memory_limit() -> Finding {
     const NAME: &str = "locked memory";
     match memory::lock_limit() {
         Ok(Limit { soft: None, .. }) => finding(NAME, State::Ok, "unlimited", ""),
-        Ok(_) if memory::may_lock_anything() => {
-            finding(NAME, State::Ok, "CAP_IPC_LOCK, which counts for more than the limit", "")
-        }
+        Ok(_) if memory::may_lock_anything() => finding(NAME, State::Ok, "the limit is overridden by CAP_IPC_LOCK", ""),
         Ok(Limit { soft: Some(soft), .. }) => {
             let state = if soft >= LOCKED_BYTES_MIN { State::Ok } else { State::Warn };
             let fix = "a line `<user> - memlock unlimited` in /etc/security/limits.d and a new login, or CAP_IPC_LOCK; \

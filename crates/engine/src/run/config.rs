@@ -1,41 +1,43 @@
-//! How to run.
+//! The configuration of a run.
 
 use lockwright_model::{Duration, Instant, Priority, Protocol, TaskId};
 
-/// Most entries all logs of a run have together, if nothing else is said: 64 MiB.
+/// The default limit on the entries of all logs of a run together: 64 MiB.
 pub const LOG_CAPACITY: usize = 1 << 22;
 
-/// How to run.
+/// The configuration of a run.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct RunConfig {
-    /// The protocol of resources that name none.
+    /// The protocol of resources that do not name one.
     pub protocol: Protocol,
-    /// Jobs arrive for this long; those that have arrived may finish.
+    /// How long jobs arrive. Jobs that have arrived may finish later.
     pub duration: Duration,
     /// Scripted changes of base priorities.
     pub changes: Vec<PriorityChange>,
-    /// Most entries of all logs together. Less is allocated where less is needed.
+    /// The most entries of all logs together. Less memory is allocated if less is needed.
     pub log_capacity: usize,
-    /// Whether the kernel's record of context switches is kept, so that [`Outcome::occupancy`](crate::Outcome::occupancy) can tell who else had the CPUs. Each switch
-    /// then takes about a microsecond longer.
+    /// Whether to keep the kernel's record of context switches, from which
+    /// [`Outcome::occupancy`](crate::Outcome::occupancy) shows which other threads had the CPUs. Each switch then takes
+    /// about a microsecond longer.
     pub watch: bool,
 }
 
 impl RunConfig {
-    /// Without scripted changes, with logs of at most [`LOG_CAPACITY`], and nobody watches the CPUs.
+    /// A configuration without scripted changes or a record of context switches, and with logs of at most
+    /// [`LOG_CAPACITY`] entries.
     #[must_use]
     pub fn new(protocol: Protocol, duration: Duration) -> Self {
         Self { protocol, duration, changes: Vec::new(), log_capacity: LOG_CAPACITY, watch: false }
     }
 }
 
-/// The base priority of a task becomes another, while it sleeps, executes, holds or waits.
+/// A change of the base priority of a task. The task may be sleeping, executing, holding or waiting.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct PriorityChange {
-    /// When, from the common start.
+    /// The time of the change, from the common start.
     pub at: Instant,
-    /// Whose.
+    /// The task.
     pub task: TaskId,
-    /// To what.
+    /// The new base priority.
     pub priority: Priority,
 }

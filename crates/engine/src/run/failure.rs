@@ -1,10 +1,10 @@
-//! What a thread of a run reports when it cannot go on.
+//! The failure of a thread of a run.
 
 use crate::error::RunError;
 use lockwright::tasks::ResourceError;
 use lockwright_model::{ResourceId, TaskId};
 
-/// Why a thread could not go on.
+/// Why a thread of a run failed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Failure {
     Lock { task: TaskId, resource: ResourceId, error: ResourceError },

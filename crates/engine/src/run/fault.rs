@@ -1,4 +1,4 @@
-//! Faults that tests let a task commit, and what the run makes of them.
+//! Faults that tests inject into a task, and the outcome of the run.
 
 use super::{Ended, Outcome, RunConfig, run};
 use crate::control::Control;
@@ -11,15 +11,15 @@ use std::sync::atomic::{AtomicU64, Ordering};
 const NONE: u64 = 0;
 const PANIC: u64 = 1;
 
-/// NONE, PANIC, or the nanoseconds for which a task is deaf to everything. Used up by the first task that
-/// acquires something.
+/// NONE, PANIC, or the nanoseconds for which a task does not react to the end of the run. The first task that acquires
+/// a resource uses up the fault.
 static FAULT: AtomicU64 = AtomicU64::new(NONE);
 
-/// The task holds what it just acquired.
+/// Commits the fault in a task that has just acquired a resource.
 pub(super) fn strike() {
     match FAULT.swap(NONE, Ordering::Relaxed) {
         NONE => {}
-        PANIC => panic!("a fault made by a test"),
+        PANIC => panic!("a fault injected by a test"),
         deaf_ns => {
             let until = clock::now_ns() + deaf_ns;
             while clock::now_ns() < until {}
@@ -27,7 +27,7 @@ pub(super) fn strike() {
     }
 }
 
-/// Two tasks and one resource, which both want within the first milliseconds.
+/// A system of two tasks that both request one resource within the first milliseconds.
 fn system() -> System {
     let us = Duration::from_us;
     let r = ResourceId(0);
@@ -54,7 +54,7 @@ fn run_with(fault: u64, protocol: Protocol) -> (Result<Outcome, RunError>, std::
 }
 
 #[test]
-fn a_panic_in_a_section_ends_the_run_and_leaves_nothing_locked() {
+fn a_panic_in_a_section_unlocks_everything() {
     let Some(_machine) = require_realtime() else { return };
     for protocol in Protocol::ALL {
         let (result, took) = run_with(PANIC, protocol);
@@ -64,10 +64,10 @@ fn a_panic_in_a_section_ends_the_run_and_leaves_nothing_locked() {
 }
 
 #[test]
-fn a_task_that_does_not_listen_is_demoted() {
+fn an_unresponsive_task_is_demoted() {
     let Some(_machine) = require_realtime() else { return };
     let (result, took) = run_with(1_500_000_000, Protocol::Mpcp);
-    let outcome = result.expect("it ended in the second grace");
+    let outcome = result.expect("the run ends in the second grace period");
     assert_eq!(outcome.ended, Ended::Watchdog);
     let held = |event: fn(&Event) -> bool| outcome.records.iter().filter(|record| event(&record.event)).count();
     assert_eq!(held(|e| matches!(e, Event::Acquire(_))), held(|e| matches!(e, Event::Release(_))));
@@ -75,11 +75,11 @@ fn a_task_that_does_not_listen_is_demoted() {
 }
 
 #[test]
-fn a_task_that_never_listens_is_named() {
+fn a_stuck_task_is_named() {
     let Some(_machine) = require_realtime() else { return };
     let (result, took) = run_with(3_000_000_000, Protocol::Pip);
     assert_eq!(result.err(), Some(RunError::Stuck { tasks: vec![TaskId(0), TaskId(1)] }));
     assert!(took.as_millis() < 2_800, "{took:?}");
-    // The task listens again at last: the next test has the machine to itself.
+    // Wait until the task reacts again, so that the next test has the machine to itself.
     std::thread::sleep(std::time::Duration::from_millis(1_200));
 }

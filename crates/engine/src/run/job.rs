@@ -1,9 +1,9 @@
-//! The thread of one task: waits for each arrival, executes the body step by step, and keeps the account.
+//! The thread of one task: waits for each arrival, executes the body step by step, and records what happens.
 //!
 //! ```text
 //!   sleep until the arrival -> Run -> steps -> Finish, Stop -> next
 //!                                      |
-//!                       stopped: release what is held, end;  the job does not count as finished
+//!                       stopped: release all resources, end; the job does not count as finished
 //! ```
 
 use super::failure::Failure;
@@ -20,7 +20,7 @@ use lockwright_model::{Duration, Event, Instant, MAX_NESTING, Observation, Prior
 use lockwright_sys::clock;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-/// Systems of at most this many tasks get histograms of three digits (about 200 KiB each), others of two.
+/// Systems with at most this many tasks get histograms of three digits (about 200 KiB each), others of two.
 const FINE_TASKS_MAX: usize = 64;
 
 /// How a job ended.
@@ -29,16 +29,16 @@ enum Ended {
     Stopped,
 }
 
-/// The account of one task, all of it allocated before the start.
+/// The state of one task's thread. All of it is allocated before the start.
 pub(super) struct TaskThread<'a> {
     shared: &'a Shared,
     id: TaskId,
     task: &'a Task,
     start_ns: u64,
     burner: Burner<'a>,
-    /// What the current job holds, the last one last.
+    /// The resources that the current job holds, in the order of acquisition.
     held: Vec<ResourceId>,
-    /// The protocols know of a job that has not ended.
+    /// Whether the protocols have a job of this task that has not ended.
     has_job: bool,
     outcome: TaskOutcome,
 }
@@ -66,7 +66,8 @@ impl<'a> TaskThread<'a> {
         }
     }
 
-    /// Executes all jobs of the run. Whatever happens, nothing is held afterwards, and no protocol waits for its job.
+    /// Executes all jobs of the run. In every case, the task holds nothing afterwards, and its job is ended in the
+    /// protocols.
     pub(super) fn execute(mut self) -> Report {
         self.start_ns = self.shared.start_ns();
         let mut failure = match catch_unwind(AssertUnwindSafe(|| self.jobs())) {
@@ -98,7 +99,7 @@ impl<'a> TaskThread<'a> {
             self.burner.begin();
             self.has_job = true;
             self.shared.locks.arrive(self.id).map_err(|error| self.job_failure(error))?;
-            // It may have been kept from starting.
+            // The protocol may have delayed the start of the job.
             self.burner.after_call(false);
             let ended = self.job()?;
             match ended {
@@ -119,7 +120,7 @@ impl<'a> TaskThread<'a> {
         Ok(())
     }
 
-    /// When job `index` arrives, after the start; `None` where the run is over by then.
+    /// The arrival of job `index` relative to the start, or `None` if the run is over by then.
     fn arrival(&self, index: u64) -> Option<u64> {
         let after = index.checked_mul(self.task.period.as_ns())?.checked_add(self.task.offset.as_ns())?;
         (after < self.shared.duration.as_ns()).then_some(after)
@@ -128,7 +129,8 @@ impl<'a> TaskThread<'a> {
     fn job(&mut self) -> Result<Ended, Failure> {
         let mut waited_ns = 0;
         let mut next = 0;
-        // BOUND: the steps of the body; those of an interruptible section once more for each commit of another that makes it in vain, while the run is not stopped.
+        // BOUND: the steps of the body. The steps of an interruptible section are executed once more for each commit of
+        // another task that invalidates the section, until the run is stopped.
         while let Some(&step) = self.task.body.get(next) {
             next += 1;
             match step {
@@ -155,7 +157,7 @@ impl<'a> TaskThread<'a> {
         Ok(Ended::Finished(at))
     }
 
-    /// Returns the time from the request to the grant.
+    /// Locks `resource`. Returns the nanoseconds from the request to the grant.
     fn lock(&mut self, resource: ResourceId) -> Result<u64, Failure> {
         let asked = self.burner.now();
         self.burner.log.push(asked, Event::Request(resource));
@@ -172,14 +174,15 @@ impl<'a> TaskThread<'a> {
         Ok(got - asked)
     }
 
-    /// The first step in the section on `resource` that ends before step `until`.
+    /// The index of the first step of the section on `resource` that ends before step `until`.
     fn beginning(&self, resource: ResourceId, until: usize) -> usize {
         let lock = self.task.body[..until].iter().rposition(|&step| step == Step::Lock(resource));
-        // It is held, so it was asked for.
+        // The resource is held, so a lock precedes.
         lock.map_or(0, |lock| lock + 1)
     }
 
-    /// Says whether the section was in vain, and must be executed again; it is held still then.
+    /// Unlocks `resource`. Returns whether the section was invalidated and must be executed again; it is still held in
+    /// that case.
     fn unlock(&mut self, resource: ResourceId) -> Result<bool, Failure> {
         let at = self.burner.now();
         let before = self.priority(resource);
@@ -194,7 +197,7 @@ impl<'a> TaskThread<'a> {
         Ok(false)
     }
 
-    /// What became of an interruptible section, as the protocol said.
+    /// Records how an interruptible section ended. Returns whether it must be executed again.
     fn ended(
         &mut self,
         resource: ResourceId,
@@ -218,18 +221,21 @@ impl<'a> TaskThread<'a> {
         Ok(!is_over)
     }
 
-    /// Releases everything, the last one first; returns the first failure, and does not stop at it. An interruptible section is not executed to its end here,
-    /// but ends as if it had been: what it makes in vain ends, too, as the run does.
+    /// Releases all resources, the one acquired last first. Continues after a failure, and returns the first one.
+    ///
+    /// The rest of an interruptible section is not executed here; the section ends as if it had been. An invalidated
+    /// section needs no other treatment, because the run ends.
     fn release_all(&mut self) -> Result<(), Failure> {
         let mut result = Ok(());
-        // BOUND: what is held, at most MAX_NESTING; of an interruptible section, one more for each commit of another between two rounds.
+        // BOUND: the held resources, at most MAX_NESTING. For an interruptible section, one more round for each commit
+        // of another task between two rounds.
         while let Some(&resource) = self.held.last() {
             result = result.and(self.unlock(resource).map(drop));
         }
         result
     }
 
-    /// The protocols hear of the end of the job, once.
+    /// Ends the job in the protocols, once.
     fn end_job(&mut self) -> Result<(), Failure> {
         if !std::mem::take(&mut self.has_job) {
             return Ok(());
@@ -237,7 +243,8 @@ impl<'a> TaskThread<'a> {
         self.shared.locks.finish(self.id).map_err(|error| self.job_failure(error))
     }
 
-    /// What counts for this task, where taking `resource` changes it. The kernel keeps inheritance to itself.
+    /// The effective priority of this task if locking `resource` changes it visibly, that is, through a ceiling.
+    /// Inheritance is internal to the kernel.
     fn priority(&self, resource: ResourceId) -> Option<Priority> {
         let locks = &self.shared.locks;
         locks.has_ceiling(resource).then(|| locks.executor.effective(self.id))
@@ -262,7 +269,8 @@ impl<'a> TaskThread<'a> {
         self.outcome.responses.saturating_record(response);
     }
 
-    /// The run was stopped before job `first` was finished: it and all that arrived after it may be late.
+    /// Accounts for a run that was stopped before job `first` finished: this job and those that arrived after it may
+    /// have missed their deadlines.
     fn abandon(&mut self, first: u64, has_begun: bool) {
         let now = clock::now_ns().saturating_sub(self.start_ns);
         let (offset, period) = (self.task.offset.as_ns(), self.task.period.as_ns());
@@ -274,7 +282,7 @@ impl<'a> TaskThread<'a> {
         let late = now.checked_sub(self.task.deadline.as_ns() + 1).and_then(arrived_by).unwrap_or(0);
         self.outcome.observation.misses += late.saturating_sub(first);
         let unlogged = first + u64::from(has_begun);
-        // BOUND: what the log has room for.
+        // BOUND: the room in the log.
         let logged = arrived.min(unlogged + self.burner.log.room() as u64);
         for index in unlogged..logged {
             self.burner.log.push(self.start_ns + offset + index * period, Event::Arrive);
@@ -291,11 +299,11 @@ impl<'a> TaskThread<'a> {
     }
 }
 
-/// Room for any response of the run, in memory.
+/// A histogram for any response time of the run, with every page touched.
 fn histogram(shared: &Shared) -> Histogram<u64> {
     let digits = if shared.system.tasks().len() <= FINE_TASKS_MAX { 3 } else { 2 };
     let longest = shared.cut.as_ns().max(1_000);
-    let Ok(mut histogram) = Histogram::new_with_bounds(1, longest, digits) else { panic!("the bounds are in order") };
+    let Ok(mut histogram) = Histogram::new_with_bounds(1, longest, digits) else { panic!("the bounds are valid") };
     // Writes every count, and so every page.
     histogram.reset();
     histogram

@@ -1,14 +1,14 @@
-//! The engine: a [`System`](lockwright_model::System) as real SCHED_FIFO threads with real locks, for a while.
+//! Runs a [`System`](lockwright_model::System) as real SCHED_FIFO threads with real locks for a limited time.
 //!
 //! | file | thread | level |
 //! |---|---|---|
 //! | `watchdog` | ends the run in bounded time | 99 |
 //! | `script` | changes base priorities on time | 98 |
-//! | `job` | one a task, bound to its CPU | 1..=97, see `priorities` |
+//! | `job` | one per task, bound to its CPU | 1..=97, see `priorities` |
 //! | `set_up` | the caller, under its own policy: prepares, then waits for the watchdog | - |
 //!
-//! All threads are ready, their memory touched, before the common start is named; job k of a task arrives at
-//! start + offset + k * period. Nothing on the way of a job allocates.
+//! All threads are ready, and their memory is touched, before the common start is chosen. Job k of a task arrives at
+//! start + offset + k * period. No job allocates memory.
 
 mod config;
 mod failure;

@@ -1,4 +1,4 @@
-//! What came of a run.
+//! The outcome of a run.
 
 use crate::calibrate::Calibration;
 use crate::occupancy::Occupancy;
@@ -6,50 +6,52 @@ use crate::throttling::Throttling;
 use hdrhistogram::Histogram;
 use lockwright_model::{Duration, Instant, Observation, Record};
 
-/// What came of a run.
+/// The outcome of a run.
 #[derive(Clone, Debug)]
 pub struct Outcome {
-    /// By task id.
+    /// The outcome of each task, by id.
     pub tasks: Vec<TaskOutcome>,
-    /// What all threads did, by time since the common start.
+    /// The events of all threads, in order of time since the common start.
     pub records: Vec<Record>,
-    /// Entries that found a log full. If there are any, `records` and the blocking read off it are not complete.
+    /// The number of entries that did not fit into a log. If it is not 0, `records` and the blocking derived from them
+    /// are incomplete.
     pub dropped: u64,
     /// How the run ended.
     pub ended: Ended,
-    /// Who had the CPUs, where that was asked for and the kernel allows it.
+    /// Which threads had the CPUs, if that was requested and the kernel permits it.
     pub occupancy: Option<Occupancy>,
-    /// What the machine costs, measured before the start.
+    /// The costs of the machine, measured before the start.
     pub calibration: Calibration,
-    /// From the common start to the end of the last task.
+    /// The time from the common start to the end of the last task.
     pub elapsed: Duration,
-    /// By CPU of the system: the number Linux has for it.
+    /// The Linux number of each CPU of the system.
     pub cpus: Vec<usize>,
-    /// Whether the process's memory was locked; if not, a page fault may have delayed a job. It stays locked.
+    /// Whether the memory of the process was locked; it stays locked. If not, page faults may have delayed jobs.
     pub memory_locked: bool,
-    /// The limit on the CPU time of real-time threads, where there is one.
+    /// The limit on the CPU time of real-time threads, if there is one.
     pub throttling: Option<Throttling>,
 }
 
-/// What was seen of one task.
+/// The outcome of one task.
 #[derive(Clone, Debug)]
 pub struct TaskOutcome {
-    /// The worst of everything. `blocking` is read off the records, see [`observe`](crate::observe::observe).
+    /// The worst values over all jobs. `blocking` is derived from the records, see
+    /// [`observe`](crate::observe::observe).
     pub observation: Observation,
     /// Response times of finished jobs, in nanoseconds.
     pub responses: Histogram<u64>,
-    /// From each request to its grant, in nanoseconds.
+    /// The times from each request to its grant, in nanoseconds.
     pub lock_waits: Histogram<u64>,
-    /// The job with the longest response.
+    /// The job with the longest response time.
     pub worst_job: Option<Job>,
 }
 
 /// One finished job.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Job {
-    /// When it arrived.
+    /// Its arrival.
     pub arrival: Instant,
-    /// When it was complete.
+    /// Its completion.
     pub finish: Instant,
 }
 
@@ -61,6 +63,6 @@ pub enum Ended {
     Completed,
     /// [`Control::stop`](crate::Control::stop) was called.
     Interrupted,
-    /// Jobs were still unfinished when all deadlines had passed: the watchdog ended the run.
+    /// Jobs were unfinished when all deadlines had passed, and the watchdog ended the run.
     Watchdog,
 }

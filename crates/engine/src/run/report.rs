@@ -1,10 +1,10 @@
-//! What the thread of a task leaves behind.
+//! The report of a task's thread.
 
 use super::failure::Failure;
 use super::outcome::TaskOutcome;
 use crate::log::Log;
 
-/// What a task leaves behind.
+/// The report of a task's thread.
 #[derive(Debug)]
 pub(super) struct Report {
     pub(super) outcome: TaskOutcome,

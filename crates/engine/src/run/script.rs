@@ -1,4 +1,4 @@
-//! Scripted changes of base priorities, carried out on time by a thread above all tasks.
+//! Scripted changes of base priorities, which a thread above all tasks makes on time.
 
 use super::config::PriorityChange;
 use super::failure::Failure;
@@ -6,7 +6,7 @@ use super::shared::{Nap, Shared};
 use lockwright_model::{Event, Instant, Record};
 use lockwright_sys::clock;
 
-/// Carries out `changes`, which are in order of time, and says what was changed.
+/// Makes `changes`, which are in order of time, and logs each. Returns the first failure.
 ///
 /// BOUND: the last change, or the end of the run.
 pub(super) fn play(shared: &Shared, nap: &Nap, changes: &[PriorityChange], log: &mut Vec<Record>) -> Option<Failure> {

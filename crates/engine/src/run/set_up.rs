@@ -1,4 +1,4 @@
-//! Everything before the common start and after the end, on the caller's thread.
+//! The caller's part of a run: everything before the common start and after the end.
 
 use super::config::{PriorityChange, RunConfig};
 use super::failure::Failure;
@@ -25,19 +25,20 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread::JoinHandle;
 
-/// From naming the start to the start: time for all threads to get from the gate to their sleep.
+/// The time from choosing the start to the start itself, in which all threads get from the gate to their sleep.
 const START_DELAY_NS: u64 = 50_000_000;
-/// Executes `system` as threads under SCHED_FIFO, one a task, until all jobs that arrive within
-/// `config.duration` have finished.
+/// Executes `system` as SCHED_FIFO threads, one per task, until all jobs that arrive within `config.duration` have
+/// finished.
 ///
-/// CPU k of the system is the k-th CPU of the set the calling thread may use. The calling thread only waits. Threads of a run
-/// block all signals. All memory mapped at the start is locked, which undoes an earlier `mlockall(MCL_FUTURE)`. Two runs
-/// at the same time would share levels and CPUs, and disturb each other.
-/// A run ends in bounded time: by itself, by [`Control::stop`], or, when the last deadline has passed,
-/// by a watchdog above all tasks.
+/// CPU k of the system is the k-th CPU that the calling thread may use. The calling thread only waits. Threads of a run
+/// block all signals. The run locks all memory that is mapped at the start, which undoes an earlier
+/// `mlockall(MCL_FUTURE)`. Two runs at the same time would share levels and CPUs, and disturb each other.
+///
+/// A run ends in bounded time: by itself, by [`Control::stop`], or by a watchdog above all tasks when the last deadline
+/// has passed.
 ///
 /// # Errors
-/// See [`RunError`]. Nothing is left running, but for [`RunError::Stuck`].
+/// See [`RunError`]. No thread is left running, except after [`RunError::Stuck`].
 ///
 /// # Examples
 /// ```no_run
@@ -83,7 +84,7 @@ pub fn run(system: &System, config: &RunConfig, control: &Control) -> Result<Out
         ends: Ends::new(system.tasks().len()),
     });
     let mut crew = Crew::new(&shared);
-    // Signals are for the caller's threads: a handler must not run in a section, or above all tasks.
+    // Signals are delivered to the caller's threads: a handler must not execute in a section or above all tasks.
     let assembled = signal::with_all_blocked(|| crew.assemble(config, &allowed, cpus));
     if let Err(error) = assembled {
         crew.dismiss();
@@ -101,7 +102,7 @@ pub fn run(system: &System, config: &RunConfig, control: &Control) -> Result<Out
     gather(&shared, changed, Setting { calibration, occupancy, elapsed, cpus, memory_locked })
 }
 
-/// What the outcome says of the machine.
+/// The parts of the outcome that describe the machine.
 struct Setting {
     calibration: Calibration,
     occupancy: Option<Occupancy>,
@@ -163,7 +164,7 @@ fn check_changes(system: &System, config: &RunConfig) -> Result<(), RunError> {
     Ok(())
 }
 
-/// Tries the highest level on a thread of its own, which then measures on `cpu`.
+/// Tries the highest level on a new thread, which then measures on `cpu`.
 fn calibrate_on(cpu: usize) -> Result<Calibration, RunError> {
     let probe = move || {
         let me = sched::gettid();
@@ -193,7 +194,7 @@ impl<'a> Crew<'a> {
         Self { shared, tasks: Vec::new(), script: None, watchdog: None }
     }
 
-    /// Starts all threads and waits until each is ready at the gate.
+    /// Starts all threads, and waits until each is ready at its gate.
     fn assemble(&mut self, config: &RunConfig, allowed: &[usize], cpus: &[usize]) -> Result<(), RunError> {
         let capacities = log_capacities(&self.shared.system, config);
         for (task, capacity) in self.shared.system.task_ids().zip(capacities) {
@@ -228,7 +229,7 @@ impl<'a> Crew<'a> {
             }
             let report = thread.execute();
             shared.ends.leave(task, report, &shared.control);
-            // Nothing real-time is left to do; a refusal leaves a thread that waits.
+            // The thread has no real-time work left. If the kernel refuses, the thread only waits.
             let _ = executor.seat(task).demote();
             shared.exit.pass();
         };
@@ -274,7 +275,7 @@ impl<'a> Crew<'a> {
         Ok(())
     }
 
-    /// Set-up failed: everybody goes home.
+    /// Ends all threads after a failed set-up.
     fn dismiss(self) {
         self.shared.ready.abandon();
         self.shared.start.abandon();
@@ -283,23 +284,23 @@ impl<'a> Crew<'a> {
         drop(self.script.map(JoinHandle::join));
     }
 
-    /// Returns when the run was over, and what the script changed.
+    /// Waits for the end of the run. Returns its time and the changes that the script made.
     ///
-    /// BOUND: the watchdog's. Threads that are stuck are not waited for.
+    /// BOUND: the watchdog's bound. Stuck threads are not waited for.
     fn wait_for_end(self) -> Result<(u64, Vec<Record>), RunError> {
         let watched = self.watchdog.map(JoinHandle::join);
         if !matches!(watched, Some(Ok(_))) {
-            // Without a watchdog the tasks still end: they are told to, and nobody waits for those that do not.
+            // Without a watchdog, the tasks are still told to end, and those that do not end are not waited for.
             self.shared.control.leave(CUT);
         }
         self.shared.naps.iter().for_each(Nap::wake);
-        // The script names threads by their ids, which stay theirs until the exit gate opens.
+        // The script names threads by their ids, which stay valid until the exit gate opens.
         let script = self.script.map(JoinHandle::join);
         self.shared.exit.open();
         let end_ns = match watched {
             Some(Ok(end_ns)) => end_ns,
             Some(Err(panic)) => std::panic::resume_unwind(panic),
-            None => unreachable!("a crew that was assembled has a watchdog"),
+            None => unreachable!("an assembled crew has a watchdog"),
         };
         let stuck: Vec<TaskId> = self.shared.ends.unfinished().collect();
         if !stuck.is_empty() {
@@ -315,8 +316,9 @@ impl<'a> Crew<'a> {
     }
 }
 
-/// Entries for the log of each task: what its jobs write, a gap for every job that may preempt them and for
-/// every tick of the kernel, a section again for every commit of others; less in proportion where all would be too much.
+/// The number of entries in the log of each task: the entries of its jobs, a gap for each job that may preempt them, a
+/// gap for each tick of the kernel, and another execution of a section for each commit of other tasks. If the sum
+/// exceeds the capacity, all are reduced in proportion.
 fn log_capacities(system: &System, config: &RunConfig) -> Vec<usize> {
     const A_JOB: u64 = 8;
     const A_LOCK: u64 = 12;
@@ -326,7 +328,7 @@ fn log_capacities(system: &System, config: &RunConfig) -> Vec<usize> {
     const SPARE: u64 = 256;
     let duration = config.duration.as_ns();
     let jobs: Vec<u64> = system.tasks().iter().map(|task| duration / task.period.as_ns() + 1).collect();
-    // By resource: how many sections are committed at most, each of which makes one of a task in vain at most.
+    // The most commits of each resource. Each commit invalidates at most one section of a task.
     let mut commits = vec![0_u64; system.resources().len()];
     let ruled = |resource| system.protocol_of(resource, config.protocol).is_interruptible();
     for resource in system.resource_ids().filter(|&resource| ruled(resource)) {

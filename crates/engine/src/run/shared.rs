@@ -1,4 +1,4 @@
-//! What the threads of one run share.
+//! The state that the threads of one run share.
 
 use super::report::Report;
 use crate::calibrate::Calibration;
@@ -11,7 +11,7 @@ use lockwright_sys::futex::{self, Deadline, Scope};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
-/// See the file.
+/// The state that the threads of one run share.
 #[derive(Debug)]
 pub(super) struct Shared {
     pub(super) system: System,
@@ -19,41 +19,42 @@ pub(super) struct Shared {
     pub(super) control: Control,
     pub(super) calibration: Calibration,
     pub(super) duration: Duration,
-    /// When the watchdog ends the run: after `duration`, by the longest deadline.
+    /// When the watchdog ends the run, from the common start: `duration` plus the longest deadline.
     pub(super) cut: Duration,
-    /// The common start by the monotonic clock. Set before the start gate opens.
+    /// The common start in nanoseconds of the monotonic clock. Set before the start gate opens.
     pub(super) start_ns: AtomicU64,
-    /// Who is still being set up.
+    /// The threads that are still being set up.
     pub(super) muster: Arc<Muster>,
-    /// Opens for the watchdog when all threads are ready: it names the start, so that no ordinary thread delays it.
+    /// Opens for the watchdog when all threads are ready. The watchdog chooses the start, so that no ordinary thread
+    /// delays it.
     pub(super) ready: Gate,
-    /// Opens for all others when the start is named.
+    /// Opens for all other threads when the start is chosen.
     pub(super) start: Gate,
-    /// Opens when the watchdog is done: until then thread ids stay valid.
+    /// Opens when the watchdog is done. Thread ids stay valid until then.
     pub(super) exit: Gate,
-    /// One a task, and the last for the script.
+    /// One for each task, and the last one for the script.
     pub(super) naps: Box<[Nap]>,
     pub(super) ends: Ends<Report>,
 }
 
 impl Shared {
     pub(super) fn start_ns(&self) -> u64 {
-        // ORDERING: Relaxed: stored before the start gate opened, whose word orders it.
+        // ORDERING: Relaxed: the value is stored before the start gate opens, and the gate's word orders it.
         self.start_ns.load(Ordering::Relaxed)
     }
 }
 
-/// Where a thread sleeps until its next job: a word of its own, so that sleepers do not meet in the kernel.
+/// A sleep until a time. Each thread has a word of its own, so that sleepers do not share a queue in the kernel.
 #[derive(Debug, Default)]
 #[repr(align(128))]
 pub(super) struct Nap(AtomicU32);
 
 impl Nap {
-    /// Sleeps until the clock reads `at_ns`. False where it was woken for good before that.
+    /// Sleeps until the monotonic clock reads `at_ns`. Returns false if [`Nap::wake`] was called before that.
     ///
     /// BOUND: `at_ns`, or the end of the run.
     pub(super) fn until(&self, at_ns: u64) -> bool {
-        // ORDERING: Relaxed: the word only says that the run ends.
+        // ORDERING: Relaxed: the word publishes no other data.
         while self.0.load(Ordering::Relaxed) == 0 {
             if clock::now_ns() >= at_ns {
                 return true;

@@ -1,11 +1,11 @@
-//! The watchdog: above all tasks, it ends every run in bounded time.
+//! The watchdog: a thread above all tasks that ends every run in bounded time.
 //!
 //! ```text
 //!   RUN     until all tasks are done                            -> over
 //!           until stop() or a failure, or start + cut: CUT      -> DRAIN
 //!   DRAIN   wakes all sleepers; until all tasks are done        -> over
 //!           DRAIN_GRACE                                         -> DEMOTE
-//!   DEMOTE  all unfinished tasks to the ordinary policy;
+//!   DEMOTE  puts unfinished tasks under the ordinary policy;
 //!           until all tasks are done, or DEMOTE_GRACE           -> over
 //! ```
 
@@ -13,12 +13,12 @@ use super::shared::{Nap, Shared};
 use crate::control::CUT;
 use lockwright_sys::clock;
 
-/// How long tasks may take to release their locks and end. They execute nothing meanwhile.
+/// How long tasks may take to release their locks and end, in nanoseconds. They burn no more execution time.
 const DRAIN_GRACE_NS: u64 = 1_000_000_000;
-/// How long they may take under the ordinary policy.
+/// How long tasks may take under the ordinary policy, in nanoseconds.
 const DEMOTE_GRACE_NS: u64 = 1_000_000_000;
 
-/// Returns when the run was over, by the monotonic clock.
+/// Watches the run. Returns its end in nanoseconds of the monotonic clock.
 ///
 /// BOUND: start + cut + DRAIN_GRACE + DEMOTE_GRACE.
 pub(super) fn watch(shared: &Shared) -> u64 {
