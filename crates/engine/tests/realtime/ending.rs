@@ -1,4 +1,4 @@
-//! Every run ends: overloaded, interrupted, or changed under way.
+//! Every run ends: overloaded, interrupted, or with scripted changes.
 
 use crate::judge::{Attempt, require};
 use crate::support::{
@@ -11,7 +11,7 @@ use lockwright_model::{
     Duration, Event, Instant, Priority, Protocol, Resource, ResourceId, Step, System, Task, TaskId,
 };
 
-/// More than one CPU can execute, most of it under locks.
+/// A system that demands more than one CPU can execute, mostly inside sections.
 fn overloaded() -> System {
     let tasks = (0..4).map(|index: usize| {
         let body = vec![
@@ -34,7 +34,7 @@ fn an_overloaded_run_ends() {
         let system = as_nested_as(protocol, &overloaded());
         let outcome = run_ms(&system, protocol, 150);
         println!("{protocol}: {:?} after {}", outcome.ended, outcome.elapsed);
-        // 150 ms, the longest deadline, and what draining takes; the watchdog, which is above all tasks, says when.
+        // 150 ms, the longest deadline, and the time for draining. The watchdog is above all tasks and enforces it.
         assert!(outcome.elapsed < Duration::from_ms(400), "{protocol}: {}", outcome.elapsed);
         assert_eq!(outcome.ended, Ended::Watchdog, "{protocol}");
         assert_eq!(fault(&system, protocol, &outcome.records), None, "{protocol}");
@@ -42,9 +42,9 @@ fn an_overloaded_run_ends() {
         let held = |event: fn(&Event) -> bool| outcome.records.iter().filter(|record| event(&record.event)).count();
         let (acquired, released) =
             (held(|event| matches!(event, Event::Acquire(_))), held(|event| matches!(event, Event::Release(_))));
-        assert_eq!(acquired, released, "{protocol}: whatever was taken was given back");
+        assert_eq!(acquired, released, "{protocol}: not every acquired resource was released");
         for task in outcome.records.iter().filter(|record| record.event == Event::Arrive) {
-            assert!(task.at < Instant::from_ns(150_000_000), "nothing arrives after the end");
+            assert!(task.at < Instant::from_ns(150_000_000), "a job arrived after the end");
         }
     }
 }
@@ -59,7 +59,7 @@ fn stop_ends_a_run_at_once() {
         sleeper
     });
     let system = system(2, 2, tasks);
-    // Under `ics` nobody waits, and the stopper would get no CPU: see `interruptible`.
+    // Under `ics` no task waits, and the stopper would get no CPU: see `interruptible`.
     for protocol in Protocol::ALL.into_iter().filter(|&protocol| protocol != Protocol::Ics) {
         let system = as_nested_as(protocol, &system);
         require(protocol.name(), || {
@@ -69,15 +69,15 @@ fn stop_ends_a_run_at_once() {
                 while other.elapsed().is_none_or(|elapsed| elapsed < Duration::from_ms(60)) {
                     std::thread::sleep(std::time::Duration::from_millis(1));
                 }
-                let before = other.elapsed().expect("it has started");
+                let before = other.elapsed().expect("the run has started");
                 other.stop();
-                (before, other.elapsed().expect("it has started"))
+                (before, other.elapsed().expect("the run has started"))
             });
-            // Both CPUs are taken by the run, so the stopper may be late: the watchdog ends the run then.
+            // The run occupies both CPUs, so the stopper may be late; the watchdog ends the run in that case.
             let config = RunConfig::new(protocol, Duration::from_ms(60_000));
             let start = std::time::Instant::now();
             let outcome = lockwright_engine::run(&system, &config, &control).expect("a run");
-            let (before, after) = stopper.join().expect("the stopper stops");
+            let (before, after) = stopper.join().expect("the stopper ends");
             let took = outcome.elapsed.saturating_sub(before);
             println!("{protocol}: ended after {}, {took} after the stop", outcome.elapsed);
             assert_eq!(outcome.ended, Ended::Interrupted, "{protocol}");
@@ -86,19 +86,19 @@ fn stop_ends_a_run_at_once() {
             if took < Duration::from_ms(100) {
                 return Attempt::Holds;
             }
-            let fault = format!("it ended {took} after the stop");
-            // An ordinary thread, which the run keeps from its CPU.
+            let fault = format!("the run ended {took} after the stop");
+            // The stopper is an ordinary thread, which the run may keep from its CPU.
             let stalled = after.saturating_sub(before);
             if stalled < Duration::from_ms(1) {
                 return Attempt::Fails(fault);
             }
-            Attempt::Disturbed { fault, by: format!("what kept the stopper from its CPU for {stalled}") }
+            Attempt::Disturbed { fault, by: format!("a stopper that got no CPU for {stalled}") }
         });
     }
 }
 
 #[test]
-fn a_handle_that_was_stopped_before_runs_nothing() {
+fn a_stopped_handle_runs_nothing() {
     let Some(_machine) = require_realtime() else { return };
     let system = system(1, 0, vec![task("t", 0, 1, 10_000, vec![run_us(1_000)])]);
     let control = Control::new();
@@ -108,7 +108,7 @@ fn a_handle_that_was_stopped_before_runs_nothing() {
     assert_eq!((outcome.ended, outcome.tasks[0].observation.jobs), (Ended::Interrupted, 0));
 }
 
-/// A task that has preempted a holder sinks below it: the holder goes on and is done first.
+/// A task that has preempted a holder is demoted below it: the holder continues and finishes first.
 #[test]
 fn a_scripted_change_takes_effect_at_once() {
     let Some(_machine) = require_realtime() else { return };
@@ -122,25 +122,26 @@ fn a_scripted_change_takes_effect_at_once() {
             let at = Instant::from_ns(15_000_000);
             let change = PriorityChange { at, task: TaskId(1), priority: Priority::base(0) };
             config.changes.extend(is_changed.then_some(change));
-            // The change comes 5 ms after the holder would be done, and 45 ms before the other is.
+            // The change comes 5 ms after the holder would finish, and 45 ms before the other task would.
             expect(protocol.name(), &system, &config, us(4_000), |outcome| {
                 let place = |wanted| outcome.records.iter().position(|r| (r.task.0, r.event) == wanted);
                 let (low, medium) = (place((0, Event::Finish)), place((1, Event::Finish)));
                 assert_eq!(place((1, Event::Priority(Priority::base(0)))).is_some(), is_changed, "{protocol}");
-                ((low < medium) != is_changed).then(|| format!("changed: {is_changed}, and not what comes of it"))
+                ((low < medium) != is_changed)
+                    .then(|| format!("changed: {is_changed}, but the finishes do not show it"))
             });
         }
     }
 }
 
 #[test]
-fn what_cannot_run_is_refused_by_its_reason() {
+fn a_refusal_names_its_reason() {
     let Some(_machine) = require_realtime() else { return };
     let section = || vec![Step::Lock(R), run_us(10), Step::Unlock(R)];
     let refused = |system: &System, changes: Vec<PriorityChange>| {
         let mut config = RunConfig::new(Protocol::Icpp, Duration::from_ms(10));
         config.changes = changes;
-        lockwright_engine::run(system, &config, &Control::new()).expect_err("it must be refused")
+        lockwright_engine::run(system, &config, &Control::new()).expect_err("a refusal")
     };
     let wide = system(64, 1, vec![task("t", 0, 1, 10_000, section())]);
     assert!(matches!(refused(&wide, vec![]), RunError::Machine(MachineError::TooFewCpus { needed: 64, .. })));
@@ -152,7 +153,7 @@ fn what_cannot_run_is_refused_by_its_reason() {
     assert_eq!(refused(&one, vec![change(TaskId(1), 1)]), RunError::UnknownTask(TaskId(1)));
 }
 
-/// Protocols mixed in nested sections on two CPUs, while base priorities change under way.
+/// Several protocols in nested sections on two CPUs, while base priorities change.
 #[test]
 fn changes_under_contention_lose_nothing() {
     let Some(_machine) = require_cpus(2) else { return };
@@ -198,26 +199,26 @@ fn changes_under_contention_lose_nothing() {
     });
 }
 
-/// Each job takes one and a half periods: the next starts at once, and every one is late, finished or not.
+/// Each job takes one and a half periods: the next job starts at once, and each is late, finished or not.
 #[test]
 fn an_overrunning_task_catches_up_and_every_late_job_counts() {
     let Some(_machine) = require_realtime() else { return };
     let system = system(1, 0, vec![task("t", 0, 1, 10_000, vec![run_us(15_000)])]);
     let config = RunConfig::new(Protocol::None, Duration::from_ms(50));
-    // Three jobs take 45 ms of the 60 ms there are.
+    // Three jobs take 45 ms of the 60 ms of the run.
     expect("overrun", &system, &config, us(4_000), |outcome| {
         let seen = outcome.tasks[0].observation;
         assert_eq!((outcome.ended, seen.misses), (Ended::Watchdog, 5));
         let arrivals = outcome.records.iter().filter(|record| record.event == Event::Arrive);
         let arrivals: Vec<u64> = arrivals.map(|record| record.at.as_ns() / 1_000_000).collect();
-        assert_eq!(arrivals, [0, 10, 20, 30, 40], "each at its nominal time");
+        assert_eq!(arrivals, [0, 10, 20, 30, 40], "an arrival is not at its nominal time");
         let finish = outcome.records.iter().position(|record| record.event == Event::Finish);
         let next = finish.and_then(|at| {
             let next = outcome.records[at..].iter().find(|record| record.event == Event::Run)?;
             Some(next.at.since(outcome.records[at].at))
         });
         let is_so = (3..=4).contains(&seen.jobs) && next.is_some_and(|next| next < Duration::from_ms(5));
-        (!is_so).then(|| format!("{seen:?}, the next begins after {next:?}"))
+        (!is_so).then(|| format!("{seen:?}, and the next jobs begin after {next:?}"))
     });
 }
 
@@ -235,16 +236,16 @@ fn a_full_log_is_counted_and_changes_nothing_else() {
 }
 
 #[test]
-fn as_many_tasks_as_there_are_levels() {
+fn all_task_levels_can_be_used() {
     let Some(_machine) = require_realtime() else { return };
     let body = || vec![run_us(5), Step::Lock(R), run_us(20), Step::Unlock(R)];
     let tasks = (0..97).map(|index| task(&format!("t{index}"), 0, index, 20_000, body())).collect();
     let system = system(1, 1, tasks);
-    // These have priorities of their own beside those of tasks.
+    // These protocols need priorities besides those of the tasks.
     let own = [Protocol::Dflp, Protocol::FmlpPlus];
     for protocol in Protocol::ALL.into_iter().filter(|protocol| !own.contains(protocol)) {
         let config = RunConfig::new(protocol, Duration::from_ms(100));
-        // The last jobs have 20 ms, and take 3.
+        // The last jobs have 20 ms and take 3 ms.
         expect(protocol.name(), &system, &config, us(2_000), |outcome| {
             assert_eq!(fault(&system, protocol, &outcome.records), None, "{protocol}");
             unfinished(&system, &config, outcome)

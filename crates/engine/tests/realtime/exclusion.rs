@@ -1,4 +1,5 @@
-//! Many tasks, one resource: at most one holds it, or none commits what is in vain; nobody is forgotten, and the protocol's order is kept.
+//! Many tasks share one resource. At most one holds it, or no invalidated section is committed; no task starves, and
+//! the protocol's order is kept.
 
 use crate::support::{
     R, acquisitions, as_nested_as, expect, fault, require_cpus, require_realtime, run_ms, run_us, system, task,
@@ -26,9 +27,10 @@ fn the_checker_sees_two_holders() {
     assert_eq!(violation(&fine), None);
 }
 
-/// The same tasks with a resource each, so that nothing excludes them, and their records told as if it were one.
+/// The same tasks with a resource each do not exclude each other. Their records, rewritten to one resource, are
+/// rejected.
 #[test]
-fn the_checker_sees_that_nothing_excludes() {
+fn the_checker_sees_missing_exclusion() {
     let Some(_machine) = require_cpus(2) else { return };
     let tasks = (0..2).map(|index: usize| {
         let own = ResourceId::new(index);
@@ -47,8 +49,9 @@ fn the_checker_sees_that_nothing_excludes() {
     assert!(violation(&outcome.records).is_some());
 }
 
-/// Three tasks on each of two CPUs; two resources, one nested in the other; most of the time is spent inside. Where
-/// requests go to a home, and two moves take longer than a section, periods are so long that the machine keeps up.
+/// Three tasks on each of two CPUs share two resources, one nested in the other, and spend most of the time in
+/// sections. If sections execute on a home CPU, two migrations take longer than a section, so the periods are long
+/// enough for the machine to keep up.
 fn contended(protocol: Protocol) -> System {
     let stretch = if protocol.has_homes() { 4 } else { 1 };
     const INNER: ResourceId = ResourceId(1);
@@ -89,11 +92,11 @@ fn one_holder_at_a_time_on_two_cpus() {
             assert!(seen.observation.jobs > 0, "{protocol}: task {index} never finished");
         }
         let restarts: u64 = outcome.tasks.iter().map(|task| task.observation.restarts).sum();
-        assert_eq!(restarts > 0, protocol.is_interruptible(), "{protocol}: {restarts} sections in vain");
+        assert_eq!(restarts > 0, protocol.is_interruptible(), "{protocol}: {restarts} invalidated sections");
         let longest = outcome.tasks.iter().map(|task| task.lock_waits.max()).max();
         assert!(
             waits > 0 || longest > Some(20_000) || protocol == Protocol::Ics,
-            "{protocol}: a test of contention without any"
+            "{protocol}: the test caused no contention"
         );
     }
 }
@@ -102,7 +105,7 @@ fn is_waiting(pair: &[Record]) -> bool {
     matches!(pair[0].event, Event::Request(_)) && matches!(pair[1].event, Event::Stop) && pair[0].task == pair[1].task
 }
 
-/// A holder on CPU 0; on CPU 1 the less urgent of two tasks asks first.
+/// The holder is on CPU 0. On CPU 1, the less urgent of two tasks requests first.
 #[test]
 fn mpcp_serves_by_priority_not_by_arrival() {
     let Some(_machine) = require_cpus(2) else { return };
@@ -113,7 +116,7 @@ fn mpcp_serves_by_priority_not_by_arrival() {
     (low.offset, high.offset) = (us(0), us(3_000));
     let system = system(2, 1, vec![low, high, holder]);
     let config = RunConfig::new(Protocol::Mpcp, Duration::from_ms(100));
-    // Each event is 800 us or more from the next.
+    // The events are at least 800 us apart.
     expect("mpcp", &system, &config, us(500), |outcome| {
         let place = |task, event| outcome.records.iter().position(|r| r.task == TaskId(task) && r.event == event);
         let is_staged = place(2, Event::Acquire(R)) < place(0, Event::Request(R))
@@ -128,7 +131,7 @@ fn mpcp_serves_by_priority_not_by_arrival() {
     });
 }
 
-/// The holder shares its CPU with a more urgent task, which arrives in the middle of the section.
+/// The holder shares its CPU with a more urgent task, which arrives during the section.
 #[test]
 fn a_holder_under_mpcp_is_not_preempted_by_a_base_priority() {
     let Some(_machine) = require_cpus(2) else { return };
@@ -140,7 +143,7 @@ fn a_holder_under_mpcp_is_not_preempted_by_a_base_priority() {
     let system = system(2, 1, vec![holder, local, remote]);
     for (protocol, is_preempted) in [(Protocol::Mpcp, false), (Protocol::None, true)] {
         let config = RunConfig::new(protocol, Duration::from_ms(100));
-        // The section begins 2.9 ms before the other arrives, and ends 5 ms after that.
+        // The section begins 2.9 ms before the other task arrives, and ends 5 ms after that.
         expect(protocol.name(), &system, &config, us(2_000), |outcome| {
             let time = |task, event| {
                 let found = outcome.records.iter().find(|record| record.task == TaskId(task) && record.event == event);
@@ -152,9 +155,9 @@ fn a_holder_under_mpcp_is_not_preempted_by_a_base_priority() {
     }
 }
 
-/// Eight tasks of different priorities on one CPU: under `icpp` each finds its resource free.
+/// Eight tasks of different priorities on one CPU: under `icpp`, each finds its resource free.
 #[test]
-fn nobody_waits_under_icpp_on_one_cpu() {
+fn no_task_waits_under_icpp_on_one_cpu() {
     let Some(_machine) = require_realtime() else { return };
     let tasks = (0..8).map(|index: usize| {
         let resource = ResourceId::new(index % 3);
@@ -163,14 +166,15 @@ fn nobody_waits_under_icpp_on_one_cpu() {
     });
     let system = system(1, 3, tasks.collect());
     let config = RunConfig::new(Protocol::Icpp, Duration::from_ms(300));
-    // Jobs that arrive last have 900 us left before the run ends.
+    // The last jobs arrive 900 us before the run ends.
     expect("icpp", &system, &config, us(500), |outcome| {
         assert_eq!(violation(&outcome.records), None);
-        // Whoever holds a resource is as urgent as any task that may ask for it: nobody else gets to ask.
+        // A holder is at least as urgent as every task that may request the resource, so no other task gets to request
+        // it.
         let mut owners = [None; 3];
         for record in &outcome.records {
             match record.event {
-                Event::Request(resource) => assert_eq!(owners[resource.index()], None, "found taken: {record:?}"),
+                Event::Request(resource) => assert_eq!(owners[resource.index()], None, "not free: {record:?}"),
                 Event::Acquire(resource) => owners[resource.index()] = Some(record.task),
                 Event::Release(resource) => owners[resource.index()] = None,
                 _ => {}

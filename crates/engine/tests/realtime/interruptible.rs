@@ -1,4 +1,4 @@
-//! `ics` and `ics_lock`: a section that was in vain is executed again, and none is committed that was.
+//! `ics` and `ics_lock`: an invalidated section is executed again, and is never committed.
 
 use crate::support::{
     R, expect, fault, require_cpus, require_realtime, run_ms, run_us, system, task, unfinished, unsound, us, violation,
@@ -14,20 +14,20 @@ fn at(us: u64, task: u16, event: Event) -> Record {
 }
 
 #[test]
-fn the_checker_sees_what_is_in_vain_and_what_is_not() {
+fn the_checker_sees_invalidated_sections() {
     let (asks, enters) = (Event::Request(R), Event::Acquire(R));
     let (again, commits) = (Event::Restart(R), Event::Release(R));
     let inside = [at(0, 0, asks), at(1, 0, enters)];
     let other = [at(2, 1, asks), at(3, 1, enters), at(4, 1, commits)];
     let with = |rest: &[Record]| [&inside[..], &other, rest].concat();
     assert_eq!(unsound(&with(&[at(5, 0, again), at(6, 0, commits)])), None);
-    assert_eq!(unsound(&with(&[at(6, 0, commits)])), Some(at(6, 0, commits)), "it was in vain");
+    assert_eq!(unsound(&with(&[at(6, 0, commits)])), Some(at(6, 0, commits)), "the section was invalidated");
     let twice = [at(5, 0, again), at(6, 0, again)];
-    assert_eq!(unsound(&with(&twice)), Some(twice[1]), "nobody has committed since");
+    assert_eq!(unsound(&with(&twice)), Some(twice[1]), "no commit since the last restart");
     let elsewhere = Event::Release(ResourceId(1));
     assert_eq!(unsound(&[at(0, 0, commits)]), Some(at(0, 0, commits)));
     assert_eq!(unsound(&with(&[at(5, 1, elsewhere)])), Some(at(5, 1, elsewhere)));
-    // Between the request and the entry a commit may be in time, or not.
+    // A commit between the request and the entry may or may not invalidate the section.
     let between = [at(0, 0, asks), at(2, 1, asks), at(3, 1, enters), at(4, 1, commits), at(5, 0, enters)];
     for last in [&[at(6, 0, commits)][..], &[at(6, 0, again), at(7, 0, commits)]] {
         assert_eq!(unsound(&[&between[..], last].concat()), None);
@@ -38,7 +38,8 @@ fn section(before: u64, inside: u64) -> Vec<Step> {
     vec![run_us(before), Step::Lock(R), run_us(inside), Step::Unlock(R), run_us(10)]
 }
 
-/// One CPU: a long section of the least urgent, a shorter one in the middle, and a short one of the most urgent, every now and then.
+/// One CPU: the least urgent task has a long section, the middle one a shorter one, and the most urgent one a short
+/// one.
 fn disturbed() -> System {
     system(
         1,
@@ -56,14 +57,14 @@ fn restarts(outcome: &Outcome) -> Vec<u64> {
 }
 
 #[test]
-fn nobody_waits_and_no_section_in_vain_is_committed() {
+fn no_task_waits_and_no_invalidated_section_commits() {
     let Some(_machine) = require_realtime() else { return };
     let system = disturbed();
     for protocol in [Protocol::Ics, Protocol::IcsLock] {
         let config = RunConfig::new(protocol, Duration::from_ms(400));
         expect(protocol.name(), &system, &config, us(500), |outcome| {
             let restarts = restarts(outcome);
-            println!("{protocol}: in vain {restarts:?}, {:?}, {} dropped", outcome.ended, outcome.dropped);
+            println!("{protocol}: invalidated {restarts:?}, {:?}, {} dropped", outcome.ended, outcome.dropped);
             assert_eq!(outcome.dropped, 0, "{protocol}");
             assert_eq!(fault(&system, protocol, &outcome.records), None, "{protocol}");
             let read = observe(&system, &outcome.records);
@@ -72,10 +73,10 @@ fn nobody_waits_and_no_section_in_vain_is_committed() {
             for task in system.task_ids() {
                 let changes = |record: &&Record| record.task == task && matches!(record.event, Event::Priority(_));
                 let changed = outcome.records.iter().filter(changes).count() > 0;
-                // Of those that lock, `low` alone is below their ceiling.
+                // Of the tasks that lock, only `low` is below the ceiling.
                 assert_eq!(changed, protocol == Protocol::IcsLock && task == TaskId(0), "{protocol}, task {}", task.0);
             }
-            // Each commit of another makes one section of a task in vain at most.
+            // Each commit of another task invalidates at most one section of a task.
             let commits = |task: u16| outcome.tasks[usize::from(task)].observation.jobs;
             assert!(restarts[0] <= commits(1) + commits(2) + 2 && restarts[1] <= commits(2) + 1, "{restarts:?}");
             // The mutant: without restarts, the checker rejects the records.
@@ -83,16 +84,17 @@ fn nobody_waits_and_no_section_in_vain_is_committed() {
             let records: Vec<Record> = outcome.records.iter().filter(kept).copied().collect();
             assert!(unsound(&records).is_some(), "{protocol}");
             if protocol == Protocol::Ics {
-                assert!(violation(&outcome.records).is_some(), "several are inside");
+                assert!(violation(&outcome.records).is_some(), "no two tasks were in sections at once");
             }
             unfinished(&system, &config, outcome)
         });
     }
 }
 
-/// Where each has a resource of its own nothing is in vain; told as if it were one, it is.
+/// If each task has a resource of its own, nothing is invalidated. The records, rewritten to one resource, are
+/// rejected.
 #[test]
-fn sections_that_never_begin_again_do_not_pass() {
+fn missing_restarts_are_noticed() {
     let Some(_machine) = require_realtime() else { return };
     let mut tasks = disturbed().tasks().to_vec();
     for (index, task) in tasks.iter_mut().enumerate() {
@@ -112,16 +114,16 @@ fn sections_that_never_begin_again_do_not_pass() {
     assert!(unsound(&outcome.records).is_some());
 }
 
-/// The section is done again from its beginning: as long as the first time.
+/// An invalidated section is executed again from its beginning, and takes as long as the first time.
 #[test]
-fn what_is_executed_again_takes_its_time_again() {
+fn a_restarted_section_takes_its_time_again() {
     let Some(_machine) = require_realtime() else { return };
     let low = task("low", 0, 1, 200_000, vec![run_us(1_000), Step::Lock(R), run_us(10_000), Step::Unlock(R)]);
     let mut high = task("high", 0, 2, 200_000, vec![Step::Lock(R), run_us(1_000), Step::Unlock(R)]);
     high.offset = us(6_000);
     let system = system(1, 1, vec![low, high]);
     let config = RunConfig::new(Protocol::Ics, Duration::from_ms(100));
-    // The section begins 5 ms before the other arrives.
+    // The section begins 5 ms before the other task arrives.
     expect("ics", &system, &config, us(3_000), |outcome| {
         let order: Vec<_> = outcome
             .records
@@ -138,21 +140,22 @@ fn what_is_executed_again_takes_its_time_again() {
         }
         assert_eq!(restarts(outcome), [1, 0]);
         let responses: Vec<_> = outcome.tasks.iter().map(|task| task.observation.response).collect();
-        // 1 + 10 in vain + 10 again + 1 of the other.
+        // 1 ms, 10 ms invalidated, 10 ms again, and 1 ms of the other task.
         assert!(responses[0] >= Some(us(22_000)), "{responses:?}");
         None
     });
 }
 
-/// A section that more urgent ones never let be committed: the run ends as soon as it is stopped, and nobody is inside.
+/// More urgent tasks keep a section from ever being committed. The run ends as soon as it is stopped, and no section is
+/// left open.
 #[test]
-fn a_section_that_is_never_committed_does_not_keep_the_run() {
+fn an_uncommitted_section_does_not_delay_the_end() {
     let Some(_machine) = require_cpus(2) else { return };
     let low = task("low", 0, 1, 60_000_000, section(10, 5_000));
     let high = task("high", 0, 3, 2_000, section(10, 100));
     let least = Step::Run(Duration::from_ns(1));
     let short = task("short", 0, 2, 2_000, vec![run_us(10), Step::Lock(R), least, Step::Unlock(R)]);
-    // The other CPU is the stopper's.
+    // The other CPU is free for the stopper.
     let system = system(1, 1, vec![low, high, short]);
     for protocol in [Protocol::Ics, Protocol::IcsLock] {
         let control = Control::new();
@@ -162,14 +165,14 @@ fn a_section_that_is_never_committed_does_not_keep_the_run() {
                 std::thread::sleep(std::time::Duration::from_millis(1));
             }
             other.stop();
-            other.elapsed().expect("it has started")
+            other.elapsed().expect("the run has started")
         });
         let config = RunConfig::new(protocol, Duration::from_ms(60_000));
         let outcome = lockwright_engine::run(&system, &config, &control).expect("a run");
-        let stopped = stopper.join().expect("the stopper stops");
+        let stopped = stopper.join().expect("the stopper ends");
         let restarts = restarts(&outcome);
         let after = outcome.elapsed.saturating_sub(stopped);
-        println!("{protocol}: in vain {restarts:?}, {:?} {after} after the stop", outcome.ended);
+        println!("{protocol}: invalidated {restarts:?}, {:?} {after} after the stop", outcome.ended);
         assert!(after < Duration::from_ms(100), "{protocol}: {after}");
         assert_eq!((outcome.ended, outcome.tasks[0].observation.jobs), (Ended::Interrupted, 0), "{protocol}");
         assert_eq!(fault(&system, protocol, &outcome.records), None, "{protocol}");
@@ -180,14 +183,14 @@ fn a_section_that_is_never_committed_does_not_keep_the_run() {
     }
 }
 
-/// Both protocols on two CPUs while base priorities change under way, across the cutoff too.
+/// Both protocols on two CPUs, while base priorities change, also across the cutoff.
 #[test]
 fn changes_of_priority_lose_nothing() {
     let Some(_machine) = require_cpus(2) else { return };
     let resources = [Protocol::IcsLock, Protocol::Ics].map(|protocol| Resource {
         name: protocol.name().into(),
         protocol: Some(protocol),
-        // Who locks is below 14, which leaves 13 for their ceiling.
+        // Tasks that lock are below 14, which leaves 13 for their ceiling.
         cutoff: Some(Priority::base(14)),
         ..Resource::default()
     });
@@ -210,12 +213,12 @@ fn changes_of_priority_lose_nothing() {
         })
         .collect();
     expect("changes", &system, &config, us(500), |outcome| {
-        println!("in vain {:?}, {:?}", restarts(outcome), outcome.ended);
+        println!("invalidated {:?}, {:?}", restarts(outcome), outcome.ended);
         assert_eq!(outcome.dropped, 0);
         assert_eq!(unsound(&outcome.records), None);
         unfinished(&system, &config, outcome)
     });
-    // From 13 to the cutoff no ceiling covers who locks.
+    // From 13 to the cutoff, no ceiling covers the tasks that lock.
     let mut resource = system.resource(R).clone();
     resource.cutoff = Some(Priority::base(18));
     let tasks =

@@ -1,33 +1,35 @@
-//! Tests on real threads that know when the machine disturbed them.
+//! Judges tests on real threads, and detects that the machine disturbed them.
 //!
-//! Other threads, interrupts and the host take CPUs from the tasks of a run. An attempt that shows what it should has shown it. One
-//! that does not is a failure if the tasks had their CPUs, and says nothing otherwise: it is made again.
+//! Other threads, interrupts and the host take CPUs from the tasks of a run. An attempt that shows the expected
+//! behaviour passes. An attempt that does not is a failure if the tasks had their CPUs. Otherwise it proves nothing,
+//! and is repeated.
 
 use lockwright_engine::observe::{Gap, losses};
 use lockwright_engine::{Outcome, Taker};
 use lockwright_model::{Duration, System};
 use std::time::{Duration as Wall, Instant as Clock};
 
-/// For so long attempts are made again. Ordinary threads get their share of a CPU each second, and a busy host is busy for some.
+/// How long attempts are repeated. Ordinary threads get their share of a CPU each second, and a host may be busy for
+/// several seconds.
 const LIMIT: Wall = Wall::from_secs(60);
-/// Before the second attempt, twice as long before each further one, and at most [`LONGEST_PAUSE`].
+/// The pause before the second attempt. It doubles for each further attempt, up to [`LONGEST_PAUSE`].
 const PAUSE: Wall = Wall::from_millis(100);
 const LONGEST_PAUSE: Wall = Wall::from_secs(2);
-/// Who took CPUs is told of so many.
+/// The number of takers that a message lists.
 const SHOWN: usize = 4;
 
-/// What an attempt has shown.
+/// The result of an attempt.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Attempt {
-    /// What it should.
+    /// It shows the expected behaviour.
     Holds,
-    /// Something else, and nothing disturbed it.
+    /// It shows another behaviour, and was not disturbed.
     Fails(String),
-    /// Something else, and the tasks did not have their CPUs.
+    /// It shows another behaviour, and the tasks did not have their CPUs.
     Disturbed { fault: String, by: String },
 }
 
-/// How a test ended.
+/// The result of a test.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Judgement {
     Holds,
@@ -35,9 +37,9 @@ pub enum Judgement {
     NotJudged(String),
 }
 
-/// Attempts until one can be judged.
+/// Repeats attempts until one can be judged.
 ///
-/// BOUND: [`LIMIT`], and one attempt.
+/// BOUND: [`LIMIT`], plus one attempt.
 pub fn judge(name: &str, mut attempt: impl FnMut() -> Attempt) -> Judgement {
     let (began, mut pause) = (Clock::now(), PAUSE);
     for number in 1.. {
@@ -56,10 +58,11 @@ pub fn judge(name: &str, mut attempt: impl FnMut() -> Attempt) -> Judgement {
         std::thread::sleep(pause);
         pause = LONGEST_PAUSE.min(pause * 2);
     }
-    unreachable!("a test ends by its limit")
+    unreachable!("the limit ends a test")
 }
 
-/// Panics unless an attempt holds. What could not be judged is a failure where real time is required, and told aloud elsewhere.
+/// Panics unless an attempt holds. If no attempt can be judged, panics if real time is required, and else prints a
+/// message.
 pub fn require(name: &str, attempt: impl FnMut() -> Attempt) {
     match judge(name, attempt) {
         Judgement::Holds => {}
@@ -71,32 +74,33 @@ pub fn require(name: &str, attempt: impl FnMut() -> Attempt) {
     }
 }
 
-/// A wake-up takes less than this.
+/// The longest loss of a CPU that counts as a wake-up.
 const WAKE_UP: Duration = Duration::from_us(100);
-/// A CPU that has a job to execute is not idle for this long, nor do ordinary threads have it, whose share is 50 ms of a second: the job was not woken.
+/// The longest time for which a CPU with a job to execute may be idle or execute ordinary threads, whose share is 50 ms
+/// of each second. If it lasts longer, the job was not woken.
 const FORGOTTEN: Duration = Duration::from_ms(100);
 
-/// What tasks that could have executed lost to others.
+/// The CPU time that tasks could have used and lost to others.
 #[derive(Debug)]
 pub struct Lost {
-    /// On all CPUs together.
+    /// The sum over all CPUs.
     pub total: Duration,
-    /// The same without what wake-ups and ticks take: of each time a CPU was lost, what is above [`WAKE_UP`].
+    /// The sum without wake-ups and ticks: of each loss, the part beyond [`WAKE_UP`].
     pub stalls: Duration,
-    /// The longest time, in one piece, for which a CPU was idle or had other threads.
+    /// The longest single loss in which a CPU was idle or executed other threads.
     pub away: Duration,
-    /// In words: to whom, the most first.
+    /// The takers in words, the largest loss first.
     pub by: String,
 }
 
 impl Lost {
-    /// In the whole of a run.
+    /// Computes the losses of a whole run.
     pub fn of(system: &System, outcome: &Outcome) -> Self {
         let gaps = losses(system, &outcome.records);
         let total = gaps.iter().map(Gap::length).sum();
         let stalls = gaps.iter().map(|gap| gap.length().saturating_sub(WAKE_UP)).sum();
         let Some(occupancy) = &outcome.occupancy else {
-            let by = format!("what took {total} (the kernel does not tell this user who)");
+            let by = format!("losses of {total} (the kernel does not disclose the takers to this user)");
             return Self { total, stalls, away: Duration::ZERO, by };
         };
         let away = |gap: &Gap| -> Duration {
@@ -109,9 +113,10 @@ impl Lost {
         Self { total, stalls, away, by: format!("{} ({total} in all)", takers.join(", ")) }
     }
 
-    /// A job could have executed for long on a CPU that was idle or had ordinary threads: no disturbance explains that.
+    /// Returns a message if a job could have executed for long on a CPU that was idle or executed ordinary threads. No
+    /// disturbance explains that.
     pub fn forgotten(&self) -> Option<String> {
         (self.away > FORGOTTEN)
-            .then(|| format!("a job could have executed, and its CPU did something else for {}", self.away))
+            .then(|| format!("a job could have executed, and its CPU did not execute it for {}", self.away))
     }
 }

@@ -1,6 +1,6 @@
-//! Whole runs on real threads. They take the real-time levels of the machine, so one at a time.
+//! Whole runs on real threads. They use all real-time levels of the machine, so only one runs at a time.
 //!
-//! Without permission for real time they pass without a word but the reason; with LOCKWRIGHT_REQUIRE_RT set they fail.
+//! Without permission for real time, the tests pass and print the reason. With LOCKWRIGHT_REQUIRE_RT set, they fail.
 
 mod ending;
 mod exclusion;

@@ -1,33 +1,39 @@
-//! Who passes whom: of each wait it is counted how often another task asked later and owned the resource earlier, of each change of owners whether a more urgent task
-//! had asked in time, and both are held against the protocol's promise.
+//! The order in which waiting tasks acquire a resource.
 //!
-//! A request is stamped before the task rises, and decided about a microsecond later. A task that is preempted in
-//! between, or loses its CPU to the host, has asked by its stamp and not yet by the protocol: others may pass it there
-//! without any fault. The tests allow one wait of [`RACES`] for that. Seen were up to 10 of 1,013 waits. An order that
-//! is told by task id instead of by arrival has 230 of 874 and more.
+//! For each wait, the tests count how often another task requests the resource later and owns it earlier: it overtakes.
+//! For each change of owners, they check whether a more urgent task had requested in time. Both are compared with the
+//! protocol's promise.
+//!
+//! A request is stamped before the task raises its priority, and decided about a microsecond later. A task that is
+//! preempted in between, or loses its CPU to the host, has requested by its stamp but not yet by the protocol, so
+//! others may correctly overtake it. The tests allow this for one wait in [`RACES`]. Up to 10 of 1,013 waits were
+//! observed. An order by task id instead of by arrival shows at least 230 of 874.
 
 use crate::support::{R, require_cpus, require_realtime, run_ms, run_us, task};
 use lockwright_model::{
     CpuId, Duration, Event, Instant, Protocol, Record, Resource, ResourceId, Step, System, Task, TaskId,
 };
 
-/// One wait of so many may be passed in the race between its stamp and its decision.
+/// One wait in this number may be overtaken in the race between its stamp and its decision.
 const RACES: usize = 30;
-/// A request is decided so long after its stamp at the latest, unless it is in that race.
+/// A request is decided at most this long after its stamp, unless it is in that race.
 const DECIDED: Duration = Duration::from_us(50);
 
-/// What a protocol promises of the order in which one resource is owned.
+/// A protocol's promise about the order in which tasks own one resource.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Promise {
-    /// In the order of the requests: nobody passes a wait. In the race above one task may do so once; where the queue is never empty that is as rare as the rest.
+    /// In the order of the requests: no wait is overtaken. In the race above, one task may overtake once. If the queue
+    /// is never empty, that is also limited to one wait in [`RACES`].
     Fifo,
-    /// By priority: the next owner is the most urgent of those that have asked.
+    /// By priority: the next owner is the most urgent task that has requested.
     Priority,
-    /// The same, from arrival at home: one on its way may be passed. Twice as many may be out of turn.
+    /// By priority from the arrival at the home CPU: a task on its way may be overtaken. Twice as many waits may be out
+    /// of turn.
     AtHome,
-    /// Nobody less urgent of the same processor passes a wait. A request may be held back there, and be passed by those of other processors meanwhile.
+    /// No less urgent task of the same processor overtakes a wait. A request may be held back on its processor, and
+    /// tasks of other processors may overtake it meanwhile.
     LocalPriority,
-    /// Nothing: a task that was woken tries again, and may find the resource taken.
+    /// No order: a woken task tries again, and may find the resource locked.
     Nothing,
 }
 
@@ -42,27 +48,28 @@ fn promise(protocol: Protocol) -> Promise {
         Protocol::Pip | Protocol::Icpp | Protocol::Pcp | Protocol::Srp | Protocol::Mpcp => Promise::Priority,
         Protocol::Dpcp => Promise::AtHome,
         Protocol::MpcpVs | Protocol::Omlp => Promise::LocalPriority,
-        // Interruptible sections exclude nobody.
+        // Interruptible sections do not exclude other tasks.
         Protocol::None | Protocol::Ics | Protocol::IcsLock => Promise::Nothing,
-        other => panic!("what does {other} promise?"),
+        other => panic!("the promise of {other} is not listed"),
     }
 }
 
-/// What was seen of the waits for one resource.
+/// The observed waits for one resource.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 struct Waits {
     waits: usize,
-    /// Waits that another task passed; and those that one task passed twice or more.
+    /// Waits that another task overtook, and those that one task overtook at least twice.
     passed: usize,
     passed_twice: usize,
-    /// Waits that a less urgent task of the same processor passed.
+    /// Waits that a less urgent task of the same processor overtook.
     by_less_urgent: usize,
-    /// Changes of owners where a more urgent task had asked before the last owner got the resource.
+    /// Changes of owners for which a more urgent task had requested before the previous owner acquired the resource.
     out_of_turn: usize,
 }
 
 impl Waits {
-    /// `is_overloaded`: the queue is never empty, so a task that is late to ask is late for a place at its end.
+    /// Whether the waits break the promise. `is_overloaded` states that the queue is never empty: a late request then
+    /// only gets a later place at its end.
     fn breaks(&self, promise: Promise, is_overloaded: bool) -> bool {
         let count = match promise {
             Promise::Fifo if is_overloaded => self.passed,
@@ -76,12 +83,14 @@ impl Waits {
     }
 }
 
-/// Counts, for each request that was granted, the requests of each other task that came later and were granted earlier; and whose turn it was.
+/// For each granted request, counts the requests of other tasks that came later and were granted earlier, and checks
+/// whose turn it was.
 fn waits(system: &System, records: &[Record], resource: ResourceId) -> Waits {
     let mut seen = Waits::default();
-    // By task: when it asked, and how often each other task has passed it since.
+    // For each task: the time of its open request, and how often each other task has overtaken it since.
     let mut asked: Vec<Option<(Instant, Vec<usize>)>> = vec![None; system.tasks().len()];
-    // When the last owner got it. One that asks later may be preempted by that section before it rises.
+    // The time at which the last owner acquired the resource. A task that requests later may be preempted by that
+    // section before it raises its priority.
     let mut last: Option<Instant> = None;
     for record in records {
         let me = record.task.index();
@@ -111,7 +120,7 @@ fn waits(system: &System, records: &[Record], resource: ResourceId) -> Waits {
     seen
 }
 
-/// A task for each of these CPUs, the first the least urgent: a section of `inside` in each period.
+/// One task for each of these CPUs, the least urgent first, with a section of `inside_us` in each period.
 fn sections(cpus: &[usize], home: usize, period_us: u64, inside_us: u64) -> System {
     let body = || vec![run_us(20), Step::Lock(R), run_us(inside_us), Step::Unlock(R)];
     let named = |(index, &cpu): (usize, &usize)| task(&format!("t{index}"), cpu, 1 + index as u32, period_us, body());
@@ -131,17 +140,17 @@ fn observe(system: &System, protocol: Protocol, ms: u64) -> Waits {
 
 fn hold(system: &System, protocol: Protocol, ms: u64, is_overloaded: bool) {
     let seen = observe(system, protocol, ms);
-    assert!(seen.waits > 100, "{protocol}: hardly anybody waited");
+    assert!(seen.waits > 100, "{protocol}: too few waits: {seen:?}");
     assert!(!seen.breaks(promise(protocol), is_overloaded), "{protocol} promises {:?}: {seen:?}", promise(protocol));
 }
 
-/// For several processors.
+/// Whether the protocol is for several processors.
 fn is_global(protocol: &Protocol) -> bool {
     promise(*protocol) != Promise::Nothing && !matches!(protocol, Protocol::Icpp | Protocol::Pcp | Protocol::Srp)
 }
 
 #[test]
-fn nobody_passes_a_wait_while_the_home_is_overloaded() {
+fn no_wait_is_overtaken_on_an_overloaded_home() {
     let Some(_machine) = require_cpus(2) else { return };
     let system = sections(&[0; 7], 1, 1_000, 200);
     for protocol in [Protocol::Dflp, Protocol::Dpcp] {
@@ -150,7 +159,7 @@ fn nobody_passes_a_wait_while_the_home_is_overloaded() {
 }
 
 #[test]
-fn nobody_passes_a_wait_for_an_overloaded_resource() {
+fn no_wait_for_an_overloaded_resource_is_overtaken() {
     let Some(_machine) = require_cpus(2) else { return };
     let system = sections(&[0, 1, 0, 1, 0, 1, 0], 1, 1_000, 200);
     for protocol in Protocol::ALL.into_iter().filter(is_global) {
@@ -158,9 +167,9 @@ fn nobody_passes_a_wait_for_an_overloaded_resource() {
     }
 }
 
-/// In order of arrival alone: where few wait, a request by priority is in the race above too often.
+/// Only protocols in order of arrival: with few waiters, requests by priority are in the race above too often.
 #[test]
-fn nobody_passes_a_wait_for_short_sections() {
+fn no_wait_for_short_sections_is_overtaken() {
     let Some(_machine) = require_cpus(2) else { return };
     let system = sections(&[0, 1, 0, 1, 0, 1, 0], 0, 500, 30);
     for protocol in Protocol::ALL.into_iter().filter(is_global) {
@@ -172,9 +181,9 @@ fn nobody_passes_a_wait_for_short_sections() {
 }
 
 #[test]
-fn nobody_passes_a_wait_on_one_processor() {
+fn no_wait_on_one_processor_is_overtaken() {
     let Some(_machine) = require_realtime() else { return };
-    // The second is overloaded.
+    // The second period overloads the processor.
     for period_us in [2_000, 1_000] {
         let system = sections(&[0; 7], 0, period_us, 200);
         for protocol in [Protocol::Icpp, Protocol::Pcp, Protocol::Srp, Protocol::Pip] {
@@ -183,7 +192,8 @@ fn nobody_passes_a_wait_on_one_processor() {
     }
 }
 
-/// What is served by priority does not keep the order of requests, and the other way round: a count that found neither would find nothing.
+/// A protocol by priority breaks the order of requests, and the reverse. If the count found neither, the tests would
+/// prove nothing.
 #[test]
 fn the_count_finds_another_order() {
     let Some(_machine) = require_cpus(2) else { return };
@@ -199,7 +209,8 @@ fn passes_are_counted_by_task_and_urgency() {
     let system = sections(&[0, 1, 0], 1, 1_000, 200);
     let record = |at: u64, task, event| Record { at: Instant::from_ns(at * 100_000), task: TaskId(task), event };
     let (asks, owns, ends) = (Event::Request(R), Event::Acquire(R), Event::Release(R));
-    // Task 2 waits from 1 on; task 1 owned before, and passes it at 3 and 5; task 0 once, at 7.
+    // Task 2 waits from 1 on. Task 1 owned the resource before, and overtakes it at 3 and 5; task 0 overtakes it once,
+    // at 7.
     let records = [
         record(0, 1, asks),
         record(1, 1, owns),

@@ -1,5 +1,5 @@
-//! The Mars Pathfinder's trouble of 1997: a task of high priority misses its deadline because one of medium
-//! priority keeps a third from releasing a resource. `pip` and `icpp` mend it.
+//! The failure of the Mars Pathfinder in 1997: a task of high priority misses its deadline because a task of medium
+//! priority keeps a third one from releasing a resource. `pip` and `icpp` prevent it.
 
 use crate::judge::Lost;
 use crate::support::{R, expect, require_realtime, run_ms, system, task};
@@ -26,7 +26,7 @@ fn pathfinder() -> System {
     system(1, 1, tasks.into())
 }
 
-/// How often the tasks missed their deadlines; what they counted is what their records say.
+/// The number of deadline misses of each task. The tasks' own observations must equal those derived from the records.
 fn misses(system: &System, outcome: &Outcome) -> Vec<u64> {
     assert_eq!(outcome.dropped, 0);
     let seen: Vec<Observation> = outcome.tasks.iter().map(|task| task.observation).collect();
@@ -34,7 +34,7 @@ fn misses(system: &System, outcome: &Outcome) -> Vec<u64> {
     seen.iter().map(|seen| seen.misses).collect()
 }
 
-/// The tightest response leaves 15 ms of its deadline.
+/// The tightest response time leaves 15 ms to its deadline.
 fn meets_every_deadline(protocol: Protocol) {
     let system = pathfinder();
     let config = RunConfig::new(protocol, Duration::from_ms(400));
@@ -63,18 +63,18 @@ fn a_ceiling_meets_every_deadline() {
     meets_every_deadline(Protocol::Icpp);
 }
 
-/// Negative control: a job that arrives and is never woken leaves its CPU to others, which is no disturbance.
+/// Negative control: a job that is never woken leaves its CPU to others, which is not a disturbance.
 #[test]
-fn a_job_that_nobody_wakes_is_no_disturbance() {
+fn a_job_that_is_never_woken_is_no_disturbance() {
     let Some(_machine) = require_realtime() else { return };
     let system = system(1, 0, vec![task("t", 0, 1, 150_000, vec![Step::Run(Duration::from_ms(1))])]);
     let config = RunConfig { watch: true, ..RunConfig::new(Protocol::None, Duration::from_ms(450)) };
     let mut outcome = lockwright_engine::run(&system, &config, &Control::new()).expect("a run");
     if outcome.occupancy.is_none() {
-        return eprintln!("skipped: the kernel does not tell this user who had the CPUs");
+        return eprintln!("skipped: the kernel does not disclose to this user which threads had the CPUs");
     }
     assert_eq!(Lost::of(&system, &outcome).forgotten(), None);
-    // As if the second job had been left asleep until the third arrived.
+    // As if the second job had slept until the third one arrived.
     let (second, third) = (Instant::from_ns(150_000_000), Instant::from_ns(300_000_000));
     outcome.records.retain(|record| !(second..third).contains(&record.at) || record.event == Event::Arrive);
     assert!(Lost::of(&system, &outcome).forgotten().is_some());

@@ -1,4 +1,4 @@
-//! Systems built by hand, and what every test asks of records.
+//! Systems for the tests, and checks of their records.
 
 use crate::judge::{Attempt, Lost, require};
 pub use crate::machine::{Machine, require_realtime};
@@ -13,8 +13,8 @@ pub fn require_cpus(cpus: usize) -> Option<Machine> {
     let guard = require_realtime()?;
     let have = std::thread::available_parallelism().map_or(1, usize::from);
     if have < cpus {
-        assert!(std::env::var_os("LOCKWRIGHT_REQUIRE_RT").is_none(), "{cpus} CPUs needed, {have} there");
-        eprintln!("skipped: {cpus} CPUs needed, {have} there");
+        assert!(std::env::var_os("LOCKWRIGHT_REQUIRE_RT").is_none(), "{cpus} CPUs are needed; there are {have}");
+        eprintln!("skipped: {cpus} CPUs are needed; there are {have}");
         return None;
     }
     Some(guard)
@@ -51,7 +51,8 @@ pub fn system(cpus: usize, resources: usize, tasks: Vec<Task>) -> System {
     System::new("test".into(), cpus, None, (0..resources).map(resource).collect(), tasks).expect("a valid system")
 }
 
-/// The same, with inner sections outside where the protocol has no nested requests: each before the one it was in.
+/// Makes nested sections sequential if the protocol does not support nesting: each inner section precedes the outer
+/// one.
 pub fn as_nested_as(protocol: Protocol, system: &System) -> System {
     if protocol.has_nesting() {
         return system.clone();
@@ -71,10 +72,11 @@ pub fn as_nested_as(protocol: Protocol, system: &System) -> System {
         inner.extend(flat);
         task.body = inner;
     }
-    system.with_tasks(tasks).expect("as valid as before")
+    system.with_tasks(tasks).expect("a valid system")
 }
 
-/// A run with all of its records. A log is full early where interrupts come much more often than ticks; the run says nothing then, and is made again.
+/// A run with complete records. A log fills up early if interrupts are much more frequent than ticks; such a run shows
+/// nothing, and is repeated.
 pub fn run_ms(system: &System, protocol: Protocol, ms: u64) -> Outcome {
     let config = RunConfig::new(protocol, Duration::from_ms(ms));
     for _attempt in 0..10 {
@@ -83,13 +85,15 @@ pub fn run_ms(system: &System, protocol: Protocol, ms: u64) -> Outcome {
         if outcome.dropped == 0 {
             return outcome;
         }
-        eprintln!("{protocol}: not judged, {} records found a log full", outcome.dropped);
+        eprintln!("{protocol}: not judged, {} records did not fit into a log", outcome.dropped);
     }
-    panic!("{protocol}: ten times a log was full");
+    panic!("{protocol}: a log was full ten times");
 }
 
-/// Runs until `fault` finds nothing. What it finds is a failure where the tasks lost at most `harmless` of their time in stalls, or where a
-/// job was not woken for long, and is not judged otherwise. What no lost time excuses, `fault` asserts.
+/// Repeats the run until `fault` returns `None`.
+///
+/// A fault is a failure if the tasks lost at most `harmless` of their time in stalls, or if a job was not woken for
+/// long. Otherwise the run is not judged. `fault` asserts what must hold however much time is lost.
 pub fn expect(
     name: &str,
     system: &System,
@@ -104,7 +108,7 @@ pub fn expect(
             Err(error) => return Attempt::Fails(error.to_string()),
         };
         if outcome.dropped > 0 && config.log_capacity == LOG_CAPACITY {
-            let fault = format!("{} records found a log full", outcome.dropped);
+            let fault = format!("{} records did not fit into a log", outcome.dropped);
             return Attempt::Disturbed { fault, by: Lost::of(system, &outcome).by };
         }
         let Some(fault) = fault(&outcome) else { return Attempt::Holds };
@@ -119,7 +123,7 @@ pub fn expect(
     });
 }
 
-/// Which task has not finished all of its jobs, or that the run did not end by itself.
+/// Returns a message if a task has not finished all of its jobs, or if the run did not complete.
 pub fn unfinished(system: &System, config: &RunConfig, outcome: &Outcome) -> Option<String> {
     let tasks = system.tasks().iter().zip(&outcome.tasks);
     let missing = tasks.filter_map(|(task, seen)| {
@@ -132,7 +136,7 @@ pub fn unfinished(system: &System, config: &RunConfig, outcome: &Outcome) -> Opt
     (!is_whole).then(|| format!("{:?}; {}", outcome.ended, missing.join(", ")))
 }
 
-/// The first time a resource is held by two tasks at once, or released by a task that does not hold it.
+/// The first record at which two tasks hold a resource, or a task releases a resource that it does not hold.
 pub fn violation(records: &[Record]) -> Option<Record> {
     let mut owners: HashMap<ResourceId, TaskId> = HashMap::new();
     records.iter().copied().find(|record| match record.event {
@@ -142,15 +146,17 @@ pub fn violation(records: &[Record]) -> Option<Record> {
     })
 }
 
-/// What a task knows of the section it is in.
+/// The state of a task in an interruptible section.
 #[derive(Clone, Copy)]
 struct Section {
-    /// How many of the resource were committed when it asked, or began again; and when it was inside for sure.
+    /// The number of commits on the resource at the request or the last restart.
     asked: u64,
+    /// The number of commits at the entry or the last restart, when the task was certainly inside.
     inside: u64,
 }
 
-/// The first time an interruptible section is committed although another was on its resource since it began, or begins again although none was.
+/// The first record at which an invalidated interruptible section is committed, or a section restarts that was not
+/// invalidated.
 pub fn unsound(records: &[Record]) -> Option<Record> {
     let mut commits: HashMap<ResourceId, u64> = HashMap::new();
     let mut sections: HashMap<(TaskId, ResourceId), Section> = HashMap::new();
@@ -185,12 +191,12 @@ pub fn unsound(records: &[Record]) -> Option<Record> {
     })
 }
 
-/// What must not happen under `protocol`, which rules all resources.
+/// The first record that violates `protocol`, which governs all resources.
 pub fn fault(system: &System, protocol: Protocol, records: &[Record]) -> Option<Record> {
     if !protocol.is_interruptible() {
         return violation(records);
     }
-    // Who locks excludes who locks.
+    // Tasks that lock exclude each other.
     let locks = |record: &&Record| match record.event {
         Event::Acquire(resource) | Event::Release(resource) => {
             protocol == Protocol::IcsLock && system.task(record.task).priority < system.cutoff(resource)
@@ -201,7 +207,7 @@ pub fn fault(system: &System, protocol: Protocol, records: &[Record]) -> Option<
     unsound(records).or_else(|| violation(&locking))
 }
 
-/// When `task` acquired `resource`, in order.
+/// The times at which `task` acquired `resource`, in order.
 pub fn acquisitions(records: &[Record], task: TaskId, resource: ResourceId) -> Vec<Instant> {
     let acquires = |record: &&Record| record.task == task && record.event == Event::Acquire(resource);
     records.iter().filter(acquires).map(|record| record.at).collect()
