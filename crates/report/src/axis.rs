@@ -1,20 +1,20 @@
-//! The time axis: where its ticks are, and what they are called.
+//! The time axis: the positions and labels of its ticks.
 
 use crate::Window;
 
-/// Units with their nanoseconds, the largest first.
+/// The units and their lengths in nanoseconds, the largest first.
 const UNITS: [(&str, u64); 4] = [("s", 1_000_000_000), ("ms", 1_000_000), ("us", 1_000), ("ns", 1)];
 
-/// Ticks at round numbers of a unit.
+/// A time axis with ticks at round numbers of a unit.
 pub struct Axis {
     /// The unit of all labels.
     pub unit: &'static str,
-    /// Nanoseconds, and the label.
+    /// The position of each tick in nanoseconds, and its label.
     pub ticks: Vec<(u64, String)>,
 }
 
 impl Axis {
-    /// At most `most` ticks, a step of 1, 2 or 5 times a power of ten apart. `most` is at least 2.
+    /// An axis with at most `most` ticks, which are 1, 2 or 5 times a power of ten apart. `most` is at least 2.
     pub fn new(window: Window, most: u64) -> Self {
         let (from, until) = (window.from.as_ns(), window.until.as_ns());
         let length = until - from;
@@ -30,7 +30,7 @@ impl Axis {
                 decade = next;
             }
         }
-        // The largest unit in which the steps are whole numbers, or tenths of the window.
+        // The largest unit in which the step is a whole number.
         let (unit, size) = UNITS.into_iter().find(|&(_, size)| step.is_multiple_of(size)).unwrap_or(("ns", 1));
         let first = from.div_ceil(step).checked_mul(step);
         let ticks = std::iter::successors(first, |at| at.checked_add(step)).take_while(|&at| at <= until);

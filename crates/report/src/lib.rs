@@ -1,8 +1,8 @@
-//! Pictures of schedules.
+//! Draws schedules.
 //!
-//! A [`Schedule`] is read from the records of a simulation or of a run.
-//! It tells for each task and each instant whether the task executes, and otherwise what it waits for and which task is in its place.
-//! [`svg`] draws it for a page, [`text`] for a terminal.
+//! A [`Schedule`] is read from the records of a simulation or of a run. For each task and each instant, it shows
+//! whether the task executes, and otherwise which resource it waits for and which task executes instead. [`svg`] draws
+//! it for a page, [`text`] for a terminal.
 
 #![forbid(unsafe_code)]
 

@@ -1,19 +1,19 @@
-//! A schedule: what each task does from one instant to another, read from records.
+//! A schedule: what each task does at each time, read from records.
 
 use lockwright_model::{CpuId, Duration, Event, Instant, Record, ResourceId, System, TaskId};
 use std::collections::VecDeque;
 
-/// A part of a schedule's time.
+/// A time interval of a schedule.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Window {
     /// The first instant.
     pub from: Instant,
-    /// The instant after the last; later than `from`.
+    /// The end; later than `from`.
     pub until: Instant,
 }
 
 impl Window {
-    /// The whole of some records; a nanosecond where nothing was recorded.
+    /// The window from the first record to the last, and at least one nanosecond long.
     #[must_use]
     pub fn of(records: &[Record]) -> Self {
         let from = records.first().map_or(Instant::ZERO, |record| record.at);
@@ -21,7 +21,7 @@ impl Window {
         Self { from, until: last.max(Instant::from_ns(from.as_ns() + 1)) }
     }
 
-    /// Longer by `part` of its length on both sides, but never before the start of time.
+    /// Extends the window on both sides by its length divided by `part`, but not to before time 0.
     #[must_use]
     pub fn with_margin(self, part: u64) -> Self {
         let margin = self.length().as_ns() / part.max(1);
@@ -29,7 +29,7 @@ impl Window {
         Self { from, until: Instant::from_ns(self.until.as_ns().saturating_add(margin)) }
     }
 
-    /// How long it is.
+    /// The length of the window.
     #[must_use]
     pub fn length(self) -> Duration {
         self.until.since(self.from)
@@ -40,81 +40,81 @@ impl Window {
     }
 }
 
-/// What a task does with an unfinished job.
+/// The state of a task that has an unfinished job.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum State {
-    /// It executes, and holds these resources, the outermost first.
+    /// The task executes and holds these resources, the outermost first.
     Executes(Vec<ResourceId>),
-    /// It executes, and waits for the resource that its owner, if there is one, holds.
+    /// The task executes while it waits for the resource. The owner is `None` if the resource is free.
     Spins(ResourceId, Option<TaskId>),
-    /// It is suspended until it gets the resource, which the task holds, if any does.
+    /// The task is suspended until it acquires the resource. The owner is `None` if the resource is free.
     Waits(ResourceId, Option<TaskId>),
-    /// It is ready, and this task executes on its processor; none: the processor does nothing for a task of the system.
+    /// The task is ready, and this task executes on its processor. `None` if no task of the system does.
     Ready(Option<TaskId>),
 }
 
-/// A time in which a task does the same.
+/// A time interval in which the state of a task does not change.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Span {
-    /// From when.
+    /// The start.
     pub from: Instant,
-    /// Until when; later than `from`.
+    /// The end; later than `from`.
     pub until: Instant,
-    /// Where the task is.
+    /// The processor of the task.
     pub cpu: CpuId,
-    /// What it does.
+    /// The state of the task.
     pub state: State,
 }
 
-/// What happens to a task at an instant.
+/// An event of a task.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Mark {
     /// A job arrives.
     Arrival,
-    /// The deadline of a job that is not late.
+    /// The deadline of a job that meets it, or that may still meet it.
     Deadline,
-    /// The deadline of a job that is late.
+    /// The deadline of a job that misses it.
     Missed,
     /// A job is complete.
     Finish,
-    /// An interruptible section begins again.
+    /// An interruptible section restarts.
     Restart,
 }
 
-/// One task.
+/// The schedule of one task.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Row {
-    /// Whose row it is.
+    /// The task.
     pub task: TaskId,
-    /// In order of time, without the times in which the task has no job.
+    /// The states in order of time. Times without a job are omitted.
     pub spans: Vec<Span>,
-    /// In order of time.
+    /// The events in order of time.
     pub marks: Vec<(Instant, Mark)>,
 }
 
-/// What each task does, from one instant to another.
+/// What each task does in a window of time.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Schedule {
-    /// The time that it covers.
+    /// The window.
     pub window: Window,
-    /// By task id.
+    /// The rows by task id.
     pub rows: Vec<Row>,
 }
 
-/// What is known of a task while records are read.
+/// The state of a task while records are read.
 struct Reading {
-    /// Arrivals of the jobs that are not complete.
+    /// The arrivals of the unfinished jobs.
     jobs: VecDeque<Instant>,
     cpu: CpuId,
     executes: bool,
     requested: Option<ResourceId>,
     held: Vec<ResourceId>,
-    /// The state since an instant.
+    /// The current state, with its start and processor.
     open: Option<(Instant, CpuId, State)>,
 }
 
 impl Schedule {
-    /// Reads what `records`, which must be in order of time, tell of a window.
+    /// Reads the schedule in a window. `records` must be in order of time.
     #[must_use]
     pub fn read(system: &System, records: &[Record], window: Window) -> Self {
         let mut rows: Vec<Row> =
@@ -161,7 +161,7 @@ impl Schedule {
             let deadline = system.task(row.task).deadline;
             for &arrival in &reading.jobs {
                 let due = Instant::from_ns(arrival.as_ns().saturating_add(deadline.as_ns()));
-                // Whether a job that is not complete is late is known once its deadline has passed.
+                // Whether an unfinished job is late is known only after its deadline.
                 let mark = if due < known { Mark::Missed } else { Mark::Deadline };
                 row.marks.push((due, mark));
             }
@@ -171,7 +171,7 @@ impl Schedule {
         Self { window, rows }
     }
 
-    /// The resources that a task holds or waits for in this window, in ascending order.
+    /// The resources that any task holds or waits for in this window, in ascending order.
     #[must_use]
     pub fn resources(&self) -> Vec<ResourceId> {
         let spans = self.rows.iter().flat_map(|row| &row.spans);
@@ -239,7 +239,7 @@ impl Reading {
             (false, Some(resource)) if owners[resource.index()].is_some() => {
                 State::Waits(resource, owners[resource.index()])
             }
-            // A request that nothing holds up is granted as soon as the task executes.
+            // A request for a free resource is granted as soon as the task executes.
             (false, Some(resource)) if executing[self.cpu.index()].is_none() => State::Waits(resource, None),
             (false, _) => State::Ready(executing[self.cpu.index()]),
         })
@@ -254,7 +254,7 @@ impl Reading {
     }
 }
 
-/// Closes the spans of tasks that do something else from now on, and opens the next ones.
+/// Closes the spans of tasks whose state changes now, and opens the next ones.
 fn change(
     executing: &mut [Option<TaskId>],
     tasks: &mut [Reading],
@@ -283,7 +283,7 @@ fn change(
     }
 }
 
-/// By task id: when the job with the longest response arrived, and when it was complete. `None` where no job was.
+/// For each task id, the job with the longest response time, from its arrival to its finish. `None` if no job finished.
 #[must_use]
 pub fn worst_jobs(system: &System, records: &[Record]) -> Vec<Option<Window>> {
     let mut jobs = vec![VecDeque::new(); system.tasks().len()];

@@ -1,7 +1,8 @@
-//! A schedule as an SVG picture.
+//! Draws a schedule as SVG.
 //!
-//! The picture stands alone: it needs no font, script or style from elsewhere, follows the light or dark theme of its reader, and has a title and a description
-//! for readers that cannot see it. Colours are those of Okabe and Ito, which colour-blind readers can tell apart; every state also has a pattern or a letter.
+//! The picture is self-contained: it uses no external font, script or style. It follows the reader's light or dark
+//! theme. It has a title and a description for screen readers. The colours are those of Okabe and Ito, which
+//! colour-blind readers can distinguish. Every state also has a pattern or a letter.
 
 use crate::axis::Axis;
 use crate::label::{letter, short};
@@ -9,21 +10,22 @@ use crate::{Mark, Row, Schedule, Span, State};
 use lockwright_model::{Duration, Instant, ResourceId, System, TaskId};
 use std::fmt::Write;
 
-/// The drawing's width, in units of the picture: an A4 page, or a phone held sideways, shows all of it.
+/// The width of the picture in its own units, which suits an A4 page and a phone in landscape orientation.
 const WIDTH: f64 = 1000.0;
 const ROW: f64 = 40.0;
 const BAR: f64 = 18.0;
 const TOP: f64 = 64.0;
 const LEGEND_ROW: f64 = 22.0;
-/// Most ticks of the axis.
+/// The most ticks of the axis.
 const TICKS: u64 = 11;
-/// The longest name of a task; longer ones are cut, and whole in the description.
+/// The most characters of a task's name in the picture. Longer names are cut; the description has the whole name.
 const NAME_MAX: usize = 22;
 
 /// Colours of resources, by their order in the picture: Okabe and Ito, without black and yellow.
 const COLOURS: [&str; 6] = ["#0072b2", "#d55e00", "#009e73", "#cc79a7", "#56b4e9", "#e69f00"];
 
-/// Light, and what differs in the dark. Without variables, which some renderers do not know.
+/// The light style, and the differences of the dark one. It uses no variables, because some renderers do not support
+/// them.
 const STYLE: &str = "\
 svg{background:#ffffff}text{font:14px system-ui,sans-serif;fill:#1a1a1a}.small{font-size:12px}.title{font-size:17px;font-weight:600}\
 .faint{fill:#6a6a6a}.letter{font-size:12px;font-weight:600;fill:#ffffff;text-anchor:middle}.grid{stroke:#d8d8d8}.run{fill:#b9c4cf}\
@@ -42,7 +44,7 @@ struct Picture<'a> {
     system: &'a System,
     schedule: &'a Schedule,
     resources: Vec<ResourceId>,
-    /// Where the time axis begins.
+    /// The horizontal position at which the time axis begins.
     left: f64,
     axis: Axis,
     out: String,
@@ -68,7 +70,7 @@ impl<'a> Picture<'a> {
     }
 
     fn put(&mut self, line: std::fmt::Arguments<'_>) {
-        // A string takes whatever is written to it.
+        // Writing to a string cannot fail.
         let _ = self.out.write_fmt(line);
         self.out.push('\n');
     }
@@ -142,7 +144,7 @@ impl<'a> Picture<'a> {
 
     fn span(&mut self, span: &Span, task: TaskId, base: f64) {
         let (from, until) = (self.x(span.from), self.x(span.until));
-        // What is too short to see is still there.
+        // A very short span is drawn wide enough to be visible.
         let width = (until - from).max(0.6);
         let top = base - BAR;
         let told = escaped(&self.told(span, task));
@@ -155,7 +157,7 @@ impl<'a> Picture<'a> {
             State::Waits(..) => filled("url(#waits)"),
             State::Ready(_) => "fill=\"url(#ready)\"".to_owned(),
         };
-        // The pattern lies low: execution stands out.
+        // Waiting is drawn lower than execution.
         let (top, height) =
             if matches!(span.state, State::Executes(_)) { (top, BAR) } else { (base - BAR / 2.0, BAR / 2.0) };
         self.put(format_args!(
@@ -193,7 +195,7 @@ impl<'a> Picture<'a> {
                 since_start(at)
             )),
             Mark::Restart => self.put(format_args!(
-                "<path class=\"mark\" d=\"M{:.1} {:.1}l-5 -5l5 -5m-5 5h9\"><title>its section begins again at {}</title></path>",
+                "<path class=\"mark\" d=\"M{:.1} {:.1}l-5 -5l5 -5m-5 5h9\"><title>section restarts at {}</title></path>",
                 x - 1.0,
                 base - BAR - 1.0,
                 since_start(at)
@@ -202,7 +204,7 @@ impl<'a> Picture<'a> {
         }
     }
 
-    /// What a span shows, in words.
+    /// The description of a span in words.
     fn told(&self, span: &Span, task: TaskId) -> String {
         let name = |task: TaskId| format!("`{}`", self.system.task(task).name);
         let resource = |id: ResourceId| format!("`{}`", self.system.resource(id).name);
@@ -224,7 +226,7 @@ impl<'a> Picture<'a> {
         format!("{} {what}{place} for {}, from {}", name(task), span.until.since(span.from), since_start(span.from))
     }
 
-    /// The picture in words: what each task did, and when it was late.
+    /// The picture in words: how long each task executed and waited, and its deadline misses.
     fn description(&self) -> String {
         let window = self.schedule.window;
         let mut text = format!(
@@ -261,12 +263,12 @@ impl<'a> Picture<'a> {
         COLOURS[place % COLOURS.len()]
     }
 
-    /// The letter of the resource, for readers who cannot tell the colours apart.
+    /// The letter of the resource, for readers who cannot distinguish the colours.
     fn letter(&self, resource: ResourceId) -> char {
         letter(resource, &self.resources).to_ascii_uppercase()
     }
 
-    /// Lines of samples with their meaning, as wide as the picture.
+    /// The lines of the legend, as wide as the picture.
     fn legend(&self) -> Vec<String> {
         let has = |wanted: fn(&State) -> bool| {
             self.schedule.rows.iter().flat_map(|row| &row.spans).any(|span| wanted(&span.state))
@@ -303,10 +305,7 @@ impl<'a> Picture<'a> {
             ));
         }
         if marked(Mark::Restart) {
-            samples.push((
-                "<path class=\"mark\" d=\"M12 0l-5 -5l5 -5m-5 5h9\"/>".into(),
-                "its section begins again".into(),
-            ));
+            samples.push(("<path class=\"mark\" d=\"M12 0l-5 -5l5 -5m-5 5h9\"/>".into(), "section restarts".into()));
         }
         let mut lines = Vec::new();
         let (mut line, mut x) = (String::new(), 0.0);
@@ -328,10 +327,10 @@ impl<'a> Picture<'a> {
     }
 }
 
-/// The look of execution without a resource.
+/// The attributes of execution without a resource.
 const RUN: &str = "class=\"frame run\"";
 
-/// The look of a framed area.
+/// The attributes of a framed area.
 fn filled(fill: &str) -> String {
     format!("class=\"frame\" fill=\"{fill}\"")
 }
@@ -340,7 +339,7 @@ fn since_start(at: Instant) -> Duration {
     at.since(Instant::ZERO)
 }
 
-/// Text as it stands between tags and in attributes; what XML cannot have becomes a sign for that.
+/// Escapes text for use between tags and in attributes. Characters that XML does not allow are replaced.
 fn escaped(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for sign in text.chars() {

@@ -1,4 +1,4 @@
-//! A schedule as text, for a terminal.
+//! Draws a schedule as text, for a terminal.
 //!
 //! ```text
 //!            0 ms      10        20        30
@@ -7,21 +7,21 @@
 //! logging    bbbbbbbbbb------bbb
 //!            ^
 //! ```
-//! Each column stands for the same length of time, and shows what the task did for most of it.
+//! All columns stand for the same length of time. Each shows what the task did for most of it.
 
 use crate::axis::Axis;
 use crate::label::{letter, short};
 use crate::{Mark, Schedule, State};
 use lockwright_model::{ResourceId, System};
 
-/// How the text is laid out.
+/// The layout of the text.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Layout {
-    /// Most columns of a line; at least 40 are used.
+    /// The most columns of a line. At least 40 are used.
     pub width: usize,
 }
 
-/// The longest that a name may be before it is cut.
+/// The most characters of a name. Longer names are cut.
 const NAME_MAX: usize = 24;
 
 /// Draws the schedule: an axis, a line for each task, and a legend.
@@ -52,7 +52,7 @@ pub fn draw(system: &System, schedule: &Schedule, layout: Layout) -> String {
     text
 }
 
-/// A line without blanks at its end; none where nothing is left.
+/// Appends a line without trailing blanks, unless it is empty.
 fn line(text: &mut String, content: &str) {
     if !content.trim_end().is_empty() {
         text.push_str(content.trim_end());
@@ -60,7 +60,7 @@ fn line(text: &mut String, content: &str) {
     }
 }
 
-/// From instants to columns.
+/// The mapping from instants to columns.
 #[derive(Clone, Copy)]
 struct Scale {
     from: u64,
@@ -75,7 +75,7 @@ impl Scale {
         (column as usize).min(self.columns - 1)
     }
 
-    /// The time that a column stands for.
+    /// The start and end of the time that a column stands for.
     fn cell(self, column: usize) -> (u64, u64) {
         let at = |column: usize| {
             let offset = u128::from(self.length) * column as u128 / self.columns as u128;
@@ -91,7 +91,7 @@ fn axis(text: &mut String, schedule: &Schedule, scale: Scale, label: usize) {
     for (index, (at, name)) in axis.ticks.iter().enumerate() {
         let name = if index == 0 { format!("{name} {}", axis.unit) } else { name.clone() };
         let column = scale.column(*at);
-        // A label that meets the one before is left out; the end of the line cuts one.
+        // A label that would touch the previous one is omitted. A label at the end of the line is cut.
         if cells[column.saturating_sub(1)..].iter().take(name.len() + 1).all(|&cell| cell == ' ') {
             cells[column..].iter_mut().zip(name.chars()).for_each(|(cell, sign)| *cell = sign);
         }
@@ -99,7 +99,7 @@ fn axis(text: &mut String, schedule: &Schedule, scale: Scale, label: usize) {
     line(text, &format!("{:label$}{}", "", cells.into_iter().collect::<String>()));
 }
 
-/// What a task did for most of a cell: the state with the most time in it.
+/// The sign of the state that takes most of a cell.
 fn cell(row: &crate::Row, (from, until): (u64, u64), resources: &[ResourceId]) -> char {
     let mut times: Vec<(char, u64)> = Vec::new();
     let mut idle = until - from;
@@ -128,7 +128,7 @@ fn sign(state: &State, resources: &[ResourceId]) -> char {
     }
 }
 
-/// Arrivals and deadlines, below the line of their task.
+/// The arrivals and deadlines of a task, for the line below its states.
 fn arrows(row: &crate::Row, scale: Scale) -> String {
     let mut cells = vec![' '; scale.columns];
     for &(at, mark) in &row.marks {
@@ -161,7 +161,7 @@ fn legend(text: &mut String, system: &System, schedule: &Schedule, resources: &[
         parts.push("~ spins for a resource".into());
     }
     if marks(&[Mark::Restart]) {
-        parts.push("< its section begins again".into());
+        parts.push("< section restarts".into());
     }
     parts.push("^ arrival, v deadline, x both".into());
     if marks(&[Mark::Missed]) {

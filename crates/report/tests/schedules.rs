@@ -1,4 +1,4 @@
-//! Schedules that the simulator recorded, as pictures.
+//! Schedules of the simulator, and pictures of them.
 
 use lockwright_model::format::parse_system;
 use lockwright_model::{Duration, Event, Instant, Protocol, Record, System, TaskId};
@@ -9,7 +9,7 @@ use lockwright_sim::{Config, Simulation};
 const INVERSION: &str = include_str!("../../../examples/pathfinder.toml");
 const ROBOT: &str = include_str!("../../../examples/robot.toml");
 
-/// Protocols for resources that tasks of several processors share.
+/// Protocols for resources that tasks on several processors share.
 const FOR_SEVERAL: [Protocol; 8] = [
     Protocol::Mpcp,
     Protocol::MpcpVs,
@@ -34,7 +34,7 @@ fn window(from_ms: u64, until_ms: u64) -> Window {
     Window { from: Instant::from_ns(from_ms * 1_000_000), until: Instant::from_ns(until_ms * 1_000_000) }
 }
 
-/// What is wrong with a schedule, whatever the system.
+/// The faults of a schedule that no system may show.
 fn faults(schedule: &Schedule) -> Vec<String> {
     let mut faults = Vec::new();
     let mut executed = Vec::new();
@@ -78,7 +78,7 @@ fn one_task_executes_on_a_processor() {
             }
         }
     }
-    // The mutant: a record that a task stopped is lost.
+    // The mutant: a record of a preemption is lost.
     let (system, mut records) = simulate(INVERSION, Protocol::Pip, 400);
     let finishes = |stop: &Record| {
         records.iter().any(|other| other.at == stop.at && other.task == stop.task && other.event == Event::Finish)
@@ -91,7 +91,7 @@ fn one_task_executes_on_a_processor() {
 }
 
 #[test]
-fn executed_time_is_that_of_the_bodies() {
+fn executed_time_matches_the_bodies() {
     let (system, records) = simulate(INVERSION, Protocol::Pip, 2_000);
     let schedule = Schedule::read(&system, &records, window(0, 2_000));
     for row in &schedule.rows {
@@ -122,7 +122,7 @@ fn a_window_shows_what_began_before_it() {
 }
 
 #[test]
-fn an_inversion_is_seen_and_named() {
+fn an_inversion_is_drawn_with_its_holder() {
     let (system, records) = simulate(INVERSION, Protocol::None, 400);
     let bus = TaskId(1);
     let job = worst_jobs(&system, &records)[bus.index()].expect("a job");
@@ -142,7 +142,7 @@ fn an_inversion_is_seen_and_named() {
 }
 
 #[test]
-fn names_stay_text() {
+fn names_are_escaped() {
     let source =
         INVERSION.replace("tache_radio", "</svg><script>alert('\\\"&')</script>").replace("tampon_donnees", "a<b>");
     let (system, records) = simulate(&source, Protocol::Pip, 100);
@@ -167,9 +167,9 @@ fn text_keeps_its_width() {
     }
 }
 
-/// A label near the end of the axis may be longer than what is left of the line.
+/// A label near the end of the axis may be longer than the rest of the line.
 #[test]
-fn late_windows_have_long_labels() {
+fn long_labels_at_the_end_are_cut() {
     let system = parse_system(INVERSION).expect("a valid system");
     for (from, length) in [(100_000_000_001, 5), (u64::MAX - 9, 9), (u64::MAX - 1, 1)] {
         let window = Window { from: Instant::from_ns(from), until: Instant::from_ns(from + length) };
@@ -180,7 +180,7 @@ fn late_windows_have_long_labels() {
     }
 }
 
-/// Nothing is known of the time after the last record.
+/// The records do not show the time after the last one.
 #[test]
 fn no_deadline_after_the_records_is_missed() {
     let (system, records) = simulate(INVERSION, Protocol::Pip, 105);
@@ -190,7 +190,7 @@ fn no_deadline_after_the_records_is_missed() {
 }
 
 #[test]
-fn nothing_recorded_is_an_empty_picture() {
+fn no_records_give_an_empty_picture() {
     let system = parse_system(INVERSION).expect("a valid system");
     let schedule = Schedule::read(&system, &[], Window::of(&[]));
     assert!(schedule.rows.iter().all(|row| row.spans.is_empty() && row.marks.is_empty()));
@@ -199,7 +199,7 @@ fn nothing_recorded_is_an_empty_picture() {
 }
 
 #[test]
-#[ignore = "writes pictures to look at"]
+#[ignore = "writes pictures for inspection"]
 fn pictures() {
     for protocol in [Protocol::None, Protocol::Pip] {
         let (system, records) = simulate(INVERSION, protocol, 400);

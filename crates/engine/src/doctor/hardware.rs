@@ -20,7 +20,7 @@ pub(super) fn cpus() -> Finding {
                 NAME,
                 state,
                 found,
-                "a second CPU lets other work go on while real-time tasks run; widen the set (taskset, cpuset)",
+                "a second CPU lets other work continue while real-time tasks run; widen the set (taskset, cpuset)",
             )
         }
         Err(error) => finding(NAME, State::Missing, error.to_string(), "find out why the CPU set cannot be read"),
@@ -38,9 +38,12 @@ pub(super) fn isolation() -> Finding {
             "none",
             "boot with isolcpus=<list> nohz_full=<list> to keep other threads, interrupts and ticks off the CPUs of your tasks",
         ),
-        (Some(isolated), None) => {
-            finding(NAME, State::Warn, format!("{isolated}, with ticks"), format!("boot with nohz_full={isolated} too"))
-        }
+        (Some(isolated), None) => finding(
+            NAME,
+            State::Warn,
+            format!("{isolated}, with ticks"),
+            format!("also boot with nohz_full={isolated}"),
+        ),
         (Some(isolated), Some(ticks)) => finding(NAME, State::Ok, format!("{isolated}, without ticks {ticks}"), ""),
     }
 }
@@ -56,7 +59,7 @@ pub(super) fn governor() -> Option<Finding> {
         return None;
     }
     let state = if governors == ["performance"] { State::Ok } else { State::Warn };
-    let fix = "`sudo cpupower frequency-set -g performance`; with others execution times change with the load";
+    let fix = "`sudo cpupower frequency-set -g performance`; with other governors, execution times vary with the load";
     Some(finding("frequency governor", state, governors.join(", "), fix))
 }
 
@@ -67,7 +70,12 @@ pub(super) fn clock() -> Finding {
     // Other sources require a system call or a read of a slow device.
     let fast = ["tsc", "arch_sys_counter", "kvm-clock", "hyperv_clocksource_tsc_page", "riscv_clocksource"];
     let state = if fast.contains(&source.as_str()) { State::Ok } else { State::Warn };
-    finding(NAME, state, source, "boot with clocksource=tsc where the processor's is stable; reading this one is slow")
+    finding(
+        NAME,
+        state,
+        source,
+        "boot with clocksource=tsc if the processor's TSC is stable; reads of this source are slow",
+    )
 }
 
 pub(super) fn virtual_machine() -> Finding {
@@ -104,7 +112,7 @@ pub(super) fn latency() -> Finding {
             NAME,
             State::Warn,
             format!("not measured: {error}"),
-            "permission for real-time priorities, see above",
+            "grant permission for real-time priorities, see above",
         ),
         _ => finding(NAME, State::Warn, "not measured", "find out what keeps threads from starting"),
     }

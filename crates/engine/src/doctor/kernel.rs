@@ -50,8 +50,8 @@ pub(super) fn throttling() -> Finding {
                  /sys/kernel/debug/sched/fair_server/cpu<N>/runtime (since Linux 6.12 no sysctl lifts it); a runaway task \
                  then takes its CPU for good"
             } else {
-                "`sudo sysctl kernel.sched_rt_runtime_us=-1`, where a CPU is loaded that high; a runaway task then takes its \
-                 CPU for good"
+                "`sudo sysctl kernel.sched_rt_runtime_us=-1` if the load of a CPU exceeds the limit; a runaway task then \
+                 takes its CPU for good"
             },
         ),
     }
@@ -65,10 +65,10 @@ pub(super) fn tracefs() -> Finding {
         None if std::path::Path::new(mounted[0]).exists() => finding(
             NAME,
             State::Warn,
-            "not mounted, or not to be seen by this user",
-            "`sudo mount -t tracefs nodev /sys/kernel/tracing`; without it the kernel cannot be asked what delayed a task",
+            "not mounted, or not visible to this user",
+            "`sudo mount -t tracefs nodev /sys/kernel/tracing`; without it, kernel traces cannot show what delayed a task",
         ),
-        None => finding(NAME, State::Warn, "the kernel has none", "a kernel built with CONFIG_FTRACE"),
+        None => finding(NAME, State::Warn, "not supported by the kernel", "a kernel built with CONFIG_FTRACE"),
     }
 }
 
