@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// The directory for everything that is built here.
+/// The directory of everything that is built here.
 fn folder() -> PathBuf {
     tool::root().join("target/deb")
 }
@@ -30,7 +30,8 @@ fn build() -> Result<(PathBuf, PathBuf), String> {
     Ok((package, staged))
 }
 
-/// Builds the package, installs it below a directory of its own, uses it there, and removes it without a trace.
+/// Builds the package, installs it into its own root directory, uses it there, and checks that its removal leaves no
+/// file.
 pub fn check() -> Result<(), String> {
     let (package, staged) = build()?;
     let root = Root::create(folder().join("root"))?;
@@ -43,19 +44,19 @@ pub fn check() -> Result<(), String> {
     }
     let others: Vec<&PathBuf> = installed.difference(&expected).collect();
     if let Some(other) = others.iter().find(|other| !other.starts_with("usr/share/doc/lockwright")) {
-        return Err(format!("the package contains {}, which is not installed otherwise", other.display()));
+        return Err(format!("the package contains {}, which `cargo xtask install` does not write", other.display()));
     }
     if !others.iter().any(|other| other.ends_with("copyright")) {
         return Err("the package contains no copyright".into());
     }
     root.use_it()?;
 
-    // The mutant: a file that the package does not own stays.
+    // The mutant: the removal must keep a file that the package does not own.
     let stray = root.0.join("usr/lib/liblockwright.so.stray");
     std::fs::write(&stray, "").map_err(|error| format!("cannot write {}: {error}", stray.display()))?;
     root.dpkg(&["--purge"], Path::new("lockwright"))?;
     if files(&root.0)? != BTreeSet::from(["usr/lib/liblockwright.so.stray".into()]) {
-        return Err("after the removal, not exactly the file is left that the package does not own".into());
+        return Err("the removal does not leave exactly the file that the package does not own".into());
     }
     let _ = std::fs::remove_file(&stray);
     root.dpkg(&["--install"], package.as_os_str().as_ref())?;
@@ -64,7 +65,7 @@ pub fn check() -> Result<(), String> {
     left.map_or(Ok(()), |left| Err(format!("the removal leaves {}", left.display())))
 }
 
-/// A directory in which dpkg installs, with a database of its own.
+/// A root directory for dpkg, with its own database.
 struct Root(PathBuf);
 
 impl Root {
@@ -80,17 +81,17 @@ impl Root {
         Ok(Self(root))
     }
 
-    /// The packages that it depends on are those of the machine, which this database does not contain.
+    /// Runs dpkg. The dependencies of the package are installed on the machine, but not in this database.
     fn dpkg(&self, action: &[&str], object: &Path) -> Result<(), String> {
         let mut command = Command::new("dpkg");
         command.arg("--root").arg(&self.0).args(["--force-not-root", "--force-depends"]);
-        // dpkg requires the directories of administrators in the path.
+        // dpkg requires the administrators' directories in the path.
         let path = std::env::var("PATH").unwrap_or_default();
         command.env("PATH", format!("{path}:/usr/sbin:/sbin")).args(action).arg(object);
         tool::run(&mut command)
     }
 
-    /// The binary runs, and a program in C is built with the installed files and runs.
+    /// Runs the binary, and builds and runs a program in C with the installed files.
     fn use_it(&self) -> Result<(), String> {
         let usr = self.0.join("usr");
         tool::run(
@@ -111,7 +112,7 @@ impl Root {
     }
 }
 
-/// The name of a manual page without the ending of a compressed file.
+/// The name of a manual page without the suffix of a compressed file.
 fn uncompressed(path: PathBuf) -> PathBuf {
     if path.starts_with("usr/share/man") { path.with_extension("") } else { path }
 }

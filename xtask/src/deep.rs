@@ -1,15 +1,15 @@
-//! The checks that take longer than a contributor waits: `cargo xtask test --deep`.
+//! The checks that take too long for every change: `cargo xtask test --deep`.
 
 use crate::{deb, installed, packages, tool, tsan};
 
 /// A check: its name, what it covers, and the function that performs it.
 type Check = (&'static str, &'static str, fn() -> Result<(), String>);
 
-/// In the order in which they run: the quick ones first.
+/// The checks in the order in which they run, the quick ones first.
 const CHECKS: [Check; 13] = [
     ("features", "every useful combination of features builds", features),
     ("targets", "the crates without std build for processors without an operating system", targets),
-    ("msrv", "everything builds with the oldest compiler that is supported", msrv),
+    ("msrv", "everything builds with the oldest supported compiler", msrv),
     ("attacks", "the attacks on all bounds, with ten times as many systems", attacks),
     ("loom", "the interleavings of two to four threads on each spinlock and in interruptible sections", || {
         model("loom")
@@ -28,7 +28,7 @@ const CHECKS: [Check; 13] = [
     ("fuzz", "each reader, for a minute, with random bytes (cargo-fuzz)", fuzz),
 ];
 
-/// All checks, or those named.
+/// Runs all checks, or those that are named.
 pub fn run(names: &[String]) -> Result<(), String> {
     if let Some(unknown) = names.iter().find(|name| !CHECKS.iter().any(|check| check.0 == **name)) {
         let known: Vec<&str> = CHECKS.iter().map(|check| check.0).collect();
@@ -51,7 +51,7 @@ pub fn run(names: &[String]) -> Result<(), String> {
     if failed.is_empty() { Ok(()) } else { Err(format!("these checks failed: {}", failed.join(", "))) }
 }
 
-/// What `--help` lists.
+/// Prints the checks for the help.
 pub fn list() {
     for (name, what, _) in CHECKS {
         println!("    {name:<10}{what}");
@@ -75,7 +75,8 @@ fn features() -> Result<(), String> {
     tool::cargo(&["test", "--package", "lockwright-locks", "--all-features"])
 }
 
-/// Each has a compare-and-swap of a word. Interruptible sections need one of 64 bits.
+/// The targets, and whether interruptible sections build there. Each target has a compare-and-swap of a word;
+/// interruptible sections need one of 64 bits.
 const TARGETS: [(&str, bool); 3] =
     [("thumbv7em-none-eabihf", false), ("riscv32imac-unknown-none-elf", false), ("x86_64-unknown-none", true)];
 
@@ -88,7 +89,7 @@ fn targets() -> Result<(), String> {
         if has_64_bits {
             build("lockwright-ics")?;
         }
-        // A program with model and protocol is linked: only that shows that they need no allocator.
+        // Only linking a program with model and protocol shows that they need no allocator.
         let program = "crates/protocol/tests/no_alloc/Cargo.toml";
         let mut link = tool::cargo_command(&["build", "--locked", "--manifest-path", program, "--target", target]);
         tool::run(link.arg("--target-dir").arg(tool::root().join("target/no_alloc")))?;
@@ -109,7 +110,8 @@ fn attacks() -> Result<(), String> {
     tool::run(command.env("LOCKWRIGHT_DEEP", "1"))
 }
 
-/// The unit tests of the spinlocks and of interruptible sections on a model's atomics. They have a folder of their own, as everything is built anew.
+/// Tests the spinlocks and interruptible sections with the atomics of a model checker. They have their own target
+/// directory, because everything is built again.
 fn model(name: &str) -> Result<(), String> {
     let mut command = tool::cargo_command(&["test", "--release", "--lib"]);
     command
@@ -130,7 +132,7 @@ fn miri() -> Result<(), String> {
     Ok(())
 }
 
-/// A minute for each reader.
+/// Fuzzes each reader for a minute.
 fn fuzz() -> Result<(), String> {
     tool::install("cargo-fuzz", "fuzz")?;
     let corpus = tool::root().join("fuzz/corpus");
@@ -140,7 +142,7 @@ fn fuzz() -> Result<(), String> {
         ("overheads", "crates/model/tests/corpus/overheads", "toml"),
     ] {
         let folder = corpus.join(target);
-        std::fs::create_dir_all(&folder).map_err(|error| format!("cannot make {}: {error}", folder.display()))?;
+        std::fs::create_dir_all(&folder).map_err(|error| format!("cannot create {}: {error}", folder.display()))?;
         for source in [tool::root().join(seeds), tool::root().join("examples")] {
             let entries = std::fs::read_dir(&source).map_err(|error| format!("{}: {error}", source.display()))?;
             for path in entries.flatten().map(|entry| entry.path()) {

@@ -1,15 +1,15 @@
-//! The example files, through the command line as a user would.
+//! Checks the example files with the command line.
 
 use crate::tool;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-/// Longest a simulation of an example is.
+/// The longest simulation of an example.
 const SIMULATED: &str = "10 s";
 
-/// Every example is checked and simulated without a miss; what is not a task-set file is imported first.
+/// Checks and simulates every example without a deadline miss. Imports the files that are not task-set files first.
 pub fn run() -> Result<(), String> {
-    // The binary that the tests use: after them nothing is compiled anew.
+    // This is the binary that the tests use, so that nothing is compiled again after them.
     tool::cargo(&["test", "--workspace", "--no-run"])?;
     let binary = binary()?;
     let folder = tool::root().join("examples");
@@ -34,7 +34,7 @@ fn system(binary: &Path, file: &Path) -> Result<(), String> {
     let file = text(file);
     expect(binary, &["check", &file], 0, None)?;
     expect(binary, &["simulate", &file, "--for", SIMULATED], 0, None)?;
-    // Negative control: the same file, cut short, is refused.
+    // Negative control: the same file with an incomplete table is refused.
     let whole = std::fs::read(&file).map_err(|error| format!("cannot read {file}: {error}"))?;
     let cut = [&whole[..], b"\n[[task]\n"].concat();
     expect(binary, &["check", "-"], 2, Some(&cut)).map(drop)
@@ -50,14 +50,14 @@ fn text(path: &Path) -> String {
     path.display().to_string()
 }
 
-/// Where cargo has put the binary: in the folder this chore was built into.
+/// The binary that cargo built, in the directory of this program.
 fn binary() -> Result<PathBuf, String> {
-    let me = std::env::current_exe().map_err(|error| format!("cannot find my own place: {error}"))?;
+    let me = std::env::current_exe().map_err(|error| format!("cannot find this program: {error}"))?;
     let binary = me.with_file_name("lockwright");
     if binary.is_file() { Ok(binary) } else { Err(format!("{} was not built", binary.display())) }
 }
 
-/// Runs the binary, holds its exit status against `status`, and returns its standard output.
+/// Runs the binary, compares its exit status with `status`, and returns its standard output.
 fn expect(binary: &Path, arguments: &[&str], status: i32, input: Option<&[u8]>) -> Result<Vec<u8>, String> {
     let mut command = Command::new(binary);
     command.args(arguments).stdin(if input.is_some() { Stdio::piped() } else { Stdio::null() });
@@ -70,7 +70,7 @@ fn expect(binary: &Path, arguments: &[&str], status: i32, input: Option<&[u8]>) 
     }
     let output = child.wait_with_output().map_err(failed)?;
     if output.status.code() == Some(status) {
-        eprintln!("xtask: {shown}: {status}, as it should");
+        eprintln!("xtask: {shown}: {status}, as expected");
         return Ok(output.stdout);
     }
     let (out, err) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));

@@ -1,5 +1,5 @@
-//! Installation of the command line with its manual pages and completions, of the C library with its headers, and of
-//! the library for `LD_PRELOAD`.
+//! Installs the command line with its manual pages and completions, the C library with its headers, and the library for
+//! `LD_PRELOAD`.
 
 use crate::tool;
 use std::os::unix::fs::symlink;
@@ -7,14 +7,14 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 const HEADERS: [&str; 2] = ["lockwright.h", "lockwright.hpp"];
-/// System libraries that the static library needs: the output of `rustc --print native-static-libs`.
+/// The system libraries that the static library needs: the output of `rustc --print native-static-libs`.
 pub const SYSTEM: &str = "-lutil -lrt -lpthread -lm -ldl";
 
-/// The library for `LD_PRELOAD`. Programs are not linked with it, so its name has no version: scripts that name it keep
-/// working with the next one.
+/// The library for `LD_PRELOAD`. Programs are not linked with it, so its name has no version. Scripts that name it work
+/// with all versions.
 pub const PRELOADED: &str = "liblockwright_pthread.so";
 
-/// Completion scripts below the prefix, each in the directory where its shell looks for it.
+/// The completion scripts below the prefix, each in the directory that its shell searches.
 pub const COMPLETIONS: [(&str, &str); 3] = [
     ("bash", "share/bash-completion/completions/lockwright"),
     ("zsh", "share/zsh/site-functions/_lockwright"),
@@ -24,11 +24,11 @@ pub const COMPLETIONS: [(&str, &str); 3] = [
 /// The directory of the manual pages, below the prefix.
 pub const MAN: &str = "share/man/man1";
 
-/// Target directories.
+/// The target directories.
 pub struct Places {
     pub prefix: PathBuf,
     pub libdir: PathBuf,
-    /// Staging directory: all files are written below it, and none of them contains its path.
+    /// The staging directory. All files are written below it, and none of them contains its path.
     pub destdir: Option<PathBuf>,
 }
 
@@ -58,7 +58,7 @@ impl Places {
         Ok(Self { prefix, libdir, destdir })
     }
 
-    /// `path` below the staging directory.
+    /// The place of `path` below the staging directory.
     fn staged(&self, path: &Path) -> PathBuf {
         match &self.destdir {
             Some(destdir) => destdir.join(path.strip_prefix("/").unwrap_or(path)),
@@ -71,12 +71,12 @@ pub fn install(arguments: &[String]) -> Result<(), String> {
     put(&Places::parse(arguments)?)
 }
 
-/// Builds everything and copies it to its place.
+/// Builds everything and copies it to the target directories.
 pub fn put(places: &Places) -> Result<(), String> {
     let built = build()?;
     let version = env!("CARGO_PKG_VERSION");
     let full = format!("liblockwright.so.{version}");
-    // As bindings/c/build.rs has it.
+    // bindings/c/build.rs sets the same name.
     let soname = format!("liblockwright.so.{}.{}", env!("CARGO_PKG_VERSION_MAJOR"), env!("CARGO_PKG_VERSION_MINOR"));
 
     let include = places.staged(&places.prefix.join("include"));
@@ -101,7 +101,7 @@ pub fn put(places: &Places) -> Result<(), String> {
     command_line(&built.join("lockwright"), &places.staged(&places.prefix))
 }
 
-/// The binary, its manual pages and its completion scripts.
+/// Installs the binary, its manual pages and its completion scripts.
 fn command_line(built: &Path, prefix: &Path) -> Result<(), String> {
     let binary = prefix.join("bin/lockwright");
     make_parent(&binary)?;
@@ -143,7 +143,7 @@ fn pkg_config(places: &Places, version: &str) -> String {
 const CMAKE_CONFIG: &str = include_str!("../../bindings/c/lockwright-config.cmake.in");
 const CMAKE_VERSION: &str = include_str!("../../bindings/c/lockwright-config-version.cmake.in");
 
-/// A file for CMake.
+/// Fills in a template for CMake.
 fn filled(template: &str, places: &Places, version: &str, soname: &str) -> String {
     let (prefix, libdir) = (places.prefix.display().to_string(), places.libdir.display().to_string());
     let (major, minor) = (env!("CARGO_PKG_VERSION_MAJOR"), env!("CARGO_PKG_VERSION_MINOR"));
@@ -160,7 +160,7 @@ fn replaced(template: &str, values: &[(&str, &str)]) -> String {
 fn build() -> Result<PathBuf, String> {
     let packages = ["--package", "lockwright-c", "--package", "lockwright-pthread", "--package", "lockwright-cli"];
     tool::cargo(&[&["build", "--profile", "dist"], &packages[..], &["--lib", "--bin", "lockwright"]].concat())?;
-    // Cargo has built this chore into a directory beside that one.
+    // Cargo has built this program into a sibling of that directory.
     let me = std::env::current_exe().map_err(|error| format!("cannot find this program: {error}"))?;
     let folder = me.parent().and_then(Path::parent).ok_or("cannot find the target directory of cargo")?;
     Ok(folder.join("dist"))
@@ -174,8 +174,8 @@ fn copy(from: &Path, to: &Path) -> Result<(), String> {
     Ok(())
 }
 
-/// Removes the debug information of the standard library, which cargo strips from shared libraries only. Without
-/// binutils the file stays larger.
+/// Removes the debug information of the standard library, which cargo strips only from shared libraries. Without
+/// binutils, the file stays larger.
 fn strip(archive: &Path) {
     let status = Command::new("strip").arg("--strip-debug").arg(archive).status();
     if !status.is_ok_and(|status| status.success()) {
@@ -205,7 +205,7 @@ mod tests {
     }
 
     #[test]
-    fn places_are_as_makefiles_have_them() {
+    fn target_directories_follow_the_makefile_conventions() {
         let places = parse(&["--prefix", "/usr", "--destdir=/tmp/packed"]).unwrap();
         assert_eq!(places.libdir, Path::new("/usr/lib"));
         assert_eq!(places.staged(&places.libdir), Path::new("/tmp/packed/usr/lib"));
@@ -218,7 +218,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_place_is_refused() {
+    fn invalid_target_directories_are_refused() {
         for arguments in [&[][..], &["--prefix"], &["--prefix", "usr"], &["--prefx", "/usr"], &["--destdir", "/x"]] {
             assert!(parse(arguments).is_err(), "{arguments:?}");
         }

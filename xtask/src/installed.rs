@@ -1,16 +1,16 @@
-//! What was installed, used as others use it: examples linked with the C library, and programs that preload the other
-//! one.
+//! Uses the installed files as other projects do: builds examples with the C library, and runs programs that preload
+//! the other library.
 
 use crate::install::{self, COMPLETIONS, MAN, PRELOADED, Places, SYSTEM};
 use crate::tool;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
-/// What a program says that needs real-time priorities and has no right to them.
+/// The exit status of a program that needs real-time priorities and has no permission for them.
 const NO_RIGHT: i32 = 77;
 
-/// Installs into a folder under target/. Builds and runs the examples with nothing but that, by both libraries, and
-/// programs that know nothing of it.
+/// Installs into a directory under target/. Builds and runs the examples with only these files and with both libraries.
+/// Also runs programs that do not refer to Lockwright.
 pub fn run() -> Result<(), String> {
     let Some(compilers) = compilers()? else { return Ok(()) };
     let prefix = tool::root().join("target/installed");
@@ -32,7 +32,8 @@ pub fn run() -> Result<(), String> {
     preloaded(&places, &compilers)
 }
 
-/// A project of CMake finds the package, and another version is refused. Skipped with a message where there is no CMake.
+/// Checks that a CMake project finds the package and that another version is refused. Skips with a message if there is
+/// no CMake.
 fn by_cmake(places: &Places, examples: &Path) -> Result<(), String> {
     if Command::new("cmake").arg("--version").output().is_err() {
         eprintln!("xtask: skipped: cmake does not start; install it (Debian: cmake) to test find_package(lockwright)");
@@ -75,7 +76,7 @@ fn by_cmake(places: &Places, examples: &Path) -> Result<(), String> {
     Ok(())
 }
 
-/// The binary works, and each of its commands has a manual page. Each completion script knows the commands.
+/// Checks that the binary works, that its commands have manual pages, and that each completion script has the commands.
 fn command_line(prefix: &Path) -> Result<(), String> {
     let pathfinder = tool::root().join("examples/pathfinder.toml");
     tool::run(Command::new(prefix.join("bin/lockwright")).arg("check").arg(pathfinder))?;
@@ -90,7 +91,8 @@ fn mentions(path: &Path, word: &str) -> Result<(), String> {
     if text.contains(word) { Ok(()) } else { Err(format!("{} does not mention {word}", path.display())) }
 }
 
-/// For C and for C++; none where there are none, with a word. LOCKWRIGHT_REQUIRE_CC=1 makes that a failure.
+/// The compilers for C and C++. Returns `None` with a message if there are none; with LOCKWRIGHT_REQUIRE_CC=1, that is
+/// an error.
 fn compilers() -> Result<Option<[String; 2]>, String> {
     let compilers = [("CC", "cc"), ("CXX", "c++")]
         .map(|(variable, name)| std::env::var(variable).unwrap_or_else(|_| name.to_owned()));
@@ -124,7 +126,7 @@ fn example(file: &Path, places: &Places, [cc, cxx]: &[String; 2], is_static: boo
     let mut compile = Command::new(if file.extension().is_some_and(|extension| extension == "cpp") { cxx } else { cc });
     compile.arg(file).arg("-pthread").arg("-o").arg(&program);
     if is_static {
-        // The library alone, not the C library.
+        // The static library of Lockwright only, not a static C library.
         let archive = places.libdir.join("liblockwright.a");
         compile
             .args(flags.split_whitespace().filter(|flag| *flag != "-llockwright"))
@@ -144,10 +146,10 @@ fn example(file: &Path, places: &Places, [cc, cxx]: &[String; 2], is_static: boo
     }
 }
 
-/// A program needs real-time priorities and has no right to them: a word, or a failure where LOCKWRIGHT_REQUIRE_RT is
-/// set.
+/// Skips with a message a program that has no permission for real-time priorities; with LOCKWRIGHT_REQUIRE_RT set, that
+/// is an error.
 fn without_right(program: &str) -> Result<(), String> {
-    let why = format!("{program}: no right to real-time priorities");
+    let why = format!("{program}: no permission for real-time priorities");
     if std::env::var_os("LOCKWRIGHT_REQUIRE_RT").is_some() {
         return Err(why);
     }
@@ -155,7 +157,7 @@ fn without_right(program: &str) -> Result<(), String> {
     Ok(())
 }
 
-/// A program of the C library's mutexes, built without ours.
+/// A program that uses the C library's mutexes and is built without Lockwright.
 struct Unaware {
     program: PathBuf,
     library: PathBuf,
@@ -185,13 +187,13 @@ impl Unaware {
     }
 }
 
-/// Checks that the library is in effect if it is preloaded and, as a negative control, only then.
+/// Checks that the library is in effect if it is preloaded and, as a negative control, only in that case.
 fn preloaded(places: &Places, compilers: &[String; 2]) -> Result<(), String> {
     let program = Unaware::build("deadlock.c", places, compilers)?;
     for is_preloaded in [true, false] {
         let output = program.run(&["plain", "waits"], ("LOCKWRIGHT_DEADLOCK", "report"), is_preloaded)?;
         let is_told = String::from_utf8_lossy(&output.stderr).starts_with("lockwright: deadlock in process ");
-        hold("a deadlock is told", output.status.success() && is_told == is_preloaded, &output)?;
+        hold("a deadlock is reported", output.status.success() && is_told == is_preloaded, &output)?;
     }
     let program = Unaware::build("order.c", places, compilers)?;
     for is_preloaded in [true, false] {
@@ -207,5 +209,5 @@ fn preloaded(places: &Places, compilers: &[String; 2]) -> Result<(), String> {
 
 fn hold(what: &str, holds: bool, output: &Output) -> Result<(), String> {
     let said = String::from_utf8_lossy(&output.stderr);
-    if holds { Ok(()) } else { Err(format!("preloaded, and not otherwise, {what}: {}\n{said}", output.status)) }
+    if holds { Ok(()) } else { Err(format!("true only if preloaded: {what}: {}\n{said}", output.status)) }
 }

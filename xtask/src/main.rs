@@ -1,4 +1,4 @@
-//! Chores of the project: `cargo xtask test` is set-up and every test in one command.
+//! The project's commands for contributors: `cargo xtask test` sets up and runs every test.
 #![forbid(unsafe_code)]
 
 mod deb;
@@ -12,21 +12,21 @@ mod tsan;
 
 use std::process::ExitCode;
 
-/// What is done: without arguments, or with those behind its name.
+/// The function of a command, which may take arguments.
 enum Doing {
     Plain(fn() -> Result<(), String>),
     With(fn(&[String]) -> Result<(), String>),
 }
 use Doing::{Plain, With};
 
-/// A chore: its name, what it does, and the doing.
+/// A command: its name, its description and its function.
 type Chore = (&'static str, &'static str, Doing);
 
 const CHORES: [Chore; 6] = [
     ("test", "[--deep [CHECK...]]: the tests of a contributor, or the checks that take longer", With(test)),
     ("schema", "write docs/output.schema.json from the types it describes", Plain(schema)),
-    ("vectors", "DIR [--time]: hold the analyses against the published examples in a folder", With(vectors)),
-    ("header", "write bindings/c/include/lockwright.h from the sources of bindings/c", Plain(header)),
+    ("vectors", "DIR [--time]: compare the analyses with the published examples in a directory", With(vectors)),
+    ("header", "write bindings/c/include/lockwright.h from the sources in bindings/c", Plain(header)),
     (
         "install",
         "--prefix DIR [--libdir DIR] [--destdir DIR]: install the command line, the libraries and the headers",
@@ -45,7 +45,7 @@ fn main() -> ExitCode {
         Some((name, _, Plain(chore))) if arguments.is_empty() => (name, chore()),
         Some((name, _, With(chore))) => (name, chore(arguments)),
         _ => {
-            eprintln!("xtask: there is no such chore");
+            eprintln!("xtask: there is no such command");
             list();
             return ExitCode::from(2);
         }
@@ -64,7 +64,7 @@ fn main() -> ExitCode {
 }
 
 fn list() {
-    println!("cargo xtask CHORE, where CHORE is one of");
+    println!("cargo xtask COMMAND, where COMMAND is one of");
     for (name, what, _) in &CHORES {
         println!("  {name:<10}{what}");
     }
@@ -72,21 +72,22 @@ fn list() {
     deep::list();
 }
 
-/// Tests on real threads are skipped with a message where there is no permission for them; LOCKWRIGHT_REQUIRE_RT=1 makes that a failure.
+/// Runs the tests. Tests on real threads are skipped with a message if there is no permission for them; with
+/// LOCKWRIGHT_REQUIRE_RT=1, they fail.
 fn test(arguments: &[String]) -> Result<(), String> {
     tool::check_toolchain()?;
     match arguments {
         [] => {
-            // Unit tests, integration tests and the examples in the documentation, of all crates.
+            // Unit tests, integration tests and documentation examples of all crates.
             tool::cargo(&["test", "--workspace", "--no-fail-fast"])?;
             examples::run()
         }
         [deep, names @ ..] if deep == "--deep" => deep::run(names),
-        [other, ..] => Err(format!("`{other}` is no option of `test`; there is --deep")),
+        [other, ..] => Err(format!("`{other}` is not an option of `test`; the only one is --deep")),
     }
 }
 
-/// The folder is the caller's; the chore is a program of its own.
+/// Compares the analyses with the examples in the caller's directory. The comparison is a program of its own.
 fn vectors(arguments: &[String]) -> Result<(), String> {
     let here = std::env::current_dir().map_err(|why| why.to_string())?;
     let mut command = tool::cargo_command(&["run", "--quiet", "--release", "--package", "lockwright-vectors", "--"]);

@@ -34,7 +34,7 @@ mod tests {
     use super::*;
     use serde_json::Value;
 
-    /// The packages of the workspace as cargo reads them.
+    /// The packages of the workspace, as cargo reports them.
     fn packages() -> Vec<Value> {
         let mut command = tool::cargo_command(&["metadata", "--no-deps", "--offline", "--format-version", "1"]);
         let output = command.output().expect("cargo starts");
@@ -47,7 +47,7 @@ mod tests {
         package["publish"].is_null()
     }
 
-    /// The statements that a published package lacks or gets wrong. `has` tells whether its folder contains a file.
+    /// The fields that a published package lacks or has wrong. `has` returns whether its directory contains a file.
     fn faults(package: &Value, has: &dyn Fn(&str) -> bool) -> Vec<String> {
         let text = |key: &str| package[key].as_str().unwrap_or_default();
         let list = |key: &str| package[key].as_array().map_or(0, Vec::len);
@@ -104,7 +104,7 @@ mod tests {
         }
     }
 
-    /// Each statement is removed or spoilt alone.
+    /// Each field is removed or made invalid alone.
     #[test]
     fn incomplete_metadata_is_noticed() {
         let whole = packages().into_iter().find(|package| package["name"] == CRATES[0]).expect("the first crate");

@@ -1,4 +1,4 @@
-//! Running the tools that chores are made of.
+//! Runs the tools that the commands use.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -6,13 +6,13 @@ use std::process::Command;
 /// The oldest compiler that builds the project: `rust-version` of the workspace.
 pub const RUST_OLDEST: (u32, u32) = (1, 90);
 
-/// The folder of the workspace.
+/// The root directory of the workspace.
 pub fn root() -> PathBuf {
     let here = Path::new(env!("CARGO_MANIFEST_DIR"));
     here.parent().unwrap_or(here).to_owned()
 }
 
-/// Says what is missing before anything is built.
+/// Checks the operating system and the compiler before anything is built.
 pub fn check_toolchain() -> Result<(), String> {
     if !cfg!(target_os = "linux") {
         return Err("lockwright runs on Linux: build and test it there".into());
@@ -29,7 +29,7 @@ pub fn check_toolchain() -> Result<(), String> {
             let (major, minor) = RUST_OLDEST;
             Err(format!("{} is too old: at least {major}.{minor} is needed; `rustup update`", text.trim()))
         }
-        None => Err(format!("`rustc --version` says nothing useful: {text}")),
+        None => Err(format!("`rustc --version` prints no version: {text}")),
     }
 }
 
@@ -38,7 +38,7 @@ fn parse_version(text: &str) -> Option<(u32, u32)> {
     Some((parts.next()?.parse().ok()?, parts.next()?.parse().ok()?))
 }
 
-/// The cargo that runs this chore, in the folder of the workspace.
+/// The cargo that runs this program, in the root directory of the workspace.
 pub fn cargo_command(arguments: &[&str]) -> Command {
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let mut command = Command::new(cargo);
@@ -46,14 +46,14 @@ pub fn cargo_command(arguments: &[&str]) -> Command {
     command
 }
 
-/// A program of the machine, in the folder of the workspace.
+/// A program of the machine, in the root directory of the workspace.
 pub fn command(program: &str) -> Command {
     let mut command = Command::new(program);
     command.current_dir(root());
     command
 }
 
-/// The cargo of another toolchain, without what the cargo of this one has set.
+/// The cargo of another toolchain, without the environment variables of this one.
 pub fn rustup_cargo(toolchain: &str, arguments: &[&str]) -> Command {
     let mut command = command("rustup");
     command.args(["run", toolchain, "cargo"]).args(arguments);
@@ -63,25 +63,25 @@ pub fn rustup_cargo(toolchain: &str, arguments: &[&str]) -> Command {
     command
 }
 
-/// Installs a cargo command where it is missing.
+/// Installs a cargo command if it is missing.
 pub fn install(package: &str, subcommand: &str) -> Result<(), String> {
     let present = cargo_command(&[subcommand, "--version"]).output().is_ok_and(|output| output.status.success());
     if present { Ok(()) } else { cargo(&["install", "--locked", package]) }
 }
 
-/// Runs cargo; its output is the reader's.
+/// Runs cargo. Its output goes to the terminal.
 pub fn cargo(arguments: &[&str]) -> Result<(), String> {
     run(&mut cargo_command(arguments))
 }
 
-/// Runs a command; its output is the reader's.
+/// Runs a command. Its output goes to the terminal.
 pub fn run(command: &mut Command) -> Result<(), String> {
     eprintln!("xtask: {}", shown(command));
     let status = command.status().map_err(|error| format!("{} does not start: {error}", shown(command)))?;
     if status.success() { Ok(()) } else { Err(format!("{} ended with {status}", shown(command))) }
 }
 
-/// A command as one would type it.
+/// The command as a user would type it.
 pub fn shown(command: &Command) -> String {
     let program = Path::new(command.get_program()).file_name().unwrap_or_default();
     let words = std::iter::once(program).chain(command.get_args());

@@ -1,4 +1,4 @@
-//! ThreadSanitizer on the C interface. It observes the library and a program in C, with the standard library rebuilt.
+//! Runs ThreadSanitizer on the C interface. It observes the library, a program in C, and the rebuilt standard library.
 
 use crate::tool;
 use std::path::{Path, PathBuf};
@@ -11,7 +11,8 @@ const SKIPPED: i32 = 77;
 /// The exit status of a program in which ThreadSanitizer found a race.
 const REPORTED: i32 = 66;
 
-/// Builds the library and the program. The program is silent, and each of its mutants is reported.
+/// Builds the library and the program. Checks that no race is reported in the program, and that one is reported in each
+/// of its mutants.
 pub fn run() -> Result<(), String> {
     let folder = tool::root().join("target/tsan");
     let mut build = tool::rustup_cargo(
@@ -19,7 +20,7 @@ pub fn run() -> Result<(), String> {
         &["rustc", "--locked", "--package", "lockwright-c", "--lib", "--crate-type", "staticlib", "-Zbuild-std"],
     );
     build.args(["--target", TARGET, "--target-dir"]).arg(&folder);
-    // The order of a hand-over by the kernel is annotated under this cfg.
+    // This cfg enables the annotations of hand-overs by the kernel.
     build.env("RUSTFLAGS", "-Zsanitizer=thread --cfg lockwright_tsan");
     tool::run(tool::command("rustup").args(["+nightly", "component", "add", "rust-src"]))?;
     tool::run(&mut build)?;
@@ -52,7 +53,8 @@ pub fn run() -> Result<(), String> {
     Ok(())
 }
 
-/// The compiler instruments the program. The runtime of the sanitizer is Rust's, because the compiler's may be older.
+/// Builds the program with the compiler's instrumentation and Rust's runtime of the sanitizer, because the compiler's
+/// runtime may be older.
 fn link(folder: &Path) -> Result<PathBuf, String> {
     let output = tool::command("rustup").args(["run", "nightly", "rustc", "--print", "target-libdir"]).output();
     let output = output.map_err(|error| format!("rustup does not start: {error}"))?;
@@ -70,7 +72,7 @@ fn link(folder: &Path) -> Result<PathBuf, String> {
     Ok(program)
 }
 
-/// Executes the program without randomised addresses, of which ThreadSanitizer supports only some.
+/// Executes the program without address space randomisation, of which ThreadSanitizer supports only some forms.
 fn execute(program: &Path, race: Option<u32>) -> Result<Output, String> {
     let mut command = Command::new("setarch");
     command.arg("-R").arg(program).args(race.map(|number| number.to_string()));

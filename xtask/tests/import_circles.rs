@@ -1,13 +1,14 @@
-//! No source files of a crate import each other in a circle.
+//! Checks that no source files of a crate import each other in a circle.
 //!
 //! A file imports another one if a path in its code leads to an item of that file. Re-exports are followed to the file
-//! that defines the item. Code under `#[cfg(test)]` does not count, and neither do method calls, which name no file.
+//! that defines the item. Code under `#[cfg(test)]` does not count. Method calls do not count either, because they name
+//! no file.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// Circles that remain: the crate, the files or folders, and the reason. An entry without a circle is a fault.
+/// The accepted circles: the crate, the files or directories, and the reason. An entry without a circle is a fault.
 const ALLOWED: [(&str, &[&str], &str); 7] = [
     (
         "bindings/c",
@@ -32,15 +33,15 @@ type Module = Vec<String>;
 /// The source files of one crate.
 #[derive(Default)]
 struct Crate {
-    /// The tokens of each module, outside its comments, strings and tests.
+    /// The tokens of each module, without comments, strings and tests.
     modules: BTreeMap<Module, Vec<String>>,
     /// The names that a module imports or exports, and the paths behind them. Globs have the name `*`.
     imports: BTreeMap<Module, Vec<(String, Module)>>,
-    /// The file of each module. Modules inside a file have the file around them.
+    /// The file of each module. A module inside a file has that file.
     files: BTreeMap<Module, String>,
 }
 
-/// Words and signs, without comments, strings, characters and lifetimes. `::` is one sign.
+/// Splits source text into words and signs, without comments, strings, characters and lifetimes. `::` is one sign.
 fn tokens(source: &str) -> Vec<String> {
     let (text, mut at, mut found): (Vec<char>, _, _) = (source.chars().collect(), 0, Vec::new());
     let is_word = |c: char| c.is_alphanumeric() || c == '_';
@@ -83,7 +84,7 @@ fn tokens(source: &str) -> Vec<String> {
     found
 }
 
-/// The place after the bracket that closes the one at `open`.
+/// The index after the bracket that closes the one at `open`.
 fn closed(tokens: &[String], open: usize) -> usize {
     let mut depth = 0;
     for (at, token) in tokens.iter().enumerate().skip(open) {
@@ -99,7 +100,7 @@ fn closed(tokens: &[String], open: usize) -> usize {
     tokens.len()
 }
 
-/// The place after the item that begins at `at`.
+/// The index after the item that begins at `at`.
 fn item_end(tokens: &[String], at: usize) -> usize {
     let ends = |token: &String| token == ";" || token == "{";
     let is_use = tokens[at..].iter().take(6).take_while(|token| !ends(token)).any(|token| token == "use");
@@ -110,7 +111,7 @@ fn item_end(tokens: &[String], at: usize) -> usize {
     }
 }
 
-/// The tree behind `use`, as pairs of a name and a path. Returns the place after it.
+/// Reads the tree after `use` as pairs of a name and a path. Returns the index after it.
 fn use_tree(tokens: &[String], mut at: usize, mut path: Module, found: &mut Vec<(String, Module)>) -> usize {
     // BOUND: `at` grows in each round.
     while at < tokens.len() {
@@ -165,7 +166,7 @@ impl Crate {
         self.add(module, &tokens(&source), &name, folder, top, read);
     }
 
-    /// Adds a module and those inside it. `folder` is where the files of its modules are.
+    /// Adds a module and the modules inside it. `folder` is the directory of their files.
     fn add(
         &mut self,
         module: Module,
@@ -228,7 +229,8 @@ impl Crate {
         })
     }
 
-    /// The module of the item to which a path in `from` leads. `None` stands for another crate, or a name that is local.
+    /// The module of the item to which a path in `from` leads. Returns `None` for an item of another crate or a local
+    /// name.
     fn resolve(&self, from: &Module, path: &[String], depth: usize) -> Option<Module> {
         let (mut module, mut at) = match path.first()?.as_str() {
             "crate" => (Module::new(), 1),
@@ -263,7 +265,7 @@ impl Crate {
         Some(module)
     }
 
-    /// The arrows between files: each file with those that it imports.
+    /// The imports between files: for each file, the files that it imports.
     fn arrows(&self) -> BTreeMap<String, BTreeSet<String>> {
         let mut arrows: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
         for (module, tokens) in &self.modules {
@@ -310,7 +312,7 @@ fn circles(arrows: &BTreeMap<String, BTreeSet<String>>) -> BTreeSet<Vec<String>>
     arrows.keys().map(circle).filter(|circle| !circle.is_empty()).collect()
 }
 
-/// The roots of all crates, with the names of their folders.
+/// The root files of all crates, with the names of their directories.
 fn roots() -> Vec<(String, PathBuf)> {
     let top = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
     let mut crates: Vec<PathBuf> = vec![top.join("scenarios"), top.join("xtask")];
@@ -333,7 +335,7 @@ fn no_files_import_each_other_in_a_circle() {
     let (mut found, mut used) = (Vec::new(), BTreeSet::new());
     for (name, root) in roots() {
         let read = Crate::read(&root, &|path| fs::read_to_string(path).ok());
-        assert!(!read.files.is_empty(), "{name} was read");
+        assert!(!read.files.is_empty(), "no file of {name} was read");
         let arrows = read.arrows();
         for circle in circles(&arrows) {
             let is_within =
@@ -355,7 +357,7 @@ fn no_files_import_each_other_in_a_circle() {
     assert!(found.is_empty(), "files in circles:\n{}", found.join("\n"));
 }
 
-/// Circles in a crate of these files.
+/// The circles in a crate of these files.
 fn circles_of(files: &[(&str, &str)]) -> Vec<Vec<String>> {
     let read = |path: &Path| files.iter().find(|(name, _)| Path::new(name) == path).map(|(_, text)| (*text).to_owned());
     circles(&Crate::read(Path::new("lib.rs"), &read).arrows()).into_iter().collect()
@@ -366,7 +368,7 @@ fn a_circle_is_noticed() {
     let root = ("lib.rs", "mod a;\nmod b;\npub use a::A;");
     let plain = ("b.rs", "pub struct B;");
     assert!(circles_of(&[root, ("a.rs", "use crate::b::B;\npub struct A(B);"), plain]).is_empty());
-    // Through the re-export of the root, through `super` in an expression, in a tree of imports, and through a glob.
+    // Through the root's re-export, through `super` in an expression, in a tree of imports, and through a glob.
     for back in ["use crate::A;", "fn f() { super::a::g() }", "use crate::{a::{A as C}};", "use super::a::*;"] {
         let circle = circles_of(&[root, ("a.rs", "use crate::b::B;\npub struct A(B);"), ("b.rs", back)]);
         assert_eq!(circle, [["a.rs", "b.rs"]], "{back}");

@@ -1,17 +1,17 @@
-//! ARCHITECTURE.md lists every place with `unsafe` code, and no other.
+//! Checks that ARCHITECTURE.md lists exactly the places with `unsafe` code.
 
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// Folders of tests: they may use what they test.
+/// The directories of tests. They may use unsafe code.
 const TESTS: [&str; 5] = ["tests", "benches", "examples", "testing", "target"];
 
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
 }
 
-/// Rust sources below a folder, except those of tests.
+/// Collects the Rust sources below a directory, except those of tests.
 fn sources(folder: &Path, found: &mut Vec<PathBuf>) {
     for path in fs::read_dir(folder).expect("a folder").map(|entry| entry.expect("an entry").path()) {
         let name = path.file_name().and_then(|name| name.to_str()).expect("a name").to_owned();
@@ -23,7 +23,7 @@ fn sources(folder: &Path, found: &mut Vec<PathBuf>) {
     }
 }
 
-/// Whether the code has a block, a function, a promise or an attribute that is unsafe, outside comments.
+/// Whether the code has an unsafe block, function, trait, implementation or attribute outside comments.
 fn is_unsafe(source: &str) -> bool {
     let code = source.lines().filter(|line| !line.trim_start().starts_with("//"));
     let words: Vec<&str> =
@@ -44,7 +44,7 @@ fn listed(architecture: &str) -> BTreeSet<String> {
     rows.filter_map(|row| Some(row.split_once('`')?.0.to_owned())).collect()
 }
 
-/// Files with unsafe code that no place covers, and places without any.
+/// Files with unsafe code that no listed place covers, and listed places without unsafe code.
 fn differences(places: &BTreeSet<String>, files: &BTreeSet<String>) -> Vec<String> {
     let covers = |place: &String, file: &String| file == place || (place.ends_with('/') && file.starts_with(place));
     let missing = files.iter().filter(|file| !places.iter().any(|place| covers(place, file)));
@@ -58,7 +58,7 @@ fn architecture_lists_unsafe_code() {
     for folder in ["crates", "bindings", "scenarios", "xtask/src"] {
         sources(&root.join(folder), &mut found);
     }
-    assert!(found.len() > 100, "the sources were found");
+    assert!(found.len() > 100, "too few sources were found");
     let with_unsafe = found.iter().filter(|path| is_unsafe(&fs::read_to_string(path).expect("a source")));
     let relative = |path: &PathBuf| path.strip_prefix(&root).expect("below the root").display().to_string();
     let files: BTreeSet<String> = with_unsafe.map(relative).collect();
