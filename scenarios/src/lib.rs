@@ -23,7 +23,7 @@ pub struct Scenario {
 #[derive(Clone, Deserialize, Debug)]
 #[serde(deny_unknown_fields)]
 struct Script {
-    #[allow(dead_code)]
+    #[allow(dead_code)] // Only for readers of the script.
     shows: String,
     run_for: String,
     protocol: String,
@@ -100,8 +100,8 @@ impl Shown {
     }
 }
 
-/// The maximum cost of locks, switches and the clock in a run.
-/// This time is not lost, and is not in a simulation either.
+/// The maximum cost of locks, switches and the clock in a run. This time does not count as lost, and the simulator does
+/// not model it.
 const COSTS: Duration = Duration::from_ms(1);
 /// The number of simulated schedules that lose the same time in different places.
 const DISTURBED: u64 = 1_000;
@@ -153,8 +153,8 @@ impl Scenario {
         self
     }
 
-    /// Returns how the locks of a `fulock` are unlocked, if the script
-    /// is about that. Only the simulator executes such a script.
+    /// Returns how the locks of a `fulock` are unlocked, if the script is about a `fulock`. Only the simulator executes
+    /// such a script.
     ///
     /// # Panics
     /// Panics if the script names no known way to unlock.
@@ -192,9 +192,9 @@ impl Scenario {
         faults.map(|expected| self.fault(&expected, seen)).collect()
     }
 
-    /// Returns the expectations that fail and that a disturbance does not explain:
-    /// the simulator finds no schedule under the script's own protocol in which
-    /// the tasks lose `lost` of their time somewhere and which shows the same.
+    /// Returns the expectations that fail and that no disturbance explains. A disturbance explains a failure if the
+    /// simulator finds a schedule that shows the same, in which the tasks run under the script's own protocol and lose
+    /// `lost` of their time somewhere.
     #[must_use]
     pub fn unexplained(&self, seen: &Seen, lost: Duration) -> Vec<String> {
         let lost = lost + COSTS;
@@ -218,8 +218,8 @@ impl Scenario {
         least.iter().map(|expected| self.fault(expected, seen)).collect()
     }
 
-    /// Returns the same scenario where tasks lose `lost` in total in random places. A task that loses a processor
-    /// executes for longer or begins later.
+    /// Returns the same scenario with execution times and offsets increased by `lost` in total, in random places. A
+    /// task that loses its processor executes for longer or begins later.
     fn disturbed(&self, rng: &mut Rng, lost: Duration) -> Self {
         let mut tasks = self.system.tasks().to_vec();
         let mut left = lost.as_ns();

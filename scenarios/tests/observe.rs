@@ -1,5 +1,5 @@
-//! The runtime computes the same observations from records as the simulator counts during its run: both define
-//! response, miss, blocking and waiting in the same way.
+//! The runtime derives the same observations from records as the simulator counts during its run. Both define response
+//! time, deadline miss, blocking and waiting in the same way.
 
 use fastrand::Rng;
 use lockwright_engine::observe::observe;
@@ -26,7 +26,7 @@ fn comparable(mut observations: Vec<Observation>) -> Vec<Observation> {
 }
 
 #[test]
-fn records_yield_what_the_simulator_counted() {
+fn records_yield_the_counts_of_the_simulator() {
     // A job with release jitter is blocked from its release on, which records do not show.
     let shape = Shape { jitter: 0, ..Shape::small() };
     let mut blocked = 0;
@@ -36,14 +36,14 @@ fn records_yield_what_the_simulator_counted() {
             let (mut counted, records) = simulate(&system, protocol, seed);
             let mut read = observe(&system, &records);
             if protocol == Protocol::Mrsp {
-                // Records do not show in whose place another task executes.
+                // Under MrsP, a task may execute on behalf of another one. Records do not show of which.
                 counted.iter_mut().chain(&mut read).for_each(|seen| seen.blocking = None);
             }
             blocked += counted.iter().filter(|seen| seen.blocking.is_some_and(|b| b.as_ns() > 0)).count();
             assert_eq!(comparable(read), comparable(counted), "seed {seed} under {protocol}");
         }
     }
-    assert!(blocked > 1_000, "only {blocked} tasks were blocked at all");
+    assert!(blocked > 1_000, "only {blocked} tasks were blocked");
 }
 
 /// The same in clusters, where blocking has another definition.
@@ -58,7 +58,7 @@ fn records_of_clusters_yield_the_same() {
         blocked += counted.iter().filter(|seen| seen.blocking.is_some_and(|b| b.as_ns() > 0)).count();
         assert_eq!(comparable(observe(&system, &records)), comparable(counted), "seed {seed}");
     }
-    assert!(blocked > 1_000, "only {blocked} tasks were blocked at all");
+    assert!(blocked > 1_000, "only {blocked} tasks were blocked");
 }
 
 #[test]

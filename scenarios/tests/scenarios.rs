@@ -1,4 +1,4 @@
-//! Every scenario, in virtual time and on real threads; and mutants that must fail.
+//! Runs every scenario in virtual time and on real threads, and mutants that must fail.
 
 #[path = "../../crates/engine/tests/realtime/judge.rs"]
 mod judge;
@@ -98,7 +98,7 @@ fn on_real_threads() {
 /// A disturbance explains a schedule of the protocol itself, however much time is lost. It explains a schedule of
 /// another protocol only if much time is lost.
 #[test]
-fn what_a_disturbance_explains() {
+fn a_disturbance_explains_only_lost_time() {
     let scenario = Scenario::read("pip-chain");
     let (little, much) = (Duration::from_ms(1), Duration::from_ms(40));
     let wrong = simulate(&scenario.clone().under(Protocol::None));
@@ -120,7 +120,7 @@ fn a_plain_mutex_does_not_pass_for_inheritance() {
     assert!(matches!(judgement, Judgement::Fails(_)), "{judgement:?}");
 }
 
-/// The expectations of a scenario of one protocol fail under another.
+/// The expectations of a scenario for one protocol fail under another protocol.
 #[test]
 fn expectations_fail_under_another_protocol() {
     use Protocol::{
@@ -161,7 +161,7 @@ fn expectations_fail_under_another_protocol() {
     }
 }
 
-/// No other protocol supports clusters. However the tasks are spread over single processors, the schedule differs.
+/// Only OMLP supports clusters. However the tasks are spread over single processors, the schedule differs.
 #[test]
 fn donation_needs_a_cluster() {
     let clustered = Scenario::read("omlp-donation");
@@ -196,8 +196,8 @@ fn a_fulock_matches_the_protocols_and_each_unlock() {
         for name in ["fusyn-figure-7", "icpp-ceiling", "none-inversion", "pip-chain"] {
             expect_none(name, "simulated by a fulock", &faults(name, unlock));
         }
-        // Under `pip` a more urgent task may acquire the lock in between, and no other. With a serial unlock neither
-        // may, and with a parallel one both may.
+        // Under `pip`, a more urgent task may acquire the lock in between, and a less urgent one may not. With a serial
+        // unlock, neither may; with a parallel one, both may.
         assert!(!faults("pip-steal", unlock).is_empty());
         let serial = unlock != Unlock::Parallel;
         assert_eq!(faults("fulock-serial", unlock).is_empty(), serial);
