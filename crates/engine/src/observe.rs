@@ -20,7 +20,7 @@ struct Stretch {
     task: Option<TaskId>,
 }
 
-/// What a CPU, or the CPUs of a cluster, did from the arrival of a job to its finish.
+/// The time line of a job: the activity of its CPU, or of the CPUs of its cluster, from its arrival to its finish.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Timeline {
     /// The tasks that executed, and for how long; the longest first.

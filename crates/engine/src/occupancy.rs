@@ -19,7 +19,7 @@ const ROUND: std::time::Duration = std::time::Duration::from_millis(20);
 /// The most switches that are kept for all CPUs together: 32 MiB.
 const SWITCHES_MAX: usize = 1 << 21;
 
-/// What had a CPU while no task of the run executed on it.
+/// The user of a CPU while no task of the run executed on it.
 #[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
 #[non_exhaustive]
 pub enum Taker {
@@ -47,7 +47,7 @@ impl fmt::Display for Taker {
     }
 }
 
-/// What has a CPU from some time on.
+/// The thread that has a CPU from some time on.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Holder {
     Thread(u32),
@@ -68,7 +68,7 @@ pub struct Occupancy {
 }
 
 impl Occupancy {
-    /// What had the CPUs in these stretches of time, and for how long; the longest first.
+    /// The users of the CPUs in these stretches of time, and how long each had one; the longest first.
     #[must_use]
     pub fn takers<'a>(&self, gaps: impl IntoIterator<Item = &'a Gap>) -> Vec<(Taker, Duration)> {
         let mut taken: HashMap<Taker, Duration> = HashMap::new();

@@ -1,4 +1,4 @@
-//! `perf_event_open`: the kernel's record of who executes, as a ring of context switches.
+//! `perf_event_open`: the kernel's record of the executing threads, as a ring of context switches.
 //!
 //! The ring of a CPU records all of its threads. It requires root, CAP_PERFMON, or a `kernel.perf_event_paranoid` below
 //! 1. The ring of one thread of the process requires no permission.

@@ -1,4 +1,4 @@
-//! What the C library keeps about each thread, read without a system call.
+//! The C library's record of the calling thread, read without a system call.
 //!
 //! ```text
 //!   thread pointer + TID_AT:  [ tid ] [ .. ] [ prev ] [ list ] [ offset ] [ pending ]

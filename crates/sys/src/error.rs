@@ -5,7 +5,7 @@ use std::fmt;
 /// A system call that failed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct SysError {
-    /// What was attempted.
+    /// The operation that failed.
     pub call: &'static str,
     /// The kernel's answer.
     pub errno: i32,

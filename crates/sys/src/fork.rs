@@ -1,4 +1,4 @@
-//! What a child process forgets about its parent.
+//! Functions that a child process calls after `fork`, to forget the state of its parent.
 //!
 //! The handler of `fork` is registered by a constructor, before the program's threads exist. So no lock registers it,
 //! and no thread waits for another one that does: a child made at any moment finds the handler, and an urgent thread's

@@ -31,14 +31,14 @@ impl fmt::Display for State {
     }
 }
 
-/// The result of one check.
+/// One finding: the result of a check, and a fix.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Finding {
     /// The thing that was checked.
     pub name: &'static str,
     /// How serious it is.
     pub state: State,
-    /// What the check found.
+    /// The result of the check.
     pub found: String,
     /// How to fix it; empty if the state is [`State::Ok`].
     pub fix: String,

@@ -42,7 +42,7 @@ pub(super) fn throttling() -> Finding {
             NAME,
             State::Warn,
             format!(
-                "real-time tasks get at most {} of every {} on a CPU that others want",
+                "real-time tasks get at most {} of every {} on a CPU that ordinary threads also need",
                 limit.runtime, limit.period
             ),
             if has_fair_server() {

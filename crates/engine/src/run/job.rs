@@ -223,8 +223,8 @@ impl<'a> TaskThread<'a> {
 
     /// Releases all resources, the one acquired last first. Continues after a failure, and returns the first one.
     ///
-    /// The rest of an interruptible section is not executed here; the section ends as if it had been. An invalidated
-    /// section needs no other treatment, because the run ends.
+    /// The rest of an interruptible section is not executed here; the section ends as if it had been. Sections that its
+    /// commit invalidates end in the same way, because the run ends.
     fn release_all(&mut self) -> Result<(), Failure> {
         let mut result = Ok(());
         // BOUND: the held resources, at most MAX_NESTING. For an interruptible section, one more round for each commit
