@@ -63,6 +63,16 @@ pub fn rustup_cargo(toolchain: &str, arguments: &[&str]) -> Command {
     command
 }
 
+/// Runs rustup to add a toolchain or components. Returns false, and prints why the check is skipped, if they cannot be
+/// had: some machines reach no server for them.
+pub fn has_toolchain(arguments: &[&str]) -> bool {
+    let has = run(command("rustup").args(arguments));
+    if let Err(why) = &has {
+        eprintln!("xtask: skipped: {why}");
+    }
+    has.is_ok()
+}
+
 /// Installs a cargo command if it is missing.
 pub fn install(package: &str, subcommand: &str) -> Result<(), String> {
     let present = cargo_command(&[subcommand, "--version"]).output().is_ok_and(|output| output.status.success());

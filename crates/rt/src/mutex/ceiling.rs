@@ -74,7 +74,10 @@ pub(super) fn rise(ceiling: u8) -> Result<(), RawError> {
         let count = held.count.get(usize::from(ceiling)).ok_or(RawError::BadKind)?;
         let more = count.get().checked_add(1).ok_or(RawError::TooOften)?;
         if ceiling > held.top.get() {
-            set(own, ceiling).map_err(RawError::Sys)?;
+            // A thread that is at this level by itself stays there.
+            if raises(own, ceiling) {
+                set(own, ceiling).map_err(RawError::Sys)?;
+            }
             held.top.set(ceiling);
         }
         held.own.set(Some(own));
@@ -104,10 +107,17 @@ pub(super) fn fall(ceiling: u8) {
         if top == 0 {
             held.own.set(None);
         }
-        let _errno = KeepErrno::now();
-        // The kernel has no reason to refuse; a thread that was put under the ordinary policy meanwhile stays there.
-        let _ = set(own, top);
+        if raises(own, ceiling) {
+            let _errno = KeepErrno::now();
+            // The kernel has no reason to refuse; a thread that was put under the ordinary policy meanwhile stays there.
+            let _ = set(own, top);
+        }
     });
+}
+
+/// Whether a thread that is scheduled like `own` by itself has another level at this ceiling.
+fn raises(own: Scheduling, ceiling: u8) -> bool {
+    !own.has_level() || own.level < ceiling
 }
 
 impl Held {

@@ -508,7 +508,17 @@ impl RawCondvar {
         Some(seen)
     }
 
+    #[inline]
     fn take_off(&self, all: bool) {
+        // ORDERING: Relaxed: a waiter that this signal is meant for was counted before it unlocked the mutex, and the
+        // caller has had the mutex since, or knows of the waiter by other means that order memory.
+        if self.waiters.load(Ordering::Relaxed) >= WAITER {
+            self.take_off_waiters(all);
+        }
+    }
+
+    #[cold]
+    fn take_off_waiters(&self, all: bool) {
         // ORDERING: SeqCst: see `enlist`.
         self.signals.fetch_add(1, Ordering::SeqCst);
         if self.waiters.load(Ordering::SeqCst) < WAITER {
