@@ -28,7 +28,7 @@ fn two_of(kinds: &[Builder]) -> bool {
             assert!(counts_from_none(), "no mutex is still counted, or counted twice");
             two
         });
-        counts.join().expect("a thread")
+        counts.join().expect("the thread does not panic")
     })
 }
 

@@ -47,7 +47,7 @@ fn unlocking_a_not_recoverable_mutex_wakes_all_waiters() {
         mutex.word.store(gettid().0, Ordering::Relaxed);
         assert_eq!(mutex.unlock(), Ok(()));
         for waiter in waiters {
-            assert_eq!(waiter.join().expect("a thread"), Err(RawError::NotRecoverable));
+            assert_eq!(waiter.join().expect("the thread does not panic"), Err(RawError::NotRecoverable));
         }
     });
 }
