@@ -163,8 +163,8 @@ fn set(own: Scheduling, ceiling: u8) -> Result<(), SysError> {
     sched::set_scheduling(ME, if ceiling == 0 { own } else { own.fifo(ceiling) })
 }
 
-/// Sets the calling thread's own level, if ceilings held hide it. Returns whether the new level is recorded and below
-/// the ceiling, so that nothing is left to do.
+/// Sets the calling thread's own level, if ceilings held hide it. Returns whether the new level is recorded and not
+/// above the ceilings, so that nothing is left to do.
 pub fn note_own(level: u8) -> bool {
     HELD.with(|held| match held.own.get() {
         Some(own) => {

@@ -39,7 +39,7 @@ pub enum RawError {
     AboveCeiling,
     /// The caller does not hold the mutex.
     NotOwner,
-    /// The owner locked the mutex more often than the count can hold.
+    /// The mutex, or its ceiling, is locked more often than the count can hold.
     TooOften,
     /// The operation does not apply to a mutex of this kind or in this state, or an argument is invalid.
     BadKind,

@@ -441,7 +441,7 @@ pub enum LockError<'a, T: ?Sized> {
     /// The caller would wait for itself.
     Deadlock {
         /// Every thread and mutex on the cycle, starting with the caller. `None` if the cycle is unknown, because other
-        /// processes or mutexes without deadlock detection are part of it.
+        /// processes or mutexes without deadlock detection are part of it, or if [`OnCycle::RefuseOnly`] is set.
         cycle: Option<Box<Cycle>>,
     },
     /// The deadline passed.

@@ -469,8 +469,9 @@ impl Executor {
     /// BOUND: the waits of the protocol.
     ///
     /// If the decision concerns other tasks, none of them preempts the caller meanwhile. Otherwise the first of two
-    /// woken tasks could keep the caller from waking the second, more urgent one; and a late call must be corrected at
-    /// once, see [`Executor::change_others`]. `is_excluded` means that the caller is already protected from preemption.
+    /// woken tasks could keep the caller from waking the second, however urgent that is; and a late call must be
+    /// corrected at once, see [`Executor::change_others`]. `is_excluded` means that the caller is already protected
+    /// from preemption.
     pub(crate) fn carry_out(
         &self,
         source: Source,
