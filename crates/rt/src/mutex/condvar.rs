@@ -238,7 +238,7 @@ impl RawCondvar {
     /// Like [`RawCondvar::enlist`], for a caller whose mutex is not a [`RawMutex`]. The caller unlocks its mutex
     /// itself, suspends, calls [`RawCondvar::leave_stranger`] in any case, and then locks its mutex.
     pub fn enlist_stranger(&self) -> Waiting {
-        // As in `bind`: nobody is moved by a look that does not know of this stranger.
+        // As in `bind`: counted under `look`, so that no signal moves waiters without having counted this stranger.
         let be_stranger = || self.strangers.fetch_add(1, Ordering::Relaxed);
         if self.scope() == Scope::Shared || self.looking(be_stranger).is_none() {
             be_stranger();
